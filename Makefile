@@ -1,0 +1,39 @@
+# `make demo` and `make test` set everything up by themselves; `make help` lists the rest.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: help demo test check format bench clean
+
+help: ## this list
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
+
+$(READY): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "bangs needs Python 3.11 or newer; set PYTHON=/path/to/python3.11")'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $(READY)
+
+demo: $(READY) ## watch BANGS lift a graph neural network on a graph with few labels
+	$(BIN)/bangs demo
+
+test: $(READY) ## the whole test run, with coverage
+	$(BIN)/python -m pytest --cov --cov-report=term --cov-fail-under=90
+
+check: $(READY) ## format, lint, types, import contracts, tests
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(MAKE) test
+
+format: $(READY) ## put every file into the house style
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(READY) ## ratios against plain implementations, side by side
+	$(BIN)/python benchmarks/estimators.py
+
+clean: ## remove what the build left
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

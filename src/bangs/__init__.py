@@ -1,0 +1,1 @@
+"""Graph self-training: few labels in, calibrated predictions and a reason for every pseudo-label out."""

@@ -1,0 +1,26 @@
+"""The named errors of bangs; each is a sentence a person can act on."""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class BangsError(Exception):
+    """A mistake a user can correct; the command line prints it without a traceback and exits with 2."""
+
+
+class InvalidInput(BangsError, ValueError):
+    """A value breaks a rule; the message names the thing, the rule, what came and the way out."""
+
+
+class UnknownName(BangsError, LookupError):
+    """A name that is not in the list it should come from."""
+
+    def __init__(self, kind: str, name: str, known: Iterable[str]):
+        choices = sorted(known)
+        near = get_close_matches(name.lower(), choices, n=1, cutoff=0.5)
+        hint = f" did you mean '{near[0]}'?" if near else ""
+        super().__init__(f"{kind} '{name}' is unknown;{hint} Known: {', '.join(choices)}")
+
+
+class DataUnavailable(BangsError, OSError):
+    """A data file is neither on this machine nor to be had; the message says what to put where."""

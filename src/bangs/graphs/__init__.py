@@ -1,0 +1,1 @@
+"""What we learn on: graphs, their files, splits and propagation."""

@@ -1,0 +1,1 @@
+"""How a teacher is trained and made honest."""

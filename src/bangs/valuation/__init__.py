@@ -1,0 +1,1 @@
+"""What a set of nodes is worth."""

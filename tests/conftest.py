@@ -1,0 +1,41 @@
+"""The tiny world the tests live in."""
+
+import os
+import warnings
+
+import pytest
+import torch
+from torch_geometric.data import Data
+
+from bangs.types import Split, Task
+
+os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", "/tmp/bangs-hypothesis")
+warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta state")
+torch.set_num_threads(2)
+
+
+def two_rings(nodes: int = 24, classes: int = 2, seed: int = 0) -> Data:
+    """A graph of `classes` rings joined by one edge each; features tell the class with noise."""
+    generator = torch.Generator().manual_seed(seed)
+    y = torch.arange(nodes) % classes
+    source = torch.arange(nodes)
+    target = (source + classes) % nodes
+    bridge = torch.tensor([[0], [1]])
+    edges = torch.cat([torch.stack([source, target]), bridge], dim=1)
+    edges = torch.cat([edges, edges.flip(0)], dim=1)
+    x = torch.nn.functional.one_hot(y, classes).float() + 0.5 * torch.randn(nodes, classes, generator=generator)
+    return Data(x=x, edge_index=edges, y=y)
+
+
+@pytest.fixture
+def world() -> tuple[Data, Split]:
+    """A graph of 24 nodes in two classes with 4 training and 6 validation nodes, for three runs."""
+    data = two_rings()
+    node = torch.arange(24)
+    split = Split.repeated(node < 4, (node >= 4) & (node < 10), node >= 10, runs=3)
+    return data, split
+
+
+@pytest.fixture
+def task(world: tuple[Data, Split]) -> Task:
+    return Task.of(*world)
