@@ -79,7 +79,8 @@ def reliability(prediction: Prediction, target: Tensor, bins: int = 20, binning:
 
 def entropy(probs: Tensor) -> Tensor:
     """Shannon entropy −Σ_c p_c log p_c in nats over the last axis, with 0 log 0 = 0: [...] from [..., C]."""
-    return -torch.xlogy(probs, probs).sum(-1)
+    surprise: Tensor = torch.special.entr(probs)
+    return surprise.sum(-1)
 
 
 def confusion(prediction: Prediction, target: Tensor, classes: int | None = None) -> Tensor:
