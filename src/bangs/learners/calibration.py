@@ -103,15 +103,16 @@ class ETS:
 
     def __call__(self, prediction: Prediction, task: Task) -> Prediction:
         temperature, weights = self.fit(prediction, task)
-        logits = prediction.logits
-        parts = _ensemble(logits, temperature.to(logits.dtype))
-        return Prediction(torch.logsumexp(parts + weights.log().to(logits.dtype)[:, None, None], dim=-1))
+        logits = prediction.logits.transpose(1, 2).contiguous()
+        members = _members(logits, temperature.to(logits.dtype))
+        mixed = torch.logsumexp(members + weights.log().to(logits.dtype)[..., None, None], dim=1)
+        return Prediction(mixed.transpose(1, 2).contiguous())
 
     def fit(self, prediction: Prediction, task: Task) -> tuple[Tensor, Tensor]:
         """Temperature [R] and weights [R, 3] of every run, float64."""
         sample = Sample.of(prediction, task, self.prior)
         temperature = scaling.temperature(sample.logits, sample.target)
-        return temperature, scaling.mixture(_ensemble(sample.logits, temperature).exp(), sample.target)
+        return temperature, scaling.mixture(_members(sample.logits, temperature).exp(), sample.target)
 
 
 CALIBRATORS: dict[str, Callable[..., Calibrator]] = {
@@ -129,11 +130,11 @@ def calibrator(name: str) -> Calibrator:
     return CALIBRATORS[name]()
 
 
-def _ensemble(logits: Tensor, temperature: Tensor) -> Tensor:
-    """Log-probabilities of the three members of ETS: [R, V, C, 3]."""
-    plain = logits.log_softmax(-1)
-    level = torch.full_like(plain, 1 / plain.shape[-1]).log()
-    return torch.stack([(logits / temperature[:, None, None]).log_softmax(-1), plain, level], -1)
+def _members(logits: Tensor, temperature: Tensor) -> Tensor:
+    """Log-probabilities of the three members of ETS: [R, 3, C, V] from [R, C, V] and [R]."""
+    plain = logits.log_softmax(1)
+    level = torch.full_like(plain, 1 / plain.shape[1]).log()
+    return torch.stack([(logits / temperature[:, None, None]).log_softmax(1), plain, level], 1)
 
 
 def _check_prior(part: Temperature | Vector | ETS) -> None:

@@ -1,5 +1,6 @@
 """Scaling: the convex problems behind calibration, solved for all runs at once, in float64 and to convergence.
 
+Classes stand before nodes here, [R, C, V]: a softmax over a short last axis is ten times slower on a CPU.
 A run that has converged stands still, so that it ends at the same numbers alone or in company; whether all have is
 asked only now and then, since the question makes a GPU wait.
 """
@@ -12,7 +13,7 @@ from torch import Tensor
 from bangs.types import Prediction, Task
 
 HOTTEST, COLDEST = 100.0, 0.01  # temperatures stay between these
-_ASK_EVERY = 4
+_ASK_EVERY = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,8 +23,8 @@ class Sample:
     nodes: Tensor  # long [R, V]
     held: Tensor  # bool [R, V], false for padding
     label: Tensor  # long [R, V], arbitrary for padding
-    logits: Tensor  # float64 [R, V, C]
-    target: Tensor  # float64 [R, V, C], soft targets times the node's weight; a run sums to 1
+    logits: Tensor  # float64 [R, C, V]
+    target: Tensor  # float64 [R, C, V], soft targets times the node's weight; a run sums to 1
 
     @classmethod
     def of(cls, prediction: Prediction, task: Task, prior: float) -> "Sample":
@@ -36,25 +37,26 @@ class Sample:
         count = held.sum(1)
         width = max(int(count.max()), 1)
         nodes = held.to(torch.uint8).argsort(dim=1, descending=True, stable=True)[:, :width]
-        logits = prediction.logits.take_along_dim(nodes[..., None], 1).double()
+        logits = prediction.logits.take_along_dim(nodes[..., None], 1).transpose(1, 2).double().contiguous()
         inside = held.gather(1, nodes)
         label = task.validation.gather(1, nodes).clamp(min=0)
-        own = logits.softmax(-1)
+        own = logits.softmax(1)
         total = count[:, None, None].double()
-        hard = torch.nn.functional.one_hot(label, logits.shape[-1])
+        hard = torch.zeros_like(logits).scatter(1, label[:, None], 1.0)
         soft = (total * hard + prior * own) / ((total + prior) * total).clamp(min=1e-300)
-        target = torch.where(inside[..., None], soft, 0.0)
+        target = torch.where(inside[:, None], soft, 0.0)
         return cls(nodes, inside, label, logits, torch.where(total > 0, target, own / width))
 
 
 def temperature(logits: Tensor, target: Tensor) -> Tensor:
-    """argmin_T of the cross-entropy −Σ target · log softmax(logits / T): float64 [R] from [R, V, C] twice.
+    """argmin_T of the cross-entropy −Σ target · log softmax(logits / T): float64 [R] from [R, C, V] twice.
 
     In β = 1/T the slope Σ_i ⟨softmax(β z_i) − t_i, z_i⟩ increases, so its root is bracketed; a Newton step that
     leaves the bracket, or is not half as long as the one before, gives way to the bracket's geometric middle.
     """
-    logits = logits - logits.amax(-1, keepdim=True)
-    mass = target.sum(-1)
+    logits = logits - logits.amax(1, keepdim=True)
+    square = logits.square()
+    mass = target.sum(1)
     wanted = (target * logits).sum((1, 2))
     low = torch.full_like(wanted, 1 / HOTTEST)
     high = torch.full_like(wanted, 1 / COLDEST)
@@ -62,10 +64,10 @@ def temperature(logits: Tensor, target: Tensor) -> Tensor:
     last = high - low
     done = torch.zeros_like(wanted, dtype=torch.bool)
     for iteration in range(80):
-        probs = (beta[:, None, None] * logits).softmax(-1)
-        mean = (probs * logits).sum(-1)
+        probs = (beta[:, None, None] * logits).softmax(1)
+        mean = (probs * logits).sum(1)
         slope = (mass * mean).sum(1) - wanted
-        curvature = (mass * ((probs * logits.square()).sum(-1) - mean.square())).sum(1)
+        curvature = (mass * ((probs * square).sum(1) - mean.square())).sum(1)
         low, high = torch.where(slope <= 0, beta, low), torch.where(slope >= 0, beta, high)
         step = -slope / curvature.clamp(min=1e-300)
         newton = beta + step
@@ -83,14 +85,15 @@ def vector(logits: Tensor, target: Tensor, ridge: float) -> tuple[Tensor, Tensor
 
     Newton steps with Levenberg's damping: a step that makes things worse is not taken, and the next is shorter.
     """
-    runs, _, classes = logits.shape
-    mass = target.sum(-1, keepdim=True)
+    runs, classes, _ = logits.shape
+    mass = target.sum(1, keepdim=True)
+    square = logits.square()
     start = torch.cat([logits.new_ones(runs, classes), logits.new_zeros(runs, classes)], -1)
     eye = torch.eye(2 * classes, dtype=start.dtype, device=start.device)
 
     def loss(point: Tensor) -> tuple[Tensor, Tensor]:
-        weight, bias = point[:, None].chunk(2, -1)
-        log_probs = (weight * logits + bias).log_softmax(-1)
+        weight, bias = point[..., None].chunk(2, 1)
+        log_probs = (weight * logits + bias).log_softmax(1)
         return (ridge / 2) * (point - start).square().sum(-1) - (target * log_probs).sum((1, 2)), log_probs.exp()
 
     point, damping = start, torch.full_like(start[:, 0], 1e-8)
@@ -99,12 +102,11 @@ def vector(logits: Tensor, target: Tensor, ridge: float) -> tuple[Tensor, Tensor
     for iteration in range(80):
         heavy = mass * probs
         rest = heavy - target
-        slope = torch.cat([(rest * logits).sum(1), rest.sum(1)], -1) + ridge * (point - start)
-        pull = torch.cat([probs * logits, probs], -1)
-        own = [(heavy * logits.pow(power)).sum(1) for power in (2, 1, 0)]
-        blocks = [torch.diag_embed(part) for part in own]
-        diagonal = torch.cat([torch.cat(blocks[:2], -1), torch.cat(blocks[1:], -1)], -2)
-        curvature = diagonal - pull.transpose(1, 2) @ (mass * pull) + (ridge + damping[:, None, None]) * eye
+        slope = torch.cat([(rest * logits).sum(-1), rest.sum(-1)], -1) + ridge * (point - start)
+        ww, wb, bb = (torch.diag_embed(part.sum(-1)) for part in (heavy * square, heavy * logits, heavy))
+        diagonal = torch.cat([torch.cat([ww, wb], -1), torch.cat([wb, bb], -1)], -2)
+        pull = torch.cat([probs * logits, probs], 1)
+        curvature = diagonal - pull @ (mass * pull).transpose(1, 2) + (ridge + damping[:, None, None]) * eye
         step = torch.linalg.solve(curvature, slope)
         done = done | ((slope * step).sum(-1) <= 1e-18)
         trial = point - step
@@ -122,26 +124,25 @@ def vector(logits: Tensor, target: Tensor, ridge: float) -> tuple[Tensor, Tensor
 
 
 def mixture(members: Tensor, target: Tensor) -> Tensor:
-    """argmin over w on the simplex of −Σ target · log ⟨w, members⟩: float64 [R, 3] from [R, V, C, 3] and [R, V, C].
+    """argmin over w on the simplex of −Σ target · log ⟨w, members⟩: float64 [R, 3] from [R, 3, C, V] and [R, C, V].
 
     Every step is the best of an EM step, which never makes things worse, and of Newton steps on the simplex, which
     end the search, on a face where the optimum lies there.
     """
-    members, target = members.flatten(1, 2), target.flatten(1, 2)
+    members, target = members.flatten(2), target.flatten(1)
 
     def loss(weights: Tensor) -> Tensor:  # [R, S, 3] -> [R, S]
-        return -torch.xlogy(target[:, None], weights @ members.transpose(1, 2)).sum(-1)
+        return -(target[:, None] * (weights @ members).clamp(min=1e-300).log()).sum(-1)
 
     weights = members.new_full((len(members), 3), 1 / 3)
     steps = torch.tensor([1.0, 0.5, 0.1], dtype=weights.dtype, device=weights.device)[:, None]
     done = torch.zeros(len(members), dtype=torch.bool, device=weights.device)
     for iteration in range(80):
         here = weights[:, None]
-        mixed = (here @ members.transpose(1, 2)).squeeze(1)
-        ratio = torch.where(target > 0, target / mixed, 0.0)
-        pull = (ratio[:, None] @ members).squeeze(1)
-        scaled = members * (ratio / mixed.clamp(min=1e-300)).sqrt()[..., None]
-        curvature = scaled.transpose(1, 2) @ scaled
+        mixed = (here @ members).clamp(min=1e-300)
+        scaled = members / mixed
+        pull = (scaled @ target[..., None]).squeeze(-1)
+        curvature = scaled @ (scaled * target[:, None]).transpose(1, 2)
         newton = _quadratic_on_simplex(curvature, -pull - (curvature @ weights[..., None]).squeeze(-1))
         expected = weights * pull
         expected = expected / expected.sum(-1, keepdim=True)
