@@ -1,0 +1,147 @@
+"""Propagation: personalised PageRank of a graph as a linear operator."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from bangs.errors import InvalidInput
+from bangs.graphs.sparse import Sparse, adjacency
+
+
+class Operator(Protocol):
+    """A linear map P [N, N] that need not exist as a matrix."""
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """P x: [N, M] -> [N, M]."""
+        ...
+
+    def adjoint(self, x: Tensor) -> Tensor:
+        """Pᵀ x: [N, M] -> [N, M]."""
+        ...
+
+    def columns(self, nodes: Tensor) -> Tensor:
+        """The columns P[:, nodes] of some nodes long [K]: [N, K]."""
+        ...
+
+
+class Propagator(Protocol):
+    """Makes the operator of a graph, on the graph's device."""
+
+    def __call__(self, graph: Data) -> Operator: ...
+
+
+@dataclass(frozen=True)
+class PPR:
+    """Personalised PageRank by power iteration.
+
+    X⁽ʰ⁾ = (1 − alpha) Ã X⁽ʰ⁻¹⁾ + alpha X⁽⁰⁾ for h = 1 … steps, with Ã = D̂⁻¹(A + I), rows summing to one; or
+    Ã = D̂^-½(A + I)D̂^-½ if `symmetric`. Gasteiger et al., "Predict then propagate", 2019. What is missing after
+    `steps` is at most (1 − alpha)^steps of a row's mass, and stands where step `steps` left it, so that rows of
+    the operator sum to one at any number of steps.
+    """
+
+    alpha: float = 0.15
+    steps: int = 10
+    symmetric: bool = False
+
+    def __post_init__(self) -> None:
+        _check_alpha("PPR", self.alpha)
+        if self.steps < 1:
+            raise InvalidInput(f"PPR.steps must be at least 1, got {self.steps}")
+
+    def __call__(self, graph: Data) -> "PowerIteration":
+        matrix = adjacency(graph, normalise="symmetric" if self.symmetric else "row")
+        return PowerIteration(Sparse.of(matrix, graph.edge_index.device), self.alpha, self.steps)
+
+
+@dataclass(frozen=True)
+class ExactPPR:
+    """Personalised PageRank in closed form, P = alpha (I − (1 − alpha) Ã)⁻¹: the slow twin of `PPR`.
+
+    A dense [N, N], for small graphs.
+    """
+
+    alpha: float = 0.15
+    symmetric: bool = False
+
+    def __post_init__(self) -> None:
+        _check_alpha("ExactPPR", self.alpha)
+
+    def __call__(self, graph: Data) -> "Matrix":
+        step = adjacency(graph, normalise="symmetric" if self.symmetric else "row").toarray()
+        walk = torch.as_tensor(step, dtype=torch.float64)
+        identity = torch.eye(len(walk), dtype=torch.float64)
+        closed = self.alpha * torch.linalg.solve(identity - (1 - self.alpha) * walk, identity)
+        return Matrix(closed.float().to(graph.edge_index.device))
+
+
+@dataclass(frozen=True, eq=False)
+class PowerIteration:
+    """The operator of `PPR`: sums over walks of at most `steps` edges, never a matrix [N, N]. Not differentiable."""
+
+    step: Sparse  # Ã [N, N]
+    alpha: float
+    steps: int
+
+    def __call__(self, x: Tensor) -> Tensor:
+        return _iterate(self._forward, x, self.alpha, self.steps)
+
+    def adjoint(self, x: Tensor) -> Tensor:
+        # P is a polynomial in Ã, so its transpose is the same polynomial in Ãᵀ
+        return _iterate(self._backward, x, self.alpha, self.steps)
+
+    def columns(self, nodes: Tensor) -> Tensor:
+        return self(_one_hot(nodes, self.step.shape[0], self.step.device))
+
+    @cached_property
+    def _forward(self) -> Tensor:
+        return _csr(self.step)
+
+    @cached_property
+    def _backward(self) -> Tensor:
+        return _csr(self.step.T)
+
+
+@dataclass(frozen=True, eq=False)
+class Matrix:
+    """An operator that is a dense matrix."""
+
+    matrix: Tensor  # float [N, N]
+
+    def __call__(self, x: Tensor) -> Tensor:
+        return self.matrix @ x
+
+    def adjoint(self, x: Tensor) -> Tensor:
+        return self.matrix.T @ x
+
+    def columns(self, nodes: Tensor) -> Tensor:
+        return self.matrix[:, nodes.to(self.matrix.device)]
+
+
+def _iterate(step: Tensor, x: Tensor, alpha: float, steps: int) -> Tensor:
+    x = x.contiguous()
+    now, free = x, torch.empty_like(x)
+    for index in range(steps):
+        torch.addmm(x, step, now, beta=alpha, alpha=1 - alpha, out=free)
+        # two buffers take turns; the argument itself is never written to
+        now, free = free, torch.empty_like(x) if index == 0 and steps > 1 else now
+    return now
+
+
+def _csr(matrix: Sparse) -> Tensor:
+    return torch.sparse_csr_tensor(matrix.rows, matrix.cols, matrix.values, size=matrix.shape)
+
+
+def _one_hot(nodes: Tensor, size: int, device: torch.device) -> Tensor:
+    picked = torch.zeros(size, len(nodes), device=device)
+    picked[nodes.to(device), torch.arange(len(nodes), device=device)] = 1
+    return picked
+
+
+def _check_alpha(name: str, alpha: float) -> None:
+    if not 0 < alpha <= 1:
+        raise InvalidInput(f"{name}.alpha must lie in (0, 1], got {alpha}")

@@ -1,0 +1,150 @@
+"""Splits: which nodes are labelled, held for validation and kept for the exam, and how wrong the labels are."""
+
+from collections.abc import Sequence
+from math import floor
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from bangs.errors import InvalidInput
+from bangs.rng import Streams
+from bangs.types import Split
+
+MASKS = ("train_mask", "val_mask", "test_mask")
+
+
+def default(data: Data, seeds: Sequence[int]) -> Split:
+    """The split a dataset is known by: its public masks, else 5 / 15 / 80 % drawn from each run's seed.
+
+    Where the data came with S splits (masks [N, S]), a run takes number seed mod S.
+    """
+    if has_public(data):
+        return _from_masks(data, seeds)
+    return by_share(_labels(data), 0.05, 0.15, seeds)
+
+
+def has_public(data: Data) -> bool:
+    """Whether the graph came with masks of its own."""
+    return all(data.get(name) is not None for name in MASKS)
+
+
+def public(data: Data, runs: int) -> Split:
+    """The masks that came with the graph, for every run: bool [R, N]; of S splits, run r takes number r mod S."""
+    if not has_public(data):
+        raise InvalidInput(
+            "the graph has no public split (train_mask, val_mask and test_mask); use per_class or by_share instead"
+        )
+    return _from_masks(data, range(runs))
+
+
+def per_class(y: Tensor, n: int, val: int, test: int | None, seeds: Sequence[int]) -> Split:
+    """n training nodes of each class, then `val` and `test` nodes drawn uniformly from the rest: bool [R, N].
+
+    `test=None` takes all that remain. Nodes without a label (−1) stand in none of the three.
+    """
+    if n < 1 or val < 1 or (test is not None and test < 0):
+        raise InvalidInput(
+            f"a split per class needs n and val of at least 1 and no negative test, got n={n}, val={val}, test={test}"
+        )
+    known = _known(y)
+    sizes = torch.bincount(y[known])
+    small = (sizes < n).nonzero().flatten()
+    if len(small):
+        label = int(small[0])
+        raise InvalidInput(f"class {label} has {int(sizes[label])} nodes, {n} a class were asked for; lower n")
+    rest = len(known) - n * len(sizes)
+    if val + (test or 0) > rest:
+        raise InvalidInput(
+            f"{n} a class leave {rest} labelled nodes, but val + test ask for {val + (test or 0)}; lower one of them"
+        )
+    starts = torch.cumsum(sizes, 0) - sizes
+    masks = torch.zeros(3, len(seeds), len(y), dtype=torch.bool)
+    for run, generator in enumerate(Streams(tuple(seeds)).at("split").generators()):
+        drawn = known[torch.randperm(len(known), generator=generator)]
+        by_label = drawn[torch.argsort(y[drawn], stable=True)]
+        place = torch.arange(len(by_label)) - starts[y[by_label]]
+        train = torch.zeros(len(y), dtype=torch.bool)
+        train[by_label[place < n]] = True
+        others = drawn[~train[drawn]]
+        masks[0, run] = train
+        masks[1, run, others[:val]] = True
+        masks[2, run, others[val : None if test is None else val + test]] = True
+    return Split(*masks)
+
+
+def by_share(y: Tensor, train: float, val: float, seeds: Sequence[int]) -> Split:
+    """Shares of the labelled nodes, drawn uniformly and not balanced over classes, as in the paper: bool [R, N].
+
+    What is left after training and validation is the exam. Small classes may end up without a training node;
+    only a training set of one class is refused.
+    """
+    if not (0 < train < 1 and 0 < val < 1 and train + val < 1):
+        raise InvalidInput(f"the shares train and val must be positive and sum to less than 1, got {train} and {val}")
+    known = _known(y)
+    first, second = _count(train, len(known)), _count(val, len(known))
+    if first == 0 or second == 0:
+        raise InvalidInput(
+            f"{train:g} and {val:g} of {len(known)} labelled nodes are {first} training and {second} validation "
+            "nodes; each needs at least one, so raise the share"
+        )
+    masks = torch.zeros(3, len(seeds), len(y), dtype=torch.bool)
+    for run, generator in enumerate(Streams(tuple(seeds)).at("split").generators()):
+        drawn = known[torch.randperm(len(known), generator=generator)]
+        masks[0, run, drawn[:first]] = True
+        masks[1, run, drawn[first : first + second]] = True
+        masks[2, run, drawn[first + second :]] = True
+        if len(y[drawn[:first]].unique()) < 2:
+            raise InvalidInput(
+                f"the {first} training nodes of run {run} (seed {seeds[run]}) are all of one class; "
+                "raise the training share or draw a number per class"
+            )
+    return Split(*masks)
+
+
+def noisy(y: Tensor, split: Split, share: float, seeds: Sequence[int], classes: int | None = None) -> Tensor:
+    """Labels with a share of the training and validation ones wrong: long [R, N].
+
+    In each run exactly that share of train ∪ val (rounded to whole nodes) gets a label drawn uniformly from the
+    other classes; the labels of all other nodes are left as they are.
+    """
+    if not 0 <= share <= 1:
+        raise InvalidInput(f"the share of noisy labels must lie in [0, 1], got {share}")
+    y = y.cpu()
+    classes = int(y.max()) + 1 if classes is None else classes
+    if classes < 2:
+        raise InvalidInput(f"label noise needs at least two classes, got {classes}")
+    seen = (split.train | split.val).cpu()
+    wrong = y.expand(seen.shape).clone()
+    for run, generator in enumerate(Streams(tuple(seeds)).at("noise").generators()):
+        nodes = seen[run].nonzero().flatten()
+        flipped = nodes[torch.randperm(len(nodes), generator=generator)[: floor(share * len(nodes) + 0.5)]]
+        shift = torch.randint(1, classes, (len(flipped),), generator=generator)
+        wrong[run, flipped] = (y[flipped] + shift) % classes
+    return wrong
+
+
+def _from_masks(data: Data, columns: Sequence[int]) -> Split:
+    masks = [data[name].bool().cpu() for name in MASKS]
+    masks = [mask[:, None] if mask.dim() == 1 else mask for mask in masks]
+    index = torch.as_tensor([column % masks[0].shape[1] for column in columns])
+    return Split(*(mask[:, index].T.contiguous() for mask in masks))
+
+
+def _labels(data: Data) -> Tensor:
+    if data.get("y") is None:
+        raise InvalidInput("the graph has no labels to split; set data.y, -1 where a label is unknown")
+    labels: Tensor = data.y
+    return labels.cpu()
+
+
+def _known(y: Tensor) -> Tensor:
+    nodes = (y >= 0).nonzero().flatten()
+    if len(nodes) == 0:
+        raise InvalidInput("no node has a label, so there is nothing to split")
+    return nodes
+
+
+def _count(share: float, nodes: int) -> int:
+    # 0.29 * 100 is 28.999…, and 29 is meant
+    return floor(share * nodes + 1e-9)

@@ -1,0 +1,103 @@
+"""Views: a graph as it would look with a little less, or a little noise."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from bangs.errors import InvalidInput
+
+
+class View(Protocol):
+    """Makes another look at a graph from one run's random stream; the graph given is left as it is."""
+
+    def __call__(self, graph: Data, generator: torch.Generator) -> Data: ...
+
+
+@dataclass(frozen=True)
+class Same:
+    """The graph itself."""
+
+    def __call__(self, graph: Data, generator: torch.Generator) -> Data:
+        return graph
+
+
+@dataclass(frozen=True)
+class DropFeatures:
+    """Inverted dropout on the features: each is zero with probability `rate`, the others grow by 1 / (1 − rate)."""
+
+    rate: float
+
+    def __post_init__(self) -> None:
+        _check_rate("DropFeatures", self.rate)
+
+    def __call__(self, graph: Data, generator: torch.Generator) -> Data:
+        x = graph.x
+        values = x.values() if x.layout == torch.sparse_csr else x
+        kept = _uniform(values.shape, generator, values) >= self.rate
+        values = values * kept / (1 - self.rate)
+        if x.layout == torch.sparse_csr:
+            # a stored zero costs nothing, and the pattern stays what others may have prepared
+            values = torch.sparse_csr_tensor(x.crow_indices(), x.col_indices(), values, size=tuple(x.shape))
+        return _changed(graph, x=values)
+
+
+@dataclass(frozen=True)
+class DropEdges:
+    """The graph without a share `rate` of its undirected edges; both directions go together.
+
+    CPL draws from the list of directed edges, self-loops included; ours keeps an undirected graph undirected
+    and leaves loops to the model.
+    """
+
+    rate: float
+
+    def __post_init__(self) -> None:
+        _check_rate("DropEdges", self.rate)
+
+    def __call__(self, graph: Data, generator: torch.Generator) -> Data:
+        source, target = graph.edge_index
+        pair = torch.minimum(source, target) * int(graph.num_nodes or 0) + torch.maximum(source, target)
+        pairs, member = pair.unique(return_inverse=True)
+        dropped = torch.randperm(len(pairs), generator=generator, device=generator.device)
+        dropped = dropped[: round(self.rate * len(pairs))].to(pair.device)
+        stays = torch.ones(len(pairs), dtype=torch.bool, device=pair.device)
+        stays[dropped] = False
+        kept = stays[member]
+        smaller = _changed(graph, edge_index=graph.edge_index[:, kept])
+        if graph.get("edge_weight") is not None:
+            smaller.edge_weight = graph.edge_weight[kept]
+        return smaller
+
+
+@dataclass(frozen=True)
+class Noise:
+    """Features with noise: x + u · std(x) · rate / 2, u uniform in [0, 1) and std taken per column; always dense."""
+
+    rate: float
+
+    def __post_init__(self) -> None:
+        _check_rate("Noise", self.rate)
+
+    def __call__(self, graph: Data, generator: torch.Generator) -> Data:
+        x = graph.x.to_dense() if graph.x.layout == torch.sparse_csr else graph.x
+        spread = x.std(dim=0) if len(x) > 1 else torch.zeros_like(x[0])
+        return _changed(graph, x=x + _uniform(x.shape, generator, x) * spread * (self.rate / 2))
+
+
+def _changed(graph: Data, **fields: Tensor) -> Data:
+    view = Data(num_nodes=graph.num_nodes, **{key: value for key, value in graph.items() if key != "num_nodes"})
+    for name, value in fields.items():
+        view[name] = value
+    return view
+
+
+def _uniform(shape: torch.Size, generator: torch.Generator, like: Tensor) -> Tensor:
+    return torch.rand(shape, generator=generator, device=generator.device).to(like.device)
+
+
+def _check_rate(name: str, rate: float) -> None:
+    if not 0 <= rate < 1:
+        raise InvalidInput(f"{name}.rate must lie in [0, 1), got {rate}")
