@@ -1,0 +1,190 @@
+"""Files that are whole or not there, and JSON that means the same to every reader."""
+
+import contextlib
+import errno
+import json
+import math
+import os
+import re
+import secrets
+import stat
+from collections.abc import Iterator
+from hashlib import sha256
+from io import BufferedReader
+from pathlib import Path
+from typing import Any
+
+from bangs.errors import BangsError, InvalidInput
+
+DEEPEST = 64  # levels of nesting in any JSON we write or read
+_TEMPORARY = re.compile(r"\..+\.[0-9a-f]{16}\.tmp")
+_REASONS = {
+    errno.ENOSPC: "the disk is full; free some space",
+    errno.EDQUOT: "your disk quota is used up; free some space",
+    errno.EFBIG: "the file grew beyond the size this system allows; raise the limit (ulimit -f) or write elsewhere",
+    errno.EROFS: "the disk is mounted read-only; write elsewhere",
+    errno.EACCES: "permission is denied; change the permissions or write elsewhere",
+    errno.EPERM: "permission is denied; change the permissions or write elsewhere",
+    errno.ENOTDIR: "a part of the path is a file, not a folder; write elsewhere",
+    errno.EISDIR: "it is a folder, not a file; name a file",
+    errno.ELOOP: "it is a symbolic link, which is not followed here; put a plain file or folder in its place",
+}
+
+
+class Unwritable(BangsError, OSError):
+    """A file could not be written; what stood under its name before is untouched."""
+
+
+def write_atomic(path: str | Path, content: bytes | bytearray | str) -> None:
+    """Put content (text as UTF-8) under the path such that a reader, or a crash, sees all of it or none.
+
+    A temporary file beside it is written, synced and renamed, then the folder is synced. If anything fails, the
+    temporary file is removed and the former content stays.
+    """
+    path = Path(path)
+    body = content.encode() if isinstance(content, str) else content
+    temporary = path.parent / f".{path.name}.{secrets.token_hex(8)}.tmp"
+    with explained(path):
+        try:
+            file = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+            try:
+                write_all(file, body)
+            finally:
+                os.close(file)
+            os.replace(temporary, path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
+            raise
+        sync_folder(path.parent)
+
+
+def write_all(file: int, body: bytes | bytearray) -> None:
+    """Write all of it, in one call unless the disk fills up, and wait until the disk has it."""
+    rest = memoryview(body)
+    while rest:
+        rest = rest[os.write(file, rest) :]
+    os.fsync(file)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make renames and removals inside the folder survive a power cut."""
+    file = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(file)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # some network disks cannot sync a folder
+            raise
+    finally:
+        os.close(file)
+
+
+def remove_temporaries(folder: Path) -> None:
+    """Remove what a killed `write_atomic` left in the folder."""
+    with explained(folder):
+        for entry in list(os.scandir(folder)):
+            if is_temporary(entry.name) and not entry.is_dir(follow_symlinks=False):
+                os.unlink(entry.path)
+
+
+def is_temporary(name: str) -> bool:
+    return _TEMPORARY.fullmatch(name) is not None
+
+
+def open_plain(path: Path, flags: int) -> int:
+    """A descriptor of a regular file; links, pipes and devices are refused before they can hang or lead elsewhere."""
+    file = os.open(path, flags | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, 0o666)
+    if not stat.S_ISREG(os.fstat(file).st_mode):
+        os.close(file)
+        raise InvalidInput(f"'{path}' must be a plain file; remove it or name another folder")
+    return file
+
+
+def open_to_read(path: Path) -> BufferedReader:
+    """A regular file's content; FileNotFoundError where there is none."""
+    try:
+        return open(open_plain(path, os.O_RDONLY), "rb")
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise InvalidInput(f"'{path}' could not be read: {error.strerror or error}") from error
+
+
+def read_plain(path: Path, limit: int) -> bytes:
+    """The content of a regular file of at most `limit` bytes; FileNotFoundError where there is none."""
+    with open_to_read(path) as stream:
+        size = os.fstat(stream.fileno()).st_size
+        if size > limit:
+            raise InvalidInput(f"'{path}' must have at most {limit:,} bytes, it has {size:,}")
+        try:
+            return stream.read(size)
+        except OSError as error:
+            raise InvalidInput(f"'{path}' could not be read: {error.strerror or error}") from error
+
+
+@contextlib.contextmanager
+def explained(path: Path) -> Iterator[None]:
+    """Turn a fault of the disk into a sentence about the path."""
+    try:
+        yield
+    except BangsError:
+        raise
+    except OSError as error:
+        reason = _REASONS.get(error.errno or 0, error.strerror or str(error))
+        fault = Unwritable(f"'{path}' could not be written: {reason}")
+        fault.errno = error.errno
+        raise fault from error
+
+
+def plain(value: Any, name: str, depth: int = 0) -> Any:
+    """The value as JSON holds it (tuples become lists); refuses, by its place, what JSON cannot give back."""
+    if depth > DEEPEST:
+        raise InvalidInput(f"{name} must be nested at most {DEEPEST} deep")
+    if value is None or isinstance(value, str | bool | int):
+        return value
+    if isinstance(value, float):
+        return float(value)
+    if isinstance(value, list | tuple):
+        return [plain(item, f"{name}[{index}]", depth + 1) for index, item in enumerate(value)]
+    if isinstance(value, dict):
+        for key in value:
+            if not isinstance(key, str):
+                raise InvalidInput(f"keys of {name} must be text, got {key!r}; write '{key}'")
+        return {key: plain(item, f"{name}.{key}", depth + 1) for key, item in value.items()}
+    raise InvalidInput(
+        f"{name} must be made of text, numbers, lists and dicts, got {type(value).__name__}; "
+        "use .item() or .tolist() for arrays and tensors"
+    )
+
+
+def finite(value: Any) -> Any:
+    """A plain value in which nan, inf and -inf are spelled as text, since JSON has no numbers for them."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, list):
+        return [finite(item) for item in value]
+    if isinstance(value, dict):
+        return {key: finite(item) for key, item in value.items()}
+    return value
+
+
+def canonical(value: Any) -> str:
+    """The one spelling of a plain value: keys sorted, no spaces, floats by `repr`, ASCII only."""
+    return json.dumps(finite(value), sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def digest(value: Any) -> str:
+    """The sha256 of a plain value's canonical spelling."""
+    return sha256(canonical(value).encode()).hexdigest()
+
+
+def parse(text: bytes | str, name: str) -> Any:
+    """The value of a JSON text from outside, or a sentence that says what is wrong with it."""
+    try:
+        return plain(json.loads(text), name, depth=-2)  # what is written is wrapped once or twice
+    except RecursionError as error:
+        raise InvalidInput(f"{name} must be nested at most {DEEPEST} deep") from error
+    except InvalidInput:
+        raise
+    except ValueError as error:  # not JSON, not UTF-8, or a number of thousands of digits
+        raise InvalidInput(f"{name} is not sound JSON: {str(error)[:200]}") from error

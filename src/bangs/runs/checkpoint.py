@@ -1,0 +1,96 @@
+"""A round in one file that knows whether it is whole.
+
+The file is an ordinary safetensors file, which holds numbers and no code. Its metadata carry one entry, `bangs`: a JSON
+object with the round, its facts, the configuration it belongs to, and the sha256 of the whole file, taken while the 64
+digits of the checksum itself read zero. So one rename puts a round in place, one pass over the bytes tells whether
+any of them changed, and every safetensors reader can open it.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any
+
+import torch
+from safetensors.torch import load, save
+from torch import Tensor
+
+from bangs.errors import BangsError, InvalidInput
+from bangs.files import parse, plain
+
+FORMAT = 1
+LARGEST = 1 << 36  # bytes of a checkpoint
+LARGEST_FACTS = 32 << 20  # bytes of its facts; safetensors allows a header of 100 MB
+_ZEROS = b"0" * 64
+_BEFORE = b'{"__metadata__":{"bangs":"{\\"sha256\\":\\"'
+_START = 8 + len(_BEFORE)  # the header's length takes 8 bytes
+_END = _START + 64
+
+
+class Damaged(BangsError):
+    """A checkpoint that is not what was written."""
+
+
+@dataclass(frozen=True, eq=False)
+class Checkpoint:
+    """The state of a run at the end of a round."""
+
+    round: int
+    tensors: dict[str, Tensor]  # on the CPU
+    facts: dict[str, Any]
+
+
+def encode(checkpoint: Checkpoint, config: str) -> bytearray:
+    """The bytes of a checkpoint of the run with this configuration hash."""
+    facts = plain(checkpoint.facts, "facts")
+    entry = {"sha256": _ZEROS.decode(), "format": FORMAT, "config": config, "round": checkpoint.round, "facts": facts}
+    spelled = json.dumps(entry, separators=(",", ":"))  # nan and inf stay numbers here: facts come back as they were
+    if len(spelled) > LARGEST_FACTS:
+        raise InvalidInput(f"the facts of a checkpoint must take at most {LARGEST_FACTS:,} bytes, got {len(spelled):,}")
+    body = bytearray(_serialise(checkpoint.tensors, spelled))
+    if len(body) > LARGEST:
+        raise InvalidInput(f"a checkpoint must take at most {LARGEST:,} bytes, this one takes {len(body):,}")
+    if body[8:_END] != _BEFORE + _ZEROS:
+        raise BangsError("this safetensors library writes metadata in a form bangs does not know; install 0.4 to 0.8")
+    body[_START:_END] = sha256(body).hexdigest().encode()
+    return body
+
+
+def decode(body: bytes, config: str) -> Checkpoint:
+    """The checkpoint in these bytes; `Damaged` where a bit is not as written or another run wrote it."""
+    if body[8:_START] != _BEFORE:
+        raise Damaged("it does not begin as a checkpoint does")
+    seen = sha256(body[:_START])
+    seen.update(_ZEROS)
+    seen.update(memoryview(body)[_END:])
+    if seen.hexdigest().encode() != body[_START:_END]:
+        raise Damaged("its checksum does not match: it was cut short or changed after it was written")
+    try:
+        size = int.from_bytes(body[:8], "little")
+        entry = parse(json.loads(body[8 : 8 + size])["__metadata__"]["bangs"], "the checkpoint's facts")
+        tensors = load(body)
+        form, owner, round, facts = entry["format"], entry["config"], entry["round"], entry["facts"]
+    except Exception as error:  # the checksum holds, so someone wrote it so: whatever is wrong with it, it is not ours
+        raise Damaged(f"it is no checkpoint: {str(error)[:200]}") from error
+    if form != FORMAT:
+        raise Damaged(f"its format is {form!r}, this version of bangs reads {FORMAT}")
+    if owner != config:
+        raise Damaged("it belongs to a run of another configuration")
+    if not isinstance(round, int) or not isinstance(facts, dict):
+        raise Damaged("its round or facts are missing")
+    return Checkpoint(round, tensors, facts)
+
+
+def _serialise(tensors: Mapping[str, Tensor], spelled: str) -> bytes:
+    copies = {}
+    for name, tensor in tensors.items():
+        if not isinstance(tensor, Tensor) or tensor.layout != torch.strided:
+            raise InvalidInput(f"tensors['{name}'] must be a dense tensor; save the parts of a sparse one")
+        # a copy of its own, since safetensors refuses tensors that share memory
+        copies[name] = torch.empty(tensor.shape, dtype=tensor.dtype).copy_(tensor.detach())
+    try:
+        body: bytes = save(copies, metadata={"bangs": spelled})
+    except Exception as error:
+        raise InvalidInput(f"these tensors cannot be saved: {error}") from error
+    return body

@@ -1,0 +1,49 @@
+"""What a result may depend on beside its configuration."""
+
+import functools
+import platform
+import subprocess  # nosec B404: only git, with fixed arguments
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import torch
+
+_HERE = Path(__file__)
+
+
+def environment(device: torch.device | str = "cpu") -> dict[str, Any]:
+    """Versions, commit, device and threads; names neither the user, the machine nor a path."""
+    device = torch.device(device)
+    named = device.type == "cuda" and torch.cuda.is_available()
+    return {
+        "python": platform.python_version(),
+        **{package: _version(package) for package in ("torch", "torch-geometric", "numpy", "bangs")},
+        "commit": _commit(),
+        "device": torch.cuda.get_device_name(device) if named else device.type,
+        "cuda": torch.version.cuda,
+        "threads": torch.get_num_threads(),
+        "deterministic": torch.are_deterministic_algorithms_enabled(),
+        "platform": f"{platform.system()} {platform.machine()}",
+    }
+
+
+def _version(package: str) -> str:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return "unknown"
+
+
+@functools.cache
+def _commit() -> str | None:
+    """The commit of the checkout this package runs from, with -dirty where files changed; None outside of one."""
+    git = ["git", "--no-optional-locks", "-C", str(_HERE.parent)]
+    tracked = [*git, "ls-files", "--error-unmatch", _HERE.name]  # else it is a package inside someone else's checkout
+    described = [*git, "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
+    try:
+        for command in (tracked, described):
+            done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=True)  # nosec B603
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip()

@@ -1,0 +1,92 @@
+"""A log of JSON lines that only grows and survives a crash in the middle of a line."""
+
+import contextlib
+import json
+import os
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from bangs.errors import InvalidInput
+from bangs.files import explained, finite, open_plain, open_to_read, parse, plain, sync_folder, write_all
+
+_LONGEST = 16 << 20  # bytes of a line
+_OWN = ("n", "time", "clock", "kind")
+
+
+class Log:
+    """The events of a run, open behind the last sound line.
+
+    `n` counts the events of a folder up, whatever the clock does; `clock` is the seconds since the log was opened,
+    by a clock that never goes back; `time` is what the wall said.
+    """
+
+    def __init__(self, path: Path):
+        self.path = path
+        self.cut = 0  # bytes of a torn line, removed
+        self._count = 0
+        self._opened = time.monotonic()
+        end = 0
+        for end, event in _sound_lines(path):  # noqa: B007
+            self._count = max(self._count, event["n"])
+        self._file = open_plain(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+        try:
+            self.cut = os.fstat(self._file).st_size - end
+            if self.cut:
+                os.ftruncate(self._file, end)
+            sync_folder(path.parent)
+        except BaseException:
+            self.close()
+            raise
+
+    def append(self, kind: str, facts: dict[str, Any]) -> None:
+        """Write one event; when this returns, it is on the disk."""
+        if taken := [key for key in _OWN if key in facts]:
+            raise InvalidInput(f"an event's facts must not be called {' or '.join(taken)}; these names are its own")
+        content = plain(facts, "event")
+        self._count += 1
+        own = {
+            "n": self._count,
+            "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
+            "clock": round(time.monotonic() - self._opened, 3),
+            "kind": kind,
+        }
+        line = json.dumps(own | finite(content), allow_nan=False).encode() + b"\n"
+        if len(line) > _LONGEST:
+            raise InvalidInput(f"an event must take at most {_LONGEST:,} bytes, '{kind}' takes {len(line):,}")
+        with explained(self.path):
+            before = os.fstat(self._file).st_size
+            try:
+                write_all(self._file, line)
+            except OSError:
+                with contextlib.suppress(OSError):
+                    os.ftruncate(self._file, before)
+                raise
+
+    def close(self) -> None:
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+
+def read_events(path: Path) -> list[dict[str, Any]]:
+    """The sound events of a log, oldest first; none where there is no log."""
+    return [event for _, event in _sound_lines(path)]
+
+
+def _sound_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Each event and the offset behind it; a line torn by a crash or damaged later is passed over."""
+    try:
+        stream = open_to_read(path)
+    except FileNotFoundError:
+        return
+    with stream:
+        end = 0
+        while line := stream.readline(_LONGEST):
+            end += len(line)
+            with contextlib.suppress(InvalidInput):
+                event = parse(line, "event")
+                if line.endswith(b"\n") and isinstance(event, dict) and isinstance(event.get("n"), int):
+                    yield end, event

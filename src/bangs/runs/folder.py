@@ -1,0 +1,291 @@
+"""RunFolder: what a run is, what happened in it, and where it can go on from."""
+
+import os
+import stat
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from bangs.errors import BangsError, InvalidInput
+from bangs.files import (
+    digest,
+    explained,
+    is_temporary,
+    plain,
+    read_plain,
+    remove_temporaries,
+    sync_folder,
+    write_atomic,
+)
+from bangs.runs.checkpoint import LARGEST, Checkpoint, Damaged, decode, encode
+from bangs.runs.environment import environment
+from bangs.runs.events import Log, read_events
+from bangs.runs.lock import Lock
+from bangs.runs.sealed import FORMAT, differences, seal, unseal
+
+__all__ = ["FORMAT", "Record", "RunFolder", "config_hash", "read_run"]
+
+_OURS = {"lock", "config.json", "environment.json", "events.jsonl", "checkpoints", "result.json"}
+_HARMLESS = {".DS_Store"}  # put into any folder someone looks at
+
+
+@dataclass(frozen=True)
+class Record:
+    """What a run folder tells a reader who does not hold it."""
+
+    config: dict[str, Any]
+    environment: dict[str, Any]
+    events: list[dict[str, Any]]
+    result: dict[str, Any] | None  # None = not finished
+
+
+def config_hash(config: Mapping[str, Any]) -> str:
+    """The sha256 of a configuration's canonical JSON: keys sorted, no spaces, floats by `repr`."""
+    return digest(plain(dict(config), "config"))
+
+
+def read_run(path: str | Path) -> Record:
+    """The record of a run folder, finished or not, in use or not; takes no lock and changes nothing."""
+    folder = Path(path)
+    config = unseal(folder / "config.json")
+    if config is None:
+        raise InvalidInput(f"'{folder}' is no run folder: it holds no config.json")
+    return Record(
+        config,
+        unseal(folder / "environment.json") or {},
+        read_events(folder / "events.jsonl"),
+        unseal(folder / "result.json"),
+    )
+
+
+class RunFolder:
+    """The folder of one run, held by this process until the `with` block ends.
+
+    `resumed` says whether the folder held this run before. Nothing read from the folder is used as a path.
+    """
+
+    def __init__(self, path: Path, config: dict[str, Any], lock: Lock):
+        self.path = path
+        self.config = config
+        self.hash = digest(config)
+        self.resumed = False
+        self._lock = lock
+        self._log: Log | None = None
+        self._last: int | None = None  # the newest round known to be whole
+
+    @classmethod
+    def create_or_resume(
+        cls,
+        path: str | Path,
+        config: Mapping[str, Any],
+        *,
+        resume: bool,
+        overwrite: bool = False,
+        device: torch.device | str = "cpu",
+    ) -> "RunFolder":
+        """Hold the folder at `path` for the run of this (complete) configuration.
+
+        A folder that holds a run is refused unless `resume` (the configuration must be the same) or `overwrite`
+        (its run is discarded) is true; one that holds other people's files is always refused. Where there is no run
+        yet, both begin one.
+        """
+        if resume and overwrite:
+            raise InvalidInput("a run is either resumed or overwritten; give one of --resume and --overwrite")
+        if "\0" in str(path):
+            raise InvalidInput(f"a folder's name must not hold a zero byte, got {str(path)!a}")
+        folder, wanted = Path(path), plain(dict(config), "config")
+        with explained(folder):
+            if folder.exists() and not folder.is_dir():
+                raise InvalidInput(f"'{folder}' must be a folder, but it is a file; name another")
+            folder.mkdir(parents=True, exist_ok=True)
+            _refuse_strangers(folder)
+            run = cls(folder, wanted, Lock(folder))
+            try:
+                run._open(resume, overwrite, environment(device))
+            except BaseException:
+                run.close()
+                raise
+        return run
+
+    def __enter__(self) -> "RunFolder":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the folder; the run can be resumed."""
+        if self._log is not None:
+            self._log.close()
+        self._lock.release()
+
+    def event(self, kind: str, **facts: Any) -> None:
+        """Append one line to events.jsonl, numbered and timed; nan and infinities are spelled as text."""
+        self._held_log().append(kind, facts)
+
+    def events(self) -> list[dict[str, Any]]:
+        """All sound events, oldest first."""
+        return read_events(self.path / "events.jsonl")
+
+    def save(self, round: int, tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> None:
+        """Keep the state at the end of a round; when this returns, no crash can take it away.
+
+        Tensors of any device come back on the CPU, bit by bit, and facts as given, but tuples as lists. The last two
+        whole checkpoints stay, older ones go.
+        """
+        self._held_log()
+        if self._last is None and self._rounds():
+            self.latest()
+        if not 0 <= round < 10**9 or (self._last is not None and round <= self._last):
+            raise InvalidInput(f"a saved round must follow the newest one ({self._last}), got {round}")
+        body = encode(Checkpoint(round, dict(tensors), dict(facts)), self.hash)
+        write_atomic(self._checkpoint(round), body)
+        former, self._last = self._last, round
+        with explained(self.path / "checkpoints"):
+            for other in self._rounds():
+                if other not in (round, former):
+                    os.unlink(self._checkpoint(other))
+
+    def latest(self) -> Checkpoint | None:
+        """The newest whole checkpoint, or None; a damaged one is passed over with an event that says so."""
+        self._held_log()
+        for round in self._rounds():
+            path = self._checkpoint(round)
+            try:
+                checkpoint = decode(read_plain(path, LARGEST), self.hash)
+                if checkpoint.round != round:
+                    raise Damaged(f"it holds round {checkpoint.round}")
+            except (Damaged, InvalidInput, FileNotFoundError) as error:
+                self.event("damaged checkpoint", round=round, reason=str(error).replace(str(path), path.name))
+                continue
+            self._last = round
+            return checkpoint
+        return None
+
+    def finish(self, result: Mapping[str, Any]) -> None:
+        """Write result.json, in which nan and infinities are spelled as text."""
+        self._held_log()
+        seal(self.path / "result.json", plain(dict(result), "result"))
+        self.event("finished")
+
+    @property
+    def finished(self) -> bool:
+        return self.result is not None
+
+    @property
+    def result(self) -> dict[str, Any] | None:
+        """What `finish` was given; None where the run is not finished or its result is damaged."""
+        return _unsealed_if_sound(self.path / "result.json")
+
+    def _open(self, resume: bool, overwrite: bool, here: dict[str, Any]) -> None:
+        if overwrite:
+            _clear(self.path)
+        config = unseal(self.path / "config.json")
+        self.resumed = config is not None
+        if config is None:
+            self._refuse_orphans()
+        elif not resume:
+            state = "a finished run" if self.finished else "a run"
+            raise InvalidInput(
+                f"'{self.path}' already holds {state}; add --resume to go on with it, "
+                "--overwrite to discard it, or name another folder"
+            )
+        elif lines := differences(config, self.config):
+            raise InvalidInput(
+                "\n  ".join([f"'{self.path}' holds a run of another configuration:", *lines])
+                + "\nuse the folder's settings, add --overwrite to discard its run, or name another folder"
+            )
+        checkpoints = self.path / "checkpoints"
+        checkpoints.mkdir(exist_ok=True)
+        if not stat.S_ISDIR(os.lstat(checkpoints).st_mode):
+            raise InvalidInput(f"'{checkpoints}' must be a folder of its own, not a link; remove it")
+        remove_temporaries(self.path)
+        remove_temporaries(checkpoints)
+        if not self.resumed:
+            seal(self.path / "environment.json", here)
+            seal(self.path / "config.json", self.config)
+        self._log = Log(self.path / "events.jsonl")
+        if self.resumed:
+            there = _unsealed_if_sound(self.path / "environment.json") or {}
+            self.event(
+                "resumed", changed={key: [there.get(key), here[key]] for key in here if there.get(key) != here[key]}
+            )
+        else:
+            self.event("started", config=self.hash)
+        if self._log.cut:
+            self.event("cut events", bytes=self._log.cut)
+        if self._lock.stale:
+            self.event("stale lock", holder=self._lock.stale)
+
+    def _refuse_orphans(self) -> None:
+        left = [name for name in ("events.jsonl", "result.json") if (self.path / name).exists()]
+        if left or ((self.path / "checkpoints").is_dir() and self._rounds()):
+            raise InvalidInput(
+                f"'{self.path}' holds a run without its config.json; put the file back, "
+                "add --overwrite to discard the run, or name another folder"
+            )
+
+    def _checkpoint(self, round: int) -> Path:
+        return self.path / "checkpoints" / f"round-{round:06d}.safetensors"
+
+    def _rounds(self) -> list[int]:
+        return _rounds(self.path / "checkpoints")
+
+    def _held_log(self) -> Log:
+        """The log, if the folder is still this process's to write in."""
+        if self._log is None or not self._lock.held():
+            raise BangsError(
+                f"'{self.path}' is not held any more: it was closed, removed or replaced, or this is a forked process; "
+                "open it again with --resume"
+            )
+        return self._log
+
+
+def _rounds(checkpoints: Path) -> list[int]:
+    """The rounds that have a file, newest first."""
+    rounds = []
+    for name in os.listdir(checkpoints):
+        digits = name.removeprefix("round-").removesuffix(".safetensors")
+        if (
+            digits.isascii()
+            and digits.isdigit()
+            and len(digits) < 10
+            and name == f"round-{int(digits):06d}.safetensors"
+        ):
+            rounds.append(int(digits))
+    return sorted(rounds, reverse=True)
+
+
+def _unsealed_if_sound(path: Path) -> dict[str, Any] | None:
+    try:
+        return unseal(path)
+    except InvalidInput:
+        return None
+
+
+def _refuse_strangers(folder: Path) -> None:
+    """Refuse a folder of other people's files before anything is written into it."""
+    names = {name for name in os.listdir(folder) if not is_temporary(name)} - _HARMLESS
+    strangers = sorted(names - _OURS)
+    ours = not strangers or {"lock", "events.jsonl", "checkpoints"} <= names
+    if not ours and _unsealed_if_sound(folder / "config.json") is None:
+        raise InvalidInput(
+            f"'{folder}' is no run folder but holds other files (such as {strangers[0]!a}); name another"
+        )
+
+
+def _clear(folder: Path) -> None:
+    """Remove a run's files, config.json last, so that a crash on the way leaves a run; other files stay."""
+    checkpoints = folder / "checkpoints"
+    (folder / "result.json").unlink(missing_ok=True)
+    if checkpoints.is_dir() and not checkpoints.is_symlink():
+        for round in _rounds(checkpoints):
+            (checkpoints / f"round-{round:06d}.safetensors").unlink()
+    for name in ("events.jsonl", "environment.json", "config.json"):
+        (folder / name).unlink(missing_ok=True)
+    sync_folder(folder)

@@ -1,0 +1,116 @@
+"""The exclusive right to write in a folder."""
+
+import contextlib
+import fcntl
+import functools
+import json
+import os
+import platform
+import re
+from datetime import UTC, datetime
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+from weakref import WeakSet
+
+from bangs.errors import BangsError, InvalidInput
+from bangs.files import open_plain, parse
+
+_SOUND = {"pid": r"\d{1,9}", "since": r"[\d:.TZ+-]{10,40}", "host": r"[0-9a-f]{12}"}
+
+
+class InUse(BangsError):
+    """Another process works in the folder."""
+
+
+class Lock:
+    """A lock of the operating system on the folder's `lock` file, which also says who holds it.
+
+    The system takes it back when the process ends, however it ends; facts found in a lock that is free are those of a
+    process that ended without letting go, and are kept as `stale`.
+    """
+
+    def __init__(self, folder: Path):
+        self.stale: dict[str, Any] | None = None
+        self._path = folder / "lock"
+        self._file = open_plain(self._path, os.O_RDWR | os.O_CREAT)
+        try:
+            try:
+                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                holder = _name(self._holder())
+                way = "wait for it, stop it, or name another folder"
+                raise InUse(f"'{folder}' is in use by {holder}; {way}") from error
+            self.stale = self._holder()
+            os.ftruncate(self._file, 0)
+            since = datetime.now(UTC).isoformat(timespec="seconds")
+            os.pwrite(self._file, json.dumps({"pid": os.getpid(), "since": since, "host": _host()}).encode(), 0)
+        except BaseException:
+            os.close(self._file)
+            raise
+        _guard_forks()
+        _held.add(self)
+
+    def held(self) -> bool:
+        """Whether the lock is this process's and still the one that stands in the folder."""
+        try:
+            return self._file >= 0 and os.path.samestat(os.fstat(self._file), os.lstat(self._path))
+        except FileNotFoundError:
+            return False
+
+    def release(self) -> None:
+        if self._file >= 0:
+            with contextlib.suppress(OSError):
+                os.ftruncate(self._file, 0)
+            self.forget()
+
+    def forget(self) -> None:
+        """Close the file; a parent process that holds the same lock keeps it."""
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+    def _holder(self) -> dict[str, Any] | None:
+        """The facts in the lock file, None where they are not sound."""
+        try:
+            facts = parse(os.pread(self._file, 4096, 0), "lock")
+        except InvalidInput:
+            return None
+        if not isinstance(facts, dict) or not all(re.fullmatch(_SOUND[key], str(facts.get(key))) for key in _SOUND):
+            return None
+        return {key: facts[key] for key in _SOUND}
+
+
+_held: "WeakSet[Lock]" = WeakSet()
+
+
+@functools.cache
+def _guard_forks() -> None:
+    os.register_at_fork(after_in_child=_forget_all)
+
+
+def _forget_all() -> None:
+    # a worker process inherits the lock, and would keep it when its parent is killed
+    for lock in list(_held):
+        lock.forget()
+
+
+def _name(holder: dict[str, Any] | None) -> str:
+    if holder is None:
+        return "another process"
+    pid, since = int(holder["pid"]), holder["since"]
+    if holder["host"] != _host():
+        return f"process {pid} of another machine since {since}"
+    if pid == os.getpid():
+        return f"this very process since {since}"
+    with contextlib.suppress(PermissionError, OverflowError):  # alive, but another user's; or no pid at all
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return f"a process started by process {pid}, which is gone"
+    return f"process {pid} since {since}"
+
+
+def _host() -> str:
+    """A mark of this machine that does not tell its name."""
+    return sha256(f"bangs {platform.node()}".encode()).hexdigest()[:12]
