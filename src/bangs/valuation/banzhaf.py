@@ -1,0 +1,263 @@
+"""k-bounded Banzhaf values of a game: exact, or estimated in several ways; knows no graphs.
+
+The value of player i among K is the mean of U(T ∪ i) − U(T) over all coalitions T of other players with at most
+k − 1 members, each weighing the same.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+import torch
+from torch import Tensor
+
+from bangs.errors import InvalidInput
+from bangs.valuation import coalitions
+
+Generators = Sequence[torch.Generator]
+
+
+class Game(Protocol):
+    """What a coalition is worth, for R runs at once.
+
+    A game may also offer `marginals(members) -> [R, B, K]`, U(S ∪ i) − U(S∖i) for every player i, and
+    `gradient(members) -> [R, B, K]`, ∂U/∂mᵢ for relaxed memberships; where it does not, all players are flipped
+    one by one, or autograd differentiates the worth.
+    """
+
+    @property
+    def runs(self) -> int: ...
+
+    @property
+    def players(self) -> int: ...
+
+    @property
+    def device(self) -> torch.device: ...
+
+    def __call__(self, members: Tensor) -> Tensor:
+        """The worth [R, B] of coalitions [R, B, K]: bool, or degrees of membership in [0, 1]."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Values:
+    """What every player is worth."""
+
+    mean: Tensor  # float64 [R, K]
+    stderr: Tensor | None  # float64 [R, K], where the estimator knows it
+    evaluations: int  # of U, per run; a gradient counts as one, the marginals of a coalition as K + 1
+
+
+class Estimator(Protocol):
+    """Values of a game; run r draws its random numbers from generator r alone."""
+
+    def __call__(self, game: Game, k: int, generators: Generators) -> Values: ...
+
+
+@dataclass(frozen=True)
+class Exact:
+    """The definition itself, by listing all coalitions; for at most 20 players."""
+
+    def __call__(self, game: Game, k: int, generators: Generators = ()) -> Values:
+        members = coalitions.every(game.players, k, game.device).expand(game.runs, -1, -1)
+        worth = game(members).double()
+        return Values(
+            _difference(members, worth, k)[0], torch.zeros_like(members[:, 0], dtype=torch.float64), members.shape[1]
+        )
+
+
+@dataclass(frozen=True)
+class MSR:
+    """Maximum sample reuse, the paper's estimator: mean U with i less mean U without i (Wang and Jia 2023).
+
+    Coalitions are drawn uniformly among those of size ≤ k. `without="smaller"` leaves coalitions of size exactly k
+    out of the second mean, as the definition asks (T has at most k − 1 members); `without="all"` keeps them, as the
+    paper's pseudo-code does, which shifts all values.
+    """
+
+    samples: int = 500
+    without: Literal["smaller", "all"] = "smaller"
+
+    def __post_init__(self) -> None:
+        _check_samples(self)
+
+    def __call__(self, game: Game, k: int, generators: Generators) -> Values:
+        members = coalitions.draw(game.players, k, self.samples, generators)
+        worth = game(members).double()
+        bound = k if self.without == "smaller" else game.players + 1
+        return Values(*_difference(members, worth, bound), self.samples)
+
+
+@dataclass(frozen=True)
+class WLS:
+    """Weighted least squares of U on membership, whose slopes are the values up to a constant.
+
+    Sizes are drawn with P(m) ∝ η_m C(K, m) (`coalitions.regression_weights`), so ordinary least squares with an
+    intercept fits; what other players bring is fitted instead of being noise, as it is for `MSR`. The constant comes
+    from mean_i φ_i = Σ_{m<k} w_m (Ū_{m+1} − Ū_m), Ū_m the mean worth at size m and w the law of |T|. Standard errors
+    are those of the regression. Without `samples`, max(1000, 5 K) coalitions.
+    """
+
+    samples: int | None = None
+
+    def __post_init__(self) -> None:
+        _check_samples(self)
+
+    def __call__(self, game: Game, k: int, generators: Generators) -> Values:
+        count = self.samples or max(1000, 5 * game.players)
+        members = coalitions.draw(game.players, k, count, generators, "regression")
+        worth = game(members).double()
+        mean, stderr = fit(members, worth, k)
+        return Values(mean, stderr, count)
+
+
+def fit(members: Tensor, worth: Tensor, k: int, weight: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    """Values and their standard errors [R, K] from coalitions [R, B, K] drawn by the regression law.
+
+    With `weight` [R, B] the coalitions come from another law and weigh accordingly.
+    """
+    member = members.double()
+    weight = torch.ones_like(worth) if weight is None else weight
+    weight = weight / weight.sum(1, keepdim=True)
+    centred = member - torch.einsum("rb,rbk->rk", weight, member)[:, None]
+    gap = worth - (weight * worth).sum(1, keepdim=True)
+    heavy = centred * weight[..., None]
+    # a trace of a ridge gives the smallest solution where coalitions are too few to tell players apart
+    gram = heavy.transpose(1, 2) @ centred + 1e-10 * torch.eye(
+        member.shape[2], dtype=torch.float64, device=worth.device
+    )
+    factor = torch.linalg.cholesky(gram)
+    slope = torch.cholesky_solve((heavy.transpose(1, 2) @ gap[..., None]), factor)[..., 0]
+    residual = gap - torch.einsum("rbk,rk->rb", centred, slope)
+    spread = (weight**2 * residual**2).sum(1, keepdim=True)
+    stderr = (torch.cholesky_inverse(factor).diagonal(dim1=1, dim2=2) * spread).sqrt()
+    return slope + _constant(members, residual, weight, k)[:, None], stderr
+
+
+def _constant(members: Tensor, residual: Tensor, weight: Tensor, k: int) -> Tensor:
+    """What the regression's slopes lack: Σ_m w_m (r̄_{m+1} − r̄_m) of the residuals r, per run [R]."""
+    players = members.shape[2]
+    w = coalitions.marginal_law(players, k)
+    law = coalitions.size_law(players, k, "regression")
+    zero = torch.zeros(1, dtype=torch.float64)
+    size = members.sum(2)
+
+    def mean(target: Tensor) -> Tensor:
+        """The residuals' mean were sizes drawn by the target law."""
+        ratio = (target / law).to(size.device)[size] * weight
+        return (ratio * residual).sum(1) / ratio.sum(1).clamp(min=1e-300)
+
+    return mean(torch.cat([zero, w])) - mean(torch.cat([w, zero]))
+
+
+@dataclass(frozen=True)
+class Marginals:
+    """The mean of U(S ∪ i) − U(S∖i) over drawn coalitions, for every player at once.
+
+    Of a coalition drawn uniformly among those of size ≤ k, S∖i follows the definition's law if i is a member, and S
+    itself does if i is not and S has fewer than k members; other pairs are left out. Unbiased.
+    """
+
+    samples: int = 16
+
+    def __post_init__(self) -> None:
+        _check_samples(self)
+
+    def __call__(self, game: Game, k: int, generators: Generators) -> Values:
+        members = coalitions.draw(game.players, k, self.samples, generators)
+        change = marginals(game, members).double()
+        counts = members | (members.sum(2, keepdim=True) < k)
+        mean, variance = _moments(change, counts)
+        return Values(mean, variance.sqrt(), self.samples * (game.players + 1))
+
+
+@dataclass(frozen=True)
+class Gradient:
+    """The mean of ∂U/∂mᵢ at drawn coalitions, for every player at once.
+
+    U(T ∪ i) − U(T) = ∫₀¹ ∂U/∂mᵢ dmᵢ: coalitions with i give the right end of the integral, those without (and fewer
+    than k members) the left end, and the mean of both ends is the value up to the curvature in mᵢ.
+    """
+
+    samples: int = 32
+
+    def __post_init__(self) -> None:
+        _check_samples(self)
+
+    def __call__(self, game: Game, k: int, generators: Generators) -> Values:
+        members = coalitions.draw(game.players, k, self.samples, generators)
+        slope = gradient(game, members).double()
+        right, right_variance = _moments(slope, members)
+        left, left_variance = _moments(slope, ~members & (members.sum(2, keepdim=True) < k))
+        # a player who was never drawn on one side is judged by the other
+        right, left = torch.where(right.isnan(), left, right), torch.where(left.isnan(), right, left)
+        return Values((left + right) / 2, (left_variance + right_variance).sqrt() / 2, self.samples)
+
+
+@dataclass(frozen=True)
+class MeanField:
+    """∂U/∂mᵢ where every player is a member to the degree q = E|T| / (K − 1): one pass, nothing random."""
+
+    def __call__(self, game: Game, k: int, generators: Generators = ()) -> Values:
+        coalitions.check(game.players, k)
+        law = coalitions.marginal_law(game.players, k)
+        share = float(law @ torch.arange(len(law), dtype=torch.float64)) / max(game.players - 1, 1)
+        members = torch.full((game.runs, 1, game.players), share, device=game.device)
+        return Values(gradient(game, members)[:, 0].double(), None, 1)
+
+
+ESTIMATORS: dict[str, Callable[[int | None], Estimator]] = {
+    "exact": lambda samples: Exact(),
+    "msr": lambda samples: MSR(samples or 500),
+    "wls": lambda samples: WLS(samples),
+    "marginals": lambda samples: Marginals(samples or 16),
+    "gradient": lambda samples: Gradient(samples or 32),
+    "meanfield": lambda samples: MeanField(),
+}
+DEFAULT = "wls"
+
+
+def marginals(game: Game, members: Tensor) -> Tensor:
+    """U(S ∪ i) − U(S∖i) for coalitions bool [R, B, K] and every player i: [R, B, K]."""
+    own = getattr(game, "marginals", None)
+    if own is not None:
+        result: Tensor = own(members)
+        return result
+    sign = torch.where(members, 1, -1)
+    here = game(members)
+    identity = torch.eye(game.players, dtype=torch.bool, device=members.device)
+    flipped = torch.stack([game(members ^ identity[i]) for i in range(game.players)], dim=2)
+    return sign * (here[..., None] - flipped)
+
+
+def gradient(game: Game, members: Tensor) -> Tensor:
+    """∂U/∂mᵢ at memberships [R, B, K] in [0, 1] for every player i: [R, B, K]."""
+    own = getattr(game, "gradient", None)
+    if own is not None:
+        result: Tensor = own(members)
+        return result
+    with torch.enable_grad():
+        degree = members.double().requires_grad_()
+        return torch.autograd.grad(game(degree).sum(), degree)[0]
+
+
+def _difference(members: Tensor, worth: Tensor, bound: int) -> tuple[Tensor, Tensor]:
+    """Mean worth with a player less mean worth, in coalitions below `bound`, without; and its standard error."""
+    smaller = members.sum(2, keepdim=True) < bound
+    there, there_variance = _moments(worth[..., None], members)
+    away, away_variance = _moments(worth[..., None], ~members & smaller)
+    return (there - away).nan_to_num(0.0), (there_variance + away_variance).sqrt()
+
+
+def _moments(worth: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
+    """Mean over coalitions [R, K] of those that count, and the variance of that mean; NaN where none counts."""
+    weight = counts.double()
+    number = weight.sum(1)
+    mean = (weight * worth).sum(1) / number
+    square = (weight * (worth - mean[:, None]) ** 2).sum(1)
+    return mean, square / (number - 1).clamp(min=1e-300) / number
+
+
+def _check_samples(estimator: "MSR | WLS | Marginals | Gradient") -> None:
+    if estimator.samples is not None and estimator.samples < 1:
+        raise InvalidInput(f"{type(estimator).__name__}.samples must be at least 1, got {estimator.samples}")
