@@ -11,7 +11,7 @@ from bangs.types import Split, Task
 
 os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", "/tmp/bangs-hypothesis")
 warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta state")
-torch.set_num_threads(2)
+torch.set_num_threads(1)  # small products; more threads only wait for each other
 
 
 def two_rings(nodes: int = 24, classes: int = 2, seed: int = 0) -> Data:

@@ -1,9 +1,9 @@
 """The facts that flow between the rooms; every tensor leads with the run axis R."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Protocol
+from typing import Any, Protocol, TypeVar
 
 import torch
 from torch import Tensor
@@ -11,6 +11,8 @@ from torch_geometric.data import Data
 
 from bangs.errors import InvalidInput
 from bangs.rng import Streams
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,6 +141,7 @@ class Task:
     given: Labels
     validation: Tensor  # long [R, N], -1 = not a validation node
     classes: int
+    _made: dict[Hashable, Any] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(cls, data: Data, split: Split, classes: int | None = None) -> "Task":
@@ -195,6 +198,13 @@ class Task:
     def held(self) -> Tensor:
         """Nodes held for validation: bool [R, N]."""
         return self.validation >= 0
+
+    def once(self, make: Callable[[Data], T]) -> T:
+        """What `make`, a frozen part, makes of the graph; made once and shared by all rounds."""
+        if make not in self._made:
+            self._made[make] = make(self.graph)
+        made: T = self._made[make]
+        return made
 
     def to(self, device: torch.device | str) -> "Task":
         return Task(self.graph.to(device), self.given.to(device), self.validation.to(device), self.classes)

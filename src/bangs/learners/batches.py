@@ -1,0 +1,139 @@
+"""Field: the part of a graph that decides the logits of some nodes, hop by hop."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from bangs.graphs.sparse import Normalise, Sparse, adjacency, to_scipy
+from bangs.learners.noise import Noise
+
+DENSE_ABOVE = 0.25  # share of stored values from which a dense product is the faster one
+
+
+@dataclass(frozen=True, eq=False)
+class Features:
+    """The features of some nodes for R runs, kept sparse where they are."""
+
+    runs: int
+    stored: Sparse | Tensor  # Sparse [R·n, R·F], or float [1 or R, n, F]
+
+    @classmethod
+    def of(cls, x: "Tensor | sp.csr_array[Any]", runs: int, device: torch.device) -> "Features":
+        """The same features for every run."""
+        if isinstance(x, Tensor):
+            return cls(runs, x.to(device)[None])
+        if x.nnz > DENSE_ABOVE * np.prod(x.shape):
+            return cls(runs, torch.as_tensor(x.toarray(), device=device)[None])
+        return cls(runs, Sparse.of(x, device).repeat(runs))
+
+    def drop(self, noise: Noise | None, rate: float) -> "Features":
+        """Dropout on the stored values; zeros stay zeros."""
+        if noise is None or rate <= 0:
+            return self
+        if isinstance(self.stored, Tensor):
+            return Features(self.runs, noise.drop(self.stored, rate))
+        values = self.stored.values.view(self.runs, -1)
+        return Features(self.runs, self.stored.valued(noise.drop(values, rate).flatten()))
+
+    def times(self, weight: Tensor) -> Tensor:
+        """The product [R, n, h] with each run's weight [R, F, h]."""
+        if isinstance(self.stored, Tensor):
+            return self.stored @ weight
+        return (self.stored @ weight.flatten(0, 1)).view(self.runs, -1, weight.shape[2])
+
+    def dense(self) -> Tensor:
+        """The features as float [1 or R, n, F]."""
+        if isinstance(self.stored, Tensor):
+            return self.stored
+        size = (self.stored.shape[0] // self.runs, self.stored.shape[1] // self.runs)
+        nnz = len(self.stored.values) // self.runs
+        rows, cols = self.stored.rows[: size[0] + 1], self.stored.cols[:nnz]
+        values = self.stored.values.view(self.runs, nnz)
+        return torch.stack([torch.sparse_csr_tensor(rows, cols, own, size=size).to_dense() for own in values])
+
+
+@dataclass(frozen=True, eq=False)
+class Field:
+    """Features and how they flow to the nodes asked for.
+
+    Hop h multiplies with a matrix [R·n_out, R·n_in]; the first hop is the outermost. A field of the whole graph
+    has one matrix, used by every hop.
+    """
+
+    runs: int
+    features: Features
+    hops: tuple[Sparse, ...]
+    inner: tuple[Tensor | None, ...]  # where a hop's outputs stand among its inputs; None = the same nodes
+    graphs: tuple[Data, ...] = ()  # of the whole graph: one for all runs, or one each
+
+    def propagate(self, hop: int, x: Tensor) -> Tensor:
+        """One hop: [R, n_in, d] -> [R, n_out, d]."""
+        matrix = self.hops[min(hop, len(self.hops) - 1)]
+        return (matrix @ x.reshape(-1, x.shape[-1])).view(self.runs, -1, x.shape[-1])
+
+    def narrow(self, hop: int, x: Tensor) -> Tensor:
+        """The rows of x [R, n_in, d] that are this hop's outputs: [R, n_out, d]."""
+        inner = self.inner[min(hop, len(self.inner) - 1)]
+        return x if inner is None else x[:, inner]
+
+
+@dataclass(frozen=True, eq=False)
+class Surroundings:
+    """A graph prepared for R runs; gives the field of any set of nodes."""
+
+    runs: int
+    graph: Data
+    matrix: "sp.csr_array[Any]"  # the model's adjacency [N, N]
+    features: "Tensor | sp.csr_array[Any]"  # [N, F]
+    device: torch.device
+    whole: Field
+
+    @classmethod
+    def of(cls, graph: Data, runs: int, loops: float, normalise: Normalise) -> "Surroundings":
+        matrix = adjacency(graph, loops, normalise)
+        features = _rows(graph)
+        device = graph.edge_index.device
+        whole = Field(
+            runs, Features.of(features, runs, device), (Sparse.of(matrix, device).repeat(runs),), (None,), (graph,)
+        )
+        return cls(runs, graph, matrix, features, device, whole)
+
+    def field(self, nodes: "np.ndarray[Any, Any]", hops: int) -> Field:
+        """The field of the given nodes (sorted), `hops` steps deep; the same logits as the whole graph's."""
+        layers: list[Sparse] = []
+        inner: list[Tensor | None] = []
+        outputs = nodes
+        for _ in range(hops):
+            rows = self.matrix[outputs]
+            inputs = np.unique(np.concatenate([rows.indices, outputs]))
+            local = sp.csr_array(rows[:, inputs])
+            layers.insert(0, Sparse.of(local, self.device).repeat(self.runs))
+            inner.insert(0, torch.as_tensor(np.searchsorted(inputs, outputs), device=self.device))
+            outputs = inputs
+        rows_of = torch.as_tensor(outputs, device=self.device) if isinstance(self.features, Tensor) else outputs
+        features = Features.of(self.features[rows_of], self.runs, self.device)
+        return Field(self.runs, features, tuple(layers), tuple(inner))
+
+
+def many(graphs: Sequence[Data], loops: float, normalise: Normalise) -> Field:
+    """The field of a different graph for every run."""
+    device = graphs[0].edge_index.device
+    matrix = sp.block_diag([adjacency(graph, loops, normalise) for graph in graphs], format="csr")
+    rows = [_rows(graph) for graph in graphs]
+    dense = [row for row in rows if isinstance(row, Tensor)]
+    sparse = [row for row in rows if not isinstance(row, Tensor)]
+    stored: Sparse | Tensor = (
+        torch.stack(dense) if dense else Sparse.of(sp.csr_array(sp.block_diag(sparse, format="csr")), device)
+    )
+    features = Features(len(graphs), stored)
+    return Field(len(graphs), features, (Sparse.of(sp.csr_array(matrix), device),), (None,), tuple(graphs))
+
+
+def _rows(graph: Data) -> "Tensor | sp.csr_array[Any]":
+    return to_scipy(graph.x) if graph.x.layout == torch.sparse_csr else graph.x

@@ -1,0 +1,116 @@
+"""Networks of R models run as one: every parameter leads with the run axis."""
+
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call
+from torch_geometric.data import Data
+
+from bangs.graphs.sparse import Normalise
+from bangs.learners.batches import Field
+from bangs.learners.noise import Noise
+from bangs.rng import Streams
+
+
+class Network(nn.Module):
+    """R models with one forward pass; a run's logits depend on its own weights only."""
+
+    loops: float = 1.0  # weight of the self-loops in the adjacency it propagates with
+    normalise: Normalise = "symmetric"
+    hops: int | None = None  # how far a node sees; None = only the whole graph will do
+
+    @abstractmethod
+    def forward(self, field: Field, noise: Noise | None = None) -> Tensor:
+        """Logits [R, n, C] of the field's nodes; dropout where noise is given."""
+
+    def loss(self, field: Field, target: Tensor, weight: Tensor, noise: Noise, transition: Tensor | None) -> Tensor:
+        """The training loss of every run [R] over the field's nodes (target [R, n], -1 = none)."""
+        return cross_entropy(self(field, noise), target, weight, transition)
+
+    def weights(self) -> dict[str, Tensor]:
+        """A copy of every parameter and buffer, each [R, …]."""
+        return {name: value.detach().clone() for name, value in self.state_dict().items()}
+
+    def load(self, weights: Mapping[str, Tensor]) -> None:
+        """Take these weights, in place."""
+        with torch.no_grad():
+            for name, value in self.state_dict().items():
+                value.copy_(weights[name])
+
+
+def cross_entropy(logits: Tensor, target: Tensor, weight: Tensor, transition: Tensor | None = None) -> Tensor:
+    """Weighted mean of −log p(target) per run [R], over nodes with a target.
+
+    With a transition T [R, C, C], p = softmax(logits)·T: what a noisy labeller would say (DR-GST's correction).
+    """
+    known = target >= 0
+    if transition is None:
+        log_probs = logits.log_softmax(-1)
+    else:
+        log_probs = (logits.softmax(-1) @ transition).clamp_min(1e-12).log()
+    nll = -log_probs.gather(-1, target.clamp_min(0)[..., None]).squeeze(-1)
+    return torch.where(known, nll * weight, 0.0).sum(1) / known.sum(1)
+
+
+class Separate(Network):
+    """R copies of an ordinary PyG module `module(x, edge_index, edge_weight?)`, run one after the other.
+
+    Its dropout draws from torch's global generator, which is seeded from the run's own stream and put back.
+    """
+
+    def __init__(self, build: Callable[[], nn.Module], rng: Streams, *, weighted: bool = False):
+        super().__init__()
+        modules = []
+        for number in rng.at("init").numbers():
+            with torch.random.fork_rng(devices=[]):
+                torch.manual_seed(number)
+                modules.append(build())
+        self._template = [modules[0]]  # in a list, so that its parameters are not ours
+        self._names = {}
+        self._weighted = weighted
+        for name, _ in modules[0].named_parameters():
+            flat = name.replace(".", "-")
+            self._names[name] = flat
+            self.register_parameter(
+                flat, nn.Parameter(torch.stack([dict(m.named_parameters())[name] for m in modules]).detach())
+            )
+        for name, _ in modules[0].named_buffers():
+            flat = name.replace(".", "-")
+            self._names[name] = flat
+            self.register_buffer(flat, torch.stack([dict(m.named_buffers())[name] for m in modules]))
+
+    def forward(self, field: Field, noise: Noise | None = None) -> Tensor:
+        if not field.graphs:
+            raise ValueError("a stock module sees the whole graph only")
+        template = self._template[0].train(noise is not None)
+        stacked = {name: getattr(self, flat) for name, flat in self._names.items()}
+        x = field.features.dense()
+        logits = []
+        for run in range(field.runs):
+            graph = field.graphs[run % len(field.graphs)]
+            weights = {name: value[run] for name, value in stacked.items()}
+            features = x[run % len(x)]
+            logits.append(self._run(template, weights, features, graph, run, noise))
+        return torch.stack(logits)
+
+    def _run(
+        self,
+        template: nn.Module,
+        weights: dict[str, Tensor],
+        x: Tensor,
+        graph: Data,
+        run: int,
+        noise: Noise | None,
+    ) -> Tensor:
+        inputs = (x, graph.edge_index, graph.get("edge_weight")) if self._weighted else (x, graph.edge_index)
+        if noise is None or x.is_cuda:
+            out: Tensor = functional_call(template, weights, inputs)
+            return out
+        generator = noise.generators[run]
+        with torch.random.fork_rng(devices=[]):
+            torch.set_rng_state(generator.get_state())
+            out = functional_call(template, weights, inputs)
+            generator.set_state(torch.get_rng_state())
+        return out

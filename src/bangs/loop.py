@@ -1,0 +1,218 @@
+"""The loop: what one round of self-training is, top to bottom."""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+import torch
+from torch import Tensor
+
+from bangs.errors import InvalidInput
+from bangs.graphs.views import Same, View
+from bangs.learners.calibration import Calibrator, Uncalibrated
+from bangs.learners.training import Learner, Teacher, Trainer
+from bangs.rng import Streams
+from bangs.selection.quotas import Quota, Top
+from bangs.selection.scores import Confidence, Score
+from bangs.types import Labels, Prediction, Ranking, Round, Task
+
+
+class Weigh(Protocol):
+    """The weight of every labelled node in the student's loss: float [R, N]."""
+
+    def __call__(self, round: Round, labels: Labels) -> Tensor: ...
+
+
+class Correct(Protocol):
+    """How a teacher's classes turn into the labels it was given: float [R, C, C]."""
+
+    def __call__(self, round: Round) -> Tensor: ...
+
+
+@dataclass(frozen=True)
+class Method:
+    """A self-training method: its parts. The `repr` is the configuration."""
+
+    rounds: int = 40
+    views: tuple[View, ...] = (Same(),)  # the teacher's logits are averaged over these looks at the graph
+    calibrate: Calibrator = field(default_factory=Uncalibrated)
+    score: Score = field(default_factory=Confidence)
+    quota: Quota = field(default_factory=lambda: Top(100))
+    weigh: Weigh | None = None
+    correct: Correct | None = None
+    memory: Literal["accumulate", "rebuild"] = "accumulate"  # keep pseudo-labels, or make them anew each round
+    teacher: Literal["first", "latest", "best"] = "latest"  # who labels: the first model, the last, the best so far
+    start: Literal["fresh", "teacher"] | int = "fresh"  # a student's weights; an int = the first model's at that epoch
+    pool: Literal["free", "open"] = "free"  # free: neither given nor held for validation; open: not given
+
+    def __post_init__(self) -> None:
+        if self.rounds < 0:
+            raise InvalidInput(f"Method.rounds must not be negative, got {self.rounds}")
+        if not self.views:
+            raise InvalidInput("Method.views must hold at least one view, such as Same()")
+        if isinstance(self.start, int) and self.start < 1:
+            raise InvalidInput(f"Method.start must be 'fresh', 'teacher' or an epoch from 1, got {self.start}")
+
+
+@dataclass(frozen=True, eq=False)
+class Adoption:
+    """What a round adopted, and why."""
+
+    chosen: Tensor  # bool [R, N]
+    label: Tensor  # long [R, N], the teacher's
+    raw_confidence: Tensor  # float [R, N]
+    confidence: Tensor  # float [R, N], calibrated
+    ranking: Ranking
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """Where a run stands after a round; round 0 is the first model, taught by the given labels alone."""
+
+    index: int
+    labels: Labels
+    student: Teacher  # of this round
+    prediction: Prediction  # the student's
+    teacher: Teacher  # who labels the next round
+    best: Teacher  # the student of the round with the best validation score
+    best_round: Tensor  # long [R]
+    running: Tensor  # bool [R], False where a run has ended
+    took_part: Tensor  # bool [R], True where this round changed the run
+    adoption: Adoption | None = None
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def validation(self) -> Tensor:
+        """The student's validation accuracy: float [R]."""
+        return self.student.validation
+
+
+Observer = Callable[[State], None]
+
+
+@dataclass(frozen=True)
+class SelfTrainer:
+    """A trainer, a method and whoever looks on."""
+
+    trainer: Trainer
+    method: Method
+    observers: Sequence[Observer] = ()
+
+    def fit(self, task: Task, seeds: Sequence[int], resume: Callable[[Learner], State] | None = None) -> State:
+        """The state after the last round; `state.best` holds the students chosen by validation score."""
+        if len(seeds) != task.runs:
+            raise InvalidInput(f"{len(seeds)} seeds for {task.runs} runs; there must be one seed per run")
+        rng = Streams(tuple(seeds))
+        learner = self.trainer.prepare(task)
+        state = self.begin(learner, rng) if resume is None else resume(learner)
+        if resume is None:
+            self._tell(state)
+        while state.index < self.method.rounds and state.running.any():
+            state = self.advance(state, rng)
+            self._tell(state)
+        return state
+
+    def begin(self, learner: Learner, rng: Streams) -> State:
+        """Round 0: the first model learns the given labels."""
+        task, seconds = learner.task, _Stopwatch()
+        with seconds("train"):
+            early = self.method.start if isinstance(self.method.start, int) else None
+            first = learner.fit(task.given, rng.at("round", 0), early=early)
+            prediction = first.predict(task.graph)
+        everyone = torch.ones(task.runs, dtype=torch.bool, device=task.device)
+        zero = torch.zeros(task.runs, dtype=torch.long, device=task.device)
+        return State(0, task.given, first, prediction, first, first, zero, everyone, everyone, None, seconds.laps)
+
+    def advance(self, state: State, rng: Streams) -> State:
+        """One round: look, value, choose, adopt, retrain, and decide who teaches next."""
+        method, learner, seconds = self.method, state.student.learner, _Stopwatch()
+        task, index = learner.task, state.index + 1
+        rng = rng.at("round", index)
+
+        with seconds("calibrate"):
+            raw = self._look(state, task, rng)
+            prediction = method.calibrate(raw, task)
+        with seconds("select"):
+            base = state.labels.forget() if method.memory == "rebuild" else state.labels
+            pool = ~base.known & ~(task.held if method.pool == "free" else torch.zeros_like(task.held))
+            round = Round(index, task, base, raw, prediction, pool, state.teacher, rng)
+            ranking = method.score(round)
+            chosen = method.quota(ranking.score, raw.label) & pool & state.running[:, None]
+            took_part = chosen.any(1)
+            labels = base.adopt(chosen, raw.label, 1.0, index)
+            if method.weigh is not None:
+                labels = labels.weighted(method.weigh(round, labels))
+            labels = Labels.where(took_part, labels, state.labels)
+        with seconds("train"):
+            if took_part.any():
+                student = learner.fit(
+                    labels,
+                    rng,
+                    start=self._start(state),
+                    transition=None if method.correct is None else method.correct(round),
+                )
+                student = Teacher.where(took_part & student.sound, student, state.student)
+            else:
+                student = state.student
+            prediction_now = student.predict(task.graph)
+
+        better = student.validation > state.best.validation
+        return State(
+            index=index,
+            labels=labels,
+            student=student,
+            prediction=prediction_now,
+            teacher=self._next_teacher(state.teacher, student),
+            best=Teacher.where(better, student, state.best),
+            best_round=torch.where(better, index, state.best_round),
+            running=state.running & took_part,
+            took_part=took_part,
+            adoption=Adoption(chosen, raw.label, raw.confidence, prediction.confidence, ranking),
+            seconds=seconds.laps,
+        )
+
+    def _look(self, state: State, task: Task, rng: Streams) -> Prediction:
+        """The teacher's logits, averaged over the method's views."""
+        logits = torch.zeros_like(state.prediction.logits)
+        for number, view in enumerate(self.method.views):
+            if isinstance(view, Same):
+                same = state.teacher is state.student
+                seen = state.prediction if same else state.teacher.predict(task.graph)
+            else:
+                generators = rng.at("view", number).generators(task.device)
+                seen = state.teacher.predict([view(task.graph, generator) for generator in generators])
+            logits = logits + seen.logits
+        return Prediction(logits / len(self.method.views))
+
+    def _start(self, state: State) -> dict[str, Tensor] | None:
+        if self.method.start == "fresh":
+            return None
+        return state.teacher.weights if self.method.start == "teacher" else state.student.early
+
+    def _next_teacher(self, teacher: Teacher, student: Teacher) -> Teacher:
+        if self.method.teacher == "first":
+            return teacher
+        if self.method.teacher == "latest":
+            return student
+        return Teacher.where(student.validation > teacher.validation, student, teacher)
+
+    def _tell(self, state: State) -> None:
+        for observer in self.observers:
+            observer(state)
+
+
+class _Stopwatch:
+    """Seconds per stage."""
+
+    def __init__(self) -> None:
+        self.laps: dict[str, float] = {}
+
+    @contextmanager
+    def __call__(self, stage: str) -> Iterator[None]:
+        begin = time.perf_counter()
+        yield
+        if torch.cuda.is_available():
+            torch.cuda.synchronize()
+        self.laps[stage] = self.laps.get(stage, 0.0) + time.perf_counter() - begin

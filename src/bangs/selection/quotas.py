@@ -1,0 +1,69 @@
+"""Choosing how many nodes to take, given their scores."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from bangs.errors import InvalidInput
+
+
+class Quota(Protocol):
+    """Which nodes to adopt: (score [R, N], label [R, N]) -> bool [R, N]; a score of -inf is never taken."""
+
+    def __call__(self, score: Tensor, label: Tensor) -> Tensor: ...
+
+
+@dataclass(frozen=True)
+class Top:
+    """The k best nodes of each run, if their score exceeds a floor; all of them where fewer remain."""
+
+    k: int
+    floor: float = float("-inf")
+
+    def __post_init__(self) -> None:
+        _at_least_one("Top", self.k)
+
+    def __call__(self, score: Tensor, label: Tensor) -> Tensor:
+        best = score.topk(min(self.k, score.shape[1]), dim=1).indices
+        return torch.zeros_like(score, dtype=torch.bool).scatter(1, best, True) & (score > self.floor)
+
+
+@dataclass(frozen=True)
+class TopPerClass:
+    """The k best nodes of every predicted class of each run."""
+
+    k: int
+
+    def __post_init__(self) -> None:
+        _at_least_one("TopPerClass", self.k)
+
+    def __call__(self, score: Tensor, label: Tensor) -> Tensor:
+        chosen = torch.zeros_like(score, dtype=torch.bool)
+        for index in range(int(label.max()) + 1):
+            chosen |= Top(self.k)(score.masked_fill(label != index, float("-inf")), label)
+        return chosen
+
+
+@dataclass(frozen=True)
+class Above:
+    """Every node whose score exceeds a threshold."""
+
+    threshold: float
+
+    def __call__(self, score: Tensor, label: Tensor) -> Tensor:
+        return score > self.threshold
+
+
+@dataclass(frozen=True)
+class Nobody:
+    """No node: a method that never adopts."""
+
+    def __call__(self, score: Tensor, label: Tensor) -> Tensor:
+        return torch.zeros_like(score, dtype=torch.bool)
+
+
+def _at_least_one(name: str, k: int) -> None:
+    if k < 1:
+        raise InvalidInput(f"{name}.k must be at least 1, got {k}")

@@ -1,0 +1,103 @@
+"""How good a node is for adoption."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+import torch
+from torch import Tensor
+
+from bangs.errors import InvalidInput
+from bangs.graphs.propagation import PPR, Propagator
+from bangs.types import Ranking, Round
+from bangs.valuation.banzhaf import DEFAULT, ESTIMATORS, Estimator, Game, Values
+from bangs.valuation.utility import Information
+
+
+class Score(Protocol):
+    """Ranks the nodes of a round; nodes outside the pool get -inf."""
+
+    def __call__(self, round: Round) -> Ranking: ...
+
+
+@dataclass(frozen=True)
+class Chance:
+    """A uniform random number for every node of the pool."""
+
+    def __call__(self, round: Round) -> Ranking:
+        draw = round.rng.at("chance").rand(round.pool.shape[1], device=round.pool.device)
+        return Ranking(draw.masked_fill(~round.pool, float("-inf")))
+
+
+@dataclass(frozen=True)
+class Confidence:
+    """The probability of the predicted class."""
+
+    def __call__(self, round: Round) -> Ranking:
+        return Ranking(round.prediction.confidence.masked_fill(~round.pool, float("-inf")))
+
+
+@dataclass(frozen=True)
+class Banzhaf:
+    """The k-bounded Banzhaf value of a candidate in the information game.
+
+    The `candidates` most confident nodes of the pool play; `estimate` finds their values. With `estimate = Alone()`
+    it is the paper's "no Banzhaf" ablation: each candidate's utility by itself.
+    """
+
+    k: int = 100
+    candidates: int = 200
+    estimate: Estimator = field(default_factory=lambda: ESTIMATORS[DEFAULT](None))
+    propagate: Propagator = field(default_factory=PPR)
+    normalise: Literal["none", "mass"] = "none"
+    budget: int = 512 * 2**20  # bytes a valuation may take at once
+
+    def __post_init__(self) -> None:
+        for name in ("k", "candidates", "budget"):
+            if getattr(self, name) < 1:
+                raise InvalidInput(f"Banzhaf.{name} must be at least 1, got {getattr(self, name)}")
+        if self.candidates < self.k:
+            raise InvalidInput(
+                f"Banzhaf.candidates (K) must be at least k, got K = {self.candidates} and k = {self.k}; "
+                "the k nodes are chosen among the K candidates"
+            )
+
+    def __call__(self, round: Round) -> Ranking:
+        score = torch.full_like(round.prediction.confidence, float("-inf"))
+        stderr = torch.full_like(score, float("nan"))
+        evaluations = 0
+        sizes = round.pool.sum(1).clamp_max(self.candidates)
+        # runs with equally many candidates are valued together
+        for size in sorted(set(sizes.tolist()) - {0}):
+            runs = (sizes == size).nonzero().squeeze(1)
+            players = _most_confident(round, runs, size)
+            game = Information.of(
+                round.task.once(self.propagate),
+                round.prediction.logits[runs],
+                round.labels.known[runs],
+                players,
+                normalise=self.normalise,
+                budget=self.budget,
+            )
+            generators = round.rng.only(runs.tolist()).at("coalitions").generators(score.device)
+            values = self.estimate(game, min(self.k, size), generators)
+            score[runs[:, None], players] = values.mean.to(score.dtype)
+            if values.stderr is not None:
+                stderr[runs[:, None], players] = values.stderr.to(score.dtype)
+            evaluations = max(evaluations, values.evaluations)
+        return Ranking(score, None if bool(stderr.isnan().all()) else stderr, evaluations)
+
+
+@dataclass(frozen=True)
+class Alone:
+    """The utility of every player by itself, U({i}): what values are without Banzhaf."""
+
+    def __call__(self, game: Game, k: int, generators: Sequence[torch.Generator] = ()) -> Values:
+        alone = torch.eye(game.players, dtype=torch.bool, device=game.device).expand(game.runs, -1, -1)
+        return Values(game(alone).double(), None, game.players)
+
+
+def _most_confident(round: Round, runs: Tensor, size: int) -> Tensor:
+    """The most confident nodes of the pool of some runs: long [len(runs), size]."""
+    confidence = round.prediction.confidence[runs].masked_fill(~round.pool[runs], float("-inf"))
+    return confidence.topk(size, dim=1).indices
