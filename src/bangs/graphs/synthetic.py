@@ -17,6 +17,7 @@ Ints = npt.NDArray[np.int64]
 
 TOPICS = 4  # of a class
 COHESION = 0.8  # share of the edges inside a class that stay inside a topic
+LEXICON = 16  # a topic's vocabulary is one in so many words
 WORDS = 18  # of a node, in the mean; Cora has 18.2
 TAIL = 2.8  # exponent of the degree law
 MIXED = 0.8  # the smaller, the more nodes stand either firmly in their class or mostly in another
@@ -122,7 +123,8 @@ def _draw(random: np.random.Generator, people: _Population, urn: "_Urn", count: 
     source, target = source[found], urn.draw(random, low[found], high[found])
     proper = source != target
     source, target = source[proper], target[proper]
-    return np.minimum(source, target) * len(people.label) + np.maximum(source, target)
+    candidates: Ints = np.minimum(source, target) * len(people.label) + np.maximum(source, target)
+    return candidates
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,18 +150,23 @@ class _Urn:
     def draw(self, random: np.random.Generator, low: Floats, high: Floats) -> Ints:
         """Nodes [count], each drawn by weight between its bounds."""
         place = low + random.random(len(low)) * (high - low)
-        return self.order[np.minimum(np.searchsorted(self.ends, place, side="right"), len(self.order) - 1)]
+        found: Ints = self.order[np.minimum(np.searchsorted(self.ends, place, side="right"), len(self.order) - 1)]
+        return found
 
 
-def _words(random: np.random.Generator, people: _Population, features: int, signal: float) -> "sp.csr_array[np.float32]":
+def _words(
+    random: np.random.Generator, people: _Population, features: int, signal: float
+) -> "sp.csr_array[np.float32]":
     nodes = len(people.label)
-    size = max(1, features // TOPICS)
+    size = max(1, features // LEXICON)
     topics = int(max(people.topic.max(), people.second.max())) + 1
     lexicon = np.stack([random.permutation(features)[:size] for _ in range(topics)])
     common = random.permutation(features)
     counts = 1 + random.poisson(WORDS - 1, nodes)
     speaker = np.repeat(np.arange(nodes, dtype=np.int64), counts)
-    topic = np.where(random.random(len(speaker)) < people.leaning[speaker], people.second[speaker], people.topic[speaker])
+    topic = np.where(
+        random.random(len(speaker)) < people.leaning[speaker], people.second[speaker], people.topic[speaker]
+    )
     # squared, so that the first words of a list are said most often
     rank = random.random(len(speaker)) ** 2
     telling = random.random(len(speaker)) < signal

@@ -1,0 +1,76 @@
+"""Arrays: numpy files from strangers, with every size believed only after it was compared with the file's own."""
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import IO, Any
+from zipfile import BadZipFile, ZipFile, ZipInfo
+from zlib import error as ZlibError  # noqa: N812
+
+import numpy as np
+import numpy.typing as npt
+
+from bangs.errors import DataUnavailable, InvalidInput
+
+Array = npt.NDArray[Any]
+
+MOST_BYTES = 8 * 2**30  # of one file's arrays together, unpacked
+_KINDS = "biuf"
+
+
+def read_npz(path: Path, names: Iterable[str] | None = None) -> dict[str, Array]:
+    """The arrays of an .npz file by name; of those named, the ones that are there."""
+    wanted = None if names is None else set(names)
+    arrays = {}
+    try:
+        with ZipFile(path) as archive:
+            members = [member for member in archive.infolist() if _is_wanted(member, wanted)]
+            if sum(member.file_size for member in members) > MOST_BYTES:
+                raise InvalidInput(f"{path} unpacks to more than {MOST_BYTES >> 30} GiB; it is refused")
+            for member in members:
+                name = member.filename.removesuffix(".npy")
+                with archive.open(member) as file:
+                    arrays[name] = _read(file, member.file_size, f"array '{name}' of {path}")
+    except (BadZipFile, ZlibError, EOFError, NotImplementedError, RuntimeError) as error:
+        raise InvalidInput(f"{path} is not a sound .npz file: {error}") from error
+    except OSError as error:
+        raise DataUnavailable(f"{path} cannot be read: {error.strerror or error}") from error
+    return arrays
+
+
+def read_npy(path: Path) -> Array:
+    """The array of an .npy file."""
+    try:
+        with path.open("rb") as file:
+            return _read(file, os.fstat(file.fileno()).st_size, str(path))
+    except OSError as error:
+        raise DataUnavailable(f"{path} cannot be read: {error.strerror or error}") from error
+
+
+def _is_wanted(member: ZipInfo, wanted: set[str] | None) -> bool:
+    return wanted is None or member.filename.removesuffix(".npy") in wanted
+
+
+def _read(file: IO[bytes], size: int, what: str) -> Array:
+    try:
+        version = np.lib.format.read_magic(file)
+        if version == (1, 0):
+            shape, fortran, dtype = np.lib.format.read_array_header_1_0(file)
+        else:
+            shape, fortran, dtype = np.lib.format.read_array_header_2_0(file)
+    except (ValueError, SyntaxError, TypeError) as error:
+        raise InvalidInput(f"{what} is not a numpy array: {error}") from error
+    if dtype.kind not in _KINDS:
+        raise InvalidInput(f"{what} must hold numbers or booleans, got dtype {dtype}; objects and text are not read")
+    count = 1
+    for side in shape:
+        count *= int(side)
+    if count < 0 or count * dtype.itemsize > min(size, MOST_BYTES):
+        raise InvalidInput(
+            f"{what} claims shape {shape} of {dtype}, but the file holds only {size} bytes; it is refused"
+        )
+    raw = file.read(count * dtype.itemsize)
+    if len(raw) != count * dtype.itemsize:
+        raise InvalidInput(f"{what} ends after {len(raw)} of {count * dtype.itemsize} bytes; fetch the file again")
+    array = np.frombuffer(raw, dtype=dtype).reshape(shape[::-1] if fortran else shape)
+    return array.T if fortran else array
