@@ -139,7 +139,7 @@ def explained(path: Path) -> Iterator[None]:
 def plain(value: Any, name: str, depth: int = 0) -> Any:
     """The value as JSON holds it (tuples become lists); refuses, by its place, what JSON cannot give back."""
     if depth > DEEPEST:
-        raise InvalidInput(f"{name} must be nested at most {DEEPEST} deep")
+        raise InvalidInput(f"{name[:40]}… must be nested at most {DEEPEST} deep")
     if value is None or isinstance(value, str | bool | int):
         return value
     if isinstance(value, float):

@@ -77,7 +77,7 @@ def decode(body: bytes, config: str) -> Checkpoint:
         raise Damaged(f"its format is {form!r}, this version of bangs reads {FORMAT}")
     if owner != config:
         raise Damaged("it belongs to a run of another configuration")
-    if not isinstance(round, int) or not isinstance(facts, dict):
+    if type(round) is not int or not isinstance(facts, dict):
         raise Damaged("its round or facts are missing")
     return Checkpoint(round, tensors, facts)
 

@@ -28,6 +28,7 @@ def environment(device: torch.device | str = "cpu") -> dict[str, Any]:
     }
 
 
+@functools.cache
 def _version(package: str) -> str:
     try:
         return metadata.version(package)

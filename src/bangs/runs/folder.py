@@ -183,6 +183,9 @@ class RunFolder:
         return _unsealed_if_sound(self.path / "result.json")
 
     def _open(self, resume: bool, overwrite: bool, here: dict[str, Any]) -> None:
+        checkpoints = self.path / "checkpoints"
+        if os.path.lexists(checkpoints) and not stat.S_ISDIR(os.lstat(checkpoints).st_mode):
+            raise InvalidInput(f"'{checkpoints}' must be a folder of its own, not a link or a file; remove it")
         if overwrite:
             _clear(self.path)
         config = unseal(self.path / "config.json")
@@ -200,10 +203,7 @@ class RunFolder:
                 "\n  ".join([f"'{self.path}' holds a run of another configuration:", *lines])
                 + "\nuse the folder's settings, add --overwrite to discard its run, or name another folder"
             )
-        checkpoints = self.path / "checkpoints"
         checkpoints.mkdir(exist_ok=True)
-        if not stat.S_ISDIR(os.lstat(checkpoints).st_mode):
-            raise InvalidInput(f"'{checkpoints}' must be a folder of its own, not a link; remove it")
         remove_temporaries(self.path)
         remove_temporaries(checkpoints)
         if not self.resumed:
@@ -283,7 +283,7 @@ def _clear(folder: Path) -> None:
     """Remove a run's files, config.json last, so that a crash on the way leaves a run; other files stay."""
     checkpoints = folder / "checkpoints"
     (folder / "result.json").unlink(missing_ok=True)
-    if checkpoints.is_dir() and not checkpoints.is_symlink():
+    if checkpoints.is_dir():
         for round in _rounds(checkpoints):
             (checkpoints / f"round-{round:06d}.safetensors").unlink()
     for name in ("events.jsonl", "environment.json", "config.json"):
