@@ -1,6 +1,7 @@
 """The facts that flow between the rooms; every tensor leads with the run axis R."""
 
 from collections.abc import Callable, Hashable, Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Protocol, TypeVar
@@ -28,6 +29,11 @@ class Split:
             raise InvalidInput(
                 "Split masks must share one shape [R, N], got "
                 f"{tuple(self.train.shape)}, {tuple(self.val.shape)}, {tuple(self.test.shape)}"
+            )
+        if not self.train.dtype == self.val.dtype == self.test.dtype == torch.bool:
+            raise InvalidInput(
+                "Split masks must be bool, one truth per node, got "
+                f"{self.train.dtype}, {self.val.dtype}, {self.test.dtype}; lists of nodes are no masks"
             )
         if ((self.train & self.val) | (self.train & self.test) | (self.val & self.test)).any():
             raise InvalidInput("Split masks must be disjoint, but a node stands in two of them")
@@ -141,6 +147,9 @@ class Task:
     given: Labels
     validation: Tensor  # long [R, N], -1 = not a validation node
     classes: int
+    reserved: Tensor | None = (
+        None  # bool [R, N], which nodes the exam asks for; what their labels are nobody knows here
+    )
     _made: dict[Hashable, Any] = field(default_factory=dict, repr=False)
 
     @classmethod
@@ -158,28 +167,39 @@ class Task:
                 raise InvalidInput(f"the {name} split of run {run} is empty; it needs at least one labelled node")
         if data.get("y") is None:
             raise InvalidInput("the graph has no labels; set data.y, -1 where a label is unknown")
-        seen = split.train | split.val
-        target = torch.where(seen, data.y.expand(split.train.shape), -1)
-        if (target[seen] < 0).any():
-            node = int((seen & (target < 0)).nonzero()[0, 1])
+        shape = split.train.shape
+        if data.y.is_floating_point() or data.y.shape not in (shape, shape[1:]):
             raise InvalidInput(
-                f"labels must be 0 … C−1; node {node} is in the training or validation split "
-                f"with label {int(data.y.expand(split.train.shape)[0, node])}"
+                f"data.y must hold whole numbers, one per node [{nodes}] or per run and node [{shape[0]}, {nodes}], "
+                f"got {data.y.dtype} of shape {list(data.y.shape)}"
+            )
+        label = data.y.long().expand(shape)
+        seen = split.train | split.val
+        target = torch.where(seen, label, -1)
+        if (target[seen] < 0).any():
+            run, node = (seen & (target < 0)).nonzero()[0].tolist()
+            raise InvalidInput(
+                f"labels must be 0 … C−1; node {node} is in the training or validation split of run {run} "
+                f"with label {int(label[run, node])}"
             )
         top = int(target.max())
         classes = top + 1 if classes is None else classes
         if top >= classes:
             raise InvalidInput(f"labels must be 0 … {classes - 1} for {classes} classes, got {top}")
-        if classes < 2 or int(target[split.train].unique().numel()) < 2:
-            raise InvalidInput("the training labels hold one class only; a classifier needs at least two")
-        graph = Data(x=data.x, edge_index=data.edge_index, num_nodes=nodes)
+        for run, (own, mask) in enumerate(zip(target, split.train, strict=True)):
+            if len(own[mask].unique()) < 2:
+                raise InvalidInput(
+                    f"the training labels of run {run} hold one class only; a classifier needs at least two"
+                )
+        graph = Data(x=data.x.float(), edge_index=data.edge_index.long(), num_nodes=nodes)
         if data.get("edge_weight") is not None:
-            graph.edge_weight = data.edge_weight
+            graph.edge_weight = data.edge_weight.float()
         return cls(
             graph,
             Labels.given(torch.where(split.train, target, -1)),
             torch.where(split.val, target, -1),
             classes,
+            split.test,
         )
 
     @property
@@ -207,20 +227,24 @@ class Task:
         return made
 
     def to(self, device: torch.device | str) -> "Task":
-        return Task(self.graph.to(device), self.given.to(device), self.validation.to(device), self.classes)
+        # Data.to moves in place, and this task stays where it is
+        reserved = None if self.reserved is None else self.reserved.to(device)
+        graph = copy(self.graph).to(device)
+        return Task(graph, self.given.to(device), self.validation.to(device), self.classes, reserved)
 
     def only(self, runs: Sequence[int]) -> "Task":
         """The task of some of the runs."""
         index = torch.as_tensor(runs, device=self.device)
         given = Labels(self.given.target[index], self.given.weight[index], self.given.born[index])
-        return Task(self.graph, given, self.validation[index], self.classes)
+        reserved = None if self.reserved is None else self.reserved[index]
+        return Task(self.graph, given, self.validation[index], self.classes, reserved)
 
 
 class Model(Protocol):
     """A trained ensemble of R models, as far as the rooms after the learners need to know it."""
 
-    def predict(self, graph: Data) -> Prediction:
-        """Logits of every node, without dropout."""
+    def predict(self, graph: Data | Sequence[Data]) -> Prediction:
+        """Logits of every node, without dropout; a sequence holds one graph per run."""
         ...
 
     def sample(self, graph: Data, rng: Streams) -> Prediction:
@@ -262,14 +286,18 @@ def check_graph(data: Data) -> int:
         raise InvalidInput("the graph has no nodes")
     if data.get("x") is None:
         raise InvalidInput("the graph has no features; set data.x, one row per node")
+    if data.x.dim() != 2 or data.x.shape[1] == 0:
+        raise InvalidInput(f"data.x must have shape [N, F] with at least one feature, got {list(data.x.shape)}")
+    if data.x.layout not in (torch.strided, torch.sparse_csr):
+        raise InvalidInput(f"data.x must be dense or CSR, got {data.x.layout}; convert it with to_sparse_csr()")
     if data.x.shape[0] != nodes:
         raise InvalidInput(f"data.x has {data.x.shape[0]} rows, the graph has {nodes} nodes; they must agree")
     values = data.x.values() if data.x.layout == torch.sparse_csr else data.x
-    if not torch.isfinite(values).all():
+    if not torch.isfinite(values.float()).all():
         raise InvalidInput("features must be finite numbers, but data.x holds NaN or infinity; fill or drop them")
     edges = data.edge_index
-    if edges is None or edges.dim() != 2 or edges.shape[0] != 2:
-        raise InvalidInput("data.edge_index must have shape [2, E]")
+    if edges is None or edges.dim() != 2 or edges.shape[0] != 2 or edges.is_floating_point():
+        raise InvalidInput("data.edge_index must hold whole numbers of shape [2, E]")
     if edges.numel() and (int(edges.min()) < 0 or int(edges.max()) >= nodes):
         wrong = int(((edges < 0) | (edges >= nodes)).any(0).nonzero()[0])
         raise InvalidInput(
