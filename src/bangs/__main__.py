@@ -1,0 +1,5 @@
+"""`python -m bangs` is `bangs`."""
+
+from bangs.cli import main
+
+main()

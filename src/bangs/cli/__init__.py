@@ -1,0 +1,31 @@
+"""The command line: `bangs COMMAND`; each command has a file of its own."""
+
+import sys
+
+import typer
+
+from bangs.cli import demo, listing, run
+from bangs.errors import BangsError
+
+app = typer.Typer(
+    name="bangs",
+    help="Graph self-training: few labels in, calibrated predictions and a reason for every pseudo-label out.",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+)
+app.command("demo")(demo.demo)
+app.command("run")(run.run)
+app.command("list")(listing.listing)
+
+
+def main() -> None:
+    """The console script: a user's mistake is one sentence and exit code 2, never a traceback."""
+    try:
+        app()
+    except BangsError as error:
+        print(f"bangs: {error}", file=sys.stderr)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        print("bangs: interrupted", file=sys.stderr)
+        sys.exit(130)

@@ -1,0 +1,97 @@
+"""How commands speak: a live table in a terminal, plain lines in a pipe, one JSON object with --json."""
+
+import json
+import sys
+import warnings
+from typing import Any
+
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+
+from bangs.loop import State
+
+
+class Voice:
+    """Where a command's words go: stdout for people, or one JSON object and nothing else."""
+
+    def __init__(self, *, as_json: bool = False, quiet: bool = False):
+        warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta state")
+        self.as_json, self.quiet = as_json, quiet
+        self.console = Console(highlight=False, soft_wrap=not sys.stdout.isatty())
+
+    @property
+    def silent(self) -> bool:
+        return self.as_json or self.quiet
+
+    def say(self, message: Any) -> None:
+        """A sentence or table for a person."""
+        if not self.silent:
+            self.console.print(message)
+
+    def result(self, fact: dict[str, Any], message: Any) -> None:
+        """What the command was asked for: the object with --json, else the message, even if quiet."""
+        if self.as_json:
+            print(json.dumps(fact, allow_nan=False))
+        else:
+            self.console.print(message)
+
+
+class Rounds:
+    """A view of rounds as they come: live in a terminal, a line each in a pipe."""
+
+    HEADER = ("round", "validation %", "test %", "pseudo-labels", "right %", "epochs", "seconds")
+
+    def __init__(self, voice: Voice, title: str, rounds: int):
+        self.voice, self.title, self.rounds = voice, title, rounds
+        self.lines: list[tuple[str, ...]] = []
+        self.live = Live(console=voice.console, refresh_per_second=4, transient=False)
+
+    def __enter__(self) -> "Rounds":
+        if self._animated:
+            self.live.__enter__()
+        elif not self.voice.silent:
+            self.voice.say(self.title)
+            self.voice.say("  ".join(f"{name:>13}" for name in self.HEADER))
+        return self
+
+    def __exit__(self, *exception: Any) -> None:
+        if self._animated:
+            self.live.__exit__(*exception)
+
+    def __call__(self, state: State, row: dict[str, Any]) -> None:
+        right = [value for value in row["pseudo_accuracy"] if value is not None]
+        line = (
+            f"{row['round']}",
+            f"{100 * _mean(row['validation']):.2f}",
+            f"{100 * _mean(row['test']):.2f}",
+            f"{_mean(row['labelled']) - _given(state):.0f}",
+            f"{100 * _mean(right):.1f}" if right else "–",
+            f"{_mean(row['epochs']):.0f}",
+            f"{sum(row['seconds'].values()):.2f}",
+        )
+        self.lines.append(line)
+        if self._animated:
+            self.live.update(self._table())
+        else:
+            self.voice.say("  ".join(f"{cell:>13}" for cell in line))
+
+    @property
+    def _animated(self) -> bool:
+        return self.voice.console.is_terminal and not self.voice.silent
+
+    def _table(self) -> Table:
+        table = Table(title=self.title, title_justify="left", caption=f"round {self.lines[-1][0]} of {self.rounds}")
+        for name in self.HEADER:
+            table.add_column(name, justify="right")
+        for line in self.lines:
+            table.add_row(*line)
+        return table
+
+
+def _mean(values: list[float]) -> float:
+    return sum(values) / len(values)
+
+
+def _given(state: State) -> float:
+    return float((state.labels.born == 0).sum(1).float().mean())

@@ -1,0 +1,70 @@
+"""`bangs demo`: BANGS lifts a graph neural network on the embedded graph."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+from scipy import stats
+
+from bangs.cli.console import Rounds, Voice
+from bangs.cli.run import compact, save
+from bangs.experiments.experiment import Experiment
+
+EXPERIMENT = Experiment(
+    dataset="synthetic",
+    seeds=tuple(range(5)),
+    rounds=8,
+    k=100,
+    candidates=200,
+    teacher="best",
+    changes={"epochs": 200, "patience": 50},
+)
+
+
+def demo(
+    out: Annotated[Path, typer.Option(help="folder for the files")] = Path("out/demo"),
+    device: Annotated[str, typer.Option(help="auto, cpu or cuda")] = "auto",
+    as_json: Annotated[bool, typer.Option("--json", help="one JSON object to stdout and nothing else")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="only the result")] = False,
+) -> None:
+    """Raw and BANGS on a citation network made from a seed; under a minute on two cores.
+
+    Example: bangs demo
+    """
+    voice = Voice(as_json=as_json, quiet=quiet)
+    voice.say(
+        f"A citation network of 2,708 papers in 7 fields, 20 labels a field. A GCN learns it, then labels "
+        f"{EXPERIMENT.k} more papers a round:\nthose whose Banzhaf value in the information game is highest. "
+        f"{len(EXPERIMENT.seeds)} seeds at once.\n"
+    )
+    with Rounds(voice, "BANGS, mean over seeds", EXPERIMENT.rounds) as view:
+        result = EXPERIMENT.run(device=device, observers=[view])
+    save(result, out)
+    comparison = compare(result)
+    voice.result({**compact(result), "comparison": comparison}, _table(result, comparison))
+    voice.say(f"Files: {out / 'result.json'}, {out / 'history.jsonl'}")
+
+
+def compare(result: dict[str, Any]) -> dict[str, float]:
+    """BANGS less Raw over the same seeds, with a one-sided paired t-test."""
+    ours, raw = result["validation"]["per_seed"], result["raw"]["per_seed"]
+    gains = [a - b for a, b in zip(ours, raw, strict=True)]
+    test = stats.ttest_rel(ours, raw, alternative="greater")
+    return {"difference": sum(gains) / len(gains), "p": float(test.pvalue), "wins": sum(gain > 0 for gain in gains)}
+
+
+def _table(result: dict[str, Any], comparison: dict[str, float]) -> Table:
+    table = Table(
+        title=f"Test accuracy, {len(result['seeds'])} seeds",
+        title_justify="left",
+        caption="BANGS at the round with the best validation accuracy; test labels choose nothing.",
+    )
+    for name in ("method", "accuracy %"):
+        table.add_column(name)
+    table.add_row("Raw GCN", f"{result['raw']['mean']:.2f} ± {result['raw']['std']:.2f}")
+    table.add_row("BANGS", f"{result['validation']['mean']:.2f} ± {result['validation']['std']:.2f}")
+    table.add_row(
+        "difference", f"{comparison['difference']:+.2f}  (paired t-test, one-sided p = {comparison['p']:.2g})"
+    )
+    return table

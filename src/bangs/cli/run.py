@@ -1,0 +1,117 @@
+"""`bangs run`: one method on one dataset."""
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from bangs.cli.console import Rounds, Voice
+from bangs.errors import InvalidInput
+from bangs.experiments.experiment import Experiment
+from bangs.files import write_atomic
+from bangs.valuation.banzhaf import DEFAULT
+
+
+def run(
+    dataset: Annotated[str, typer.Option(help="a name from `bangs list datasets`, or a path to an .npz")] = "synthetic",
+    method: Annotated[str, typer.Option(help="a name from `bangs list methods`")] = "bangs",
+    model: Annotated[str, typer.Option(help="a name from `bangs list models`")] = "gcn",
+    preset: Annotated[str, typer.Option(help="training settings: paper or tuned")] = "tuned",
+    seeds: Annotated[str, typer.Option(help="how many seeds (0, 1, …), or a list such as 910,911")] = "10",
+    rounds: Annotated[int, typer.Option(help="rounds of self-training at most")] = 40,
+    k: Annotated[int, typer.Option(help="nodes adopted a round")] = 100,
+    candidates: Annotated[int, typer.Option(help="K, the most confident nodes that play the game")] = 200,
+    samples: Annotated[
+        int | None, typer.Option(help="coalitions an estimator draws; its own default if left out")
+    ] = None,
+    estimator: Annotated[str, typer.Option(help="a name from `bangs list estimators`")] = DEFAULT,
+    calibrator: Annotated[str, typer.Option(help="a name from `bangs list calibrators`")] = "ets",
+    teacher: Annotated[str, typer.Option(help="who labels the next round: first, latest or best")] = "first",
+    pool: Annotated[str, typer.Option(help="free: validation nodes are never adopted; open: they may be")] = "free",
+    noise: Annotated[float, typer.Option(help="share of training and validation labels flipped")] = 0.0,
+    share: Annotated[
+        float | None, typer.Option(help="share of nodes labelled for training, instead of the split")
+    ] = None,
+    epochs: Annotated[int | None, typer.Option(help="epochs of training at most")] = None,
+    patience: Annotated[int | None, typer.Option(help="epochs without a better validation accuracy")] = None,
+    device: Annotated[str, typer.Option(help="auto, cpu or cuda")] = "auto",
+    data: Annotated[Path | None, typer.Option(help="folder of datasets; BANGS_DATA if left out")] = None,
+    out: Annotated[Path | None, typer.Option(help="folder for result.json and history.jsonl")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="one JSON object to stdout and nothing else")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="only the result")] = False,
+) -> None:
+    """One method on one dataset: accuracy by three rules, named as such.
+
+    Example: bangs run --dataset synthetic --method bangs --seeds 3 --rounds 5
+    """
+    voice = Voice(as_json=as_json, quiet=quiet)
+    changes = {name: value for name, value in (("epochs", epochs), ("patience", patience)) if value is not None}
+    experiment = Experiment(
+        dataset=dataset,
+        method=method,
+        model=model,
+        preset=preset,
+        seeds=parse_seeds(seeds),
+        rounds=rounds,
+        k=k,
+        candidates=candidates,
+        estimator=estimator,
+        samples=samples,
+        calibrator=calibrator,
+        teacher=teacher,  # type: ignore[arg-type]  # checked by Experiment
+        pool=pool,  # type: ignore[arg-type]
+        noise=noise,
+        share=share,
+        changes=dict(changes),
+    )
+    title = f"{method} on {dataset} ({model}, {preset}), {len(experiment.seeds)} seeds"
+    with Rounds(voice, title, rounds) as view:
+        result = experiment.run(data, device, [view])
+    if out is not None:
+        save(result, out)
+        voice.say(f"written: {out / 'result.json'}, {out / 'history.jsonl'}")
+    voice.result(compact(result), scores(result))
+
+
+def parse_seeds(text: str) -> tuple[int, ...]:
+    """`10` is 0 … 9; `910,911` and `910-919` are those."""
+    try:
+        if "," in text:
+            return tuple(int(part) for part in text.split(","))
+        if "-" in text.lstrip("-"):
+            first, last = (int(part) for part in text.split("-"))
+            return tuple(range(first, last + 1))
+        count = int(text)
+    except ValueError:
+        raise InvalidInput(
+            f"--seeds must be a number, a list such as 910,911 or a range 910-919, got '{text}'"
+        ) from None
+    if count < 1:
+        raise InvalidInput(f"--seeds must be at least 1, got {count}")
+    return tuple(range(count))
+
+
+def save(result: dict[str, Any], out: Path) -> None:
+    """result.json and history.jsonl, the rows with every adopted node."""
+    out.mkdir(parents=True, exist_ok=True)
+    write_atomic(out / "history.jsonl", "".join(json.dumps(row) + "\n" for row in result["rounds"]))
+    write_atomic(out / "result.json", json.dumps(compact(result), indent=1))
+
+
+def compact(result: dict[str, Any]) -> dict[str, Any]:
+    """The result with the number of adopted nodes in place of the nodes themselves."""
+    rows = [{**row, "adopted": [len(own["node"]) for own in row["adopted"]]} for row in result["rounds"]]
+    return {**result, "rounds": rows}
+
+
+def scores(result: dict[str, Any]) -> str:
+    """The three figures of a run, each with the rule that chose the round."""
+    lines = [
+        ("raw", "round 0"),
+        ("validation", "round chosen by validation accuracy"),
+        ("best_test", "best round by test accuracy (an oracle, as in the paper's main table)"),
+        ("last", "last round"),
+    ]
+    figures = [f"  {name:<11}{result[name]['mean']:6.2f} ± {result[name]['std']:.2f}  {rule}" for name, rule in lines]
+    return "\n".join(["test accuracy, mean ± std over seeds", *figures, f"  {result['seconds']['total']:.1f} s in all"])

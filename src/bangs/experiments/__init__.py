@@ -1,0 +1,1 @@
+"""The paper's tables: experiments, suites and the exam."""

@@ -1,0 +1,45 @@
+"""Exam: the only holder of test labels."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from bangs import metrics
+from bangs.loop import State
+from bangs.types import Prediction, Split
+
+
+@dataclass(frozen=True, eq=False)
+class Exam:
+    """Marks predictions by labels that no learner sees."""
+
+    answers: Tensor  # long [R, N], -1 = not asked
+    truth: Tensor  # long [R, N], -1 = unknown; for judging pseudo-labels afterwards
+
+    @classmethod
+    def of(cls, data: Data, split: Split) -> "Exam":
+        """The exam of a labelled graph: its test nodes."""
+        truth = data.y.expand(split.test.shape)
+        return cls(torch.where(split.test, truth, -1), truth)
+
+    def to(self, device: torch.device | str) -> "Exam":
+        return Exam(self.answers.to(device), self.truth.to(device))
+
+    def accuracy(self, prediction: Prediction) -> Tensor:
+        """Test accuracy: float [R]."""
+        return metrics.accuracy(prediction, self.answers)
+
+    def mark(self, state: State) -> dict[str, Any]:
+        """Test accuracy and the share of right pseudo-labels after a round, by run; None where there are none."""
+        adopted = state.labels.adopted & (self.truth >= 0)
+        right = (adopted & (state.labels.target == self.truth)).sum(1)
+        count = adopted.sum(1)
+        return {
+            "test": self.accuracy(state.prediction).tolist(),
+            "pseudo_accuracy": [
+                float(r) / int(n) if int(n) else None for r, n in zip(right.tolist(), count.tolist(), strict=True)
+            ],
+        }

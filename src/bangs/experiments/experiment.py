@@ -1,0 +1,154 @@
+"""Experiment: one method on one dataset for some seeds, from configuration to scores."""
+
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from torch_geometric.data import Data
+
+from bangs.errors import InvalidInput, UnknownName
+from bangs.experiments.exam import Exam
+from bangs.graphs import datasets, splits
+from bangs.history import History
+from bangs.learners.calibration import CALIBRATORS
+from bangs.learners.presets import trainer
+from bangs.loop import Observer, SelfTrainer, State
+from bangs.methods import Budget, method
+from bangs.types import Split, Task
+from bangs.valuation.banzhaf import DEFAULT, ESTIMATORS
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A complete configuration; equal experiments give equal results."""
+
+    dataset: str = "synthetic"
+    method: str = "bangs"
+    model: str = "gcn"
+    preset: str = "tuned"
+    seeds: tuple[int, ...] = tuple(range(10))
+    rounds: int = 40
+    k: int = 100
+    candidates: int = 200
+    estimator: str = DEFAULT
+    samples: int | None = None
+    calibrator: str = "ets"
+    teacher: Literal["first", "latest", "best"] = "first"
+    pool: Literal["free", "open"] = "free"
+    noise: float = 0.0  # share of training and validation labels flipped
+    share: float | None = None  # share of nodes labelled for training; None = the dataset's own split
+    changes: dict[str, float | int | str] = field(default_factory=dict)  # of the trainer
+
+    def __post_init__(self) -> None:
+        if not self.seeds:
+            raise InvalidInput("an experiment needs at least one seed")
+        if len(set(self.seeds)) < len(self.seeds):
+            raise InvalidInput(f"seeds must differ, got {list(self.seeds)}")
+        if self.estimator not in ESTIMATORS:
+            raise UnknownName("estimator", self.estimator, ESTIMATORS)
+        if self.calibrator not in CALIBRATORS:
+            raise UnknownName("calibrator", self.calibrator, CALIBRATORS)
+        for name, choices in (("teacher", ("first", "latest", "best")), ("pool", ("free", "open"))):
+            if getattr(self, name) not in choices:
+                raise UnknownName(name, getattr(self, name), choices)
+
+    def trainer(self, observers: Sequence[Observer] = ()) -> SelfTrainer:
+        """The parts this configuration names."""
+        budget = Budget(
+            k=self.k,
+            candidates=self.candidates,
+            rounds=self.rounds,
+            teacher=self.teacher,
+            calibrate=CALIBRATORS[self.calibrator](),
+            estimate=ESTIMATORS[self.estimator](self.samples),
+            pool=self.pool,
+        )
+        return SelfTrainer(
+            trainer(self.model, self.preset, **self.changes), method(self.method, budget), tuple(observers)
+        )
+
+    def task(self, data: Data) -> tuple[Task, Exam]:
+        """What the learner sees of a labelled graph, and what it does not."""
+        split = self._split(data)
+        exam = Exam.of(data, split)
+        if self.noise:
+            data = data.clone()
+            data.y = splits.noisy(data.y, split, self.noise, self.seeds, int(data.num_classes))
+        return Task.of(data, split, int(data.num_classes)), exam
+
+    def run(
+        self,
+        folder: Path | None = None,
+        device: str = "auto",
+        observers: Sequence[Callable[[State, dict[str, Any]], None]] = (),
+        data: Data | None = None,
+    ) -> dict[str, Any]:
+        """Scores, rounds and seconds; observers get every state with its row."""
+        begin = time.perf_counter()
+        place = choose_device(device)
+        data = datasets.load(self.dataset, folder) if data is None else data
+        task, exam = self.task(data)
+        task, exam = task.to(place), exam.to(place)
+        history = History()
+
+        def record(state: State) -> None:
+            history(state)
+            history.rows[-1].update(exam.mark(state))
+            for observer in observers:
+                observer(state, history.rows[-1])
+
+        self.trainer([record]).fit(task, self.seeds)
+        return summary(self, history.rows, time.perf_counter() - begin)
+
+    def _split(self, data: Data) -> Split:
+        if self.share is None:
+            return splits.default(data, self.seeds)
+        return splits.by_share(data.y, self.share, 0.15, self.seeds)
+
+
+def summary(experiment: Experiment, rows: list[dict[str, Any]], total: float) -> dict[str, Any]:
+    """The result of an experiment from its history rows, JSON-able.
+
+    `validation` is the test accuracy at the round with the best validation accuracy (the earliest among equals),
+    `best_test` the best over the rounds after 0 (chosen by test labels, as in the paper's main table), `last` the last
+    round's.
+    """
+    runs = range(len(experiment.seeds))
+    chosen = [max(range(len(rows)), key=lambda index: (rows[index]["validation"][run], -index)) for run in runs]
+    seconds = {stage: sum(row["seconds"].get(stage, 0.0) for row in rows) for stage in ("train", "calibrate", "select")}
+    return {
+        **{key: value for key, value in asdict(experiment).items() if key != "seeds"},
+        "seeds": list(experiment.seeds),
+        "raw": _spread([rows[0]["test"][run] for run in runs]),
+        "validation": _spread([rows[chosen[run]]["test"][run] for run in runs]),
+        "best_test": _spread([max(row["test"][run] for row in rows[1:] or rows) for run in runs]),
+        "last": _spread([rows[-1]["test"][run] for run in runs]),
+        "chosen_round": chosen,
+        "rounds": rows,
+        "seconds": {**{stage: round(value, 3) for stage, value in seconds.items()}, "total": round(total, 3)},
+    }
+
+
+def choose_device(name: str) -> torch.device:
+    """`auto` is the GPU where there is one."""
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    if name.startswith("cuda") and not torch.cuda.is_available():
+        raise InvalidInput(f"device '{name}' asks for a GPU, but torch sees none here; use --device cpu")
+    try:
+        return torch.device(name)
+    except RuntimeError as error:
+        raise InvalidInput(f"device '{name}' is unknown; use auto, cpu or cuda") from error
+
+
+def _spread(values: list[float]) -> dict[str, Any]:
+    percent = [round(100 * value, 4) for value in values]
+    return {
+        "mean": round(statistics.fmean(percent), 4),
+        "std": round(statistics.stdev(percent), 4) if len(percent) > 1 else 0.0,
+        "per_seed": percent,
+    }
