@@ -1,0 +1,113 @@
+"""Complaints: everything wrong with a person's tables, gathered first and told at once."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from bangs.errors import BangsError
+
+SHOWN = 20
+
+
+@dataclass(frozen=True)
+class Complaint:
+    """One thing that is wrong, where it stands and what to do about it."""
+
+    file: str
+    row: int | None  # as a spreadsheet counts: the header is row 1; None where no single row is to blame
+    message: str
+    remedy: str
+    kind: str = ""  # complaints of one kind in one file are told together
+
+    def __str__(self) -> str:
+        place = self.file if self.row is None else f"{self.file}, row {self.row:,}"
+        return f"{place}: {self.message}; {self.remedy}"
+
+
+class BadTables(BangsError, ValueError):
+    """The tables cannot be read as a graph; `complaints` says why, at most the first 20 of each kind in a file."""
+
+    def __init__(self, where: str, complaints: Sequence[Complaint], total: int, text: str):
+        super().__init__(text)
+        self.where = where
+        self.complaints = list(complaints)
+        self.total = total
+
+
+@dataclass
+class Complaints:
+    """The list that grows while a folder is read; the one thing here that remembers."""
+
+    where: str
+    _groups: dict[tuple[str, str], list[Complaint]] = field(default_factory=dict)
+    _totals: dict[tuple[str, str], int] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return bool(self._groups)
+
+    def add(self, kind: str, file: str, message: str, remedy: str, row: int | None = None) -> None:
+        """One more complaint."""
+        self.add_many(kind, file, [(row, message)], remedy)
+
+    def add_many(
+        self, kind: str, file: str, told: Sequence[tuple[int | None, str]], remedy: str, total: int | None = None
+    ) -> None:
+        """Complaints of one kind; `told` may hold only the first ones of a larger `total`."""
+        group = self._groups.setdefault((file, kind), [])
+        room = max(SHOWN - len(group), 0)
+        group.extend(Complaint(file, row, message, remedy, kind) for row, message in told[:room])
+        key = (file, kind)
+        self._totals[key] = self._totals.get(key, 0) + (len(told) if total is None else total)
+
+    def add_rows(
+        self,
+        kind: str,
+        file: str,
+        rows: Sequence[int] | npt.NDArray[np.int64],
+        message: Callable[[int], str],
+        remedy: str,
+    ) -> None:
+        """One complaint per row number; `message(i)` is asked for the first few only."""
+        told = [(int(row), message(i)) for i, row in enumerate(rows[:SHOWN])]
+        self.add_many(kind, file, told, remedy, total=len(rows))
+
+    def raise_any(self) -> None:
+        """Raises `BadTables` if there is anything to complain about."""
+        if not self._groups:
+            return
+        total = sum(self._totals.values())
+        every = [complaint for group in self._groups.values() for complaint in group]
+        raise BadTables(self.where, every, total, self._text(total))
+
+    def _text(self, total: int) -> str:
+        lines = [f"{self.where} cannot be read as a graph: {counted(total, 'complaint')}"]
+        for (file, kind), group in self._groups.items():
+            lines += ["", file]
+            lines += [
+                f"  {complaint.message}" if complaint.row is None else f"  row {complaint.row:,}: {complaint.message}"
+                for complaint in group
+            ]
+            hidden = self._totals[file, kind] - len(group)
+            if hidden > 0:
+                lines.append(f"  … and {hidden:,} more")
+            lines.append(f"  → {group[-1].remedy}")
+        return "\n".join(lines)
+
+
+def counted(number: int, thing: str, things: str | None = None) -> str:
+    """A number with its noun: `1 edge`, `1,234 edges`."""
+    return f"{number:,} {thing if number == 1 else things or thing + 's'}"
+
+
+def quoted(value: object, limit: int = 60) -> str:
+    """A value from a file as it may stand in a sentence: short, in quotes, control characters escaped."""
+    text = str(value)
+    return repr(text if len(text) <= limit else text[: limit - 1] + "…")
+
+
+def listed(values: Sequence[object], limit: int = 8) -> str:
+    """The first few values, quoted, and how many more there are."""
+    text = ", ".join(quoted(value, 40) for value in values[:limit])
+    return text if len(values) <= limit else f"{text} and {len(values) - limit:,} more"

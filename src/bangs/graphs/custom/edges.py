@@ -1,0 +1,129 @@
+"""Edges: pairs of node ids as an edge index, each edge once in each direction it has."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from bangs.graphs.custom.complaints import Complaints, counted, quoted
+from bangs.graphs.custom.numbers import LARGEST, numbers
+from bangs.graphs.custom.tables import Table, equals, places_in
+
+Indices = npt.NDArray[np.int64]
+Weights = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True, eq=False)
+class Edges:
+    """The edges of a graph."""
+
+    index: Indices  # [2, E], sorted by source, then target
+    weight: Weights | None  # [E]
+
+
+def look_up(
+    table: Table, source: str, target: str, ids: Any, nodes_file: str, complaints: Complaints
+) -> tuple[Indices, npt.NDArray[np.bool_]]:
+    """The positions [2, E] of the ends of every edge among the ids, and which rows gave one: bool [rows].
+
+    Rows with an unknown end are complained about and give none.
+    """
+    ends = []
+    for role, name in (("source", source), ("target", target)):
+        words = table.columns[name]
+        places = places_in(words, ids)
+        lost = places < 0
+        blank = lost & equals(words, "") if lost.any() else lost
+        rows = np.flatnonzero(blank)
+        if len(rows):
+            complaints.add_rows(
+                "blank-end",
+                table.file,
+                table.rows[rows],
+                lambda i, role=role: f"the {role} is blank",  # type: ignore[misc]
+                "an edge needs two nodes; fill it in or delete the row",
+            )
+        rows = np.flatnonzero(lost & ~blank)
+        if len(rows):
+            complaints.add_rows(
+                "unknown-node",
+                table.file,
+                table.rows[rows],
+                lambda i, role=role, words=words, rows=rows: (  # type: ignore[misc]
+                    f"{role} {quoted(words[int(rows[i])].as_py())} is not a node of {nodes_file}"
+                ),
+                _likeness(words.take(pa.array(rows[:1000])), ids)
+                or f"add the node to {nodes_file}, or delete the edge",
+            )
+        ends.append(places)
+    index = np.stack(ends)
+    known: npt.NDArray[np.bool_] = np.all(index >= 0, axis=0)
+    return index[:, known], known
+
+
+def read_weights(table: Table, name: str, complaints: Complaints) -> Weights:
+    """The weights [E] of the rows of an edge table; those that are no weights are complained about."""
+    words = table.columns[name]
+    found = numbers(words)
+    with np.errstate(invalid="ignore"):
+        bad = found.missing | found.wrong | ~(found.values >= 0) | (found.values > LARGEST)
+    rows = np.flatnonzero(bad)
+    if len(rows):
+        complaints.add_rows(
+            "bad-weight",
+            table.file,
+            table.rows[rows],
+            lambda i: f"the weight is {quoted(words[int(rows[i])].as_py())}, not a number from 0 to 1e30",
+            "correct it, or delete the row; --weight names another column",
+        )
+    return np.where(bad, 0, found.values).astype(np.float32)
+
+
+def tidy(index: Indices, weight: Weights | None, nodes: int, directed: bool, file: str, notes: list[str]) -> Edges:
+    """Edges without loops and repeats, mirrored unless directed.
+
+    Weights of a repeated edge add up; of two opposite edges of an undirected graph the larger counts, since files
+    often list each edge both ways.
+    """
+    listed = index.shape[1]
+    keep = index[0] != index[1]
+    if not keep.all():
+        notes.append(f"{file}: {counted(int((~keep).sum()), 'edge')} from a node to itself dropped")
+        index, weight = index[:, keep], None if weight is None else weight[keep]
+    keys = index[0] * nodes + index[1]
+    unique, place = np.unique(keys, return_inverse=True)
+    if len(unique) < len(keys):
+        how = "merged" if weight is None else "merged, their weights added"
+        notes.append(f"{file}: {counted(len(keys) - len(unique), 'repeated edge')} {how}")
+    total: npt.NDArray[np.float64] | None = None
+    if weight is not None:
+        total = np.bincount(place, weight, len(unique)).astype(np.float64)
+    if not directed:
+        flipped = unique % nodes * nodes + unique // nodes
+        both, place = np.unique(np.concatenate([unique, flipped]), return_inverse=True)
+        if total is not None:
+            larger = np.zeros(len(both))
+            np.maximum.at(larger, place, np.concatenate([total, total]))
+            total = larger
+        notes.append(f"{file}: {counted(listed, 'row')} make {counted(len(both) // 2, 'undirected edge')}")
+        unique = both
+    ends = np.stack([unique // nodes, unique % nodes])
+    alone = nodes - len(np.unique(ends))
+    if alone:
+        notes.append(f"{file}: {counted(alone, 'node')} {'has' if alone == 1 else 'have'} no edge")
+    return Edges(ends, None if total is None else total.astype(np.float32))
+
+
+def _likeness(words: Any, ids: Any) -> str | None:
+    """A way out if ids of both tables differ in spelling only."""
+    for what, spell in (
+        ("capital letters", pc.utf8_lower),
+        ("leading zeros", lambda column: pc.utf8_ltrim(column, characters="0")),
+        ("a trailing '.0'", lambda column: pc.replace_substring_regex(column, r"\.0+$", "")),
+    ):
+        if pc.all(pc.is_in(spell(words), spell(ids))).as_py():
+            return f"ids of the two tables differ in {what}; write them alike in both"
+    return None

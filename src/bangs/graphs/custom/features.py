@@ -1,0 +1,252 @@
+"""Features: the columns of a node table as a matrix of numbers."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from bangs.graphs.custom.complaints import Complaints, counted, listed, quoted
+from bangs.graphs.custom.encoding import Categorical, Encoding, Numeric
+from bangs.graphs.custom.numbers import LARGEST, Numbers, are_codes, is_missing, numbers, with_points
+from bangs.graphs.custom.tables import Limits, Table, places_in
+
+LEVELS = 50  # the most categories a column keeps; what is rarer becomes "other"
+_FORGIVEN = 0.5  # a column with more numbers than this is meant as numbers
+
+Matrix = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Fitting:
+    """Learns from a table how its columns become features."""
+
+    categorical: Collection[str] = ()  # columns to take as words even where they hold digits
+    fill: Literal["mean"] | None = None
+
+    def __call__(
+        self, table: Table, names: Sequence[str], complaints: Complaints, notes: list[str]
+    ) -> "tuple[list[Numeric | Categorical], list[str], dict[str, Numbers]]":
+        """The encoding of the columns, the names left out, and the numbers read on the way."""
+        kept: list[Numeric | Categorical] = []
+        left_out: list[str] = []
+        parsed: dict[str, Numbers] = {}
+        for name in names:
+            column, found = self._one(table, name, complaints, notes)
+            if column is None:
+                left_out.append(name)
+            else:
+                kept.append(column)
+            if found is not None:
+                parsed[name] = found
+        return kept, left_out, parsed
+
+    def _one(
+        self, table: Table, name: str, complaints: Complaints, notes: list[str]
+    ) -> tuple[Numeric | Categorical | None, Numbers | None]:
+        words = table.columns[name]
+        if is_missing(words).all():
+            notes.append(f"{table.file}: column {name!r} is blank throughout; left out")
+            return None, None
+        if name in self.categorical:
+            return _categories(table, name, notes), None
+        found = read_numbers(table, name, notes)
+        if found.share <= _FORGIVEN:
+            return _categories(table, name, notes), None
+        if not found.wrong.any() and are_codes(words):
+            notes.append(f"{table.file}: column {name!r} holds digits that begin with 0; taken as categories")
+            return _categories(table, name, notes), None
+        if complain_of_numbers(table, name, found, self.fill, complaints):
+            return Numeric(name, 0.0, 1.0), found
+        mean, scale = float(np.nanmean(found.values)), float(np.nanstd(found.values))
+        if scale <= 1e-12 * max(abs(mean), 1e-12):
+            notes.append(f"{table.file}: column {name!r} has one value throughout; left out")
+            return None, None
+        return Numeric(name, mean, scale), found
+
+
+def read_numbers(table: Table, name: str, notes: list[str]) -> Numbers:
+    """The numbers of a column; with decimal commas where the file's delimiter leaves the comma free."""
+    words = table.columns[name]
+    found = numbers(words)
+    if found.wrong.any() and table.delimiter != ",":
+        pointed = with_points(words)
+        if pointed is not None:
+            notes.append(f"{table.file}: column {name!r} is written with decimal commas; read so")
+            return numbers(pointed)
+    return found
+
+
+def complain_of_numbers(
+    table: Table, name: str, found: Numbers, fill: Literal["mean"] | None, complaints: Complaints
+) -> bool:
+    """Complains of cells that cannot be used as numbers; whether there were any."""
+    words = table.columns[name]
+    with np.errstate(invalid="ignore"):
+        huge = np.abs(found.values) > LARGEST
+    blank = found.missing if fill is None else np.zeros_like(found.missing)
+    for kind, where, tells, remedy in (
+        (
+            "not-a-number",
+            found.wrong,
+            "which is no number",
+            "correct it, or take the column as categories with --categorical COLUMN",
+        ),
+        (
+            "missing-number",
+            blank,
+            "where a number should be",
+            "fill it in, take the column's mean with --fill mean, or leave the column out with --ignore COLUMN",
+        ),
+        (
+            "not-finite",
+            huge,
+            "which is infinite or beyond ±1e30",
+            "correct it, or leave the column out with --ignore COLUMN",
+        ),
+    ):
+        nodes = np.flatnonzero(where)
+        if len(nodes):
+            _tell(kind, table, name, words, nodes, tells, remedy, complaints)
+    return bool((found.wrong | blank | huge).any())
+
+
+def encode(
+    table: Table,
+    encoding: Encoding,
+    parsed: dict[str, Numbers],
+    complaints: Complaints,
+    notes: list[str],
+    limits: Limits,
+) -> Matrix:
+    """The table's part of x: float [N, F]; empty after complaining."""
+    width = sum(len(column.features) for column in encoding.columns)
+    if width * len(table) > limits.cells:
+        complaints.add(
+            "too-wide",
+            table.file,
+            f"its {len(encoding.columns):,} columns become {width:,} features of {len(table):,} nodes, "
+            f"more than {limits.cells:,} numbers",
+            "leave columns out with --ignore COLUMN, or keep sparse features in features.npz",
+        )
+        return np.zeros((len(table), 0), np.float32)
+    x = np.zeros((len(table), width), np.float32)
+    place = 0
+    for column in encoding.columns:
+        end = place + len(column.features)
+        if column.name in table.columns:
+            block = x[:, place:end]
+            if isinstance(column, Numeric):
+                _numeric(table, column, parsed, encoding.fill, block, complaints, notes)
+            else:
+                _one_hot(table, column, block, notes)
+        place = end
+    return x
+
+
+def check_columns(
+    table: Table, encoding: Encoding, spare: Collection[str], complaints: Complaints, notes: list[str]
+) -> None:
+    """Complains of columns an encoding needs and the table lacks; says which new ones are not used."""
+    for column in encoding.columns:
+        if column.name not in table.columns:
+            complaints.add(
+                "column-missing",
+                table.file,
+                f"the model was fitted with column {column.name!r}, which is not here; "
+                f"the table has {listed(table.names)}",
+                "add the column, or fit the model again without it",
+            )
+    known = {column.name for column in encoding.columns} | set(encoding.left_out) | set(spare)
+    new = [name for name in table.names if name not in known]
+    if new:
+        notes.append(f"{table.file}: the model knows no {counted(len(new), 'column')} {listed(new)}; not used")
+
+
+def _numeric(
+    table: Table,
+    column: Numeric,
+    parsed: dict[str, Numbers],
+    fill: Literal["mean"] | None,
+    block: Matrix,
+    complaints: Complaints,
+    notes: list[str],
+) -> None:
+    found = parsed.get(column.name)
+    if found is None:
+        found = read_numbers(table, column.name, notes)
+        if complain_of_numbers(table, column.name, found, fill, complaints):
+            return
+    scaled = (np.where(found.missing, column.mean, found.values) - column.mean) / column.scale
+    if fill is not None and found.missing.any():
+        notes.append(
+            f"{table.file}: {counted(int(found.missing.sum()), 'blank')} of column {column.name!r} filled with its mean"
+        )
+    if not (np.abs(scaled) <= LARGEST).all():
+        nodes = np.flatnonzero(~(np.abs(scaled) <= LARGEST))
+        words, tells = table.columns[column.name], "far beyond what the model was fitted with"
+        _tell("not-finite", table, column.name, words, nodes, tells, "correct it", complaints)
+        return
+    block[:, 0] = scaled
+
+
+def _one_hot(table: Table, column: Categorical, block: Matrix, notes: list[str]) -> None:
+    words = table.columns[column.name]
+    level = places_in(words, pa.array(column.levels, pa.string()))
+    stray = (level < 0) & ~is_missing(words)
+    if column.other:
+        level = np.where(stray, len(column.levels), level)
+    elif stray.any():
+        new = pc.unique(words.filter(pa.array(stray))).to_pylist()
+        notes.append(
+            f"{table.file}: column {column.name!r} holds {listed(new, 4)}, unknown to the model; "
+            f"{counted(int(stray.sum()), 'node')} have no category there"
+        )
+    nodes = np.flatnonzero(level >= 0)
+    block[nodes, level[nodes]] = 1.0
+
+
+def _categories(table: Table, name: str, notes: list[str]) -> Categorical | None:
+    """The levels of a column of words: all of them, or the most frequent; None if it names nodes one by one."""
+    words = table.columns[name]
+    present = words.filter(pa.array(~is_missing(words)))
+    counts = pc.value_counts(present)
+    levels = sorted(zip(counts.field("counts").to_pylist(), counts.field("values").to_pylist(), strict=True), key=_rank)
+    if len(levels) < 2:
+        notes.append(f"{table.file}: column {name!r} has one value throughout; left out")
+        return None
+    if len(levels) > LEVELS and 2 * len(levels) > len(present):
+        notes.append(
+            f"{table.file}: column {name!r} has {len(levels):,} different words in {len(present):,} cells, "
+            "too many to be categories; left out"
+        )
+        return None
+    if len(present) < len(words):
+        notes.append(
+            f"{table.file}: {counted(len(words) - len(present), 'blank')} of column {name!r} have no category there"
+        )
+    if len(levels) > LEVELS:
+        notes.append(
+            f"{table.file}: column {name!r} has {len(levels):,} categories; the {LEVELS} most frequent are kept, "
+            "the others taken as one"
+        )
+    return Categorical(name, tuple(sorted(word for _, word in levels[:LEVELS])), other=len(levels) > LEVELS)
+
+
+def _rank(level: tuple[int, str]) -> tuple[int, str]:
+    return -level[0], level[1]
+
+
+def _tell(
+    kind: str, table: Table, name: str, words: Any, nodes: Any, tells: str, remedy: str, complaints: Complaints
+) -> None:
+    complaints.add_rows(
+        kind,
+        table.file,
+        table.rows[nodes],
+        lambda i: f"column {name!r} holds {quoted(words[int(nodes[i])].as_py())}, {tells}",
+        remedy,
+    )

@@ -1,0 +1,146 @@
+"""Labels: what a person knows of some nodes, as class numbers and masks."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from bangs.graphs.custom.complaints import Complaints, counted, listed, quoted
+from bangs.graphs.custom.numbers import is_missing, numbers
+from bangs.graphs.custom.tables import among, equals, places_in
+
+Classes = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+PARTS = {
+    "train": ("train", "training", "tr"),
+    "val": ("val", "valid", "validation", "dev"),
+    "test": ("test", "testing", "te", "exam"),
+    "": ("", "none", "unlabelled", "unlabeled", "unknown", "na", "nan", "null", "rest"),
+}
+
+
+def read_labels(
+    words: Any,
+    rows: Classes,
+    file: str,
+    classes: Sequence[str] | None,
+    unknown: Sequence[str] | None,
+    complaints: Complaints,
+    notes: list[str],
+) -> tuple[Classes, list[str]]:
+    """The class number of every node, −1 where it is unknown: long [N]; and the classes' names.
+
+    Names are kept as they were written, sorted as numbers if all of them are. `unknown` lists the words that mean
+    "no label"; without it these are blanks, the usual words for them, and −1 among integers.
+    """
+    blank = among(words, ["", *unknown]) if unknown is not None else _unknown(words, notes, file)
+    present = pc.unique(words.filter(pa.array(~blank)))
+    names = _sorted(present.to_pylist()) if classes is None else list(classes)
+    y = places_in(words, pa.array(names, pa.string()))
+    y = np.where(blank, -1, y)
+    stray = np.flatnonzero((y < 0) & ~blank)
+    if len(stray):
+        complaints.add_rows(
+            "unknown-class",
+            file,
+            rows[stray],
+            lambda i: f"label {quoted(words[int(stray[i])].as_py())} is none of the model's classes {listed(names)}",
+            "correct it or leave it blank; a new class needs a new fit",
+        )
+    if classes is None:
+        if not len(names):
+            complaints.add(
+                "no-labels",
+                file,
+                "no node has a label",
+                "label some nodes of every class, say five each; blanks are for the unknown",
+            )
+        elif len(names) == 1:
+            complaints.add(
+                "one-class",
+                file,
+                f"every label is {quoted(names[0])}",
+                "a classifier needs nodes of at least two classes",
+            )
+        else:
+            notes.append(f"{file}: {counted(int((y >= 0).sum()), 'label')} of {len(y):,} nodes in {listed(names)}")
+    return y, names
+
+
+def read_split(
+    words: Any, rows: Classes, file: str, y: Classes, complaints: Complaints, notes: list[str]
+) -> list[Mask]:
+    """The masks train, val and test [N] that a column of words describes."""
+    lower = pc.utf8_lower(words)
+    train, val, test, neither = (among(lower, PARTS[part]) for part in ("train", "val", "test", ""))
+    odd = np.flatnonzero(~(train | val | test | neither))
+    if len(odd):
+        complaints.add_rows(
+            "split-word",
+            file,
+            rows[odd],
+            lambda i: f"the split says {quoted(words[int(odd[i])].as_py())}",
+            "write train, val or test, or leave it blank; --split names another column",
+        )
+    left = neither & (y >= 0)
+    if not train.any() and left.any():
+        train = left
+        notes.append(f"{file}: no row says train; the {counted(int(left.sum()), 'labelled row')} without a split do")
+    elif left.any():
+        notes.append(f"{file}: {counted(int(left.sum()), 'labelled row')} without a split not used for learning")
+    unlabelled = np.flatnonzero((train | val) & (y < 0))
+    if len(unlabelled):
+        complaints.add_rows(
+            "split-without-label",
+            file,
+            rows[unlabelled],
+            lambda i: f"the split says {quoted(words[int(unlabelled[i])].as_py())}, but there is no label",
+            "label the node, or leave its split blank",
+        )
+    if not train.any():
+        complaints.add("no-training", file, "the split leaves no node for training", "write train for some of them")
+    return [train, val, test]
+
+
+def check_enough(
+    y: Classes, train: Mask, names: Sequence[str], rows: Classes | None, file: str, complaints: Complaints
+) -> None:
+    """Complains of classes seen once, where part of the training nodes must be held for validation."""
+    nodes = np.flatnonzero(train & (y >= 0))
+    counts = np.bincount(y[nodes], minlength=len(names))
+    once = nodes[counts[y[nodes]] == 1]
+    told: list[tuple[int | None, str]] = [
+        (
+            None if rows is None else int(rows[node]),
+            f"label {quoted(names[y[node]])} is seen once; a node cannot be both learned from and validated on",
+        )
+        for node in once
+    ]
+    if told:
+        remedy = "label a second node so, give it another label, or leave it blank"
+        complaints.add_many("label-once", file, told, remedy)
+
+
+def _unknown(words: Any, notes: list[str], file: str) -> Mask:
+    blank = is_missing(words)
+    found = numbers(words)
+    # −1 is scikit-learn's word for "no label"
+    if not found.wrong.any() and (found.values == -1).any():
+        notes.append(f"{file}: label -1 means unknown in {counted(int((found.values == -1).sum()), 'row')}")
+        blank = blank | (found.values == -1)
+    spelled = blank & ~equals(words, "") & ~(found.values == -1)
+    if spelled.any():
+        names = pc.unique(words.filter(pa.array(spelled))).to_pylist()
+        notes.append(f"{file}: label {listed(names)} means unknown in {counted(int(spelled.sum()), 'row')}")
+    return blank
+
+
+def _sorted(names: Sequence[str]) -> list[str]:
+    found = numbers(pa.array(names, pa.string()))
+    if len(names) and not (found.wrong | found.missing).any():
+        return [name for _, name in sorted(zip(found.values.tolist(), names, strict=True))]
+    return sorted(names)

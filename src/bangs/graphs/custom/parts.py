@@ -1,0 +1,53 @@
+"""Parts: what a caller asked of their files, and what was found in them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from bangs.graphs.custom.edges import Edges
+from bangs.graphs.custom.encoding import Categorical, Encoding, Numeric
+from bangs.graphs.custom.tables import Limits, Table
+from bangs.types import Split
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The arguments of `read`, in one hand."""
+
+    roles: dict[str, str | None]
+    directed: bool
+    ignore: tuple[str, ...]
+    categorical: tuple[str, ...]
+    fill: Literal["mean"] | None
+    unknown: Sequence[str] | None
+    seed: int
+    encoding: Encoding | None
+    limits: Limits
+
+    def role(self, name: str, table: Table) -> str | None:
+        """The column asked for, or the one that played the role when the encoding was made."""
+        asked = self.roles[name]
+        if asked is None and self.encoding is not None:
+            known = self.encoding.role(name)
+            return known if known in table.columns else None
+        return asked
+
+
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """A graph whose features are not yet put together."""
+
+    file: str
+    ids: npt.NDArray[np.object_]  # str [N]
+    edges: Edges
+    y: npt.NDArray[np.int64]  # [N], -1 = unknown
+    classes: list[str]
+    split: Split | None  # bool [S, N]
+    dense: npt.NDArray[np.float32]  # [N, F], from the table's columns
+    array: Any  # [N, F] as it came, dense or scipy CSR; None where there is none
+    columns: tuple[Numeric | Categorical, ...] = ()
+    left_out: tuple[str, ...] = ()
+    roles: tuple[tuple[str, str], ...] = ()

@@ -1,0 +1,183 @@
+"""Reading: a person's folder of tables, or one .npz file, as a graph to learn on."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from bangs.errors import InvalidInput
+from bangs.graphs.custom.archive import from_npz
+from bangs.graphs.custom.complaints import Complaints, counted, listed, quoted
+from bangs.graphs.custom.encoding import Encoding, Structural
+from bangs.graphs.custom.folder import from_folder
+from bangs.graphs.custom.parts import Asked, Parts
+from bangs.graphs.custom.structure import structural
+from bangs.graphs.custom.tables import Limits
+from bangs.graphs.sparse import to_torch
+from bangs.types import Split
+
+
+@dataclass(frozen=True, eq=False)
+class OwnGraph:
+    """A person's graph, with all it takes to speak to them in their own names."""
+
+    data: Data  # x float [N, F] dense or CSR; edge_index [2, E]; perhaps edge_weight [E]; y long [N], -1 = unknown
+    ids: npt.NDArray[np.object_]  # str [N], as they were written
+    classes: list[str]  # [C], the labels as they were written
+    columns: Encoding  # how columns became features; give it to `read` for another graph
+    split: Split | None  # bool [S, N], where one was given; val may be empty
+    notes: list[str]  # what was guessed, made, merged or left out, in sentences
+
+    def index(self, id: str) -> int:
+        """The number of the node with this id."""
+        found = np.flatnonzero(self.ids == str(id))
+        if not len(found):
+            raise InvalidInput(f"no node has the id {quoted(id)}; ids look like {listed(list(self.ids[:3]))}")
+        return int(found[0])
+
+
+def read(
+    path: Path | str,
+    *,
+    id: str | None = None,
+    label: str | None = None,
+    source: str | None = None,
+    target: str | None = None,
+    weight: str | None = None,
+    split: str | None = None,
+    directed: bool = False,
+    ignore: Sequence[str] = (),
+    categorical: Sequence[str] = (),
+    fill: Literal["mean"] | None = None,
+    unknown: Sequence[str] | None = None,
+    seed: int = 0,
+    encoding: Encoding | None = None,
+    limits: Limits | None = None,
+) -> OwnGraph:
+    """The graph of a folder with an `edges` and a `nodes` table, or of one .npz file.
+
+    Names of columns are guessed where they are not given. `ignore` leaves columns out, `categorical` takes columns
+    of digits as words, `fill` puts the mean where a number is missing, `unknown` lists words that mean "no label".
+    With an `encoding` the graph is read as the one it was fitted on: same features, same classes; labels are then
+    optional. Everything wrong is raised at once as `BadTables`.
+    """
+    asked = Asked(
+        roles={"id": id, "label": label, "source": source, "target": target, "weight": weight, "split": split},
+        directed=directed or (encoding is not None and encoding.directed),
+        ignore=tuple(ignore),
+        categorical=tuple(categorical),
+        fill=fill or (encoding.fill if encoding else None),
+        unknown=unknown,
+        seed=seed,
+        encoding=encoding,
+        limits=limits or Limits(),
+    )
+    path = Path(path)
+    complaints, notes = Complaints(str(path)), list[str]()
+    parts = _parts(path, asked, complaints, notes)
+    if parts is not None and encoding is not None:
+        _check_array(parts, encoding, complaints, notes)
+    complaints.raise_any()
+    if parts is None:
+        raise InvalidInput(f"{path} cannot be read as a graph")
+    return _assembled(parts, asked, notes)
+
+
+def _parts(path: Path, asked: Asked, complaints: Complaints, notes: list[str]) -> Parts | None:
+    if path.is_dir():
+        return from_folder(path, asked, complaints, notes)
+    if path.is_file() and path.suffix == ".npz":
+        return from_npz(path, asked, complaints, notes)
+    what = "is neither a folder nor an .npz file" if path.exists() else "does not exist"
+    remedy = "give a folder with edges.csv and nodes.csv, or one .npz file"
+    complaints.add("no-folder", path.name or str(path), f"it {what}", remedy)
+    return None
+
+
+def _check_array(parts: Parts, encoding: Encoding, complaints: Complaints, notes: list[str]) -> None:
+    """Complains of an array that is not as wide as the one the model was fitted with."""
+    width = 0 if parts.array is None else parts.array.shape[1]
+    if encoding.array == 0 and width:
+        notes.append(f"{parts.file}: the model was fitted without an array of features; not used")
+    elif width != encoding.array:
+        complaints.add(
+            "array-width",
+            parts.file,
+            f"the model was fitted with an array of {encoding.array:,} features, here it has {width:,}",
+            "give an array of the same columns, or fit the model again",
+        )
+    needed = sum(len(column.features) for column in encoding.columns)
+    if parts.dense.shape[1] != needed:
+        complaints.add(
+            "column-missing",
+            parts.file,
+            f"the model was fitted with the columns {listed([column.name for column in encoding.columns])} of a "
+            "node table, which is not here",
+            "give a folder of tables with the same columns, or fit the model again",
+        )
+
+
+def _assembled(parts: Parts, asked: Asked, notes: list[str]) -> OwnGraph:
+    encoding = asked.encoding or Encoding(
+        columns=parts.columns,
+        array=0 if parts.array is None else int(parts.array.shape[1]),
+        classes=tuple(parts.classes),
+        roles=parts.roles,
+        left_out=parts.left_out,
+        directed=asked.directed,
+        weighted=parts.edges.weight is not None,
+        fill=asked.fill,
+    )
+    if not encoding.columns and not encoding.array:
+        x, encoding = _structural(parts, encoding, asked, notes)
+    else:
+        x = _features(parts, encoding)
+    data = Data(x=x, edge_index=torch.from_numpy(parts.edges.index), y=torch.from_numpy(parts.y))
+    data.num_nodes = len(parts.ids)
+    if parts.edges.weight is not None:
+        data.edge_weight = torch.from_numpy(parts.edges.weight)
+    return OwnGraph(data, parts.ids, parts.classes, encoding, parts.split, notes)
+
+
+def _features(parts: Parts, encoding: Encoding) -> Tensor:
+    """The table's columns and the array side by side: [N, F], sparse if the array is."""
+    if encoding.array == 0:
+        return torch.from_numpy(parts.dense)
+    sparse = bool(sp.issparse(parts.array))
+    if sparse:
+        return to_torch(sp.csr_array(sp.hstack([sp.csr_array(parts.dense), parts.array])))
+    return torch.from_numpy(np.concatenate([parts.dense, parts.array], axis=1))
+
+
+def _structural(parts: Parts, encoding: Encoding, asked: Asked, notes: list[str]) -> tuple[Tensor, Encoding]:
+    seed = asked.seed if encoding.structural is None else encoding.structural.seed
+    made = structural(parts.edges.index, parts.edges.weight, parts.ids, seed).astype(np.float64)
+    if encoding.structural is None:
+        scale = made.std(axis=0)
+        scales = tuple(np.where(scale > 1e-9, scale, 1.0).tolist())
+        encoding = Encoding(
+            classes=encoding.classes,
+            structural=Structural(seed, tuple(made.mean(axis=0).tolist()), scales),
+            roles=encoding.roles,
+            left_out=encoding.left_out,
+            directed=encoding.directed,
+            weighted=encoding.weighted,
+            fill=encoding.fill,
+        )
+    shape = encoding.structural
+    assert shape is not None
+    notes.append(
+        f"{parts.file}: there are no features, so {counted(made.shape[1], 'feature')} were made from the edges: "
+        "degree, log degree and a place in the graph by its spectrum"
+    )
+    if asked.encoding is not None:
+        notes.append(f"{parts.file}: places can be compared only if most nodes are those the model was fitted on")
+    x = (made - np.array(shape.means)) / np.array(shape.scales)
+    return torch.from_numpy(x.astype(np.float32)), encoding
