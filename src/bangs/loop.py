@@ -10,8 +10,9 @@ import torch
 from torch import Tensor
 
 from bangs.errors import InvalidInput
-from bangs.graphs.views import Same, View
+from bangs.graphs.views import Same
 from bangs.learners.calibration import Calibrator, Uncalibrated
+from bangs.learners.looks import Look, look
 from bangs.learners.training import Learner, Teacher, Trainer
 from bangs.rng import Streams
 from bangs.selection.quotas import Quota, Top
@@ -33,19 +34,24 @@ class Correct(Protocol):
 
 @dataclass(frozen=True)
 class Method:
-    """A self-training method: its parts. The `repr` is the configuration."""
+    """A self-training method: its parts. The `repr` is the configuration.
+
+    `memory`: keep pseudo-labels for good (accumulate), make all of them anew each round (rebuild), or anew from
+    nodes that had none the round before (alternate). `pool`: nodes neither given nor held for validation (free), all
+    that are not given (open), or those in no part of the split (unused), so that test nodes are never adopted.
+    """
 
     rounds: int = 40
-    views: tuple[View, ...] = (Same(),)  # the teacher's logits are averaged over these looks at the graph
+    views: tuple[Look, ...] = (Same(),)  # the teacher's logits are averaged over these looks at the graph
     calibrate: Calibrator = field(default_factory=Uncalibrated)
     score: Score = field(default_factory=Confidence)
     quota: Quota = field(default_factory=lambda: Top(100))
     weigh: Weigh | None = None
     correct: Correct | None = None
-    memory: Literal["accumulate", "rebuild"] = "accumulate"  # keep pseudo-labels, or make them anew each round
+    memory: Literal["accumulate", "rebuild", "alternate"] = "accumulate"
     teacher: Literal["first", "latest", "best"] = "latest"  # who labels: the first model, the last, the best so far
     start: Literal["fresh", "teacher"] | int = "fresh"  # a student's weights; an int = the first model's at that epoch
-    pool: Literal["free", "open"] = "free"  # free: neither given nor held for validation; open: not given
+    pool: Literal["free", "open", "unused"] = "free"
 
     def __post_init__(self) -> None:
         if self.rounds < 0:
@@ -135,8 +141,8 @@ class SelfTrainer:
             raw = self._look(state, task, rng)
             prediction = method.calibrate(raw, task)
         with seconds("select"):
-            base = state.labels.forget() if method.memory == "rebuild" else state.labels
-            pool = ~base.known & ~(task.held if method.pool == "free" else torch.zeros_like(task.held))
+            base = state.labels if method.memory == "accumulate" else state.labels.forget()
+            pool = self._pool(task, base if method.memory == "rebuild" else state.labels)
             round = Round(index, task, base, raw, prediction, pool, state.teacher, rng)
             ranking = method.score(round)
             chosen = method.quota(ranking.score, raw.label) & pool & state.running[:, None]
@@ -177,14 +183,25 @@ class SelfTrainer:
         """The teacher's logits, averaged over the method's views."""
         logits = torch.zeros_like(state.prediction.logits)
         for number, view in enumerate(self.method.views):
-            if isinstance(view, Same):
-                same = state.teacher is state.student
-                seen = state.prediction if same else state.teacher.predict(task.graph)
+            if isinstance(view, Same) and state.teacher is state.student:
+                seen = state.prediction
             else:
-                generators = rng.at("view", number).generators(task.device)
-                seen = state.teacher.predict([view(task.graph, generator) for generator in generators])
+                seen = look(state.teacher, task.graph, view, rng.at("view", number))
             logits = logits + seen.logits
         return Prediction(logits / len(self.method.views))
+
+    def _pool(self, task: Task, labels: Labels) -> Tensor:
+        """Nodes that may be adopted: bool [R, N]."""
+        pool = ~labels.known
+        if self.method.pool != "open":
+            pool = pool & ~task.held
+        if self.method.pool == "unused":
+            if task.reserved is None:
+                raise InvalidInput(
+                    "Method.pool = 'unused' leaves out test nodes; make the task by Task.of(data, split)"
+                )
+            pool = pool & ~task.reserved
+        return pool
 
     def _start(self, state: State) -> dict[str, Tensor] | None:
         if self.method.start == "fresh":

@@ -47,6 +47,30 @@ class TopPerClass:
 
 
 @dataclass(frozen=True)
+class Balanced:
+    """k nodes of each run, taken from the predicted classes in turn: the best of each, then the second best, …
+
+    A class with no more nodes is passed over; where fewer than k nodes remain, all of them are taken.
+    """
+
+    k: int
+
+    def __post_init__(self) -> None:
+        _at_least_one("Balanced", self.k)
+
+    def __call__(self, score: Tensor, label: Tensor) -> Tensor:
+        nodes = score.shape[1]
+        order = score.argsort(dim=1, descending=True, stable=True)
+        ordered = label.gather(1, order)
+        turn = torch.nn.functional.one_hot(ordered).cumsum(1).gather(2, ordered[..., None]).squeeze(2)
+        # turns first, scores among nodes of the same turn
+        place = turn * nodes + torch.arange(nodes, device=score.device)
+        place = place.masked_fill(score.gather(1, order) == float("-inf"), nodes * (nodes + 1))
+        taken = order.gather(1, place.topk(min(self.k, nodes), dim=1, largest=False).indices)
+        return torch.zeros_like(score, dtype=torch.bool).scatter(1, taken, True) & (score > float("-inf"))
+
+
+@dataclass(frozen=True)
 class Above:
     """Every node whose score exceeds a threshold."""
 

@@ -1,6 +1,6 @@
 """How good a node is for adoption."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
@@ -9,6 +9,7 @@ from torch import Tensor
 
 from bangs.errors import InvalidInput
 from bangs.graphs.propagation import PPR, Propagator
+from bangs.selection import clusters
 from bangs.types import Ranking, Round
 from bangs.valuation.banzhaf import DEFAULT, ESTIMATORS, Estimator, Game, Values
 from bangs.valuation.utility import Information
@@ -35,6 +36,41 @@ class Confidence:
 
     def __call__(self, round: Round) -> Ranking:
         return Ranking(round.prediction.confidence.masked_fill(~round.pool, float("-inf")))
+
+
+@dataclass(frozen=True)
+class Logit:
+    """The largest logit as it is: what DR-GST in the published BANGS code compares with its threshold."""
+
+    def __call__(self, round: Round) -> Ranking:
+        return Ranking(round.prediction.logits.amax(-1).masked_fill(~round.pool, float("-inf")))
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """The confidence of nodes whose cluster has the name that the teacher gives them (M3S, Sun et al. 2020).
+
+    The teacher's logits of the pool fall into `clusters` by k-means, each named after the nearest class. Without
+    `among` every node of the pool is checked; with a rule such as `TopPerClass(15)` only the nodes it takes by
+    confidence, as in M3S's algorithm, and a rejected node has no substitute.
+    """
+
+    clusters: int = 200
+    steps: int = 20
+    among: Callable[[Tensor, Tensor], Tensor] | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("clusters", "steps"):
+            if getattr(self, name) < 1:
+                raise InvalidInput(f"Agreement.{name} must be at least 1, got {getattr(self, name)}")
+
+    def __call__(self, round: Round) -> Ranking:
+        confidence = round.prediction.confidence.masked_fill(~round.pool, float("-inf"))
+        label = round.raw.label
+        generators = round.rng.at("clusters").generators(round.pool.device)
+        name = clusters.named(round.raw.logits, round.pool, round.labels, self.clusters, self.steps, generators)
+        checked = round.pool if self.among is None else self.among(confidence, label)
+        return Ranking(confidence.masked_fill(~checked | (name != label), float("-inf")))
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,26 @@
+"""Looks: what a trained model says of a graph as it is, changed by a view, or through its own dropout."""
+
+from dataclasses import dataclass
+
+from torch_geometric.data import Data
+
+from bangs.graphs.views import Same, View
+from bangs.rng import Streams
+from bangs.types import Model, Prediction
+
+
+@dataclass(frozen=True)
+class Dropout:
+    """The graph as it is, seen with the model's dropout on: a draw of Monte Carlo dropout (Gal & Ghahramani 2016)."""
+
+
+Look = View | Dropout
+
+
+def look(model: Model, graph: Data, at: Look, rng: Streams) -> Prediction:
+    """Logits [R, N, C] of one look; every run draws from its own stream."""
+    if isinstance(at, Dropout):
+        return model.sample(graph, rng)
+    if isinstance(at, Same):
+        return model.predict(graph)
+    return model.predict([at(graph, generator) for generator in rng.generators(graph.edge_index.device)])
