@@ -147,9 +147,7 @@ class Task:
     given: Labels
     validation: Tensor  # long [R, N], -1 = not a validation node
     classes: int
-    reserved: Tensor | None = (
-        None  # bool [R, N], which nodes the exam asks for; what their labels are nobody knows here
-    )
+    reserved: Tensor | None = None  # bool [R, N], the nodes of the exam; their labels are not here
     _made: dict[Hashable, Any] = field(default_factory=dict, repr=False)
 
     @classmethod
