@@ -9,7 +9,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from bangs.errors import InvalidInput
-from bangs.graphs.sparse import Sparse, adjacency
+from bangs.graphs.sparse import Sparse, adjacency, csr
 
 
 class Operator(Protocol):
@@ -133,7 +133,7 @@ def _iterate(step: Tensor, x: Tensor, alpha: float, steps: int) -> Tensor:
 
 
 def _csr(matrix: Sparse) -> Tensor:
-    return torch.sparse_csr_tensor(matrix.rows, matrix.cols, matrix.values, size=matrix.shape)
+    return csr(matrix.rows, matrix.cols, matrix.values, matrix.shape)
 
 
 def _one_hot(nodes: Tensor, size: int, device: torch.device) -> Tensor:

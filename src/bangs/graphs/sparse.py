@@ -1,5 +1,6 @@
 """Sparse: a constant sparse matrix that multiplies dense ones, forward and backward, on any device."""
 
+import warnings
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -10,6 +11,9 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 Normalise = Literal["row", "symmetric", "none"]
+
+# CSR products have been stable since torch 2.0; the notice would greet every user of the command line
+warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta state")
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,12 +169,17 @@ def to_scipy(matrix: Tensor) -> "sp.csr_array[Any]":
 def to_torch(matrix: "sp.csr_array[Any]") -> Tensor:
     """A float32 torch CSR tensor from a scipy matrix; the form sparse features take in `Data.x`."""
     matrix = sp.csr_array(matrix)
-    return torch.sparse_csr_tensor(
+    return csr(
         torch.as_tensor(matrix.indptr.astype(np.int64)),
         torch.as_tensor(matrix.indices.astype(np.int64)),
         torch.as_tensor(matrix.data.astype(np.float32)),
-        size=tuple(matrix.shape),
+        (int(matrix.shape[0]), int(matrix.shape[1])),
     )
+
+
+def csr(rows: Tensor, cols: Tensor, values: Tensor, shape: tuple[int, int]) -> Tensor:
+    """The torch tensor of CSR parts that are known to be sound."""
+    return torch.sparse_csr_tensor(rows, cols, values, size=shape, check_invariants=False)
 
 
 class _Product(torch.autograd.Function):
@@ -188,6 +197,6 @@ class _Product(torch.autograd.Function):
 
 
 def _multiply(rows: Tensor, cols: Tensor, values: Tensor, shape: tuple[int, int], dense: Tensor) -> Tensor:
-    matrix = torch.sparse_csr_tensor(rows, cols, values, size=shape)
+    matrix = csr(rows, cols, values, shape)
     out = torch.empty(shape[0], dense.shape[1], dtype=dense.dtype, device=dense.device)
     return torch.addmm(out, matrix, dense.contiguous(), beta=0, out=out)

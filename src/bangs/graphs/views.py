@@ -8,6 +8,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from bangs.errors import InvalidInput
+from bangs.graphs.sparse import csr
 
 
 class View(Protocol):
@@ -40,7 +41,7 @@ class DropFeatures:
         values = values * kept / (1 - self.rate)
         if x.layout == torch.sparse_csr:
             # a stored zero costs nothing, and the pattern stays what others may have prepared
-            values = torch.sparse_csr_tensor(x.crow_indices(), x.col_indices(), values, size=tuple(x.shape))
+            values = csr(x.crow_indices(), x.col_indices(), values, tuple(x.shape))
         return _changed(graph, x=values)
 
 

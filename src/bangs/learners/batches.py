@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from bangs.graphs.sparse import Normalise, Sparse, adjacency, to_scipy
+from bangs.graphs.sparse import Normalise, Sparse, adjacency, csr, to_scipy
 from bangs.learners.noise import Noise
 
 DENSE_ABOVE = 0.25  # share of stored values from which a dense product is the faster one
@@ -55,7 +55,7 @@ class Features:
         nnz = len(self.stored.values) // self.runs
         rows, cols = self.stored.rows[: size[0] + 1], self.stored.cols[:nnz]
         values = self.stored.values.view(self.runs, nnz)
-        return torch.stack([torch.sparse_csr_tensor(rows, cols, own, size=size).to_dense() for own in values])
+        return torch.stack([csr(rows, cols, own, size).to_dense() for own in values])
 
 
 @dataclass(frozen=True, eq=False)

@@ -298,13 +298,15 @@ class _Attention(nn.Module):
                 concat=layer < settings.layers - 1,
                 dropout=settings.dropout,
                 residual=layer > 0,
+                add_self_loops=False,
             )
             for layer, size in enumerate(sizes)
         )
 
     def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        edges = _looped(edge_index, x)
         for layer, attend in enumerate(self.layers):
-            x = attend(torch.dropout(x if layer == 0 else x.relu(), self.dropout, self.training), edge_index)
+            x = attend(torch.dropout(x if layer == 0 else x.relu(), self.dropout, self.training), edges)
         return x
 
 
@@ -316,11 +318,15 @@ class _Isomorphism(nn.Module):
         self.second = GINConv(nn.Linear(settings.hidden, classes), eps=0.2, aggr="max")
 
     def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
-        loops = torch.arange(x.shape[0], device=x.device).expand(2, -1)
-        edges = torch.cat([edge_index, loops], dim=1)
+        edges = _looped(edge_index, x)
         h = self.first(torch.dropout(x, self.dropout, self.training), edges).tanh()
         logits: Tensor = self.second(torch.dropout(h, self.dropout, self.training), edges)
         return logits
+
+
+def _looped(edge_index: Tensor, x: Tensor) -> Tensor:
+    """The edges and one loop per node; PyG's own way asks the GPU for a count, which cannot be captured."""
+    return torch.cat([edge_index, torch.arange(x.shape[0], device=x.device).expand(2, -1)], dim=1)
 
 
 def _glorot(rng: Streams, rows: int, columns: int) -> nn.Parameter:

@@ -33,4 +33,5 @@ class Noise:
         """Inverted dropout of x [R, …]; a shared x [1, …] gets one mask per run."""
         if rate <= 0:
             return x
-        return torch.where(self.kept(tuple(x.shape[1:]), rate), x * (1 / (1 - rate)), 0.0)
+        # a product is an order of magnitude faster than torch.where on a CPU, and so is its gradient
+        return x * self.kept(tuple(x.shape[1:]), rate).to(x.dtype).mul_(1 / (1 - rate))

@@ -1,8 +1,9 @@
 """Trainer: the only place where weights are learned."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Literal
 
 import numpy as np
 import torch
@@ -10,10 +11,10 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from bangs.errors import InvalidInput
-from bangs.learners.batches import Field, Surroundings, many
-from bangs.learners.ensemble import Network
+from bangs.learners.batches import Surroundings, many
 from bangs.learners.models import GCN, Architecture
 from bangs.learners.noise import Noise
+from bangs.learners.sessions import Captured, Eager, Part, Session
 from bangs.rng import Streams
 from bangs.types import Labels, Prediction, Task
 
@@ -34,7 +35,8 @@ class Trainer:
     weight_decay: float = 5e-4
     epochs: int = 2000
     patience: int = 200
-    field: str = "needed"
+    field: Literal["needed", "whole"] = "needed"
+    precision: Literal["float32", "tf32"] = "float32"  # of matrix products on a GPU
 
     def __post_init__(self) -> None:
         for name in ("epochs", "patience"):
@@ -44,6 +46,8 @@ class Trainer:
             raise InvalidInput(f"Trainer.lr must be positive, got {self.lr}")
         if self.field not in ("needed", "whole"):
             raise InvalidInput(f"Trainer.field must be 'needed' or 'whole', got '{self.field}'")
+        if self.precision not in ("float32", "tf32"):
+            raise InvalidInput(f"Trainer.precision must be 'float32' or 'tf32', got '{self.precision}'")
 
     def prepare(self, task: Task) -> "Learner":
         """A learner of this task; what does not change between rounds is built once."""
@@ -100,7 +104,7 @@ class Learner:
         self.surroundings = Surroundings.of(task.graph, task.runs, self.network.loops, self.network.normalise)
         self.examiner = self._part(task.validation)
         self._width = width
-        self._captured: Any = None
+        self._captured: dict[bool, Captured] = {}
 
     def fit(
         self,
@@ -118,24 +122,16 @@ class Learner:
         """
         fresh = self.trainer.model.build(self._width, self.task.classes, rng)
         self.network.load(fresh.weights() if start is None else start)
-        noise = Noise(rng.at("dropout").generators(self.task.device))
-        session = _Session(self, self._part(labels.target, labels.weight), noise, transition)
+        session = self._session(labels, transition)
+        session.begin(rng.at("dropout").numbers(), transition)
         limit = self.trainer.epochs if epochs is None else epochs
         kept = None
-        for epoch in range(limit):
-            session.epoch(epoch)
-            if early is not None and epoch + 1 == early:
+        with _precision(self.trainer.precision):
+            if early is not None:
+                session.train(min(early, limit))
                 kept = self.network.weights()
-            if not session.active.any():
-                break
-        return Teacher(
-            self,
-            session.weights,
-            session.accuracy,
-            session.born,
-            torch.isfinite(session.nll),
-            self.network.weights() if early is not None and kept is None else kept,
-        )
+            session.train(limit)
+        return Teacher(self, session.best(), session.accuracy.clone(), session.born.clone(), session.sound(), kept)
 
     def predict(self, weights: dict[str, Tensor], graph: Data | Sequence[Data], rng: Streams | None) -> Prediction:
         """Logits [R, N, C] under the given weights; with dropout where a stream is given."""
@@ -147,73 +143,39 @@ class Learner:
             seen = Surroundings.of(graph, self.task.runs, self.network.loops, self.network.normalise).whole
         noise = None if rng is None else Noise(rng.generators(self.task.device))
         self.network.load(weights)
-        with torch.no_grad():
+        with torch.no_grad(), _precision(self.trainer.precision):
             return Prediction(self.network(seen, noise))
 
-    def _part(self, target: Tensor, weight: Tensor | None = None) -> "_Part":
+    def _session(self, labels: Labels, transition: Tensor | None) -> Session:
+        """Who runs the epochs: on a GPU one captured graph that all rounds reuse, else a fresh eager session."""
+        lesson = self._part(labels.target, labels.weight)
+        if self.task.device.type != "cuda":
+            return Eager(self.network, lesson, self.examiner, self.trainer)
+        corrected = transition is not None
+        if corrected not in self._captured:
+            static = Part(lesson.field, lesson.target.clone(), lesson.weight.clone())
+            self._captured[corrected] = Captured(self.network, static, self.examiner, self.trainer)
+        session = self._captured[corrected]
+        session.lesson.target.copy_(lesson.target)
+        session.lesson.weight.copy_(lesson.weight)
+        return session
+
+    def _part(self, target: Tensor, weight: Tensor | None = None) -> Part:
         """The nodes with a target in any run, and the field that decides their logits."""
         nodes = (target >= 0).any(0).nonzero().squeeze(1)
         weight = torch.ones_like(target, dtype=torch.float32) if weight is None else weight
         part = self.network.hops is not None and self.trainer.field == "needed" and target.device.type == "cpu"
         if part and len(nodes) < WHOLE_FROM * target.shape[1]:
             seen = self.surroundings.field(np.asarray(nodes), self.network.hops or 0)
-            return _Part(seen, target[:, nodes].contiguous(), weight[:, nodes].contiguous())
-        return _Part(self.surroundings.whole, target, weight)
+            return Part(seen, target[:, nodes].contiguous(), weight[:, nodes].contiguous())
+        return Part(self.surroundings.whole, target, weight)
 
 
-@dataclass(frozen=True, eq=False)
-class _Part:
-    """A field with the targets of its nodes."""
-
-    field: Field
-    target: Tensor  # long [R, n], -1 = none
-    weight: Tensor  # float [R, n]
-
-
-class _Session:
-    """One fit: the best weights of every run so far and who is still learning."""
-
-    def __init__(self, learner: Learner, lesson: _Part, noise: Noise, transition: Tensor | None):
-        self.network: Network = learner.network
-        self.patience = learner.trainer.patience
-        self.lesson, self.examiner, self.noise, self.transition = lesson, learner.examiner, noise, transition
-        self.optimiser = torch.optim.Adam(
-            self.network.parameters(), lr=learner.trainer.lr, weight_decay=learner.trainer.weight_decay, fused=True
-        )
-        runs, device = learner.task.runs, learner.task.device
-        self.weights = self.network.weights()
-        self.accuracy = torch.full((runs,), -1.0, dtype=torch.float64, device=device)
-        self.nll = torch.full((runs,), torch.inf, dtype=torch.float64, device=device)
-        self.born = torch.zeros(runs, dtype=torch.long, device=device)
-        self.better = torch.zeros(runs, dtype=torch.long, device=device)
-        self.active = torch.ones(runs, dtype=torch.bool, device=device)
-
-    def epoch(self, index: int) -> None:
-        """One step of Adam and one look at the validation nodes."""
-        self.optimiser.zero_grad()
-        part = self.lesson
-        # a sum over runs keeps them independent
-        self.network.loss(part.field, part.target, part.weight, self.noise, self.transition).sum().backward()
-        self.optimiser.step()
-        accuracy, nll = self._look()
-        sound = torch.isfinite(nll) & self.active
-        higher = sound & (accuracy > self.accuracy)
-        improved = higher | (sound & (accuracy == self.accuracy) & (nll < self.nll))
-        self.accuracy = torch.where(improved, accuracy, self.accuracy)
-        self.nll = torch.where(improved, nll, self.nll)
-        self.born = torch.where(improved, index + 1, self.born)
-        self.better = torch.where(higher, index, self.better)
-        self.active = self.active & (index - self.better < self.patience)
-        if improved.any():
-            for name, value in self.network.state_dict().items():
-                self.weights[name][improved] = value[improved]
-
-    def _look(self) -> tuple[Tensor, Tensor]:
-        part = self.examiner
-        with torch.no_grad():
-            log_probs = self.network(part.field).log_softmax(-1)
-        counted = part.target >= 0
-        nll = -log_probs.gather(-1, part.target.clamp_min(0)[..., None]).squeeze(-1).double()
-        total = counted.sum(1)
-        right = (log_probs.argmax(-1) == part.target) & counted
-        return right.sum(1).double() / total, torch.where(counted, nll, 0.0).sum(1) / total
+@contextmanager
+def _precision(name: str) -> Iterator[None]:
+    before = torch.backends.cuda.matmul.allow_tf32
+    torch.backends.cuda.matmul.allow_tf32 = name == "tf32"
+    try:
+        yield
+    finally:
+        torch.backends.cuda.matmul.allow_tf32 = before

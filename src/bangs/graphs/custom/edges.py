@@ -111,7 +111,9 @@ def tidy(index: Indices, weight: Weights | None, nodes: int, directed: bool, fil
         notes.append(f"{file}: {counted(listed, 'row')} make {counted(len(both) // 2, 'undirected edge')}")
         unique = both
     ends = np.stack([unique // nodes, unique % nodes])
-    alone = nodes - len(np.unique(ends))
+    joined = np.zeros(nodes, dtype=bool)
+    joined[ends] = True
+    alone = nodes - int(joined.sum())
     if alone:
         notes.append(f"{file}: {counted(alone, 'node')} {'has' if alone == 1 else 'have'} no edge")
     return Edges(ends, None if total is None else total.astype(np.float32))

@@ -1,0 +1,199 @@
+"""Sessions: the epochs of one fit, step by step on any device or as one captured graph on a GPU."""
+
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from bangs import signals
+from bangs.learners.batches import Field
+from bangs.learners.ensemble import Network
+from bangs.learners.noise import Noise
+
+LOOK_EVERY = 32  # epochs between two looks of the host at a GPU
+
+log = logging.getLogger(__name__)
+
+
+class Settings(Protocol):
+    """What a session takes from its trainer."""
+
+    @property
+    def lr(self) -> float: ...
+    @property
+    def weight_decay(self) -> float: ...
+    @property
+    def patience(self) -> int: ...
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """A field with the targets of its nodes."""
+
+    field: Field
+    target: Tensor  # long [R, n], -1 = none
+    weight: Tensor  # float [R, n]
+
+
+class Session(ABC):
+    """The best weights of every run so far, and who is still learning.
+
+    Everything an epoch changes is changed in place, so that a captured epoch can be replayed.
+    """
+
+    def __init__(self, network: Network, lesson: Part, examiner: Part, settings: Settings):
+        self.network, self.lesson, self.examiner, self.settings = network, lesson, examiner, settings
+        runs, device = lesson.target.shape[0], lesson.target.device
+        self.device = device
+        self.optimiser = torch.optim.Adam(
+            network.parameters(),
+            lr=settings.lr,
+            weight_decay=settings.weight_decay,
+            fused=True,
+            capturable=device.type == "cuda",
+        )
+        self.noise = Noise([torch.Generator(device) for _ in range(runs)])
+        self.kept = network.weights()
+        self.accuracy = torch.empty(runs, dtype=torch.float64, device=device)
+        self.nll = torch.empty(runs, dtype=torch.float64, device=device)
+        self.born = torch.empty(runs, dtype=torch.long, device=device)
+        self.better = torch.empty(runs, dtype=torch.long, device=device)
+        self.active = torch.empty(runs, dtype=torch.bool, device=device)
+        self.clock = torch.zeros((), dtype=torch.long, device=device)
+        self.epochs = 0
+        self.transition: Tensor | None = None
+
+    def begin(self, numbers: Sequence[int], transition: Tensor | None) -> None:
+        """Forget the last fit; the network holds the weights to start from."""
+        for generator, number in zip(self.noise.generators, numbers, strict=True):
+            generator.manual_seed(number)
+        if transition is not None:
+            self.transition = transition if self.transition is None else self.transition.copy_(transition)
+        for state in self.optimiser.state.values():
+            for value in state.values():
+                value.zero_()
+        for name, value in self.network.state_dict().items():
+            self.kept[name].copy_(value)
+        self.accuracy.fill_(-1.0)
+        self.nll.fill_(torch.inf)
+        self.born.zero_()
+        self.better.zero_()
+        self.active.fill_(True)
+        self.clock.zero_()
+        self.epochs = 0
+
+    @abstractmethod
+    def train(self, limit: int) -> None:
+        """Epochs until `limit` have been run or every run has lost patience."""
+
+    def best(self) -> dict[str, Tensor]:
+        """A copy of the best weights of every run."""
+        return {name: value.clone() for name, value in self.kept.items()}
+
+    def sound(self) -> Tensor:
+        """Runs that had at least one epoch with a finite loss: bool [R]."""
+        return torch.isfinite(self.nll)
+
+    def epoch(self) -> Tensor:
+        """One step of Adam and one look at the validation nodes; which runs improved: bool [R]."""
+        self.optimiser.zero_grad(set_to_none=True)
+        part = self.lesson
+        # a sum over runs keeps them independent
+        self.network.loss(part.field, part.target, part.weight, self.noise, self.transition).sum().backward()
+        self.optimiser.step()
+        accuracy, nll = self._look()
+        sound = torch.isfinite(nll) & self.active
+        higher = sound & (accuracy > self.accuracy)
+        improved = higher | (sound & (accuracy == self.accuracy) & (nll < self.nll))
+        self.accuracy.copy_(torch.where(improved, accuracy, self.accuracy))
+        self.nll.copy_(torch.where(improved, nll, self.nll))
+        self.better.copy_(torch.where(higher, self.clock, self.better))
+        self.active.logical_and_(self.clock - self.better < self.settings.patience)
+        self.clock.add_(1)
+        self.born.copy_(torch.where(improved, self.clock, self.born))
+        return improved
+
+    def _look(self) -> tuple[Tensor, Tensor]:
+        """Validation accuracy and loss of every run: float64 [R] each."""
+        part = self.examiner
+        with torch.no_grad():
+            log_probs = self.network(part.field).log_softmax(-1)
+        counted = part.target >= 0
+        nll = -log_probs.gather(-1, part.target.clamp_min(0)[..., None]).squeeze(-1).double()
+        total = counted.sum(1)
+        right = (log_probs.argmax(-1) == part.target) & counted
+        return right.sum(1).double() / total, torch.where(counted, nll, 0.0).sum(1) / total
+
+
+class Eager(Session):
+    """Epoch by epoch; the weights are copied only where a run improved."""
+
+    def train(self, limit: int) -> None:
+        while self.epochs < limit and self.active.any():
+            signals.check()
+            improved = self.epoch()
+            self.epochs += 1
+            if improved.all():
+                for name, value in self.network.state_dict().items():
+                    self.kept[name].copy_(value)
+            elif improved.any():
+                for name, value in self.network.state_dict().items():
+                    self.kept[name][improved] = value[improved]
+
+
+class Captured(Session):
+    """One CUDA graph per epoch, early stopping kept on the device; falls back to single kernels where it must."""
+
+    def __init__(self, network: Network, lesson: Part, examiner: Part, settings: Settings):
+        super().__init__(network, lesson, examiner, settings)
+        self.graph: torch.cuda.CUDAGraph | None = None
+        self.tried = False
+
+    def train(self, limit: int) -> None:
+        if not self.tried:
+            self._capture()
+        while self.epochs < limit:
+            signals.check()
+            count = min(LOOK_EVERY, limit - self.epochs)
+            for _ in range(count):
+                if self.graph is None:
+                    self._whole_epoch()
+                else:
+                    self.graph.replay()
+            self.epochs += count
+            if not self.active.any():
+                return
+
+    def _whole_epoch(self) -> None:
+        improved = self.epoch()
+        for name, value in self.network.state_dict().items():
+            pick = improved.view(-1, *[1] * (value.dim() - 1))
+            self.kept[name].copy_(torch.where(pick, value, self.kept[name]))
+
+    def _capture(self) -> None:
+        """Record one epoch; what the warm-up changed is put back."""
+        self.tried = True
+        start, numbers = self.network.weights(), [generator.initial_seed() for generator in self.noise.generators]
+        try:
+            stream = torch.cuda.Stream()
+            stream.wait_stream(torch.cuda.current_stream())
+            with torch.cuda.stream(stream):
+                for _ in range(3):
+                    self._whole_epoch()
+            torch.cuda.current_stream().wait_stream(stream)
+            graph = torch.cuda.CUDAGraph()
+            for generator in self.noise.generators:
+                graph.register_generator_state(generator)
+            self.optimiser.zero_grad(set_to_none=True)
+            with torch.cuda.graph(graph):
+                self._whole_epoch()
+            self.graph = graph
+        except RuntimeError as reason:
+            log.debug("%s cannot be captured as a CUDA graph: %s", type(self.network).__name__, reason)
+            torch.cuda.synchronize()
+        self.network.load(start)
+        self.begin(numbers, self.transition)
