@@ -1,0 +1,115 @@
+"""Fields: part of a graph that decides the logits of some nodes, against dense products."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+from torch_geometric.data import Data
+
+from bangs.graphs.sparse import adjacency, to_torch
+from bangs.learners.batches import Features, Surroundings, many
+from bangs.learners.noise import Noise
+from bangs.rng import Streams
+from conftest import two_rings
+
+CPU = torch.device("cpu")
+
+
+def random_features(nodes: int, width: int, density: float, seed: int = 0) -> sp.csr_array:
+    return sp.random_array((nodes, width), density=density, format="csr", rng=seed, dtype=np.float32)
+
+
+def noise(*seeds: int) -> Noise:
+    return Noise(Streams(seeds).generators())
+
+
+@pytest.mark.parametrize("density", [0.05, 0.24, 0.26, 1.0])
+@pytest.mark.parametrize("runs", [1, 3])
+def test_sparse_features_multiply_like_dense_ones(density, runs):
+    x = random_features(12, 9, density)
+    weight = torch.randn(runs, 9, 4)
+    dense = Features.of(torch.as_tensor(x.toarray()), runs, CPU)
+    stored = Features.of(x, runs, CPU)
+    torch.testing.assert_close(stored.times(weight).expand(runs, -1, -1), dense.times(weight))
+    torch.testing.assert_close(stored.dense().expand(runs, -1, -1), dense.dense().expand(runs, -1, -1))
+
+
+def test_features_that_are_hardly_sparse_are_kept_dense():
+    assert isinstance(Features.of(random_features(10, 10, 0.5), 2, CPU).stored, torch.Tensor)
+    assert not isinstance(Features.of(random_features(10, 10, 0.1), 2, CPU).stored, torch.Tensor)
+
+
+@pytest.mark.parametrize("density", [0.1, 1.0])
+def test_dropout_on_features_zeroes_and_scales(density):
+    x = random_features(40, 30, density)
+    dropped = Features.of(x, 2, CPU).drop(noise(1, 2), 0.5).dense()
+    full = torch.as_tensor(x.toarray()).expand(2, -1, -1)
+    kept = dropped != 0
+    torch.testing.assert_close(dropped[kept], 2 * full[kept])
+    assert not torch.equal(dropped[0], dropped[1])
+    assert kept.sum().item() == pytest.approx(x.nnz, rel=0.25)
+
+
+def test_no_noise_is_no_dropout():
+    features = Features.of(random_features(5, 5, 0.1), 1, CPU)
+    assert features.drop(None, 0.5) is features
+    assert features.drop(noise(1), 0.0) is features
+
+
+@pytest.mark.parametrize("runs", [1, 2])
+@pytest.mark.parametrize("hops", [0, 1, 2, 5])
+@pytest.mark.parametrize("nodes", [[0], [3, 4, 17], list(range(24))])
+def test_hops_of_a_part_give_the_rows_of_dense_matrix_powers(runs, hops, nodes):
+    graph = two_rings()
+    field = Surroundings.of(graph, runs, 1.0, "row").field(np.array(nodes), hops)
+    h = field.features.dense().expand(runs, -1, -1)
+    for hop in range(hops):
+        h = field.propagate(hop, h)
+    power = np.linalg.matrix_power(adjacency(graph, 1.0, "row").toarray(), hops)
+    expected = torch.as_tensor(power)[nodes] @ graph.x
+    torch.testing.assert_close(h, expected.expand(runs, -1, -1))
+
+
+def test_a_part_is_no_larger_than_its_hops_reach():
+    """On a ring of 12, two hops from one node reach five nodes."""
+    ring = torch.stack([torch.arange(12), (torch.arange(12) + 1) % 12])
+    graph = Data(x=torch.eye(12), edge_index=torch.cat([ring, ring.flip(0)], 1))
+    field = Surroundings.of(graph, 1, 1.0, "row").field(np.array([6]), 2)
+    assert [matrix.shape for matrix in field.hops] == [(3, 5), (1, 3)]
+    assert field.features.dense().shape[1] == 5
+
+
+def test_narrow_keeps_the_rows_a_hop_asks_for():
+    graph = two_rings()
+    surroundings = Surroundings.of(graph, 1, 1.0, "row")
+    nodes = np.array([2, 9])
+    field = surroundings.field(nodes, 2)
+    h = field.narrow(1, field.narrow(0, field.features.dense()))
+    torch.testing.assert_close(h[0], graph.x[nodes])
+    assert surroundings.whole.narrow(3, graph.x[None]) is not None
+    torch.testing.assert_close(surroundings.whole.narrow(3, graph.x[None])[0], graph.x)
+
+
+def test_without_self_loops_a_part_still_holds_its_own_nodes():
+    graph = two_rings()
+    field = Surroundings.of(graph, 1, 0.0, "none").field(np.array([2, 9]), 1)
+    torch.testing.assert_close(field.narrow(0, field.features.dense())[0], graph.x[[2, 9]])
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_a_different_graph_for_every_run(sparse):
+    graphs = [two_rings(seed=seed) for seed in range(3)]
+    graphs[1].edge_index = graphs[1].edge_index[:, :10]
+    dense = torch.stack([graph.x for graph in graphs])
+    if sparse:
+        for graph in graphs:
+            graph.x = to_torch(sp.csr_array(graph.x.numpy()))
+    field = many(graphs, 2.0, "symmetric")
+    assert field.runs == 3
+    torch.testing.assert_close(field.features.dense(), dense)
+    spread = field.propagate(0, dense)
+    for run, graph in enumerate(graphs):
+        matrix = torch.as_tensor(adjacency(graph, 2.0, "symmetric").toarray())
+        torch.testing.assert_close(spread[run], matrix @ dense[run])
+    weight = torch.randn(3, 2, 4)
+    torch.testing.assert_close(field.features.times(weight), dense @ weight)

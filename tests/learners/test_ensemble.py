@@ -1,0 +1,130 @@
+"""Networks along the run axis: the loss by hand, and stock modules run one after the other."""
+
+import math
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch_geometric.nn import GCNConv
+
+from bangs.learners.batches import Surroundings
+from bangs.learners.ensemble import Separate, cross_entropy
+from bangs.learners.models import GCN
+from bangs.learners.noise import Noise
+from bangs.rng import Streams
+from conftest import two_rings
+
+
+class Weighted(nn.Module):
+    """A stock layer that listens to edge weights, with a buffer and dropout."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = GCNConv(2, 3)
+        self.register_buffer("scale", torch.tensor([2.0]))
+
+    def forward(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None = None) -> Tensor:
+        return self.layer(torch.dropout(x, 0.5, self.training), edge_index, edge_weight) * self.scale
+
+
+def noise(*seeds: int) -> Noise:
+    return Noise(Streams(seeds).generators())
+
+
+def test_cross_entropy_by_hand():
+    logits = torch.tensor([[[0.0, 0.0], [math.log(3), 0.0], [9.0, 9.0]]])
+    target = torch.tensor([[0, 1, -1]])
+    even = cross_entropy(logits, target, torch.ones(1, 3))
+    assert even.item() == pytest.approx((math.log(2) + math.log(4)) / 2)
+    weighted = cross_entropy(logits, target, torch.tensor([[1.0, 0.5, 100.0]]))
+    assert weighted.item() == pytest.approx((math.log(2) + 0.5 * math.log(4)) / 2), "the mean is over nodes"
+
+
+def test_cross_entropy_equals_the_stock_one_for_every_run():
+    logits = torch.randn(3, 20, 4)
+    target = torch.randint(-1, 4, (3, 20))
+    ours = cross_entropy(logits, target, torch.ones(3, 20))
+    stock = [nn.functional.cross_entropy(logits[run], target[run], ignore_index=-1) for run in range(3)]
+    torch.testing.assert_close(ours, torch.stack(stock))
+
+
+def test_a_transition_that_changes_nothing_changes_nothing():
+    logits, target, weight = torch.randn(2, 9, 3), torch.randint(0, 3, (2, 9)), torch.rand(2, 9)
+    plain = cross_entropy(logits, target, weight)
+    torch.testing.assert_close(cross_entropy(logits, target, weight, torch.eye(3).expand(2, 3, 3)), plain)
+
+
+def test_a_transition_by_hand():
+    """A labeller that turns half of class 0 into class 1: the node is 1 with 1·½ where the model is sure of 0."""
+    transition = torch.tensor([[[0.5, 0.5], [0.0, 1.0]]])
+    logits = torch.tensor([[[40.0, 0.0], [0.0, 0.0]]])
+    loss = cross_entropy(logits, torch.tensor([[1, 1]]), torch.ones(1, 2), transition)
+    assert loss.item() == pytest.approx((math.log(2) - math.log(0.75)) / 2)
+
+
+def test_an_impossible_label_costs_much_but_not_infinitely():
+    transition = torch.tensor([[[1.0, 0.0], [1.0, 0.0]]])
+    loss = cross_entropy(torch.zeros(1, 1, 2), torch.tensor([[1]]), torch.ones(1, 1), transition)
+    assert torch.isfinite(loss).all()
+
+
+def test_weights_are_a_copy_and_load_brings_them_back():
+    network = GCN(hidden=4).build(2, 2, Streams((1, 2)))
+    before = network.weights()
+    with torch.no_grad():
+        for parameter in network.parameters():
+            parameter.add_(1)
+    changed = network.weights()
+    assert all(not torch.equal(before[name], changed[name]) for name in before)
+    network.load(before)
+    assert all(torch.equal(before[name], value) for name, value in network.weights().items())
+    assert all(value.shape[0] == 2 for value in before.values())
+
+
+def test_a_stock_module_listens_to_edge_weights_when_asked():
+    graph = two_rings()
+    graph.edge_weight = torch.rand(graph.num_edges)
+    network = Separate(Weighted, Streams((1, 2)), weighted=True)
+    logits = network(Surroundings.of(graph, 2, 1.0, "symmetric").whole)
+    for run in range(2):
+        twin = Weighted().eval()
+        twin.load_state_dict({name.replace("-", "."): value[run] for name, value in network.weights().items()})
+        torch.testing.assert_close(logits[run], twin(graph.x, graph.edge_index, graph.edge_weight))
+
+
+def test_a_stock_modules_buffers_are_kept_per_run():
+    network = Separate(Weighted, Streams((1, 2)), weighted=True)
+    assert network.weights()["scale"].shape == (2, 1)
+    halved = {**network.weights(), "scale": torch.tensor([[2.0], [1.0]])}
+    field = Surroundings.of(two_rings(), 2, 1.0, "symmetric").whole
+    before = network(field)
+    network.load(halved)
+    torch.testing.assert_close(network(field), torch.stack([before[0], before[1] / 2]))
+
+
+def test_a_stock_module_leaves_the_global_generator_alone():
+    torch.manual_seed(0)
+    expected = torch.rand(3)
+    torch.manual_seed(0)
+    network = Separate(Weighted, Streams((1, 2)))
+    network(Surroundings.of(two_rings(), 2, 1.0, "symmetric").whole, noise(1, 2))
+    assert torch.equal(torch.rand(3), expected)
+
+
+def test_a_stock_modules_dropout_advances_and_belongs_to_the_run():
+    field = Surroundings.of(two_rings(), 2, 1.0, "symmetric").whole
+    network = Separate(Weighted, Streams((1, 2)))
+    source = noise(5, 6)
+    first, second = network(field, source), network(field, source)
+    assert not torch.equal(first, second)
+    torch.manual_seed(99)
+    again = noise(5, 6)
+    assert torch.equal(network(field, again), first)
+    assert torch.equal(network(field, again), second)
+    assert torch.equal(network(field), network(field)), "no noise, no dropout"
+
+
+def test_a_stock_module_refuses_a_part_of_a_graph():
+    part = Surroundings.of(two_rings(), 1, 1.0, "symmetric").field(torch.arange(3).numpy(), 2)
+    with pytest.raises(ValueError, match="whole graph"):
+        Separate(Weighted, Streams((1,)))(part)

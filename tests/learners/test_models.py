@@ -1,0 +1,250 @@
+"""Every architecture against its stock PyG twin, or against the formula on a graph small enough for paper."""
+
+import math
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch_geometric.data import Data
+from torch_geometric.nn import APPNP as StockAPPNP
+from torch_geometric.nn import GATConv, GCN2Conv, GCNConv, GINConv, SGConv
+
+from bangs.errors import InvalidInput
+from bangs.graphs.sparse import adjacency
+from bangs.learners.batches import Surroundings
+from bangs.learners.ensemble import Network
+from bangs.learners.models import APPNP, GAT, GCN, GCNII, GIN, GRAND, MODELS, SGC, Architecture, GraphSAGE
+from bangs.learners.noise import Noise
+from bangs.rng import Streams
+from conftest import two_rings
+
+
+def built(model: Architecture, graph: Data, runs: int = 2, classes: int = 3) -> tuple[Network, Tensor]:
+    """A network with random biases and its logits."""
+    network = model.build(graph.x.shape[1], classes, Streams(tuple(range(runs))))
+    with torch.no_grad():
+        for name, parameter in network.named_parameters():
+            if "bias" in name:
+                parameter.copy_(torch.randn(parameter.shape, generator=torch.Generator().manual_seed(1)))
+        return network, network(Surroundings.of(graph, runs, network.loops, network.normalise).whole)
+
+
+@pytest.fixture(params=["plain", "weighted", "directed"])
+def graph(request) -> Data:
+    data = two_rings(18, seed=3)
+    if request.param == "weighted":
+        data.edge_weight = torch.rand(data.num_edges, generator=torch.Generator().manual_seed(0)) + 0.1
+    if request.param == "directed":
+        data.edge_index = data.edge_index[:, :20]
+    return data
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("loops", [1.0, 2.0])
+@pytest.mark.parametrize("layers", [1, 2, 3])
+def test_gcn_equals_stock_gcnconv(graph, loops, layers):
+    """PyG forgets `improved` where a graph has no edge weights, so it gets ones."""
+    edge_weight = torch.ones(graph.num_edges) if graph.get("edge_weight") is None else graph.edge_weight
+    network, logits = built(GCN(hidden=5, layers=layers, loops=loops), graph)
+    weights = network.weights()
+    for run in range(2):
+        h = graph.x
+        for layer in range(layers):
+            weight, bias = weights[f"weight.{layer}"][run], weights[f"bias.{layer}"][run, 0]
+            stock = GCNConv(*weight.shape, improved=loops == 2)
+            stock.lin.weight.copy_(weight.T)
+            stock.bias.copy_(bias)
+            h = stock(h.relu() if layer else h, graph.edge_index, edge_weight)
+        torch.testing.assert_close(logits[run], h)
+
+
+@torch.no_grad()
+def test_graphsage_on_a_path_of_three_nodes():
+    """h' = W·mean over v, v again and its neighbours: DGL's 'gcn' aggregation on a graph that has self-loops."""
+    x = torch.tensor([[1.0, 0.0], [0.0, 1.0], [4.0, 2.0]])
+    path = Data(x=x, edge_index=torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]))
+    mean = torch.stack([(2 * x[0] + x[1]) / 3, (x[0] + 2 * x[1] + x[2]) / 4, (x[1] + 2 * x[2]) / 3])
+    network, logits = built(GraphSAGE(layers=1), path)
+    weights = network.weights()
+    for run in range(2):
+        torch.testing.assert_close(logits[run], mean @ weights["weight.0"][run] + weights["bias.0"][run])
+
+
+@torch.no_grad()
+def test_graphsage_of_two_layers_row_by_row(graph):
+    network, logits = built(GraphSAGE(hidden=5), graph)
+    weights = network.weights()
+    edge_weight = graph.get("edge_weight")
+    edge_weight = torch.ones(graph.num_edges) if edge_weight is None else edge_weight
+
+    def aggregate(h: Tensor) -> Tensor:
+        rows = []
+        for node in range(len(h)):
+            into = graph.edge_index[1] == node
+            share = edge_weight[into]
+            total = 2 * h[node] + (share[:, None] * h[graph.edge_index[0, into]]).sum(0)
+            rows.append(total / (2 + share.sum()))
+        return torch.stack(rows)
+
+    for run in range(2):
+        h = aggregate(graph.x) @ weights["weight.0"][run] + weights["bias.0"][run]
+        h = aggregate(h.relu()) @ weights["weight.1"][run] + weights["bias.1"][run]
+        torch.testing.assert_close(logits[run], h)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("hops", [1, 2, 4])
+def test_sgc_equals_stock_sgconv(graph, hops):
+    network, logits = built(SGC(hops=hops), graph)
+    weights = network.weights()
+    for run in range(2):
+        stock = SGConv(2, 3, K=hops)
+        stock.lin.weight.copy_(weights["weight"][run].T)
+        stock.lin.bias.copy_(weights["bias"][run, 0])
+        torch.testing.assert_close(logits[run], stock(graph.x, graph.edge_index, graph.get("edge_weight")))
+
+
+def test_sgc_without_hops_is_a_linear_model(graph):
+    network, logits = built(SGC(hops=0), graph)
+    torch.testing.assert_close(logits, graph.x @ network.weights()["weight"] + network.weights()["bias"])
+
+
+def perceptron(weights: dict[str, Tensor], run: int, x: Tensor) -> Tensor:
+    h = (x @ weights["predict.first"][run] + weights["predict.first_bias"][run]).relu()
+    return h @ weights["predict.second"][run] + weights["predict.second_bias"][run]
+
+
+@torch.no_grad()
+@pytest.mark.parametrize(("steps", "alpha"), [(10, 0.1), (1, 0.5), (3, 1.0)])
+def test_appnp_equals_stock_appnp(graph, steps, alpha):
+    network, logits = built(APPNP(hidden=6, steps=steps, alpha=alpha), graph)
+    stock = StockAPPNP(K=steps, alpha=alpha)
+    for run in range(2):
+        start = perceptron(network.weights(), run, graph.x)
+        torch.testing.assert_close(logits[run], stock(start, graph.edge_index, graph.get("edge_weight")))
+
+
+@torch.no_grad()
+def test_gcnii_equals_stock_gcn2conv(graph):
+    settings = GCNII(hidden=6, layers=4, alpha=0.2, theta=0.7)
+    network, logits = built(settings, graph)
+    weights = network.weights()
+    for run in range(2):
+        start = h = (graph.x @ weights["first"][run] + weights["first_bias"][run]).relu()
+        for layer in range(4):
+            stock = GCN2Conv(6, settings.alpha, settings.theta, layer + 1)
+            stock.weight1.copy_(weights[f"weight.{layer}"][run])
+            h = stock(h, start, graph.edge_index, graph.get("edge_weight")).relu()
+        torch.testing.assert_close(logits[run], h @ weights["last"][run] + weights["last_bias"][run])
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("order", [0, 1, 5])
+def test_grand_spreads_by_the_mean_of_matrix_powers(graph, order):
+    network, logits = built(GRAND(hidden=6, order=order), graph)
+    matrix = torch.as_tensor(adjacency(graph, 1.0, "symmetric").toarray())
+    spread = sum(torch.linalg.matrix_power(matrix, power) @ graph.x for power in range(order + 1)) / (order + 1)
+    for run in range(2):
+        torch.testing.assert_close(logits[run], perceptron(network.weights(), run, spread))
+
+
+@torch.no_grad()
+def test_grand_with_noise_drops_whole_nodes():
+    """With no other dropout and no spreading, a node's features are either gone or doubled."""
+    graph = two_rings()
+    settings = GRAND(hidden=6, order=0, drop_node=0.5, input_dropout=0.0, dropout=0.0)
+    network, _ = built(settings, graph)
+    field = Surroundings.of(graph, 2, network.loops, network.normalise).whole
+    logits = network(field, Noise(Streams((1, 2)).generators()))
+    for run in range(2):
+        gone = perceptron(network.weights(), run, torch.zeros_like(graph.x))
+        doubled = perceptron(network.weights(), run, 2 * graph.x)
+        is_gone = torch.isclose(logits[run], gone).all(1)
+        is_doubled = torch.isclose(logits[run], doubled).all(1)
+        assert (is_gone ^ is_doubled).all()
+        assert is_gone.any()
+        assert is_doubled.any()
+
+
+def test_grands_loss_is_cross_entropy_plus_distance_to_the_sharpened_mean():
+    graph = two_rings()
+    settings = GRAND(hidden=6, samples=3, consistency=0.7, sharpening=0.5)
+    network, _ = built(settings, graph)
+    field = Surroundings.of(graph, 2, network.loops, network.normalise).whole
+    target, weight = torch.full((2, 24), -1), torch.ones(2, 24)
+    target[:, :4] = torch.tensor([0, 1, 2, 0])
+    loss = network.loss(field, target, weight, Noise(Streams((1, 2)).generators()), None)
+    source = Noise(Streams((1, 2)).generators())
+    views = [network(field, source).softmax(-1) for _ in range(3)]
+    for run in range(2):
+        mean = sum(view[run] for view in views) / 3
+        sharp = mean**2 / (mean**2).sum(1, keepdim=True)
+        fit = sum(-view[run, torch.arange(4), target[run, :4]].log().mean() for view in views) / 3
+        apart = sum(((view[run] - sharp) ** 2).sum(1).mean() for view in views) / 3
+        torch.testing.assert_close(loss[run], fit + 0.7 * apart)
+
+
+def stock_weights(network: Network, run: int) -> dict[str, Tensor]:
+    return {name.replace("-", "."): value[run] for name, value in network.weights().items()}
+
+
+@torch.no_grad()
+def test_gat_equals_stock_layers():
+    graph = two_rings()
+    network, logits = built(GAT(hidden=4, heads=3, layers=2), graph)
+    for run in range(2):
+        first, second = GATConv(2, 4, heads=3), GATConv(12, 3, heads=3, concat=False, residual=True)
+        nn.ModuleDict({"layers": nn.ModuleList([first, second])}).load_state_dict(stock_weights(network, run))
+        torch.testing.assert_close(logits[run], second(first(graph.x, graph.edge_index).relu(), graph.edge_index))
+
+
+@torch.no_grad()
+def test_gat_of_one_layer_averages_its_heads():
+    graph = two_rings()
+    network, logits = built(GAT(heads=3, layers=1), graph, runs=1)
+    stock = GATConv(2, 3, heads=3, concat=False)
+    nn.ModuleDict({"layers": nn.ModuleList([stock])}).load_state_dict(stock_weights(network, 0))
+    torch.testing.assert_close(logits[0], stock(graph.x, graph.edge_index))
+
+
+@torch.no_grad()
+def test_gin_equals_stock_layers_and_its_formula():
+    graph = two_rings()
+    network, logits = built(GIN(hidden=5), graph)
+    for run in range(2):
+        weights = stock_weights(network, run)
+        h = graph.x
+        for layer in ("first", "second"):
+            linear = nn.Linear(*weights[f"{layer}.nn.weight"].shape[::-1])
+            conv = GINConv(linear, eps=0.2, aggr="max")  # which draws new weights
+            linear.load_state_dict({key: weights[f"{layer}.nn.{key}"] for key in ("weight", "bias")})
+            stock = conv(h, torch.cat([graph.edge_index, torch.arange(24).expand(2, -1)], 1))
+            best = torch.stack(
+                [h[[node, *graph.edge_index[0, graph.edge_index[1] == node].tolist()]].amax(0) for node in range(24)]
+            )
+            torch.testing.assert_close(stock, linear(1.2 * h + best))
+            h = stock.tanh() if layer == "first" else stock
+        torch.testing.assert_close(logits[run], h)
+
+
+def test_first_weights_are_glorot_uniform():
+    weight = GCN(hidden=60).build(100, 5, Streams((1, 2))).weights()["weight.0"]
+    bound = math.sqrt(6 / 160)
+    assert weight.abs().max() <= bound
+    assert weight.std().item() == pytest.approx(bound / math.sqrt(3), rel=0.05)
+    assert weight.mean().abs() < 0.01
+
+
+def test_every_model_has_a_name():
+    assert set(MODELS) == {"gcn", "graphsage", "gat", "gin", "appnp", "sgc", "gcnii", "grand"}
+
+
+def test_a_network_without_layers_is_refused():
+    with pytest.raises(InvalidInput, match="at least 1"):
+        GCN(layers=0).build(2, 2, Streams((1,)))
+
+
+@pytest.mark.parametrize("alpha", [0, -0.1, 1.1])
+def test_appnp_refuses_an_alpha_outside_its_range(alpha):
+    with pytest.raises(InvalidInput, match=r"APPNP.alpha must lie in \(0, 1\]"):
+        APPNP(alpha=alpha).build(2, 2, Streams((1,)))
