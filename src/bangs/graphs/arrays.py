@@ -4,8 +4,7 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import IO, Any
-from zipfile import BadZipFile, ZipFile, ZipInfo
-from zlib import error as ZlibError  # noqa: N812
+from zipfile import ZipFile, ZipInfo
 
 import numpy as np
 import numpy.typing as npt
@@ -23,18 +22,20 @@ def read_npz(path: Path, names: Iterable[str] | None = None) -> dict[str, Array]
     wanted = None if names is None else set(names)
     arrays = {}
     try:
-        with ZipFile(path) as archive:
+        with path.open("rb") as file, ZipFile(file) as archive:
             members = [member for member in archive.infolist() if _is_wanted(member, wanted)]
             if sum(member.file_size for member in members) > MOST_BYTES:
                 raise InvalidInput(f"{path} unpacks to more than {MOST_BYTES >> 30} GiB; it is refused")
             for member in members:
                 name = member.filename.removesuffix(".npy")
-                with archive.open(member) as file:
-                    arrays[name] = _read(file, member.file_size, f"array '{name}' of {path}")
-    except (BadZipFile, ZlibError, EOFError, NotImplementedError, RuntimeError) as error:
+                with archive.open(member) as content:
+                    arrays[name] = _read(content, member.file_size, f"array '{name}' of {path}")
+    except InvalidInput:
+        raise
+    except (FileNotFoundError, IsADirectoryError, PermissionError) as error:
+        raise DataUnavailable(f"{path} cannot be read: {error.strerror}") from error
+    except Exception as error:  # a broken archive raises whatever it likes
         raise InvalidInput(f"{path} is not a sound .npz file: {error}") from error
-    except OSError as error:
-        raise DataUnavailable(f"{path} cannot be read: {error.strerror or error}") from error
     return arrays
 
 

@@ -1,12 +1,12 @@
 """Datasets: a name or a file in, a PyG graph out."""
 
 import os
+import sys
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from platformdirs import user_cache_dir
 from torch_geometric.data import Data
 
 from bangs.errors import DataUnavailable, UnknownName
@@ -75,7 +75,9 @@ def data_folder(folder: Path | None = None) -> Path | None:
 
 def cache_folder() -> Path:
     """Where downloads are kept."""
-    return Path(user_cache_dir("bangs", appauthor=False))
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches" / "bangs"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "bangs"
 
 
 def _locate(dataset: Dataset, folder: Path | None, base: str | None) -> Path:

@@ -4,8 +4,7 @@ import io
 import json
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile, ZipFile
-from zlib import error as ZlibError  # noqa: N812
+from zipfile import ZipFile
 
 import numpy as np
 import numpy.typing as npt
@@ -85,10 +84,12 @@ def _files(folder: Path) -> dict[str, bytes]:
                     )
                 contents[name] = archive.read(members[name])
             return contents
-    except (BadZipFile, ZlibError, EOFError, NotImplementedError, RuntimeError) as error:
+    except InvalidInput:
+        raise
+    except (FileNotFoundError, IsADirectoryError, PermissionError) as error:
+        raise DataUnavailable(f"neither {ARCHIVE} nor {', '.join(names)} can be read from {folder}") from error
+    except Exception as error:  # a broken archive raises whatever it likes
         raise InvalidInput(f"{folder / ARCHIVE} is not a sound zip archive: {error}") from error
-    except FileNotFoundError as error:
-        raise DataUnavailable(f"{folder} holds neither {ARCHIVE} nor {', '.join(names)}") from error
 
 
 def _table(raw: bytes, path: Path) -> npt.NDArray[np.int64]:
