@@ -14,41 +14,49 @@ from bangs.runs.lock import Lock
 
 
 class Holder:
-    """Another process that holds a folder."""
+    """Another process that holds a folder until it is told to let go, or killed."""
 
     def __init__(self, folder: Path):
         ready, said = os.pipe()
+        told, self._tell = os.pipe()
         self.pid = os.fork()
         if self.pid == 0:
             try:
-                signal.signal(signal.SIGTERM, lambda *_: None)
                 lock = Lock(folder)
                 os.write(said, b"x")
-                signal.pause()
+                os.read(told, 1)
                 lock.release()
             finally:
                 os._exit(0)
         assert os.read(ready, 1)
-        os.close(ready)
-        os.close(said)
+        for file in (ready, said, told):
+            os.close(file)
 
-    def end(self, number: signal.Signals) -> None:
-        os.kill(self.pid, number)
+    def let_go(self) -> None:
+        os.write(self._tell, b"x")
+        self._wait()
+
+    def kill(self) -> None:
+        os.kill(self.pid, signal.SIGKILL)
+        self._wait()
+
+    def _wait(self) -> None:
         os.waitpid(self.pid, 0)
+        os.close(self._tell)
 
 
 def test_a_second_process_is_told_who_holds_the_folder(tmp_path: Path) -> None:
     holder = Holder(tmp_path)
     with pytest.raises(InUse, match=rf"is in use by process {holder.pid} since 20\d\d-.*; wait for it, stop it"):
         RunFolder.create_or_resume(tmp_path, {}, resume=True)
-    holder.end(signal.SIGTERM)
+    holder.let_go()
     with RunFolder.create_or_resume(tmp_path, {}, resume=True) as run:
         assert [event["kind"] for event in run.events()] == ["started"]
 
 
 def test_a_killed_holder_leaves_a_stale_lock_that_is_recognised(tmp_path: Path) -> None:
     holder = Holder(tmp_path)
-    holder.end(signal.SIGKILL)
+    holder.kill()
     with RunFolder.create_or_resume(tmp_path, {}, resume=True) as run:
         event = run.events()[-1]
     assert (event["kind"], event["holder"]["pid"]) == ("stale lock", holder.pid)
