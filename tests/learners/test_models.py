@@ -5,8 +5,8 @@ import math
 import pytest
 import torch
 from torch import Tensor, nn
+from torch_geometric import nn as stock_layers
 from torch_geometric.data import Data
-from torch_geometric.nn import APPNP as StockAPPNP
 from torch_geometric.nn import GATConv, GCN2Conv, GCNConv, GINConv, SGConv
 
 from bangs.errors import InvalidInput
@@ -118,7 +118,7 @@ def perceptron(weights: dict[str, Tensor], run: int, x: Tensor) -> Tensor:
 @pytest.mark.parametrize(("steps", "alpha"), [(10, 0.1), (1, 0.5), (3, 1.0)])
 def test_appnp_equals_stock_appnp(graph, steps, alpha):
     network, logits = built(APPNP(hidden=6, steps=steps, alpha=alpha), graph)
-    stock = StockAPPNP(K=steps, alpha=alpha)
+    stock = stock_layers.APPNP(K=steps, alpha=alpha)
     for run in range(2):
         start = perceptron(network.weights(), run, graph.x)
         torch.testing.assert_close(logits[run], stock(start, graph.edge_index, graph.get("edge_weight")))

@@ -1,0 +1,333 @@
+"""The trainer: what it learns, which weights it keeps, when it stops, and what it does when all goes wrong."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pytest
+import scipy.sparse as sp
+import torch
+from torch import Tensor, nn
+
+from bangs.graphs.sparse import to_torch
+from bangs.learners.batches import Field
+from bangs.learners.ensemble import Network
+from bangs.learners.models import GCN, SGC
+from bangs.learners.noise import Noise
+from bangs.learners.training import Teacher, Trainer
+from bangs.rng import Streams
+from bangs.types import Labels, Split, Task
+from conftest import two_rings
+
+SEEDS = Streams((1, 2, 3))
+QUIET = GCN(hidden=8, dropout=0.0)
+
+
+@dataclass(frozen=True)
+class Scripted:
+    """A model whose validation logits follow a script: one epoch moves its clock by one.
+
+    The script holds a margin for each validation node at every epoch; a node is right where it is positive.
+    """
+
+    script: tuple[tuple[tuple[float, ...], ...], ...]  # [R][epochs][validation nodes]
+
+    def build(self, features: int, classes: int, rng: Streams) -> Network:
+        return _Clock(torch.tensor(self.script))
+
+
+class _Clock(Network):
+    def __init__(self, script: Tensor) -> None:
+        super().__init__()
+        self.script = [script]
+        self.clock = nn.Parameter(torch.zeros(len(script), 1))
+
+    def forward(self, field: Field, noise: Noise | None = None) -> Tensor:
+        script = self.script[0]
+        hour = self.clock.detach().round().long().clamp(1, script.shape[1])
+        margin = script[torch.arange(len(script)), hour[:, 0] - 1]
+        logits = torch.zeros(len(script), 24, 2)
+        logits[:, 4 : 4 + margin.shape[1], 0] = margin
+        return logits
+
+    def loss(self, field: Field, target: Tensor, weight: Tensor, noise: Noise, transition: Tensor | None) -> Tensor:
+        # Adam walks exactly lr a step where the gradient never changes
+        return -self.clock[:, 0]
+
+
+def follow(script: Sequence[Sequence[Sequence[float]]], patience: int = 99, start: float | None = None, **asked):
+    """The teacher that came of a script, where all validation nodes are of class 0."""
+    frozen = tuple(tuple(tuple(epoch) for epoch in run) for run in script)
+    runs, epochs, nodes = len(frozen), len(frozen[0]), len(frozen[0][0])
+    data = two_rings()
+    data.y[4 : 4 + nodes] = 0
+    node = torch.arange(24)
+    held = (node >= 4) & (node < 4 + nodes)
+    task = Task.of(data, Split.repeated(node < 4, held, node > 20, runs))
+    learner = Trainer(Scripted(frozen), lr=1.0, weight_decay=0.0, epochs=epochs, patience=patience).prepare(task)
+    first = None if start is None else {"clock": torch.full((runs, 1), start)}
+    return learner.fit(task.given, Streams(tuple(range(runs))), start=first, **asked)
+
+
+def kept_epoch(teacher: Teacher) -> list[int]:
+    """The epoch whose weights were kept, by the teacher's word and by its clock."""
+    clock = teacher.weights["clock"][:, 0]
+    assert torch.equal(clock.round().long(), teacher.epochs)
+    return teacher.epochs.tolist()
+
+
+def test_it_learns_the_tiny_world(task, world):
+    data, _ = world
+    teacher = Trainer(GCN(hidden=16), epochs=100).fit(task, task.given, SEEDS)
+    assert teacher.validation.tolist() == [1, 1, 1]
+    assert (teacher.predict(task.graph).label == data.y).all()
+    assert teacher.sound.all()
+
+
+def test_the_best_validation_accuracy_is_kept():
+    teacher = follow([[[1, -1], [1, 1], [1, -1], [-1, -1]]])
+    assert kept_epoch(teacher) == [2]
+    assert teacher.validation.tolist() == [1.0]
+
+
+def test_between_equal_accuracies_the_lower_loss_wins():
+    assert kept_epoch(follow([[[1, -1], [2, -1], [3, -1], [1, -1]]])) == [3]
+    assert kept_epoch(follow([[[1, -5], [1, -1], [1, -2]]])) == [2]
+
+
+def test_accuracy_comes_before_loss():
+    teacher = follow([[[9, -0.1], [0.1, 0.1], [9, -0.1]]])
+    assert kept_epoch(teacher) == [2]
+
+
+def test_of_equal_epochs_the_earliest_is_kept():
+    assert kept_epoch(follow([[[1, 1], [1, 1], [1, 1]]])) == [1]
+
+
+def test_runs_keep_their_own_best():
+    teacher = follow([[[1, 1], [-1, -1], [-1, -1]], [[-1, -1], [-1, -1], [1, 1]], [[-1, 1], [1, 1], [-1, 1]]])
+    assert kept_epoch(teacher) == [1, 3, 2]
+
+
+@pytest.mark.parametrize(("patience", "best"), [(1, 1), (3, 1), (4, 5), (9, 5)])
+def test_patience_is_respected(patience, best):
+    """Accuracy rises at epoch 5, four epochs after the last rise."""
+    script = [[[1, -1], [-1, -1], [-1, -1], [-1, -1], [1, 1]]]
+    assert kept_epoch(follow(script, patience)) == [best]
+
+
+def test_a_lower_loss_does_not_buy_patience():
+    script = [[[1, -1], [2, -1], [3, -1], [4, -1], [1, 1]]]
+    assert kept_epoch(follow(script, patience=2)) == [3]
+
+
+def test_a_run_that_has_stopped_waits_for_the_others_unchanged():
+    slow = [[-1, -1], [-1, 1], [-1, 1], [1, 1]]
+    quick = [[-1, 1], [-1, -1], [-1, -1], [1, 1]]
+    assert kept_epoch(follow([slow, quick], patience=2)) == [4, 1]
+
+
+def test_early_weights_are_those_of_the_epoch_asked_for():
+    script = [[[1, 1], [-1, -1], [-1, -1]]]
+    teacher = follow(script, early=2)
+    assert teacher.early["clock"].item() == pytest.approx(2)
+    assert kept_epoch(teacher) == [1]
+    assert follow(script).early is None
+
+
+def test_early_weights_are_the_last_where_training_stopped_before():
+    assert follow([[[1, 1], [-1, -1], [-1, -1]]], early=99).early["clock"].item() == pytest.approx(3)
+
+
+def test_a_start_is_where_training_starts():
+    teacher = follow([[[1, -1], [1, -1], [1, -1], [1, 1]]], start=2.0)
+    assert teacher.weights["clock"].item() == pytest.approx(4)
+    assert teacher.epochs.tolist() == [2]
+
+
+def test_fewer_epochs_may_be_asked_for():
+    assert kept_epoch(follow([[[-1, -1], [-1, 1], [1, 1]]], epochs=2)) == [2]
+
+
+def test_epochs_of_nonsense_are_never_kept():
+    nan, inf = float("nan"), float("inf")
+    teacher = follow([[[nan, 1], [1, -1], [nan, nan]], [[nan, nan], [inf, inf], [nan, 1]]])
+    assert teacher.sound.tolist() == [True, False]
+    assert teacher.epochs.tolist() == [2, 0]
+    assert torch.isfinite(teacher.weights["clock"]).all()
+
+
+def test_starting_from_trained_weights_goes_on_where_they_are(task):
+    learner = Trainer(QUIET, epochs=60).prepare(task)
+    first = learner.fit(task.given, SEEDS)
+    before = {name: value.clone() for name, value in first.weights.items()}
+    second = learner.fit(task.given, SEEDS, start=first.weights, epochs=1)
+    far = learner.fit(task.given, SEEDS, epochs=1)
+    for name, value in second.weights.items():
+        assert (value - before[name]).abs().max() <= 0.0101, "one step of Adam is no longer than lr"
+        assert torch.equal(first.weights[name], before[name]), "and the teacher it came from is left as it is"
+    assert any((far.weights[name] - before[name]).abs().max() > 0.1 for name in before)
+
+
+@pytest.mark.parametrize("field", ["needed", "whole"])
+@pytest.mark.parametrize("model", [GCN(hidden=8), SGC()])
+def test_equal_streams_give_equal_teachers(task, model, field):
+    trainer = Trainer(model, epochs=8, field=field)
+    one, other = trainer.fit(task, task.given, SEEDS), trainer.fit(task, task.given, SEEDS)
+    assert all(torch.equal(one.weights[name], other.weights[name]) for name in one.weights)
+    assert torch.equal(one.validation, other.validation)
+
+
+def test_a_prepared_learner_forgets_what_it_learned_before(task):
+    trainer = Trainer(GCN(hidden=8), epochs=8)
+    learner = trainer.prepare(task)
+    first = learner.fit(task.given, SEEDS)
+    learner.fit(task.given, Streams((7, 8, 9)))
+    again, fresh = learner.fit(task.given, SEEDS), trainer.fit(task, task.given, SEEDS)
+    for name, value in first.weights.items():
+        assert torch.equal(value, again.weights[name])
+        assert torch.equal(value, fresh.weights[name])
+
+
+def test_a_part_of_the_graph_teaches_as_the_whole_does(task):
+    part = Trainer(QUIET, epochs=20).fit(task, task.given, SEEDS)
+    whole = Trainer(QUIET, epochs=20, field="whole").fit(task, task.given, SEEDS)
+    torch.testing.assert_close(part.predict(task.graph).logits, whole.predict(task.graph).logits, rtol=1e-4, atol=1e-4)
+
+
+def test_sparse_features_teach_as_dense_ones_do():
+    data = two_rings()
+    data.x = torch.cat([data.x, torch.zeros(24, 20)], 1)
+    node = torch.arange(24)
+    split = Split.repeated(node < 4, (node >= 4) & (node < 10), node >= 10, runs=3)
+    dense = Task.of(data, split)
+    sparse_data = data.clone()
+    sparse_data.x = to_torch(sp.csr_array(data.x.numpy()))
+    sparse = Task.of(sparse_data, split)
+    logits = [Trainer(QUIET, epochs=20).fit(t, t.given, SEEDS).predict(t.graph).logits for t in (dense, sparse)]
+    torch.testing.assert_close(*logits, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("field", ["needed", "whole"])
+def test_a_run_alone_equals_the_run_in_a_batch_without_dropout(field):
+    """Runs with different labels, so that the part of the graph a batch needs is not what a run needs."""
+    data, node = two_rings(), torch.arange(24)
+    train = torch.stack([node < 4, (node >= 10) & (node < 14), (node >= 14) & (node < 20)])
+    held = ((node >= 4) & (node < 10)).expand(3, -1)
+    task = Task.of(data, Split(train, held, ~train & ~held))
+    trainer = Trainer(QUIET, epochs=20, field=field)
+    together = trainer.fit(task, task.given, SEEDS).predict(task.graph).logits
+    for run in range(3):
+        own = task.only([run])
+        alone = trainer.fit(own, own.given, SEEDS.only([run])).predict(task.graph).logits
+        torch.testing.assert_close(alone[0], together[run], rtol=1e-3, atol=1e-4)
+
+
+def test_nodes_of_weight_zero_do_not_matter(task):
+    silent = torch.zeros(3, 24, dtype=torch.bool)
+    silent[:, 12:16] = True
+
+    def logits(label: int) -> Tensor:
+        labels = task.given.adopt(silent, torch.full((3, 24), label), 0.0, 1)
+        return Trainer(QUIET, epochs=10).fit(task, labels, SEEDS).predict(task.graph).logits
+
+    assert torch.equal(logits(0), logits(1))
+
+
+def test_heavier_nodes_pull_harder(task):
+    labels = Labels.given(torch.where(torch.arange(24) < 2, torch.tensor([0, 1] * 12), -1).expand(3, -1).clone())
+    # two nodes with the same features and opposite labels: the heavier one wins
+    task.graph.x[1] = task.graph.x[0]
+    weight = torch.zeros(3, 24)
+    weight[:, 0], weight[:, 1] = 0.9, 0.1
+    task.graph.edge_index = task.graph.edge_index[:, :0]
+    learner = Trainer(QUIET, epochs=40, weight_decay=0.0).prepare(task)
+    teacher = learner.fit(labels.weighted(weight), SEEDS, early=40)
+    heavy = learner.predict(teacher.early, task.graph, None).label[:, 0]
+    assert heavy.tolist() == [0, 0, 0]
+
+
+def test_a_transition_that_changes_nothing_changes_nothing(task):
+    learner = Trainer(QUIET, epochs=10).prepare(task)
+    plain = learner.fit(task.given, SEEDS).predict(task.graph).logits
+    corrected = learner.fit(task.given, SEEDS, transition=torch.eye(2).expand(3, 2, 2)).predict(task.graph).logits
+    torch.testing.assert_close(corrected, plain, rtol=1e-3, atol=1e-4)
+
+
+def test_a_transition_that_swaps_classes_teaches_the_swapped_ones(task, world):
+    swap = torch.tensor([[0.0, 1.0], [1.0, 0.0]]).expand(3, 2, 2)
+    learner = Trainer(QUIET, epochs=60).prepare(task)
+    teacher = learner.fit(task.given, SEEDS, transition=swap, early=60)
+    label = learner.predict(teacher.early, task.graph, None).label
+    assert torch.equal(label[:, :4], 1 - task.given.target[:, :4])
+
+
+def test_divergence_of_every_run_is_told_and_survived(task):
+    task.graph.x[0, 0] = float("inf")
+    teacher = Trainer(QUIET, epochs=5).fit(task, task.given, SEEDS)
+    assert teacher.sound.tolist() == [False, False, False]
+    assert teacher.predict(task.graph).logits.shape == (3, 24, 2)
+
+
+def test_an_absurd_learning_rate_does_not_crash(task):
+    teacher = Trainer(GCN(hidden=8), lr=1e38, epochs=5).fit(task, task.given, SEEDS)
+    assert not teacher.sound.any()
+
+
+def test_a_run_that_diverges_leaves_the_others_alone(task):
+    learner = Trainer(QUIET, epochs=10).prepare(task)
+    calm = learner.fit(task.given, SEEDS)
+    weight = task.given.weight.clone()
+    weight[1] *= float("inf")
+    teacher = learner.fit(task.given.weighted(weight), SEEDS)
+    assert teacher.sound.tolist() == [True, False, True]
+    assert teacher.validation[1] < 0
+    for run in (0, 2):
+        for name, value in teacher.weights.items():
+            assert torch.equal(value[run], calm.weights[name][run])
+
+
+def test_the_validation_score_is_that_of_the_kept_weights(task):
+    teacher = Trainer(GCN(hidden=8), epochs=15).fit(task, task.given, SEEDS)
+    right = (teacher.predict(task.graph).label == task.validation) & task.held
+    torch.testing.assert_close(teacher.validation, right.sum(1).double() / task.held.sum(1))
+
+
+def test_validation_may_differ_between_runs():
+    data, node = two_rings(), torch.arange(24)
+    held = torch.stack([(node >= 4) & (node < 10), node == 20])
+    train = (node < 4).expand(2, -1)
+    task = Task.of(data, Split(train, held, ~train & ~held))
+    teacher = Trainer(QUIET, epochs=5).fit(task, task.given, Streams((1, 2)))
+    right = (teacher.predict(task.graph).label == task.validation) & task.held
+    torch.testing.assert_close(teacher.validation, right.sum(1).double() / task.held.sum(1))
+
+
+def test_other_graphs_can_be_predicted(task):
+    teacher = Trainer(GCN(hidden=8), epochs=5).fit(task, task.given, SEEDS)
+    other = two_rings(30, seed=9)
+    assert teacher.predict(other).logits.shape == (3, 30, 2)
+    copy = task.graph.clone()
+    torch.testing.assert_close(teacher.predict(copy).logits, teacher.predict(task.graph).logits)
+    torch.testing.assert_close(
+        teacher.predict([copy, task.graph, copy]).logits, teacher.predict(task.graph).logits, rtol=1e-4, atol=1e-5
+    )
+
+
+def test_samples_spread_around_the_prediction(task):
+    teacher = Trainer(GCN(hidden=8, dropout=0.5), epochs=5).fit(task, task.given, SEEDS)
+    samples = torch.stack([teacher.sample(task.graph, SEEDS.at("look", i)).logits for i in range(200)])
+    mean = teacher.predict(task.graph).logits
+    assert samples.std(0).max() > 0
+    # the last layer is linear in what is dropped, so samples are unbiased
+    assert ((samples.mean(0) - mean).abs() <= 5 * samples.std(0) / 200**0.5 + 1e-4).all()
+
+
+def test_where_picks_whole_teachers(task):
+    learner = Trainer(GCN(hidden=8), epochs=3).prepare(task)
+    one, other = learner.fit(task.given, SEEDS, early=1), learner.fit(task.given, Streams((7, 8, 9)))
+    picked = Teacher.where(torch.tensor([True, False, True]), one, other)
+    expected = torch.stack([t.predict(task.graph).logits[r] for r, t in enumerate((one, other, one))])
+    assert torch.equal(picked.predict(task.graph).logits, expected)
+    assert torch.equal(picked.validation, torch.stack([one.validation[0], other.validation[1], one.validation[2]]))
+    assert picked.early is one.early
+    assert Teacher.where(torch.tensor([True, False, True]), other, one).early is one.early

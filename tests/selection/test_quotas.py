@@ -1,0 +1,93 @@
+"""How many nodes are taken, given their scores."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bangs.selection.quotas import Above, Nobody, Top, TopPerClass
+
+NEVER = float("-inf")
+numbers = st.one_of(st.just(NEVER), st.floats(-5, 5, width=32))
+scores = st.integers(1, 9).flatmap(
+    lambda nodes: st.lists(st.lists(numbers, min_size=nodes, max_size=nodes), min_size=1, max_size=3)
+)
+SCORE = torch.tensor([[0.9, NEVER, 0.5, 0.7, 0.1], [NEVER, NEVER, 0.2, NEVER, NEVER]])
+LABEL = torch.tensor([[0, 0, 1, 0, 1], [1, 1, 1, 1, 1]])
+
+
+def taken(quota) -> list[list[int]]:
+    return [row.nonzero().flatten().tolist() for row in quota(SCORE, LABEL)]
+
+
+def test_top_by_hand():
+    assert taken(Top(2)) == [[0, 3], [2]]
+    assert taken(Top(2, floor=0.8)) == [[0], []]
+    assert taken(Top(99)) == [[0, 2, 3, 4], [2]]
+
+
+def test_top_per_class_by_hand():
+    assert taken(TopPerClass(1)) == [[0, 2], [2]]
+    assert taken(TopPerClass(2)) == [[0, 2, 3, 4], [2]]
+
+
+def test_above_by_hand():
+    assert taken(Above(0.5)) == [[0, 3], []]
+    assert taken(Above(NEVER)) == [[0, 2, 3, 4], [2]]
+
+
+def test_nobody_takes_nobody():
+    assert taken(Nobody()) == [[], []]
+
+
+@given(rows=scores, k=st.integers(1, 12))
+@settings(max_examples=60, deadline=None)
+def test_top_takes_k_of_those_allowed_and_none_better_is_left(rows, k):
+    score = torch.tensor(rows)
+    chosen = Top(k)(score, torch.zeros_like(score, dtype=torch.long))
+    allowed = score > NEVER
+    assert chosen.dtype == torch.bool
+    assert not (chosen & ~allowed).any()
+    assert torch.equal(chosen.sum(1), allowed.sum(1).clamp_max(k))
+    for row, own in zip(score, chosen, strict=True):
+        if own.any() and (~own).any():
+            assert row[own].min() >= row[~own].max()
+
+
+@given(rows=scores, k=st.integers(1, 4), data=st.data())
+@settings(max_examples=60, deadline=None)
+def test_top_per_class_is_top_of_every_class(rows, k, data):
+    score = torch.tensor(rows)
+    labels = st.lists(st.integers(0, 2), min_size=score.shape[1], max_size=score.shape[1])
+    label = torch.tensor([data.draw(labels) for _ in rows])
+    chosen = TopPerClass(k)(score, label)
+    assert not (chosen & (score == NEVER)).any()
+    for index in range(3):
+        own = label == index
+        assert torch.equal((chosen & own).sum(1), (own & (score > NEVER)).sum(1).clamp_max(k))
+
+
+@given(rows=scores)
+@settings(max_examples=30, deadline=None)
+def test_a_run_alone_equals_the_run_in_a_batch(rows):
+    score = torch.tensor(rows)
+    label = (torch.arange(score.shape[1]) % 2).expand_as(score)
+    for quota in (Top(2), TopPerClass(1), Above(0.0), Nobody()):
+        alone = torch.cat([quota(score[run : run + 1], label[run : run + 1]) for run in range(len(score))])
+        assert torch.equal(quota(score, label), alone)
+
+
+def test_equal_scores_still_give_k():
+    assert Top(3)(torch.zeros(2, 8), torch.zeros(2, 8, dtype=torch.long)).sum(1).tolist() == [3, 3]
+
+
+def test_a_quota_is_a_value():
+    assert Top(3) == Top(3) != Top(4)
+    for quota in (Top(3), TopPerClass(2), Above(0.5), Nobody()):
+        assert eval(repr(quota), {**globals(), "inf": float("inf")}) == quota
+
+
+@pytest.mark.parametrize("quota", [Top, TopPerClass])
+def test_no_node_a_round_is_refused(quota):
+    with pytest.raises(ValueError, match=f"{quota.__name__}.k must be at least 1, got 0"):
+        quota(0)
