@@ -92,7 +92,7 @@ class Complaints:
             hidden = self._totals[file, kind] - len(group)
             if hidden > 0:
                 lines.append(f"  … and {hidden:,} more")
-            lines.append(f"  → {group[-1].remedy}")
+            lines += [f"  → {remedy}" for remedy in dict.fromkeys(complaint.remedy for complaint in group)]
         return "\n".join(lines)
 
 

@@ -122,22 +122,25 @@ def _parsed(path: Path, delimiter: str, width: int, complaints: Complaints) -> t
         if "Expected" not in str(error):
             raise
     # only a reader with one thread knows row numbers
+    skipped: list[int] = []
     wrong: list[tuple[int, int, str]] = []
 
-    def note(row: Any) -> str:
-        wrong.append((row.number, row.actual_columns, row.text if len(wrong) < SHOWN else ""))
+    def skip(row: Any) -> str:
+        skipped.append(row.number)
+        if row.text.strip():
+            wrong.append((row.number, row.actual_columns, row.text if len(wrong) < SHOWN else ""))
         return "skip"
 
-    table = _read(path, delimiter, width, note)
-    hint = " (is a quotation mark not closed?)" if any('"' in text for *_, text in wrong) else ""
-    complaints.add_rows(
-        "ragged-row",
-        path.name,
-        [number for number, *_ in wrong],
-        lambda i: f"it has {counted(wrong[i][1], 'value')}, the header has {width}: {quoted(wrong[i][2])}",
-        f"every row needs one value per column, and a value with {_in_words(delimiter)} in it needs quotes{hint}",
-    )
-    skipped = np.array([number for number, *_ in wrong])
+    table = _read(path, delimiter, width, skip)
+    if wrong:
+        hint = " (is a quotation mark not closed?)" if any('"' in text for *_, text in wrong) else ""
+        complaints.add_rows(
+            "ragged-row",
+            path.name,
+            [number for number, *_ in wrong],
+            lambda i: f"it has {counted(wrong[i][1], 'value')}, the header has {width}: {quoted(wrong[i][2])}",
+            f"every row needs one value per column, and a value with {_in_words(delimiter)} in it needs quotes{hint}",
+        )
     return table, np.setdiff1d(np.arange(2, 2 + len(table) + len(skipped)), skipped, assume_unique=True)
 
 

@@ -60,7 +60,7 @@ class Fitting:
             notes.append(f"{table.file}: column {name!r} holds digits that begin with 0; taken as categories")
             return _categories(table, name, notes), None
         if complain_of_numbers(table, name, found, self.fill, complaints):
-            return Numeric(name, 0.0, 1.0), found
+            return None, None
         mean, scale = float(np.nanmean(found.values)), float(np.nanstd(found.values))
         if scale <= 1e-12 * max(abs(mean), 1e-12):
             notes.append(f"{table.file}: column {name!r} has one value throughout; left out")

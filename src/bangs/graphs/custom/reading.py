@@ -1,7 +1,7 @@
 """Reading: a person's folder of tables, or one .npz file, as a graph to learn on."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -135,15 +135,14 @@ def _assembled(parts: Parts, asked: Asked, notes: list[str]) -> OwnGraph:
         weighted=parts.edges.weight is not None,
         fill=asked.fill,
     )
-    if not encoding.columns and not encoding.array:
-        x, encoding = _structural(parts, encoding, asked, notes)
-    else:
-        x = _features(parts, encoding)
-    data = Data(x=x, edge_index=torch.from_numpy(parts.edges.index), y=torch.from_numpy(parts.y))
-    data.num_nodes = len(parts.ids)
+    graph = Data(edge_index=torch.from_numpy(parts.edges.index), y=torch.from_numpy(parts.y), num_nodes=len(parts.ids))
     if parts.edges.weight is not None:
-        data.edge_weight = torch.from_numpy(parts.edges.weight)
-    return OwnGraph(data, parts.ids, parts.classes, encoding, parts.split, notes)
+        graph.edge_weight = torch.from_numpy(parts.edges.weight)
+    if encoding.columns or encoding.array:
+        graph.x = _features(parts, encoding)
+    else:
+        graph.x, encoding = _structural(graph, parts, encoding, asked, notes)
+    return OwnGraph(graph, parts.ids, parts.classes, encoding, parts.split, notes)
 
 
 def _features(parts: Parts, encoding: Encoding) -> Tensor:
@@ -156,28 +155,21 @@ def _features(parts: Parts, encoding: Encoding) -> Tensor:
     return torch.from_numpy(np.concatenate([parts.dense, parts.array], axis=1))
 
 
-def _structural(parts: Parts, encoding: Encoding, asked: Asked, notes: list[str]) -> tuple[Tensor, Encoding]:
-    seed = asked.seed if encoding.structural is None else encoding.structural.seed
-    made = structural(parts.edges.index, parts.edges.weight, parts.ids, seed).astype(np.float64)
-    if encoding.structural is None:
+def _structural(
+    graph: Data, parts: Parts, encoding: Encoding, asked: Asked, notes: list[str]
+) -> tuple[Tensor, Encoding]:
+    """Features made from the edges [N, F], and the encoding that remembers their scale."""
+    known = encoding.structural
+    made = structural(graph, parts.ids, asked.seed if known is None else known.seed)
+    if known is None:
         scale = made.std(axis=0)
-        scales = tuple(np.where(scale > 1e-9, scale, 1.0).tolist())
-        encoding = Encoding(
-            classes=encoding.classes,
-            structural=Structural(seed, tuple(made.mean(axis=0).tolist()), scales),
-            roles=encoding.roles,
-            left_out=encoding.left_out,
-            directed=encoding.directed,
-            weighted=encoding.weighted,
-            fill=encoding.fill,
-        )
-    shape = encoding.structural
-    assert shape is not None
+        scales = np.where(scale > 1e-9, scale, 1.0)
+        known = Structural(asked.seed, tuple(made.mean(axis=0).tolist()), tuple(scales.tolist()))
     notes.append(
         f"{parts.file}: there are no features, so {counted(made.shape[1], 'feature')} were made from the edges: "
         "degree, log degree and a place in the graph by its spectrum"
     )
     if asked.encoding is not None:
         notes.append(f"{parts.file}: places can be compared only if most nodes are those the model was fitted on")
-    x = (made - np.array(shape.means)) / np.array(shape.scales)
-    return torch.from_numpy(x.astype(np.float32)), encoding
+    x = (made - np.array(known.means)) / np.array(known.scales)
+    return torch.from_numpy(x.astype(np.float32)), replace(encoding, structural=known)

@@ -1,65 +1,71 @@
 """Structure: features for nodes that came without any, made from the edges alone."""
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-import scipy.sparse as sp
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from bangs.graphs.edges import undirected
+from bangs.graphs.sparse import Sparse, adjacency
 
 WIDTH = 64  # codes have one bit of a 64-bit hash per column
 DIRECTIONS = 32
 _STEPS = 20
-_TOGETHER = 3  # products between two orthogonalisations
+_TOGETHER = 2  # products between two orthogonalisations
 
 
-def structural(
-    edge_index: npt.NDArray[np.int64],
-    weight: npt.NDArray[np.float32] | None,
-    ids: npt.NDArray[np.object_],
-    seed: int,
-) -> npt.NDArray[np.float32]:
-    """Degree, log(1 + degree) and a place in the graph for every node: float [N, 2 + 64].
+def structural(graph: Data, ids: npt.NDArray[np.object_], seed: int) -> npt.NDArray[np.float64]:
+    """Degree, log(1 + degree) and a place in the graph for every node: float [N, 2 + 64]. Weights are not looked at.
 
-    The place is a spectral embedding of Ã = (D + 1)^-½ (A + I) (D + 1)^-½ with D the degrees of A + I, the 1 added
-    so that small components do not take all directions (Chaudhuri et al. 2012). Its 32 leading eigenvectors E are
+    The place is a spectral embedding of Ã = (D + I)^-½ (A + I) (D + I)^-½ with D the degrees of A + I; the I added to
+    them keeps small components from taking all directions (Chaudhuri et al. 2012). Its 32 leading eigenvectors E are
     found by subspace iteration from R, a code of ±1 per node that depends on the node's id and the seed only.
     Eigenvectors are known up to a rotation, so they are turned towards the codes: E U Vᵀ with U S Vᵀ = Eᵀ R. A
     graph that has grown a little therefore gives the old nodes nearly their old places, and a model fitted before
     can be used after; between graphs that share no ids the places cannot be compared.
     """
     nodes = len(ids)
-    values = np.ones(edge_index.shape[1], np.float32) if weight is None else weight
-    both = sp.coo_array((values, (edge_index[0], edge_index[1])), shape=(nodes, nodes)).tocsr()
-    symmetric = sp.csr_array(both.maximum(both.T))
-    degree = np.asarray(symmetric.sum(axis=1)).ravel().astype(np.float64)
-    places = _places(symmetric, degree, _codes(ids, seed))
-    return np.column_stack([degree, np.log1p(degree), places]).astype(np.float32)
+    source, target = graph.edge_index.cpu().numpy()
+    both = Data(edge_index=undirected(source, target, nodes), num_nodes=nodes)
+    matrix = adjacency(both, loops=1.0, normalise="none")
+    degree = np.diff(matrix.indptr).astype(np.float64) - 1
+    scale = (1 / np.sqrt(degree + 2)).astype(np.float32)
+    matrix.data *= np.repeat(scale, np.diff(matrix.indptr)) * scale[matrix.indices]
+    places = _places(Sparse.of(matrix), _codes(ids, seed))
+    return np.column_stack([degree, np.log1p(degree), places.double().numpy()])
 
 
-def _places(
-    matrix: "sp.csr_array[Any]",
-    degree: npt.NDArray[np.float64],
-    codes: npt.NDArray[np.float32],
-) -> npt.NDArray[np.float64]:
-    nodes = len(degree)
-    scale = sp.diags_array((1 / np.sqrt(degree + 2)).astype(np.float32))
-    step = sp.csr_array(scale @ (matrix + sp.eye_array(nodes, dtype=np.float32)) @ scale)
-    basis = codes[:, : min(WIDTH, nodes)].astype(np.float64)
+def _places(step: Sparse, codes: Tensor) -> Tensor:
+    """The leading eigenvectors turned towards the codes: float [N, 64]."""
+    basis = codes
     for turn in range(_STEPS):
         basis = step @ basis
-        if turn % _TOGETHER == _TOGETHER - 1 or turn == _STEPS - 1:
-            basis = np.linalg.qr(basis)[0]
-    ritz = np.linalg.eigh(basis.T @ (step @ basis))[1]
-    leading = basis @ ritz[:, ::-1][:, :DIRECTIONS]
-    left, _, right = np.linalg.svd(leading.T @ codes, full_matrices=False)
-    # times √N: columns of an orthonormal basis shrink as a graph grows
-    places: npt.NDArray[np.float64] = leading @ (left @ right) * np.sqrt(nodes)
+        if turn % _TOGETHER == _TOGETHER - 1:
+            basis = _orthonormal(basis)
+    _, ritz = torch.linalg.eigh(_product(basis, step @ basis))
+    leading = basis @ ritz.flip(1)[:, :DIRECTIONS].float()
+    left, _, right = torch.linalg.svd(_product(leading, codes), full_matrices=False)
+    # times √N: the columns of an orthonormal basis shrink as a graph grows
+    places: Tensor = leading @ (left @ right).float() * len(codes) ** 0.5
     return places
 
 
-def _codes(ids: npt.NDArray[np.object_], seed: int) -> npt.NDArray[np.float32]:
+def _orthonormal(basis: Tensor) -> Tensor:
+    """An orthonormal basis of the same span, by its Gram matrix; directions that carry nothing become zero."""
+    power, turn = torch.linalg.eigh(_product(basis, basis))
+    shrink = torch.where(power > 1e-9 * power[-1], power.clamp_min(1e-300).rsqrt(), 0.0)
+    orthonormal: Tensor = basis @ (turn * shrink).float()
+    return orthonormal
+
+
+def _product(left: Tensor, right: Tensor) -> Tensor:
+    return (left.T @ right).double()
+
+
+def _codes(ids: npt.NDArray[np.object_], seed: int) -> Tensor:
     """A random sign per node and column, a pure function of id and seed: ±1 [N, 64]."""
     hashed = pd.util.hash_array(ids, hash_key=f"{seed % 10**16:016d}", categorize=False)
     bits = (hashed[:, None] >> np.arange(WIDTH, dtype=np.uint64)) & np.uint64(1)
-    return (2.0 * bits - 1.0).astype(np.float32)
+    return torch.from_numpy((2.0 * bits - 1.0).astype(np.float32))
