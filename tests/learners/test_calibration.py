@@ -253,7 +253,7 @@ def test_uncalibrated_is_the_prediction_itself():
 
 
 def test_bad_settings_and_unknown_names_say_what_to_do():
-    with pytest.raises(InvalidInput, match=r"Temperature\.prior must be at least 0 nodes, got -1"):
+    with pytest.raises(InvalidInput, match=r"Temperature\.prior must be a number of nodes, 0 or more, got -1"):
         Temperature(prior=-1)
     with pytest.raises(InvalidInput, match=r"Vector\.ridge must be positive"):
         Vector(ridge=0)

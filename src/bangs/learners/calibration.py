@@ -21,7 +21,8 @@ from torch import Tensor
 
 from bangs.errors import InvalidInput, UnknownName
 from bangs.learners import scaling
-from bangs.learners.scaling import Sample
+from bangs.learners.graph_calibration import GATS, CaGCN
+from bangs.learners.scaling import Sample, check_prior
 from bangs.types import Prediction, Task
 
 
@@ -49,7 +50,7 @@ class Temperature:
     prior: float = 1.0
 
     def __post_init__(self) -> None:
-        _check_prior(self)
+        check_prior(type(self).__name__, self.prior)
 
     def __call__(self, prediction: Prediction, task: Task) -> Prediction:
         temperature = self.fit(prediction, task)
@@ -73,7 +74,7 @@ class Vector:
     ridge: float = 1e-4
 
     def __post_init__(self) -> None:
-        _check_prior(self)
+        check_prior(type(self).__name__, self.prior)
         if self.ridge <= 0:
             raise InvalidInput(f"Vector.ridge must be positive, got {self.ridge}; it makes the solution unique")
 
@@ -99,7 +100,7 @@ class ETS:
     prior: float = 1.0
 
     def __post_init__(self) -> None:
-        _check_prior(self)
+        check_prior(type(self).__name__, self.prior)
 
     def __call__(self, prediction: Prediction, task: Task) -> Prediction:
         temperature, weights = self.fit(prediction, task)
@@ -120,6 +121,8 @@ CALIBRATORS: dict[str, Callable[..., Calibrator]] = {
     "temperature": Temperature,
     "vector": Vector,
     "ets": ETS,
+    "cagcn": CaGCN,
+    "gats": GATS,
 }
 
 
@@ -135,8 +138,3 @@ def _members(logits: Tensor, temperature: Tensor) -> Tensor:
     plain = logits.log_softmax(1)
     level = torch.full_like(plain, 1 / plain.shape[1]).log()
     return torch.stack([(logits / temperature[:, None, None]).log_softmax(1), plain, level], 1)
-
-
-def _check_prior(part: Temperature | Vector | ETS) -> None:
-    if part.prior < 0:
-        raise InvalidInput(f"{type(part).__name__}.prior must be at least 0 nodes, got {part.prior}")

@@ -28,7 +28,7 @@ class Crossfit:
     weight_decay: float = 5e-3
     epochs: int = 500
     patience: int = 50
-    folds: int = 4
+    folds: int = 5
 
     def __post_init__(self) -> None:
         for name, least in (("epochs", 0), ("patience", 1), ("folds", 2)):
@@ -51,7 +51,7 @@ class Crossfit:
 
         `multiplier` gives the factors [G, V] of the sample's logits for the parameters [G, …] of G = (K + 1)·R models,
         the R whole ones first. Folds follow the order of the random numbers `shuffle` [R, V]. The loss is the
-        cross-entropy plus `margin` times the margin term of `_loss`; the score by which an epoch is kept is the
+        cross-entropy plus `margin` times the margin term of CaGCN; the score by which an epoch is kept is the
         likelihood alone.
         """
         lesson = _Lesson.of(sample, shuffle, self.folds)

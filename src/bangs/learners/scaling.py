@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from bangs.errors import InvalidInput
 from bangs.types import Prediction, Task
 
 HOTTEST, COLDEST = 100.0, 0.01  # temperatures stay between these
@@ -46,6 +47,12 @@ class Sample:
         soft = (total * hard + prior * own) / ((total + prior) * total).clamp(min=1e-300)
         target = torch.where(inside[:, None], soft, 0.0)
         return cls(nodes, inside, label, logits, torch.where(total > 0, target, own / width))
+
+
+def check_prior(name: str, prior: float) -> None:
+    """Raises where the weight of the model's own probabilities is no number of nodes."""
+    if not 0 <= prior < float("inf"):
+        raise InvalidInput(f"{name}.prior must be a number of nodes, 0 or more, got {prior}")
 
 
 def temperature(logits: Tensor, target: Tensor) -> Tensor:
