@@ -5,11 +5,17 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from bangs.errors import UnknownName
+from bangs.graphs.views import DropEdges, DropFeatures, Noise, Same
 from bangs.learners.calibration import ETS, Calibrator, Uncalibrated
+from bangs.learners.graph_calibration import CaGCN
+from bangs.learners.looks import Look
+from bangs.learners.uncertainty import InformationGain, Transition
 from bangs.loop import Method
-from bangs.selection.quotas import Nobody, Top
-from bangs.selection.scores import Alone, Banzhaf, Chance, Confidence
+from bangs.selection.quotas import Balanced, Nobody, Top
+from bangs.selection.scores import Agreement, Alone, Banzhaf, Chance, Confidence
 from bangs.valuation.banzhaf import DEFAULT, ESTIMATORS, Estimator
+
+EARLY = 100  # the epoch of the first model that CPL's students start from
 
 
 @dataclass(frozen=True)
@@ -22,7 +28,7 @@ class Budget:
     teacher: Literal["first", "latest", "best"] = "latest"
     calibrate: Calibrator = field(default_factory=ETS)
     estimate: Estimator = field(default_factory=lambda: ESTIMATORS[DEFAULT](None))
-    pool: Literal["free", "open"] = "free"
+    pool: Literal["free", "open", "unused"] = "free"
 
 
 def raw(budget: Budget) -> Method:
@@ -45,6 +51,38 @@ def confidence_calibrated(budget: Budget) -> Method:
     return _common(budget, Method(score=Confidence(), calibrate=budget.calibrate))
 
 
+def cpl(budget: Budget, rate: float = 0.1) -> Method:
+    """The k nodes most confident over four views of the graph; students start from an early checkpoint."""
+    return _common(budget, Method(views=multiview(rate), start=EARLY))
+
+
+def m3s(budget: Budget, clusters: int = 200) -> Method:
+    """k nodes on which teacher and clustering agree, the most confident of every class in turn."""
+    return replace(_common(budget, Method(score=Agreement(clusters))), quota=Balanced(budget.k))
+
+
+def cagcn(budget: Budget, threshold: float = 0.8) -> Method:
+    """At most k nodes whose confidence, calibrated by a graph network, exceeds a threshold."""
+    return replace(_common(budget, Method(calibrate=CaGCN())), quota=Top(budget.k, threshold))
+
+
+def drgst(budget: Budget, threshold: float = 0.53, gain: InformationGain | None = None) -> Method:
+    """All confident nodes anew each round, weighted by information gain under dropout, with a corrected loss.
+
+    The last student always teaches where the budget says the first model, which would rebuild the same labels for ever;
+    pseudo-labels number at most k · rounds, what the others hold in the end.
+    """
+    recipe = Method(weigh=gain or InformationGain(), correct=Transition(), memory="rebuild")
+    quota = Top(budget.k * max(budget.rounds, 1), threshold)
+    teacher = "latest" if budget.teacher == "first" else budget.teacher
+    return replace(_common(budget, recipe), quota=quota, teacher=teacher)
+
+
+def drgst_dropedge(budget: Budget, threshold: float = 0.54, rate: float = 0.4, beta: float = 0.5) -> Method:
+    """DR-GST with the information gain under dropped edges."""
+    return drgst(budget, threshold, InformationGain(DropEdges(rate), beta=beta))
+
+
 def bangs(budget: Budget) -> Method:
     """The k candidates with the highest k-bounded Banzhaf value, on calibrated confidences."""
     game = Banzhaf(budget.k, budget.candidates, budget.estimate)
@@ -64,6 +102,11 @@ def bangs_no_banzhaf(budget: Budget) -> Method:
 METHODS: dict[str, Callable[[Budget], Method]] = {
     "raw": raw,
     "random": random,
+    "cpl": cpl,
+    "m3s": m3s,
+    "cagcn": cagcn,
+    "drgst": drgst,
+    "drgst-dropedge": drgst_dropedge,
     "confidence": confidence,
     "confidence-calibrated": confidence_calibrated,
     "bangs": bangs,
@@ -77,6 +120,11 @@ def method(name: str, budget: Budget | None = None) -> Method:
     if name not in METHODS:
         raise UnknownName("method", name, METHODS)
     return METHODS[name](budget or Budget())
+
+
+def multiview(rate: float) -> tuple[Look, ...]:
+    """CPL's four looks: the graph itself, with features dropped, with edges dropped, and with noise on the features."""
+    return Same(), DropFeatures(rate), DropEdges(rate), Noise(rate)
 
 
 def _common(budget: Budget, recipe: Method) -> Method:

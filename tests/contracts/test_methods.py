@@ -1,0 +1,206 @@
+"""What every method promises, whatever its parts."""
+
+from dataclasses import dataclass, replace
+from math import inf
+
+import pytest
+import torch
+from torch_geometric.data import Data
+
+import bangs.graphs.propagation
+import bangs.graphs.views
+import bangs.learners.calibration
+import bangs.learners.graph_calibration
+import bangs.learners.looks
+import bangs.learners.uncertainty
+import bangs.loop
+import bangs.selection.quotas
+import bangs.selection.scores
+import bangs.valuation.banzhaf
+from bangs.graphs.splits import per_class
+from bangs.graphs.synthetic import citation
+from bangs.learners.graph_calibration import CaGCN
+from bangs.learners.models import GCN
+from bangs.learners.training import Trainer
+from bangs.learners.uncertainty import InformationGain
+from bangs.loop import Method, SelfTrainer, State
+from bangs.methods import METHODS, Budget, method
+from bangs.types import Ranking, Round, Split, Task
+
+SEEDS = (3, 7)
+BUDGET = Budget(k=8, candidates=16, rounds=2)
+TRAINER = Trainer(GCN(hidden=16, dropout=0.5), lr=0.1, epochs=20)
+STILL = replace(TRAINER, model=GCN(hidden=16, dropout=0.0))
+ADOPTING = [name for name in METHODS if name != "raw"]
+PARTS = {
+    name: part
+    for room in (
+        bangs.graphs.propagation,
+        bangs.graphs.views,
+        bangs.learners.calibration,
+        bangs.learners.graph_calibration,
+        bangs.learners.looks,
+        bangs.learners.uncertainty,
+        bangs.loop,
+        bangs.selection.quotas,
+        bangs.selection.scores,
+        bangs.valuation.banzhaf,
+    )
+    for name, part in vars(room).items()
+    if isinstance(part, type)
+} | {"inf": inf}
+
+
+@pytest.fixture(scope="module")
+def town() -> tuple[Data, Split]:
+    """A small citation network: 12 labelled nodes, 24 held for validation, 60 kept for the exam, 24 in no part."""
+    data = citation(nodes=120, classes=3, features=40, seed=1, mean_degree=5.0, homophily=0.9, signal=0.7)
+    return data, per_class(data.y, 4, 24, 60, SEEDS)
+
+
+@pytest.fixture(scope="module")
+def outcome(town: tuple[Data, Split]):
+    """The states of a method on the small network, worked out once per method."""
+    task, known = Task.of(*town), {}
+
+    def states(name: str) -> list[State]:
+        if name not in known:
+            known[name] = run(name, task)
+        return known[name]
+
+    return states
+
+
+def quick(name: str, budget: Budget = BUDGET) -> Method:
+    """The method with fewer steps where a part takes hundreds."""
+    recipe = method(name, budget)
+    if isinstance(recipe.calibrate, CaGCN):
+        recipe = replace(recipe, calibrate=replace(recipe.calibrate, fit=replace(recipe.calibrate.fit, epochs=20)))
+    if isinstance(recipe.weigh, InformationGain):
+        recipe = replace(recipe, weigh=replace(recipe.weigh, passes=4))
+    return recipe
+
+
+def run(name: str, task: Task, budget: Budget = BUDGET, trainer: Trainer = TRAINER, seeds=SEEDS) -> list[State]:
+    states: list[State] = []
+    SelfTrainer(trainer, quick(name, budget), [states.append]).fit(task, seeds)
+    return states
+
+
+def assert_same(states: list[State], others: list[State]) -> None:
+    assert len(states) == len(others)
+    for one, other in zip(states, others, strict=True):
+        assert torch.equal(one.labels.target, other.labels.target)
+        assert torch.equal(one.labels.born, other.labels.born)
+        assert torch.equal(one.labels.weight, other.labels.weight)
+        assert torch.equal(one.prediction.logits, other.prediction.logits)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_given_labels_never_change(name, outcome, town):
+    data, split = town
+    for state in outcome(name):
+        assert torch.equal(state.labels.target[split.train], data.y.expand(2, -1)[split.train])
+        assert (state.labels.born[split.train] == 0).all()
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_validation_nodes_are_never_adopted_by_default(name, outcome, town):
+    for state in outcome(name):
+        assert not (state.labels.adopted & town[1].val).any()
+
+
+@pytest.mark.parametrize("name", ADOPTING)
+def test_something_is_adopted_and_its_label_is_the_teachers(name, outcome):
+    for state in outcome(name)[1:]:
+        assert state.adoption.chosen[state.took_part].any(1).all()
+        new = state.labels.born == state.index
+        assert torch.equal(new, state.adoption.chosen & state.took_part[:, None])
+        assert torch.equal(state.labels.target[new], state.adoption.label[new])
+    assert outcome(name)[-1].labels.adopted.any(1).all()
+
+
+def test_raw_adopts_nobody(outcome):
+    (only,) = outcome("raw")
+    assert not only.labels.adopted.any()
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_no_more_than_the_budget_is_held(name, outcome):
+    limit = BUDGET.k * BUDGET.rounds
+    for state in outcome(name):
+        assert state.index <= BUDGET.rounds
+        assert (state.labels.adopted.sum(1) <= limit).all()
+        if method(name, BUDGET).memory == "accumulate":
+            assert (state.labels.adopted.sum(1) <= BUDGET.k * state.index).all()
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_the_exams_labels_changed_at_random_change_nothing(name, outcome, town):
+    data, split = town
+    other = data.clone()
+    noise = torch.randint(0, 3, split.test.shape, generator=torch.Generator().manual_seed(5))
+    other.y = torch.where(split.train | split.val, data.y.expand(2, -1), noise)
+    assert_same(outcome(name), run(name, Task.of(other, split)))
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_equal_seeds_give_equal_results(name, outcome, town):
+    assert_same(outcome(name), run(name, Task.of(*town)))
+
+
+@pytest.mark.parametrize("name", ADOPTING)
+def test_other_seeds_give_other_results(name, outcome, town):
+    others = run(name, Task.of(*town), seeds=(1, 2))
+    assert not torch.equal(outcome(name)[-1].prediction.logits, others[-1].prediction.logits)
+
+
+@pytest.mark.parametrize("name", ADOPTING)
+@pytest.mark.parametrize("pool", ["open", "unused"])
+def test_the_pool_is_respected(name, pool, town):
+    _, split = town
+    budget = replace(BUDGET, pool=pool, rounds=1)
+    labels = run(name, Task.of(*town), budget, replace(TRAINER, epochs=10))[-1].labels
+    allowed = ~split.train if pool == "open" else ~(split.train | split.val | split.test)
+    assert not (labels.adopted & ~allowed).any()
+
+
+@dataclass(frozen=True)
+class Greedy:
+    """A score that wants every node, most of all those it may not have."""
+
+    def __call__(self, round: Round) -> Ranking:
+        return Ranking(torch.where(round.pool, 1.0, 2.0))
+
+
+@pytest.mark.parametrize("name", ADOPTING)
+def test_a_score_cannot_get_around_the_pool(name, town):
+    greedy = replace(quick(name, replace(BUDGET, k=100, candidates=100)), score=Greedy(), rounds=1)
+    state = SelfTrainer(replace(TRAINER, epochs=5), greedy).fit(Task.of(*town), SEEDS)
+    assert not (state.labels.adopted & (town[1].train | town[1].val)).any()
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_run_alone_equals_the_run_in_a_batch(name, town):
+    task = Task.of(*town)
+    together = run(name, task, trainer=STILL)
+    alone = run(name, task.only([1]), trainer=STILL, seeds=SEEDS[1:])
+    assert len(alone) == len(together)
+    for one, other in zip(alone, together, strict=True):
+        assert torch.equal(one.labels.target[0], other.labels.target[1])
+        assert torch.equal(one.labels.born[0], other.labels.born[1])
+        torch.testing.assert_close(one.labels.weight[0], other.labels.weight[1], rtol=1e-3, atol=1e-3)
+        torch.testing.assert_close(one.prediction.logits[0], other.prediction.logits[1], rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_the_repr_rebuilds_the_method(name):
+    for budget in (BUDGET, Budget()):
+        recipe = method(name, budget)
+        assert eval(repr(recipe), PARTS) == recipe
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_method_is_a_value(name):
+    assert method(name, BUDGET) == method(name, BUDGET)
+    assert len({method(name, BUDGET), method(name, BUDGET)}) == 1
