@@ -1,0 +1,107 @@
+"""Scores and quotas of the rivals: agreement with clusters, raw logits, classes in turn."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bangs.rng import Streams
+from bangs.selection.quotas import Above, Balanced, Top, TopPerClass
+from bangs.selection.scores import Agreement, Confidence, Logit
+from bangs.types import Labels, Prediction, Round, Task
+
+NEVER = float("-inf")
+
+
+class Mute:
+    """A teacher that is not asked."""
+
+
+def a_round(logits: torch.Tensor, given_: torch.Tensor, task: Task) -> Round:
+    """A round in which the teacher says these logits [N, C] and knows these labels [N]."""
+    labels = Labels.given(given_[None])
+    prediction = Prediction(logits[None])
+    return Round(1, task, labels, prediction, prediction, ~labels.known, Mute(), Streams((0,)))
+
+
+@pytest.fixture
+def disputed(task) -> Round:
+    """Class 0 sits at (8, 0), class 1 at (1, 0.5)! Nodes 2 … 4 are said to be 0; by their place 3 and 4 belong to 1."""
+    logits = torch.tensor([[8.0, 0.0], [1.0, 0.5], [9.0, 0.0], [2.0, 0.0], [1.5, 0.0], [0.0, 0.9]])
+    return a_round(logits, torch.tensor([0, 1, -1, -1, -1, -1]), task.only([0]))
+
+
+def test_only_nodes_whose_cluster_agrees_are_scored(disputed):
+    score = Agreement(clusters=4)(disputed).score[0]
+    confidence = disputed.prediction.confidence[0]
+    assert (score > NEVER).tolist() == [False, False, True, False, False, True]
+    assert score[2] == confidence[2]
+    assert score[5] == confidence[5]
+
+
+def test_agreement_is_checked_before_the_quota_or_after_it(disputed):
+    before = Top(2)(Agreement(clusters=4)(disputed).score, disputed.raw.label)
+    assert before[0].nonzero().flatten().tolist() == [2, 5]
+    # the two most confident of class 0 are 2 and 3, and 3 has no substitute
+    after = Above(0.0)(Agreement(clusters=4, among=TopPerClass(2))(disputed).score, disputed.raw.label)
+    assert after[0].nonzero().flatten().tolist() == [2, 5]
+    only = Above(0.0)(Agreement(clusters=4, among=Top(2))(disputed).score, disputed.raw.label)
+    assert only[0].nonzero().flatten().tolist() == [2]
+
+
+def test_the_largest_logit_is_no_confidence(disputed):
+    score = Logit()(disputed).score[0]
+    assert score.tolist() == [NEVER, NEVER, 9.0, 2.0, 1.5, pytest.approx(0.9)]
+    assert (Confidence()(disputed).score[0][2:] <= 1).all()
+
+
+@pytest.mark.parametrize("setting", ["clusters", "steps"])
+def test_no_clusters_are_refused(setting):
+    with pytest.raises(ValueError, match=f"Agreement.{setting} must be at least 1, got 0"):
+        Agreement(**{setting: 0})
+
+
+def test_classes_take_turns_by_hand():
+    score = torch.tensor([[0.9, 0.8, 0.7, 0.2, 0.1, NEVER]])
+    label = torch.tensor([[0, 0, 0, 1, 2, 1]])
+    taken = [Balanced(k)(score, label)[0].nonzero().flatten().tolist() for k in (1, 2, 3, 4, 9)]
+    assert taken == [[0], [0, 3], [0, 3, 4], [0, 1, 3, 4], [0, 1, 2, 3, 4]]
+
+
+@given(
+    rows=st.integers(1, 9).flatmap(
+        lambda nodes: st.lists(
+            st.lists(
+                st.tuples(st.one_of(st.just(NEVER), st.floats(0, 1, width=32)), st.integers(0, 2)),
+                min_size=nodes,
+                max_size=nodes,
+            ),
+            min_size=1,
+            max_size=3,
+        )
+    ),
+    k=st.integers(1, 10),
+)
+@settings(max_examples=60, deadline=None)
+def test_classes_in_turn_hold_equally_many_while_they_last(rows, k):
+    score = torch.tensor([[value for value, _ in row] for row in rows])
+    label = torch.tensor([[index for _, index in row] for row in rows])
+    chosen = Balanced(k)(score, label)
+    allowed = score > NEVER
+    assert not (chosen & ~allowed).any()
+    assert torch.equal(chosen.sum(1), allowed.sum(1).clamp_max(k))
+    for own, may, said, value in zip(chosen, allowed, label, score, strict=True):
+        counts = [int((own & (said == c)).sum()) for c in range(3)]
+        for c in range(3):
+            left = may & ~own & (said == c)
+            if left.any():  # a class passed over while it had nodes is at most one behind
+                assert max(counts) - counts[c] <= 1
+                mine = own & (said == c)
+                assert not mine.any() or value[mine].min() >= value[left].max()
+    alone = torch.cat([Balanced(k)(score[[run]], label[[run]]) for run in range(len(rows))])
+    assert torch.equal(chosen, alone)
+
+
+def test_a_balanced_quota_of_nobody_is_refused():
+    with pytest.raises(ValueError, match=r"Balanced.k must be at least 1, got 0"):
+        Balanced(0)
