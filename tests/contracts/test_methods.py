@@ -25,6 +25,7 @@ from bangs.learners.training import Trainer
 from bangs.learners.uncertainty import InformationGain
 from bangs.loop import Method, SelfTrainer, State
 from bangs.methods import METHODS, Budget, method
+from bangs.published import authors, paper
 from bangs.types import Ranking, Round, Split, Task
 
 SEEDS = (3, 7)
@@ -195,9 +196,13 @@ def test_a_run_alone_equals_the_run_in_a_batch(name, town):
 
 @pytest.mark.parametrize("name", METHODS)
 def test_the_repr_rebuilds_the_method(name):
-    for budget in (BUDGET, Budget()):
-        recipe = method(name, budget)
+    for recipe in (method(name, BUDGET), method(name), authors(name, "pubmed")):
         assert eval(repr(recipe), PARTS) == recipe
+
+
+@pytest.mark.parametrize("name", sorted(set(METHODS) - {"drgst-dropedge"}))
+def test_the_repr_rebuilds_what_the_paper_ran(name):
+    assert eval(repr(paper(name, "pubmed")), PARTS) == paper(name, "pubmed")
 
 
 @pytest.mark.parametrize("name", METHODS)
