@@ -9,6 +9,7 @@ import torch
 from torch_geometric.data import Data
 
 from bangs.errors import InvalidInput
+from bangs.graphs.edges import distinct
 from bangs.graphs.sparse import to_torch
 from bangs.rng import Streams
 
@@ -102,11 +103,10 @@ def _edges(random: np.random.Generator, people: _Population, mean_degree: float,
         missing = wanted - len(found)
         if missing <= 0 or urn.total == 0:
             break
-        drawn = _draw(random, people, urn, missing + missing // 8 + 8)
-        fresh = np.setdiff1d(drawn, found)
+        found = distinct(np.concatenate([found, _draw(random, people, urn, missing + missing // 8 + 8)]))
         # a surplus is cut at random, not by node number
-        found = np.concatenate([found, random.permutation(fresh)[:missing]])
-    first, last = np.divmod(np.sort(found), nodes)
+        found = found[np.sort(random.permutation(len(found))[:wanted])]
+    first, last = np.divmod(found, nodes)
     return np.stack([np.concatenate([first, last]), np.concatenate([last, first])])
 
 
@@ -171,12 +171,13 @@ def _words(
     rank = random.random(len(speaker)) ** 2
     telling = random.random(len(speaker)) < signal
     word = np.where(telling, lexicon[topic, (rank * size).astype(np.int64)], common[(rank * features).astype(np.int64)])
-    said = np.unique(speaker * features + word)
-    speaker, word = np.divmod(said, features)
-    per_node = np.bincount(speaker, minlength=nodes)
-    pointers = np.concatenate([[0], np.cumsum(per_node)])
-    values = np.repeat(1 / np.maximum(per_node, 1), per_node).astype(np.float32)
-    return sp.csr_array((values, word, pointers), shape=(nodes, features))
+    pointers = np.concatenate([[0], np.cumsum(counts)])
+    said = sp.csr_array((np.ones(len(word), np.float32), word, pointers), shape=(nodes, features))
+    said.sum_duplicates()
+    per_node = np.diff(said.indptr)
+    return sp.csr_array(
+        ((1 / per_node).astype(np.float32).repeat(per_node), said.indices, said.indptr), shape=said.shape
+    )
 
 
 def _check(

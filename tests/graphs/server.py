@@ -1,0 +1,61 @@
+"""A web server on loopback that misbehaves on request."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+
+@dataclass
+class Server:
+    """Files by path, and how to fail: the first `breaks` answers end after `after` bytes."""
+
+    files: dict[str, bytes] = field(default_factory=dict)
+    ranges: bool = True  # whether Range is honoured
+    status: int = 200  # anything else is answered without a file
+    breaks: int = 0
+    after: int = 0
+    length: bool = True  # whether Content-Length is told
+    asked: list[str | None] = field(default_factory=list)  # the Range of each request
+    url: str = ""
+
+
+@contextmanager
+def serving(server: Server) -> Iterator[Server]:
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            wanted = self.headers.get("Range")
+            server.asked.append(wanted)
+            content = server.files.get(self.path.lstrip("/"))
+            if server.status != 200 or content is None:
+                self.send_error(404 if server.status == 200 else server.status)
+                return
+            start = int(wanted.removeprefix("bytes=").removesuffix("-")) if wanted and server.ranges else 0
+            if start >= len(content) and start:
+                self.send_error(416)
+                return
+            self.send_response(206 if start else 200)
+            if start:
+                self.send_header("Content-Range", f"bytes {start}-{len(content) - 1}/{len(content)}")
+            if server.length:
+                self.send_header("Content-Length", str(len(content) - start))
+            self.end_headers()
+            whole = server.breaks == 0
+            server.breaks -= not whole
+            self.wfile.write(content[start:] if whole else content[start : start + server.after])
+            self.close_connection = True
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    web = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=web.serve_forever, args=(0.01,), daemon=True)
+    thread.start()
+    server.url = f"http://127.0.0.1:{web.server_address[1]}"
+    try:
+        yield server
+    finally:
+        web.shutdown()
+        web.server_close()
+        thread.join()
