@@ -72,7 +72,7 @@ class Session(ABC):
         for generator, number in zip(self.noise.generators, numbers, strict=True):
             generator.manual_seed(number)
         if transition is not None:
-            self.transition = transition if self.transition is None else self.transition.copy_(transition)
+            self.transition = transition.clone() if self.transition is None else self.transition.copy_(transition)
         for state in self.optimiser.state.values():
             for value in state.values():
                 value.zero_()
@@ -172,7 +172,7 @@ class Captured(Session):
         improved = self.epoch()
         for name, value in self.network.state_dict().items():
             pick = improved.view(-1, *[1] * (value.dim() - 1))
-            self.kept[name].copy_(torch.where(pick, value, self.kept[name]))
+            torch.where(pick, value, self.kept[name], out=self.kept[name])
 
     def _capture(self) -> None:
         """Record one epoch; what the warm-up changed is put back."""

@@ -5,7 +5,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Literal
 
-import numpy as np
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
@@ -102,7 +101,7 @@ class Learner:
         width = int(task.graph.x.shape[1])
         self.network = trainer.model.build(width, task.classes, Streams((0,) * task.runs)).to(task.device)
         self.surroundings = Surroundings.of(task.graph, task.runs, self.network.loops, self.network.normalise)
-        self.examiner = self._part(task.validation)
+        self.examiner = self._part(task.validation, torch.ones_like(task.validation, dtype=torch.float32))
         self._width = width
         self._captured: dict[bool, Captured] = {}
 
@@ -148,8 +147,10 @@ class Learner:
 
     def _session(self, labels: Labels, transition: Tensor | None) -> Session:
         """Who runs the epochs: on a GPU one captured graph that all rounds reuse, else a fresh eager session."""
-        lesson = self._part(labels.target, labels.weight)
-        if self.task.device.type != "cuda":
+        captured = self.task.device.type == "cuda"
+        # a captured graph outlives the round, so its lesson must not depend on who is labelled
+        lesson = self._part(labels.target, labels.weight, whole=captured)
+        if not captured:
             return Eager(self.network, lesson, self.examiner, self.trainer)
         corrected = transition is not None
         if corrected not in self._captured:
@@ -160,15 +161,14 @@ class Learner:
         session.lesson.weight.copy_(lesson.weight)
         return session
 
-    def _part(self, target: Tensor, weight: Tensor | None = None) -> Part:
+    def _part(self, target: Tensor, weight: Tensor, *, whole: bool = False) -> Part:
         """The nodes with a target in any run, and the field that decides their logits."""
         nodes = (target >= 0).any(0).nonzero().squeeze(1)
-        weight = torch.ones_like(target, dtype=torch.float32) if weight is None else weight
-        part = self.network.hops is not None and self.trainer.field == "needed" and target.device.type == "cpu"
-        if part and len(nodes) < WHOLE_FROM * target.shape[1]:
-            seen = self.surroundings.field(np.asarray(nodes), self.network.hops or 0)
-            return Part(seen, target[:, nodes].contiguous(), weight[:, nodes].contiguous())
-        return Part(self.surroundings.whole, target, weight)
+        whole = whole or self.network.hops is None or self.trainer.field == "whole"
+        if whole or len(nodes) > WHOLE_FROM * target.shape[1]:
+            return Part(self.surroundings.whole, target, weight)
+        seen = self.surroundings.field(nodes.cpu().numpy(), self.network.hops or 0)
+        return Part(seen, target[:, nodes].contiguous(), weight[:, nodes].contiguous())
 
 
 @contextmanager
