@@ -19,7 +19,7 @@ from bangs.learners.training import Trainer
 from bangs.loop import Method, SelfTrainer
 from bangs.methods import method
 from bangs.rng import Streams
-from bangs.selection.quotas import Top, TopPerClass
+from bangs.selection.quotas import Balanced, Top, TopPerClass
 from bangs.selection.scores import Banzhaf
 from bangs.types import Split, Task
 from conftest import two_rings
@@ -130,6 +130,7 @@ MISTAKES: dict[str, tuple[Callable[[], object], list[str]]] = {
     # selection
     "k = 0": (lambda: Top(0), ["Top.k must be at least 1", "got 0"]),
     "k = 0 per class": (lambda: TopPerClass(0), ["TopPerClass.k must be at least 1", "got 0"]),
+    "k = 0 in turns": (lambda: Balanced(0), ["Balanced.k must be at least 1", "got 0"]),
     "k = 0 in the game": (lambda: Banzhaf(k=0), ["Banzhaf.k must be at least 1", "got 0"]),
     "no candidates": (lambda: Banzhaf(k=1, candidates=0), ["Banzhaf.candidates must be at least 1"]),
     "K < k": (lambda: Banzhaf(k=5, candidates=4), ["at least k", "K = 4", "k = 5"]),
@@ -146,6 +147,7 @@ MISTAKES: dict[str, tuple[Callable[[], object], list[str]]] = {
     "no patience": (lambda: Trainer(patience=0), ["Trainer.patience must be at least 1", "got 0"]),
     "a learning rate of 0": (lambda: Trainer(lr=0.0), ["Trainer.lr must be positive", "got 0.0"]),
     "an unknown field": (lambda: Trainer(field="some"), ["'needed' or 'whole'", "'some'"]),
+    "an unknown precision": (lambda: Trainer(precision="half"), ["'float32' or 'tf32'", "'half'"]),
     # the loop
     "negative rounds": (lambda: Method(rounds=-1), ["Method.rounds must not be negative", "got -1"]),
     "no views": (lambda: Method(views=()), ["at least one view"]),

@@ -23,7 +23,7 @@ def rows(runs: int, nodes: int, low: int, high: int) -> st.SearchStrategy[Tensor
 
 
 @given(target=rows(2, 6, -1, 2), chosen=rows(2, 6, 0, 1), again=rows(2, 6, 0, 1), label=rows(2, 6, 0, 2))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_given_labels_never_change(target, chosen, again, label):
     given_labels = Labels.given(target)
     labels = given_labels.adopt(chosen.bool(), label, 0.5, 1).adopt(again.bool(), 2 - label, 0.25, 2)

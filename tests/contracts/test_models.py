@@ -221,14 +221,13 @@ def trained(model: Architecture, task: Task, seeds: tuple[int, ...], epochs: int
 @pytest.mark.parametrize("dropout", [False, True])
 def test_a_run_trained_alone_equals_the_run_trained_in_a_batch(model, task, dropout):
     model = model if dropout else quiet(model)
-    together = trained(model, task, SEEDS, epochs=4)
-    for run, seed in enumerate(SEEDS):
-        torch.testing.assert_close(trained(model, task.only([run]), (seed,), 4)[0], together[run], rtol=1e-3, atol=1e-4)
+    together, alone = trained(model, task, SEEDS, epochs=3), trained(model, task.only([1]), SEEDS[1:2], epochs=3)
+    torch.testing.assert_close(alone[0], together[1], rtol=1e-3, atol=1e-4)
 
 
 def test_every_model_learns_the_tiny_world(model, task, world):
     data, split = world
-    teacher = Trainer(model, lr=0.05, epochs=30).fit(task, task.given, Streams(SEEDS))
+    teacher = Trainer(model, lr=0.05, epochs=25).fit(task, task.given, Streams(SEEDS))
     assert teacher.sound.all()
     label = teacher.predict(task.graph).label
     assert (label == data.y)[split.train].float().mean() > 0.9

@@ -11,8 +11,9 @@ from torch import Tensor, nn
 from bangs.graphs.sparse import to_torch
 from bangs.learners.batches import Field
 from bangs.learners.ensemble import Network
-from bangs.learners.models import GCN, SGC
+from bangs.learners.models import GCN, MODELS, SGC
 from bangs.learners.noise import Noise
+from bangs.learners.sessions import Captured, Eager, Part
 from bangs.learners.training import Teacher, Trainer
 from bangs.rng import Streams
 from bangs.types import Labels, Split, Task
@@ -331,3 +332,92 @@ def test_where_picks_whole_teachers(task):
     assert torch.equal(picked.validation, torch.stack([one.validation[0], other.validation[1], one.validation[2]]))
     assert picked.early is one.early
     assert Teacher.where(torch.tensor([True, False, True]), other, one).early is one.early
+
+
+def sessions(task: Task) -> tuple[Eager, Captured]:
+    """The two ways to run epochs, side by side on one task."""
+    made = []
+    for kind in (Eager, Captured):
+        learner = Trainer(GCN(hidden=8), patience=3).prepare(task)
+        lesson = Part(learner.surroundings.whole, task.given.target, task.given.weight)
+        made.append(kind(learner.network, lesson, learner.examiner, learner.trainer))
+    eager, captured = made
+    captured.tried = True  # nothing to record without a GPU: single kernels, as where recording fails
+    captured.network.load(eager.network.weights())
+    return eager, captured
+
+
+def test_looking_rarely_gives_the_same_teacher_as_looking_after_every_epoch(task):
+    eager, captured = sessions(task)
+    for session in (eager, captured):
+        session.begin((1, 2, 3), None)
+        session.train(50)
+    assert captured.epochs >= eager.epochs
+    assert torch.equal(eager.accuracy, captured.accuracy)
+    assert torch.equal(eager.born, captured.born)
+    for name, value in eager.best().items():
+        torch.testing.assert_close(captured.best()[name], value)
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_a_session_begun_again_forgets_the_last_fit(task, which):
+    session = sessions(task)[which]
+    start = session.network.weights()
+    results = []
+    for _ in range(2):
+        session.network.load(start)
+        session.begin((1, 2, 3), None)
+        session.train(8)
+        results.append((session.best(), session.accuracy.clone(), session.born.clone()))
+    (weights, *first), (others, *second) = results
+    assert all(torch.equal(weights[name], others[name]) for name in weights)
+    assert all(torch.equal(one, other) for one, other in zip(first, second, strict=True))
+
+
+def test_a_session_leaves_the_transition_it_was_given_alone(task):
+    session, _ = sessions(task)
+    first, second = torch.eye(2).expand(3, 2, 2), torch.full((3, 2, 2), 0.5)
+    session.begin((1, 2, 3), first)
+    session.begin((1, 2, 3), second)
+    assert torch.equal(first, torch.eye(2).expand(3, 2, 2))
+    assert torch.equal(session.transition, second)
+
+
+gpu = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")]
+
+
+class TestOnGPU:
+    pytestmark = gpu
+
+    @pytest.mark.parametrize("name", sorted(MODELS))
+    def test_equal_streams_give_equal_teachers(self, task, name):
+        there = task.to("cuda")
+        trainer = Trainer(MODELS[name](dropout=0.5), epochs=40)
+        one, other = (trainer.fit(there, there.given, SEEDS) for _ in range(2))
+        for key, value in one.weights.items():
+            torch.testing.assert_close(other.weights[key], value, rtol=1e-3, atol=1e-4)
+
+    @pytest.mark.parametrize("name", sorted(MODELS))
+    def test_a_second_fit_of_a_prepared_learner_equals_the_first(self, task, name):
+        there = task.to("cuda")
+        learner = Trainer(MODELS[name](dropout=0.5), epochs=40).prepare(there)
+        first = learner.fit(there.given, SEEDS)
+        learner.fit(there.given, Streams((7, 8, 9)))
+        again = learner.fit(there.given, SEEDS)
+        for key, value in first.weights.items():
+            torch.testing.assert_close(again.weights[key], value, rtol=1e-3, atol=1e-4)
+
+    def test_the_gpu_learns_what_the_cpu_learns(self, task):
+        there = task.to("cuda")
+        here = Trainer(QUIET, epochs=30).fit(task, task.given, SEEDS).predict(task.graph).logits
+        logits = Trainer(QUIET, epochs=30).fit(there, there.given, SEEDS).predict(there.graph).logits
+        torch.testing.assert_close(logits.cpu(), here, rtol=1e-2, atol=1e-2)
+
+    def test_a_transition_may_change_between_rounds(self, task):
+        there = task.to("cuda")
+        learner = Trainer(QUIET, epochs=30).prepare(there)
+        plain = learner.fit(there.given, SEEDS).predict(there.graph).logits
+        learner.fit(there.given, SEEDS, transition=torch.full((3, 2, 2), 0.5, device="cuda"))
+        identity = torch.eye(2, device="cuda").expand(3, 2, 2)
+        corrected = learner.fit(there.given, SEEDS, transition=identity).predict(there.graph).logits
+        torch.testing.assert_close(corrected, plain, rtol=1e-2, atol=1e-2)

@@ -5,7 +5,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bangs.selection.quotas import Above, Nobody, Top, TopPerClass
+from bangs.selection.quotas import Above, Balanced, Nobody, Top, TopPerClass
 
 NEVER = float("-inf")
 numbers = st.one_of(st.just(NEVER), st.floats(-5, 5, width=32))
@@ -31,6 +31,14 @@ def test_top_per_class_by_hand():
     assert taken(TopPerClass(2)) == [[0, 2, 3, 4], [2]]
 
 
+def test_balanced_by_hand():
+    """Classes 0: nodes 0, 3; class 1: nodes 2, 4. First the best of each, then the second best."""
+    assert taken(Balanced(1)) == [[0], [2]]
+    assert taken(Balanced(2)) == [[0, 2], [2]]
+    assert taken(Balanced(3)) == [[0, 2, 3], [2]]
+    assert taken(Balanced(9)) == [[0, 2, 3, 4], [2]]
+
+
 def test_above_by_hand():
     assert taken(Above(0.5)) == [[0, 3], []]
     assert taken(Above(NEVER)) == [[0, 2, 3, 4], [2]]
@@ -41,7 +49,7 @@ def test_nobody_takes_nobody():
 
 
 @given(rows=scores, k=st.integers(1, 12))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_top_takes_k_of_those_allowed_and_none_better_is_left(rows, k):
     score = torch.tensor(rows)
     chosen = Top(k)(score, torch.zeros_like(score, dtype=torch.long))
@@ -55,7 +63,7 @@ def test_top_takes_k_of_those_allowed_and_none_better_is_left(rows, k):
 
 
 @given(rows=scores, k=st.integers(1, 4), data=st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_top_per_class_is_top_of_every_class(rows, k, data):
     score = torch.tensor(rows)
     labels = st.lists(st.integers(0, 2), min_size=score.shape[1], max_size=score.shape[1])
@@ -67,12 +75,30 @@ def test_top_per_class_is_top_of_every_class(rows, k, data):
         assert torch.equal((chosen & own).sum(1), (own & (score > NEVER)).sum(1).clamp_max(k))
 
 
+@given(rows=scores, k=st.integers(1, 12), data=st.data())
+@settings(max_examples=30, deadline=None)
+def test_balanced_takes_k_in_turns(rows, k, data):
+    score = torch.tensor(rows)
+    labels = st.lists(st.integers(0, 2), min_size=score.shape[1], max_size=score.shape[1])
+    label = torch.tensor([data.draw(labels) for _ in rows])
+    chosen = Balanced(k)(score, label)
+    assert torch.equal(chosen.sum(1), (score > NEVER).sum(1).clamp_max(k))
+    for own_score, own_label, own in zip(score, label, chosen, strict=True):
+        counts = [int((own & (own_label == index)).sum()) for index in range(3)]
+        for index in range(3):
+            allowed = (own_label == index) & (own_score > NEVER)
+            left = allowed & ~own
+            if left.any():
+                assert counts[index] >= max(counts) - 1, "a class with nodes to give is at most one turn behind"
+                assert not own[allowed].any() or own_score[allowed & own].min() >= own_score[left].max()
+
+
 @given(rows=scores)
 @settings(max_examples=30, deadline=None)
 def test_a_run_alone_equals_the_run_in_a_batch(rows):
     score = torch.tensor(rows)
     label = (torch.arange(score.shape[1]) % 2).expand_as(score)
-    for quota in (Top(2), TopPerClass(1), Above(0.0), Nobody()):
+    for quota in (Top(2), TopPerClass(1), Balanced(2), Above(0.0), Nobody()):
         alone = torch.cat([quota(score[run : run + 1], label[run : run + 1]) for run in range(len(score))])
         assert torch.equal(quota(score, label), alone)
 
@@ -83,11 +109,11 @@ def test_equal_scores_still_give_k():
 
 def test_a_quota_is_a_value():
     assert Top(3) == Top(3) != Top(4)
-    for quota in (Top(3), TopPerClass(2), Above(0.5), Nobody()):
+    for quota in (Top(3), TopPerClass(2), Balanced(2), Above(0.5), Nobody()):
         assert eval(repr(quota), {**globals(), "inf": float("inf")}) == quota
 
 
-@pytest.mark.parametrize("quota", [Top, TopPerClass])
+@pytest.mark.parametrize("quota", [Top, TopPerClass, Balanced])
 def test_no_node_a_round_is_refused(quota):
     with pytest.raises(ValueError, match=f"{quota.__name__}.k must be at least 1, got 0"):
         quota(0)

@@ -41,7 +41,7 @@ class Network(nn.Module):
 
 
 def cross_entropy(logits: Tensor, target: Tensor, weight: Tensor, transition: Tensor | None = None) -> Tensor:
-    """Weighted mean of −log p(target) per run [R], over nodes with a target.
+    """Mean of −weight · log p(target) per run [R], over the nodes with a target, whatever their weight.
 
     With a transition T [R, C, C], p = softmax(logits)·T: what a noisy labeller would say (DR-GST's correction).
     """
