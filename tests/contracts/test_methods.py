@@ -1,7 +1,9 @@
 """What every method promises, whatever its parts."""
 
+import re
 from dataclasses import dataclass, replace
 from math import inf
+from pathlib import Path
 
 import pytest
 import torch
@@ -28,6 +30,7 @@ from bangs.methods import METHODS, Budget, method
 from bangs.published import authors, paper
 from bangs.types import Ranking, Round, Split, Task
 
+DOCS = Path(__file__).parents[2] / "docs" / "methods.md"
 SEEDS = (3, 7)
 BUDGET = Budget(k=8, candidates=16, rounds=2)
 TRAINER = Trainer(GCN(hidden=16, dropout=0.5), lr=0.1, epochs=20)
@@ -209,3 +212,15 @@ def test_the_repr_rebuilds_what_the_paper_ran(name):
 def test_a_method_is_a_value(name):
     assert method(name, BUDGET) == method(name, BUDGET)
     assert len({method(name, BUDGET), method(name, BUDGET)}) == 1
+
+
+def written(name: str) -> str:
+    """The recipe of a method in its chapter of the documentation."""
+    chapter = re.split(r"^## ", DOCS.read_text(), flags=re.MULTILINE)
+    (own,) = [text for text in chapter if text.startswith(f"{name}\n")]
+    return own.split("```python\n")[1].split("```")[0].strip()
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_the_documented_recipe_is_the_method(name):
+    assert eval(written(name), PARTS) == method(name)
