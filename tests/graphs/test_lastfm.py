@@ -89,8 +89,8 @@ def test_a_matrix_of_one_row_cannot_be_reduced() -> None:
     [
         (contents(edges="node_1,node_2\n0,9\n"), "has friends outside 0 … 3"),
         (contents(edges="node_1,node_2\n0,x\n"), "must be a table of whole numbers"),
-        (contents(edges="node_1\n0\n"), "must have two columns, got 1"),
-        (contents(edges=""), "must be a table of whole numbers"),
+        (contents(edges="node_1\n0\n"), "must have two columns of whole numbers below a header, got 1"),
+        (contents(edges="node_1,node_2\n"), "must hold a header and at least one row"),
         (contents(countries="id,target\n0,0\n2,1\n"), "must name each user 0 … N−1 once"),
         (contents(countries=f"id,target\n0,0\n1,{10**15}\n"), "must number countries 0 … C−1"),
         (contents(countries="id,target\n0,0\n1,-1\n"), "must number countries 0 … C−1"),

@@ -8,7 +8,6 @@ from zipfile import ZipFile
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 import scipy.sparse as sp
 import torch
 from scipy.sparse.linalg import svds
@@ -93,13 +92,15 @@ def _files(folder: Path) -> dict[str, bytes]:
 
 
 def _table(raw: bytes, path: Path) -> npt.NDArray[np.int64]:
+    if b"\n" not in raw.strip():
+        raise InvalidInput(f"{path} must hold a header and at least one row")
     try:
-        table = pd.read_csv(io.BytesIO(raw), dtype=np.int64)
+        table = np.loadtxt(io.BytesIO(raw), dtype=np.int64, delimiter=",", skiprows=1, ndmin=2)
     except (ValueError, OverflowError) as error:
         raise InvalidInput(f"{path} must be a table of whole numbers with a header: {error}") from error
     if table.shape[1] != 2:
-        raise InvalidInput(f"{path} must have two columns, got {table.shape[1]}")
-    return table.to_numpy()
+        raise InvalidInput(f"{path} must have two columns of whole numbers below a header, got {table.shape[1]}")
+    return table
 
 
 def _countries(raw: bytes, path: Path) -> npt.NDArray[np.int64]:
