@@ -7,9 +7,11 @@ from typing import Annotated, Any
 import typer
 
 from bangs.cli.console import Rounds, Voice
+from bangs.cli.stopping import again, stoppable
 from bangs.errors import InvalidInput
-from bangs.experiments.experiment import Experiment
+from bangs.experiments.experiment import Experiment, choose_device
 from bangs.files import write_atomic
+from bangs.runs import RunFolder
 from bangs.valuation.banzhaf import DEFAULT
 
 
@@ -37,7 +39,9 @@ def run(
     patience: Annotated[int | None, typer.Option(help="epochs without a better validation accuracy")] = None,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda")] = "auto",
     data: Annotated[Path | None, typer.Option(help="folder of datasets; BANGS_DATA if left out")] = None,
-    out: Annotated[Path | None, typer.Option(help="folder for result.json and history.jsonl")] = None,
+    out: Annotated[Path | None, typer.Option(help="run folder: every round is kept, the result at the end")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="go on with the run in --out")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="discard the run in --out")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="one JSON object to stdout and nothing else")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="only the result")] = False,
 ) -> None:
@@ -66,12 +70,46 @@ def run(
         changes=dict(changes),
     )
     title = f"{method} on {dataset} ({model}, {preset}), {len(experiment.seeds)} seeds"
-    with Rounds(voice, title, rounds) as view:
-        result = experiment.run(data, device, [view])
-    if out is not None:
-        save(result, out)
+    if out is None:
+        if resume or overwrite:
+            raise InvalidInput("--resume and --overwrite need the run's folder; add --out DIR")
+        with stoppable(), Rounds(voice, title, rounds) as view:
+            result = experiment.run(data, device, [view])
+    else:
+        with stoppable(again("--resume")):
+            result = _run_in(out, experiment, voice, title, data, device, resume=resume, overwrite=overwrite)
         voice.say(f"written: {out / 'result.json'}, {out / 'history.jsonl'}")
     voice.result(compact(result), scores(result))
+
+
+def _run_in(
+    out: Path,
+    experiment: Experiment,
+    voice: Voice,
+    title: str,
+    data: Path | None,
+    device: str,
+    *,
+    resume: bool,
+    overwrite: bool,
+) -> dict[str, Any]:
+    """The result of an experiment whose rounds are kept in a run folder."""
+    place = choose_device(device)
+    with RunFolder.create_or_resume(
+        out, experiment.config(), resume=resume, overwrite=overwrite, device=place
+    ) as folder:
+        done = folder.result
+        if done is not None:
+            voice.say(f"'{out}' holds the finished run; nothing is left to do")
+            return done
+        latest = folder.latest()
+        if latest is not None:
+            voice.say(f"going on after round {latest.round}")
+        with Rounds(voice, title, experiment.rounds) as view:
+            result = experiment.run(data, device, [view], store=folder)
+        folder.finish(compact(result))
+        folder.forget()
+        return result
 
 
 def parse_seeds(text: str) -> tuple[int, ...]:
@@ -101,7 +139,10 @@ def save(result: dict[str, Any], out: Path) -> None:
 
 def compact(result: dict[str, Any]) -> dict[str, Any]:
     """The result with the number of adopted nodes in place of the nodes themselves."""
-    rows = [{**row, "adopted": [len(own["node"]) for own in row["adopted"]]} for row in result["rounds"]]
+    rows = [
+        {**row, "adopted": [own if isinstance(own, int) else len(own["node"]) for own in row["adopted"]]}
+        for row in result["rounds"]
+    ]
     return {**result, "rounds": rows}
 
 

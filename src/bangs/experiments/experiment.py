@@ -12,12 +12,14 @@ from torch_geometric.data import Data
 
 from bangs.errors import InvalidInput, UnknownName
 from bangs.experiments.exam import Exam
+from bangs.experiments.journal import Found, Journal, as_row
 from bangs.graphs import datasets, splits
-from bangs.history import History
+from bangs.history import row
 from bangs.learners.calibration import CALIBRATORS
 from bangs.learners.presets import trainer
 from bangs.loop import Observer, SelfTrainer, State
 from bangs.methods import Budget, method
+from bangs.runs import RunFolder
 from bangs.types import Split, Task
 from bangs.valuation.banzhaf import DEFAULT, ESTIMATORS
 
@@ -80,29 +82,47 @@ class Experiment:
             data.y = splits.noisy(data.y, split, self.noise, self.seeds, int(data.num_classes))
         return Task.of(data, split, int(data.num_classes)), exam
 
+    def config(self) -> dict[str, Any]:
+        """Everything the result depends on, down to the parts the names stand for; its hash names the run."""
+        trainer = self.trainer()
+        return {
+            **asdict(self),
+            "seeds": list(self.seeds),
+            "parts": {"trainer": repr(trainer.trainer), "method": repr(trainer.method)},
+        }
+
     def run(
         self,
         folder: Path | None = None,
         device: str = "auto",
         observers: Sequence[Callable[[State, dict[str, Any]], None]] = (),
         data: Data | None = None,
+        store: RunFolder | None = None,
+        pause: float = 0.0,
     ) -> dict[str, Any]:
-        """Scores, rounds and seconds; observers get every state with its row."""
+        """Scores, rounds and seconds; observers get every state with its row.
+
+        With a `store` every round is kept there (checkpoints at least `pause` seconds apart), and a run it holds
+        goes on from its last checkpoint, to the result it would have had undisturbed.
+        """
         begin = time.perf_counter()
         place = choose_device(device)
         data = datasets.load(self.dataset, folder) if data is None else data
+        journal = None if store is None else Journal(store, data, pause)
+        found = Found([], None, 0.0) if journal is None else journal.open()
         task, exam = self.task(data)
         task, exam = task.to(place), exam.to(place)
-        history = History()
+        rows = found.rows
 
         def record(state: State) -> None:
-            history(state)
-            history.rows[-1].update(exam.mark(state))
+            rows.append(as_row({**row(state), **exam.mark(state)}))
+            if journal is not None:
+                journal.keep(state, rows[-1])
             for observer in observers:
-                observer(state, history.rows[-1])
+                observer(state, rows[-1])
 
-        self.trainer([record]).fit(task, self.seeds)
-        return summary(self, history.rows, time.perf_counter() - begin)
+        self.trainer([record]).fit(task, self.seeds, found.resume)
+        return summary(self, rows, found.seconds + time.perf_counter() - begin)
 
     def _split(self, data: Data) -> Split:
         if self.share is None:

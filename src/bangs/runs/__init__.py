@@ -5,6 +5,7 @@ from bangs.runs.checkpoint import Checkpoint
 from bangs.runs.environment import environment
 from bangs.runs.folder import FORMAT, Record, RunFolder, config_hash, read_run
 from bangs.runs.lock import InUse
+from bangs.runs.state import pack, unpack
 from bangs.signals import Stopped, check, graceful
 
 __all__ = [
@@ -19,6 +20,8 @@ __all__ = [
     "config_hash",
     "environment",
     "graceful",
+    "pack",
     "read_run",
+    "unpack",
     "write_atomic",
 ]

@@ -173,6 +173,14 @@ class RunFolder:
         seal(self.path / "result.json", plain(dict(result), "result"))
         self.event("finished")
 
+    def forget(self) -> None:
+        """Remove all checkpoints: the run is finished, or must begin again."""
+        self._held_log()
+        with explained(self.path / "checkpoints"):
+            for round in self._rounds():
+                os.unlink(self._checkpoint(round))
+        self._last = None
+
     @property
     def finished(self) -> bool:
         return self.result is not None
