@@ -27,7 +27,7 @@ class Crossfit:
     lr: float = 0.01
     weight_decay: float = 5e-3
     epochs: int = 500
-    patience: int = 50
+    patience: int = 150
     folds: int = 5
 
     def __post_init__(self) -> None:
@@ -58,7 +58,7 @@ class Crossfit:
         runs = len(sample.nodes)
         parameters = [part.repeat(self.folds + 1, *[1] * (part.dim() - 1)).requires_grad_() for part in start]
         optimiser = torch.optim.Adam(parameters, lr=self.lr, weight_decay=self.weight_decay)
-        best = torch.full((runs,), torch.inf, device=shuffle.device)
+        best = torch.full((runs,), torch.inf, dtype=torch.float64, device=shuffle.device)
         kept = [part.clone() for part in start]
         since = torch.zeros(runs, dtype=torch.long, device=shuffle.device)
         for epoch in range(self.epochs + 1):
@@ -81,11 +81,11 @@ class Crossfit:
 class _Lesson:
     """What the K + 1 models of every run learn from and are judged by."""
 
-    logits: Tensor  # float [R, C, V]
-    target: Tensor  # float [R, C, V], soft targets of every node
+    logits: Tensor  # float64 [R, C, V]
+    target: Tensor  # float64 [R, C, V], soft targets of every node
     label: Tensor  # long [R, V]
-    learned: Tensor  # float [K + 1, R, V], weights of the nodes a model learns from
-    unseen: Tensor  # float [K + 1, R, V], weights of the nodes it is judged by; none for the whole model
+    learned: Tensor  # float64 [K + 1, R, V], weights of the nodes a model learns from
+    unseen: Tensor  # float64 [K + 1, R, V], weights of the nodes it is judged by; none for the whole model
 
     @classmethod
     def of(cls, sample: Sample, shuffle: Tensor, folds: int) -> "_Lesson":
@@ -94,20 +94,20 @@ class _Lesson:
         unseen = (rank % folds == mine) & sample.held
         learned = (rank % folds != mine) & sample.held
         return cls(
-            logits=sample.logits.float(),
-            target=(sample.target / sample.target.sum(1, keepdim=True).clamp(min=1e-300)).float(),
+            logits=sample.logits,
+            target=sample.target / sample.target.sum(1, keepdim=True).clamp(min=1e-300),
             label=sample.label,
-            learned=learned / learned.sum(-1, keepdim=True).clamp(min=1),
-            unseen=unseen / sample.held.sum(-1, keepdim=True).clamp(min=1),
+            learned=learned.double() / learned.sum(-1, keepdim=True).clamp(min=1),
+            unseen=unseen.double() / sample.held.sum(-1, keepdim=True).clamp(min=1),
         )
 
     def log_probs(self, factor: Tensor) -> Tensor:
-        """float [K + 1, R, C, V] from factors [G, V]."""
+        """float64 [K + 1, R, C, V] from factors [G, V]."""
         runs, _, width = self.logits.shape
         return (factor.view(-1, runs, 1, width) * self.logits).log_softmax(2)
 
     def score(self, log_probs: Tensor) -> Tensor:
-        """Mean negative log-likelihood of the validation nodes under models that have not seen them: float [R]."""
+        """Mean negative log-likelihood of the validation nodes under models that have not seen them: float64 [R]."""
         index = self.label[None, :, None].expand(len(log_probs), -1, -1, -1)
         return -(self.unseen * log_probs.gather(2, index).squeeze(2)).sum((0, 2))
 

@@ -45,13 +45,17 @@ def cross_entropy(logits: Tensor, target: Tensor, weight: Tensor, transition: Te
 
     With a transition T [R, C, C], p = softmax(logits)·T: what a noisy labeller would say (DR-GST's correction).
     """
-    known = target >= 0
     if transition is None:
         log_probs = logits.log_softmax(-1)
     else:
         log_probs = (logits.softmax(-1) @ transition).clamp_min(1e-12).log()
-    nll = -log_probs.gather(-1, target.clamp_min(0)[..., None]).squeeze(-1)
-    return torch.where(known, nll * weight, 0.0).sum(1) / known.sum(1)
+    return (surprise(log_probs, target) * weight).sum(1) / (target >= 0).sum(1)
+
+
+def surprise(log_probs: Tensor, target: Tensor) -> Tensor:
+    """−log p(target) of every node, zero where there is no target: [R, n]."""
+    flat = nn.functional.nll_loss(log_probs.flatten(0, 1), target.flatten(), ignore_index=-1, reduction="none")
+    return flat.view(target.shape)
 
 
 class Separate(Network):

@@ -61,12 +61,12 @@ class CaGCN:
         device = task.device
         start = [
             _glorot(rng.at("layer"), task.classes, self.hidden, device),
-            torch.zeros(task.runs, self.hidden, device=device),
-            torch.zeros(task.runs, self.hidden, device=device),
-            torch.zeros(task.runs, device=device),
+            torch.zeros(task.runs, self.hidden, dtype=torch.float64, device=device),
+            torch.zeros(task.runs, self.hidden, dtype=torch.float64, device=device),
+            torch.zeros(task.runs, dtype=torch.float64, device=device),
         ]
         matrix = adjacency(task.graph, 1.0, "symmetric")
-        smooth = _spread(Sparse.of(matrix, device), scaled.logits.float())
+        smooth = _spread(_wide(matrix, device), scaled.logits.double())
         smooth = smooth / smooth.square().mean((1, 2), keepdim=True).sqrt().clamp(min=1e-12)
         factor = _Convolution.of(matrix, smooth, sample.nodes)
         learned = self.fit(factor, start, sample, _shuffle(rng, sample, task), self.margin)
@@ -110,9 +110,9 @@ class GATS:
         start = [
             # small, so that epoch 0 is temperature scaling, but not zero, or the heads would stay alike
             0.01 * _glorot(rng.at("shape"), task.classes, self.heads, device),
-            torch.zeros(task.runs, device=device),
-            torch.zeros(task.runs, 2, device=device),
-            torch.zeros(task.runs, device=device),
+            torch.zeros(task.runs, dtype=torch.float64, device=device),
+            torch.zeros(task.runs, 2, dtype=torch.float64, device=device),
+            torch.zeros(task.runs, dtype=torch.float64, device=device),
         ]
         pattern = adjacency(task.graph, 1.0, "none")
         distance = hops(pattern, task.given.known)
@@ -137,7 +137,7 @@ def hops(pattern: "sp.csr_array[Any]", known: Tensor) -> Tensor:
 class _Convolution:
     """The factors of some nodes under CaGCN's network, touching only the nodes that decide them."""
 
-    smooth: Tensor  # float [R, n, C], the logits after one propagation, of the nodes that matter
+    smooth: Tensor  # float64 [R, n, C], the logits after one propagation, of the nodes that matter
     matrix: Sparse  # [m, n], from them to the nodes asked for in any run
     place: Tensor  # long [R, V], rows of the matrix
 
@@ -147,7 +147,7 @@ class _Convolution:
         rows = matrix[targets.cpu().numpy()]
         sources = np.unique(rows.indices)
         kept = torch.as_tensor(sources, dtype=torch.long, device=nodes.device)
-        return cls(smooth[:, kept], Sparse.of(rows[:, sources], nodes.device), place)
+        return cls(smooth[:, kept], _wide(rows[:, sources], nodes.device), place)
 
     def __call__(self, parameters: Sequence[Tensor]) -> Tensor:
         """Factors [G, V] for the parameters of G models, a multiple of R."""
@@ -164,14 +164,14 @@ class _Convolution:
 class _Attention:
     """The temperatures of some nodes under GATS, over the M edges that end in them, of all runs in one list."""
 
-    agreement: Tensor  # float [M, 1], ⟨z_i, z_j⟩
-    source: Tensor  # float [M, 3R], which γ of which run the edge's source has
-    target: Tensor  # float [M, 3R], the same of its target
-    shape: Tensor  # float [M, C], the sorted prediction of the source
+    agreement: Tensor  # float64 [M, 1], ⟨z_i, z_j⟩
+    source: Tensor  # float64 [M, 3R], which γ of which run the edge's source has
+    target: Tensor  # float64 [M, 3R], the same of its target
+    shape: Tensor  # float64 [M, C], the sorted prediction of the source
     total: Sparse  # [R·V, M], sums over the edges into a node
     degree: Tensor  # long [R·V], how many these are
     group: Tensor  # long [M], the node each edge ends in
-    excess: Tensor  # float [R, V], δ
+    excess: Tensor  # float64 [R, V], δ
 
     @classmethod
     def of(cls, pattern: "sp.csr_array[Any]", prediction: Prediction, distance: Tensor, nodes: Tensor) -> "_Attention":
@@ -187,15 +187,15 @@ class _Attention:
         run = group // width
         rows = np.concatenate([[0], ends.cpu().numpy()])
         ones = np.ones(len(group), np.float32)
-        total = Sparse.of(sp.csr_array((ones, np.arange(len(group)), rows), shape=(runs * width, len(group))), device)
-        logits, confidence = prediction.logits.float(), prediction.confidence.float()
+        total = _wide(sp.csr_array((ones, np.arange(len(group)), rows), shape=(runs * width, len(group))), device)
+        logits, confidence = prediction.logits.double(), prediction.confidence.double()
         low, high = logits.amin(-1, keepdim=True), logits.amax(-1, keepdim=True)
         shape = ((logits - low) / (high - low).clamp(min=1e-12)).sort(-1).values
         difference = (confidence[run, i] - confidence[run, j])[:, None]
         return cls(
             agreement=(logits[run, i] * logits[run, j]).sum(-1, keepdim=True),
-            source=functional.one_hot(3 * run + distance[run, j], 3 * runs).float(),
-            target=functional.one_hot(3 * run + distance[run, i], 3 * runs).float(),
+            source=functional.one_hot(3 * run + distance[run, j], 3 * runs).double(),
+            target=functional.one_hot(3 * run + distance[run, i], 3 * runs).double(),
             shape=shape[run, j],
             total=total,
             degree=degree,
@@ -230,9 +230,15 @@ def _start(prediction: Prediction, task: Task, prior: float) -> tuple[Tensor, Pr
     return temperature, scaled, Sample.of(scaled, task, prior)
 
 
+def _wide(matrix: "sp.csr_array[Any]", device: torch.device) -> Sparse:
+    """The matrix with float64 values: hundreds of steps of Adam would make rounding in float32 visible."""
+    narrow = Sparse.of(matrix, device)
+    return narrow.valued(narrow.values.double())
+
+
 def _glorot(rng: Streams, rows: int, columns: int, device: torch.device) -> Tensor:
-    """Uniform in ±√(6 / (rows + columns)): float [R, rows, columns]."""
-    return math.sqrt(6 / (rows + columns)) * (2 * rng.rand(rows, columns).to(device) - 1)
+    """Uniform in ±√(6 / (rows + columns)): float64 [R, rows, columns]."""
+    return math.sqrt(6 / (rows + columns)) * (2 * rng.rand(rows, columns).double().to(device) - 1)
 
 
 def _shuffle(rng: Streams, sample: Sample, task: Task) -> Tensor:

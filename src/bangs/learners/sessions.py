@@ -4,14 +4,15 @@ import logging
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from functools import cached_property
+from typing import Literal, Protocol
 
 import torch
 from torch import Tensor
 
 from bangs import signals
 from bangs.learners.batches import Field
-from bangs.learners.ensemble import Network
+from bangs.learners.ensemble import Network, surprise
 from bangs.learners.noise import Noise
 
 LOOK_EVERY = 32  # epochs between two looks of the host at a GPU
@@ -28,6 +29,8 @@ class Settings(Protocol):
     def weight_decay(self) -> float: ...
     @property
     def patience(self) -> int: ...
+    @property
+    def monitor(self) -> Literal["accuracy", "loss"]: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +40,11 @@ class Part:
     field: Field
     target: Tensor  # long [R, n], -1 = none
     weight: Tensor  # float [R, n]
+
+    @cached_property
+    def counts(self) -> Tensor:
+        """How many nodes of a run have a target: long [R]."""
+        return (self.target >= 0).sum(1)
 
 
 class Session(ABC):
@@ -107,14 +115,17 @@ class Session(ABC):
         self.optimiser.step()
         accuracy, nll = self._look()
         sound = torch.isfinite(nll) & self.active
-        higher = sound & (accuracy > self.accuracy)
-        improved = higher | (sound & (accuracy == self.accuracy) & (nll < self.nll))
-        self.accuracy.copy_(torch.where(improved, accuracy, self.accuracy))
-        self.nll.copy_(torch.where(improved, nll, self.nll))
-        self.better.copy_(torch.where(higher, self.clock, self.better))
+        if self.settings.monitor == "accuracy":
+            progress = sound & (accuracy > self.accuracy)
+            improved = progress | (sound & (accuracy == self.accuracy) & (nll < self.nll))
+        else:
+            progress = improved = sound & (nll < self.nll)
+        torch.where(improved, accuracy, self.accuracy, out=self.accuracy)
+        torch.where(improved, nll, self.nll, out=self.nll)
+        torch.where(progress, self.clock, self.better, out=self.better)
         self.active.logical_and_(self.clock - self.better < self.settings.patience)
         self.clock.add_(1)
-        self.born.copy_(torch.where(improved, self.clock, self.born))
+        torch.where(improved, self.clock, self.born, out=self.born)
         return improved
 
     def _look(self) -> tuple[Tensor, Tensor]:
@@ -122,11 +133,8 @@ class Session(ABC):
         part = self.examiner
         with torch.no_grad():
             log_probs = self.network(part.field).log_softmax(-1)
-        counted = part.target >= 0
-        nll = -log_probs.gather(-1, part.target.clamp_min(0)[..., None]).squeeze(-1).double()
-        total = counted.sum(1)
-        right = (log_probs.argmax(-1) == part.target) & counted
-        return right.sum(1).double() / total, torch.where(counted, nll, 0.0).sum(1) / total
+        right = (log_probs.argmax(-1) == part.target).sum(1)
+        return right.double() / part.counts, surprise(log_probs, part.target).sum(1, dtype=torch.float64) / part.counts
 
 
 class Eager(Session):

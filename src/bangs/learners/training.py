@@ -25,8 +25,9 @@ class Trainer:
     """Full-batch training with Adam, the best weights by validation accuracy kept for every run.
 
     Between equal accuracies the lower validation loss wins. A run stops when its accuracy has not improved for
-    `patience` epochs. With `field = "needed"` an epoch touches only the nodes that decide the loss or the
-    validation score; `"whole"` always takes the whole graph, so that dropout does not depend on a run's company.
+    `patience` epochs. With `monitor = "loss"` both go by the validation loss alone. With `field = "needed"` an epoch
+    touches only the nodes that decide the loss or the validation score; `"whole"` always takes the whole graph, so that
+    dropout does not depend on a run's company.
     """
 
     model: Architecture = field(default_factory=GCN)
@@ -34,6 +35,7 @@ class Trainer:
     weight_decay: float = 5e-4
     epochs: int = 2000
     patience: int = 200
+    monitor: Literal["accuracy", "loss"] = "accuracy"
     field: Literal["needed", "whole"] = "needed"
     precision: Literal["float32", "tf32"] = "float32"  # of matrix products on a GPU
 
@@ -43,10 +45,10 @@ class Trainer:
                 raise InvalidInput(f"Trainer.{name} must be at least 1, got {getattr(self, name)}")
         if self.lr <= 0:
             raise InvalidInput(f"Trainer.lr must be positive, got {self.lr}")
-        if self.field not in ("needed", "whole"):
-            raise InvalidInput(f"Trainer.field must be 'needed' or 'whole', got '{self.field}'")
-        if self.precision not in ("float32", "tf32"):
-            raise InvalidInput(f"Trainer.precision must be 'float32' or 'tf32', got '{self.precision}'")
+        choices = {"monitor": ("accuracy", "loss"), "field": ("needed", "whole"), "precision": ("float32", "tf32")}
+        for name, known in choices.items():
+            if getattr(self, name) not in known:
+                raise InvalidInput(f"Trainer.{name} must be one of {', '.join(known)}, got '{getattr(self, name)}'")
 
     def prepare(self, task: Task) -> "Learner":
         """A learner of this task; what does not change between rounds is built once."""
