@@ -68,9 +68,13 @@ def csc() -> bytes:
     return stream.getvalue()
 
 
-def csr_out_of_range() -> bytes:
-    parts = {"x_data": [1.0], "x_indices": [9], "x_indptr": [0, 1, 1, 1, 1, 1, 1], "x_shape": [6, 2]}
-    return npz(**parts)
+def masked(train: list[bool]) -> bytes:
+    none = np.zeros(3, bool)
+    arrays = {"edge_index": np.array([[0], [1]]), "y": np.array([0, 1, -1]), "train_mask": np.array(train)}
+    return npz(**arrays, val_mask=none, test_mask=none)
+
+
+CSR = {"x_data": [1.0, 2.0], "x_indices": [0, 1], "x_indptr": [0, 1, 1, 2, 2, 2, 2], "x_shape": [6, 2]}
 
 
 SPLIT = "id,x,label,split\na,1,u,train\nb,2,u,train\nc,3,v,train\nd,4,v,train\ne,5,,{}\nf,6,,\n"
@@ -199,6 +203,15 @@ BROKEN = [
         "not UTF-8 text",
         "iconv",
         edges(b"source,target\n" + b"a,b\n" * 300_000 + b"a,\xe9\n"),
+    ),
+    Broken(
+        "Latin-1 in a row too long",
+        "not-utf8",
+        "edges.csv",
+        300_002,
+        "not UTF-8 text",
+        "iconv",
+        edges(b"source,target\n" + b"a,b\n" * 300_000 + b"a,b,\xe9\n"),
     ),
     Broken(
         "two columns of one name",
@@ -353,6 +366,26 @@ BROKEN = [
         "did you mean 'label'",
         nodes(NODES),
         {"label": "lable"},
+    ),
+    Broken(
+        "a category that is not there",
+        "no-such-column",
+        "nodes.csv",
+        None,
+        "--categorical names column 'color', which is not there",
+        "did you mean 'colour'?",
+        nodes(NODES),
+        {"categorical": ["color"]},
+    ),
+    Broken(
+        "a column left out that is not there",
+        "no-such-column",
+        "nodes.csv",
+        None,
+        "--ignore names column 'weight', which is not there",
+        "did you mean 'height'?",
+        nodes(NODES),
+        {"ignore": ["weight"]},
     ),
     Broken(
         "an end that is not there",
@@ -534,7 +567,7 @@ BROKEN = [
         None,
         "ind",
         "scipy",
-        nodes(NODES, features__npz=csr_out_of_range()),
+        nodes(NODES, features__npz=npz(**{**CSR, "x_indices": [0, 9]})),
     ),
     Broken(
         "graph file without labels",
@@ -544,6 +577,98 @@ BROKEN = [
         "graph.npz has no array 'y'",
         "numpy.savez",
         lambda p: folder(p, graph__npz=npz(edge_index=np.array([[0], [1]]))) / "graph.npz",
+    ),
+    Broken(
+        "a row without end",
+        "unreadable",
+        "edges.csv",
+        None,
+        "a row is longer than 16 MiB",
+        "quotation mark that is not closed",
+        edges(b"source,target\na,b\na," + b"b" * 2**25 + b"\n"),
+    ),
+    Broken(
+        "two arrays",
+        "two-tables",
+        "features",
+        None,
+        "both features.npz and features.npy",
+        "remove or rename one",
+        nodes(NODES, features__npy=npy(np.eye(6)), features__npz=npz(x=np.eye(6))),
+    ),
+    Broken(
+        "an array too large",
+        "too-wide",
+        "features.npy",
+        None,
+        "its shape (6, 6) is more than 35 numbers",
+        "scipy.sparse.save_npz",
+        nodes(NODES, features__npy=npy(np.eye(6))),
+        {"limits": custom.Limits(cells=35)},
+    ),
+    Broken(
+        "a sparse array with NaN",
+        "array-not-finite",
+        "features.npz",
+        None,
+        "row 2, counted from 0, holds NaN",
+        "fill or drop",
+        nodes(NODES, features__npz=npz(**{**CSR, "x_data": [1.0, np.nan]})),
+    ),
+    Broken(
+        "a sparse array with a crooked shape",
+        "bad-array",
+        "features.npz",
+        None,
+        "must be integers",
+        "scipy",
+        nodes(NODES, features__npz=npz(**{**CSR, "x_shape": [6.0, 2.0]})),
+    ),
+    Broken(
+        "a sparse array without columns",
+        "bad-array",
+        "features.npz",
+        None,
+        "shape [N, F], got [6, 0]",
+        "scipy",
+        nodes(NODES, features__npz=npz(**{**CSR, "x_shape": [6, 0]})),
+    ),
+    Broken(
+        "parquet with too many columns",
+        "too-large",
+        "nodes.parquet",
+        None,
+        "it holds 6 rows, 2 columns",
+        "at most 1 columns",
+        frame(id=list("abcdef"), label=list("uuvvuv")),
+        {"limits": custom.Limits(columns=1)},
+    ),
+    Broken(
+        "graph file of one class",
+        "one-class",
+        "graph.npz",
+        None,
+        "every label is 0",
+        "two classes",
+        lambda p: folder(p, graph__npz=npz(edge_index=np.array([[0], [1]]), y=np.array([0, 0]))) / "graph.npz",
+    ),
+    Broken(
+        "graph file that trains on the unknown",
+        "split-without-label",
+        "graph.npz",
+        None,
+        "node 2 is in train_mask or val_mask",
+        "take it out of the mask",
+        lambda p: folder(p, graph__npz=masked(train=[True, True, True])) / "graph.npz",
+    ),
+    Broken(
+        "graph file that trains on nothing",
+        "no-training",
+        "graph.npz",
+        None,
+        "train_mask holds no node",
+        "some labelled ones",
+        lambda p: folder(p, graph__npz=masked(train=[False, False, False])) / "graph.npz",
     ),
     Broken(
         "graph file with a class seen once",
@@ -581,6 +706,7 @@ FITTED: list[tuple[str, str, str, str]] = [
     ("colour", NODES.replace("colour", "hue"), EDGES, "fitted with column 'colour', which is not here"),
     ("class", NODES.replace("cat", "emu"), EDGES, "label 'emu' is none of the model's classes 'cat', 'dog'"),
     ("number", NODES.replace("2.5", "tall"), EDGES, "column 'height' holds 'tall', which is no number"),
+    ("far", NODES.replace("2.5", "9e29"), EDGES, "column 'height' holds '9e29', far beyond"),
     ("blank", NODES.replace("2.5", ""), EDGES, "column 'height' holds '', where a number should be"),
 ]
 
@@ -666,3 +792,10 @@ def test_a_parquet_file_that_swells_is_not_unpacked(tmp_path: Path) -> None:
     assert (tmp_path / "nodes.parquet").stat().st_size < 500_000
     with pytest.raises(custom.BadTables, match=r"column 'text' holds dictionary.*or too much of it"):
         custom.read(tmp_path, limits=custom.Limits(bytes=10**6))
+
+
+def test_a_model_without_an_array_does_not_use_one(tmp_path: Path) -> None:
+    encoding = custom.read(folder(tmp_path)).columns
+    graph = custom.read(folder(tmp_path, features__npy=npy(np.eye(6))), encoding=encoding)
+    assert graph.data.x.shape == (6, 4)
+    assert any("fitted without an array of features; not used" in note for note in graph.notes)

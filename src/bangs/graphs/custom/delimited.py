@@ -82,7 +82,7 @@ def _head(path: Path, complaints: Complaints, notes: list[str]) -> str | None:
     if head.startswith(codecs.BOM_UTF8):
         notes.append(f"{file} begins with a byte-order mark; skipped")
     try:
-        text = codecs.getincrementaldecoder("utf-8-sig")().decode(head)
+        text = codecs.getincrementaldecoder("utf-8-sig")().decode(head, final=len(head) < _HEAD)
     except UnicodeDecodeError as error:
         _undecodable(file, head[error.start], head[: error.start].count(b"\n") + 1, complaints)
         return None
@@ -119,7 +119,7 @@ def _parsed(path: Path, delimiter: str, width: int, complaints: Complaints) -> t
         table = _read(path, delimiter, width, None)
         return table, np.arange(2, 2 + len(table))
     except pa.ArrowInvalid as error:
-        if "Expected" not in str(error):
+        if "Expected" not in str(error) or _bad_byte(path) is not None:
             raise
     # only a reader with one thread knows row numbers
     skipped: list[int] = []
@@ -161,18 +161,25 @@ def _read(path: Path, delimiter: str, width: int, on_wrong: Any) -> Any:
 
 
 def _explain(path: Path, error: str, complaints: Complaints) -> None:
-    if "UTF8" in error:
-        with path.open("rb") as stream:
-            for row, line in enumerate(stream, start=1):
-                try:
-                    line.decode()
-                except UnicodeDecodeError as problem:
-                    _undecodable(path.name, line[problem.start], row, complaints)
-                    return
+    bad = _bad_byte(path)
+    if bad is not None:
+        _undecodable(path.name, *bad, complaints)
+        return
     reason = "a row is longer than 16 MiB" if "straddling" in error else error.splitlines()[0]
     complaints.add(
         "unreadable", path.name, f"it cannot be parsed: {reason}", "look for a quotation mark that is not closed"
     )
+
+
+def _bad_byte(path: Path) -> tuple[int, int] | None:
+    """The first byte that is no UTF-8, and its row."""
+    with path.open("rb") as stream:
+        for row, line in enumerate(stream, start=1):
+            try:
+                line.decode()
+            except UnicodeDecodeError as problem:
+                return line[problem.start], row
+    return None
 
 
 def _undecodable(file: str, byte: int, row: int, complaints: Complaints) -> None:

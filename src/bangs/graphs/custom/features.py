@@ -15,6 +15,7 @@ from bangs.graphs.custom.numbers import LARGEST, Numbers, are_codes, is_missing,
 from bangs.graphs.custom.tables import Limits, Table, places_in
 
 LEVELS = 50  # the most categories a column keeps; what is rarer becomes "other"
+_FARTHEST = 1e6  # standard deviations; never reached by the table an encoding was fitted on
 _FORGIVEN = 0.5  # a column with more numbers than this is meant as numbers
 
 Matrix = npt.NDArray[np.float32]
@@ -185,8 +186,8 @@ def _numeric(
         notes.append(
             f"{table.file}: {counted(int(found.missing.sum()), 'blank')} of column {column.name!r} filled with its mean"
         )
-    if not (np.abs(scaled) <= LARGEST).all():
-        nodes = np.flatnonzero(~(np.abs(scaled) <= LARGEST))
+    nodes = np.flatnonzero(~(np.abs(scaled) <= _FARTHEST))
+    if len(nodes):
         words, tells = table.columns[column.name], "far beyond what the model was fitted with"
         _tell("not-finite", table, column.name, words, nodes, tells, "correct it", complaints)
         return

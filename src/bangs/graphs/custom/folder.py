@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 import torch
 
 from bangs.graphs.custom.beside import read_beside
@@ -17,7 +16,7 @@ from bangs.graphs.custom.features import Fitting, check_columns, encode
 from bangs.graphs.custom.labels import check_enough, read_labels, read_split
 from bangs.graphs.custom.parquet import read_parquet
 from bangs.graphs.custom.parts import Asked, Parts
-from bangs.graphs.custom.roles import NodeRoles, edge_roles, node_roles
+from bangs.graphs.custom.roles import NodeRoles, check_names, edge_roles, node_roles
 from bangs.graphs.custom.tables import Table, equals, find, places_in
 from bangs.types import Split
 
@@ -99,8 +98,6 @@ def _roles(table: Table, asked: Asked, complaints: Complaints, notes: list[str])
 def _ids(table: Table, name: str, complaints: Complaints) -> Any:
     """The ids as one pyarrow array [N]; blank and repeated ones are complained about."""
     ids = table.columns[name].combine_chunks()
-    if isinstance(ids, pa.ChunkedArray):
-        ids = pa.concat_arrays(ids.chunks)
     blank = equals(ids, "")
     if blank.any():
         complaints.add_rows(
@@ -181,6 +178,7 @@ def _columns(
         check_columns(table, asked.encoding, spare, complaints, notes)
         dense = encode(table, asked.encoding, {}, complaints, notes, asked.limits)
         return asked.encoding.columns, asked.encoding.left_out, dense
+    check_names(table, "categorical", asked.categorical, complaints)
     fitting = Fitting(asked.categorical, asked.fill)
     kept, left_out, parsed = fitting(table, roles.features, complaints, notes)
     columns = tuple(kept)

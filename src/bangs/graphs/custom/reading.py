@@ -85,8 +85,7 @@ def read(
     if parts is not None and encoding is not None:
         _check_array(parts, encoding, complaints, notes)
     complaints.raise_any()
-    if parts is None:
-        raise InvalidInput(f"{path} cannot be read as a graph")
+    assert parts is not None  # None comes with a complaint
     return _assembled(parts, asked, notes)
 
 

@@ -55,7 +55,7 @@ def node_roles(
     """
     if _headless(table, complaints, "id,label,…"):
         return None
-    _check_names(table, "ignore", ignore, complaints)
+    check_names(table, "ignore", ignore, complaints)
     identity = _pick(table, "id", given.get("id"), reserved, complaints)
     if identity is None and given.get("id") is None:
         identity = _first_unique(table, complaints, notes)
@@ -123,24 +123,7 @@ def edge_roles(
     return EdgeRoles(str(ends["source"]), str(ends["target"]), weight)
 
 
-def _pick(table: Table, role: str, given: str | None, taken: Collection[str], complaints: Complaints) -> str | None:
-    """The column of a role: the one given, or the first guess that is there and free."""
-    if given is not None:
-        if given in taken:
-            complaints.add(
-                "column-twice",
-                table.file,
-                f"column {given!r} is asked to be the {role} and something else at once",
-                "give every role its own column",
-            )
-            return None
-        return given if _check_names(table, role, [given], complaints) else None
-    by_spelling = {_spelling(name): name for name in reversed(table.names)}
-    guesses = (by_spelling.get(guess) for guess in GUESSES[role])
-    return next((name for name in guesses if name is not None and name not in taken), None)
-
-
-def _check_names(table: Table, option: str, names: Collection[str], complaints: Complaints) -> bool:
+def check_names(table: Table, option: str, names: Collection[str], complaints: Complaints) -> bool:
     """Whether all columns a person named are there."""
     absent = [name for name in names if name not in table.columns]
     for name in absent:
@@ -152,6 +135,23 @@ def _check_names(table: Table, option: str, names: Collection[str], complaints: 
             f"did you mean {near[0]!r}?" if near else "name one of these",
         )
     return not absent
+
+
+def _pick(table: Table, role: str, given: str | None, taken: Collection[str], complaints: Complaints) -> str | None:
+    """The column of a role: the one given, or the first guess that is there and free."""
+    if given is not None:
+        if given in taken:
+            complaints.add(
+                "column-twice",
+                table.file,
+                f"column {given!r} is asked to be the {role} and something else at once",
+                "give every role its own column",
+            )
+            return None
+        return given if check_names(table, role, [given], complaints) else None
+    by_spelling = {_spelling(name): name for name in reversed(table.names)}
+    guesses = (by_spelling.get(guess) for guess in GUESSES[role])
+    return next((name for name in guesses if name is not None and name not in taken), None)
 
 
 def _first_unique(table: Table, complaints: Complaints, notes: list[str]) -> str | None:

@@ -22,9 +22,10 @@ def structural(graph: Data, ids: npt.NDArray[np.object_], seed: int) -> npt.NDAr
     The place is a spectral embedding of Ã = (D + I)^-½ (A + I) (D + I)^-½ with D the degrees of A + I; the I added to
     them keeps small components from taking all directions (Chaudhuri et al. 2012). Its 32 leading eigenvectors E are
     found by subspace iteration from R, a code of ±1 per node that depends on the node's id and the seed only.
-    Eigenvectors are known up to a rotation, so they are turned towards the codes: E U Vᵀ with U S Vᵀ = Eᵀ R. A
-    graph that has grown a little therefore gives the old nodes nearly their old places, and a model fitted before
-    can be used after; between graphs that share no ids the places cannot be compared.
+    Eigenvectors are known up to a rotation, so they are turned towards the codes: E Λ⁴ U Vᵀ with U S Vᵀ = Eᵀ R, where
+    Λ⁴, their eigenvalues after four steps, lets the surer directions weigh more. A graph that has grown a little
+    therefore gives the old nodes nearly their old places, and a model fitted before can be used after; between graphs
+    that share no ids the places cannot be compared.
     """
     nodes = len(ids)
     source, target = graph.edge_index.cpu().numpy()
@@ -44,11 +45,12 @@ def _places(step: Sparse, codes: Tensor) -> Tensor:
         basis = step @ basis
         if turn % _TOGETHER == _TOGETHER - 1:
             basis = _orthonormal(basis)
-    _, ritz = torch.linalg.eigh(_product(basis, step @ basis))
+    values, ritz = torch.linalg.eigh(_product(basis, step @ basis))
     leading = basis @ ritz.flip(1)[:, :DIRECTIONS].float()
+    sure = values.flip(0)[:DIRECTIONS, None].clamp_min(0) ** 4
     left, _, right = torch.linalg.svd(_product(leading, codes), full_matrices=False)
     # times √N: the columns of an orthonormal basis shrink as a graph grows
-    places: Tensor = leading @ (left @ right).float() * len(codes) ** 0.5
+    places: Tensor = leading @ (sure * (left @ right)).float() * len(codes) ** 0.5
     return places
 
 
