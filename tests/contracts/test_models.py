@@ -153,7 +153,7 @@ def test_runs_may_look_at_different_graphs(model):
     graphs = [two_rings(seed=seed) for seed in range(3)]
     graphs[2].edge_index = graphs[2].edge_index[:, 5:30]
     network = build(model, graphs[0])
-    together = network(many(graphs, network.loops, network.normalise))
+    together = network(many(graphs, network.loops, network.normalise, whole(network, graphs[0])))
     for run, graph in enumerate(graphs):
         torch.testing.assert_close(together[run], network(whole(network, graph))[run])
 

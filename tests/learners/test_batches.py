@@ -104,7 +104,7 @@ def test_a_different_graph_for_every_run(sparse):
     if sparse:
         for graph in graphs:
             graph.x = to_torch(sp.csr_array(graph.x.numpy()))
-    field = many(graphs, 2.0, "symmetric")
+    field = many(graphs, 2.0, "symmetric", Surroundings.of(graphs[0], 3, 2.0, "symmetric").whole)
     assert field.runs == 3
     torch.testing.assert_close(field.features.dense(), dense)
     spread = field.propagate(0, dense)
@@ -113,3 +113,18 @@ def test_a_different_graph_for_every_run(sparse):
         torch.testing.assert_close(spread[run], matrix @ dense[run])
     weight = torch.randn(3, 2, 4)
     torch.testing.assert_close(field.features.times(weight), dense @ weight)
+
+
+def test_what_all_runs_share_is_not_made_again():
+    graph = two_rings()
+    whole = Surroundings.of(graph, 2, 1.0, "row").whole
+    fewer = [graph.clone() for _ in range(2)]
+    for view, kept in zip(fewer, (10, 12), strict=True):
+        view.x, view.edge_index = graph.x, graph.edge_index[:, :kept]
+    assert many(fewer, 1.0, "row", whole).features is whole.features
+    fainter = [graph.clone() for _ in range(2)]
+    for view, share in zip(fainter, (0.5, 0.25), strict=True):
+        view.x, view.edge_index = graph.x * share, graph.edge_index
+    field = many(fainter, 1.0, "row", whole)
+    assert field.hops is whole.hops
+    torch.testing.assert_close(field.features.dense(), torch.stack([graph.x * 0.5, graph.x * 0.25]))

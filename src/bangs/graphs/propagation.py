@@ -9,7 +9,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from bangs.errors import InvalidInput
-from bangs.graphs.sparse import Sparse, adjacency, csr
+from bangs.graphs.sparse import Sparse, adjacency, union
 
 
 class Operator(Protocol):
@@ -54,8 +54,8 @@ class PPR:
             raise InvalidInput(f"PPR.steps must be at least 1, got {self.steps}")
 
     def __call__(self, graph: Data) -> "PowerIteration":
-        matrix = adjacency(graph, normalise="symmetric" if self.symmetric else "row")
-        return PowerIteration(Sparse.of(matrix, graph.edge_index.device), self.alpha, self.steps)
+        matrix = union([graph], normalise="symmetric" if self.symmetric else "row")
+        return PowerIteration(matrix, self.alpha, self.steps)
 
 
 @dataclass(frozen=True)
@@ -99,11 +99,11 @@ class PowerIteration:
 
     @cached_property
     def _forward(self) -> Tensor:
-        return _csr(self.step)
+        return self.step.csr
 
     @cached_property
     def _backward(self) -> Tensor:
-        return _csr(self.step.T)
+        return self.step.backward
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,10 +130,6 @@ def _iterate(step: Tensor, x: Tensor, alpha: float, steps: int) -> Tensor:
         # two buffers take turns; the argument itself is never written to
         now, free = free, torch.empty_like(x) if index == 0 and steps > 1 else now
     return now
-
-
-def _csr(matrix: Sparse) -> Tensor:
-    return csr(matrix.rows, matrix.cols, matrix.values, matrix.shape)
 
 
 def _one_hot(nodes: Tensor, size: int, device: torch.device) -> Tensor:

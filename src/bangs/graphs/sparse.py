@@ -2,7 +2,8 @@
 
 import warnings
 from dataclasses import dataclass
-from typing import Any, Literal
+from functools import cached_property
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -16,42 +17,69 @@ Normalise = Literal["row", "symmetric", "none"]
 warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta state")
 
 
+class Flipped(NamedTuple):
+    """Where the entries of a CSR pattern stand in its transpose."""
+
+    rows: Tensor  # int [m + 1]
+    cols: Tensor  # int [nnz]
+    order: Tensor  # long [nnz]: values[order] are the transpose's values
+
+
+@dataclass(frozen=True, eq=False)
+class Pattern:
+    """Where a matrix [n, m] has entries, in CSR; int32, which MKL and cuSPARSE multiply without converting."""
+
+    rows: Tensor  # int [n + 1], row pointers
+    cols: Tensor  # int [nnz]
+    shape: tuple[int, int]
+
+    @cached_property
+    def flipped(self) -> Flipped:
+        """The transpose, made when a gradient first asks for it."""
+        order = self.cols.argsort(stable=True)
+        counts = torch.bincount(self.cols, minlength=self.shape[1])
+        return Flipped(_pointers(counts, self.rows.dtype), self.lines[order], order)
+
+    @property
+    def lines(self) -> Tensor:
+        """The row of every entry: int [nnz]."""
+        numbers = torch.arange(self.shape[0], dtype=self.cols.dtype, device=self.cols.device)
+        return numbers.repeat_interleave(self.rows.diff(), output_size=len(self.cols))
+
+    def repeat(self, runs: int) -> "Pattern":
+        """R copies along the diagonal [R·n, R·m]."""
+        step = torch.arange(runs, dtype=self.rows.dtype, device=self.rows.device)[:, None]
+        starts = (self.rows[:-1] + step * len(self.cols)).flatten()
+        end = torch.tensor([runs * len(self.cols)], dtype=starts.dtype, device=starts.device)
+        cols = (self.cols + step * self.shape[1]).flatten()
+        return Pattern(torch.cat([starts, end]), cols, (runs * self.shape[0], runs * self.shape[1]))
+
+    def to(self, device: torch.device | str) -> "Pattern":
+        return Pattern(self.rows.to(device), self.cols.to(device), self.shape)
+
+
 @dataclass(frozen=True, eq=False)
 class Sparse:
-    """A sparse matrix [n, m] with its transpose at hand, so that gradients cost one more product.
+    """A sparse matrix [n, m]; a gradient costs one more product."""
 
-    Indices are int32 on the CPU, which MKL multiplies without converting.
-    """
-
-    rows: Tensor  # int [n + 1], CSR row pointers
-    cols: Tensor  # int [nnz]
+    pattern: Pattern
     values: Tensor  # float [nnz]
-    shape: tuple[int, int]
-    transposed_rows: Tensor  # int [m + 1]
-    transposed_cols: Tensor  # int [nnz]
-    order: Tensor  # long [nnz]: values[order] are the transpose's values
 
     @classmethod
     def of(cls, matrix: "sp.csr_array[Any]", device: torch.device | str = "cpu") -> "Sparse":
         """The matrix of a scipy CSR array."""
         matrix = sp.csr_array(matrix)
-        numbered = sp.csr_array(
-            (np.arange(1, matrix.nnz + 1, dtype=np.int64), matrix.indices, matrix.indptr), shape=matrix.shape
-        )
-        flipped = sp.csr_array(numbered.T)
 
         def index(array: Any) -> Tensor:
             return torch.as_tensor(np.ascontiguousarray(array, dtype=np.int32), device=device)
 
-        return cls(
-            rows=index(matrix.indptr),
-            cols=index(matrix.indices),
-            values=torch.as_tensor(np.ascontiguousarray(matrix.data, dtype=np.float32), device=device),
-            shape=(int(matrix.shape[0]), int(matrix.shape[1])),
-            transposed_rows=index(flipped.indptr),
-            transposed_cols=index(flipped.indices),
-            order=torch.as_tensor(flipped.data - 1, device=device),
-        )
+        shape = (int(matrix.shape[0]), int(matrix.shape[1]))
+        values = torch.as_tensor(np.ascontiguousarray(matrix.data, dtype=np.float32), device=device)
+        return cls(Pattern(index(matrix.indptr), index(matrix.indices), shape), values)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.pattern.shape
 
     @property
     def device(self) -> torch.device:
@@ -60,101 +88,67 @@ class Sparse:
     @property
     def T(self) -> "Sparse":  # noqa: N802
         """The transpose [m, n]."""
-        back = torch.empty_like(self.order)
-        back[self.order] = torch.arange(len(back), device=back.device)
-        return Sparse(
-            rows=self.transposed_rows,
-            cols=self.transposed_cols,
-            values=self.values[self.order],
-            shape=(self.shape[1], self.shape[0]),
-            transposed_rows=self.rows,
-            transposed_cols=self.cols,
-            order=back,
-        )
+        rows, cols, order = self.pattern.flipped
+        return Sparse(Pattern(rows, cols, (self.shape[1], self.shape[0])), self.values[order])
+
+    @cached_property
+    def csr(self) -> Tensor:
+        """The matrix as torch has it."""
+        return csr(self.pattern.rows, self.pattern.cols, self.values, self.shape)
+
+    @cached_property
+    def backward(self) -> Tensor:
+        """Its transpose as torch has it."""
+        return self.T.csr
 
     def valued(self, values: Tensor) -> "Sparse":
         """The same pattern with other values."""
-        return Sparse(
-            self.rows,
-            self.cols,
-            values,
-            self.shape,
-            self.transposed_rows,
-            self.transposed_cols,
-            self.order,
-        )
+        return Sparse(self.pattern, values)
 
     def repeat(self, runs: int) -> "Sparse":
         """R copies along the diagonal [R·n, R·m]: one product serves all runs."""
-        if runs == 1:
-            return self
+        return self if runs == 1 else Sparse(self.pattern.repeat(runs), self.values.repeat(runs))
 
-        def pointers(rows: Tensor) -> Tensor:
-            shifts = torch.arange(runs, device=rows.device, dtype=rows.dtype) * len(self.values)
-            return torch.cat([(rows[:-1] + shifts[:, None]).flatten(), (shifts[-1:] + rows[-1:])])
-
-        def columns(cols: Tensor, width: int) -> Tensor:
-            shifts = torch.arange(runs, device=cols.device, dtype=cols.dtype) * width
-            return (cols + shifts[:, None]).flatten()
-
-        shifts = torch.arange(runs, device=self.device)[:, None] * len(self.values)
-        return Sparse(
-            rows=pointers(self.rows),
-            cols=columns(self.cols, self.shape[1]),
-            values=self.values.repeat(runs),
-            shape=(runs * self.shape[0], runs * self.shape[1]),
-            transposed_rows=pointers(self.transposed_rows),
-            transposed_cols=columns(self.transposed_cols, self.shape[0]),
-            order=(self.order + shifts).flatten(),
-        )
+    def to(self, device: torch.device | str) -> "Sparse":
+        return Sparse(self.pattern.to(device), self.values.to(device))
 
     def __matmul__(self, dense: Tensor) -> Tensor:
         """The product [n, d] with a dense [m, d]; differentiable in the dense factor."""
         if not torch.is_grad_enabled() or not dense.requires_grad:
-            return _multiply(self.rows, self.cols, self.values, self.shape, dense)
+            return _multiply(self.csr, dense)
         product: Tensor = _Product.apply(dense, self)
         return product
 
-    def to(self, device: torch.device | str) -> "Sparse":
-        return Sparse(
-            rows=self.rows.to(device),
-            cols=self.cols.to(device),
-            values=self.values.to(device),
-            shape=self.shape,
-            transposed_rows=self.transposed_rows.to(device),
-            transposed_cols=self.transposed_cols.to(device),
-            order=self.order.to(device),
-        )
+
+def union(graphs: list[Data], loops: float = 1.0, normalise: Normalise = "row") -> Sparse:
+    """The normalised adjacencies A[target, source] of some graphs with N nodes each, along one diagonal [G·N, G·N].
+
+    `row` gives D⁻¹(A + loops·I), rows summing to one; `symmetric` gives D^-½(A + loops·I)D^-½ with D the row sums;
+    `none` leaves the weights alone. Repeated edges add up. Made on the graphs' device.
+    """
+    nodes = int(graphs[0].num_nodes or 0)
+    size = len(graphs) * nodes
+    edges = torch.cat([graph.edge_index + number * nodes for number, graph in enumerate(graphs)], dim=1)
+    own = torch.arange(size, device=edges.device)
+    source, target = torch.cat([edges, own.expand(2, -1)], dim=1)
+    weight = torch.cat([*(_weights(graph) for graph in graphs), torch.full((size,), loops, device=edges.device)])
+    order = (target * size + source).argsort()
+    target, source, weight = target[order], source[order], weight[order]
+    if normalise != "none":
+        degree = torch.zeros(size, device=edges.device).index_add_(0, target, weight)
+        scale = degree.pow(-1.0 if normalise == "row" else -0.5).masked_fill(degree <= 0, 0.0)
+        weight = weight * scale[target] * (1.0 if normalise == "row" else scale[source])
+    counts = torch.bincount(target, minlength=size)
+    return Sparse(Pattern(_pointers(counts, torch.int32), source.int(), (size, size)), weight)
 
 
 def adjacency(graph: Data, loops: float = 1.0, normalise: Normalise = "row") -> "sp.csr_array[Any]":
-    """The normalised adjacency A[target, source] of a graph with `loops` added on the diagonal: float32 [N, N].
-
-    `row` gives D⁻¹(A + loops·I), rows summing to one; `symmetric` gives D^-½(A + loops·I)D^-½ with D the row
-    sums; `none` leaves the weights alone. Repeated edges add up.
-    """
-    nodes = int(graph.num_nodes or 0)
-    source, target = graph.edge_index.cpu().numpy()
-    weight = graph.get("edge_weight")
-    values = np.ones(len(source), np.float32) if weight is None else weight.cpu().numpy().astype(np.float32)
-    diagonal = np.arange(nodes)
-    matrix = sp.coo_array(
-        (
-            np.concatenate([values, np.full(nodes, loops, np.float32)]),
-            (np.concatenate([target, diagonal]), np.concatenate([source, diagonal])),
-        ),
-        shape=(nodes, nodes),
-    ).tocsr()
-    if normalise == "none":
-        return matrix
-    degree = np.asarray(matrix.sum(axis=1)).ravel()
-    power = -1.0 if normalise == "row" else -0.5
-    scale = np.power(degree, power, where=degree > 0, out=np.zeros(nodes, np.float32))
-    per_row = np.repeat(scale, np.diff(matrix.indptr))
-    data = matrix.data * per_row
-    if normalise == "symmetric":
-        data *= scale[matrix.indices]
-    return sp.csr_array((data.astype(np.float32), matrix.indices, matrix.indptr), shape=matrix.shape)
+    """The normalised adjacency of one graph (see `union`) as a scipy array: float32 [N, N]."""
+    matrix = union([graph], loops, normalise)
+    parts = (matrix.values, matrix.pattern.cols, matrix.pattern.rows)
+    whole = sp.csr_array(tuple(part.cpu().numpy() for part in parts), shape=matrix.shape)
+    whole.sum_duplicates()
+    return whole
 
 
 def to_scipy(matrix: Tensor) -> "sp.csr_array[Any]":
@@ -186,17 +180,24 @@ class _Product(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, dense: Tensor, matrix: Sparse) -> Tensor:
         ctx.matrix = matrix
-        return _multiply(matrix.rows, matrix.cols, matrix.values, matrix.shape, dense)
+        return _multiply(matrix.csr, dense)
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
-        matrix: Sparse = ctx.matrix
-        shape = (matrix.shape[1], matrix.shape[0])
-        values = matrix.values[matrix.order]
-        return _multiply(matrix.transposed_rows, matrix.transposed_cols, values, shape, gradient), None
+        return _multiply(ctx.matrix.backward, gradient), None
 
 
-def _multiply(rows: Tensor, cols: Tensor, values: Tensor, shape: tuple[int, int], dense: Tensor) -> Tensor:
-    matrix = csr(rows, cols, values, shape)
-    out = torch.empty(shape[0], dense.shape[1], dtype=dense.dtype, device=dense.device)
+def _multiply(matrix: Tensor, dense: Tensor) -> Tensor:
+    out = torch.empty(matrix.shape[0], dense.shape[1], dtype=dense.dtype, device=dense.device)
     return torch.addmm(out, matrix, dense.contiguous(), beta=0, out=out)
+
+
+def _weights(graph: Data) -> Tensor:
+    weight: Tensor | None = graph.get("edge_weight")
+    if weight is None:
+        return torch.ones(graph.edge_index.shape[1], device=graph.edge_index.device)
+    return weight.float()
+
+
+def _pointers(counts: Tensor, dtype: torch.dtype) -> Tensor:
+    return torch.cat([torch.zeros(1, dtype=torch.long, device=counts.device), counts.cumsum(0)]).to(dtype)

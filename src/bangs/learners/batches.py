@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from bangs.graphs.sparse import Normalise, Sparse, adjacency, csr, to_scipy
+from bangs.graphs.sparse import Normalise, Sparse, adjacency, csr, to_scipy, union
 from bangs.learners.noise import Noise
 
 DENSE_ABOVE = 0.25  # share of stored values from which a dense product is the faster one
@@ -53,7 +53,7 @@ class Features:
             return self.stored
         size = (self.stored.shape[0] // self.runs, self.stored.shape[1] // self.runs)
         nnz = len(self.stored.values) // self.runs
-        rows, cols = self.stored.rows[: size[0] + 1], self.stored.cols[:nnz]
+        rows, cols = self.stored.pattern.rows[: size[0] + 1], self.stored.pattern.cols[:nnz]
         values = self.stored.values.view(self.runs, nnz)
         return torch.stack([csr(rows, cols, own, size).to_dense() for own in values])
 
@@ -121,18 +121,24 @@ class Surroundings:
         return Field(self.runs, features, tuple(layers), tuple(inner))
 
 
-def many(graphs: Sequence[Data], loops: float, normalise: Normalise) -> Field:
-    """The field of a different graph for every run."""
-    device = graphs[0].edge_index.device
-    matrix = sp.block_diag([adjacency(graph, loops, normalise) for graph in graphs], format="csr")
-    rows = [_rows(graph) for graph in graphs]
-    dense = [row for row in rows if isinstance(row, Tensor)]
-    sparse = [row for row in rows if not isinstance(row, Tensor)]
-    stored: Sparse | Tensor = (
-        torch.stack(dense) if dense else Sparse.of(sp.csr_array(sp.block_diag(sparse, format="csr")), device)
-    )
-    features = Features(len(graphs), stored)
-    return Field(len(graphs), features, (Sparse.of(sp.csr_array(matrix), device),), (None,), tuple(graphs))
+def many(graphs: Sequence[Data], loops: float, normalise: Normalise, like: Field) -> Field:
+    """The field of a different graph for every run; what a graph shares with the one `like` shows is not made again."""
+    original = like.graphs[0]
+    same_edges = all(graph.edge_index is original.edge_index for graph in graphs)
+    hops = like.hops if same_edges else (union(list(graphs), loops, normalise),)
+    features = like.features
+    if any(graph.x is not original.x for graph in graphs):
+        features = _stacked([graph.x for graph in graphs], like.features)
+    return Field(like.runs, features, hops, (None,), tuple(graphs))
+
+
+def _stacked(x: list[Tensor], like: Features) -> Features:
+    """Features of each run's own: other values in the places `like` stores, or dense."""
+    if x[0].layout == torch.sparse_csr and isinstance(like.stored, Sparse):
+        places = like.stored.pattern.cols[: len(like.stored.values) // like.runs]
+        if all(torch.equal(own.col_indices().int(), places) for own in x):
+            return Features(like.runs, like.stored.valued(torch.cat([own.values() for own in x])))
+    return Features(like.runs, torch.stack([own.to_dense() for own in x]))
 
 
 def _rows(graph: Data) -> "Tensor | sp.csr_array[Any]":

@@ -84,11 +84,14 @@ class _Lesson:
     logits: Tensor  # float64 [R, C, V]
     target: Tensor  # float64 [R, C, V], soft targets of every node
     label: Tensor  # long [R, V]
+    right: Tensor  # bool [R, V], whether the most likely class is the label
+    leaders: Tensor  # long [R, 2, V], the two most likely classes, which no positive factor changes
     learned: Tensor  # float64 [K + 1, R, V], weights of the nodes a model learns from
     unseen: Tensor  # float64 [K + 1, R, V], weights of the nodes it is judged by; none for the whole model
 
     @classmethod
     def of(cls, sample: Sample, shuffle: Tensor, folds: int) -> "_Lesson":
+        leaders = sample.logits.topk(2, dim=1).indices
         rank = torch.where(sample.held, shuffle, 2.0).argsort(stable=True, dim=1).argsort(dim=1)
         mine = torch.arange(-1, folds, device=shuffle.device)[:, None, None]
         unseen = (rank % folds == mine) & sample.held
@@ -97,6 +100,8 @@ class _Lesson:
             logits=sample.logits,
             target=sample.target / sample.target.sum(1, keepdim=True).clamp(min=1e-300),
             label=sample.label,
+            right=leaders[:, 0] == sample.label,
+            leaders=leaders,
             learned=learned.double() / learned.sum(-1, keepdim=True).clamp(min=1),
             unseen=unseen.double() / sample.held.sum(-1, keepdim=True).clamp(min=1),
         )
@@ -108,8 +113,7 @@ class _Lesson:
 
     def score(self, log_probs: Tensor) -> Tensor:
         """Mean negative log-likelihood of the validation nodes under models that have not seen them: float64 [R]."""
-        index = self.label[None, :, None].expand(len(log_probs), -1, -1, -1)
-        return -(self.unseen * log_probs.gather(2, index).squeeze(2)).sum((0, 2))
+        return -(self.unseen * _at(log_probs, self.label[:, None]).squeeze(2)).sum((0, 2))
 
     def loss(self, log_probs: Tensor, margin: float) -> Tensor:
         """Cross-entropy + margin · mean_i (1 − p₍₁₎ + p₍₂₎ if i is right, else p₍₁₎ − p₍₂₎), summed over models.
@@ -118,7 +122,12 @@ class _Lesson:
         """
         loss = -(self.target * log_probs).sum(2)
         if margin > 0:
-            first, second = log_probs.exp().topk(2, dim=2).values.unbind(2)
+            first, second = _at(log_probs, self.leaders).exp().unbind(2)
             gap = first - second
-            loss = loss + margin * torch.where(self.logits.argmax(1) == self.label, 1 - gap, gap)
+            loss = loss + margin * torch.where(self.right, 1 - gap, gap)
         return (self.learned * loss).sum()
+
+
+def _at(log_probs: Tensor, classes: Tensor) -> Tensor:
+    """The entries of some classes [R, c, V] in every model's log-probabilities: [K + 1, R, c, V]."""
+    return log_probs.gather(2, classes.expand(len(log_probs), -1, -1, -1))

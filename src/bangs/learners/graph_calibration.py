@@ -52,10 +52,11 @@ class CaGCN:
         check_prior(type(self).__name__, self.prior)
 
     def __call__(self, prediction: Prediction, task: Task) -> Prediction:
-        return Prediction(prediction.logits / self.temperatures(prediction, task)[..., None])
+        temperature = self.temperatures(prediction, task).to(prediction.logits.dtype)
+        return Prediction(prediction.logits / temperature[..., None])
 
     def temperatures(self, prediction: Prediction, task: Task) -> Tensor:
-        """What the logits of every node are divided by: [R, N]."""
+        """What the logits of every node are divided by: float64 [R, N]."""
         temperature, scaled, sample = _start(prediction, task, self.prior)
         rng = Streams((self.seed,) * task.runs).at("cagcn")
         device = task.device
@@ -66,12 +67,12 @@ class CaGCN:
             torch.zeros(task.runs, dtype=torch.float64, device=device),
         ]
         matrix = adjacency(task.graph, 1.0, "symmetric")
-        smooth = _spread(_wide(matrix, device), scaled.logits.double())
+        smooth = _spread(_wide(matrix, device), scaled.logits)
         smooth = smooth / smooth.square().mean((1, 2), keepdim=True).sqrt().clamp(min=1e-12)
         factor = _Convolution.of(matrix, smooth, sample.nodes)
         learned = self.fit(factor, start, sample, _shuffle(rng, sample, task), self.margin)
         every = torch.arange(task.nodes, device=device).expand(task.runs, -1)
-        return temperature / _Convolution.of(matrix, smooth, every)(learned).to(temperature.dtype)
+        return temperature / _Convolution.of(matrix, smooth, every)(learned)
 
 
 @dataclass(frozen=True)
@@ -100,10 +101,11 @@ class GATS:
         check_prior(type(self).__name__, self.prior)
 
     def __call__(self, prediction: Prediction, task: Task) -> Prediction:
-        return Prediction(prediction.logits / self.temperatures(prediction, task)[..., None])
+        temperature = self.temperatures(prediction, task).to(prediction.logits.dtype)
+        return Prediction(prediction.logits / temperature[..., None])
 
     def temperatures(self, prediction: Prediction, task: Task) -> Tensor:
-        """What the logits of every node are divided by: [R, N]."""
+        """What the logits of every node are divided by: float64 [R, N]."""
         temperature, scaled, sample = _start(prediction, task, self.prior)
         rng = Streams((self.seed,) * task.runs).at("gats")
         device = task.device
@@ -123,7 +125,7 @@ class GATS:
         for run in range(task.runs):  # one after the other, since the edges of all runs at once may not fit
             cooling = _Attention.of(pattern, Prediction(scaled.logits[[run]]), distance[[run]], every)
             found.append(cooling([part[[run]] for part in learned]))
-        return temperature * torch.cat(found).to(temperature.dtype)
+        return temperature * torch.cat(found)
 
 
 def hops(pattern: "sp.csr_array[Any]", known: Tensor) -> Tensor:
@@ -188,7 +190,7 @@ class _Attention:
         rows = np.concatenate([[0], ends.cpu().numpy()])
         ones = np.ones(len(group), np.float32)
         total = _wide(sp.csr_array((ones, np.arange(len(group)), rows), shape=(runs * width, len(group))), device)
-        logits, confidence = prediction.logits.double(), prediction.confidence.double()
+        logits, confidence = prediction.logits, prediction.confidence
         low, high = logits.amin(-1, keepdim=True), logits.amax(-1, keepdim=True)
         shape = ((logits - low) / (high - low).clamp(min=1e-12)).sort(-1).values
         difference = (confidence[run, i] - confidence[run, j])[:, None]
@@ -223,10 +225,10 @@ class _Attention:
 
 
 def _start(prediction: Prediction, task: Task, prior: float) -> tuple[Tensor, Prediction, Sample]:
-    """Temperatures [R, 1], the prediction scaled by them, and its validation nodes."""
+    """Temperatures [R, 1], the prediction scaled by them, and its validation nodes, in float64."""
     sample = Sample.of(prediction, task, prior)
-    temperature = scaling.temperature(sample.logits, sample.target)[:, None].to(prediction.logits.dtype)
-    scaled = Prediction(prediction.logits / temperature[..., None])
+    temperature = scaling.temperature(sample.logits, sample.target)[:, None]
+    scaled = Prediction(prediction.logits.double() / temperature[..., None])
     return temperature, scaled, Sample.of(scaled, task, prior)
 
 

@@ -220,7 +220,8 @@ class _Personalised(Network):
 
     def forward(self, field: Field, noise: Noise | None = None) -> Tensor:
         product = field.features.drop(noise, self.settings.input_dropout).times(self.predict.first)
-        start = h = self.predict(product, noise, self.settings.dropout)
+        start: Tensor = self.predict(product, noise, self.settings.dropout)
+        h = start
         for step in range(self.settings.steps):
             h = (1 - self.settings.alpha) * field.propagate(step, h) + self.settings.alpha * start
         return h

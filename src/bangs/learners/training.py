@@ -137,7 +137,7 @@ class Learner:
     def predict(self, weights: dict[str, Tensor], graph: Data | Sequence[Data], rng: Streams | None) -> Prediction:
         """Logits [R, N, C] under the given weights; with dropout where a stream is given."""
         if not isinstance(graph, Data):
-            seen = many(graph, self.network.loops, self.network.normalise)
+            seen = many(graph, self.network.loops, self.network.normalise, self.surroundings.whole)
         elif graph is self.task.graph:
             seen = self.surroundings.whole
         else:
