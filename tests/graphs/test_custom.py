@@ -351,7 +351,7 @@ def test_another_graph_is_read_with_the_first_ones_scale_levels_and_classes(tmp_
     assert graph.data.x[0].tolist() == pytest.approx([0, 0, 0, 1], abs=1e-6)
     assert graph.data.x[1, 1:].tolist() == [0, 0, 0]
     assert said(graph, "'mauve', unknown to the model")
-    assert said(graph, "knows no 1 column 'extra'")
+    assert said(graph, "1 column unknown to the model not used: 'extra'")
 
 
 def test_labels_are_optional_for_a_fitted_encoding_and_never_guessed_from_a_feature(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from sklearn.linear_model import LogisticRegression
 
 from bangs.graphs import custom
 from bangs.graphs.sparse import adjacency
+from bangs.types import Task
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -52,7 +53,8 @@ def test_the_example_is_read_without_a_word_of_options() -> None:
     assert graph.classes == ["cookery", "crime", "history", "science fiction"]
     assert int((graph.data.y >= 0).sum()) == 30
     assert graph.ids[0].startswith("R-0")
-    assert custom.validation_split(graph.data.y, graph.split, seeds=[0]).val.any()
+    task = Task.of(graph.data, custom.validation_split(graph.data.y, graph.split, seeds=[0, 1]), len(graph.classes))
+    assert (task.given.known | task.held).sum(dim=1).tolist() == [30, 30]
 
 
 def test_the_grown_example_holds_the_old_one(truth: dict[str, str]) -> None:

@@ -164,7 +164,7 @@ def check_columns(
     known = {column.name for column in encoding.columns} | set(encoding.left_out) | set(spare)
     new = [name for name in table.names if name not in known]
     if new:
-        notes.append(f"{table.file}: the model knows no {counted(len(new), 'column')} {listed(new)}; not used")
+        notes.append(f"{table.file}: {counted(len(new), 'column')} unknown to the model not used: {listed(new)}")
 
 
 def _numeric(
