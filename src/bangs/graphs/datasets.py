@@ -10,7 +10,7 @@ from pathlib import Path
 from torch_geometric.data import Data
 
 from bangs.errors import DataUnavailable, UnknownName
-from bangs.graphs import flickr, lastfm, planetoid, synthetic
+from bangs.graphs import flickr, lastfm, planetoid, splits, synthetic
 from bangs.graphs.download import Download, Remote
 from bangs.graphs.npz import read_graph
 
@@ -47,7 +47,7 @@ def load(name: str | Path, folder: Path | None = None, *, base: str | None = Non
         return read_graph(path)
     key = str(name).lower().replace("-", "_").removesuffix(".npz")
     if key == "synthetic":
-        return synthetic.citation()
+        return _embedded()
     if key in DATASETS:
         dataset = DATASETS[key]
         return dataset.read(_locate(dataset, folder, base))
@@ -171,6 +171,14 @@ def _planetoid(
     )
 
 
+def _embedded() -> Data:
+    """The embedded graph with a split like the citation graphs' public one, the same for every seed."""
+    data = synthetic.citation()
+    split = splits.per_class(data.y, 20, 500, 1000, [0])
+    data.train_mask, data.val_mask, data.test_mask = split.train[0], split.val[0], split.test[0]
+    return data
+
+
 DATASETS: Mapping[str, Dataset] = {
     dataset.name: dataset
     for dataset in (
@@ -181,11 +189,11 @@ DATASETS: Mapping[str, Dataset] = {
             edges=10562,
             features=1433,
             classes=7,
-            split="5 / 15 / 80 % by seed, unless a number per class is asked for",
+            split="20 per class / 500 / 1,000",
             source="bangs itself",
             folder="",
             files={},
-            read=lambda _: synthetic.citation(),
+            read=lambda _: _embedded(),
         ),
         _planetoid("cora", "Cora", "machine-learning papers and their citations", 2708, 10556, 1433, 7),
         _planetoid("citeseer", "CiteSeer", "computer-science papers and their citations", 3327, 9104, 3703, 6),
