@@ -16,9 +16,9 @@ from bangs.learners.models import GCN
 from bangs.learners.training import Teacher, Trainer
 from bangs.loop import Method, SelfTrainer, State
 from bangs.rng import Streams
-from bangs.selection.quotas import Above, Nobody, Top
+from bangs.selection.quotas import Above, Nobody, Top, TopPerClass
 from bangs.selection.scores import Chance, Confidence
-from bangs.types import Labels, Prediction, Round, Split, Task
+from bangs.types import Labels, Prediction, Ranking, Round, Split, Task
 from conftest import two_rings
 
 QUICK = Trainer(GCN(hidden=8), epochs=6, field="whole")
@@ -173,6 +173,31 @@ def test_a_threshold_nobody_meets_ends_the_run(task):
     assert not states[1].took_part.any()
     assert states[1].labels.adopted.sum() == 0
     assert torch.equal(states[1].prediction.logits, states[0].prediction.logits)
+
+
+def test_a_run_that_has_ended_stays_ended(task):
+    """Run 0 finds nobody in round 1; what it would find in round 2 comes too late."""
+
+    def score(round: Round) -> Ranking:
+        value = torch.full(round.pool.shape, 0.9)
+        value[0] = 0.1 if round.index == 1 else 0.9
+        return Ranking(value.masked_fill(~round.pool, float("-inf")))
+
+    states = told(QUICK, Method(rounds=3, score=score, quota=Top(2, floor=0.5)), task)
+    assert [state.labels.adopted.sum(1).tolist() for state in states] == [[0, 0, 0], [0, 2, 2], [0, 4, 4], [0, 6, 6]]
+    assert states[3].running.tolist() == [False, True, True]
+    assert torch.equal(states[3].prediction.logits[0], states[0].prediction.logits[0])
+
+
+def test_a_calibrator_that_turns_labels_decides_who_is_taken_but_not_the_label(task):
+    def turned(prediction: Prediction, task: Task) -> Prediction:
+        return Prediction(prediction.logits.flip(-1))
+
+    before, after = told(QUICK, Method(rounds=1, calibrate=turned, quota=TopPerClass(2)), task)
+    chosen = after.adoption.chosen
+    assert torch.equal(after.labels.target[chosen], before.prediction.label[chosen])
+    confidence = before.prediction.confidence.masked_fill(task.held | task.given.known, float("-inf"))
+    assert torch.equal(chosen, TopPerClass(2)(confidence, before.prediction.label))
 
 
 def test_raw_is_a_method_that_adopts_nobody(task):
