@@ -118,7 +118,7 @@ def edits(draw: st.DrawFn) -> Damage:
     return edit
 
 
-@settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     damages=st.lists(st.tuples(st.sampled_from(sorted(TABLES)), blows() | edits()), min_size=1, max_size=4),
     suffix=st.sampled_from([".csv", ".tsv"]),
@@ -136,7 +136,7 @@ def test_damaged_tables_are_read_or_refused_in_a_sentence(
         sound(path, directed=directed, fill=fill)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(damages=st.lists(st.tuples(st.sampled_from(sorted(TABLES)), blows() | edits()), min_size=1, max_size=3))
 def test_damaged_tables_are_read_or_refused_by_a_fitted_model(damages: list[tuple[str, Damage]]) -> None:
     with tempfile.TemporaryDirectory() as name:
@@ -161,7 +161,7 @@ ARCHIVES = archives()
 
 
 @pytest.mark.parametrize("file", sorted(ARCHIVES))
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(damages=st.lists(blows(), min_size=1, max_size=3))
 def test_damaged_archives_are_read_or_refused_in_a_sentence(file: str, damages: list[Damage]) -> None:
     content = ARCHIVES[file]
