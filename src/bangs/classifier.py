@@ -1,0 +1,345 @@
+"""SelfTrainingClassifier: graph self-training for people who know scikit-learn."""
+
+import numbers
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal, Self
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import torch
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+from torch import Tensor
+from torch_geometric.data import Data
+
+from bangs import saving
+from bangs.errors import InvalidInput, UnknownName
+from bangs.graphs.custom.validation import validation_split
+from bangs.inputs import as_graph, as_labels, labelled
+from bangs.learners.batches import Surroundings
+from bangs.learners.calibration import Calibrator, calibrator
+from bangs.learners.models import Architecture
+from bangs.learners.presets import trainer
+from bangs.learners.training import Trainer
+from bangs.loop import Method, Observer, SelfTrainer, State
+from bangs.rng import Streams
+from bangs.selection.quotas import Top
+from bangs.selection.scores import Agreement, Banzhaf, Chance, Confidence, Score
+from bangs.snapshot import Recorder, Snapshot
+from bangs.types import Labels, Prediction, Task
+
+Array = npt.NDArray[Any]
+
+EPOCHS, PATIENCE = 300, 50
+WEIGHTS = "weights."
+MOST = 100  # nodes a round by default, since values of very many candidates take long
+
+SELECTORS: dict[str, Callable[[int, int], Score]] = {
+    "banzhaf": lambda k, candidates: Banzhaf(k, candidates),
+    "confidence": lambda k, candidates: Confidence(),
+    "agreement": lambda k, candidates: Agreement(),
+    "random": lambda k, candidates: Chance(),
+}
+
+
+class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
+    """A graph neural network that labels the nodes which teach it most, and learns again.
+
+    Every parameter is stored as given and checked in `fit`. `model`, `selector` and `calibrator` are names (see
+    `bangs list models`, …) or parts: an `Architecture` or a whole `Trainer`; a function from a `Round` to a
+    `Ranking`; a function from a `Prediction` and a `Task` to a `Prediction`.
+
+    k: nodes adopted a round; None = the pool shared out so that `rounds` rounds adopt half of it, at most 100 a round.
+    candidates: K, how many of the most confident nodes play the Banzhaf game; None = 2 k.
+    teacher: who labels the next round: the "first" model, the "latest", or the "best" on the validation nodes so far.
+    validation: share of the labelled nodes of every class held back, where the data bring no validation nodes.
+    epochs, patience: None = 300 and 50, or those of a `Trainer` given as model.
+    random_state: an int makes `fit` repeatable.
+
+    After `fit` (N nodes, C classes):
+    classes_ [C] · labels_ [N], the labels the chosen model learned from, unknown = -1 or "" ·
+    labeled_iter_ [N], 0 = given, t = adopted in round t, -1 = never · n_iter_, rounds run · best_iter_, the chosen
+    round · termination_condition_, "max_iter", "all_labeled" or "no_change" · history_, one row a round ·
+    validation_score_ · n_features_in_ · feature_names_in_, where X was a frame.
+    """
+
+    def __init__(
+        self,
+        model: str | Architecture | Trainer = "gcn",
+        selector: str | Score = "banzhaf",
+        calibrator: str | Calibrator = "ets",
+        *,
+        k: int | None = None,
+        candidates: int | None = None,
+        rounds: int = 10,
+        teacher: Literal["first", "latest", "best"] = "best",
+        preset: str = "tuned",
+        validation: float = 0.25,
+        epochs: int | None = None,
+        patience: int | None = None,
+        device: str = "auto",
+        random_state: Any = 0,
+    ):
+        self.model = model
+        self.selector = selector
+        self.calibrator = calibrator
+        self.k = k
+        self.candidates = candidates
+        self.rounds = rounds
+        self.teacher = teacher
+        self.preset = preset
+        self.validation = validation
+        self.epochs = epochs
+        self.patience = patience
+        self.device = device
+        self.random_state = random_state
+
+    def fit(
+        self,
+        X: Any,
+        edge_index: Any = None,
+        y: Any = None,
+        *,
+        edge_weight: Any = None,
+        observers: Sequence[Observer] = (),
+    ) -> Self:
+        """Learn from a PyG `Data`, or from features X [N, F], edges [2, E] and labels y [N].
+
+        Unknown labels are -1 (None, NaN or "" among words). Of a `Data` with masks only the labels under `train_mask`
+        and `val_mask` are read. An undirected edge is listed in both directions, as PyG does. Observers are called
+        with the state of every round.
+        """
+        graph = as_graph(X, edge_index, edge_weight)
+        target, self.classes_, given = labelled(X, y, int(graph.num_nodes or 0))
+        if len(self.classes_) < 2:
+            raise InvalidInput(
+                f"a classifier needs two classes, the labels know one class only: {self.classes_.tolist()[0]!r}"
+            )
+        seed = self._seed()
+        split = validation_split(target, given, [seed], self.validation)
+        graph.y = target
+        task = Task.of(graph, split, len(self.classes_)).to(choose_device(self.device))
+        method, learner = self._method(task), self._trainer()
+        recorder = Recorder(method.calibrate)
+        state = SelfTrainer(learner, method, (recorder, *observers)).fit(task, [seed])
+        self._remember(X, learner.model, recorder, state)
+        return self
+
+    def predict_proba(self, X: Any = None, edge_index: Any = None, *, edge_weight: Any = None) -> Array:
+        """Calibrated probabilities float [N, C]: of the fitted graph, or of another one with the same columns."""
+        return _probs(self._calibrated_logits(X, edge_index, edge_weight))
+
+    def predict(self, X: Any = None, edge_index: Any = None, *, edge_weight: Any = None) -> Array:
+        """The most likely class [N] of every node of the fitted graph, or of another one."""
+        logits = self._calibrated_logits(X, edge_index, edge_weight)
+        return np.asarray(self.classes_[logits.argmax(1).numpy()])
+
+    def score(self, X: Any, edge_index: Any = None, y: Any = None, *, edge_weight: Any = None) -> float:
+        """Accuracy over the nodes with a label; of a `Data` with a `test_mask` over its test nodes."""
+        said = self.predict(X, edge_index, edge_weight=edge_weight)
+        y = X.get("y") if isinstance(X, Data) and y is None else y
+        if y is None:
+            raise InvalidInput("a score needs labels; give y, -1 where a label is unknown")
+        target, classes = as_labels(y, len(said))
+        counted = target >= 0
+        if isinstance(X, Data) and X.get("test_mask") is not None:
+            counted &= X.test_mask.cpu()
+        if not counted.any():
+            raise InvalidInput("no node to score has a label")
+        nodes = counted.numpy()
+        return float(np.mean(said[nodes] == classes[target.numpy()[nodes]]))
+
+    def save(self, path: str | Path) -> None:
+        """Write all that `load` needs to one safetensors file; a folder gets a `model.safetensors`."""
+        check_is_fitted(self)
+        tensors, facts = self.snapshot_.to_plain()
+        saving.save(
+            path,
+            tensors | {f"{WEIGHTS}{name}": value for name, value in self.weights_.items()},
+            {
+                "snapshot": facts,
+                "params": {name: saving.spell(value) for name, value in self.get_params(deep=False).items()},
+                "architecture": saving.spell(self.architecture_),
+                "classes": self.classes_.tolist(),
+                "features": self.n_features_in_,
+                "feature_names": [str(name) for name in getattr(self, "feature_names_in_", ())],
+                "rounds": self.n_iter_,
+                "ended": self.termination_condition_,
+            },
+        )
+
+    @classmethod
+    def load(cls, path: str | Path, **parts: Any) -> Self:
+        """The classifier saved at the path.
+
+        Parts of your own cannot be saved; give them again by the parameter's name: `load(path, calibrator=Mine())`.
+        """
+        tensors, facts = saving.load(path)
+        weights = {name.removeprefix(WEIGHTS): t for name, t in tensors.items() if name.startswith(WEIGHTS)}
+        with saving.sound(path):
+            found = cls(**{name: saving.read(name, value, parts) for name, value in facts["params"].items()})
+            found.classes_ = np.array(facts["classes"])
+            found.n_features_in_ = int(facts["features"])
+            if facts["feature_names"]:
+                found.feature_names_in_ = np.array(facts["feature_names"], dtype=object)
+            architecture = _own_architecture(parts) or saving.read("model", facts["architecture"], parts)
+            saving.check_weights(architecture, weights, found.n_features_in_, len(found.classes_))
+            found.snapshot_ = Snapshot.from_plain(tensors, facts["snapshot"])
+            found.architecture_, found.weights_ = architecture, weights
+            found.n_iter_, found.termination_condition_ = int(facts["rounds"]), str(facts["ended"])
+        return found
+
+    @property
+    def labels_(self) -> Array:
+        """The labels the chosen model learned from [N]; -1, or "" among words, where it had none."""
+        target = self.snapshot_.target.numpy()
+        named = self.classes_[np.maximum(target, 0)]
+        return np.where(target >= 0, named, "" if self.classes_.dtype.kind == "U" else -1)
+
+    @property
+    def labeled_iter_(self) -> Array:
+        """The round in which each node got its label [N]: 0 = given, t = adopted in round t, -1 = none."""
+        return self.snapshot_.born.numpy()
+
+    @property
+    def history_(self) -> list[dict[str, Any]]:
+        """One row a round, round 0 first."""
+        return self.snapshot_.rows
+
+    @property
+    def best_iter_(self) -> int:
+        """The round whose student predicts."""
+        return self.snapshot_.chosen
+
+    @property
+    def validation_score_(self) -> float:
+        """Accuracy on the nodes held for validation, which also chose the round."""
+        return float(self.snapshot_.rows[self.snapshot_.chosen]["validation"][0])
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def _method(self, task: Task) -> Method:
+        """The recipe the parameters describe."""
+        for name, low in (("rounds", 0), ("k", 1), ("candidates", 1)):
+            value = getattr(self, name)
+            if value is not None and (not isinstance(value, numbers.Integral) or value < low):
+                raise InvalidInput(f"{name} must be a whole number from {low}, got {value!r}")
+        if self.teacher not in ("first", "latest", "best"):
+            raise UnknownName("teacher", str(self.teacher), ("first", "latest", "best"))
+        pool = int((~task.given.known & ~task.held).sum())
+        k = min(max(-(-pool // (2 * max(self.rounds, 1))), 1), MOST) if self.k is None else int(self.k)
+        score = self.selector
+        if isinstance(score, str):
+            if score not in SELECTORS:
+                raise UnknownName("selector", score, SELECTORS)
+            score = SELECTORS[score](k, 2 * k if self.candidates is None else int(self.candidates))
+        calibrate = calibrator(self.calibrator) if isinstance(self.calibrator, str) else self.calibrator
+        for name, part in (("selector", score), ("calibrator", calibrate)):
+            if not callable(part):
+                raise InvalidInput(f"{name} must be a name or a part that can be called, got {part!r}")
+        return Method(int(self.rounds), calibrate=calibrate, score=score, quota=Top(k), teacher=self.teacher)
+
+    def _trainer(self) -> Trainer:
+        asked = (("epochs", self.epochs), ("patience", self.patience))
+        changes: dict[str, Any] = {name: value for name, value in asked if value is not None}
+        if isinstance(self.model, Trainer):
+            return replace(self.model, **changes)
+        changes = {"epochs": EPOCHS, "patience": PATIENCE, **changes}
+        if isinstance(self.model, str):
+            return trainer(self.model, self.preset, **changes)
+        if not callable(getattr(self.model, "build", None)):
+            raise InvalidInput(f"model must be a name, an architecture such as GCN() or a Trainer, got {self.model!r}")
+        return replace(trainer("gcn", self.preset, **changes), model=self.model)
+
+    def _seed(self) -> int:
+        if isinstance(self.random_state, numbers.Integral):
+            return int(self.random_state)
+        return int(check_random_state(self.random_state).randint(2**31))
+
+    def _remember(self, X: Any, architecture: Architecture, recorder: Recorder, state: State) -> None:
+        """Keep what the run left; everything on the CPU."""
+        self.snapshot_ = recorder.snapshot()
+        self.architecture_ = architecture
+        self.weights_ = recorder.weights
+        self.n_features_in_ = int(state.student.learner.task.graph.x.shape[1])
+        if isinstance(X, pd.DataFrame) and all(isinstance(name, str) for name in X.columns):
+            self.feature_names_in_ = np.array(X.columns, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        self.n_iter_ = sum(row["took_part"][0] for row in self.snapshot_.rows[1:])
+        task = state.student.learner.task
+        left = bool((~state.labels.known & ~task.held).any())
+        ended = "no_change" if left else "all_labeled"
+        self.termination_condition_ = "max_iter" if bool(state.running.all()) else ended
+
+    def _calibrated_logits(self, X: Any, edge_index: Any, edge_weight: Any) -> Tensor:
+        """Logits [N, C] of the fitted graph, or of another one."""
+        check_is_fitted(self)
+        if X is None:
+            return self.snapshot_.calibrated
+        graph = as_graph(X, edge_index, edge_weight)
+        if graph.x.shape[1] != self.n_features_in_:
+            raise InvalidInput(
+                f"X has {graph.x.shape[1]} features, but {type(self).__name__} is expecting {self.n_features_in_} "
+                "features as input: those it was fitted with"
+            )
+        return self._calibrated(self._logits(graph), graph)
+
+    def _logits(self, graph: Data) -> Tensor:
+        """The chosen student's logits [1, N, C] for a graph."""
+        place = choose_device(self.device)
+        network = self.architecture_.build(self.n_features_in_, len(self.classes_), Streams((0,))).to(place)
+        network.load(self.weights_)
+        field = Surroundings.of(graph.to(place), 1, network.loops, network.normalise).whole
+        with torch.no_grad():
+            logits: Tensor = network(field, None)
+        return logits.cpu()
+
+    def _calibrated(self, logits: Tensor, graph: Data) -> Tensor:
+        """Logits [N, C] of new nodes, calibrated in the company of the nodes whose labels were held for validation."""
+        calibrate = calibrator(self.calibrator) if isinstance(self.calibrator, str) else self.calibrator
+        old, new = self.snapshot_, int(graph.num_nodes or 0)
+        weights = [_weights(old.graph), _weights(graph)]
+        both = Data(
+            edge_index=torch.cat([old.edge_index, graph.edge_index.cpu() + old.nodes], dim=1),
+            num_nodes=old.nodes + new,
+        )
+        if old.edge_weight is not None or graph.get("edge_weight") is not None:
+            both.edge_weight = torch.cat(weights)
+        nobody = torch.full((new,), -1)
+        given, held = (torch.cat([part, nobody])[None] for part in (old.given, old.held))
+        task = Task(both, Labels.given(given), held, old.classes)
+        return calibrate(Prediction(torch.cat([old.raw[None], logits], dim=1)), task).logits[0, old.nodes :]
+
+
+def choose_device(name: str) -> torch.device:
+    """The device of that name; `auto` is a GPU where there is one."""
+    found = torch.cuda.is_available()
+    if name == "auto":
+        return torch.device("cuda" if found else "cpu")
+    if not isinstance(name, str) or name.split(":")[0] not in ("cpu", "cuda"):
+        raise UnknownName("device", str(name), ("auto", "cpu", "cuda"))
+    if name != "cpu" and not found:
+        raise InvalidInput(f"device '{name}' asks for a GPU, but torch sees none here; take 'cpu' or 'auto'")
+    return torch.device(name)
+
+
+def _weights(graph: Data) -> Tensor:
+    weight = graph.get("edge_weight")
+    return torch.ones(graph.edge_index.shape[1]) if weight is None else weight.cpu()
+
+
+def _own_architecture(parts: dict[str, Any]) -> Architecture | None:
+    model = parts.get("model")
+    return model.model if isinstance(model, Trainer) else model
+
+
+def _probs(logits: Tensor) -> Array:
+    return logits.double().softmax(-1).numpy()

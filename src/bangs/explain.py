@@ -1,0 +1,1 @@
+"""Explain: why a node has the label it has."""

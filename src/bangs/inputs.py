@@ -1,0 +1,209 @@
+"""Inputs: what people hold in a notebook, as one graph with numbered classes."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import scipy.sparse as sp
+import torch
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import column_or_1d
+from torch import Tensor
+from torch_geometric.data import Data
+
+from bangs.errors import InvalidInput
+from bangs.graphs.sparse import to_torch
+from bangs.types import Split, check_graph
+
+Classes = npt.NDArray[Any]
+
+
+def as_graph(X: Any, edge_index: Any = None, edge_weight: Any = None) -> Data:
+    """A checked graph without labels: x float [N, F] dense or CSR, edge_index long [2, E], perhaps edge_weight [E].
+
+    X is a `Data`, or features [N, F]: numpy, scipy sparse, torch or a pandas frame of numbers. Edges are an array
+    [2, E] of row numbers, a scipy adjacency [N, N], or a frame of two or three columns: source, target, weight. Where
+    both are frames, source and target are names in the index of X.
+    """
+    if isinstance(X, Data):
+        if edge_index is not None or edge_weight is not None:
+            raise InvalidInput("a Data carries its own edges; give either a Data or X and edge_index, not both")
+        graph = Data(x=_or_none(X.get("x"), features), edge_index=X.edge_index, num_nodes=X.num_nodes)
+        edge_weight = X.get("edge_weight")
+    else:
+        if edge_index is None:
+            raise InvalidInput(
+                "edge_index is missing: give the edges as an array [2, E] of row numbers, or a PyG Data in place of X"
+            )
+        x = features(X)
+        index, weight = edges(edge_index, len(x), X.index if isinstance(X, pd.DataFrame) else None)
+        if weight is not None and edge_weight is not None:
+            raise InvalidInput("edge weights came twice, in edge_index and as edge_weight; give them once")
+        graph = Data(x=x, edge_index=index, num_nodes=len(x))
+        edge_weight = weight if edge_weight is None else edge_weight
+    if edge_weight is not None:
+        graph.edge_weight = torch.as_tensor(np.asarray(edge_weight, dtype=np.float32))
+    check_graph(graph)
+    return graph
+
+
+def features(X: Any) -> Tensor:
+    """Features float32 [N, F], dense or CSR."""
+    if isinstance(X, Tensor):
+        if X.layout == torch.strided:
+            return _two_axes(X.detach().float())
+        return X.detach().float().to_sparse_csr()
+    if sp.issparse(X):
+        matrix: Any = X
+        return to_torch(sp.csr_array(matrix))
+    if isinstance(X, pd.DataFrame):
+        words = [str(name) for name, kind in X.dtypes.items() if not pd.api.types.is_numeric_dtype(kind)]
+        if words:
+            raise InvalidInput(
+                f"column '{words[0]}' of X is not numeric; encode words first, such as with pandas.get_dummies(X), "
+                "or let `bangs fit` read the table"
+            )
+        X = X.to_numpy(dtype=np.float32, na_value=np.nan)
+    array = np.asarray(X)
+    if array.dtype.kind == "c":
+        raise InvalidInput(f"Complex data not supported: X must hold real numbers, got {array.dtype}")
+    try:
+        with np.errstate(over="ignore"):
+            numbers = torch.from_numpy(np.ascontiguousarray(array, dtype=np.float32))
+    except TypeError as error:
+        raise TypeError(f"X must hold numbers, one row of features per node: {error}") from error
+    except ValueError as error:
+        raise InvalidInput(f"X must hold numbers, one row of features per node: {error}") from error
+    return _two_axes(numbers)
+
+
+def edges(edge_index: Any, nodes: int, names: "pd.Index[Any] | None" = None) -> tuple[Tensor, Tensor | None]:
+    """Edges long [2, E] and their weights float [E], None where every edge weighs the same."""
+    if sp.issparse(edge_index):
+        given: Any = edge_index
+        matrix = sp.coo_array(given)
+        if matrix.shape != (nodes, nodes):
+            raise InvalidInput(f"the adjacency must have shape [{nodes}, {nodes}], got {list(matrix.shape)}")
+        ends = torch.from_numpy(np.stack(matrix.coords).astype(np.int64))
+        plain = bool((matrix.data == 1).all())
+        return ends, None if plain else torch.as_tensor(matrix.data.astype(np.float32))
+    if isinstance(edge_index, pd.DataFrame):
+        return _edge_frame(edge_index, nodes, names)
+    index = edge_index if isinstance(edge_index, Tensor) else torch.as_tensor(np.asarray(edge_index))
+    if index.numel() == 0:
+        index = index.reshape(2, -1).long()
+    return index, None
+
+
+def as_labels(y: Any, nodes: int, read: Tensor | None = None) -> tuple[Tensor, Classes]:
+    """Class numbers long [N], -1 = unknown, and the classes in order.
+
+    Unknown is -1 among numbers; None, NaN or an empty word among words. Labels outside the mask `read` [N] are unknown,
+    whatever they say.
+    """
+    if isinstance(y, Tensor):
+        y = y.detach().cpu().numpy()
+    values = np.asarray(y.to_numpy(dtype=object) if isinstance(y, pd.Series | pd.DataFrame) else y)
+    if values.ndim == 2 and values.shape[1] == 1:
+        values = column_or_1d(values, warn=not isinstance(y, pd.DataFrame))
+    if values.shape != (nodes,):
+        raise InvalidInput(f"y must hold one label per node [{nodes}], got shape {list(values.shape)}")
+    values, known = _known(values)
+    if read is not None:
+        known &= read.numpy()
+    if not known.any():
+        raise InvalidInput("no node has a label; give some, -1 (or None among words) is for the unknown")
+    check_classification_targets(values[known])
+    if values.dtype.kind == "f":
+        values = np.where(known, values, -1).astype(np.int64)
+    classes, codes = np.unique(values[known], return_inverse=True)
+    out = np.full(nodes, -1, dtype=np.int64)
+    out[known] = codes
+    return torch.from_numpy(out), classes
+
+
+def labelled(X: Any, y: Any, nodes: int) -> tuple[Tensor, Classes, Split | None]:
+    """Class numbers [N], the classes, and the split [1, N] that the masks of a Data make; None where it has none.
+
+    Of a Data with masks only labels under `train_mask` and `val_mask` are read, or all but those of test nodes where
+    it has no `train_mask`.
+    """
+    data = X if isinstance(X, Data) else Data()
+    y = data.get("y") if y is None else y
+    if y is None:
+        raise InvalidInput("requires y to be passed, but the target y is None: give one label per node, -1 = unknown")
+    masks = {name: _mask(data, name, nodes) for name in ("train", "val", "test")}
+    if all(mask is None for mask in masks.values()):
+        return *as_labels(y, nodes), None
+    none = torch.zeros(nodes, dtype=torch.bool)
+    val, test = (none if (mask := masks[name]) is None else mask for name in ("val", "test"))
+    train = ~val & ~test if masks["train"] is None else masks["train"]
+    target, classes = as_labels(y, nodes, train | val)
+    known = target >= 0
+    return target, classes, Split((train & known)[None], (val & known)[None], test[None])
+
+
+def _mask(data: Data, name: str, nodes: int) -> Tensor | None:
+    mask = data.get(f"{name}_mask")
+    if mask is not None and (mask.dtype != torch.bool or mask.shape != (nodes,)):
+        raise InvalidInput(
+            f"data.{name}_mask must be bool with one entry per node [{nodes}], got {mask.dtype} of shape "
+            f"{list(mask.shape)}; of several splits take one column"
+        )
+    return None if mask is None else mask.cpu()
+
+
+def _known(values: Classes) -> tuple[Classes, npt.NDArray[np.bool_]]:
+    """The labels, and which of them say something: bool [N]."""
+    if values.dtype.kind == "O":
+        return _objects(values)
+    if values.dtype.kind in "US":
+        return values, values != values.dtype.type()
+    return values, (values != -1) & (~np.isnan(values) if values.dtype.kind == "f" else True)
+
+
+def _or_none(x: Any, make: Any) -> Any:
+    return None if x is None else make(x)
+
+
+def _two_axes(x: Tensor) -> Tensor:
+    if x.dim() != 2:
+        raise InvalidInput(
+            f"Expected 2D array, one row per node: X must have shape [N, F], got {list(x.shape)}. "
+            "Reshape your data: X.reshape(-1, 1) makes one feature of a list of numbers"
+        )
+    if x.shape[1] == 0:
+        raise InvalidInput(f"X has 0 feature(s) (shape={tuple(x.shape)}) while a minimum of 1 is required.")
+    return x
+
+
+def _edge_frame(frame: pd.DataFrame, nodes: int, names: "pd.Index[Any] | None") -> tuple[Tensor, Tensor | None]:
+    if frame.shape[1] not in (2, 3):
+        raise InvalidInput(f"a frame of edges has two or three columns (source, target, weight), got {frame.shape[1]}")
+    known = pd.RangeIndex(nodes) if names is None else names
+    if not known.is_unique:
+        raise InvalidInput("the index of X must name every row once; call X.reset_index(drop=True) to number them")
+    ends = [known.get_indexer(pd.Index(frame.iloc[:, end])) for end in (0, 1)]
+    for end, found in enumerate(ends):
+        if (found < 0).any():
+            row = int(np.flatnonzero(found < 0)[0])
+            raise InvalidInput(
+                f"row {row} of the edges names node {frame.iloc[row, end]!r} in column '{frame.columns[end]}', "
+                "which is not in the index of X"
+            )
+    weight = None if frame.shape[1] == 2 else torch.as_tensor(frame.iloc[:, 2].to_numpy(dtype=np.float32))
+    return torch.from_numpy(np.stack(ends).astype(np.int64)), weight
+
+
+def _objects(values: Classes) -> tuple[Classes, npt.NDArray[np.bool_]]:
+    """An array of Python objects as words or numbers, and which of them say something."""
+    known = np.array([not (value is None or value is pd.NA or value != value or value == "") for value in values])
+    known &= np.array([not (isinstance(value, int | float | np.number) and value == -1) for value in values])
+    kinds = {str if isinstance(value, str) else type(value) for value in values[known]}
+    if kinds <= {str}:
+        return np.where(known, values, "").astype(str), known
+    if all(issubclass(kind, int | float | np.number | np.bool_) for kind in kinds):
+        return np.where(known, values, -1).astype(np.float64), known
+    names = ", ".join(sorted(kind.__name__ for kind in kinds))
+    raise InvalidInput(f"labels must be all words or all numbers, got a mixture of {names}; write y.astype(str)")

@@ -1,0 +1,127 @@
+"""Saving: a fitted model in one safetensors file, read back without running anything found in it."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from bangs.errors import BangsError, InvalidInput
+from bangs.files import read_plain
+from bangs.graphs.propagation import PPR, ExactPPR
+from bangs.learners.calibration import CALIBRATORS
+from bangs.learners.crossfit import Crossfit
+from bangs.learners.models import MODELS, Architecture
+from bangs.learners.training import Trainer
+from bangs.rng import Streams
+from bangs.runs import write_atomic
+from bangs.runs.checkpoint import LARGEST, Checkpoint, Damaged, decode, encode
+from bangs.selection.scores import Agreement, Alone, Banzhaf, Chance, Confidence
+from bangs.valuation import banzhaf
+
+FILE = "model.safetensors"
+KIND = "bangs model, format 1"
+SMALL = 1024  # settings up to this size need no tensor as large to be believed
+
+_PARTS: tuple[Any, ...] = (
+    *MODELS.values(),
+    *CALIBRATORS.values(),
+    *(type(make(None)) for make in banzhaf.ESTIMATORS.values()),
+    *(Trainer, Crossfit, Banzhaf, Confidence, Chance, Agreement, Alone, PPR, ExactPPR),
+)
+KNOWN: dict[str, Any] = {part.__name__: part for part in _PARTS}
+
+
+def save(path: str | Path, tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> None:
+    """Write tensors and JSON-able facts to the file, or to `model.safetensors` in the folder, whole or not at all."""
+    file = model_file(path)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    write_atomic(file, encode(Checkpoint(0, dict(tensors), dict(facts)), KIND))
+
+
+def load(path: str | Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """The tensors and facts of a file that `save` wrote; a changed bit is noticed."""
+    file = model_file(path)
+    try:
+        found = decode(read_plain(file, LARGEST), KIND)
+    except FileNotFoundError as error:
+        raise InvalidInput(f"'{file}' does not exist; `bangs fit` and SelfTrainingClassifier.save write one") from error
+    except Damaged as error:
+        raise InvalidInput(f"'{file}' cannot be used: {error}; save the model again, or name another") from error
+    return found.tensors, found.facts
+
+
+def model_file(path: str | Path) -> Path:
+    """The file itself, or `model.safetensors` in a folder."""
+    path = Path(path)
+    return path if path.suffix == ".safetensors" else path / FILE
+
+
+@contextmanager
+def sound(path: str | Path) -> Iterator[None]:
+    """Turn whatever is wrong with facts from outside into a sentence about the file."""
+    try:
+        yield
+    except BangsError as error:
+        raise InvalidInput(f"'{model_file(path)}' cannot be used: {error}") from error
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise InvalidInput(f"'{model_file(path)}' is not a model as bangs writes it: {error!r}") from error
+
+
+def spell(value: Any) -> Any:
+    """A parameter for JSON: plain values as they are, parts of bangs by name, of others only what they looked like."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, str | bool | int | float):
+        return value
+    if is_dataclass(value) and KNOWN.get(type(value).__name__) is type(value):
+        settings = {own.name: spell(getattr(value, own.name)) for own in fields(value)}
+        if not any(isinstance(part, dict) and "own" in part for part in settings.values()):
+            return {"part": type(value).__name__, "settings": settings}
+    return {"own": repr(value)[:200]}
+
+
+def read(name: str, value: Any, given: Mapping[str, Any]) -> Any:
+    """The parameter that `spell` wrote; one given by the caller comes first."""
+    if name in given:
+        return given[name]
+    if not isinstance(value, dict):
+        return value
+    if "own" in value:
+        raise InvalidInput(
+            f"it was saved with a {name} of your own, {value['own']}, which a file cannot hold; "
+            f"give it again: load(path, {name}=…)"
+        )
+    if value["part"] not in KNOWN:
+        raise InvalidInput(f"its {name} is a {value['part']!r}, which this version of bangs does not know")
+    return KNOWN[value["part"]](**{key: read(key, part, {}) for key, part in value["settings"].items()})
+
+
+def check_weights(architecture: Architecture, weights: Mapping[str, Tensor], features: int, classes: int) -> None:
+    """Raises where the weights are not those of the architecture: names, shapes, number types, finite values."""
+    largest = max([SMALL, *(size for weight in weights.values() for size in weight.shape)])
+    sizes: dict[str, Any] = {"features": features, "classes": classes}
+    part: Any = architecture
+    if is_dataclass(part):
+        sizes |= {own.name: getattr(part, own.name) for own in fields(part)}
+    for name, size in sizes.items():
+        # before the network is built, which takes that much memory
+        if isinstance(size, int) and size > largest:
+            raise InvalidInput(f"it claims {name} = {size:,}, but its largest tensor has {largest:,}")
+    wanted = architecture.build(features, classes, Streams((0,))).weights()
+    if wanted.keys() != weights.keys():
+        odd = sorted(wanted.keys() ^ weights.keys())
+        raise InvalidInput(f"its weights are not those of {architecture!r}: {odd[0]!r} stands on one side only")
+    for name, value in wanted.items():
+        own = weights[name]
+        if own.shape != value.shape or own.dtype != value.dtype:
+            raise InvalidInput(
+                f"weight '{name}' must be {value.dtype} of shape {list(value.shape)}, "
+                f"got {own.dtype} of shape {list(own.shape)}"
+            )
+        if own.is_floating_point() and not torch.isfinite(own).all():
+            raise InvalidInput(f"weight '{name}' holds NaN or infinity")
