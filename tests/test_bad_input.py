@@ -146,8 +146,9 @@ MISTAKES: dict[str, tuple[Callable[[], object], list[str]]] = {
     "no epochs": (lambda: Trainer(epochs=0), ["Trainer.epochs must be at least 1", "got 0"]),
     "no patience": (lambda: Trainer(patience=0), ["Trainer.patience must be at least 1", "got 0"]),
     "a learning rate of 0": (lambda: Trainer(lr=0.0), ["Trainer.lr must be positive", "got 0.0"]),
-    "an unknown field": (lambda: Trainer(field="some"), ["'needed' or 'whole'", "'some'"]),
-    "an unknown precision": (lambda: Trainer(precision="half"), ["'float32' or 'tf32'", "'half'"]),
+    "an unknown field": (lambda: Trainer(field="some"), ["Trainer.field", "needed, whole", "'some'"]),
+    "an unknown monitor": (lambda: Trainer(monitor="f1"), ["Trainer.monitor", "accuracy, loss", "'f1'"]),
+    "an unknown precision": (lambda: Trainer(precision="half"), ["Trainer.precision", "float32, tf32", "'half'"]),
     # the loop
     "negative rounds": (lambda: Method(rounds=-1), ["Method.rounds must not be negative", "got -1"]),
     "no views": (lambda: Method(views=()), ["at least one view"]),

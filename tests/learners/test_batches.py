@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import torch
+from torch import Tensor
 from torch_geometric.data import Data
 
 from bangs.graphs.sparse import adjacency, to_torch
-from bangs.learners.batches import Features, Surroundings, many
+from bangs.learners.batches import Features, Field, Surroundings, many
 from bangs.learners.noise import Noise
 from bangs.rng import Streams
 from conftest import two_rings
@@ -96,35 +97,86 @@ def test_without_self_loops_a_part_still_holds_its_own_nodes():
     torch.testing.assert_close(field.narrow(0, field.features.dense())[0], graph.x[[2, 9]])
 
 
-@pytest.mark.parametrize("sparse", [False, True])
-def test_a_different_graph_for_every_run(sparse):
-    graphs = [two_rings(seed=seed) for seed in range(3)]
-    graphs[1].edge_index = graphs[1].edge_index[:, :10]
-    dense = torch.stack([graph.x for graph in graphs])
-    if sparse:
-        for graph in graphs:
-            graph.x = to_torch(sp.csr_array(graph.x.numpy()))
-    field = many(graphs, 2.0, "symmetric", Surroundings.of(graphs[0], 3, 2.0, "symmetric").whole)
-    assert field.runs == 3
-    torch.testing.assert_close(field.features.dense(), dense)
-    spread = field.propagate(0, dense)
+def whole(graph: Data, runs: int = 3) -> Field:
+    return Surroundings.of(graph, runs, 2.0, "symmetric").whole
+
+
+def sparse(x: Tensor) -> Tensor:
+    return to_torch(sp.csr_array(x.numpy()))
+
+
+def agrees(graphs: list[Data], like: Field, x: Tensor) -> None:
+    """The field of these graphs multiplies as their dense matrices do, with features x [R, N, F]."""
+    field = many(graphs, 2.0, "symmetric", like)
+    assert field.runs == len(graphs)
+    torch.testing.assert_close(field.features.dense().expand_as(x), x)
+    weight = torch.randn(3, x.shape[2], 4)
+    torch.testing.assert_close(field.features.times(weight), x @ weight)
+    spread = field.propagate(0, x)
     for run, graph in enumerate(graphs):
         matrix = torch.as_tensor(adjacency(graph, 2.0, "symmetric").toarray())
-        torch.testing.assert_close(spread[run], matrix @ dense[run])
-    weight = torch.randn(3, 2, 4)
-    torch.testing.assert_close(field.features.times(weight), dense @ weight)
+        torch.testing.assert_close(spread[run], matrix @ x[run])
 
 
-def test_what_all_runs_share_is_not_made_again():
-    graph = two_rings()
-    whole = Surroundings.of(graph, 2, 1.0, "row").whole
-    fewer = [graph.clone() for _ in range(2)]
-    for view, kept in zip(fewer, (10, 12), strict=True):
-        view.x, view.edge_index = graph.x, graph.edge_index[:, :kept]
-    assert many(fewer, 1.0, "row", whole).features is whole.features
-    fainter = [graph.clone() for _ in range(2)]
-    for view, share in zip(fainter, (0.5, 0.25), strict=True):
-        view.x, view.edge_index = graph.x * share, graph.edge_index
-    field = many(fainter, 1.0, "row", whole)
-    assert field.hops is whole.hops
-    torch.testing.assert_close(field.features.dense(), torch.stack([graph.x * 0.5, graph.x * 0.25]))
+@pytest.mark.parametrize("stored", ["dense", "sparse"])
+def test_a_different_graph_for_every_run(stored):
+    graphs = [two_rings(seed=seed) for seed in range(3)]
+    graphs[1].edge_index = graphs[1].edge_index[:, :10]
+    x = torch.stack([graph.x for graph in graphs])
+    if stored == "sparse":
+        for graph in graphs:
+            graph.x = sparse(graph.x)
+    agrees(graphs, whole(graphs[0]), x)
+
+
+def wide_graph() -> Data:
+    """A ring of 12 nodes, each with one of 12 features."""
+    ring = torch.stack([torch.arange(12), (torch.arange(12) + 1) % 12])
+    return Data(x=sparse(torch.eye(12)), edge_index=torch.cat([ring, ring.flip(0)], 1))
+
+
+def test_other_values_in_the_same_places_stay_sparse():
+    graph = wide_graph()
+    views = [Data(x=sparse(factor * torch.eye(12)), edge_index=graph.edge_index) for factor in (1.0, 2.0, 3.0)]
+    assert not isinstance(many(views, 2.0, "symmetric", whole(graph)).features.stored, Tensor)
+    agrees(views, whole(graph), torch.stack([factor * torch.eye(12) for factor in (1.0, 2.0, 3.0)]))
+
+
+def test_features_in_other_places_are_seen_where_they_are():
+    """Other columns in one run, and a run left as it was."""
+    graph = wide_graph()
+    flipped = Data(x=sparse(torch.eye(12).flip(0)), edge_index=graph.edge_index)
+    agrees([flipped, flipped, graph], whole(graph), torch.stack([torch.eye(12).flip(0)] * 2 + [torch.eye(12)]))
+
+
+def test_the_same_columns_in_other_rows_are_other_places():
+    graph = wide_graph()
+    moved = torch.eye(12)
+    moved[0, 1], moved[1, 1] = 1.0, 0.0
+    views = [Data(x=sparse(moved), edge_index=graph.edge_index) for _ in range(3)]
+    agrees(views, whole(graph), moved.expand(3, -1, -1))
+
+
+def test_a_run_may_have_dense_features_beside_sparse_ones():
+    graph = wide_graph()
+    dense = Data(x=torch.eye(12).roll(1, 0), edge_index=graph.edge_index)
+    agrees([graph, dense, graph], whole(graph), torch.stack([torch.eye(12), dense.x, torch.eye(12)]))
+
+
+def test_other_weights_on_the_same_edges_are_seen():
+    graph = wide_graph()
+    graph.edge_weight = torch.ones(graph.num_edges)
+    views = [graph.clone() for _ in range(3)]
+    for number, view in enumerate(views):
+        view.x, view.edge_index = graph.x, graph.edge_index
+        view.edge_weight = torch.rand(graph.num_edges, generator=torch.Generator().manual_seed(number))
+    agrees(views, whole(graph), torch.eye(12).expand(3, -1, -1))
+
+
+def test_what_a_view_does_not_change_is_not_made_again():
+    graph = wide_graph()
+    like = whole(graph)
+    fewer = [Data(x=graph.x, edge_index=graph.edge_index[:, :9]) for _ in range(3)]
+    assert many(fewer, 2.0, "symmetric", like).features is like.features
+    louder = [Data(x=sparse(2 * torch.eye(12)), edge_index=graph.edge_index) for _ in range(3)]
+    assert many(louder, 2.0, "symmetric", like).hops is like.hops

@@ -55,7 +55,13 @@ class _Clock(Network):
         return -self.clock[:, 0]
 
 
-def follow(script: Sequence[Sequence[Sequence[float]]], patience: int = 99, start: float | None = None, **asked):
+def follow(
+    script: Sequence[Sequence[Sequence[float]]],
+    patience: int = 99,
+    start: float | None = None,
+    monitor: str = "accuracy",
+    **asked,
+) -> Teacher:
     """The teacher that came of a script, where all validation nodes are of class 0."""
     frozen = tuple(tuple(tuple(epoch) for epoch in run) for run in script)
     runs, epochs, nodes = len(frozen), len(frozen[0]), len(frozen[0][0])
@@ -64,7 +70,8 @@ def follow(script: Sequence[Sequence[Sequence[float]]], patience: int = 99, star
     node = torch.arange(24)
     held = (node >= 4) & (node < 4 + nodes)
     task = Task.of(data, Split.repeated(node < 4, held, node > 20, runs))
-    learner = Trainer(Scripted(frozen), lr=1.0, weight_decay=0.0, epochs=epochs, patience=patience).prepare(task)
+    trainer = Trainer(Scripted(frozen), lr=1.0, weight_decay=0.0, epochs=epochs, patience=patience, monitor=monitor)
+    learner = trainer.prepare(task)
     first = None if start is None else {"clock": torch.full((runs, 1), start)}
     return learner.fit(task.given, Streams(tuple(range(runs))), start=first, **asked)
 
@@ -119,6 +126,19 @@ def test_patience_is_respected(patience, best):
 def test_a_lower_loss_does_not_buy_patience():
     script = [[[1, -1], [2, -1], [3, -1], [4, -1], [1, 1]]]
     assert kept_epoch(follow(script, patience=2)) == [3]
+
+
+def test_the_loss_may_be_watched_instead_of_the_accuracy():
+    script = [[[9, -0.1], [0.1, 0.1], [9, -0.2]]]
+    teacher = follow(script, monitor="loss")
+    assert kept_epoch(teacher) == [1]
+    assert teacher.validation.tolist() == [0.5], "the score is the accuracy all the same"
+
+
+@pytest.mark.parametrize(("patience", "best"), [(1, 2), (2, 5)])
+def test_a_lower_loss_buys_patience_where_it_is_watched(patience, best):
+    script = [[[1, -1], [2, -1], [2, -2], [3, -1], [4, -1]]]
+    assert kept_epoch(follow(script, patience, monitor="loss")) == [best]
 
 
 def test_a_run_that_has_stopped_waits_for_the_others_unchanged():

@@ -124,7 +124,10 @@ class Surroundings:
 def many(graphs: Sequence[Data], loops: float, normalise: Normalise, like: Field) -> Field:
     """The field of a different graph for every run; what a graph shares with the one `like` shows is not made again."""
     original = like.graphs[0]
-    same_edges = all(graph.edge_index is original.edge_index for graph in graphs)
+    same_edges = all(
+        graph.edge_index is original.edge_index and graph.get("edge_weight") is original.get("edge_weight")
+        for graph in graphs
+    )
     hops = like.hops if same_edges else (union(list(graphs), loops, normalise),)
     features = like.features
     if any(graph.x is not original.x for graph in graphs):
@@ -134,9 +137,10 @@ def many(graphs: Sequence[Data], loops: float, normalise: Normalise, like: Field
 
 def _stacked(x: list[Tensor], like: Features) -> Features:
     """Features of each run's own: other values in the places `like` stores, or dense."""
-    if x[0].layout == torch.sparse_csr and isinstance(like.stored, Sparse):
-        places = like.stored.pattern.cols[: len(like.stored.values) // like.runs]
-        if all(torch.equal(own.col_indices().int(), places) for own in x):
+    if isinstance(like.stored, Sparse) and all(own.layout == torch.sparse_csr for own in x):
+        pattern, nnz = like.stored.pattern, len(like.stored.values) // like.runs
+        rows, cols = pattern.rows[: len(x[0]) + 1], pattern.cols[:nnz]
+        if all(torch.equal(own.crow_indices().int(), rows) and torch.equal(own.col_indices().int(), cols) for own in x):
             return Features(like.runs, like.stored.valued(torch.cat([own.values() for own in x])))
     return Features(like.runs, torch.stack([own.to_dense() for own in x]))
 
