@@ -4,7 +4,7 @@ import sys
 
 import typer
 
-from bangs.cli import demo, listing, run
+from bangs.cli import demo, listing, reproduce, run, table
 from bangs.errors import BangsError
 
 app = typer.Typer(
@@ -16,6 +16,8 @@ app = typer.Typer(
 )
 app.command("demo")(demo.demo)
 app.command("run")(run.run)
+app.command("reproduce")(reproduce.reproduce)
+app.command("table")(table.table)
 app.command("list")(listing.listing)
 
 

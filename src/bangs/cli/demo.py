@@ -8,17 +8,17 @@ from rich.table import Table
 from scipy import stats
 
 from bangs.cli.console import Rounds, Voice
-from bangs.cli.run import compact, save
-from bangs.experiments.experiment import Experiment
+from bangs.cli.run import save
+from bangs.experiments.experiment import Experiment, compact
 
 EXPERIMENT = Experiment(
     dataset="synthetic",
     seeds=tuple(range(5)),
-    rounds=8,
-    k=100,
-    candidates=200,
-    teacher="best",
-    changes={"epochs": 200, "patience": 50},
+    rounds=5,
+    k=400,
+    candidates=600,
+    teacher="first",
+    changes={"lr": 0.02, "epochs": 200, "patience": 60},
 )
 
 

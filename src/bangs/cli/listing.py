@@ -9,6 +9,7 @@ import typer
 
 from bangs.cli.console import Voice
 from bangs.errors import UnknownName
+from bangs.experiments.suite_file import read_suite, suite_files
 from bangs.graphs.datasets import DATASETS
 from bangs.learners.calibration import CALIBRATORS
 from bangs.learners.models import MODELS
@@ -29,12 +30,13 @@ KINDS: dict[str, Callable[[], dict[str, str]]] = {
     "methods": lambda: _documented(METHODS),
     "models": lambda: _documented(MODELS),
     "calibrators": lambda: _documented(CALIBRATORS),
+    "suites": lambda: {name: read_suite(path).title for name, path in suite_files().items()},
     "estimators": lambda: {name: _first_sentence(make(None)) for name, make in banzhaf.ESTIMATORS.items()},
 }
 
 
 def listing(
-    kind: Annotated[str, typer.Argument(help="datasets, methods, models, calibrators or estimators")],
+    kind: Annotated[str, typer.Argument(help="datasets, methods, models, calibrators, suites or estimators")],
     as_json: Annotated[bool, typer.Option("--json", help="one JSON object and nothing else")] = False,
 ) -> None:
     """The names the other commands understand.

@@ -9,7 +9,7 @@ import typer
 from bangs.cli.console import Rounds, Voice
 from bangs.cli.stopping import again, stoppable
 from bangs.errors import InvalidInput
-from bangs.experiments.experiment import Experiment, choose_device
+from bangs.experiments.experiment import Experiment, choose_device, compact
 from bangs.files import write_atomic
 from bangs.runs import RunFolder
 from bangs.valuation.banzhaf import DEFAULT
@@ -135,15 +135,6 @@ def save(result: dict[str, Any], out: Path) -> None:
     out.mkdir(parents=True, exist_ok=True)
     write_atomic(out / "history.jsonl", "".join(json.dumps(row) + "\n" for row in result["rounds"]))
     write_atomic(out / "result.json", json.dumps(compact(result), indent=1))
-
-
-def compact(result: dict[str, Any]) -> dict[str, Any]:
-    """The result with the number of adopted nodes in place of the nodes themselves."""
-    rows = [
-        {**row, "adopted": [own if isinstance(own, int) else len(own["node"]) for own in row["adopted"]]}
-        for row in result["rounds"]
-    ]
-    return {**result, "rounds": rows}
 
 
 def scores(result: dict[str, Any]) -> str:

@@ -3,35 +3,46 @@
 import statistics
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Literal
 
 import torch
 from torch_geometric.data import Data
 
-from bangs.errors import InvalidInput, UnknownName
+from bangs import published
+from bangs.errors import InvalidInput
 from bangs.experiments.exam import Exam
 from bangs.experiments.journal import Found, Journal, as_row
+from bangs.experiments.settings import VALIDATION_SHARE, check
 from bangs.graphs import datasets, splits
 from bangs.history import row
 from bangs.learners.calibration import CALIBRATORS
 from bangs.learners.presets import trainer
-from bangs.loop import Observer, SelfTrainer, State
+from bangs.loop import Method, Observer, SelfTrainer, State
 from bangs.methods import Budget, method
 from bangs.runs import RunFolder
 from bangs.types import Split, Task
 from bangs.valuation.banzhaf import DEFAULT, ESTIMATORS
 
+# the settings a published recipe brings along
+BUDGET = ("k", "candidates", "estimator", "samples", "calibrator", "teacher", "pool")
+
 
 @dataclass(frozen=True)
 class Experiment:
-    """A complete configuration; equal experiments give equal results."""
+    """A complete configuration; equal experiments give equal results.
+
+    `recipe` says where the method's own settings come from: the `budget` of the fields below, equal for all methods;
+    the tables of the BANGS `paper`; or what the `authors` of the method suggest for the dataset. The last two bring
+    their own settings, of which only the number of rounds can be cut.
+    """
 
     dataset: str = "synthetic"
     method: str = "bangs"
     model: str = "gcn"
     preset: str = "tuned"
+    recipe: Literal["budget", "paper", "authors"] = "budget"
     seeds: tuple[int, ...] = tuple(range(10))
     rounds: int = 40
     k: int = 100
@@ -40,37 +51,54 @@ class Experiment:
     samples: int | None = None
     calibrator: str = "ets"
     teacher: Literal["first", "latest", "best"] = "first"
-    pool: Literal["free", "open"] = "free"
+    pool: Literal["free", "open", "unused"] = "free"
     noise: float = 0.0  # share of training and validation labels flipped
     share: float | None = None  # share of nodes labelled for training; None = the dataset's own split
     changes: dict[str, float | int | str] = field(default_factory=dict)  # of the trainer
 
     def __post_init__(self) -> None:
-        if not self.seeds:
-            raise InvalidInput("an experiment needs at least one seed")
-        if len(set(self.seeds)) < len(self.seeds):
-            raise InvalidInput(f"seeds must differ, got {list(self.seeds)}")
-        if self.estimator not in ESTIMATORS:
-            raise UnknownName("estimator", self.estimator, ESTIMATORS)
-        if self.calibrator not in CALIBRATORS:
-            raise UnknownName("calibrator", self.calibrator, CALIBRATORS)
-        for name, choices in (("teacher", ("first", "latest", "best")), ("pool", ("free", "open"))):
-            if getattr(self, name) not in choices:
-                raise UnknownName(name, getattr(self, name), choices)
+        for own in fields(self):
+            check(own.name, getattr(self, own.name))
+        if self.recipe == "budget":
+            if self.k < 1 and self.method != "raw":
+                raise InvalidInput(f"k must be at least 1 for the method '{self.method}', got {self.k}; 0 is 'raw'")
+            return
+        for own in fields(self):
+            if own.name in BUDGET and getattr(self, own.name) != own.default:
+                raise InvalidInput(
+                    f"the recipe '{self.recipe}' brings its own {own.name}; leave it out, or use the recipe 'budget'"
+                )
+
+    def settings(self) -> dict[str, Any]:
+        """The fields that count, as JSON holds them."""
+        ignored = () if self.recipe == "budget" else BUDGET
+        return {**{key: value for key, value in asdict(self).items() if key not in ignored}, "seeds": list(self.seeds)}
+
+    def config(self) -> dict[str, Any]:
+        """Everything the result depends on, down to the parts the names stand for; its hash names the run."""
+        trainer = self.trainer()
+        return {**self.settings(), "parts": {"trainer": repr(trainer.trainer), "method": repr(trainer.method)}}
 
     def trainer(self, observers: Sequence[Observer] = ()) -> SelfTrainer:
         """The parts this configuration names."""
-        budget = Budget(
-            k=self.k,
-            candidates=self.candidates,
-            rounds=self.rounds,
-            teacher=self.teacher,
-            calibrate=CALIBRATORS[self.calibrator](),
-            estimate=ESTIMATORS[self.estimator](self.samples),
-            pool=self.pool,
-        )
-        return SelfTrainer(
-            trainer(self.model, self.preset, **self.changes), method(self.method, budget), tuple(observers)
+        return SelfTrainer(trainer(self.model, self.preset, **self.changes), self._recipe(), tuple(observers))
+
+    def _recipe(self) -> Method:
+        if self.recipe != "budget":
+            published_by = published.paper if self.recipe == "paper" else published.authors
+            recipe = published_by(self.method, self.dataset.removesuffix(".npz"))
+            return replace(recipe, rounds=min(recipe.rounds, self.rounds))
+        return method(
+            self.method,
+            Budget(
+                k=self.k,
+                candidates=self.candidates,
+                rounds=self.rounds,
+                teacher=self.teacher,
+                calibrate=CALIBRATORS[self.calibrator](),
+                estimate=ESTIMATORS[self.estimator](self.samples),
+                pool=self.pool,
+            ),
         )
 
     def task(self, data: Data) -> tuple[Task, Exam]:
@@ -81,15 +109,6 @@ class Experiment:
             data = data.clone()
             data.y = splits.noisy(data.y, split, self.noise, self.seeds, int(data.num_classes))
         return Task.of(data, split, int(data.num_classes)), exam
-
-    def config(self) -> dict[str, Any]:
-        """Everything the result depends on, down to the parts the names stand for; its hash names the run."""
-        trainer = self.trainer()
-        return {
-            **asdict(self),
-            "seeds": list(self.seeds),
-            "parts": {"trainer": repr(trainer.trainer), "method": repr(trainer.method)},
-        }
 
     def run(
         self,
@@ -127,7 +146,7 @@ class Experiment:
     def _split(self, data: Data) -> Split:
         if self.share is None:
             return splits.default(data, self.seeds)
-        return splits.by_share(data.y, self.share, 0.15, self.seeds)
+        return splits.by_share(data.y, self.share, VALIDATION_SHARE, self.seeds)
 
 
 def summary(experiment: Experiment, rows: list[dict[str, Any]], total: float) -> dict[str, Any]:
@@ -141,8 +160,7 @@ def summary(experiment: Experiment, rows: list[dict[str, Any]], total: float) ->
     chosen = [max(range(len(rows)), key=lambda index: (rows[index]["validation"][run], -index)) for run in runs]
     seconds = {stage: sum(row["seconds"].get(stage, 0.0) for row in rows) for stage in ("train", "calibrate", "select")}
     return {
-        **{key: value for key, value in asdict(experiment).items() if key != "seeds"},
-        "seeds": list(experiment.seeds),
+        **experiment.settings(),
         "raw": _spread([rows[0]["test"][run] for run in runs]),
         "validation": _spread([rows[chosen[run]]["test"][run] for run in runs]),
         "best_test": _spread([max(row["test"][run] for row in rows[1:] or rows) for run in runs]),
@@ -151,6 +169,15 @@ def summary(experiment: Experiment, rows: list[dict[str, Any]], total: float) ->
         "rounds": rows,
         "seconds": {**{stage: round(value, 3) for stage, value in seconds.items()}, "total": round(total, 3)},
     }
+
+
+def compact(result: dict[str, Any]) -> dict[str, Any]:
+    """The result with the number of adopted nodes in place of the nodes themselves."""
+    rows = [
+        {**row, "adopted": [own if isinstance(own, int) else len(own["node"]) for own in row["adopted"]]}
+        for row in result["rounds"]
+    ]
+    return {**result, "rounds": rows}
 
 
 def choose_device(name: str) -> torch.device:

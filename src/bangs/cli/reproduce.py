@@ -1,0 +1,82 @@
+"""`bangs reproduce`: all runs behind a table or figure."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from bangs.cli.console import Voice
+from bangs.cli.progress import Progress
+from bangs.cli.run import parse_seeds
+from bangs.cli.stopping import again, stoppable
+from bangs.errors import UnknownName
+from bangs.experiments.engines import Engine, Here, Processes, Ray
+from bangs.experiments.jobs import Job
+from bangs.experiments.results import rows_of, spelled
+from bangs.experiments.suite_file import find_suite, suite_path
+from bangs.files import write_atomic
+from bangs.runs import read_run
+
+
+def reproduce(
+    suite: Annotated[str, typer.Argument(help="a suite's name (see `bangs list suites`) or a .toml of your own")],
+    datasets: Annotated[str | None, typer.Option(help="only these, such as cora,citeseer")] = None,
+    methods: Annotated[str | None, typer.Option(help="only these, such as cpl,bangs")] = None,
+    models: Annotated[str | None, typer.Option(help="only these, such as gcn,gat")] = None,
+    seeds: Annotated[str | None, typer.Option(help="how many seeds, or a list; the suite's if left out")] = None,
+    device: Annotated[str, typer.Option(help="auto, cpu or cuda")] = "auto",
+    jobs: Annotated[int, typer.Option(help="runs at the same time")] = 1,
+    engine: Annotated[str, typer.Option(help="local, or ray for a Ray cluster (pip install 'bangs[ray]')")] = "local",
+    data: Annotated[Path | None, typer.Option(help="folder of datasets; BANGS_DATA if left out")] = None,
+    out: Annotated[Path | None, typer.Option(help="folder of the runs; out/SUITE if left out")] = None,
+    export: Annotated[Path | None, typer.Option(help="write the rows of all runs of the suite to this file")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="one JSON object to stdout and nothing else")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="only the result")] = False,
+) -> None:
+    """Every run of a suite, each in a folder named by its configuration: what is finished is not done again.
+
+    Example: bangs reproduce table-main --datasets cora --seeds 3 --device cuda
+    """
+    voice = Voice(as_json=as_json, quiet=quiet)
+    if engine not in ENGINES:
+        raise UnknownName("engine", engine, ENGINES)
+    chosen = find_suite(suite, data)
+    place = Path("out") / chosen.name if out is None else out
+    cells = chosen.cells(_names(datasets), _names(methods), _names(models), parse_seeds(seeds) if seeds else None)
+    jobs_by_name = {job.name: job for job in (Job(cell.experiment, place / "runs", data, device) for cell in cells)}
+    plan = list(jobs_by_name.values())  # a run that stands in two places is done once
+    (place / "suites").mkdir(parents=True, exist_ok=True)
+    write_atomic(place / "suites" / f"{chosen.name}.toml", suite_path(suite).read_bytes())
+
+    progress = Progress(voice, plan)
+    try:
+        with stoppable(again()):
+            ENGINES[engine](jobs, progress)(progress.left, progress)
+    finally:
+        progress.close()
+        if export is not None:
+            _export(plan, export)
+    told = [f"{progress.total - len(progress.failures)} of {progress.total} runs are finished"]
+    told += [f"failed: {failure['what']}: {failure['error']}" for failure in progress.failures]
+    told += [f"see them with: bangs table {place}"]
+    voice.result({"suite": chosen.name, "out": str(place), **progress.facts}, "\n".join(told))
+    if progress.failures:
+        raise typer.Exit(1)
+
+
+ENGINES: dict[str, Callable[[int, Progress], Engine]] = {
+    "local": lambda jobs, progress: Here((progress.watch,)) if jobs == 1 else Processes(jobs),
+    "ray": lambda jobs, progress: Ray(jobs if jobs > 1 else None),
+}
+
+
+def _names(text: str | None) -> list[str] | None:
+    return None if text is None else [name.strip() for name in text.split(",") if name.strip()]
+
+
+def _export(plan: list[Job], path: Path) -> None:
+    """The rows of all runs that ended, well or not, in one file."""
+    begun = [job for job in plan if (job.folder / "config.json").exists()]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomic(path, spelled(row for job in begun for row in rows_of(read_run(job.folder))))

@@ -1,0 +1,44 @@
+"""`bangs table`: the results of a suite beside the published ones."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from bangs.errors import InvalidInput, UnknownName
+from bangs.experiments.rendering import FORMATS
+from bangs.experiments.results import results_in
+from bangs.experiments.suite import Suite
+from bangs.experiments.suite_file import find_suite, read_suite
+from bangs.experiments.table import tabulate
+
+
+def table(
+    place: Annotated[Path, typer.Argument(help="the --out folder of `bangs reproduce`, or rows it exported")],
+    suite: Annotated[str | None, typer.Option(help="a suite's name or file; those of the folder if left out")] = None,
+    form: Annotated[str, typer.Option("--format", help="markdown, latex, csv or json")] = "markdown",
+    protocol: Annotated[
+        str | None, typer.Option(help="which round counts: validation, best_test, last; the suite's if left out")
+    ] = None,
+) -> None:
+    """Mean ± std by method, best and second marked, significance, and the published numbers beside ours.
+
+    Example: bangs table out/table-main --protocol validation
+    """
+    if form not in FORMATS:
+        raise UnknownName("format", form, FORMATS)
+    results = results_in(place)
+    for chosen in suites_of(place, suite):
+        print(FORMATS[form](tabulate(chosen, results, None if protocol is None else protocol.split(","))), end="")
+
+
+def suites_of(place: Path, name: str | None) -> list[Suite]:
+    """The suite asked for, else those that were run into the folder, else the one a file of rows is named after."""
+    if name is not None:
+        return [find_suite(name)]
+    kept = sorted((place / "suites").glob("*.toml")) if place.is_dir() else []
+    if kept:
+        return [read_suite(path) for path in kept]
+    if place.suffix == ".jsonl":
+        return [find_suite(place.stem)]
+    raise InvalidInput(f"'{place}' does not say which suite it holds; add --suite NAME")

@@ -1,0 +1,66 @@
+"""Comparing: whether one method's lead over another is more than chance."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from scipy import stats
+
+LEVEL = 0.05  # of the paired tests, after Holm's correction
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One method less another over the same seeds."""
+
+    place: str  # the dataset, or whatever the two were compared on
+    first: str
+    second: str
+    seeds: int
+    difference: float  # mean of first − second
+    low: float  # 95 % interval of the difference
+    high: float
+    p: float  # two-sided paired t-test
+    corrected: float = 1.0  # by Holm, over the family it belongs to
+
+    @property
+    def verdict(self) -> Literal["better", "worse", "no difference shown"]:
+        if self.corrected >= LEVEL:
+            return "no difference shown"
+        return "better" if self.difference > 0 else "worse"
+
+
+def paired(place: str, first: str, second: str, ours: Sequence[float], theirs: Sequence[float]) -> Comparison:
+    """The paired t-test of two lists of scores, seed by seed, and the interval of the mean difference."""
+    gains = np.asarray(ours) - np.asarray(theirs)
+    n, mean = len(gains), float(gains.mean())
+    if n < 2:
+        return Comparison(place, first, second, n, mean, -np.inf, np.inf, 1.0)
+    error = float(gains.std(ddof=1)) / n**0.5
+    if error == 0.0:  # every seed says the same
+        return Comparison(place, first, second, n, mean, mean, mean, 1.0 if mean == 0.0 else 0.0)
+    reach = float(stats.t.ppf(0.975, n - 1)) * error
+    p = 2 * float(stats.t.sf(abs(mean) / error, n - 1))
+    return Comparison(place, first, second, n, mean, mean - reach, mean + reach, p)
+
+
+def holm(p: Sequence[float]) -> list[float]:
+    """P-values corrected for being so many: the i-th smallest of m times m − i + 1, never decreasing (Holm, 1979)."""
+    order = sorted(range(len(p)), key=lambda index: p[index])
+    corrected, highest = [1.0] * len(p), 0.0
+    for place, index in enumerate(order):
+        highest = max(highest, min(1.0, (len(p) - place) * p[index]))
+        corrected[index] = highest
+    return corrected
+
+
+def stars(best: Sequence[float], second: Sequence[float]) -> Literal["", "*", "**"]:
+    """The paper's marks: one-sided t-test (Welch) that the first mean is higher; * p < 0.10, ** p < 0.05."""
+    if len(best) < 2 or len(second) < 2:
+        return ""
+    spread = np.var(best, ddof=1) + np.var(second, ddof=1)
+    if spread == 0.0:
+        return "**" if np.mean(best) > np.mean(second) else ""
+    p = float(stats.ttest_ind(best, second, equal_var=False, alternative="greater").pvalue)
+    return "**" if p < 0.05 else "*" if p < 0.10 else ""

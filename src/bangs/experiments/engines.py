@@ -1,0 +1,145 @@
+"""Engines: who does the jobs of a suite, and what happens when a worker dies."""
+
+import multiprocessing
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+
+from bangs.errors import BangsError, InvalidInput
+from bangs.experiments.jobs import Job, Outcome, Watcher, perform
+from bangs.signals import Stopped, check, graceful
+
+RETRIES = 3  # of a job whose worker died
+
+Tell = Callable[[Job, Outcome], None]
+
+
+class Engine(Protocol):
+    """Does every job and tells how it ended; a stop by the user goes through, with all folders consistent."""
+
+    def __call__(self, jobs: Sequence[Job], tell: Tell) -> None: ...
+
+
+@dataclass(frozen=True)
+class Here:
+    """One job after the other, in this process."""
+
+    watchers: tuple[Watcher, ...] = ()
+
+    def __call__(self, jobs: Sequence[Job], tell: Tell) -> None:
+        for job in jobs:
+            check()
+            tell(job, perform(job, self.watchers))
+
+
+@dataclass(frozen=True)
+class Processes:
+    """Several processes on this machine; a job whose process dies is tried again and goes on where it stood."""
+
+    count: int
+
+    def __post_init__(self) -> None:
+        if self.count < 1:
+            raise InvalidInput(f"--jobs must be at least 1, got {self.count}")
+
+    def __call__(self, jobs: Sequence[Job], tell: Tell) -> None:
+        left = {job.name: job for job in jobs}
+        deaths = Counter[str]()  # of workers, while the job was under way
+        while left:
+            with self._pool() as pool:
+                suspects = self._hand_out(pool, left, tell)
+            deaths.update(suspects)
+            for name in suspects:
+                if deaths[name] > RETRIES:
+                    why = f"its process died {RETRIES + 1} times, perhaps for want of memory"
+                    tell(left.pop(name), Outcome("failed", error=why))
+
+    def _hand_out(self, pool: ProcessPoolExecutor, left: dict[str, Job], tell: Tell) -> list[str]:
+        """Hand out jobs until none is left or a worker has died; the jobs under way when it did."""
+        waiting, running = list(left), dict[Future[Outcome], str]()
+        while waiting or running:
+            check()
+            while waiting and len(running) < self.count:
+                name = waiting.pop(0)
+                running[pool.submit(_work, left[name])] = name
+            for future in wait(running, timeout=0.2, return_when=FIRST_COMPLETED).done:
+                try:
+                    outcome = future.result()
+                except BrokenProcessPool:
+                    return list(running.values())
+                name = running.pop(future)
+                if outcome.kind == "stopped":
+                    waiting.append(name)
+                else:
+                    tell(left.pop(name), outcome)
+        return []
+
+    @contextmanager
+    def _pool(self) -> Iterator[ProcessPoolExecutor]:
+        threads = max(1, (os.cpu_count() or 1) // self.count)
+        # a forked process cannot use a GPU its parent has touched
+        pool = ProcessPoolExecutor(self.count, multiprocessing.get_context("spawn"), _settle, (threads,))
+        try:
+            yield pool
+        except BaseException:
+            for process in list((pool._processes or {}).values()):
+                process.terminate()  # each stops at its next safe point
+            raise
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+
+
+@dataclass(frozen=True)
+class Ray:
+    """A Ray cluster, or a local Ray where none is running; all its machines must see the same --out folder."""
+
+    count: int | None = None
+
+    def __call__(self, jobs: Sequence[Job], tell: Tell) -> None:
+        try:
+            import ray
+        except ImportError as error:
+            raise BangsError(
+                "--engine ray needs Ray, which is not installed; run: pip install 'bangs[ray]', or use --engine local"
+            ) from error
+        mine = not ray.is_initialized()
+        if mine:
+            address = os.environ.get("RAY_ADDRESS")
+            cores = None if address else self.count
+            ray.init(address=address, num_cpus=cores, log_to_driver=False, logging_level="error")
+        try:
+            gpus = int(any(job.device.startswith("cuda") for job in jobs))
+            remote = ray.remote(max_retries=RETRIES, num_cpus=1, num_gpus=gpus)(_work)
+            under_way = {remote.remote(job): job for job in jobs}
+            while under_way:
+                check()
+                ready, _ = ray.wait(list(under_way), timeout=0.2)
+                for reference in ready:
+                    job = under_way.pop(reference)
+                    try:
+                        outcome = ray.get(reference)
+                    except ray.exceptions.RayError as error:
+                        outcome = Outcome("failed", error=f"its Ray worker died: {str(error).splitlines()[0]}")
+                    tell(job, outcome)
+        finally:
+            if mine:
+                ray.shutdown()
+
+
+def _settle(threads: int) -> None:
+    torch.set_num_threads(threads)
+
+
+def _work(job: Job) -> Outcome:
+    try:
+        with graceful():
+            return perform(job)
+    except Stopped:
+        return Outcome("stopped")

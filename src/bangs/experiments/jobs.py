@@ -1,0 +1,102 @@
+"""Jobs: an experiment and the folder it lives in, done at most once however often it is asked for."""
+
+import functools
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from torch_geometric.data import Data
+
+from bangs.errors import BangsError
+from bangs.experiments.experiment import Experiment, choose_device, compact
+from bangs.graphs import datasets
+from bangs.loop import State
+from bangs.runs import RunFolder, config_hash, read_run
+
+PAUSE = 10.0  # seconds between two checkpoints; a job that is killed loses no more work than that
+
+
+@dataclass(frozen=True)
+class Job:
+    """One experiment, its place and its means."""
+
+    experiment: Experiment
+    runs: Path  # the folder of all run folders
+    data: Path | None = None
+    device: str = "auto"
+
+    @functools.cached_property
+    def name(self) -> str:
+        """16 digits of the hash of the complete configuration."""
+        return config_hash(self.experiment.config())[:16]
+
+    @property
+    def folder(self) -> Path:
+        return self.runs / self.name
+
+    @property
+    def done(self) -> bool:
+        """Whether the run is finished; takes no lock."""
+        try:
+            return read_run(self.folder).result is not None
+        except BangsError:
+            return False
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a job ended."""
+
+    kind: Literal["done", "already done", "failed", "stopped"]
+    seconds: float = 0.0
+    error: str = ""
+
+
+Watcher = Callable[[State, dict[str, Any]], None]
+
+
+def perform(job: Job, watchers: Sequence[Watcher] = ()) -> Outcome:
+    """Do the job, from wherever an earlier attempt left it; an error is written into its folder and told.
+
+    Only a stop by the user or the system (a KeyboardInterrupt) goes through.
+    """
+    begin = time.perf_counter()
+    try:
+        config, place = job.experiment.config(), choose_device(job.device)
+        with RunFolder.create_or_resume(job.folder, config, resume=True, device=place) as store:
+            if store.finished:
+                return Outcome("already done")
+            try:
+                data = _load(job.experiment.dataset, job.data)
+                result = job.experiment.run(None, job.device, watchers, data, store, PAUSE)
+            except Exception as error:
+                store.event(
+                    "failed", error=_sentence(error), trace="" if isinstance(error, BangsError) else _trace(error)
+                )
+                raise
+            store.finish(compact(result))
+            store.forget()
+            # what a table needs is in the result; the nodes of every round would take a hundred times the room
+            (store.path / "history.jsonl").unlink(missing_ok=True)
+    except Exception as error:
+        return Outcome("failed", time.perf_counter() - begin, _sentence(error))
+    return Outcome("done", time.perf_counter() - begin)
+
+
+@functools.lru_cache(maxsize=1)
+def _load(name: str, folder: Path | None) -> Data:
+    """The jobs of a suite come dataset by dataset, so the last one is worth keeping."""
+    return datasets.load(name, folder)
+
+
+def _sentence(error: Exception) -> str:
+    return str(error) if isinstance(error, BangsError) else f"{type(error).__name__}: {error}"
+
+
+def _trace(error: Exception) -> str:
+    """The last calls; only file names, since paths name people and machines."""
+    calls = traceback.extract_tb(error.__traceback__)[-8:]
+    return "\n".join(f"{Path(call.filename).name}:{call.lineno} {call.name}" for call in calls)

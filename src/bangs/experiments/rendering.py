@@ -1,0 +1,151 @@
+"""Rendering: a table as Markdown, LaTeX, CSV or JSON."""
+
+import csv
+import io
+import json
+from collections.abc import Callable
+
+from bangs.experiments.comparing import Comparison
+from bangs.experiments.table import Entry, Line, Table, as_facts
+
+RULES = {
+    "validation": "ours, validation",
+    "best_test": "ours, best test",
+    "last": "ours, last round",
+    "seconds": "ours",
+    "published": "published",
+}
+
+
+def markdown(table: Table) -> str:
+    """Pipes and dashes, then the paired tests and what is missing."""
+    suite, empty = table.suite, "–"
+    header = [*([""] if table.suite.rows else []), "", *map(suite.called, table.columns)]
+    body = []
+    for line, row in _with_rows(table):
+        body.append([row, RULES[line.rule], *(_marked(entry, table) if entry else empty for entry in line.entries)])
+    parts = [_pipes(header, body), f"*{table.caption}*"]
+    for rule, own in table.comparisons.items():
+        if own:
+            parts.append(_tests(table, rule, own))
+    if notes := missing(table):
+        parts.append("Missing: " + "; ".join(notes) + ".")
+    return "\n\n".join(parts) + "\n"
+
+
+def latex(table: Table) -> str:
+    """A booktabs table with its caption."""
+    names = [_tex(table.suite.called(column)) for column in table.columns]
+    lines = [
+        r"\begin{table}",
+        r"\centering",
+        rf"\caption{{{_tex(table.caption)}}}",
+        rf"\begin{{tabular}}{{ll{'c' * len(names)}}}",
+        r"\toprule",
+        " & ".join(["", "", *names]) + r" \\",
+    ]
+    for line, row in _with_rows(table):
+        if row:
+            lines.append(r"\midrule")
+        cells = [_tex_entry(entry, table) if entry else "--" for entry in line.entries]
+        lines.append(" & ".join([_tex(row), _tex(RULES[line.rule]), *cells]) + r" \\")
+    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", r"\end{table}"]) + "\n"
+
+
+def as_csv(table: Table) -> str:
+    """One line per number, with the run it comes from."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(["suite", "row", "column", "rule", "mean", "std", "seeds", "run"])
+    for line in table.lines:
+        for column, entry in zip(table.columns, line.entries, strict=True):
+            if entry is not None:
+                std = "" if entry.std is None else f"{entry.std:.4f}"
+                count = len(entry.seeds) or ""
+                name = table.suite.name
+                writer.writerow([name, line.row, column, line.rule, f"{entry.mean:.4f}", std, count, entry.run])
+    return out.getvalue()
+
+
+def as_json(table: Table) -> str:
+    """Everything, tests included."""
+    return json.dumps(as_facts(table), indent=1, default=str) + "\n"
+
+
+FORMATS: dict[str, Callable[[Table], str]] = {"markdown": markdown, "latex": latex, "csv": as_csv, "json": as_json}
+
+
+def missing(table: Table) -> list[str]:
+    """What is not in the table and why: a row that lacks everything in one note."""
+    by_reason: dict[tuple[str, str], list[str]] = {}
+    for row, column, why in table.missing:
+        by_reason.setdefault((row, why), []).append(column)
+    whole = {row: sum(1 for other, *_ in table.missing if other == row) for row, *_ in table.missing}
+    notes = []
+    for (row, why), columns in by_reason.items():
+        everything = len(columns) == whole[row] >= len(table.columns) or columns == [""]
+        which = "" if everything else f" ({', '.join(map(table.suite.called, columns))})"
+        notes.append(f"{table.suite.called(row)}{which}: {why}")
+    return notes
+
+
+def _with_rows(table: Table) -> list[tuple[Line, str]]:
+    """Every line with the name of its row, which is told once."""
+    told: set[str] = set()
+    out = []
+    for line in table.lines:
+        out.append((line, "" if line.row in told else table.suite.called(line.row)))
+        told.add(line.row)
+    return out
+
+
+def _number(entry: Entry, table: Table) -> str:
+    if table.suite.kind in ("time", "stages"):
+        return f"{entry.mean:.2f}" if entry.mean >= 0.1 else f"{entry.mean:.3f}"
+    return f"{entry.mean:.2f}" + ("" if entry.std is None else f" ± {entry.std:.2f}")
+
+
+def _marked(entry: Entry, table: Table) -> str:
+    text = _number(entry, table)
+    text = f"**{text}**" if entry.rank == 1 else f"<u>{text}</u>" if entry.rank == 2 else text
+    return text + entry.stars.replace("*", r"\*")
+
+
+def _tex_entry(entry: Entry, table: Table) -> str:
+    text = _number(entry, table).replace("±", r"$\pm$")
+    text = rf"\textbf{{{text}}}" if entry.rank == 1 else rf"\underline{{{text}}}" if entry.rank == 2 else text
+    return text + (f"$^{{{entry.stars}}}$" if entry.stars else "")
+
+
+def _tex(text: str) -> str:
+    for sign, spelled in (("\\", r"\textbackslash{}"), ("&", r"\&"), ("%", r"\%"), ("_", r"\_"), ("#", r"\#")):
+        text = text.replace(sign, spelled)
+    return text.replace("±", r"$\pm$").replace("·", r"$\cdot$").replace("<", "$<$")
+
+
+def _tests(table: Table, rule: str, tests: tuple[Comparison, ...]) -> str:
+    called = table.suite.called
+    header = ["", f"{called(tests[0].first)} less …", "difference", "95 % interval", "p", "p (Holm)", "verdict"]
+    body = [
+        [
+            called(test.place),
+            called(test.second),
+            f"{test.difference:+.2f}",
+            f"{test.low:+.2f} … {test.high:+.2f}",
+            _p(test.p),
+            _p(test.corrected),
+            test.verdict,
+        ]
+        for test in tests
+    ]
+    title = f"Paired t-tests over common seeds, '{rule}', Holm's correction over the {len(tests)} of them:"
+    return f"{title}\n\n{_pipes(header, body)}"
+
+
+def _p(value: float) -> str:
+    return "< 0.001" if value < 0.001 else f"{value:.3f}"
+
+
+def _pipes(header: list[str], body: list[list[str]]) -> str:
+    rows = [header, ["---"] * len(header), *body]
+    return "\n".join("| " + " | ".join(row) + " |" for row in rows)

@@ -1,0 +1,146 @@
+"""Results: one row per run and seed, from run folders to JSON lines and back."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bangs.errors import BangsError, InvalidInput
+from bangs.experiments.experiment import BUDGET, Experiment
+from bangs.files import parse
+from bangs.runs import Record, config_hash, read_run
+
+_BY_ROUND = {"validation": 5, "test": 5, "pseudo_accuracy": 4, "labelled": 0, "epochs": 0}  # decimals
+
+
+@dataclass(frozen=True)
+class Result:
+    """An experiment's outcome: what every seed scored in every round, or why there is none."""
+
+    run: str  # 16 digits of the configuration's hash
+    config: Mapping[str, Any]  # without seeds
+    environment: Mapping[str, Any]
+    seeds: tuple[int, ...] = ()
+    rows: tuple[Mapping[str, Any], ...] = ()  # one per seed
+    seconds: Mapping[str, float] | None = None  # of all seeds together; stages without the first model
+    error: str = ""
+
+    def scores(self, protocol: str) -> dict[int, float]:
+        """Test accuracy in per cent, by seed; the protocol says which round counts."""
+        return {seed: 100 * _score(row, protocol) for seed, row in zip(self.seeds, self.rows, strict=True)}
+
+
+def rows_of(record: Record) -> list[dict[str, Any]]:
+    """A run folder's rows: one for every seed, one that says what went wrong, or none while it is under way."""
+    config = {key: value for key, value in record.config.items() if key != "seeds"}
+    common = {"run": config_hash(record.config)[:16], "config": config, "environment": record.environment}
+    if record.result is None:
+        failures = [event for event in record.events if event["kind"] in ("failed", "resumed")]
+        if not failures or failures[-1]["kind"] != "failed":
+            return []
+        return [{**common, "seeds": record.config["seeds"], "error": failures[-1]["error"]}]
+    rounds, seeds = record.result["rounds"], record.config["seeds"]
+    return [
+        {
+            **common,
+            "seed": seed,
+            "batch": len(seeds),
+            **{key: [_rounded(row[key][n], decimals) for row in rounds] for key, decimals in _BY_ROUND.items()},
+            "seconds": _seconds(record.result),
+        }
+        for n, seed in enumerate(seeds)
+    ]
+
+
+def results_in(place: Path) -> list[Result]:
+    """The results of a suite's folder, of a file of rows, or of a folder of such files."""
+    if not place.exists():
+        raise InvalidInput(f"'{place}' does not exist; give the --out folder of bangs reproduce, or a file of rows")
+    return gather(_rows_in(place))
+
+
+def gather(rows: Iterable[Mapping[str, Any]]) -> list[Result]:
+    """Rows put together by run, in the order they come."""
+    runs: dict[str, list[Mapping[str, Any]]] = {}
+    for row in rows:
+        runs.setdefault(row["run"], []).append(row)
+    return [_result(name, own) for name, own in runs.items()]
+
+
+def matching(results: Iterable[Result], experiment: Experiment) -> Result | None:
+    """The result of these settings, whatever its seeds: the one with most seeds; of equals, the last."""
+    wanted = _comparable(experiment.settings())
+    found = [result for result in results if _comparable(result.config) == wanted]
+    return max(enumerate(found), key=lambda pair: (len(pair[1].rows), pair[0]))[1] if found else None
+
+
+def _rows_in(place: Path) -> Iterator[dict[str, Any]]:
+    if place.is_file():
+        yield from _rows_in_file(place)
+        return
+    files = sorted(place.glob("*.jsonl"))
+    runs = place / "runs"
+    if not files and not runs.is_dir():
+        raise InvalidInput(f"'{place}' holds neither runs nor rows (.jsonl); give the --out folder of bangs reproduce")
+    for file in files:
+        yield from _rows_in_file(file)
+    if runs.is_dir():
+        for folder in sorted(runs.iterdir()):
+            try:
+                yield from rows_of(read_run(folder))
+            except BangsError:
+                continue  # a folder that a crash left before its configuration was written
+
+
+def _rows_in_file(path: Path) -> Iterator[dict[str, Any]]:
+    with path.open(encoding="utf-8") as lines:
+        for number, line in enumerate(lines, 1):
+            row = parse(line, f"{path}, line {number}")
+            if not isinstance(row, dict) or not {"run", "config", "environment"} <= row.keys():
+                raise InvalidInput(f"{path}, line {number} is no row of a run; write it again with --export")
+            yield row
+
+
+def spelled(rows: Iterable[Mapping[str, Any]]) -> str:
+    """Rows as JSON lines."""
+    return "".join(json.dumps(row, separators=(",", ":"), allow_nan=False) + "\n" for row in rows)
+
+
+def _result(name: str, rows: list[Mapping[str, Any]]) -> Result:
+    first = rows[0]
+    if "error" in first:
+        return Result(name, first["config"], first["environment"], error=first["error"])
+    by_seed = {row["seed"]: row for row in rows}  # a run exported twice counts once
+    return Result(
+        name, first["config"], first["environment"], tuple(by_seed), tuple(by_seed.values()), first["seconds"]
+    )
+
+
+def _comparable(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings with the defaults of what was not a setting yet when the run was made."""
+    ignored = ("seeds", "parts", *(() if config.get("recipe", "budget") == "budget" else BUDGET))
+    filled = {**Experiment().settings(), **config}
+    return {key: value for key, value in filled.items() if key not in ignored}
+
+
+def _seconds(result: Mapping[str, Any]) -> dict[str, float]:
+    rounds = result["rounds"]
+    stages = {
+        stage: round(sum(row["seconds"].get(stage, 0.0) for row in rounds[1:]), 3)
+        for stage in ("calibrate", "select", "train")
+    }
+    return {"first": round(sum(rounds[0]["seconds"].values()), 3), **stages, "total": result["seconds"]["total"]}
+
+
+def _rounded(value: float | None, decimals: int) -> float | int | None:
+    if value is None:
+        return None
+    return round(value, decimals) if decimals else int(value)
+
+
+def _score(row: Mapping[str, Any], protocol: str) -> float:
+    test, validation = row["test"], row["validation"]
+    if protocol == "validation":
+        return float(test[max(range(len(test)), key=lambda index: (validation[index], -index))])
+    return float(max(test[1:] or test) if protocol == "best_test" else test[-1])

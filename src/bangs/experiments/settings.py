@@ -1,0 +1,97 @@
+"""Settings: the rule every field of an experiment keeps."""
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import fields
+from typing import Any
+
+from bangs.errors import InvalidInput, UnknownName
+from bangs.learners.calibration import CALIBRATORS
+from bangs.learners.models import MODELS
+from bangs.learners.presets import PRESETS
+from bangs.learners.training import Trainer
+from bangs.methods import METHODS
+from bangs.valuation.banzhaf import ESTIMATORS
+
+RECIPES = ("budget", "paper", "authors")
+VALIDATION_SHARE = 0.15  # where the training share is chosen
+
+
+def check(name: str, value: Any) -> None:
+    """Raise a sentence where the value breaks the rule of the field."""
+    RULES[name](name, value)
+
+
+def _one_of(known: Collection[str]) -> Callable[[str, Any], None]:
+    def rule(name: str, value: Any) -> None:
+        if not isinstance(value, str):
+            raise InvalidInput(f"{name} must be a name in quotes, one of {', '.join(known)}, got {value!r}")
+        if value not in known:
+            raise UnknownName(name, value, known)
+
+    return rule
+
+
+def _whole(least: int, *, optional: bool = False) -> Callable[[str, Any], None]:
+    def rule(name: str, value: Any) -> None:
+        if value is None and optional:
+            return
+        if type(value) is not int or value < least:
+            raise InvalidInput(f"{name} must be a whole number of at least {least}, got {value!r}")
+
+    return rule
+
+
+def _share(least: float, most: float, *, optional: bool = False) -> Callable[[str, Any], None]:
+    def rule(name: str, value: Any) -> None:
+        if value is None and optional:
+            return
+        if not isinstance(value, int | float) or isinstance(value, bool) or not least <= value <= most:
+            raise InvalidInput(f"{name} must be a number from {least:g} to {most:g}, got {value!r}")
+
+    return rule
+
+
+def _dataset(name: str, value: Any) -> None:
+    if not isinstance(value, str) or not value:
+        raise InvalidInput(f"{name} must be a name or a path in quotes, got {value!r}")
+
+
+def _seeds(name: str, value: Any) -> None:
+    if not isinstance(value, list | tuple) or any(
+        not isinstance(seed, int) or isinstance(seed, bool) for seed in value
+    ):
+        raise InvalidInput(f"{name} must be whole numbers, got {value!r}")
+    if not value:
+        raise InvalidInput("an experiment needs at least one seed")
+    if len(set(value)) < len(value):
+        raise InvalidInput(f"seeds must differ, got {list(value)}")
+
+
+def _changes(name: str, value: Any) -> None:
+    known = {field.name for field in fields(Trainer)} - {"model"}
+    if not isinstance(value, Mapping):
+        raise InvalidInput(f"{name} must be a table of training settings, got {value!r}")
+    for key in value:
+        if key not in known:
+            raise UnknownName("training setting", str(key), known)
+
+
+RULES: dict[str, Callable[[str, Any], None]] = {
+    "dataset": _dataset,
+    "method": _one_of(METHODS),
+    "model": _one_of(MODELS),
+    "preset": _one_of(PRESETS),
+    "recipe": _one_of(RECIPES),
+    "seeds": _seeds,
+    "rounds": _whole(0),
+    "k": _whole(0),
+    "candidates": _whole(0),
+    "estimator": _one_of(ESTIMATORS),
+    "samples": _whole(1, optional=True),
+    "calibrator": _one_of(CALIBRATORS),
+    "teacher": _one_of(("first", "latest", "best")),
+    "pool": _one_of(("free", "open", "unused")),
+    "noise": _share(0.0, 1.0),
+    "share": _share(0.0, 1.0 - VALIDATION_SHARE, optional=True),
+    "changes": _changes,
+}

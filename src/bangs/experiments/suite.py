@@ -1,0 +1,98 @@
+"""Suite: the experiments behind one table or figure, and how they are laid out."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from pathlib import Path
+from typing import Any, Literal
+
+from bangs.errors import UnknownName
+from bangs.experiments.experiment import Experiment
+from bangs.experiments.settings import RULES
+
+PROTOCOLS = {
+    "validation": "test accuracy at the round with the best validation accuracy",
+    "best_test": "best test accuracy over the rounds, chosen by test labels (an oracle)",
+    "last": "test accuracy of the last round",
+}
+KINDS = ("table", "time", "stages", "sweep", "rounds")
+STAGES = ("calibrate", "select", "train")
+
+Kind = Literal["table", "time", "stages", "sweep", "rounds"]
+Published = tuple[float, ...]  # mean, or mean and standard deviation, or one number a stage
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A place in the table or figure, and the experiment that fills it."""
+
+    row: str
+    column: str
+    place: Mapping[str, Any]  # axis -> value
+    experiment: Experiment
+
+
+@dataclass(frozen=True)
+class Suite:
+    """Experiments along axes, how they are laid out, and what was published."""
+
+    name: str
+    title: str
+    kind: Kind
+    rows: tuple[str, ...]  # axes down the table; of a figure, the lines
+    columns: tuple[str, ...]  # axes along the table; of a sweep, the x axis
+    experiment: Mapping[str, Any]  # settings common to all
+    axes: Mapping[str, tuple[Mapping[str, Any], ...]]  # axis -> its values, each a set of settings
+    protocols: tuple[str, ...] = ("validation", "best_test")
+    focus: str | None = None  # the column, or line, whose lead over the others is tested
+    names: Mapping[str, str] = field(default_factory=dict)  # as people call them
+    published: Mapping[tuple[str, str], Published] = field(default_factory=dict)  # (row, column) -> numbers
+    published_as: str = ""  # the rule behind the published numbers
+    about: str = ""
+    reading: str = ""
+
+    def cells(
+        self,
+        datasets: Sequence[str] | None = None,
+        methods: Sequence[str] | None = None,
+        models: Sequence[str] | None = None,
+        seeds: Sequence[int] | None = None,
+    ) -> Iterator[Cell]:
+        """Every combination of the axes, or those with the datasets, methods and models asked for."""
+        wanted = {"dataset": datasets, "method": methods, "model": models}
+        for key, values in wanted.items():
+            if values is not None:
+                known = {plain_name(choice) for choice in self._values(key)}
+                for value in values:
+                    if plain_name(value) not in known:
+                        raise UnknownName(f"{key} of the suite {self.name}", value, known)
+        for chosen in product(*self.axes.values()):
+            settings = dict(self.experiment)
+            for choice in chosen:
+                settings |= {key: value for key, value in choice.items() if key in RULES}
+            if seeds is not None:
+                settings["seeds"] = tuple(seeds)
+            experiment = Experiment(**settings)
+            if all(
+                values is None or plain_name(getattr(experiment, key)) in map(plain_name, values)
+                for key, values in wanted.items()
+            ):
+                place = {axis: choice[axis] for axis, choice in zip(self.axes, chosen, strict=True)}
+                yield Cell(_key(self.rows, place), _key(self.columns, place), place, experiment)
+
+    def called(self, key: str) -> str:
+        """A row, column or value as people call it."""
+        return " · ".join(self.names.get(part, plain_name(part)) for part in key.split("/"))
+
+    def _values(self, key: str) -> set[str]:
+        given = {choice[key] for choices in self.axes.values() for choice in choices if key in choice}
+        return given or {self.experiment.get(key, getattr(Experiment(), key))}
+
+
+def _key(axes: Sequence[str], place: Mapping[str, Any]) -> str:
+    return "/".join(plain_name(str(place[axis])) for axis in axes)
+
+
+def plain_name(name: str) -> str:
+    """A value as a key: of a path to a graph only the name of the file."""
+    return Path(name).stem if str(name).endswith(".npz") else str(name)

@@ -1,0 +1,245 @@
+"""Suite files: TOML in, a checked suite out; every mistake is a sentence that names file and key."""
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from bangs.errors import BangsError, InvalidInput, UnknownName
+from bangs.experiments.experiment import Experiment
+from bangs.experiments.settings import check
+from bangs.experiments.suite import KINDS, PROTOCOLS, STAGES, Cell, Published, Suite
+from bangs.graphs.datasets import DATASETS, npz_files
+
+
+def find_suite(name: str, data: Path | None = None) -> Suite:
+    """The suite of a name, or of a path to a file."""
+    return read_suite(suite_path(name), data)
+
+
+def suite_path(name: str) -> Path:
+    """The file of a suite: of a name, or itself."""
+    path = Path(name)
+    if path.suffix == ".toml" or path.is_file():
+        return path
+    known = suite_files()
+    if name not in known:
+        raise UnknownName("suite", name, known)
+    return known[name]
+
+
+def suite_files() -> dict[str, Path]:
+    """The suites that come with bangs, by name."""
+    package = Path(__file__).parents[1]
+    for folder in (package / "suites", package.parents[1] / "suites"):  # installed; in a checkout
+        if folder.is_dir():
+            return {file.stem: file for file in sorted(folder.glob("*.toml"))}
+    return {}
+
+
+def read_suite(path: Path, data: Path | None = None) -> Suite:
+    """The suite in a file; a mistake is a sentence that names file and key."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInput(
+            f"the suite {path} could not be read: {getattr(error, 'strerror', None) or error}"
+        ) from error
+    return parse_suite(text, path.stem, str(path), data)
+
+
+def parse_suite(text: str, name: str, source: str, data: Path | None = None) -> Suite:
+    """The suite in a text; `source` is what the sentences call it."""
+    try:
+        content = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise InvalidInput(f"{source} is not sound TOML: {error}") from error
+    reader = _Reader(source, data)
+    return reader.suite(name, content)
+
+
+_KEYS = {own.name for own in fields(Suite)} - {"name", "published_as"}
+_SETTINGS = {own.name for own in fields(Experiment)}
+
+
+class _Reader:
+    """Turns the content of a file into a suite, key by key."""
+
+    def __init__(self, source: str, data: Path | None):
+        self.source, self.data = source, data
+
+    def suite(self, name: str, content: dict[str, Any]) -> Suite:
+        for key in content:
+            if key not in _KEYS:
+                raise self._unknown("key", key, _KEYS, key)
+        kind = content.get("kind", "table")
+        if kind not in KINDS:
+            raise self._unknown("kind", str(kind), KINDS, "kind")
+        experiment = self._settings(content.get("experiment", {}), "experiment")
+        axes = self._axes(content.get("axes", {}))
+        rows = self._layout(content, "rows", axes, ("dataset",))
+        columns = self._layout(content, "columns", axes, () if kind in ("rounds", "stages") else ("method",))
+        if left := [axis for axis in axes if axis not in (*rows, *columns) and len(axes[axis]) > 1]:
+            raise self._wrong(f"axes.{left[0]}", "has several values but stands neither in rows nor in columns")
+        made = Suite(
+            name=name,
+            title=self._text(content, "title", name),
+            kind=kind,
+            rows=rows,
+            columns=columns,
+            experiment=experiment,
+            axes=axes,
+            protocols=self._protocols(content.get("protocols", ["validation", "best_test"])),
+            focus=self._text(content, "focus", "") or None,
+            names=self._names(content.get("names", {})),
+            about=self._text(content, "about", "").strip(),
+            reading=self._text(content, "reading", "").strip(),
+        )
+        cells = self._cells(made)
+        lines = {cell.row if kind == "sweep" else cell.column for cell in cells}
+        if made.focus is not None and made.focus not in lines:
+            raise self._unknown("focus", made.focus, lines, "focus")
+        if "published" not in content:
+            return made
+        published = content["published"]
+        if not isinstance(published, dict):
+            raise self._wrong("published", "must be a table")
+        return Suite(
+            **{
+                **vars(made),
+                "published": self._published(published, kind, cells),
+                "published_as": self._text(published, "protocol", "", "published."),
+            }
+        )
+
+    def _cells(self, suite: Suite) -> list[Cell]:
+        try:
+            return list(suite.cells())
+        except BangsError as error:
+            raise InvalidInput(f"{self.source}: a run of the suite is not possible: {error}") from error
+
+    def _settings(self, content: Any, place: str) -> dict[str, Any]:
+        if not isinstance(content, dict):
+            raise self._wrong(place, f"must be a table of settings, got {content!r}")
+        return {key: self._setting(key, value, f"{place}.{key}") for key, value in content.items()}
+
+    def _setting(self, key: str, value: Any, place: str) -> Any:
+        if key not in _SETTINGS:
+            raise self._unknown("setting", key, _SETTINGS, place)
+        if key == "seeds":
+            value = tuple(range(value)) if type(value) is int else tuple(value) if isinstance(value, list) else value
+        try:
+            check(key, value)
+            if key == "dataset":
+                self._dataset(value)
+        except BangsError as error:
+            raise InvalidInput(f"{self.source}: {place}: {error}") from error
+        return value
+
+    def _dataset(self, name: str) -> None:
+        known = {*DATASETS, *npz_files(self.data)}
+        # a file that lies elsewhere is looked for when the run begins
+        if not name.endswith(".npz") and name.lower().replace("-", "_") not in known:
+            raise UnknownName("dataset", name, known)
+
+    def _axes(self, content: Any) -> dict[str, tuple[Mapping[str, Any], ...]]:
+        if not isinstance(content, dict) or not content:
+            raise self._wrong("axes", 'must name what the runs differ in, such as method = ["raw", "bangs"]')
+        axes: dict[str, tuple[Mapping[str, Any], ...]] = {}
+        for axis, values in content.items():
+            if not isinstance(values, list) or not values:
+                raise self._wrong(f"axes.{axis}", f"must be a list of values, got {values!r}")
+            axes[axis] = tuple(self._choice(axis, value, f"axes.{axis}[{n}]") for n, value in enumerate(values))
+        return axes
+
+    def _choice(self, axis: str, value: Any, place: str) -> dict[str, Any]:
+        """One value of an axis: of the setting it is named after, or a table of settings with a name of its own."""
+        if not isinstance(value, dict):
+            if axis not in _SETTINGS:
+                raise self._unknown("setting", axis, _SETTINGS, f"axes.{axis}")
+            return {axis: self._setting(axis, value, place)}
+        if axis not in value:
+            raise self._wrong(place, f"must say what it is called on the axis: add {axis} = …")
+        return {
+            key: item if key == axis and axis not in _SETTINGS else self._setting(key, item, f"{place}.{key}")
+            for key, item in value.items()
+        }
+
+    def _layout(
+        self, content: dict[str, Any], key: str, axes: Mapping[str, Any], default: tuple[str, ...]
+    ) -> tuple[str, ...]:
+        value = content.get(key, [axis for axis in default if axis in axes])
+        names = [value] if isinstance(value, str) else value
+        if not isinstance(names, list) or any(not isinstance(name, str) for name in names):
+            raise self._wrong(key, f"must be an axis or a list of axes, got {value!r}")
+        for name in names:
+            if name not in axes:
+                raise self._unknown("axis", name, axes, key)
+        return tuple(names)
+
+    def _protocols(self, value: Any) -> tuple[str, ...]:
+        if not isinstance(value, list) or not value:
+            raise self._wrong("protocols", f"must be a list of {', '.join(PROTOCOLS)}, got {value!r}")
+        for name in value:
+            if name not in PROTOCOLS:
+                raise self._unknown("protocol", str(name), PROTOCOLS, "protocols")
+        return tuple(value)
+
+    def _names(self, value: Any) -> dict[str, str]:
+        if not isinstance(value, dict) or any(not isinstance(name, str) for name in value.values()):
+            raise self._wrong("names", 'must be a table of texts, such as bangs = "BANGS"')
+        return value
+
+    def _text(self, content: dict[str, Any], key: str, default: str, above: str = "") -> str:
+        value = content.get(key, default)
+        if not isinstance(value, str):
+            raise self._wrong(above + key, f"must be text, got {value!r}")
+        return value
+
+    def _published(self, content: dict[str, Any], kind: str, cells: Sequence[Cell]) -> dict[tuple[str, str], Published]:
+        """One entry for every cell: numbers, or "none" where the source has none, for a cell or a whole row."""
+        wanted: dict[str, set[str]] = {}
+        for cell in cells:
+            wanted.setdefault(cell.row, set()).add(cell.column)
+        for row in content:
+            if row not in wanted and row != "protocol":
+                raise self._unknown("row", row, wanted, f"published.{row}")
+        found = {}
+        for row, columns in wanted.items():
+            if row not in content:
+                raise self._missing(f"published.{row}")
+            entry = content[row]
+            if entry == "none":
+                continue
+            if columns == {""}:
+                found[row, ""] = self._numbers(entry, kind, f"published.{row}")
+                continue
+            if not isinstance(entry, dict):
+                raise self._wrong(f"published.{row}", f'must be a table or "none", got {entry!r}')
+            for column in entry:
+                if column not in columns:
+                    raise self._unknown("column", column, columns, f"published.{row}.{column}")
+            for column in columns:
+                if column not in entry:
+                    raise self._missing(f"published.{row}.{column}")
+                if entry[column] != "none":
+                    found[row, column] = self._numbers(entry[column], kind, f"published.{row}.{column}")
+        return found
+
+    def _numbers(self, value: Any, kind: str, place: str) -> Published:
+        counts = {"stages": (len(STAGES),), "time": (1,)}.get(kind, (1, 2))
+        values = value if isinstance(value, list) else [value]
+        if len(values) not in counts or any(type(number) not in (int, float) for number in values):
+            form = {"stages": f"one number for each of {', '.join(STAGES)}", "time": "seconds"}.get(kind, "[mean, std]")
+            raise self._wrong(place, f'must be {form} or "none", got {value!r}')
+        return tuple(float(number) for number in values)
+
+    def _missing(self, place: str) -> InvalidInput:
+        return self._wrong(place, 'is missing; give the published number, or "none" where there is none')
+
+    def _wrong(self, place: str, rule: str) -> InvalidInput:
+        return InvalidInput(f"{self.source}: {place} {rule}")
+
+    def _unknown(self, kind: str, name: str, known: Any, place: str) -> InvalidInput:
+        return InvalidInput(f"{self.source}: {place}: {UnknownName(kind, name, known)}")
