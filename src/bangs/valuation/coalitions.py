@@ -24,6 +24,19 @@ def draw(players: int, k: int, count: int, generators: Sequence[torch.Generator]
     return torch.stack([_subsets(_sizes(probabilities, count, g), players, g) for g in generators])
 
 
+def blocks(players: int, limit: int, count: int, generators: Sequence[torch.Generator]) -> Tensor:
+    """Coalitions of at most `limit` of K players that share the players evenly among them: bool [R, B, K].
+
+    Each coalition follows the `uniform` law of `draw`, but they are not independent: as many as fit are laid side by
+    side on one random order of the players, then a fresh order follows. So all players join about equally often, and
+    what a player's companions add to a mean over coalitions hardly depends on the draw.
+    """
+    law = size_law(players, limit)
+    mean = float(law @ torch.arange(len(law), dtype=torch.float64))
+    lap = min(count, max(1, round(players / max(mean, 1.0))))
+    return torch.stack([_laps(law, players, lap, -(-count // lap), g)[:count] for g in generators])
+
+
 def every(players: int, k: int, device: torch.device | str = "cpu") -> Tensor:
     """All coalitions of at most k players: bool [B, K], B = Σ_{m≤k} C(K, m)."""
     check(players, k)
@@ -80,6 +93,15 @@ def _sizes(probabilities: Tensor, count: int, generator: torch.Generator) -> Ten
     cumulated = probabilities.cumsum(0).to(generator.device)
     chance = torch.rand(count, dtype=torch.float64, generator=generator, device=generator.device)
     return torch.searchsorted(cumulated, chance, right=True).clamp(max=len(probabilities) - 1)
+
+
+def _laps(law: Tensor, players: int, lap: int, laps: int, generator: torch.Generator) -> Tensor:
+    """`laps` random orders of the players, each cut into `lap` coalitions: bool [laps · lap, K]."""
+    sizes = _sizes(law, laps * lap, generator).view(laps, lap, 1)
+    position = torch.rand(laps, 1, players, generator=generator, device=generator.device).argsort(2)
+    # an order is a circle, so that a lap may be longer than the players are many
+    distance = (position - sizes.cumsum(1) + sizes) % players
+    return (distance < sizes).flatten(0, 1)
 
 
 def _subsets(sizes: Tensor, players: int, generator: torch.Generator) -> Tensor:

@@ -1,0 +1,194 @@
+"""Reach: what the players of one run can change, node by node.
+
+Tensors are laid out classes first, [C, n, b] for n nodes and b coalitions: sums over a leading axis are the fast ones.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+Normalise = Literal["none", "mass"]
+
+TILE = 2**17  # numbers that a processor's cache holds
+TINY = 1e-12  # mass below which nothing has reached a node
+LEAST = 1e-30  # a class's mean probability is at least that, so that its logarithm exists
+
+
+@dataclass(frozen=True, eq=False)
+class Reach:
+    """The n open nodes that some player of one run can change, and what the other open nodes contribute."""
+
+    columns: Tensor  # [n, K], P[reached, players]
+    base: Tensor  # [D, n], P X̂(∅) there
+    brought: Tensor  # [K, D], the players' signals xᵢ
+    total: Tensor  # float64 [C], Σ p_j of the others
+    certainty: Tensor  # float64, −Σ H(p_j) of the others
+    count: int  # open nodes, reached or not
+    normalise: Normalise
+
+    def worth(self, members: Tensor, budget: int) -> Tensor:
+        """U of coalitions [b, K]: float64 [b]."""
+        coming = self._coming(members)
+        total, certainty = self.total[:, None].repeat(1, len(members)), self.certainty.repeat(len(members))
+        tile = min(TILE, budget // 24) if members.device.type == "cpu" else budget // 24
+        for rows in slices(len(self.columns), tile // coming[0].numel()):
+            p, log_p = _softmax(read(self._spread(coming, rows), self.normalise))
+            total += p.sum(1)
+            certainty += (p * log_p).sum((0, 1))
+        mean = total / self.count
+        return certainty / self.count - torch.xlogy(mean, mean).sum(0)
+
+    def marginals(self, members: Tensor, near: "Near", budget: int) -> Tensor:
+        """U(S ∪ i) − U(S∖i) of coalitions bool [b, K]: [b, K]."""
+        h = self._spread(self._coming(members), slice(None))
+        look = Look.of(h, self.normalise, self.count, rest=self.total.float()[:, None, None])
+        back = (self.columns.T @ look.slope.transpose(0, 1).flatten(1)).view(*self.brought.shape, -1)
+        back -= torch.stack([near.weighted @ slope for slope in look.slope], dim=1)
+        change = (back * self.brought[..., None]).sum(1) + self._exact(look, members, near, budget)
+        return change.T / self.count
+
+    def near(self, tolerance: float) -> "Near":
+        """The pairs of a node and a player who moves its logits by more than the tolerance."""
+        logits = self.brought if self.normalise == "none" else self.brought[:, :-1]
+        span = logits.amax(1) - logits.amin(1)  # how far apart a player can drive two classes
+        if self.normalise == "none":
+            least = tolerance / span
+        else:  # a player also dilutes what others say, and all are divided by the mass that is there
+            mass = self.base[-1] + self.columns.sum(1) / 2
+            least = (tolerance / span.amax() * mass)[:, None]
+        pairs = _places(self.columns > least)
+        player, order = (pairs % len(span)).sort(stable=True)
+        pairs = pairs[order]
+        return Near(pairs // len(span), player, self.columns.flatten()[pairs], (len(span), len(self.columns)))
+
+    def _coming(self, members: Tensor) -> Tensor:
+        """What the members bring: [K, D, b]."""
+        return self.brought[..., None] * members.T[:, None]
+
+    def _spread(self, coming: Tensor, rows: slice) -> Tensor:
+        """P X̂(S) at some of the nodes: [D, n, b]."""
+        arrived = (self.columns[rows] @ coming.flatten(1)).view(-1, *coming.shape[1:])
+        return arrived.transpose(0, 1).contiguous().add_(self.base[:, rows, None])
+
+    def _exact(self, look: "Look", members: Tensor, near: "Near", budget: int) -> Tensor:
+        """What the players' moves at the pairs that are near change of |open| · U: [K, b]."""
+        sign = torch.where(members.T, -1.0, 1.0)
+        log_mean = look.mean.log()
+        sums = -torch.stack([near.joined @ field for field in (*look.p, look.divergence)])  # [C + 1, K, b]
+        for pairs in near.split(budget // (24 * look.p[:, 0].numel())):
+            step = (pairs.weight[:, None] * self.brought[pairs.player]).T[..., None]  # [D, M, 1]
+            h = look.h.index_select(1, pairs.node).addcmul_(step, sign[pairs.player])
+            q, log_q = _softmax(read(h, self.normalise))
+            divergence = log_q.sub_(log_mean).mul_(q).sum(0)
+            sums += torch.stack([pairs.each @ field for field in (*q, divergence)])
+        moved = sums[:-1] / self.count
+        drift = ((look.mean + moved) * torch.log1p(moved / look.mean)).sum(0)  # KL(q̄ ‖ p̄)
+        return sign * (sums[-1] - self.count * drift)
+
+
+@dataclass(frozen=True, eq=False)
+class Near:
+    """M pairs of a node and a player who moves it, sorted by player."""
+
+    node: Tensor  # long [M], of n
+    player: Tensor  # long [M], of K
+    weight: Tensor  # float [M], P[node, player]
+    size: tuple[int, int]  # K, n
+
+    @cached_property
+    def joined(self) -> Tensor:
+        """Sums a field [n, b] over the nodes of each player: sparse [K, n]; products have a fixed order of sums."""
+        return self._sparse(self.node, torch.ones_like(self.weight), self.size[1])
+
+    @cached_property
+    def weighted(self) -> Tensor:
+        """The players' columns at near nodes, turned: sparse [K, n]."""
+        return self._sparse(self.node, self.weight, self.size[1])
+
+    @cached_property
+    def each(self) -> Tensor:
+        """Sums a field [M, b] of pairs over each player: sparse [K, M]."""
+        pairs = torch.arange(len(self.node), device=self.node.device)
+        return self._sparse(pairs, torch.ones_like(self.weight), len(pairs))
+
+    def split(self, size: int) -> "Iterator[Near]":
+        for part in slices(len(self.node), size):
+            yield Near(self.node[part], self.player[part], self.weight[part], self.size)
+
+    def _sparse(self, columns: Tensor, values: Tensor, width: int) -> Tensor:
+        players = torch.arange(self.size[0] + 1, device=columns.device)
+        starts = torch.searchsorted(self.player, players).int()
+        size = (self.size[0], width)
+        return torch.sparse_csr_tensor(starts, columns.int(), values, size=size, check_invariants=False)
+
+
+@dataclass(frozen=True, eq=False)
+class Look:
+    """Predictions at b memberships and how U depends on them; … stands for R, or for nothing."""
+
+    h: Tensor  # [D, …, n, b], the propagated signal
+    p: Tensor  # [C, …, n, b]
+    mean: Tensor  # [C, …, 1, b], p̄
+    divergence: Tensor  # […, n, b], KL(p_j ‖ p̄)
+    slope: Tensor  # [D, …, n, b], |open| · ∂U/∂h
+
+    @classmethod
+    def of(
+        cls,
+        h: Tensor,
+        normalise: Normalise,
+        count: Tensor | int,
+        rest: Tensor | float = 0.0,
+        open: Tensor | None = None,
+    ) -> "Look":
+        """Predictions of a propagated signal at n nodes, of which the `open` [R, n, 1] count.
+
+        `count` is the number of open nodes here and elsewhere, `rest` [C, 1, 1] the sum Σ p_j over those elsewhere.
+        """
+        logits = read(h, normalise)
+        p, surprise = _softmax(logits.clone())
+        mean = (((p if open is None else p * open).sum(-2, keepdim=True) + rest) / count).clamp_(min=LEAST)
+        surprise -= mean.log()
+        divergence = (p * surprise).sum(0)
+        slope = surprise.sub_(divergence).mul_(p)
+        if open is not None:
+            slope *= open
+        if normalise == "mass":
+            mass = h[-1:]
+            slope = torch.cat([slope, -(slope * logits).sum(0, keepdim=True)])
+            slope = torch.where(mass > TINY, slope / mass.clamp(min=TINY), 0.0)
+        return cls(h, p, mean, divergence, slope)
+
+
+def read(h: Tensor, normalise: Normalise) -> Tensor:
+    """Logits [C, …] of a propagated signal [D, …]."""
+    return h if normalise == "none" else h[:-1] / h[-1:].clamp(min=TINY)
+
+
+def _softmax(logits: Tensor) -> tuple[Tensor, Tensor]:
+    """Probabilities and log-probabilities [C, …] of logits [C, …], which are overwritten; classes first are fast."""
+    logits -= logits.amax(0)
+    p = logits.exp()
+    total = p.sum(0)
+    return p.div_(total), logits.sub_(total.log_())
+
+
+def _places(mask: Tensor) -> Tensor:
+    """Where a mask is true, as one number per place: long [M]; numpy is faster at it than torch on a CPU."""
+    if mask.device.type == "cpu":
+        return torch.from_numpy(np.flatnonzero(mask.numpy()))
+    return mask.flatten().nonzero().squeeze(1)
+
+
+def split(rows: Tensor, size: int) -> Iterator[Tensor]:
+    return (rows[part] for part in slices(len(rows), size))
+
+
+def slices(total: int, size: int) -> Iterator[slice]:
+    """0 … total in pieces."""
+    return (slice(start, start + max(1, size)) for start in range(0, total, max(1, size)))
