@@ -245,8 +245,12 @@ class Model(Protocol):
         """Logits of every node, without dropout; a sequence holds one graph per run."""
         ...
 
-    def sample(self, graph: Data, rng: Streams) -> Prediction:
-        """Logits of every node from one pass with dropout on."""
+    def sample(self, graph: Data, rng: Streams, rate: float | None = None) -> Prediction:
+        """Logits of every node from one pass with dropout on, at its own rate or the one given."""
+        ...
+
+    def embed(self, graph: Data) -> Tensor:
+        """The last hidden layer of every node: float [R, N, h]."""
         ...
 
 

@@ -57,7 +57,7 @@ class Crossfit:
         lesson = _Lesson.of(sample, shuffle, self.folds)
         runs = len(sample.nodes)
         parameters = [part.repeat(self.folds + 1, *[1] * (part.dim() - 1)).requires_grad_() for part in start]
-        optimiser = torch.optim.Adam(parameters, lr=self.lr, weight_decay=self.weight_decay)
+        optimiser = torch.optim.Adam(parameters, lr=self.lr, weight_decay=self.weight_decay, fused=True)
         best = torch.full((runs,), torch.inf, dtype=torch.float64, device=shuffle.device)
         kept = [part.clone() for part in start]
         since = torch.zeros(runs, dtype=torch.long, device=shuffle.device)

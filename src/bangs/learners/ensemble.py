@@ -25,6 +25,11 @@ class Network(nn.Module):
     def forward(self, field: Field, noise: Noise | None = None) -> Tensor:
         """Logits [R, n, C] of the field's nodes; dropout where noise is given."""
 
+    def embed(self, field: Field) -> Tensor:
+        """The last hidden layer [R, n, h] of the field's nodes; the logits where there is none to be had."""
+        out: Tensor = self(field)
+        return out
+
     def loss(self, field: Field, target: Tensor, weight: Tensor, noise: Noise, transition: Tensor | None) -> Tensor:
         """The training loss of every run [R] over the field's nodes (target [R, n], -1 = none)."""
         return cross_entropy(self(field, noise), target, weight, transition)

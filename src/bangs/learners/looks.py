@@ -11,7 +11,12 @@ from bangs.types import Model, Prediction
 
 @dataclass(frozen=True)
 class Dropout:
-    """The graph as it is, seen with the model's dropout on: a draw of Monte Carlo dropout (Gal & Ghahramani 2016)."""
+    """The graph as it is, seen with the model's dropout on: a draw of Monte Carlo dropout (Gal & Ghahramani 2016).
+
+    At the rates the model was trained with, or at `rate`.
+    """
+
+    rate: float | None = None
 
 
 Look = View | Dropout
@@ -20,7 +25,7 @@ Look = View | Dropout
 def look(model: Model, graph: Data, at: Look, rng: Streams) -> Prediction:
     """Logits [R, N, C] of one look; every run draws from its own stream."""
     if isinstance(at, Dropout):
-        return model.sample(graph, rng)
+        return model.sample(graph, rng, at.rate)
     if isinstance(at, Same):
         return model.predict(graph)
     return model.predict([at(graph, generator) for generator in rng.generators(graph.edge_index.device)])

@@ -174,8 +174,14 @@ class _Convolutions(Network):
         self.bias = nn.ParameterList(nn.Parameter(torch.zeros(len(rng), 1, size)) for size in sizes[1:])
 
     def forward(self, field: Field, noise: Noise | None = None) -> Tensor:
+        return self._up_to(len(self.weight), field, noise)
+
+    def embed(self, field: Field) -> Tensor:
+        return self._up_to(max(len(self.weight) - 1, 1), field, None).relu()
+
+    def _up_to(self, layers: int, field: Field, noise: Noise | None) -> Tensor:
         h = field.features.drop(noise, self.settings.input_dropout).times(self.weight[0])
-        for layer, (weight, bias) in enumerate(zip(self.weight, self.bias, strict=True)):
+        for layer, (weight, bias) in enumerate(zip(self.weight[:layers], self.bias[:layers], strict=True)):
             if layer:
                 h = h.relu()
                 h = (h if noise is None else noise.drop(h, self.settings.dropout)) @ weight

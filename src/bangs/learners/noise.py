@@ -13,8 +13,9 @@ class Noise:
     draw, which is an order of magnitude faster on a CPU than `torch.dropout`.
     """
 
-    def __init__(self, generators: Sequence[torch.Generator]):
+    def __init__(self, generators: Sequence[torch.Generator], rate: float | None = None):
         self.generators = list(generators)
+        self.rate = rate  # instead of the rates a model asks for
 
     def kept(self, shape: tuple[int, ...], rate: float) -> Tensor:
         """Which elements survive: bool [R, *shape]."""
@@ -31,6 +32,7 @@ class Noise:
 
     def drop(self, x: Tensor, rate: float) -> Tensor:
         """Inverted dropout of x [R, …]; a shared x [1, …] gets one mask per run."""
+        rate = rate if self.rate is None else self.rate
         if rate <= 0:
             return x
         # a product is an order of magnitude faster than torch.where on a CPU, and so is its gradient

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from bangs.errors import InvalidInput
-from bangs.learners.batches import Surroundings, many
+from bangs.learners.batches import Field, Surroundings, many
 from bangs.learners.models import GCN, Architecture
 from bangs.learners.noise import Noise
 from bangs.learners.sessions import Captured, Eager, Part, Session
@@ -72,11 +72,15 @@ class Teacher:
 
     def predict(self, graph: Data | Sequence[Data]) -> Prediction:
         """Logits [R, N, C] of every node; a sequence holds one graph per run."""
-        return self.learner.predict(self.weights, graph, None)
+        return self.learner.predict(self.weights, graph)
 
-    def sample(self, graph: Data, rng: Streams) -> Prediction:
-        """Logits [R, N, C] of one pass with dropout on."""
-        return self.learner.predict(self.weights, graph, rng)
+    def sample(self, graph: Data, rng: Streams, rate: float | None = None) -> Prediction:
+        """Logits [R, N, C] of one pass with dropout on, at the model's own rate or the one given."""
+        return self.learner.predict(self.weights, graph, Noise(rng.generators(self.learner.task.device), rate))
+
+    def embed(self, graph: Data) -> Tensor:
+        """The last hidden layer of every node: float [R, N, h]."""
+        return self.learner.embed(self.weights, graph)
 
     @staticmethod
     def where(run: Tensor, first: "Teacher", second: "Teacher") -> "Teacher":
@@ -134,18 +138,27 @@ class Learner:
             session.train(limit)
         return Teacher(self, session.best(), session.accuracy.clone(), session.born.clone(), session.sound(), kept)
 
-    def predict(self, weights: dict[str, Tensor], graph: Data | Sequence[Data], rng: Streams | None) -> Prediction:
-        """Logits [R, N, C] under the given weights; with dropout where a stream is given."""
-        if not isinstance(graph, Data):
-            seen = many(graph, self.network.loops, self.network.normalise, self.surroundings.whole)
-        elif graph is self.task.graph:
-            seen = self.surroundings.whole
-        else:
-            seen = Surroundings.of(graph, self.task.runs, self.network.loops, self.network.normalise).whole
-        noise = None if rng is None else Noise(rng.generators(self.task.device))
+    def predict(
+        self, weights: dict[str, Tensor], graph: Data | Sequence[Data], noise: Noise | None = None
+    ) -> Prediction:
+        """Logits [R, N, C] under the given weights; with dropout where noise is given."""
         self.network.load(weights)
         with torch.no_grad(), _precision(self.trainer.precision):
-            return Prediction(self.network(seen, noise))
+            return Prediction(self.network(self._seen(graph), noise))
+
+    def embed(self, weights: dict[str, Tensor], graph: Data) -> Tensor:
+        """The last hidden layer [R, N, h] under the given weights."""
+        self.network.load(weights)
+        with torch.no_grad(), _precision(self.trainer.precision):
+            return self.network.embed(self._seen(graph))
+
+    def _seen(self, graph: Data | Sequence[Data]) -> Field:
+        loops, normalise = self.network.loops, self.network.normalise
+        if not isinstance(graph, Data):
+            return many(graph, loops, normalise, self.surroundings.whole)
+        if graph is self.task.graph:
+            return self.surroundings.whole
+        return Surroundings.of(graph, self.task.runs, loops, normalise).whole
 
     def _session(self, labels: Labels, transition: Tensor | None) -> Session:
         """Who runs the epochs: on a GPU one captured graph that all rounds reuse, else a fresh eager session."""

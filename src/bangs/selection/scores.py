@@ -50,14 +50,16 @@ class Logit:
 class Agreement:
     """The confidence of nodes whose cluster has the name that the teacher gives them (M3S, Sun et al. 2020).
 
-    The teacher's logits of the pool fall into `clusters` by k-means, each named after the nearest class. Without
-    `among` every node of the pool is checked; with a rule such as `TopPerClass(15)` only the nodes it takes by
-    confidence, as in M3S's algorithm, and a rejected node has no substitute.
+    The teacher's embeddings (or logits, as in the port that the BANGS paper ran) of the pool fall into `clusters` by
+    k-means, each named after the nearest class. Without `among` every node of the pool is checked; with a rule such
+    as `TopPerClass(15)` only the nodes it takes by confidence, as in M3S's algorithm, and a rejected node has no
+    substitute.
     """
 
     clusters: int = 200
     steps: int = 20
     among: Callable[[Tensor, Tensor], Tensor] | None = None
+    space: Literal["embeddings", "logits"] = "embeddings"
 
     def __post_init__(self) -> None:
         for name in ("clusters", "steps"):
@@ -68,7 +70,8 @@ class Agreement:
         confidence = round.prediction.confidence.masked_fill(~round.pool, float("-inf"))
         label = round.raw.label
         generators = round.rng.at("clusters").generators(round.pool.device)
-        name = clusters.named(round.raw.logits, round.pool, round.labels, self.clusters, self.steps, generators)
+        place = round.raw.logits if self.space == "logits" else round.teacher.embed(round.graph)
+        name = clusters.named(place, round.pool, round.labels, self.clusters, self.steps, generators)
         checked = round.pool if self.among is None else self.among(confidence, label)
         return Ranking(confidence.masked_fill(~checked | (name != label), float("-inf")))
 
