@@ -14,13 +14,16 @@ from bangs.errors import UnknownName
 from bangs.experiments.engines import Engine, Here, Processes, Ray
 from bangs.experiments.jobs import Job
 from bangs.experiments.results import rows_of, spelled
+from bangs.experiments.suite import Suite, plain_name
 from bangs.experiments.suite_file import find_suite, suite_path
 from bangs.files import write_atomic
 from bangs.runs import read_run
 
 
 def reproduce(
-    suite: Annotated[str, typer.Argument(help="a suite's name (see `bangs list suites`) or a .toml of your own")],
+    suites: Annotated[
+        list[str], typer.Argument(help="names from `bangs list suites`, or .toml files of your own", metavar="SUITE…")
+    ],
     datasets: Annotated[str | None, typer.Option(help="only these, such as cora,citeseer")] = None,
     methods: Annotated[str | None, typer.Option(help="only these, such as cpl,bangs")] = None,
     models: Annotated[str | None, typer.Option(help="only these, such as gcn,gat")] = None,
@@ -29,7 +32,7 @@ def reproduce(
     jobs: Annotated[int, typer.Option(help="runs at the same time")] = 1,
     engine: Annotated[str, typer.Option(help="local, or ray for a Ray cluster (pip install 'bangs[ray]')")] = "local",
     data: Annotated[Path | None, typer.Option(help="folder of datasets; BANGS_DATA if left out")] = None,
-    out: Annotated[Path | None, typer.Option(help="folder of the runs; out/SUITE if left out")] = None,
+    out: Annotated[Path, typer.Option(help="folder of the runs; suites share them")] = Path("out/reproduce"),
     export: Annotated[Path | None, typer.Option(help="write the rows of all runs of the suite to this file")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="one JSON object to stdout and nothing else")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="only the result")] = False,
@@ -41,13 +44,19 @@ def reproduce(
     voice = Voice(as_json=as_json, quiet=quiet)
     if engine not in ENGINES:
         raise UnknownName("engine", engine, ENGINES)
-    chosen = find_suite(suite, data)
-    place = Path("out") / chosen.name if out is None else out
-    cells = chosen.cells(_names(datasets), _names(methods), _names(models), parse_seeds(seeds) if seeds else None)
-    jobs_by_name = {job.name: job for job in (Job(cell.experiment, place / "runs", data, device) for cell in cells)}
-    plan = list(jobs_by_name.values())  # a run that stands in two places is done once
-    (place / "suites").mkdir(parents=True, exist_ok=True)
-    write_atomic(place / "suites" / f"{chosen.name}.toml", suite_path(suite).read_bytes())
+    chosen = {suite_path(name): find_suite(name, data) for name in suites}
+    only = {
+        key: _names(text, key, list(chosen.values()))
+        for key, text in (("dataset", datasets), ("method", methods), ("model", models))
+    }
+    numbers = parse_seeds(seeds) if seeds else None
+    cells = [cell for suite in chosen.values() for cell in suite.cells(*only.values(), numbers)]
+    # a run that stands in two places is done once
+    jobs_by_name = {job.name: job for job in (Job(cell.experiment, out / "runs", data, device) for cell in cells)}
+    plan = list(jobs_by_name.values())
+    for path, suite in chosen.items():
+        (out / "suites").mkdir(parents=True, exist_ok=True)
+        write_atomic(out / "suites" / f"{suite.name}.toml", path.read_bytes())
 
     progress = Progress(voice, plan)
     try:
@@ -59,8 +68,9 @@ def reproduce(
             _export(plan, export)
     told = [f"{progress.total - len(progress.failures)} of {progress.total} runs are finished"]
     told += [f"failed: {failure['what']}: {failure['error']}" for failure in progress.failures]
-    told += [f"see them with: bangs table {place}"]
-    voice.result({"suite": chosen.name, "out": str(place), **progress.facts}, "\n".join(told))
+    told += [f"see them with: bangs table {out}"]
+    names = [suite.name for suite in chosen.values()]
+    voice.result({"suites": names, "out": str(out), **progress.facts}, "\n".join(told))
     if progress.failures:
         raise typer.Exit(1)
 
@@ -71,8 +81,16 @@ ENGINES: dict[str, Callable[[int, Progress], Engine]] = {
 }
 
 
-def _names(text: str | None) -> list[str] | None:
-    return None if text is None else [name.strip() for name in text.split(",") if name.strip()]
+def _names(text: str | None, setting: str, suites: list[Suite]) -> list[str] | None:
+    """The names in a list with commas, each of which a suite must have."""
+    if text is None:
+        return None
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    known = set().union(*(suite.values(setting) for suite in suites))
+    for name in names:
+        if plain_name(name) not in known:
+            raise UnknownName(f"{setting} of {', '.join(suite.name for suite in suites)}", name, known)
+    return names
 
 
 def _export(plan: list[Job], path: Path) -> None:

@@ -81,12 +81,19 @@ class Experiment:
 
     def trainer(self, observers: Sequence[Observer] = ()) -> SelfTrainer:
         """The parts this configuration names."""
-        return SelfTrainer(trainer(self.model, self.preset, **self.changes), self._recipe(), tuple(observers))
+        return SelfTrainer(
+            trainer(self.model, self.preset, self._dataset_name, **self.changes), self._recipe(), tuple(observers)
+        )
+
+    @property
+    def _dataset_name(self) -> str:
+        """What settings made for a dataset go by."""
+        return Path(self.dataset).name.removesuffix(".npz")
 
     def _recipe(self) -> Method:
         if self.recipe != "budget":
             published_by = published.paper if self.recipe == "paper" else published.authors
-            recipe = published_by(self.method, self.dataset.removesuffix(".npz"))
+            recipe = published_by(self.method, self._dataset_name)
             return replace(recipe, rounds=min(recipe.rounds, self.rounds))
         return method(
             self.method,

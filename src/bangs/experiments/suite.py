@@ -6,7 +6,6 @@ from itertools import product
 from pathlib import Path
 from typing import Any, Literal
 
-from bangs.errors import UnknownName
 from bangs.experiments.experiment import Experiment
 from bangs.experiments.settings import RULES
 
@@ -16,6 +15,7 @@ PROTOCOLS = {
     "last": "test accuracy of the last round",
 }
 KINDS = ("table", "time", "stages", "sweep", "rounds")
+FIGURES = ("sweep", "rounds")  # kinds that are drawn
 STAGES = ("calibrate", "select", "train")
 
 Kind = Literal["table", "time", "stages", "sweep", "rounds"]
@@ -60,12 +60,6 @@ class Suite:
     ) -> Iterator[Cell]:
         """Every combination of the axes, or those with the datasets, methods and models asked for."""
         wanted = {"dataset": datasets, "method": methods, "model": models}
-        for key, values in wanted.items():
-            if values is not None:
-                known = {plain_name(choice) for choice in self._values(key)}
-                for value in values:
-                    if plain_name(value) not in known:
-                        raise UnknownName(f"{key} of the suite {self.name}", value, known)
         for chosen in product(*self.axes.values()):
             settings = dict(self.experiment)
             for choice in chosen:
@@ -84,9 +78,9 @@ class Suite:
         """A row, column or value as people call it."""
         return " · ".join(self.names.get(part, plain_name(part)) for part in key.split("/"))
 
-    def _values(self, key: str) -> set[str]:
-        given = {choice[key] for choices in self.axes.values() for choice in choices if key in choice}
-        return given or {self.experiment.get(key, getattr(Experiment(), key))}
+    def values(self, setting: str) -> set[str]:
+        """The values a setting takes in the suite."""
+        return {plain_name(getattr(cell.experiment, setting)) for cell in self.cells()}
 
 
 def _key(axes: Sequence[str], place: Mapping[str, Any]) -> str:

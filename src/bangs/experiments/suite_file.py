@@ -9,7 +9,7 @@ from typing import Any
 from bangs.errors import BangsError, InvalidInput, UnknownName
 from bangs.experiments.experiment import Experiment
 from bangs.experiments.settings import check
-from bangs.experiments.suite import KINDS, PROTOCOLS, STAGES, Cell, Published, Suite
+from bangs.experiments.suite import FIGURES, KINDS, PROTOCOLS, STAGES, Cell, Published, Suite
 from bangs.graphs.datasets import DATASETS, npz_files
 
 
@@ -78,8 +78,10 @@ class _Reader:
             raise self._unknown("kind", str(kind), KINDS, "kind")
         experiment = self._settings(content.get("experiment", {}), "experiment")
         axes = self._axes(content.get("axes", {}))
-        rows = self._layout(content, "rows", axes, ("dataset",))
-        columns = self._layout(content, "columns", axes, () if kind in ("rounds", "stages") else ("method",))
+        rows = self._layout(content, "rows", axes, ("method",) if kind in FIGURES else ("dataset",))
+        columns = self._layout(content, "columns", axes, ("method",) if kind in ("table", "time") else ())
+        if kind == "sweep" and len(columns) != 1:
+            raise self._wrong("columns", f"must name the one axis a sweep runs along, got {list(columns)}")
         if left := [axis for axis in axes if axis not in (*rows, *columns) and len(axes[axis]) > 1]:
             raise self._wrong(f"axes.{left[0]}", "has several values but stands neither in rows nor in columns")
         made = Suite(
@@ -97,7 +99,7 @@ class _Reader:
             reading=self._text(content, "reading", "").strip(),
         )
         cells = self._cells(made)
-        lines = {cell.row if kind == "sweep" else cell.column for cell in cells}
+        lines = {cell.row if kind in FIGURES else cell.column for cell in cells}
         if made.focus is not None and made.focus not in lines:
             raise self._unknown("focus", made.focus, lines, "focus")
         if "published" not in content:

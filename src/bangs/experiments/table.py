@@ -8,7 +8,7 @@ from typing import Any
 from bangs.errors import UnknownName
 from bangs.experiments.comparing import Comparison, holm, paired, stars
 from bangs.experiments.results import Result, matching
-from bangs.experiments.suite import PROTOCOLS, STAGES, Cell, Suite
+from bangs.experiments.suite import FIGURES, PROTOCOLS, STAGES, Cell, Suite
 
 
 @dataclass(frozen=True)
@@ -209,7 +209,7 @@ def _total(result: Result | None) -> Entry | None:
 
 def _compare(suite: Suite, found: Found, rule: str) -> tuple[Comparison, ...]:
     """The focus against every other, seed by seed; Holm's correction over all of them together."""
-    sweep = suite.kind in ("sweep", "rounds")  # there the lines compete, place by place
+    sweep = suite.kind in FIGURES  # there the lines compete, place by place
     scores: dict[str, dict[str, dict[int, float]]] = {}
     for (row, column), result in found.items():
         if result is not None and result.rows:
