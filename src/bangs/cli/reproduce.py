@@ -50,7 +50,11 @@ def reproduce(
         for key, text in (("dataset", datasets), ("method", methods), ("model", models))
     }
     numbers = parse_seeds(seeds) if seeds else None
-    cells = [cell for suite in chosen.values() for cell in suite.cells(*only.values(), numbers)]
+    cells = [
+        cell
+        for suite in chosen.values()
+        for cell in suite.cells(only["dataset"], only["method"], only["model"], numbers)
+    ]
     # a run that stands in two places is done once
     jobs_by_name = {job.name: job for job in (Job(cell.experiment, out / "runs", data, device) for cell in cells)}
     plan = list(jobs_by_name.values())
