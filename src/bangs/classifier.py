@@ -18,6 +18,7 @@ from torch_geometric.data import Data
 
 from bangs import saving
 from bangs.errors import InvalidInput, UnknownName
+from bangs.explain import Reasons, reasons
 from bangs.graphs.custom.validation import validation_split
 from bangs.inputs import as_graph, as_labels, labelled
 from bangs.learners.batches import Surroundings
@@ -64,7 +65,7 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
     classes_ [C] · labels_ [N], the labels the chosen model learned from, unknown = -1 or "" ·
     labeled_iter_ [N], 0 = given, t = adopted in round t, -1 = never · n_iter_, rounds run · best_iter_, the chosen
     round · termination_condition_, "max_iter", "all_labeled" or "no_change" · history_, one row a round ·
-    validation_score_ · n_features_in_ · feature_names_in_, where X was a frame.
+    validation_score_ · n_features_in_ · feature_names_in_, where X was a frame · node_names_, its index, else 0 … N−1.
     """
 
     def __init__(
@@ -153,13 +154,26 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         nodes = counted.numpy()
         return float(np.mean(said[nodes] == classes[target.numpy()[nodes]]))
 
+    def explain(self, node: int | str, top: int = 5) -> Reasons:
+        """Why a node of the fitted graph, by its number or its name, has the label it has."""
+        check_is_fitted(self)
+        if isinstance(node, str):
+            found = np.flatnonzero(self.node_names_ == node)
+            if not len(found):
+                shown = ", ".join(map(repr, self.node_names_[:3]))
+                raise InvalidInput(f"no node is called {node!r}; names look like {shown}")
+            node = int(found[0])
+        return reasons(self.snapshot_, node, top)
+
     def save(self, path: str | Path) -> None:
         """Write all that `load` needs to one safetensors file; a folder gets a `model.safetensors`."""
         check_is_fitted(self)
         tensors, facts = self.snapshot_.to_plain()
         saving.save(
             path,
-            tensors | {f"{WEIGHTS}{name}": value for name, value in self.weights_.items()},
+            tensors
+            | {f"{WEIGHTS}{name}": value for name, value in self.weights_.items()}
+            | saving.pack_words("names", self.node_names_),
             {
                 "snapshot": facts,
                 "params": {name: saving.spell(value) for name, value in self.get_params(deep=False).items()},
@@ -189,6 +203,7 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
             architecture = _own_architecture(parts) or saving.read("model", facts["architecture"], parts)
             saving.check_weights(architecture, weights, found.n_features_in_, len(found.classes_))
             found.snapshot_ = Snapshot.from_plain(tensors, facts["snapshot"])
+            found.node_names_ = saving.unpack_words("names", tensors, found.snapshot_.nodes)
             found.architecture_, found.weights_ = architecture, weights
             found.n_iter_, found.termination_condition_ = int(facts["rounds"]), str(facts["ended"])
         return found
@@ -273,6 +288,8 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
             self.feature_names_in_ = np.array(X.columns, dtype=object)
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
+        index = X.index if isinstance(X, pd.DataFrame) else pd.RangeIndex(self.snapshot_.nodes)
+        self.node_names_ = np.array([str(name) for name in index], dtype=object)
         self.n_iter_ = sum(row["took_part"][0] for row in self.snapshot_.rows[1:])
         task = state.student.learner.task
         left = bool((~state.labels.known & ~task.held).any())

@@ -1,1 +1,216 @@
-"""Explain: why a node has the label it has."""
+"""Explain: why a node has the label it has, in numbers that can be checked."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from bangs.errors import InvalidInput
+from bangs.graphs.propagation import PPR, Operator
+from bangs.snapshot import Snapshot
+
+Origin = Literal["given", "held", "adopted", "predicted"]
+
+TOGETHER = 64  # nodes whose influences are found at once
+
+
+@dataclass(frozen=True)
+class Influence:
+    """A labelled node and how much of what labelled nodes say to another one comes from it."""
+
+    node: int
+    label: int
+    born: int  # 0 = given, t = adopted in round t
+    share: float  # of all labelled influence on the other node, in [0, 1]
+
+
+@dataclass(frozen=True)
+class Neighbour:
+    """A node that sends to another one over an edge."""
+
+    node: int
+    weight: float
+    origin: Origin
+    label: int  # known, else predicted
+
+
+@dataclass(frozen=True)
+class Adoption:
+    """The round in which a node got its pseudo-label."""
+
+    round: int
+    label: int
+    raw_confidence: float
+    confidence: float
+    score: float
+    stderr: float | None
+    place: int  # 1 = the best of the round
+    among: int  # nodes that were scored
+    used: bool  # whether the chosen model learned from it
+
+
+@dataclass(frozen=True)
+class Reasons:
+    """All there is to say about the label of one node."""
+
+    node: int
+    origin: Origin
+    label: int  # what the chosen model says
+    known: int | None  # the label that came with the data
+    probs: list[float]  # calibrated, per class
+    raw_confidence: float
+    confidence: float
+    degree: int
+    neighbours: list[Neighbour]  # the heaviest edges first
+    influences: list[Influence]  # the strongest first
+    support: list[float]  # labelled influence per class; sums to one, or to zero where no labelled node is in reach
+    reach: float  # labelled influence among all influence on the node, in [0, 1]
+    adoption: Adoption | None
+    path: list[tuple[int, int, float]]  # (round, label, calibrated confidence) of every round's student
+
+
+def origins(snapshot: Snapshot) -> list[Origin]:
+    """Where the label of every node comes from; pseudo-labels that the chosen model did not see are predictions."""
+    out: list[Origin] = []
+    for born, held in zip(snapshot.born.tolist(), snapshot.held.tolist(), strict=True):
+        out.append("given" if born == 0 else "held" if held >= 0 else "adopted" if born > 0 else "predicted")
+    return out
+
+
+def influences(
+    snapshot: Snapshot, nodes: Sequence[int], top: int = 5, propagate: PPR | None = None
+) -> list[tuple[list[Influence], list[float], float]]:
+    """For every node its strongest labelled influences, the labelled influence per class [C], and its reach.
+
+    The influence of i on j is P[j, i] of personalised PageRank, the weight with which the logits of i enter the
+    estimated logits Ĥ_j = Σ_i P[j, i] x_i of a student. Counted are nodes with a given label and those adopted before
+    j was, or all that the chosen model learned from if j was not adopted.
+    """
+    operator = (propagate or PPR())(snapshot.graph)
+    since = _adopted_in(snapshot)
+    out = []
+    for start in range(0, len(nodes), TOGETHER):
+        chunk = torch.as_tensor(list(nodes[start : start + TOGETHER]))
+        rows = _rows(operator, chunk, snapshot.nodes)
+        for node, row in zip(chunk.tolist(), rows, strict=True):
+            out.append(_strongest(snapshot, int(node), row, since, top))
+    return out
+
+
+def reasons(snapshot: Snapshot, node: int, top: int = 5) -> Reasons:
+    """Why the node has the label it has."""
+    if not 0 <= node < snapshot.nodes:
+        raise InvalidInput(f"nodes are numbered 0 … {snapshot.nodes - 1}, got {node}")
+    strongest, support, reach = influences(snapshot, [node], top)[0]
+    probs = snapshot.probs[node]
+    given, held = int(snapshot.given[node]), int(snapshot.held[node])
+    known = max(given, held)
+    neighbours, degree = _neighbours(snapshot, node, top)
+    return Reasons(
+        node=node,
+        origin=origins(snapshot)[node],
+        label=int(probs.argmax()),
+        known=known if known >= 0 else None,
+        probs=probs.tolist(),
+        raw_confidence=float(snapshot.raw[node].softmax(-1).max()),
+        confidence=float(probs.max()),
+        degree=degree,
+        neighbours=neighbours,
+        influences=strongest,
+        support=support,
+        reach=reach,
+        adoption=adoption(snapshot, node),
+        path=[
+            (round, int(label), float(sure))
+            for round, (label, sure) in enumerate(
+                zip(snapshot.said[:, node].tolist(), snapshot.sure[:, node].tolist(), strict=True)
+            )
+        ],
+    )
+
+
+def adoption(snapshot: Snapshot, node: int) -> Adoption | None:
+    """How the node was adopted, the last time if it was more than once; None if it never was."""
+    ledger = snapshot.ledger
+    lines = (ledger.taken & (ledger.node == node)).nonzero().flatten().tolist()
+    if not lines:
+        return None
+    line = lines[-1]
+    same = (ledger.round == ledger.round[line]).nonzero().flatten()
+    stderr = float(ledger.stderr[line])
+    return Adoption(
+        round=int(ledger.round[line]),
+        label=int(ledger.label[line]),
+        raw_confidence=float(ledger.raw_confidence[line]),
+        confidence=float(ledger.confidence[line]),
+        score=float(ledger.score[line]),
+        stderr=None if stderr != stderr else stderr,
+        place=line - int(same[0]) + 1,
+        among=len(same),
+        used=bool(snapshot.born[node] == ledger.round[line]),
+    )
+
+
+def _adopted_in(snapshot: Snapshot) -> Tensor:
+    """The round after which every node's label counted: long [N]; 0 = given, past the last round = never."""
+    never = snapshot.said.shape[0]
+    since = torch.where(snapshot.given >= 0, 0, never)
+    ledger = snapshot.ledger.where(snapshot.ledger.taken)
+    return since.scatter_reduce(0, ledger.node, ledger.round, "amin")
+
+
+def _rows(operator: Operator, nodes: Tensor, size: int) -> Tensor:
+    """The rows P[nodes, :]: float [len(nodes), N]."""
+    picked = torch.zeros(size, len(nodes))
+    picked[nodes, torch.arange(len(nodes))] = 1
+    return operator.adjoint(picked).T
+
+
+def _strongest(
+    snapshot: Snapshot, node: int, row: Tensor, since: Tensor, top: int
+) -> tuple[list[Influence], list[float], float]:
+    never = snapshot.said.shape[0]
+    own = int(since[node])
+    labelled = since < own if 0 < own < never else snapshot.born >= 0
+    labelled = labelled.clone()
+    labelled[node] = False
+    mass = torch.where(labelled, row, 0.0)
+    label = _label_of(snapshot)
+    total = float(mass.sum())
+    if total <= 0:
+        return [], [0.0] * snapshot.classes, 0.0
+    best = mass.topk(min(top, len(mass)))
+    strongest = [
+        Influence(int(i), int(label[i]), int(since[i]), float(value) / total)
+        for i, value in zip(best.indices.tolist(), best.values.tolist(), strict=True)
+        if value > 0
+    ]
+    support = torch.zeros(snapshot.classes).scatter_add(0, label[labelled], mass[labelled]) / total
+    return strongest, support.tolist(), total / max(float(row.sum()) - float(row[node]), 1e-12)
+
+
+def _label_of(snapshot: Snapshot) -> Tensor:
+    """The given label, else the pseudo-label, else -1: long [N]; also of nodes adopted after the chosen round."""
+    taken = snapshot.ledger.where(snapshot.ledger.taken)
+    label = torch.full_like(snapshot.given, -1)
+    label[taken.node] = taken.label
+    label = torch.where(snapshot.born > 0, snapshot.target, label)
+    return torch.where(snapshot.given >= 0, snapshot.given, label)
+
+
+def _neighbours(snapshot: Snapshot, node: int, top: int) -> tuple[list[Neighbour], int]:
+    """The heaviest neighbours that send to the node, and how many there are."""
+    arriving = snapshot.edge_index[1] == node
+    source = snapshot.edge_index[0][arriving]
+    weight = torch.ones(len(source)) if snapshot.edge_weight is None else snapshot.edge_weight[arriving]
+    distinct, place = source.unique(return_inverse=True)
+    total = torch.zeros(len(distinct)).scatter_add(0, place, weight)
+    order = total.argsort(descending=True, stable=True)[:top]
+    origin, said = origins(snapshot), snapshot.raw.argmax(-1)
+    label = torch.where(snapshot.target >= 0, snapshot.target, torch.where(snapshot.held >= 0, snapshot.held, said))
+    return [
+        Neighbour(int(other), float(value), origin[other], int(label[other]))
+        for other, value in zip(distinct[order].tolist(), total[order].tolist(), strict=True)
+    ], len(distinct)

@@ -32,6 +32,14 @@ class Correct(Protocol):
     def __call__(self, round: Round) -> Tensor: ...
 
 
+_CHOICES = {
+    "memory": ("accumulate", "rebuild", "alternate"),
+    "teacher": ("first", "latest", "best"),
+    "start": ("fresh", "teacher"),
+    "pool": ("free", "open", "unused"),
+}
+
+
 @dataclass(frozen=True)
 class Method:
     """A self-training method: its parts. The `repr` is the configuration.
@@ -56,6 +64,10 @@ class Method:
     def __post_init__(self) -> None:
         if self.rounds < 0:
             raise InvalidInput(f"Method.rounds must not be negative, got {self.rounds}")
+        for name, known in _CHOICES.items():
+            word = getattr(self, name)
+            if word not in known and not (name == "start" and isinstance(word, int)):
+                raise InvalidInput(f"Method.{name} must be one of {', '.join(known)}, got '{word}'")
         if not self.views:
             raise InvalidInput("Method.views must hold at least one view, such as Same()")
         if isinstance(self.start, int) and self.start < 1:
@@ -67,7 +79,7 @@ class Adoption:
     """What a round adopted, and why."""
 
     chosen: Tensor  # bool [R, N]
-    label: Tensor  # long [R, N], the teacher's
+    label: Tensor  # long [R, N], the teacher's after calibration
     raw_confidence: Tensor  # float [R, N]
     confidence: Tensor  # float [R, N], calibrated
     ranking: Ranking
@@ -145,9 +157,10 @@ class SelfTrainer:
             pool = self._pool(task, base if method.memory == "rebuild" else state.labels)
             round = Round(index, task, base, raw, prediction, pool, state.teacher, rng)
             ranking = method.score(round)
-            chosen = method.quota(ranking.score, raw.label) & pool & state.running[:, None]
+            chosen = method.quota(ranking.score, prediction.label) & pool & state.running[:, None]
             took_part = chosen.any(1)
-            labels = base.adopt(chosen, raw.label, 1.0, index)
+            left = (pool & ~chosen).any(1) if method.memory == "accumulate" else took_part
+            labels = base.adopt(chosen, prediction.label, 1.0, index)
             if method.weigh is not None:
                 labels = labels.weighted(method.weigh(round, labels))
             labels = Labels.where(took_part, labels, state.labels)
@@ -173,9 +186,9 @@ class SelfTrainer:
             teacher=self._next_teacher(state.teacher, student),
             best=Teacher.where(better, student, state.best),
             best_round=torch.where(better, index, state.best_round),
-            running=state.running & took_part,
+            running=state.running & took_part & left,
             took_part=took_part,
-            adoption=Adoption(chosen, raw.label, raw.confidence, prediction.confidence, ranking),
+            adoption=Adoption(chosen, prediction.label, raw.confidence, prediction.confidence, ranking),
             seconds=seconds.laps,
         )
 

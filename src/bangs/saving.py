@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -70,6 +71,23 @@ def sound(path: str | Path) -> Iterator[None]:
         raise InvalidInput(f"'{model_file(path)}' cannot be used: {error}") from error
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise InvalidInput(f"'{model_file(path)}' is not a model as bangs writes it: {error!r}") from error
+
+
+def pack_words(name: str, words: "npt.NDArray[Any]") -> dict[str, Tensor]:
+    """Words as two tensors, their bytes in UTF-8 and where each ends."""
+    spelled = [str(word).encode("utf-8", "surrogatepass") for word in words]
+    ends = torch.tensor([len(word) for word in spelled], dtype=torch.long).cumsum(0)
+    return {f"{name}.bytes": torch.from_numpy(np.frombuffer(b"".join(spelled), dtype=np.uint8).copy()), f"{name}.ends": ends}
+
+
+def unpack_words(name: str, tensors: Mapping[str, Tensor], count: int) -> "npt.NDArray[Any]":
+    """The words that `pack_words` packed: str [count]."""
+    body, ends = tensors[f"{name}.bytes"].numpy().tobytes(), tensors[f"{name}.ends"].tolist()
+    if len(ends) != count or ends != sorted(ends) or (ends and not 0 <= ends[0] <= ends[-1] == len(body)):
+        raise InvalidInput(f"its {name} are not {count:,} words")
+    starts = [0, *ends[:-1]]
+    words = [body[start:end].decode("utf-8", "surrogatepass") for start, end in zip(starts, ends, strict=True)]
+    return np.array(words, dtype=object)
 
 
 def spell(value: Any) -> Any:

@@ -3,7 +3,7 @@
 import json
 import sys
 import warnings
-from typing import Any
+from typing import Any, Self
 
 from rich.console import Console
 from rich.live import Live
@@ -47,7 +47,7 @@ class Rounds:
         self.lines: list[tuple[str, ...]] = []
         self.live = Live(console=voice.console, refresh_per_second=4, transient=False)
 
-    def __enter__(self) -> "Rounds":
+    def __enter__(self) -> Self:
         if self._animated:
             self.live.__enter__()
         elif not self.voice.silent:
@@ -70,6 +70,10 @@ class Rounds:
             f"{_mean(row['epochs']):.0f}",
             f"{sum(row['seconds'].values()):.2f}",
         )
+        self.tell(line)
+
+    def tell(self, line: tuple[str, ...]) -> None:
+        """One more line, with a cell for every name in the header."""
         self.lines.append(line)
         if self._animated:
             self.live.update(self._table())

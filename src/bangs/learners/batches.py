@@ -69,18 +69,12 @@ class Field:
     runs: int
     features: Features
     hops: tuple[Sparse, ...]
-    inner: tuple[Tensor | None, ...]  # where a hop's outputs stand among its inputs; None = the same nodes
     graphs: tuple[Data, ...] = ()  # of the whole graph: one for all runs, or one each
 
     def propagate(self, hop: int, x: Tensor) -> Tensor:
         """One hop: [R, n_in, d] -> [R, n_out, d]."""
         matrix = self.hops[min(hop, len(self.hops) - 1)]
         return (matrix @ x.reshape(-1, x.shape[-1])).view(self.runs, -1, x.shape[-1])
-
-    def narrow(self, hop: int, x: Tensor) -> Tensor:
-        """The rows of x [R, n_in, d] that are this hop's outputs: [R, n_out, d]."""
-        inner = self.inner[min(hop, len(self.inner) - 1)]
-        return x if inner is None else x[:, inner]
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,26 +93,22 @@ class Surroundings:
         matrix = adjacency(graph, loops, normalise)
         features = _rows(graph)
         device = graph.edge_index.device
-        whole = Field(
-            runs, Features.of(features, runs, device), (Sparse.of(matrix, device).repeat(runs),), (None,), (graph,)
-        )
+        whole = Field(runs, Features.of(features, runs, device), (Sparse.of(matrix, device).repeat(runs),), (graph,))
         return cls(runs, graph, matrix, features, device, whole)
 
     def field(self, nodes: "np.ndarray[Any, Any]", hops: int) -> Field:
         """The field of the given nodes (sorted), `hops` steps deep; the same logits as the whole graph's."""
         layers: list[Sparse] = []
-        inner: list[Tensor | None] = []
         outputs = nodes
         for _ in range(hops):
             rows = self.matrix[outputs]
-            inputs = np.unique(np.concatenate([rows.indices, outputs]))
+            inputs = np.unique(rows.indices)
             local = sp.csr_array(rows[:, inputs])
             layers.insert(0, Sparse.of(local, self.device).repeat(self.runs))
-            inner.insert(0, torch.as_tensor(np.searchsorted(inputs, outputs), device=self.device))
             outputs = inputs
         rows_of = torch.as_tensor(outputs, device=self.device) if isinstance(self.features, Tensor) else outputs
         features = Features.of(self.features[rows_of], self.runs, self.device)
-        return Field(self.runs, features, tuple(layers), tuple(inner))
+        return Field(self.runs, features, tuple(layers))
 
 
 def many(graphs: Sequence[Data], loops: float, normalise: Normalise, like: Field) -> Field:
@@ -132,7 +122,7 @@ def many(graphs: Sequence[Data], loops: float, normalise: Normalise, like: Field
     features = like.features
     if any(graph.x is not original.x for graph in graphs):
         features = _stacked([graph.x for graph in graphs], like.features)
-    return Field(like.runs, features, hops, (None,), tuple(graphs))
+    return Field(like.runs, features, hops, tuple(graphs))
 
 
 def _stacked(x: list[Tensor], like: Features) -> Features:

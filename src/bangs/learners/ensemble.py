@@ -64,12 +64,13 @@ def surprise(log_probs: Tensor, target: Tensor) -> Tensor:
 
 
 class Separate(Network):
-    """R copies of an ordinary PyG module `module(x, edge_index, edge_weight?)`, run one after the other.
+    """R copies of an ordinary PyG module `module(x, edge_index)`, run one after the other.
 
-    Its dropout draws from torch's global generator, which is seeded from the run's own stream and put back.
+    Its dropout draws from torch's global generator. On a CPU that is set to the run's own stream and put back; a GPU's
+    cannot be switched inside a captured graph, so there a session seeds it once and runs draw from it in turn.
     """
 
-    def __init__(self, build: Callable[[], nn.Module], rng: Streams, *, weighted: bool = False):
+    def __init__(self, build: Callable[[], nn.Module], rng: Streams):
         super().__init__()
         modules = []
         for number in rng.at("init").numbers():
@@ -78,7 +79,6 @@ class Separate(Network):
                 modules.append(build())
         self._template = [modules[0]]  # in a list, so that its parameters are not ours
         self._names = {}
-        self._weighted = weighted
         for name, _ in modules[0].named_parameters():
             flat = name.replace(".", "-")
             self._names[name] = flat
@@ -113,7 +113,7 @@ class Separate(Network):
         run: int,
         noise: Noise | None,
     ) -> Tensor:
-        inputs = (x, graph.edge_index, graph.get("edge_weight")) if self._weighted else (x, graph.edge_index)
+        inputs = (x, graph.edge_index)
         if noise is None or x.is_cuda:
             out: Tensor = functional_call(template, weights, inputs)
             return out

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Protocol
 
 import torch
@@ -16,6 +16,31 @@ from bangs.learners.ensemble import Network, Separate, cross_entropy
 from bangs.learners.noise import Noise
 from bangs.rng import Streams
 
+_SIZES = ("hidden", "layers", "heads", "hops", "steps", "order", "samples")
+_RATES = ("dropout", "input_dropout", "drop_node")
+_POSITIVE = ("loops", "theta", "sharpening")
+
+
+@dataclass(frozen=True)
+class _Settings:
+    """What all architectures check: sizes from 1, rates in [0, 1), scales above 0."""
+
+    def __post_init__(self) -> None:
+        for own in fields(self):
+            value, rule = getattr(self, own.name), None
+            if own.name in _SIZES and value < 1:
+                rule = "at least 1"
+            elif own.name in _RATES and not 0 <= value <= 0.999:
+                rule = "in [0, 0.999]"
+            elif own.name in _POSITIVE and value <= 0:
+                rule = "positive"
+            elif own.name == "alpha" and not 0 < value <= 1:
+                rule = "in (0, 1]"
+            elif own.name == "consistency" and value < 0:
+                rule = "at least 0"
+            if rule is not None:
+                raise InvalidInput(f"{type(self).__name__}.{own.name} must be {rule}, got {value}")
+
 
 class Architecture(Protocol):
     """Settings of a model; `build` makes R of them with fresh weights."""
@@ -24,10 +49,10 @@ class Architecture(Protocol):
 
 
 @dataclass(frozen=True)
-class GCN:
+class GCN(_Settings):
     """Graph convolutions (Kipf & Welling 2017): H' = σ(Â H W + b), Â = D^-½(A + loops·I)D^-½.
 
-    The paper's code adds self-loops twice, hence `loops = 2` (PyG's `improved=True`).
+    The paper's code adds self-loops twice, hence `loops = 2` (PyG's `improved=True` with unit edge weights).
     """
 
     hidden: int = 128
@@ -41,7 +66,7 @@ class GCN:
 
 
 @dataclass(frozen=True)
-class GraphSAGE:
+class GraphSAGE(_Settings):
     """Mean aggregation (Hamilton et al. 2017) in DGL's 'gcn' form, as in the paper: H' = σ(D⁻¹(A + 2I) H W + b)."""
 
     hidden: int = 128
@@ -55,7 +80,7 @@ class GraphSAGE:
 
 
 @dataclass(frozen=True)
-class SGC:
+class SGC(_Settings):
     """Simplified convolution (Wu et al. 2019): logits = Â^hops X W + b."""
 
     hops: int = 2
@@ -67,7 +92,7 @@ class SGC:
 
 
 @dataclass(frozen=True)
-class APPNP:
+class APPNP(_Settings):
     """Predict then propagate (Gasteiger et al. 2019): Z⁰ = MLP(X), Z' = (1−alpha) Â Z + alpha Z⁰, `steps` times."""
 
     hidden: int = 64
@@ -77,13 +102,11 @@ class APPNP:
     alpha: float = 0.1
 
     def build(self, features: int, classes: int, rng: Streams) -> Network:
-        if not 0 < self.alpha <= 1:
-            raise InvalidInput(f"APPNP.alpha must lie in (0, 1], got {self.alpha}")
         return _Personalised(self, features, classes, rng)
 
 
 @dataclass(frozen=True)
-class GCNII:
+class GCNII(_Settings):
     """Deep convolutions with initial residual and identity mapping (Chen et al. 2020).
 
     H' = σ(((1−alpha) Â H + alpha H⁰)((1−β_l) I + β_l W_l)), β_l = log(theta / l + 1).
@@ -100,7 +123,7 @@ class GCNII:
 
 
 @dataclass(frozen=True)
-class GRAND:
+class GRAND(_Settings):
     """Random propagation with consistency (Feng et al. 2020).
 
     Each of `samples` views drops whole nodes (rate `drop_node`), averages Â⁰X … Â^order X and runs an MLP; the loss is
@@ -121,8 +144,11 @@ class GRAND:
 
 
 @dataclass(frozen=True)
-class GAT:
-    """Graph attention (Veličković et al. 2018) on stock PyG layers; heads concatenated, averaged at the end."""
+class GAT(_Settings):
+    """Graph attention (Veličković et al. 2018) on stock PyG layers; heads concatenated, averaged at the end.
+
+    Edge weights are not looked at.
+    """
 
     hidden: int = 8
     heads: int = 8
@@ -134,10 +160,11 @@ class GAT:
 
 
 @dataclass(frozen=True)
-class GIN:
+class GIN(_Settings):
     """Isomorphism network (Xu et al. 2019) with max aggregation on stock PyG layers, as in the paper's table.
 
-    h' = W(1.2 h_v + max over v and its neighbours) + b, tanh between the two layers.
+    h' = W(1.2 h_v + max over v and its neighbours) + b, tanh between the two layers. Edge weights are
+    not looked at.
     """
 
     hidden: int = 128
@@ -164,8 +191,6 @@ class _Convolutions(Network):
         self, settings: GCN | GraphSAGE, features: int, classes: int, rng: Streams, normalise: Normalise
     ) -> None:
         super().__init__()
-        if settings.layers < 1:
-            raise InvalidInput(f"layers must be at least 1, got {settings.layers}")
         self.settings, self.loops, self.normalise, self.hops = settings, settings.loops, normalise, settings.layers
         sizes = [features, *[settings.hidden] * (settings.layers - 1), classes]
         self.weight = nn.ParameterList(

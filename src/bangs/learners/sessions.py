@@ -79,6 +79,8 @@ class Session(ABC):
         """Forget the last fit; the network holds the weights to start from."""
         for generator, number in zip(self.noise.generators, numbers, strict=True):
             generator.manual_seed(number)
+        if self.device.type == "cuda":
+            torch.cuda.manual_seed(numbers[0])  # what stock modules draw from
         if transition is not None:
             self.transition = transition.clone() if self.transition is None else self.transition.copy_(transition)
         for state in self.optimiser.state.values():
@@ -95,8 +97,8 @@ class Session(ABC):
         self.epochs = 0
 
     @abstractmethod
-    def train(self, limit: int) -> None:
-        """Epochs until `limit` have been run or every run has lost patience."""
+    def train(self, limit: int, *, patient: bool = False) -> None:
+        """Epochs until `limit` have been run or, unless `patient`, every run has lost patience."""
 
     def best(self) -> dict[str, Tensor]:
         """A copy of the best weights of every run."""
@@ -140,8 +142,8 @@ class Session(ABC):
 class Eager(Session):
     """Epoch by epoch; the weights are copied only where a run improved."""
 
-    def train(self, limit: int) -> None:
-        while self.epochs < limit and self.active.any():
+    def train(self, limit: int, *, patient: bool = False) -> None:
+        while self.epochs < limit and (patient or self.active.any()):
             signals.check()
             improved = self.epoch()
             self.epochs += 1
@@ -161,7 +163,7 @@ class Captured(Session):
         self.graph: torch.cuda.CUDAGraph | None = None
         self.tried = False
 
-    def train(self, limit: int) -> None:
+    def train(self, limit: int, *, patient: bool = False) -> None:
         if not self.tried:
             self._capture()
         while self.epochs < limit:
@@ -173,7 +175,7 @@ class Captured(Session):
                 else:
                     self.graph.replay()
             self.epochs += count
-            if not self.active.any():
+            if not patient and not self.active.any():
                 return
 
     def _whole_epoch(self) -> None:

@@ -45,6 +45,8 @@ class Trainer:
                 raise InvalidInput(f"Trainer.{name} must be at least 1, got {getattr(self, name)}")
         if self.lr <= 0:
             raise InvalidInput(f"Trainer.lr must be positive, got {self.lr}")
+        if self.weight_decay < 0:
+            raise InvalidInput(f"Trainer.weight_decay must not be negative, got {self.weight_decay}")
         choices = {"monitor": ("accuracy", "loss"), "field": ("needed", "whole"), "precision": ("float32", "tf32")}
         for name, known in choices.items():
             if getattr(self, name) not in known:
@@ -119,21 +121,22 @@ class Learner:
         start: dict[str, Tensor] | None = None,
         transition: Tensor | None = None,
         early: int | None = None,
-        epochs: int | None = None,
     ) -> Teacher:
         """R models trained on the labels [R, N]: from scratch, or from the weights `start`.
 
         `early` keeps the weights of that epoch besides the best; `transition` [R, C, C] corrects the loss.
         """
+        if len(rng) != self.task.runs:
+            raise InvalidInput(f"{len(rng)} random streams for {self.task.runs} runs; there must be one per run")
         fresh = self.trainer.model.build(self._width, self.task.classes, rng)
         self.network.load(fresh.weights() if start is None else start)
         session = self._session(labels, transition)
         session.begin(rng.at("dropout").numbers(), transition)
-        limit = self.trainer.epochs if epochs is None else epochs
+        limit = self.trainer.epochs
         kept = None
         with _precision(self.trainer.precision):
             if early is not None:
-                session.train(min(early, limit))
+                session.train(min(early, limit), patient=True)
                 kept = self.network.weights()
             session.train(limit)
         return Teacher(self, session.best(), session.accuracy.clone(), session.born.clone(), session.sound(), kept)

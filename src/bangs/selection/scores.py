@@ -68,7 +68,7 @@ class Agreement:
 
     def __call__(self, round: Round) -> Ranking:
         confidence = round.prediction.confidence.masked_fill(~round.pool, float("-inf"))
-        label = round.raw.label
+        label = round.prediction.label
         generators = round.rng.at("clusters").generators(round.pool.device)
         place = round.raw.logits if self.space == "logits" else round.teacher.embed(round.graph)
         name = clusters.named(place, round.pool, round.labels, self.clusters, self.steps, generators)

@@ -48,8 +48,9 @@ class Reach:
         h = self._spread(self._coming(members), slice(None))
         look = Look.of(h, self.normalise, self.count, rest=self.total.float()[:, None, None])
         back = (self.columns.T @ look.slope.transpose(0, 1).flatten(1)).view(*self.brought.shape, -1)
-        back -= torch.stack([near.weighted @ slope for slope in look.slope], dim=1)
-        change = (back * self.brought[..., None]).sum(1) + self._exact(look, members, near, budget)
+        change = (back * self.brought[..., None]).sum(1)
+        if len(near.node):
+            change += self._surplus(look, members, near, budget)
         return change.T / self.count
 
     def near(self, tolerance: float) -> "Near":
@@ -75,12 +76,12 @@ class Reach:
         arrived = (self.columns[rows] @ coming.flatten(1)).view(-1, *coming.shape[1:])
         return arrived.transpose(0, 1).contiguous().add_(self.base[:, rows, None])
 
-    def _exact(self, look: "Look", members: Tensor, near: "Near", budget: int) -> Tensor:
-        """What the players' moves at the pairs that are near change of |open| · U: [K, b]."""
+    def _surplus(self, look: "Look", members: Tensor, near: "Near", budget: int) -> Tensor:
+        """What gradients miss of the change in |open| · U, at the pairs that are near: [K, b]."""
         sign = torch.where(members.T, -1.0, 1.0)
         log_mean = look.mean.log()
         sums = -torch.stack([near.joined @ field for field in (*look.p, look.divergence)])  # [C + 1, K, b]
-        for pairs in near.split(budget // (24 * look.p[:, 0].numel())):
+        for pairs in near.split(budget // (24 * look.mean.numel())):
             step = (pairs.weight[:, None] * self.brought[pairs.player]).T[..., None]  # [D, M, 1]
             h = look.h.index_select(1, pairs.node).addcmul_(step, sign[pairs.player])
             q, log_q = _softmax(read(h, self.normalise))
@@ -88,7 +89,8 @@ class Reach:
             sums += torch.stack([pairs.each @ field for field in (*q, divergence)])
         moved = sums[:-1] / self.count
         drift = ((look.mean + moved) * torch.log1p(moved / look.mean)).sum(0)  # KL(q̄ ‖ p̄)
-        return sign * (sums[-1] - self.count * drift)
+        linear = torch.stack([near.weighted @ slope for slope in look.slope], dim=1) * self.brought[..., None]
+        return sign * (sums[-1] - self.count * drift) - linear.sum(1)
 
 
 @dataclass(frozen=True, eq=False)

@@ -95,7 +95,8 @@ class Information:
         for run in range(self.runs):
             reach = self._reach(run)
             near = reach.near(self.tolerance)
-            size = min(max(8, 4 * TILE // reach.base.numel()), self.budget // (32 * reach.base.numel()))
+            field = max(1, reach.base.numel())
+            size = min(max(8, 4 * TILE // field), self.budget // (32 * field))
             changes.append(torch.cat([reach.marginals(part, near, self.budget) for part in split(members[run], size)]))
         return torch.stack(changes)
 

@@ -1,0 +1,100 @@
+"""Card: a model's description in words, to lie beside its weights."""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+
+def model_card(config: Mapping[str, Any], result: Mapping[str, Any], environment: Mapping[str, Any]) -> str:
+    """The text of MODEL_CARD.md, from the three sealed files of a fit."""
+    graph, columns = config["graph"], config["columns"]
+    return "\n".join(
+        [
+            f"# A node classifier for {word(graph['name'])}",
+            "",
+            f"A graph neural network ({word(config['parts']['model'])}) that tells {len(result['classes'])} classes of "
+            f"nodes apart: {_listed(result['classes'])}. It learned from {result['given']:,} labelled nodes and "
+            f"{result['adopted']:,} pseudo-labels, nodes it labelled itself in {result['chosen']:,} rounds of "
+            "self-training.",
+            "",
+            "## Learned from",
+            "",
+            f"- {graph['nodes']:,} nodes and {graph['edges']:,} edges, "
+            f"{'directed' if columns['directed'] else 'each undirected edge counted twice'}",
+            f"- {result['given']:,} labels to learn from, {result['held']:,} held for validation",
+            f"- features: {_features(columns)}",
+            "",
+            "## How good it is",
+            "",
+            *_scores(result),
+            "",
+            "## How to use it",
+            "",
+            "`bangs predict FOLDER OTHER_GRAPH` labels the nodes of another graph with the same columns;",
+            "`bangs explain FOLDER NODE` says why a node has its label. From Python:",
+            "",
+            "```python",
+            "from bangs import SelfTrainingClassifier",
+            "",
+            'model = SelfTrainingClassifier.load("FOLDER")',
+            "model.predict_proba()",
+            "```",
+            "",
+            "## What it is not",
+            "",
+            "- It knows these classes and no other; a node of a new class gets one of the old names.",
+            "- It expects a graph that looks like the one it learned from: the same columns, and edges of the same kind.",
+            "- Pseudo-labels are the model's own opinions. `pseudo_labels.csv` lists every one with its reasons.",
+            "- `model.safetensors` holds the edges, the node names and the labels of the graph; share it as you would "
+            "share the data.",
+            "",
+            "## How it was made",
+            "",
+            *(f"- {name}: `{_code(value)}`" for name, value in config["parts"].items()),
+            f"- seed {config['seed']}",
+            *(f"- {name}: {word(str(value))}" for name, value in environment.items()),
+            "",
+        ]
+    )
+
+
+def word(text: str) -> str:
+    """A person's word in Markdown: on one line, and no part of the page's own structure."""
+    return re.sub(r"([\\`*_{}\[\]<>#|!~])", r"\\\1", " ".join(text.split()))
+
+
+def _code(text: str) -> str:
+    return " ".join(str(text).split()).replace("`", "'")
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = [word(name) for name in names[:12]]
+    more = f" and {len(names) - 12} more" if len(names) > 12 else ""
+    return ", ".join(shown) + more
+
+
+def _features(columns: Mapping[str, Any]) -> str:
+    names = [column["name"] for column in columns["columns"]]
+    parts = [_listed(names)] if names else []
+    if columns["array"]:
+        parts.append(f"an array of {columns['array']:,} columns")
+    if columns["structural"] is not None:
+        parts.append("degree and place in the graph, made from the edges")
+    return "; ".join(parts)
+
+
+def _scores(result: Mapping[str, Any]) -> list[str]:
+    validation = result["validation"]
+    lines = [
+        f"- validation accuracy {validation['accuracy']:.1%} on {result['held']:,} nodes (round 0, without "
+        f"pseudo-labels: {validation['raw']:.1%}). These nodes chose the round, so this is optimistic.",
+        f"- expected calibration error on them: {validation['error_before']:.3f} before calibration, "
+        f"{validation['error_after']:.3f} after",
+    ]
+    if result["test"] is not None:
+        test = result["test"]
+        lines.append(
+            f"- test accuracy {test['accuracy']:.1%} on {test['nodes']:,} nodes that chose nothing "
+            f"(round 0: {test['raw']:.1%})"
+        )
+    return lines

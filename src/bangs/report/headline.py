@@ -1,0 +1,96 @@
+"""Headline: the figures a person reads first, each with the rule it was found by."""
+
+from typing import Any
+
+from bangs.report.story import Story
+
+
+def headline(story: Story) -> dict[str, Any]:
+    """A lead sentence, the protocol, and figures of label, value and note."""
+    return _of_fit(story) if story.kind == "fit" else _of_run(story)
+
+
+def _of_fit(story: Story) -> dict[str, Any]:
+    result = story.result
+    validation, test = result["validation"], result["test"]
+    unused = result["adopted_in_all"] - result["adopted"]
+    figures = []
+    if test is not None:
+        figures.append(
+            {
+                "label": "Test accuracy",
+                "value": f"{test['accuracy']:.1%}",
+                "note": f"{test['nodes']:,} nodes that chose nothing; {test['raw']:.1%} without pseudo-labels",
+            }
+        )
+    figures += [
+        {
+            "label": "Validation accuracy",
+            "value": f"{validation['accuracy']:.1%}",
+            "note": f"{_nodes(result['held'])} held back; {validation['raw']:.1%} without pseudo-labels",
+        },
+        {
+            "label": "Pseudo-labels",
+            "value": f"{result['adopted']:,}",
+            "note": f"adopted in {_rounds(result['chosen'])}"
+            + (f"; {unused:,} of later rounds not used" if unused else ""),
+        },
+        {
+            "label": "Calibration error",
+            "value": f"{validation['error_after']:.3f}",
+            "note": f"{validation['error_before']:.3f} before calibration, on the validation nodes",
+        },
+    ]
+    return {
+        "lead": (
+            f"{result['nodes']:,} nodes in {len(result['classes'])} classes, {result['given']:,} labels to learn from. "
+            f"The model then labelled {result['adopted']:,} more nodes itself, those that teach it most, and learned again."
+        ),
+        "protocol": (
+            f"The model is the one of round {result['chosen']} of {result['rounds']}, which did best on the validation "
+            "nodes. Since they chose the round, their accuracy is optimistic"
+            + (
+                "; test nodes chose nothing."
+                if test is not None
+                else ". A column `split` with the word test would give an accuracy that is not."
+            )
+        ),
+        "figures": figures,
+    }
+
+
+def _of_run(story: Story) -> dict[str, Any]:
+    result = story.result
+    rules = [
+        ("raw", "Without self-training", "test accuracy of round 0"),
+        ("validation", "At the chosen round", "test accuracy at the round with the best validation accuracy"),
+        ("last", "At the last round", "test accuracy"),
+        ("best_test", "At the best round", "chosen by the test labels themselves: an oracle, not a fair figure"),
+    ]
+    figures = [
+        {
+            "label": label,
+            "value": f"{result[name]['mean']:.2f} %",
+            "spread": f"± {result[name]['std']:.2f}" if len(result[name]["per_seed"]) > 1 else "",
+            "note": note,
+        }
+        for name, label, note in rules
+        if isinstance(result.get(name), dict)
+    ]
+    seeds = len(story.rows[0]["validation"])
+    return {
+        "lead": (
+            f"{result.get('method', 'A method')} on {result.get('dataset', 'a graph')} with {result.get('model', 'a model')}, "
+            f"{seeds} seed{'s' if seeds > 1 else ''}, {len(story.rows) - 1} rounds of at most {result.get('k', '?')} nodes."
+        ),
+        "protocol": "Mean and standard deviation over seeds. The round is chosen by validation labels; test labels only mark.",
+        "figures": figures,
+    }
+
+
+def _nodes(count: int) -> str:
+    return f"{count:,} node{'s' if count != 1 else ''}"
+
+
+def _rounds(count: int) -> str:
+    return f"{count} round{'s' if count != 1 else ''}"

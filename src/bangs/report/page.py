@@ -1,0 +1,50 @@
+"""Page: a story as one HTML file that needs nothing else, neither network nor neighbours."""
+
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from bangs.files import write_atomic
+from bangs.report.facts import facts
+from bangs.report.story import Story, gather
+
+PAGE = "report.html"
+
+
+def write_page(folder: str | Path, result: dict[str, Any] | None = None) -> Path:
+    """Make report.html of a run's folder, anew if there is one; `result` where result.json is not yet there."""
+    path = Path(folder) / PAGE
+    write_atomic(path, render(gather(folder, result)))
+    return path
+
+
+def render(story: Story) -> str:
+    """The page's text. Everything from outside is escaped, as HTML or as JSON inside a script element."""
+    text: str = _template().render(
+        facts=facts(story), style=_asset("page.css"), script="\n".join(_asset(name) for name in _SCRIPTS)
+    )
+    return text
+
+
+_SCRIPTS = ("tools.js", "charts.js", "nodes.js", "page.js")
+
+
+@cache
+def _template() -> Any:
+    # autoescape for every name; `tojson` writes <, >, & and ' as \u003c …, so that no text can end the script
+    environment = Environment(
+        loader=PackageLoader("bangs.report", "assets"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template("page.html")
+
+
+@cache
+def _asset(name: str) -> str:
+    return (resources.files("bangs.report") / "assets" / name).read_text(encoding="utf-8")

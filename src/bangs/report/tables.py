@@ -1,0 +1,105 @@
+"""Tables: predictions and pseudo-labels as CSV that a spreadsheet opens without surprises."""
+
+import csv
+import io
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from bangs.explain import influences, origins
+from bangs.snapshot import Snapshot
+
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+def predictions(snapshot: Snapshot, names: Sequence[str], classes: Sequence[str]) -> str:
+    """One row per node: what is known, what is predicted and how sure, and where its label comes from.
+
+    `source` is given, held (for validation), adopted or predicted; `round` is the round of adoption.
+    """
+    header = ["id", "known", "predicted", "confidence", "source", "round", *(f"p_{name}" for name in classes)]
+    probs = snapshot.probs
+    confidence, label = probs.max(-1)
+    known = snapshot.given.maximum(snapshot.held)
+    columns = zip(
+        names,
+        known.tolist(),
+        label.tolist(),
+        confidence.tolist(),
+        origins(snapshot),
+        snapshot.born.tolist(),
+        probs.tolist(),
+        strict=True,
+    )
+    return to_csv(
+        header,
+        (
+            [
+                name,
+                classes[own] if own >= 0 else "",
+                classes[said],
+                _number(sure),
+                source,
+                born if born > 0 else "",
+                *map(_number, row),
+            ]
+            for name, own, said, sure, source, born, row in columns
+        ),
+    )
+
+
+def pseudo_labels(snapshot: Snapshot, names: Sequence[str], classes: Sequence[str], top: int = 3) -> str:
+    """One row per adoption, in the order of rounds and values: the audit trail.
+
+    `used` says whether the chosen model learned from it; `influences` names the strongest labelled nodes, each with its
+    label and its share of all labelled influence.
+    """
+    header = ["id", "round", "label", "confidence_before", "confidence", "value", "stderr", "used", "influences"]
+    taken = snapshot.ledger.where(snapshot.ledger.taken)
+    found = influences(snapshot, taken.node.tolist(), top)
+    rows = []
+    for line, (strongest, _, _) in enumerate(found):
+        node, round = int(taken.node[line]), int(taken.round[line])
+        spoken = "; ".join(f"{names[one.node]} ({classes[one.label]}, {one.share:.0%})" for one in strongest)
+        rows.append(
+            [
+                names[node],
+                round,
+                classes[int(taken.label[line])],
+                _number(float(taken.raw_confidence[line])),
+                _number(float(taken.confidence[line])),
+                _number(float(taken.score[line]), 8),
+                _number(float(taken.stderr[line]), 8),
+                "yes" if int(snapshot.born[node]) == round else "no",
+                spoken,
+            ]
+        )
+    return to_csv(header, rows)
+
+
+def to_csv(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    """A table in the CSV of RFC 4180, cells made harmless by `cell`."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow([cell(name) for name in header])
+    for row in rows:
+        writer.writerow([cell(value) if isinstance(value, str) else value for value in row])
+    return out.getvalue()
+
+
+def cell(text: str) -> str:
+    """A text as a spreadsheet should show it: what it would take for a formula gets a ' in front.
+
+    Such are words that begin with =, +, -, @, a tab or a carriage return and are no numbers.
+    """
+    if not text.startswith(_FORMULA):
+        return text
+    try:
+        return text if math.isfinite(float(text)) and text == text.strip() else f"'{text}"
+    except ValueError:
+        return f"'{text}"
+
+
+def _number(value: float, digits: int = 6) -> str:
+    """A number for a cell, blank where there is none."""
+    return "" if math.isnan(value) else f"{value:.{digits}g}"
