@@ -29,6 +29,7 @@ class Budget:
     calibrate: Calibrator = field(default_factory=ETS)
     estimate: Estimator = field(default_factory=lambda: ESTIMATORS[DEFAULT](None))
     pool: Literal["free", "open", "unused"] = "free"
+    normalise: Literal["none", "mass"] = "none"  # of the estimated logits in the information game
 
 
 def raw(budget: Budget) -> Method:
@@ -85,7 +86,7 @@ def drgst_dropedge(budget: Budget, threshold: float = 0.54, rate: float = 0.4, b
 
 def bangs(budget: Budget) -> Method:
     """The k candidates with the highest k-bounded Banzhaf value, on calibrated confidences."""
-    game = Banzhaf(budget.k, budget.candidates, budget.estimate)
+    game = Banzhaf(budget.k, budget.candidates, budget.estimate, normalise=budget.normalise)
     return _common(budget, Method(score=game, calibrate=budget.calibrate))
 
 
@@ -96,7 +97,7 @@ def bangs_uncalibrated(budget: Budget) -> Method:
 
 def bangs_no_banzhaf(budget: Budget) -> Method:
     """BANGS with each candidate valued by itself."""
-    return replace(bangs(budget), score=Banzhaf(budget.k, budget.candidates, Alone()))
+    return bangs(replace(budget, estimate=Alone()))
 
 
 METHODS: dict[str, Callable[[Budget], Method]] = {

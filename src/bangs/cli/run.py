@@ -23,7 +23,12 @@ def run(
     seeds: Annotated[str, typer.Option(help="how many seeds (0, 1, …), or a list such as 910,911")] = "10",
     rounds: Annotated[int, typer.Option(help="rounds of self-training at most")] = 40,
     k: Annotated[int, typer.Option(help="nodes adopted a round")] = 100,
-    candidates: Annotated[int, typer.Option(help="K, the most confident nodes that play the game")] = 200,
+    candidates: Annotated[
+        int | None, typer.Option(help="K, the most confident nodes that play the game [paper: k + 100, tuned: 5 k]")
+    ] = None,
+    normalise: Annotated[
+        str | None, typer.Option(help="estimated logits by the mass that reaches a node [paper: none, tuned: mass]")
+    ] = None,
     samples: Annotated[
         int | None, typer.Option(help="coalitions an estimator draws; its own default if left out")
     ] = None,
@@ -60,10 +65,11 @@ def run(
         rounds=rounds,
         k=k,
         candidates=candidates,
+        normalise=normalise,  # type: ignore[arg-type]  # checked by Experiment
         estimator=estimator,
         samples=samples,
         calibrator=calibrator,
-        teacher=teacher,  # type: ignore[arg-type]  # checked by Experiment
+        teacher=teacher,  # type: ignore[arg-type]
         pool=pool,  # type: ignore[arg-type]
         noise=noise,
         share=share,

@@ -26,7 +26,7 @@ from bangs.types import Split, Task
 from bangs.valuation.banzhaf import DEFAULT, ESTIMATORS
 
 # the settings a published recipe brings along
-BUDGET = ("k", "candidates", "estimator", "samples", "calibrator", "teacher", "pool")
+BUDGET = ("k", "candidates", "normalise", "estimator", "samples", "calibrator", "teacher", "pool")
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,8 @@ class Experiment:
     seeds: tuple[int, ...] = tuple(range(10))
     rounds: int = 40
     k: int = 100
-    candidates: int = 200
+    candidates: int | None = None  # K; None = the preset's: k + 100 as in the paper, 5 k if tuned
+    normalise: Literal["none", "mass"] | None = None  # None = the preset's: none as in the paper, mass if tuned
     estimator: str = DEFAULT
     samples: int | None = None
     calibrator: str = "ets"
@@ -95,11 +96,13 @@ class Experiment:
             published_by = published.paper if self.recipe == "paper" else published.authors
             recipe = published_by(self.method, self._dataset_name)
             return replace(recipe, rounds=min(recipe.rounds, self.rounds))
+        tuned = self.preset == "tuned"
         return method(
             self.method,
             Budget(
                 k=self.k,
-                candidates=self.candidates,
+                candidates=(5 * self.k if tuned else self.k + 100) if self.candidates is None else self.candidates,
+                normalise=self.normalise or ("mass" if tuned else "none"),
                 rounds=self.rounds,
                 teacher=self.teacher,
                 calibrate=CALIBRATORS[self.calibrator](),

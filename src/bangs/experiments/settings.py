@@ -21,8 +21,10 @@ def check(name: str, value: Any) -> None:
     RULES[name](name, value)
 
 
-def _one_of(known: Collection[str]) -> Callable[[str, Any], None]:
+def _one_of(known: Collection[str], *, optional: bool = False) -> Callable[[str, Any], None]:
     def rule(name: str, value: Any) -> None:
+        if value is None and optional:
+            return
         if not isinstance(value, str):
             raise InvalidInput(f"{name} must be a name in quotes, one of {', '.join(known)}, got {value!r}")
         if value not in known:
@@ -85,7 +87,8 @@ RULES: dict[str, Callable[[str, Any], None]] = {
     "seeds": _seeds,
     "rounds": _whole(0),
     "k": _whole(0),
-    "candidates": _whole(0),
+    "candidates": _whole(0, optional=True),
+    "normalise": _one_of(("none", "mass"), optional=True),
     "estimator": _one_of(ESTIMATORS),
     "samples": _whole(1, optional=True),
     "calibrator": _one_of(CALIBRATORS),
