@@ -33,7 +33,10 @@ format: $(READY) ## put every file into the house style
 	$(BIN)/ruff format .
 
 bench: $(READY) ## ratios against plain implementations, side by side
+	$(BIN)/python benchmarks/training.py
+	$(BIN)/python benchmarks/selection.py
 	$(BIN)/python benchmarks/estimators.py
+	$(BIN)/python benchmarks/end_to_end.py --rounds 5
 
 clean: ## remove what the build left
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
