@@ -75,7 +75,7 @@ def describe(job: Job) -> str:
     it = job.experiment
     words = [it.dataset.split("/")[-1].removesuffix(".npz"), it.method, it.model]
     if it.recipe == "budget":
-        words.append(f"k={it.k} K={it.candidates}")
+        words.append(f"k={it.k}" + ("" if it.candidates is None else f" K={it.candidates}"))
     words += [f"noise={it.noise:g}"] if it.noise else []
     words += [f"share={it.share:g}"] if it.share is not None else []
     return " · ".join([*words, f"{len(it.seeds)} seeds", job.name])

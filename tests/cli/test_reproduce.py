@@ -1,0 +1,146 @@
+"""`bangs reproduce`: everything once, nothing twice, and failures told."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from bangs.cli import app
+from bangs.errors import UnknownName
+from bangs.experiments import engines, jobs
+from bangs.experiments.results import results_in, rows_of
+from bangs.runs import RunFolder, read_run
+from bangs.signals import Stopped
+from worlds import Deadly, graph_file, suite_file
+
+MORTAL = Path(__file__).parents[1] / "mortal_suite.py"
+
+
+def reproduce(suite: Path, out: Path, *words: str) -> Any:
+    return CliRunner().invoke(app, ["reproduce", str(suite), "--out", str(out), "--device", "cpu", *words])
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A suite file and the folder into which it was run."""
+    folder = tmp_path_factory.mktemp("tiny")
+    suite = suite_file(folder)
+    result = reproduce(suite, folder / "out", "--export", str(folder / "rows" / "tiny.jsonl"))
+    assert result.exit_code == 0, result.output
+    return suite, folder / "out"
+
+
+def test_every_run_has_a_folder_named_by_its_configuration(done: tuple[Path, Path]) -> None:
+    _, out = done
+    folders = sorted((out / "runs").iterdir())
+    assert len(folders) == 6
+    for folder in folders:
+        record = read_run(folder)
+        assert record.result is not None
+        assert rows_of(record)[0]["run"] == folder.name
+        assert list((folder / "checkpoints").iterdir()) == []
+
+
+def test_what_is_finished_is_not_done_again(done: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    suite, out = done
+    monkeypatch.setattr(jobs.Experiment, "run", None)
+    result = reproduce(suite, out, "--json")
+    told = json.loads(result.output)
+    assert (told["runs"], told["already_done"], told["done"]) == (6, 6, 0)
+
+
+def test_the_exported_rows_make_the_same_table(done: tuple[Path, Path]) -> None:
+    suite, out = done
+    rows = out.parent / "rows"
+    words = ["--suite", str(suite), "--format", "csv"]
+    tables = [CliRunner().invoke(app, ["table", str(place), *words]).output for place in (out, rows)]
+    assert tables[0] == tables[1]
+    assert tables[0].count("\n") == 1 + 6 * 2 + 3
+    lines = (rows / "tiny.jsonl").read_text().splitlines()
+    assert len(lines) == 6 * 3
+    assert {"run", "config", "environment", "seed", "validation", "test", "seconds"} <= json.loads(lines[0]).keys()
+
+
+def test_a_failing_run_is_recorded_and_stops_no_other(tmp_path: Path) -> None:
+    suite = suite_file(tmp_path)
+    (tmp_path / "one.npz").unlink()
+    result = reproduce(suite, tmp_path / "out", "--methods", "raw", "--export", str(tmp_path / "rows.jsonl"))
+    assert result.exit_code == 1
+    assert "does not exist" in result.output
+    failed, fine = sorted(results_in(tmp_path / "rows.jsonl"), key=lambda result: len(result.rows))
+    assert "one.npz does not exist" in failed.error
+    assert len(fine.rows) == 3
+    assert "one (raw)" in CliRunner().invoke(app, ["table", str(tmp_path / "out")]).output
+
+
+def test_a_failed_run_is_tried_again(tmp_path: Path) -> None:
+    suite = suite_file(tmp_path)
+    graph = (tmp_path / "one.npz").read_bytes()
+    (tmp_path / "one.npz").unlink()
+    assert reproduce(suite, tmp_path / "out", "--methods", "raw").exit_code == 1
+    (tmp_path / "one.npz").write_bytes(graph)
+    assert reproduce(suite, tmp_path / "out", "--methods", "raw").exit_code == 0
+
+
+def test_a_suite_killed_at_random_moments_ends_like_an_undisturbed_one(tmp_path: Path) -> None:
+    command = [sys.executable, str(MORTAL), str(tmp_path), "5"]
+    env = {**os.environ, "OMP_NUM_THREADS": "1"}
+    told = json.loads(subprocess.run(command, capture_output=True, text=True, check=True, env=env).stdout)
+    assert told["struck"] > 0
+    assert told["killed"] == told["whole"]
+    assert told["whole"]["finished once"] == told["whole"]["runs"] == 6
+
+
+def test_ctrl_c_leaves_folders_that_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    suite = suite_file(tmp_path)
+    real, calls = RunFolder.save, []
+
+    def save(*args: Any) -> None:
+        real(*args)
+        calls.append(args)
+        if len(calls) == 2:
+            raise Stopped(2)
+
+    monkeypatch.setattr(RunFolder, "save", save)
+    stopped = reproduce(suite, tmp_path / "out")
+    assert stopped.exit_code == 130
+    assert "go on with: bangs" in stopped.stderr
+    assert reproduce(suite, tmp_path / "out").exit_code == 0
+
+
+def test_several_processes_give_the_same_table(done: tuple[Path, Path], tmp_path: Path) -> None:
+    suite, out = done
+    result = reproduce(suite, tmp_path / "out", "--jobs", "2", "--methods", "raw,bangs", "--datasets", "two")
+    assert result.exit_code == 0, result.output
+    mine = {result.run: result.rows for result in results_in(tmp_path / "out")}
+    theirs = {result.run: result.rows for result in results_in(out)}
+    for run, rows in mine.items():
+        assert [row["test"] for row in rows] == [row["test"] for row in theirs[run]]
+
+
+def test_names_a_suite_does_not_have_are_refused(done: tuple[Path, Path]) -> None:
+    suite, out = done
+    for words in (["--datasets", "three"], ["--methods", "bang"], ["--engine", "cloud"]):
+        assert isinstance(reproduce(suite, out, *words).exception, UnknownName)
+
+
+def test_ray_missing_is_a_sentence(done: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    result = reproduce(done[0], tmp_path / "out", "--engine", "ray")
+    assert "pip install 'bangs[ray]'" in str(result.exception)
+
+
+@pytest.mark.parametrize(("deaths", "ends"), [(1, "done"), (engines.RETRIES + 1, "failed")])
+def test_a_job_whose_process_dies_is_tried_again_but_not_for_ever(deaths: int, ends: str, tmp_path: Path) -> None:
+    graph = graph_file(tmp_path / "one.npz")
+    experiment = jobs.Experiment(dataset=str(graph), method="raw", seeds=(0,), changes={"epochs": 3})
+    told: list[str] = []
+    job = Deadly(experiment, tmp_path, None, "cpu", deaths, os.getpid())
+    engines.Processes(1)([job], lambda job, outcome: told.append(outcome.kind))
+    assert told == [ends]
+    assert len(list(tmp_path.glob("death-*"))) == deaths

@@ -1,0 +1,138 @@
+"""Suite files: what is in them is what runs, and every mistake is a sentence that names file and key."""
+
+from pathlib import Path
+
+import pytest
+
+from bangs.errors import InvalidInput, UnknownName
+from bangs.experiments.suite_file import find_suite, parse_suite, suite_files
+
+GOOD = """
+title = "Two methods"
+focus = "bangs"
+[experiment]
+rounds = 3
+seeds = 4
+[axes]
+dataset = ["cora", "somewhere.npz"]
+method = ["raw", "bangs"]
+[published]
+protocol = "best"
+somewhere = "none"
+[published.cora]
+raw = [80.0, 0.5]
+bangs = 84
+"""
+
+
+def complaint(text: str) -> str:
+    with pytest.raises(InvalidInput) as caught:
+        parse_suite(text, "mine", "mine.toml")
+    return str(caught.value)
+
+
+def test_a_suite_is_every_combination_of_its_axes() -> None:
+    suite = parse_suite(GOOD, "mine", "mine.toml")
+    cells = list(suite.cells())
+    assert [(cell.row, cell.column) for cell in cells] == [
+        ("cora", "raw"),
+        ("cora", "bangs"),
+        ("somewhere", "raw"),
+        ("somewhere", "bangs"),
+    ]
+    assert cells[1].experiment.seeds == (0, 1, 2, 3)
+    assert cells[1].experiment.rounds == 3
+    assert suite.published == {("cora", "raw"): (80.0, 0.5), ("cora", "bangs"): (84.0,)}
+
+
+def test_a_suite_can_be_narrowed() -> None:
+    suite = parse_suite(GOOD, "mine", "mine.toml")
+    (cell,) = suite.cells(datasets=["somewhere"], methods=["bangs"], seeds=[7])
+    assert (cell.experiment.dataset, cell.experiment.seeds) == ("somewhere.npz", (7,))
+
+
+def test_a_value_of_an_axis_may_set_several_things_at_once() -> None:
+    text = """
+kind = "sweep"
+rows = "method"
+columns = "k"
+[axes]
+method = ["bangs"]
+k = [{ k = 0, method = "raw" }, { k = 5, candidates = 10 }]
+"""
+    raw, small = parse_suite(text, "mine", "mine.toml").cells()
+    assert (raw.row, raw.column, raw.experiment.method) == ("bangs", "0", "raw")
+    assert (small.experiment.k, small.experiment.candidates) == (5, 10)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "right", "words"),
+    [
+        ('titel = "x"', 'title = "Two methods"', ["mine.toml: titel", "did you mean 'title'?"]),
+        ("roundz = 3", "rounds = 3", ["mine.toml: experiment.roundz", "did you mean 'rounds'?"]),
+        ("rounds = -1", "rounds = 3", ["mine.toml: experiment.rounds", "at least 0, got -1"]),
+        ('rounds = "many"', "rounds = 3", ["mine.toml: experiment.rounds", "whole number", "'many'"]),
+        ("seeds = [1, 1]", "seeds = 4", ["mine.toml: experiment.seeds", "must differ"]),
+        ('dataset = ["coar"]', 'dataset = ["cora", "somewhere.npz"]', ["axes.dataset[0]", "did you mean 'cora'?"]),
+        ('method = ["raw", "bang"]', 'method = ["raw", "bangs"]', ["axes.method[1]", "did you mean 'bangs'?"]),
+        ("method = []", 'method = ["raw", "bangs"]', ["axes.method", "list of values"]),
+        ("k = [5, -5]\nmethod = [", "method = [", ["mine.toml: axes.k[1]", "at least 0, got -5"]),
+        ('focus = "cpl"', 'focus = "bangs"', ["mine.toml: focus", "Known: bangs, raw"]),
+        ("", "bangs = 84\n", ["mine.toml: published.cora.bangs is missing", '"none"']),
+        ("", 'somewhere = "none"\n', ["mine.toml: published.somewhere is missing"]),
+        ("bangz = 84", "bangs = 84", ["mine.toml: published.cora.bangz", "did you mean 'bangs'?"]),
+        ("bangs = [1, 2, 3]", "bangs = 84", ["mine.toml: published.cora.bangs", "[mean, std]"]),
+        ("rounds = = 3", "rounds = 3", ["mine.toml is not sound TOML"]),
+        ("changes = { epoch = 3 }", "rounds = 3", ["experiment.changes", "did you mean 'epochs'?"]),
+        ('recipe = "paper"\nk = 7', "rounds = 3", ["the recipe 'paper' brings its own k"]),
+    ],
+)
+def test_a_mistake_is_a_sentence_that_names_file_and_key(wrong: str, right: str, words: list[str]) -> None:
+    assert right in GOOD
+    said = complaint(GOOD.replace(right, wrong))
+    assert all(word in said for word in words), said
+
+
+def test_an_axis_that_stands_nowhere_in_the_table_is_refused() -> None:
+    assert "axes.noise" in complaint('[axes]\nmethod = ["raw"]\ndataset = ["cora"]\nnoise = [0.0, 0.1]')
+
+
+def test_a_sweep_runs_along_one_axis() -> None:
+    assert "columns" in complaint('kind = "sweep"\n[axes]\nmethod = ["raw", "cpl"]')
+
+
+def test_an_unknown_suite_gets_a_suggestion_and_a_missing_file_its_name() -> None:
+    with pytest.raises(UnknownName, match="did you mean 'table-main'"):
+        find_suite("table-mian")
+    with pytest.raises(InvalidInput, match=r"nowhere\.toml could not be read"):
+        find_suite("nowhere.toml")
+
+
+@pytest.mark.parametrize("name", sorted(suite_files()))
+def test_the_suites_that_come_with_bangs_are_sound(name: str, tmp_path: Path) -> None:
+    suite = find_suite(name)
+    hashes = [cell.experiment.config() for cell in suite.cells()]
+    assert len(hashes) > 4
+    assert suite.title
+
+
+def test_there_is_a_suite_for_every_table_and_figure_of_the_paper() -> None:
+    paper = {
+        *("table-main", "table-ablation", "table-models", "table-early-stopped", "table-time", "table-stages"),
+        *("figure-k", "figure-candidates", "figure-noise", "figure-share", "figure-calibration"),
+    }
+    assert paper <= suite_files().keys()
+
+
+def test_the_sweep_of_k_is_the_papers() -> None:
+    points = [(cell.experiment.k, cell.experiment.candidates) for cell in find_suite("figure-k").cells()]
+    assert [k for k, _ in points] == [0, 5, 20, 50, 100, 200, 300, 400, 500]
+    assert all((2 * k if k < 100 else k + 100) == K for k, K in points if k)
+
+
+def test_the_published_numbers_of_the_main_table_are_the_papers() -> None:
+    published = find_suite("table-main").published
+    assert published["cora", "bangs"] == (84.23, 0.62)
+    assert published["pubmed", "cagcn"] == (81.16, 0.10)
+    assert published["flickr", "random"] == (50.10, 0.18)
+    assert len(published) == 35

@@ -1,0 +1,68 @@
+"""A suite that is killed: `python mortal_suite.py FOLDER KILLS` starts `bangs reproduce` again after every SIGKILL.
+
+Prints what the run folders tell in the end and the table, beside those of an undisturbed suite.
+"""
+
+import json
+import os
+import random
+import signal
+import sys
+import time
+import warnings
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from bangs.cli.reproduce import reproduce
+from bangs.experiments.rendering import markdown
+from bangs.experiments.results import results_in
+from bangs.experiments.suite_file import read_suite
+from bangs.experiments.table import tabulate
+from bangs.runs import read_run
+from worlds import suite_file
+
+
+def run(suite: Path, out: Path) -> None:
+    reproduce([str(suite)], out=out, device="cpu", quiet=True)
+
+
+def in_child(suite: Path, out: Path, kill_after: float | None) -> bool:
+    """Run the suite in a child, perhaps killed on the way; whether it was."""
+    child = os.fork()
+    if child == 0:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        run(suite, out)
+        os._exit(0)
+    if kill_after is not None:
+        time.sleep(kill_after)
+        os.kill(child, signal.SIGKILL)
+    return os.WIFSIGNALED(os.waitpid(child, 0)[1])
+
+
+def told(suite: Path, out: Path) -> dict[str, Any]:
+    events = [Counter(event["kind"] for event in read_run(folder).events) for folder in (out / "runs").iterdir()]
+    return {
+        "runs": len(events),
+        "finished once": sum(count["finished"] == 1 and count["started"] == 1 for count in events),
+        "table": markdown(tabulate(read_suite(suite), results_in(out))),
+    }
+
+
+def main(folder: Path, kills: int) -> None:
+    warnings.filterwarnings("ignore")
+    torch.set_num_threads(1)
+    suite = suite_file(folder)
+    begin = time.monotonic()
+    in_child(suite, folder / "whole", None)
+    duration = time.monotonic() - begin
+    struck = sum(in_child(suite, folder / "killed", random.uniform(0, 0.6 * duration)) for _ in range(kills))
+    in_child(suite, folder / "killed", None)
+    whole, killed = told(suite, folder / "whole"), told(suite, folder / "killed")
+    print(json.dumps({"struck": struck, "whole": whole, "killed": killed}))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), int(sys.argv[2]))

@@ -1,0 +1,66 @@
+"""Small graphs in files, and suites over them, for runs of a second."""
+
+import os
+import signal
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from bangs.experiments.jobs import Job
+from bangs.graphs.synthetic import citation
+
+SUITE = """
+title = "Tiny"
+focus = "bangs"
+[experiment]
+rounds = 2
+k = 8
+candidates = 16
+seeds = 3
+changes = {{ epochs = 10, patience = 8 }}
+[axes]
+dataset = ["{one}", "{two}"]
+method = ["raw", "cpl", "bangs"]
+[names]
+bangs = "BANGS"
+[published]
+protocol = "best test accuracy"
+two = "none"
+[published.one]
+raw = [60.0, 1.0]
+cpl = [61.0, 1.0]
+bangs = [62.0, 1.0]
+"""
+
+
+def graph_file(path: Path, seed: int = 0) -> Path:
+    """A citation network of 100 nodes as an .npz."""
+    data = citation(nodes=100, classes=3, features=30, isolated=0.0, signal=0.6, seed=seed)
+    x = data.x.to_dense().numpy()
+    np.savez(path, edge_index=data.edge_index.numpy().astype("int32"), y=data.y.numpy(), x=x)
+    return path
+
+
+def suite_file(folder: Path) -> Path:
+    """The suite above in a file, with its two graphs beside it."""
+    one, two = (graph_file(folder / f"{name}.npz", seed) for seed, name in enumerate(("one", "two")))
+    path = folder / "tiny.toml"
+    path.write_text(SUITE.format(one=one, two=two))
+    return path
+
+
+@dataclass(frozen=True)
+class Deadly(Job):
+    """A job whose worker is killed as it begins, so many times."""
+
+    deaths: int = 1
+    parent: int = 0  # the process that is to live
+
+    @property
+    def folder(self) -> Path:
+        count = len(list(self.runs.glob("death-*")))
+        if os.getpid() != self.parent and count < self.deaths:
+            (self.runs / f"death-{count}").touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().folder
