@@ -86,12 +86,11 @@ class GATS:
 
     Departures from the published code: z comes from temperature scaling; distances to the given labels are true ones
     (as published with BANGS they are all infinite); γ = e^g and T₀ = (1 − log 2)·e^t are positive, start with Θ ≈ 0 at
-    T_i ≈ 1, and are pulled there by weight decay (published: towards 0, where γ divides); the learning rate is 0.03,
-    which ends at the same likelihood as 0.01 four times sooner.
+    T_i ≈ 1, and are pulled there by weight decay (published: towards 0, where γ divides).
     """
 
     heads: int = 8
-    fit: Crossfit = field(default_factory=lambda: Crossfit(lr=0.03))
+    fit: Crossfit = field(default_factory=Crossfit)
     prior: float = 1.0
     seed: int = 0
 
