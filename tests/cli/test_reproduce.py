@@ -135,12 +135,16 @@ def test_ray_missing_is_a_sentence(done: tuple[Path, Path], tmp_path: Path, monk
     assert "pip install 'bangs[ray]'" in str(result.exception)
 
 
-@pytest.mark.parametrize(("deaths", "ends"), [(1, "done"), (engines.RETRIES + 1, "failed")])
-def test_a_job_whose_process_dies_is_tried_again_but_not_for_ever(deaths: int, ends: str, tmp_path: Path) -> None:
+def test_a_job_whose_process_dies_is_tried_again_but_not_for_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engines, "RETRIES", 1)
     graph = graph_file(tmp_path / "one.npz")
-    experiment = jobs.Experiment(dataset=str(graph), method="raw", seeds=(0,), changes={"epochs": 3})
-    told: list[str] = []
-    job = Deadly(experiment, tmp_path, None, "cpu", deaths, os.getpid())
-    engines.Processes(1)([job], lambda job, outcome: told.append(outcome.kind))
-    assert told == [ends]
-    assert len(list(tmp_path.glob("death-*"))) == deaths
+    deadly = []
+    for seed, deaths in enumerate((1, 2)):
+        experiment = jobs.Experiment(dataset=str(graph), method="raw", seeds=(seed,), changes={"epochs": 3})
+        (tmp_path / str(seed)).mkdir()
+        deadly.append(Deadly(experiment, tmp_path / str(seed), None, "cpu", deaths, os.getpid()))
+    told = {}
+    engines.Processes(1)(deadly, lambda job, outcome: told.update({job.name: outcome.kind}))
+    assert [told[job.name] for job in deadly] == ["done", "failed"]

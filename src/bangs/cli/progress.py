@@ -1,23 +1,23 @@
 """Progress of a suite: a line for every run, and how long the rest will take."""
 
 import time
-from collections.abc import Sequence
 from typing import Any
 
 from rich.status import Status
 
 from bangs.cli.console import Voice
 from bangs.experiments.jobs import Job, Outcome
+from bangs.experiments.reproducing import Plan
 from bangs.loop import State
 
 
 class Progress:
     """Tells a person where a suite stands; in a terminal also which round the run is in."""
 
-    def __init__(self, voice: Voice, plan: Sequence[Job]):
+    def __init__(self, voice: Voice, plan: Plan):
         self.voice = voice
-        self.left = [job for job in plan if not job.done]
-        self.total, self.before = len(plan), len(plan) - len(self.left)
+        self.left = len(plan.left())
+        self.total, self.before = len(plan.jobs), len(plan.jobs) - self.left
         self.failures: list[dict[str, str]] = []
         self.finished = 0
         self._began = time.monotonic()
@@ -29,7 +29,7 @@ class Progress:
         """A run has ended."""
         self._quiet()
         self.finished += 1
-        name = describe(job)
+        name = job.describe()
         if outcome.kind == "failed":
             self.failures.append({"run": job.name, "what": name, "error": outcome.error})
         how = f"failed: {outcome.error}" if outcome.kind == "failed" else f"{outcome.seconds:.1f} s"
@@ -58,7 +58,7 @@ class Progress:
         }
 
     def _left(self) -> str:
-        rest = len(self.left) - self.finished
+        rest = self.left - self.finished
         if rest <= 0:
             return ""
         seconds = (time.monotonic() - self._began) / self.finished * rest
@@ -68,17 +68,6 @@ class Progress:
         if self._status is not None:
             self._status.stop()
             self._status = None
-
-
-def describe(job: Job) -> str:
-    """A run in a few words: what differs from the usual is named."""
-    it = job.experiment
-    words = [it.dataset.split("/")[-1].removesuffix(".npz"), it.method, it.model]
-    if it.recipe == "budget":
-        words.append(f"k={it.k}" + ("" if it.candidates is None else f" K={it.candidates}"))
-    words += [f"noise={it.noise:g}"] if it.noise else []
-    words += [f"share={it.share:g}"] if it.share is not None else []
-    return " · ".join([*words, f"{len(it.seeds)} seeds", job.name])
 
 
 def duration(seconds: float) -> str:

@@ -12,12 +12,7 @@ from bangs.cli.run import parse_seeds
 from bangs.cli.stopping import again, stoppable
 from bangs.errors import UnknownName
 from bangs.experiments.engines import Engine, Here, Processes, Ray
-from bangs.experiments.jobs import Job
-from bangs.experiments.results import rows_of, spelled
-from bangs.experiments.suite import Suite, plain_name
-from bangs.experiments.suite_file import find_suite, suite_path
-from bangs.files import write_atomic
-from bangs.runs import read_run
+from bangs.experiments.reproducing import Only, Plan
 
 
 def reproduce(
@@ -44,36 +39,20 @@ def reproduce(
     voice = Voice(as_json=as_json, quiet=quiet)
     if engine not in ENGINES:
         raise UnknownName("engine", engine, ENGINES)
-    chosen = {suite_path(name): find_suite(name, data) for name in suites}
-    only = {
-        key: _names(text, key, list(chosen.values()))
-        for key, text in (("dataset", datasets), ("method", methods), ("model", models))
-    }
-    numbers = parse_seeds(seeds) if seeds else None
-    cells = [
-        cell
-        for suite in chosen.values()
-        for cell in suite.cells(only["dataset"], only["method"], only["model"], numbers)
-    ]
-    # a run that stands in two places is done once
-    jobs_by_name = {job.name: job for job in (Job(cell.experiment, out / "runs", data, device) for cell in cells)}
-    plan = list(jobs_by_name.values())
-    for path, suite in chosen.items():
-        (out / "suites").mkdir(parents=True, exist_ok=True)
-        write_atomic(out / "suites" / f"{suite.name}.toml", path.read_bytes())
-
+    only = Only(_names(datasets), _names(methods), _names(models), parse_seeds(seeds) if seeds else None)
+    plan = Plan.of(suites, out, only, data, device)
     progress = Progress(voice, plan)
     try:
         with stoppable(again()):
-            ENGINES[engine](jobs, progress)(progress.left, progress)
+            plan.do(ENGINES[engine](jobs, progress), progress)
     finally:
         progress.close()
         if export is not None:
-            _export(plan, export)
+            plan.export(export)
     told = [f"{progress.total - len(progress.failures)} of {progress.total} runs are finished"]
     told += [f"failed: {failure['what']}: {failure['error']}" for failure in progress.failures]
     told += [f"see them with: bangs table {out}"]
-    names = [suite.name for suite in chosen.values()]
+    names = [suite.name for suite in plan.suites]
     voice.result({"suites": names, "out": str(out), **progress.facts}, "\n".join(told))
     if progress.failures:
         raise typer.Exit(1)
@@ -85,20 +64,5 @@ ENGINES: dict[str, Callable[[int, Progress], Engine]] = {
 }
 
 
-def _names(text: str | None, setting: str, suites: list[Suite]) -> list[str] | None:
-    """The names in a list with commas, each of which a suite must have."""
-    if text is None:
-        return None
-    names = [name.strip() for name in text.split(",") if name.strip()]
-    known = set().union(*(suite.values(setting) for suite in suites))
-    for name in names:
-        if plain_name(name) not in known:
-            raise UnknownName(f"{setting} of {', '.join(suite.name for suite in suites)}", name, known)
-    return names
-
-
-def _export(plan: list[Job], path: Path) -> None:
-    """The rows of all runs that ended, well or not, in one file."""
-    begun = [job for job in plan if (job.folder / "config.json").exists()]
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomic(path, spelled(row for job in begun for row in rows_of(read_run(job.folder))))
+def _names(text: str | None) -> list[str] | None:
+    return None if text is None else [name.strip() for name in text.split(",") if name.strip()]

@@ -37,6 +37,16 @@ class Job:
     def folder(self) -> Path:
         return self.runs / self.name
 
+    def describe(self) -> str:
+        """A run in a few words; what differs from the usual is named."""
+        it = self.experiment
+        words = [it.dataset.split("/")[-1].removesuffix(".npz"), it.method, it.model]
+        if it.recipe == "budget":
+            words.append(f"k={it.k}" + ("" if it.candidates is None else f" K={it.candidates}"))
+        words += [f"noise={it.noise:g}"] if it.noise else []
+        words += [f"share={it.share:g}"] if it.share is not None else []
+        return " · ".join([*words, f"{len(it.seeds)} seeds", self.name])
+
     @property
     def done(self) -> bool:
         """Whether the run is finished; takes no lock."""

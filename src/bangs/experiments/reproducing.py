@@ -1,0 +1,101 @@
+"""Reproducing: all runs of some suites, each done once, and their rows in one file."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from bangs.errors import UnknownName
+from bangs.experiments.engines import Engine, Here, Tell
+from bangs.experiments.jobs import Job, Outcome
+from bangs.experiments.results import rows_of, spelled
+from bangs.experiments.suite import Suite, plain_name
+from bangs.experiments.suite_file import find_suite, suite_path
+from bangs.files import write_atomic
+from bangs.runs import read_run
+
+
+@dataclass(frozen=True)
+class Only:
+    """The part of a suite that is asked for; None = all of it."""
+
+    datasets: Sequence[str] | None = None
+    methods: Sequence[str] | None = None
+    models: Sequence[str] | None = None
+    seeds: Sequence[int] | None = None
+
+    def check(self, suites: Sequence[Suite]) -> None:
+        """Refuse names that none of the suites has."""
+        for setting, names in (("dataset", self.datasets), ("method", self.methods), ("model", self.models)):
+            known = set().union(*(suite.values(setting) for suite in suites))
+            for name in names or ():
+                if plain_name(name) not in known:
+                    raise UnknownName(f"{setting} of {', '.join(suite.name for suite in suites)}", name, known)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The runs of some suites, in a folder that keeps them."""
+
+    out: Path
+    suites: tuple[Suite, ...]
+    jobs: tuple[Job, ...]
+    files: tuple[Path, ...] = field(repr=False, default=())
+
+    @classmethod
+    def of(
+        cls, names: Iterable[str], out: Path, only: Only | None = None, data: Path | None = None, device: str = "auto"
+    ) -> "Plan":
+        """The plan of suites by name or file; a run that stands in two places is done once."""
+        only = only or Only()
+        files = tuple(suite_path(name) for name in names)
+        suites = tuple(find_suite(str(path), data) for path in files)
+        only.check(suites)
+        cells = [c for suite in suites for c in suite.cells(only.datasets, only.methods, only.models, only.seeds)]
+        jobs = {job.name: job for job in (Job(cell.experiment, out / "runs", data, device) for cell in cells)}
+        return cls(out, suites, tuple(jobs.values()), files)
+
+    def left(self) -> list[Job]:
+        """The runs that are not finished."""
+        return [job for job in self.jobs if not job.done]
+
+    def do(self, engine: Engine, tell: Tell) -> None:
+        """Do what is left; the folder keeps the suites, so that a table can be made of it alone."""
+        (self.out / "suites").mkdir(parents=True, exist_ok=True)
+        for suite, path in zip(self.suites, self.files, strict=True):
+            write_atomic(self.out / "suites" / f"{suite.name}.toml", path.read_bytes())
+        engine(self.left(), tell)
+
+    def export(self, path: Path) -> int:
+        """Write the rows of all runs that ended, well or not, to one file; how many there are."""
+        begun = [job for job in self.jobs if (job.folder / "config.json").exists()]
+        rows = [row for job in begun for row in rows_of(read_run(job.folder))]
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomic(path, spelled(rows))
+        return len(rows)
+
+
+def reproduce(
+    suites: Sequence[str],
+    out: str | Path,
+    export: str | Path | None = None,
+    only: Only | None = None,
+    data: str | Path | None = None,
+    device: str = "auto",
+    say: Callable[[str], None] = print,
+) -> list[str]:
+    """Do all runs of the suites one after the other, from a script; what went wrong, a sentence each.
+
+    The rows are exported after every run, so that whatever ends the process, they are there.
+    """
+    plan = Plan.of(suites, Path(out), only, None if data is None else Path(data), device)
+    failures: list[str] = []
+
+    def tell(job: Job, outcome: Outcome) -> None:
+        say(f"{job.describe()}: {outcome.error or f'{outcome.seconds:.1f} s'}")
+        if outcome.kind == "failed":
+            failures.append(f"{job.describe()}: {outcome.error}")
+        if export is not None:
+            plan.export(Path(export))
+
+    plan.do(Here(), tell)
+    return failures
