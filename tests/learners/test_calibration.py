@@ -10,7 +10,7 @@ from torch_geometric.data import Data
 from bangs import metrics
 from bangs.errors import InvalidInput, UnknownName
 from bangs.learners.calibration import ETS, Temperature, Uncalibrated, Vector, calibrator
-from bangs.learners.scaling import Sample, mixture
+from bangs.learners.scaling import Sample, mixture, vector
 from bangs.types import Labels, Prediction, Task
 
 PLAIN = [Temperature(), Vector(), ETS()]
@@ -149,8 +149,8 @@ class TestSlowTwins:
 
     def test_vector(self, case):
         prediction, task, prior = case
-        weight, bias = Vector(prior, ridge=1e-3).fit(prediction, task)
         sample = Sample.of(prediction, task, prior)
+        weight, bias = vector(sample.logits, sample.target, torch.full((2,), 1e-3, dtype=torch.float64))
         for run in range(2):
 
             def loss(point: np.ndarray, run: int = run) -> float:
@@ -244,6 +244,16 @@ def test_the_prior_weighs_as_much_as_its_nodes():
     weak, strong = (Temperature(prior).fit(spoiled, task) for prior in (1.0, 1e6))
     torch.testing.assert_close(weak, torch.full_like(weak, 3.0), rtol=0.1, atol=0)
     torch.testing.assert_close(strong, torch.ones_like(strong), rtol=0.01, atol=0)
+
+
+@pytest.mark.parametrize("count", [5, 20, 100])
+def test_vector_with_few_nodes_stays_close_to_temperature_scaling(count):
+    logits, label = honest(2_000, runs=4)
+    validation = torch.where(torch.arange(2_000) < count, label, -1)
+    test = torch.where(torch.arange(2_000) < count, -1, label)
+    plain, rich = (part(Prediction(3 * logits), task_of(validation, 4)) for part in (Temperature(), Vector()))
+    loss = metrics.negative_log_likelihood(rich, test) - metrics.negative_log_likelihood(plain, test)
+    assert loss.mean() < 0.05
 
 
 def test_uncalibrated_is_the_prediction_itself():

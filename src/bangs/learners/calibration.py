@@ -66,12 +66,13 @@ class Temperature:
 class Vector:
     """Vector scaling: softmax(w ⊙ z + b) with w, b ∈ R^C per run (Guo et al., 2017). May change labels.
 
-    Damped Newton steps on the convex loss, from w = 1, b = 0, with the penalty ridge/2 · (|w − 1|² + |b|²), which
-    also settles the constant that softmax leaves free in b. (The published GATS code never trains b; we do.)
+    2C numbers are many for a few validation nodes. So temperature scaling comes first, and w and b depart from it
+    against the penalty ridge/2n · (|w − 1|² + |b|²): with ten nodes they hardly can, with hundreds nothing holds them.
+    The loss is convex; damped Newton steps. (The published GATS code never trains b; we do.)
     """
 
     prior: float = 1.0
-    ridge: float = 1e-4
+    ridge: float = 10.0
 
     def __post_init__(self) -> None:
         check_prior(type(self).__name__, self.prior)
@@ -85,7 +86,10 @@ class Vector:
     def fit(self, prediction: Prediction, task: Task) -> tuple[Tensor, Tensor]:
         """Weights and biases of every run: float64 [R, C] each."""
         sample = Sample.of(prediction, task, self.prior)
-        return scaling.vector(sample.logits, sample.target, self.ridge)
+        temperature = scaling.temperature(sample.logits, sample.target)[:, None]
+        ridge = self.ridge / sample.held.sum(1).clamp(min=1)
+        weight, bias = scaling.vector(sample.logits / temperature[..., None], sample.target, ridge.double())
+        return weight / temperature, bias
 
 
 @dataclass(frozen=True)

@@ -87,8 +87,10 @@ def temperature(logits: Tensor, target: Tensor) -> Tensor:
     return 1 / beta
 
 
-def vector(logits: Tensor, target: Tensor, ridge: float) -> tuple[Tensor, Tensor]:
+def vector(logits: Tensor, target: Tensor, ridge: Tensor) -> tuple[Tensor, Tensor]:
     """argmin over w, b of −Σ target · log softmax(w ⊙ z + b) + ridge/2 · (|w − 1|² + |b|²): float64 [R, C] each.
+
+    `ridge` is positive, float64 [R]; it also settles the constant that softmax leaves free in b.
 
     Newton steps with Levenberg's damping: a step that makes things worse is not taken, and the next is shorter.
     """
@@ -101,7 +103,8 @@ def vector(logits: Tensor, target: Tensor, ridge: float) -> tuple[Tensor, Tensor
     def loss(point: Tensor) -> tuple[Tensor, Tensor]:
         weight, bias = point[..., None].chunk(2, 1)
         log_probs = (weight * logits + bias).log_softmax(1)
-        return (ridge / 2) * (point - start).square().sum(-1) - (target * log_probs).sum((1, 2)), log_probs.exp()
+        penalty = (ridge / 2) * (point - start).square().sum(-1)
+        return penalty - (target * log_probs).sum((1, 2)), log_probs.exp()
 
     point, damping = start, torch.full_like(start[:, 0], 1e-8)
     done = torch.zeros(runs, dtype=torch.bool, device=start.device)
@@ -109,11 +112,11 @@ def vector(logits: Tensor, target: Tensor, ridge: float) -> tuple[Tensor, Tensor
     for iteration in range(80):
         heavy = mass * probs
         rest = heavy - target
-        slope = torch.cat([(rest * logits).sum(-1), rest.sum(-1)], -1) + ridge * (point - start)
+        slope = torch.cat([(rest * logits).sum(-1), rest.sum(-1)], -1) + ridge[:, None] * (point - start)
         ww, wb, bb = (torch.diag_embed(part.sum(-1)) for part in (heavy * square, heavy * logits, heavy))
         diagonal = torch.cat([torch.cat([ww, wb], -1), torch.cat([wb, bb], -1)], -2)
         pull = torch.cat([probs * logits, probs], 1)
-        curvature = diagonal - pull @ (mass * pull).transpose(1, 2) + (ridge + damping[:, None, None]) * eye
+        curvature = diagonal - pull @ (mass * pull).transpose(1, 2) + (ridge + damping)[:, None, None] * eye
         step = torch.linalg.solve(curvature, slope)
         done = done | ((slope * step).sum(-1) <= 1e-18)
         trial = point - step
