@@ -4,7 +4,7 @@ import sys
 
 import typer
 
-from bangs.cli import demo, listing, reproduce, run, table
+from bangs.cli import demo, explain, figure, fit, listing, predict, report, reproduce, run, table
 from bangs.errors import BangsError
 
 app = typer.Typer(
@@ -15,9 +15,14 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command("demo")(demo.demo)
+app.command("fit")(fit.fit)
+app.command("predict")(predict.predict)
+app.command("explain")(explain.explain)
+app.command("report")(report.report)
 app.command("run")(run.run)
 app.command("reproduce")(reproduce.reproduce)
 app.command("table")(table.table)
+app.command("figure")(figure.figure)
 app.command("list")(listing.listing)
 
 

@@ -28,6 +28,9 @@ def reproduce(
     engine: Annotated[str, typer.Option(help="local, or ray for a Ray cluster (pip install 'bangs[ray]')")] = "local",
     data: Annotated[Path | None, typer.Option(help="folder of datasets; BANGS_DATA if left out")] = None,
     out: Annotated[Path, typer.Option(help="folder of the runs; suites share them")] = Path("out/reproduce"),
+    known: Annotated[
+        Path | None, typer.Option(help="rows exported before: runs that are there are not done again")
+    ] = None,
     export: Annotated[Path | None, typer.Option(help="write the rows of all runs of the suite to this file")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="one JSON object to stdout and nothing else")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="only the result")] = False,
@@ -40,7 +43,7 @@ def reproduce(
     if engine not in ENGINES:
         raise UnknownName("engine", engine, ENGINES)
     only = Only(_names(datasets), _names(methods), _names(models), parse_seeds(seeds) if seeds else None)
-    plan = Plan.of(suites, out, only, data, device)
+    plan = Plan.of(suites, out, only, data, device, known)
     progress = Progress(voice, plan)
     try:
         with stoppable(again()):

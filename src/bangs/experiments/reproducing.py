@@ -7,7 +7,7 @@ from pathlib import Path
 from bangs.errors import UnknownName
 from bangs.experiments.engines import Engine, Here, Tell
 from bangs.experiments.jobs import Job, Outcome
-from bangs.experiments.results import rows_of, spelled
+from bangs.experiments.results import results_in, rows_of, spelled
 from bangs.experiments.suite import Suite, plain_name
 from bangs.experiments.suite_file import find_suite, suite_path
 from bangs.files import write_atomic
@@ -40,23 +40,34 @@ class Plan:
     suites: tuple[Suite, ...]
     jobs: tuple[Job, ...]
     files: tuple[Path, ...] = field(repr=False, default=())
+    known: frozenset[str] = frozenset()  # runs that need not be done: their rows are elsewhere
 
     @classmethod
     def of(
-        cls, names: Iterable[str], out: Path, only: Only | None = None, data: Path | None = None, device: str = "auto"
+        cls,
+        names: Iterable[str],
+        out: Path,
+        only: Only | None = None,
+        data: Path | None = None,
+        device: str = "auto",
+        known: Path | None = None,
     ) -> "Plan":
-        """The plan of suites by name or file; a run that stands in two places is done once."""
+        """The plan of suites by name or file; a run that stands in two places is done once.
+
+        Runs of which `known`, a folder or file of exported rows, has the results are not done again.
+        """
         only = only or Only()
         files = tuple(suite_path(name) for name in names)
         suites = tuple(find_suite(str(path), data) for path in files)
         only.check(suites)
         cells = [c for suite in suites for c in suite.cells(only.datasets, only.methods, only.models, only.seeds)]
         jobs = {job.name: job for job in (Job(cell.experiment, out / "runs", data, device) for cell in cells)}
-        return cls(out, suites, tuple(jobs.values()), files)
+        told = () if known is None else results_in(known)
+        return cls(out, suites, tuple(jobs.values()), files, frozenset(result.run for result in told if result.rows))
 
     def left(self) -> list[Job]:
         """The runs that are not finished."""
-        return [job for job in self.jobs if not job.done]
+        return [job for job in self.jobs if job.name not in self.known and not job.done]
 
     def do(self, engine: Engine, tell: Tell) -> None:
         """Do what is left; the folder keeps the suites, so that a table can be made of it alone."""
@@ -81,13 +92,16 @@ def reproduce(
     only: Only | None = None,
     data: str | Path | None = None,
     device: str = "auto",
+    known: str | Path | None = None,
     say: Callable[[str], None] = print,
 ) -> list[str]:
     """Do all runs of the suites one after the other, from a script; what went wrong, a sentence each.
 
     The rows are exported after every run, so that whatever ends the process, they are there.
     """
-    plan = Plan.of(suites, Path(out), only, None if data is None else Path(data), device)
+    plan = Plan.of(
+        suites, Path(out), only, None if data is None else Path(data), device, None if known is None else Path(known)
+    )
     failures: list[str] = []
 
     def tell(job: Job, outcome: Outcome) -> None:

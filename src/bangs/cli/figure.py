@@ -1,0 +1,36 @@
+"""`bangs figure`: a sweep as a picture with error bands."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from bangs.cli.console import Voice
+from bangs.cli.table import suites_of
+from bangs.errors import InvalidInput
+from bangs.experiments.figure import draw, panels
+from bangs.experiments.results import results_in
+from bangs.experiments.suite import FIGURES
+
+
+def figure(
+    place: Annotated[Path, typer.Argument(help="the --out folder of `bangs reproduce`, or rows it exported")],
+    suite: Annotated[str | None, typer.Option(help="a suite's name or file; those of the folder if left out")] = None,
+    protocol: Annotated[
+        str | None, typer.Option(help="which round counts: validation, best_test, last; the suite's if left out")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="folder for the pictures; beside the runs if left out")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="one JSON object to stdout and nothing else")] = False,
+) -> None:
+    """Curves with bands of one standard deviation, as SVG and PNG, and their numbers as CSV.
+
+    Example: bangs figure out/reproduce --suite figure-k
+    """
+    chosen = [one for one in suites_of(place, suite) if one.kind in FIGURES or suite is not None]
+    if not chosen:
+        raise InvalidInput(f"'{place}' holds no suite that is a figure; use bangs table")
+    results = results_in(place)
+    folder = out or (place if place.is_dir() else place.parent) / "figures"
+    rules = None if protocol is None else protocol.split(",")
+    written = [path for one in chosen for path in draw(one, panels(one, results, rules), folder)]
+    Voice(as_json=as_json).result({"files": [str(path) for path in written]}, "\n".join(map(str, written)))
