@@ -14,13 +14,14 @@ from bangs.graphs.propagation import PPR, ExactPPR
 from bangs.graphs.sparse import to_torch
 from bangs.graphs.views import DropEdges
 from bangs.learners.calibration import calibrator
-from bangs.learners.models import APPNP, GCN
+from bangs.learners.looks import Dropout
+from bangs.learners.models import APPNP, GCN, SGC
 from bangs.learners.training import Trainer
 from bangs.loop import Method, SelfTrainer
 from bangs.methods import method
 from bangs.rng import Streams
 from bangs.selection.quotas import Balanced, Top, TopPerClass
-from bangs.selection.scores import Banzhaf
+from bangs.selection.scores import Agreement, Banzhaf
 from bangs.types import Split, Task
 from conftest import two_rings
 
@@ -134,24 +135,39 @@ MISTAKES: dict[str, tuple[Callable[[], object], list[str]]] = {
     "k = 0 in the game": (lambda: Banzhaf(k=0), ["Banzhaf.k must be at least 1", "got 0"]),
     "no candidates": (lambda: Banzhaf(k=1, candidates=0), ["Banzhaf.candidates must be at least 1"]),
     "K < k": (lambda: Banzhaf(k=5, candidates=4), ["at least k", "K = 4", "k = 5"]),
+    "an unknown space": (lambda: Agreement(space="probs"), ["Agreement.space", "embeddings, logits", "'probs'"]),
+    "an unknown normalisation": (lambda: Banzhaf(normalise="sum"), ["Banzhaf.normalise", "none, mass", "'sum'"]),
     # propagation
     "α = 0": (lambda: PPR(alpha=0.0), ["PPR.alpha must lie in (0, 1]", "got 0.0"]),
     "α > 1": (lambda: ExactPPR(alpha=1.5), ["ExactPPR.alpha must lie in (0, 1]", "got 1.5"]),
     "α of NaN": (lambda: PPR(alpha=math.nan), ["PPR.alpha"]),
-    "α = 0 in a model": (lambda: APPNP(alpha=0.0).build(2, 2, Streams((1,))), ["APPNP.alpha must lie in (0, 1]"]),
+    "α = 0 in a model": (lambda: APPNP(alpha=0.0), ["APPNP.alpha must be in (0, 1]", "got 0.0"]),
     "no steps": (lambda: PPR(steps=0), ["PPR.steps must be at least 1"]),
     "a view that drops everything": (lambda: DropEdges(1.0), ["DropEdges.rate", "[0, 1)"]),
     # learners
-    "no layers": (lambda: GCN(layers=0).build(2, 2, Streams((1,))), ["layers must be at least 1", "got 0"]),
+    "no layers": (lambda: GCN(layers=0), ["GCN.layers must be at least 1", "got 0"]),
+    "no hops": (lambda: SGC(hops=0), ["SGC.hops must be at least 1", "got 0"]),
+    "dropout of everything": (lambda: GCN(dropout=1.0), ["GCN.dropout", "[0, 0.999]", "got 1.0"]),
+    "a look through nothing": (lambda: Dropout(1.0), ["Dropout.rate", "[0, 0.999]", "got 1.0"]),
+    "negative weight decay": (lambda: Trainer(weight_decay=-1e-4), ["Trainer.weight_decay", "negative", "-0.0001"]),
+    "too few streams": (
+        lambda: Trainer().fit(task(), task().given, Streams((1,))),
+        ["1 random streams for 2 runs", "one per run"],
+    ),
     "no epochs": (lambda: Trainer(epochs=0), ["Trainer.epochs must be at least 1", "got 0"]),
     "no patience": (lambda: Trainer(patience=0), ["Trainer.patience must be at least 1", "got 0"]),
     "a learning rate of 0": (lambda: Trainer(lr=0.0), ["Trainer.lr must be positive", "got 0.0"]),
+    "a learning rate of NaN": (lambda: Trainer(lr=math.nan), ["Trainer.lr must be positive", "got nan"]),
     "an unknown field": (lambda: Trainer(field="some"), ["Trainer.field", "needed, whole", "'some'"]),
     "an unknown monitor": (lambda: Trainer(monitor="f1"), ["Trainer.monitor", "accuracy, loss", "'f1'"]),
     "an unknown precision": (lambda: Trainer(precision="half"), ["Trainer.precision", "float32, tf32", "'half'"]),
     # the loop
     "negative rounds": (lambda: Method(rounds=-1), ["Method.rounds must not be negative", "got -1"]),
     "no views": (lambda: Method(views=()), ["at least one view"]),
+    "an unknown memory": (lambda: Method(memory="forget"), ["Method.memory", "accumulate, rebuild, alternate"]),
+    "an unknown teacher": (lambda: Method(teacher="last"), ["Method.teacher", "first, latest, best", "'last'"]),
+    "an unknown start": (lambda: Method(start="warm"), ["Method.start", "fresh, teacher", "'warm'"]),
+    "an unknown pool": (lambda: Method(pool="all"), ["Method.pool", "free, open, unused", "'all'"]),
     "a start before the first epoch": (lambda: Method(start=0), ["Method.start", "epoch from 1", "got 0"]),
     "too few seeds": (
         lambda: SelfTrainer(Trainer(), Method()).fit(task(), (1,)),

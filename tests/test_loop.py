@@ -13,6 +13,7 @@ from bangs.graphs.views import DropEdges, DropFeatures, Same
 from bangs.learners.calibration import Temperature
 from bangs.learners.looks import Dropout
 from bangs.learners.models import GCN
+from bangs.learners.noise import Noise
 from bangs.learners.training import Teacher, Trainer
 from bangs.loop import Method, SelfTrainer, State
 from bangs.rng import Streams
@@ -46,7 +47,7 @@ class Announcing:
         kept = None if early is None else {"round": torch.full((len(score), 1), -float(early))}
         return Teacher(self, weights, score, torch.ones(len(score), dtype=torch.long), sound, kept)
 
-    def predict(self, weights: dict[str, Tensor], graph: Data, rng: Streams | None) -> Prediction:
+    def predict(self, weights: dict[str, Tensor], graph: Data, noise: Noise | None = None) -> Prediction:
         label = weights["round"].long().expand(-1, int(graph.num_nodes))
         return Prediction(10.0 * torch.nn.functional.one_hot(label, self.task.classes))
 
@@ -91,13 +92,26 @@ def test_round_zero_knows_the_given_labels_only(task):
 
 
 def test_k_nodes_are_adopted_a_round_until_the_pool_is_empty(task):
-    """Fourteen nodes are free: 5 + 5 + 4, and then the run has ended."""
+    """Fourteen nodes are free: 5 + 5 + 4, and with the last of them the run has ended."""
     states = told(QUICK, Method(rounds=9, quota=Top(5)), task)
-    counts = [state.labels.adopted.sum(1).tolist() for state in states]
-    assert counts[:4] == [[0] * 3, [5] * 3, [10] * 3, [14] * 3]
-    assert all(count == [14] * 3 for count in counts[3:])
+    assert [state.labels.adopted.sum(1).tolist() for state in states] == [[0] * 3, [5] * 3, [10] * 3, [14] * 3]
+    assert [state.running.tolist() for state in states] == [[True] * 3] * 3 + [[False] * 3]
+    assert all(state.took_part.all() for state in states), "no round is told of in which nothing happened"
+
+
+def test_a_run_whose_pool_is_empty_from_the_start_ends_in_its_first_round():
+    data, node = two_rings(), torch.arange(24)
+    task = Task.of(data, Split.repeated(node < 12, node >= 12, node < 0, runs=1))
+    states = told(QUICK, Method(rounds=5), task)
+    assert [state.index for state in states] == [0, 1]
     assert not states[-1].running.any()
-    assert states[-1].index < 9
+    assert not states[-1].took_part.any()
+
+
+@pytest.mark.parametrize(("memory", "rounds"), [("accumulate", 1), ("rebuild", 3), ("alternate", 2)])
+def test_a_pool_taken_whole_ends_a_run_only_where_labels_stay(task, memory, rounds):
+    """Rebuilt labels may be chosen again; alternating ones leave nobody for the next round, which finds out."""
+    assert told(QUICK, Method(rounds=3, quota=Top(99), memory=memory), task)[-1].index == rounds
 
 
 def test_observers_see_every_round_in_order(task):
@@ -189,15 +203,17 @@ def test_a_run_that_has_ended_stays_ended(task):
     assert torch.equal(states[3].prediction.logits[0], states[0].prediction.logits[0])
 
 
-def test_a_calibrator_that_turns_labels_decides_who_is_taken_but_not_the_label(task):
+def test_a_calibrator_that_turns_labels_decides_who_is_taken_and_the_label(task):
     def turned(prediction: Prediction, task: Task) -> Prediction:
-        return Prediction(prediction.logits.flip(-1))
+        return Prediction(2 * prediction.logits.flip(-1))
 
     before, after = told(QUICK, Method(rounds=1, calibrate=turned, quota=TopPerClass(2)), task)
-    chosen = after.adoption.chosen
-    assert torch.equal(after.labels.target[chosen], before.prediction.label[chosen])
-    confidence = before.prediction.confidence.masked_fill(task.held | task.given.known, float("-inf"))
-    assert torch.equal(chosen, TopPerClass(2)(confidence, before.prediction.label))
+    calibrated, chosen = turned(before.prediction, task), after.adoption.chosen
+    assert torch.equal(after.adoption.label, calibrated.label)
+    assert torch.equal(after.labels.target[chosen], 1 - before.prediction.label[chosen])
+    confidence = calibrated.confidence.masked_fill(task.held | task.given.known, float("-inf"))
+    assert torch.equal(chosen, TopPerClass(2)(confidence, calibrated.label))
+    assert torch.equal(after.adoption.raw_confidence, before.prediction.confidence)
 
 
 def test_raw_is_a_method_that_adopts_nobody(task):
@@ -348,14 +364,14 @@ def uneven() -> Task:
 
 def test_runs_end_when_their_own_pool_is_empty():
     states = told(QUICK, Method(rounds=9, quota=Top(4)), uneven())
-    counts = torch.stack([state.labels.adopted.sum(1) for state in states])
-    assert counts[:5].tolist() == [[0, 0, 0], [4, 4, 4], [8, 6, 8], [12, 6, 10], [14, 6, 10]]
-    running = torch.stack([state.running for state in states]).long()
-    assert (running[1:] <= running[:-1]).all(), "a run that has ended stays ended"
-    ended = next(index for index, state in enumerate(states) if not state.running[1])
-    for state in states[ended:]:
-        assert torch.equal(state.prediction.logits[1], states[ended].prediction.logits[1])
-        assert torch.equal(state.labels.target[1], states[ended].labels.target[1])
+    counts = [state.labels.adopted.sum(1).tolist() for state in states]
+    assert counts == [[0, 0, 0], [4, 4, 4], [8, 6, 8], [12, 6, 10], [14, 6, 10]]
+    running = [state.running.tolist() for state in states[1:]]
+    assert running == [[True] * 3, [True, False, True], [True, False, False], [False] * 3]
+    assert [state.took_part.tolist() for state in states[2:]] == [[True] * 3, [True, False, True], [True, False, False]]
+    for state in states[3:]:
+        assert torch.equal(state.prediction.logits[1], states[2].prediction.logits[1])
+        assert torch.equal(state.labels.target[1], states[2].labels.target[1])
 
 
 @pytest.mark.parametrize("teacher", ["first", "latest", "best"])

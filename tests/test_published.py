@@ -46,7 +46,7 @@ def test_cpl_as_its_script_runs_it(dataset, k, rounds, rate):
 def test_m3s_takes_what_its_formula_gives(dataset, nodes, edges, classes):
     recipe = authors("m3s", dataset)
     t = int(3 * nodes / (edges / nodes) ** 2 / classes) // 5
-    assert recipe.score == Agreement(200, among=TopPerClass(t))
+    assert recipe.score == Agreement(200, among=TopPerClass(t), space="embeddings")
     assert (recipe.rounds, recipe.quota, recipe.start) == (5, Above(0.0), "fresh")
 
 
@@ -61,12 +61,13 @@ def test_cagcn_never_adopts_test_nodes_in_its_authors_hands(dataset, rounds, thr
 
 
 @pytest.mark.parametrize(
-    ("dataset", "rounds", "threshold", "beta"),
-    [("cora", 1, 0.53, 1 / 3), ("citeseer", 8, 0.7, 0.5), ("pubmed", 1, 0.74, 1.0)],
+    ("dataset", "rounds", "threshold", "beta", "rate"),
+    [("cora", 1, 0.53, 1 / 3, 0.5), ("citeseer", 8, 0.7, 0.5, 0.3), ("pubmed", 1, 0.74, 1.0, 0.5)],
 )
-def test_drgst_as_its_readme_has_it(dataset, rounds, threshold, beta):
+def test_drgst_as_its_readme_has_it(dataset, rounds, threshold, beta, rate):
     recipe = authors("drgst", dataset)
-    assert (recipe.rounds, recipe.quota, recipe.weigh) == (rounds, Above(threshold), InformationGain(beta=beta))
+    assert (recipe.rounds, recipe.quota) == (rounds, Above(threshold))
+    assert recipe.weigh == InformationGain(Dropout(rate), beta=beta)
     assert (recipe.memory, recipe.pool) == ("rebuild", "unused")
 
 
@@ -109,7 +110,8 @@ def test_cpl_and_random_share_their_settings_in_the_paper():
 def test_the_quirks_of_the_published_code_have_names():
     port = paper("drgst", "citeseer")
     assert (port.score, port.quota, port.memory, port.pool) == (Logit(), Above(0.2), "alternate", "open")
-    assert paper("m3s", "cora").quota == Above(0.53)
+    assert port.weigh == InformationGain(Dropout()), "at the rate the model was trained with"
+    assert (paper("m3s", "cora").score, paper("m3s", "cora").quota) == (Agreement(200, space="logits"), Above(0.53))
     assert paper("m3s", "cora").start == 100
     for name in ("confidence", "bangs-uncalibrated"):
         assert paper(name, "cora").views == (Dropout(),)

@@ -242,6 +242,25 @@ def test_every_model_can_be_sampled_with_dropout(model, task):
     assert not torch.allclose(first, teacher.sample(task.graph, Streams((4, 5, 6))).logits)
 
 
+def test_every_model_can_be_sampled_at_another_rate(model, task):
+    teacher = Trainer(quiet(model), epochs=2).fit(task, task.given, Streams(SEEDS))
+    still, dropped = (teacher.sample(task.graph, Streams(SEEDS), rate).logits for rate in (0.0, 0.5))
+    torch.testing.assert_close(still, teacher.predict(task.graph).logits)
+    assert torch.equal(dropped, teacher.sample(task.graph, Streams(SEEDS), 0.5).logits)
+    hidden = not isinstance(model, models.SGC)  # which has no layer to drop from, and no features dropped in training
+    assert torch.allclose(dropped, still, rtol=1e-3, atol=1e-4) != hidden
+
+
+@torch.no_grad()
+def test_every_model_has_an_embedding_of_every_node(model):
+    graph = two_rings()
+    network, alone = build(model, graph), build(model, graph, (5,))
+    embedding = network.embed(whole(network, graph))
+    assert embedding.shape[:2] == (3, 24)
+    assert torch.isfinite(embedding).all()
+    torch.testing.assert_close(alone.embed(whole(alone, graph, 1))[0], embedding[1])
+
+
 def test_training_leaves_given_labels_as_they_are(model, task):
     before = Labels(task.given.target.clone(), task.given.weight.clone(), task.given.born.clone())
     Trainer(model, epochs=1).fit(task, task.given, Streams(SEEDS))

@@ -80,23 +80,6 @@ def test_a_part_is_no_larger_than_its_hops_reach():
     assert field.features.dense().shape[1] == 5
 
 
-def test_narrow_keeps_the_rows_a_hop_asks_for():
-    graph = two_rings()
-    surroundings = Surroundings.of(graph, 1, 1.0, "row")
-    nodes = np.array([2, 9])
-    field = surroundings.field(nodes, 2)
-    h = field.narrow(1, field.narrow(0, field.features.dense()))
-    torch.testing.assert_close(h[0], graph.x[nodes])
-    assert surroundings.whole.narrow(3, graph.x[None]) is not None
-    torch.testing.assert_close(surroundings.whole.narrow(3, graph.x[None])[0], graph.x)
-
-
-def test_without_self_loops_a_part_still_holds_its_own_nodes():
-    graph = two_rings()
-    field = Surroundings.of(graph, 1, 0.0, "none").field(np.array([2, 9]), 1)
-    torch.testing.assert_close(field.narrow(0, field.features.dense())[0], graph.x[[2, 9]])
-
-
 def whole(graph: Data, runs: int = 3) -> Field:
     return Surroundings.of(graph, runs, 2.0, "symmetric").whole
 

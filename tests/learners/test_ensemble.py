@@ -15,16 +15,17 @@ from bangs.rng import Streams
 from conftest import two_rings
 
 
-class Weighted(nn.Module):
-    """A stock layer that listens to edge weights, with a buffer and dropout."""
+class Scaled(nn.Module):
+    """A stock layer with a buffer, and dropout of two spellings."""
 
     def __init__(self) -> None:
         super().__init__()
         self.layer = GCNConv(2, 3)
+        self.dropout, self.drop = 0.5, nn.Dropout(0.25)
         self.register_buffer("scale", torch.tensor([2.0]))
 
-    def forward(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None = None) -> Tensor:
-        return self.layer(torch.dropout(x, 0.5, self.training), edge_index, edge_weight) * self.scale
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        return self.drop(self.layer(torch.dropout(x, self.dropout, self.training), edge_index)) * self.scale
 
 
 def noise(*seeds: int) -> Noise:
@@ -81,19 +82,28 @@ def test_weights_are_a_copy_and_load_brings_them_back():
     assert all(value.shape[0] == 2 for value in before.values())
 
 
-def test_a_stock_module_listens_to_edge_weights_when_asked():
+def test_a_stock_module_is_run_as_it_is():
     graph = two_rings()
-    graph.edge_weight = torch.rand(graph.num_edges)
-    network = Separate(Weighted, Streams((1, 2)), weighted=True)
+    network = Separate(Scaled, Streams((1, 2)))
     logits = network(Surroundings.of(graph, 2, 1.0, "symmetric").whole)
     for run in range(2):
-        twin = Weighted().eval()
+        twin = Scaled().eval()
         twin.load_state_dict({name.replace("-", "."): value[run] for name, value in network.weights().items()})
-        torch.testing.assert_close(logits[run], twin(graph.x, graph.edge_index, graph.edge_weight))
+        torch.testing.assert_close(logits[run], twin(graph.x, graph.edge_index))
+
+
+def test_a_stock_modules_dropout_takes_the_rate_given_and_comes_back():
+    field = Surroundings.of(two_rings(), 2, 1.0, "symmetric").whole
+    network = Separate(Scaled, Streams((1, 2)))
+    own = network(field, noise(5, 6))
+    assert torch.equal(network(field, Noise(Streams((5, 6)).generators(), 0.0)), network(field))
+    nearly_gone = network(field, Noise(Streams((5, 6)).generators(), 0.99))
+    assert (nearly_gone == 0).float().mean() > 0.9
+    assert torch.equal(network(field, noise(5, 6)), own)
 
 
 def test_a_stock_modules_buffers_are_kept_per_run():
-    network = Separate(Weighted, Streams((1, 2)), weighted=True)
+    network = Separate(Scaled, Streams((1, 2)))
     assert network.weights()["scale"].shape == (2, 1)
     halved = {**network.weights(), "scale": torch.tensor([[2.0], [1.0]])}
     field = Surroundings.of(two_rings(), 2, 1.0, "symmetric").whole
@@ -106,14 +116,14 @@ def test_a_stock_module_leaves_the_global_generator_alone():
     torch.manual_seed(0)
     expected = torch.rand(3)
     torch.manual_seed(0)
-    network = Separate(Weighted, Streams((1, 2)))
+    network = Separate(Scaled, Streams((1, 2)))
     network(Surroundings.of(two_rings(), 2, 1.0, "symmetric").whole, noise(1, 2))
     assert torch.equal(torch.rand(3), expected)
 
 
 def test_a_stock_modules_dropout_advances_and_belongs_to_the_run():
     field = Surroundings.of(two_rings(), 2, 1.0, "symmetric").whole
-    network = Separate(Weighted, Streams((1, 2)))
+    network = Separate(Scaled, Streams((1, 2)))
     source = noise(5, 6)
     first, second = network(field, source), network(field, source)
     assert not torch.equal(first, second)
@@ -127,4 +137,4 @@ def test_a_stock_modules_dropout_advances_and_belongs_to_the_run():
 def test_a_stock_module_refuses_a_part_of_a_graph():
     part = Surroundings.of(two_rings(), 1, 1.0, "symmetric").field(torch.arange(3).numpy(), 2)
     with pytest.raises(ValueError, match="whole graph"):
-        Separate(Weighted, Streams((1,)))(part)
+        Separate(Scaled, Streams((1,)))(part)

@@ -104,9 +104,26 @@ def test_sgc_equals_stock_sgconv(graph, hops):
         torch.testing.assert_close(logits[run], stock(graph.x, graph.edge_index, graph.get("edge_weight")))
 
 
-def test_sgc_without_hops_is_a_linear_model(graph):
-    network, logits = built(SGC(hops=0), graph)
-    torch.testing.assert_close(logits, graph.x @ network.weights()["weight"] + network.weights()["bias"])
+@torch.no_grad()
+@pytest.mark.parametrize("layers", [2, 3])
+def test_the_embedding_is_the_last_hidden_layer(graph, layers):
+    """H = relu(Â X W + b), and relu(Â H W' + b') where there is a layer more."""
+    network, _ = built(GCN(hidden=5, layers=layers), graph)
+    embedding = network.embed(Surroundings.of(graph, 2, network.loops, network.normalise).whole)
+    matrix, weights = torch.as_tensor(adjacency(graph, 2.0, "symmetric").toarray()), network.weights()
+    h = graph.x.expand(2, -1, -1)
+    for layer in range(layers - 1):
+        h = (matrix @ h @ weights[f"weight.{layer}"] + weights[f"bias.{layer}"]).relu()
+    assert embedding.shape == (2, 18, 5)
+    torch.testing.assert_close(embedding, h)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("model", [GCN(layers=1), SGC(), APPNP(), GIN()])
+def test_where_no_hidden_layer_is_to_be_had_the_logits_are_the_embedding(graph, model):
+    network, logits = built(model, graph)
+    field = Surroundings.of(graph, 2, network.loops, network.normalise).whole
+    torch.testing.assert_close(network.embed(field), logits)
 
 
 def perceptron(weights: dict[str, Tensor], run: int, x: Tensor) -> Tensor:
@@ -139,7 +156,7 @@ def test_gcnii_equals_stock_gcn2conv(graph):
 
 
 @torch.no_grad()
-@pytest.mark.parametrize("order", [0, 1, 5])
+@pytest.mark.parametrize("order", [1, 5])
 def test_grand_spreads_by_the_mean_of_matrix_powers(graph, order):
     network, logits = built(GRAND(hidden=6, order=order), graph)
     matrix = torch.as_tensor(adjacency(graph, 1.0, "symmetric").toarray())
@@ -150,9 +167,10 @@ def test_grand_spreads_by_the_mean_of_matrix_powers(graph, order):
 
 @torch.no_grad()
 def test_grand_with_noise_drops_whole_nodes():
-    """With no other dropout and no spreading, a node's features are either gone or doubled."""
+    """With no other dropout and nobody to spread to, a node's features are either gone or doubled."""
     graph = two_rings()
-    settings = GRAND(hidden=6, order=0, drop_node=0.5, input_dropout=0.0, dropout=0.0)
+    graph.edge_index = graph.edge_index[:, :0]
+    settings = GRAND(hidden=6, order=1, drop_node=0.5, input_dropout=0.0, dropout=0.0)
     network, _ = built(settings, graph)
     field = Surroundings.of(graph, 2, network.loops, network.normalise).whole
     logits = network(field, Noise(Streams((1, 2)).generators()))
@@ -239,12 +257,39 @@ def test_every_model_has_a_name():
     assert set(MODELS) == {"gcn", "graphsage", "gat", "gin", "appnp", "sgc", "gcnii", "grand"}
 
 
-def test_a_network_without_layers_is_refused():
-    with pytest.raises(InvalidInput, match="at least 1"):
-        GCN(layers=0).build(2, 2, Streams((1,)))
+MISTAKES = {
+    "a hidden layer of nothing": (GCN, {"hidden": 0}, "GCN.hidden must be at least 1, got 0"),
+    "no layers": (GraphSAGE, {"layers": 0}, "GraphSAGE.layers must be at least 1, got 0"),
+    "no hops": (SGC, {"hops": 0}, "SGC.hops must be at least 1, got 0"),
+    "no steps": (APPNP, {"steps": 0}, "APPNP.steps must be at least 1, got 0"),
+    "no heads": (GAT, {"heads": 0}, "GAT.heads must be at least 1, got 0"),
+    "no order": (GRAND, {"order": 0}, "GRAND.order must be at least 1, got 0"),
+    "no samples": (GRAND, {"samples": 0}, "GRAND.samples must be at least 1, got 0"),
+    "dropout of everything": (GIN, {"dropout": 1.0}, "GIN.dropout must be in [0, 0.999], got 1.0"),
+    "negative dropout": (GAT, {"dropout": -0.1}, "GAT.dropout must be in [0, 0.999], got -0.1"),
+    "dropout of NaN": (GCN, {"dropout": math.nan}, "GCN.dropout must be in [0, 0.999], got nan"),
+    "features dropped for good": (GCN, {"input_dropout": 1.0}, "GCN.input_dropout must be in [0, 0.999], got 1.0"),
+    "nodes dropped for good": (GRAND, {"drop_node": 1.0}, "GRAND.drop_node must be in [0, 0.999], got 1.0"),
+    "no self-loops": (GCN, {"loops": 0.0}, "GCN.loops must be positive, got 0.0"),
+    "self-loops of NaN": (SGC, {"loops": math.nan}, "SGC.loops must be positive, got nan"),
+    "θ = 0": (GCNII, {"theta": 0.0}, "GCNII.theta must be positive, got 0.0"),
+    "sharpening by nothing": (GRAND, {"sharpening": 0.0}, "GRAND.sharpening must be positive, got 0.0"),
+    "negative consistency": (GRAND, {"consistency": -1.0}, "GRAND.consistency must be at least 0, got -1.0"),
+    "α = 0": (APPNP, {"alpha": 0.0}, "APPNP.alpha must be in (0, 1], got 0.0"),
+    "α > 1": (GCNII, {"alpha": 1.1}, "GCNII.alpha must be in (0, 1], got 1.1"),
+    "α of NaN": (APPNP, {"alpha": math.nan}, "APPNP.alpha must be in (0, 1], got nan"),
+}
 
 
-@pytest.mark.parametrize("alpha", [0, -0.1, 1.1])
-def test_appnp_refuses_an_alpha_outside_its_range(alpha):
-    with pytest.raises(InvalidInput, match=r"APPNP.alpha must lie in \(0, 1\]"):
-        APPNP(alpha=alpha).build(2, 2, Streams((1,)))
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_settings_that_make_no_sense_are_refused_where_they_are_written(mistake):
+    model, settings, sentence = MISTAKES[mistake]
+    with pytest.raises(InvalidInput) as error:
+        model(**settings)
+    assert str(error.value) == sentence
+
+
+@pytest.mark.parametrize("name", sorted(MODELS))
+def test_settings_at_the_edge_are_accepted(name):
+    assert MODELS[name](dropout=0.0).dropout == 0
+    assert MODELS[name](dropout=0.999).dropout == 0.999

@@ -8,7 +8,8 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor, nn
 
-from bangs.graphs.sparse import to_torch
+from bangs.errors import InvalidInput
+from bangs.graphs.sparse import adjacency, to_torch
 from bangs.learners.batches import Field
 from bangs.learners.ensemble import Network
 from bangs.learners.models import GCN, MODELS, SGC
@@ -155,18 +156,31 @@ def test_early_weights_are_those_of_the_epoch_asked_for():
     assert follow(script).early is None
 
 
-def test_early_weights_are_the_last_where_training_stopped_before():
+def test_early_weights_are_the_last_where_there_are_fewer_epochs():
     assert follow([[[1, 1], [-1, -1], [-1, -1]]], early=99).early["clock"].item() == pytest.approx(3)
+
+
+def test_early_epochs_are_run_however_little_patience_there_is():
+    """Patience ends at epoch 2; what comes up to the early epoch is trained, but nothing of it is kept as the best."""
+    script = [[[1, -1], [-1, -1], [-1, -1], [1, 1], [1, 1]]]
+    teacher = follow(script, patience=1, early=4)
+    assert teacher.early["clock"].item() == pytest.approx(4)
+    assert kept_epoch(teacher) == [1]
+    assert teacher.validation.tolist() == [0.5]
+
+
+def test_after_the_early_epoch_patience_counts_again():
+    """A run with patience left goes on after the early epoch; one without it has stopped."""
+    stopped, going = [[1, -1], [-1, -1], [-1, -1], [1, 1]], [[-1, -1], [-1, -1], [1, -1], [1, 1]]
+    teacher = follow([stopped, going], patience=2, early=3)
+    assert teacher.early["clock"][:, 0].tolist() == pytest.approx([3, 3])
+    assert kept_epoch(teacher) == [1, 4]
 
 
 def test_a_start_is_where_training_starts():
     teacher = follow([[[1, -1], [1, -1], [1, -1], [1, 1]]], start=2.0)
     assert teacher.weights["clock"].item() == pytest.approx(4)
     assert teacher.epochs.tolist() == [2]
-
-
-def test_fewer_epochs_may_be_asked_for():
-    assert kept_epoch(follow([[[-1, -1], [-1, 1], [1, 1]]], epochs=2)) == [2]
 
 
 def test_epochs_of_nonsense_are_never_kept():
@@ -178,11 +192,11 @@ def test_epochs_of_nonsense_are_never_kept():
 
 
 def test_starting_from_trained_weights_goes_on_where_they_are(task):
-    learner = Trainer(QUIET, epochs=60).prepare(task)
-    first = learner.fit(task.given, SEEDS)
+    first = Trainer(QUIET, epochs=60).fit(task, task.given, SEEDS)
     before = {name: value.clone() for name, value in first.weights.items()}
-    second = learner.fit(task.given, SEEDS, start=first.weights, epochs=1)
-    far = learner.fit(task.given, SEEDS, epochs=1)
+    learner = Trainer(QUIET, epochs=1).prepare(task)
+    second = learner.fit(task.given, SEEDS, start=first.weights)
+    far = learner.fit(task.given, SEEDS)
     for name, value in second.weights.items():
         assert (value - before[name]).abs().max() <= 0.0101, "one step of Adam is no longer than lr"
         assert torch.equal(first.weights[name], before[name]), "and the teacher it came from is left as it is"
@@ -263,7 +277,7 @@ def test_heavier_nodes_pull_harder(task):
     task.graph.edge_index = task.graph.edge_index[:, :0]
     learner = Trainer(QUIET, epochs=40, weight_decay=0.0).prepare(task)
     teacher = learner.fit(labels.weighted(weight), SEEDS, early=40)
-    heavy = learner.predict(teacher.early, task.graph, None).label[:, 0]
+    heavy = learner.predict(teacher.early, task.graph).label[:, 0]
     assert heavy.tolist() == [0, 0, 0]
 
 
@@ -278,7 +292,7 @@ def test_a_transition_that_swaps_classes_teaches_the_swapped_ones(task, world):
     swap = torch.tensor([[0.0, 1.0], [1.0, 0.0]]).expand(3, 2, 2)
     learner = Trainer(QUIET, epochs=60).prepare(task)
     teacher = learner.fit(task.given, SEEDS, transition=swap, early=60)
-    label = learner.predict(teacher.early, task.graph, None).label
+    label = learner.predict(teacher.early, task.graph).label
     assert torch.equal(label[:, :4], 1 - task.given.target[:, :4])
 
 
@@ -343,6 +357,41 @@ def test_samples_spread_around_the_prediction(task):
     assert ((samples.mean(0) - mean).abs() <= 5 * samples.std(0) / 200**0.5 + 1e-4).all()
 
 
+def test_samples_may_be_drawn_at_another_rate(task):
+    teacher = Trainer(GCN(hidden=8, dropout=0.5), epochs=5).fit(task, task.given, SEEDS)
+    own, mean = teacher.sample(task.graph, SEEDS).logits, teacher.predict(task.graph).logits
+    assert torch.equal(teacher.sample(task.graph, SEEDS, 0.5).logits, own)
+    assert torch.equal(teacher.sample(task.graph, SEEDS, 0.0).logits, mean)
+    apart = [(teacher.sample(task.graph, SEEDS, rate).logits - mean).square().mean() for rate in (0.05, 0.5, 0.9)]
+    assert 0 < apart[0] < apart[1] < apart[2]
+    assert torch.equal(teacher.sample(task.graph, SEEDS).logits, own), "the model's own rate is as it was"
+
+
+def test_another_rate_holds_for_hidden_layers_and_dropped_features_only(task):
+    """One layer has nothing hidden to drop from; its features are dropped where they were in training."""
+    plain = Trainer(GCN(hidden=8, dropout=0.0, layers=1), epochs=2).fit(task, task.given, SEEDS)
+    assert torch.equal(plain.sample(task.graph, SEEDS, 0.5).logits, plain.predict(task.graph).logits)
+    noisy = Trainer(GCN(hidden=8, dropout=0.0, input_dropout=0.1, layers=1), epochs=2).fit(task, task.given, SEEDS)
+    assert not torch.equal(noisy.sample(task.graph, SEEDS, 0.5).logits, noisy.predict(task.graph).logits)
+
+
+def test_embeddings_decide_the_prediction(task):
+    """The last hidden layer, one linear map and one hop away from the logits; of any graph."""
+    teacher = Trainer(GCN(hidden=8), epochs=5).fit(task, task.given, SEEDS)
+    for graph in (task.graph, two_rings(30, seed=9)):
+        hidden = teacher.embed(graph)
+        assert hidden.shape == (3, graph.num_nodes, 8)
+        matrix = torch.as_tensor(adjacency(graph, 2.0, "symmetric").toarray())
+        logits = matrix @ hidden @ teacher.weights["weight.1"] + teacher.weights["bias.1"]
+        torch.testing.assert_close(logits, teacher.predict(graph).logits)
+
+
+@pytest.mark.parametrize("seeds", [(1,), (1, 2, 3, 4)])
+def test_there_must_be_a_stream_for_every_run(task, seeds):
+    with pytest.raises(InvalidInput, match=f"{len(seeds)} random streams for 3 runs; there must be one per run"):
+        Trainer(QUIET).prepare(task).fit(task.given, Streams(seeds))
+
+
 def test_where_picks_whole_teachers(task):
     learner = Trainer(GCN(hidden=8), epochs=3).prepare(task)
     one, other = learner.fit(task.given, SEEDS, early=1), learner.fit(task.given, Streams((7, 8, 9)))
@@ -365,6 +414,14 @@ def sessions(task: Task) -> tuple[Eager, Captured]:
     captured.tried = True  # nothing to record without a GPU: single kernels, as where recording fails
     captured.network.load(eager.network.weights())
     return eager, captured
+
+
+def test_a_patient_session_runs_all_epochs_and_a_usual_one_does_not(task):
+    for session in sessions(task):
+        for patient in (True, False):
+            session.begin((1, 2, 3), None)
+            session.train(100, patient=patient)
+            assert (session.epochs == 100) == patient
 
 
 def test_looking_rarely_gives_the_same_teacher_as_looking_after_every_epoch(task):

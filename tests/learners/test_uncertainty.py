@@ -22,13 +22,14 @@ class Fickle:
     """A model that says the given logits [R, N, C], one after another, however it is looked at."""
 
     def __init__(self, *said: Tensor):
-        self.said, self.asked = said, 0
+        self.said, self.asked, self.rates = said, 0, []
 
     def predict(self, graph) -> Prediction:
         self.asked += 1
         return Prediction(self.said[(self.asked - 1) % len(self.said)])
 
-    def sample(self, graph, rng) -> Prediction:
+    def sample(self, graph, rng, rate=None) -> Prediction:
+        self.rates.append(rate)
         return self.predict(graph)
 
 
@@ -88,6 +89,25 @@ def test_a_view_is_drawn_for_every_run_by_itself(task):
     assert first != second != third
 
 
+@pytest.mark.parametrize("rate", [None, 0.0, 0.3])
+def test_dropout_is_at_the_models_own_rate_or_the_one_written(task, rate):
+    model = Fickle(certain(0))
+    information_gain(model, task.graph, Dropout(rate), 2, Streams((0,)))
+    assert model.rates == [rate, rate]
+
+
+@pytest.mark.parametrize("rate", [-0.1, 1.0, math.nan])
+def test_a_rate_that_leaves_nothing_is_refused(rate):
+    with pytest.raises(ValueError, match=r"Dropout.rate must be in \[0, 0.999\], got"):
+        Dropout(rate)
+
+
+def test_without_dropout_nothing_is_gained(task):
+    teacher = Trainer(GCN(hidden=8, dropout=0.5), epochs=3).fit(task, task.given, Streams((0, 1, 2)))
+    assert information_gain(teacher, task.graph, Dropout(0.0), 3, Streams((0, 1, 2))).max() < 1e-9
+    assert information_gain(teacher, task.graph, Dropout(0.8), 3, Streams((0, 1, 2))).max() > 1e-4
+
+
 def test_weights_by_hand(task):
     """Two labelled nodes, of which one gains log 2 and the other nothing."""
     alone = task.only([0])
@@ -113,7 +133,7 @@ def test_without_doubt_all_weigh_the_same(task):
     torch.testing.assert_close(weight[task.given.known], torch.full((12,), 3.0))
 
 
-@pytest.mark.parametrize(("setting", "value"), [("passes", 0), ("beta", 0.0)])
+@pytest.mark.parametrize(("setting", "value"), [("passes", 0), ("beta", 0.0), ("beta", math.nan)])
 def test_settings_that_make_no_sense_are_refused(setting, value):
     with pytest.raises(ValueError, match=f"InformationGain.{setting} must be"):
         InformationGain(**{setting: value})

@@ -1,5 +1,7 @@
 """Scores and quotas of the rivals: agreement with clusters, raw logits, classes in turn."""
 
+from dataclasses import dataclass, replace
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -13,26 +15,47 @@ from bangs.types import Labels, Prediction, Round, Task
 NEVER = float("-inf")
 
 
-class Mute:
-    """A teacher that is not asked."""
+@dataclass(frozen=True, eq=False)
+class Seated:
+    """A teacher that is asked for nothing but where it sees the nodes."""
+
+    seats: torch.Tensor  # [N, D]
+
+    def embed(self, graph) -> torch.Tensor:
+        return self.seats[None]
 
 
-def a_round(logits: torch.Tensor, given_: torch.Tensor, task: Task) -> Round:
-    """A round in which the teacher says these logits [N, C] and knows these labels [N]."""
+def a_round(logits: torch.Tensor, given_: torch.Tensor, task: Task, seats: torch.Tensor) -> Round:
+    """A round in which the teacher says these logits [N, C], sees nodes in these seats and knows these labels [N]."""
     labels = Labels.given(given_[None])
     prediction = Prediction(logits[None])
-    return Round(1, task, labels, prediction, prediction, ~labels.known, Mute(), Streams((0,)))
+    return Round(1, task, labels, prediction, prediction, ~labels.known, Seated(seats), Streams((0,)))
 
 
 @pytest.fixture
 def disputed(task) -> Round:
     """Class 0 sits at (8, 0), class 1 at (1, 0.5)! Nodes 2 … 4 are said to be 0; by their place 3 and 4 belong to 1."""
     logits = torch.tensor([[8.0, 0.0], [1.0, 0.5], [9.0, 0.0], [2.0, 0.0], [1.5, 0.0], [0.0, 0.9]])
-    return a_round(logits, torch.tensor([0, 1, -1, -1, -1, -1]), task.only([0]))
+    seats = torch.tensor([[0.0], [1.0], [0.9], [0.1], [0.2], [0.7]])
+    return a_round(logits, torch.tensor([0, 1, -1, -1, -1, -1]), task.only([0]), seats)
+
+
+LOGITS = Agreement(clusters=4, space="logits")
+
+
+def test_embeddings_may_say_what_logits_do_not(disputed):
+    """By their seats nodes 3 and 4 are of class 0, as the teacher says, and 2 is of class 1."""
+    score = Agreement(clusters=4)(disputed).score[0]
+    assert (score > NEVER).tolist() == [False, False, False, True, True, True]
+
+
+def test_agreement_is_with_the_calibrated_label(disputed):
+    turned = replace(disputed, prediction=Prediction(disputed.raw.logits.flip(-1)))
+    assert (LOGITS(turned).score[0] > NEVER).tolist() == [False, False, False, True, True, False]
 
 
 def test_only_nodes_whose_cluster_agrees_are_scored(disputed):
-    score = Agreement(clusters=4)(disputed).score[0]
+    score = LOGITS(disputed).score[0]
     confidence = disputed.prediction.confidence[0]
     assert (score > NEVER).tolist() == [False, False, True, False, False, True]
     assert score[2] == confidence[2]
@@ -40,12 +63,12 @@ def test_only_nodes_whose_cluster_agrees_are_scored(disputed):
 
 
 def test_agreement_is_checked_before_the_quota_or_after_it(disputed):
-    before = Top(2)(Agreement(clusters=4)(disputed).score, disputed.raw.label)
+    before = Top(2)(LOGITS(disputed).score, disputed.prediction.label)
     assert before[0].nonzero().flatten().tolist() == [2, 5]
     # the two most confident of class 0 are 2 and 3, and 3 has no substitute
-    after = Above(0.0)(Agreement(clusters=4, among=TopPerClass(2))(disputed).score, disputed.raw.label)
+    after = Above(0.0)(replace(LOGITS, among=TopPerClass(2))(disputed).score, disputed.prediction.label)
     assert after[0].nonzero().flatten().tolist() == [2, 5]
-    only = Above(0.0)(Agreement(clusters=4, among=Top(2))(disputed).score, disputed.raw.label)
+    only = Above(0.0)(replace(LOGITS, among=Top(2))(disputed).score, disputed.prediction.label)
     assert only[0].nonzero().flatten().tolist() == [2]
 
 

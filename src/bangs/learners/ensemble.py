@@ -1,7 +1,8 @@
 """Networks of R models run as one: every parameter leads with the run axis."""
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 
 import torch
 from torch import Tensor, nn
@@ -97,11 +98,12 @@ class Separate(Network):
         stacked = {name: getattr(self, flat) for name, flat in self._names.items()}
         x = field.features.dense()
         logits = []
-        for run in range(field.runs):
-            graph = field.graphs[run % len(field.graphs)]
-            weights = {name: value[run] for name, value in stacked.items()}
-            features = x[run % len(x)]
-            logits.append(self._run(template, weights, features, graph, run, noise))
+        with _dropping(template, None if noise is None else noise.rate):
+            for run in range(field.runs):
+                graph = field.graphs[run % len(field.graphs)]
+                weights = {name: value[run] for name, value in stacked.items()}
+                features = x[run % len(x)]
+                logits.append(self._run(template, weights, features, graph, run, noise))
         return torch.stack(logits)
 
     def _run(
@@ -123,3 +125,19 @@ class Separate(Network):
             out = functional_call(template, weights, inputs)
             generator.set_state(torch.get_rng_state())
         return out
+
+
+@contextmanager
+def _dropping(module: nn.Module, rate: float | None) -> Iterator[None]:
+    """The module with all its dropout at this rate, where one is given; its own rates come back."""
+    own = []
+    for part in () if rate is None else module.modules():
+        name = "p" if isinstance(part, nn.Dropout) else "dropout"
+        if isinstance(getattr(part, name, None), int | float):
+            own.append((part, name, getattr(part, name)))
+            setattr(part, name, rate)
+    try:
+        yield
+    finally:
+        for part, name, value in own:
+            setattr(part, name, value)

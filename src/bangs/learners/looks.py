@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from torch_geometric.data import Data
 
+from bangs.errors import InvalidInput
 from bangs.graphs.views import Same, View
 from bangs.rng import Streams
 from bangs.types import Model, Prediction
@@ -13,10 +14,14 @@ from bangs.types import Model, Prediction
 class Dropout:
     """The graph as it is, seen with the model's dropout on: a draw of Monte Carlo dropout (Gal & Ghahramani 2016).
 
-    At the rates the model was trained with, or at `rate`.
+    At the rates the model was trained with, or at `rate` on every hidden layer and on features that the model drops.
     """
 
     rate: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.rate is not None and not 0 <= self.rate <= 0.999:
+            raise InvalidInput(f"Dropout.rate must be in [0, 0.999], got {self.rate}")
 
 
 Look = View | Dropout

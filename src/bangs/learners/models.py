@@ -32,11 +32,11 @@ class _Settings:
                 rule = "at least 1"
             elif own.name in _RATES and not 0 <= value <= 0.999:
                 rule = "in [0, 0.999]"
-            elif own.name in _POSITIVE and value <= 0:
+            elif own.name in _POSITIVE and not 0 < value < math.inf:
                 rule = "positive"
             elif own.name == "alpha" and not 0 < value <= 1:
                 rule = "in (0, 1]"
-            elif own.name == "consistency" and value < 0:
+            elif own.name == "consistency" and not 0 <= value < math.inf:
                 rule = "at least 0"
             if rule is not None:
                 raise InvalidInput(f"{type(self).__name__}.{own.name} must be {rule}, got {value}")
@@ -202,7 +202,8 @@ class _Convolutions(Network):
         return self._up_to(len(self.weight), field, noise)
 
     def embed(self, field: Field) -> Tensor:
-        return self._up_to(max(len(self.weight) - 1, 1), field, None).relu()
+        hidden = len(self.weight) - 1
+        return self._up_to(hidden, field, None).relu() if hidden else self(field)
 
     def _up_to(self, layers: int, field: Field, noise: Noise | None) -> Tensor:
         h = field.features.drop(noise, self.settings.input_dropout).times(self.weight[0])

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from math import inf
 from typing import Literal
 
 import torch
@@ -43,9 +44,9 @@ class Trainer:
         for name in ("epochs", "patience"):
             if getattr(self, name) < 1:
                 raise InvalidInput(f"Trainer.{name} must be at least 1, got {getattr(self, name)}")
-        if self.lr <= 0:
+        if not 0 < self.lr < inf:
             raise InvalidInput(f"Trainer.lr must be positive, got {self.lr}")
-        if self.weight_decay < 0:
+        if not 0 <= self.weight_decay < inf:
             raise InvalidInput(f"Trainer.weight_decay must not be negative, got {self.weight_decay}")
         choices = {"monitor": ("accuracy", "loss"), "field": ("needed", "whole"), "precision": ("float32", "tf32")}
         for name, known in choices.items():

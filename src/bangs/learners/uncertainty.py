@@ -25,7 +25,8 @@ class InformationGain:
         b_i = H(mean_t p_i^t) − mean_t H(p_i^t) ≥ 0,    w_i = (b_i + ε) / (beta · mean_j (b_j + ε)),
 
     where p^t is the t-th of `passes` looks of the teacher and j runs over the labelled nodes, given ones too, so
-    the mean weight is 1/beta. `look` is `Dropout()`, at the rate the model was trained with, or `DropEdges(rate)`.
+    the mean weight is 1/beta. `look` is `Dropout()`, at the rate the model was trained with, `Dropout(rate)`, or
+    `DropEdges(rate)`.
     """
 
     look: Look = field(default_factory=Dropout)
@@ -35,7 +36,7 @@ class InformationGain:
     def __post_init__(self) -> None:
         if self.passes < 1:
             raise InvalidInput(f"InformationGain.passes must be at least 1, got {self.passes}")
-        if self.beta <= 0:
+        if not self.beta > 0:
             raise InvalidInput(f"InformationGain.beta must be positive, got {self.beta}")
 
     def __call__(self, round: Round, labels: Labels) -> Tensor:

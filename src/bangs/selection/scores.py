@@ -65,6 +65,8 @@ class Agreement:
         for name in ("clusters", "steps"):
             if getattr(self, name) < 1:
                 raise InvalidInput(f"Agreement.{name} must be at least 1, got {getattr(self, name)}")
+        if self.space not in ("embeddings", "logits"):
+            raise InvalidInput(f"Agreement.space must be one of embeddings, logits, got '{self.space}'")
 
     def __call__(self, round: Round) -> Ranking:
         confidence = round.prediction.confidence.masked_fill(~round.pool, float("-inf"))
@@ -95,6 +97,8 @@ class Banzhaf:
         for name in ("k", "candidates", "budget"):
             if getattr(self, name) < 1:
                 raise InvalidInput(f"Banzhaf.{name} must be at least 1, got {getattr(self, name)}")
+        if self.normalise not in ("none", "mass"):
+            raise InvalidInput(f"Banzhaf.normalise must be one of none, mass, got '{self.normalise}'")
         if self.candidates < self.k:
             raise InvalidInput(
                 f"Banzhaf.candidates (K) must be at least k, got K = {self.candidates} and k = {self.k}; "
