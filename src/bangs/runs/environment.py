@@ -1,6 +1,7 @@
 """What a result may depend on beside its configuration."""
 
 import functools
+import os
 import platform
 import subprocess  # nosec B404: only git, with fixed arguments
 from importlib import metadata
@@ -39,6 +40,8 @@ def _version(package: str) -> str:
 @functools.cache
 def _commit() -> str | None:
     """The commit of the checkout this package runs from, with -dirty where files changed; None outside of one."""
+    if told := os.environ.get("BANGS_COMMIT"):  # for a copy that left its repository, on a cluster's node say
+        return told
     git = ["git", "--no-optional-locks", "-C", str(_HERE.parent)]
     tracked = [*git, "ls-files", "--error-unmatch", _HERE.name]  # else it is a package inside someone else's checkout
     described = [*git, "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
