@@ -77,7 +77,8 @@ def pack_words(name: str, words: "npt.NDArray[Any]") -> dict[str, Tensor]:
     """Words as two tensors, their bytes in UTF-8 and where each ends."""
     spelled = [str(word).encode("utf-8", "surrogatepass") for word in words]
     ends = torch.tensor([len(word) for word in spelled], dtype=torch.long).cumsum(0)
-    return {f"{name}.bytes": torch.from_numpy(np.frombuffer(b"".join(spelled), dtype=np.uint8).copy()), f"{name}.ends": ends}
+    body = torch.from_numpy(np.frombuffer(b"".join(spelled), dtype=np.uint8).copy())
+    return {f"{name}.bytes": body, f"{name}.ends": ends}
 
 
 def unpack_words(name: str, tensors: Mapping[str, Tensor], count: int) -> "npt.NDArray[Any]":

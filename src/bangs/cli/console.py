@@ -40,7 +40,7 @@ class Voice:
 class Rounds:
     """A view of rounds as they come: live in a terminal, a line each in a pipe."""
 
-    HEADER = ("round", "validation %", "test %", "pseudo-labels", "right %", "epochs", "seconds")
+    HEADER: tuple[str, ...] = ("round", "validation %", "test %", "pseudo-labels", "right %", "epochs", "seconds")
 
     def __init__(self, voice: Voice, title: str, rounds: int):
         self.voice, self.title, self.rounds = voice, title, rounds

@@ -27,7 +27,9 @@ from bangs.saving import save, spell
 
 
 def fit(
-    graph: Annotated[Path, typer.Argument(help="a folder with edges.csv and nodes.csv (or .tsv, .parquet), or one .npz")],
+    graph: Annotated[
+        Path, typer.Argument(help="a folder with edges.csv and nodes.csv (or .tsv, .parquet), or one .npz")
+    ],
     out: Annotated[Path, typer.Option(help="folder for everything that is found")],
     id: Annotated[str | None, typer.Option(help="the column of nodes.csv that names a node")] = None,
     label: Annotated[str | None, typer.Option(help="its column of labels; blank = unknown")] = None,
@@ -43,7 +45,9 @@ def fit(
     model: Annotated[str, typer.Option(help="a name from `bangs list models`")] = "gcn",
     selector: Annotated[str, typer.Option(help="banzhaf, confidence, agreement or random")] = "banzhaf",
     calibrator: Annotated[str, typer.Option(help="a name from `bangs list calibrators`")] = "ets",
-    k: Annotated[int | None, typer.Option(help="nodes adopted a round; half the pool over all rounds if left out")] = None,
+    k: Annotated[
+        int | None, typer.Option(help="nodes adopted a round; half the pool over all rounds if left out")
+    ] = None,
     rounds: Annotated[int, typer.Option(help="rounds of self-training at most")] = 10,
     teacher: Annotated[str, typer.Option(help="who labels the next round: first, latest or best")] = "best",
     validation: Annotated[float, typer.Option(help="share of labels held back, where the tables name none")] = 0.25,

@@ -43,7 +43,7 @@ def model_card(config: Mapping[str, Any], result: Mapping[str, Any], environment
             "## What it is not",
             "",
             "- It knows these classes and no other; a node of a new class gets one of the old names.",
-            "- It expects a graph that looks like the one it learned from: the same columns, and edges of the same kind.",
+            "- It expects a graph like the one it learned from: the same columns, and edges of the same kind.",
             "- Pseudo-labels are the model's own opinions. `pseudo_labels.csv` lists every one with its reasons.",
             "- `model.safetensors` holds the edges, the node names and the labels of the graph; share it as you would "
             "share the data.",

@@ -147,7 +147,7 @@ def _confusion(snapshot: Snapshot, target: Tensor, of: str) -> dict[str, Any]:
 
 
 def _shown(snapshot: Snapshot) -> Tensor:
-    """The nodes on the map: all, or the labelled and adopted first and others by chance, at most 1,500: long, sorted."""
+    """The nodes on the map, long, sorted: all, or 1,500, labelled and adopted ones first and others by chance."""
     if snapshot.nodes <= SHOWN:
         return torch.arange(snapshot.nodes)
     rank = torch.rand(snapshot.nodes, generator=torch.Generator().manual_seed(0))
@@ -178,7 +178,7 @@ def _nodes(story: Story, snapshot: Snapshot, shown: Tensor) -> dict[str, Any]:
     order = sorted(named)
     place = {node: index for index, node in enumerate(order)}
     spots = places(snapshot.raw[shown])
-    spot = {node: xy for node, xy in zip(shown.tolist(), spots.tolist(), strict=True)}
+    spot = dict(zip(shown.tolist(), spots.tolist(), strict=True))
     origin = origins(snapshot)
     confidence, label = snapshot.probs.max(-1)
     known = snapshot.given.maximum(snapshot.held)
@@ -226,7 +226,9 @@ def _right(truth: Tensor, label: Tensor) -> list[bool | None]:
     return [None if own < 0 else own == said for own, said in zip(truth.tolist(), label.tolist(), strict=True)]
 
 
-def _surroundings(snapshot: Snapshot, nodes: Sequence[int]) -> tuple[dict[int, int], dict[int, list[tuple[int, float]]]]:
+def _surroundings(
+    snapshot: Snapshot, nodes: Sequence[int]
+) -> tuple[dict[int, int], dict[int, list[tuple[int, float]]]]:
     """How many neighbours send to each of some nodes, and the heaviest of them with the weight of the edge."""
     matrix = adjacency(snapshot.graph, 0.0, "none")
     matrix.eliminate_zeros()

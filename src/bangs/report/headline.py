@@ -19,15 +19,15 @@ def _of_fit(story: Story) -> dict[str, Any]:
         figures.append(
             {
                 "label": "Test accuracy",
-                "value": f"{test['accuracy']:.1%}",
-                "note": f"{test['nodes']:,} nodes that chose nothing; {test['raw']:.1%} without pseudo-labels",
+                "value": f"{_percent(test['accuracy'])}",
+                "note": f"{test['nodes']:,} nodes that chose nothing; {_percent(test['raw'])} without pseudo-labels",
             }
         )
     figures += [
         {
             "label": "Validation accuracy",
-            "value": f"{validation['accuracy']:.1%}",
-            "note": f"{_nodes(result['held'])} held back; {validation['raw']:.1%} without pseudo-labels",
+            "value": f"{_percent(validation['accuracy'])}",
+            "note": f"{_nodes(result['held'])} held back; {_percent(validation['raw'])} without pseudo-labels",
         },
         {
             "label": "Pseudo-labels",
@@ -38,13 +38,14 @@ def _of_fit(story: Story) -> dict[str, Any]:
         {
             "label": "Calibration error",
             "value": f"{validation['error_after']:.3f}",
-            "note": f"{validation['error_before']:.3f} before calibration, on the validation nodes",
+            "note": f"{validation['error_before']:.3f} before; on the validation nodes it was fitted to",
         },
     ]
     return {
         "lead": (
             f"{result['nodes']:,} nodes in {len(result['classes'])} classes, {result['given']:,} labels to learn from. "
-            f"The model then labelled {result['adopted']:,} more nodes itself, those that teach it most, and learned again."
+            f"The model then labelled {result['adopted']:,} more nodes itself, those that teach it most, "
+            "and learned again."
         ),
         "protocol": (
             f"The model is the one of round {result['chosen']} of {result['rounds']}, which did best on the validation "
@@ -52,7 +53,7 @@ def _of_fit(story: Story) -> dict[str, Any]:
             + (
                 "; test nodes chose nothing."
                 if test is not None
-                else ". A column `split` with the word test would give an accuracy that is not."
+                else ". A column named split, with the word test in some rows, would give an accuracy that is not."
             )
         ),
         "figures": figures,
@@ -70,7 +71,7 @@ def _of_run(story: Story) -> dict[str, Any]:
     figures = [
         {
             "label": label,
-            "value": f"{result[name]['mean']:.2f} %",
+            "value": f"{result[name]['mean']:.2f}\N{NO-BREAK SPACE}%",
             "spread": f"± {result[name]['std']:.2f}" if len(result[name]["per_seed"]) > 1 else "",
             "note": note,
         }
@@ -80,10 +81,13 @@ def _of_run(story: Story) -> dict[str, Any]:
     seeds = len(story.rows[0]["validation"])
     return {
         "lead": (
-            f"{result.get('method', 'A method')} on {result.get('dataset', 'a graph')} with {result.get('model', 'a model')}, "
-            f"{seeds} seed{'s' if seeds > 1 else ''}, {len(story.rows) - 1} rounds of at most {result.get('k', '?')} nodes."
+            f"{result.get('method', 'A method')} on {result.get('dataset', 'a graph')} "
+            f"with {result.get('model', 'a model')}: {seeds} seed{'s' if seeds > 1 else ''}, "
+            f"{_rounds(len(story.rows) - 1)} of self-training."
         ),
-        "protocol": "Mean and standard deviation over seeds. The round is chosen by validation labels; test labels only mark.",
+        "protocol": (
+            "Mean and standard deviation over seeds. The round is chosen by validation labels; test labels only mark."
+        ),
         "figures": figures,
     }
 
@@ -94,3 +98,7 @@ def _nodes(count: int) -> str:
 
 def _rounds(count: int) -> str:
     return f"{count} round{'s' if count != 1 else ''}"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f}\N{NO-BREAK SPACE}%"

@@ -39,7 +39,8 @@ def gather(folder: str | Path, result: dict[str, Any] | None = None) -> Story:
     """The story of a folder that `bangs fit`, `bangs run` or `bangs demo` wrote; `result` where it is not yet there."""
     folder = Path(folder)
     if not folder.is_dir():
-        raise InvalidInput(f"'{folder}' is no folder; name one that `bangs fit`, `bangs run --out` or `bangs demo` wrote")
+        way = "name one that `bangs fit`, `bangs run --out` or `bangs demo` wrote"
+        raise InvalidInput(f"'{folder}' is no folder; {way}")
     result = _result(folder) if result is None else result
     rows = _rows(folder)
     config, environment = (unseal(folder / f"{name}.json") or {} for name in ("config", "environment"))

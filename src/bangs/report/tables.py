@@ -77,6 +77,21 @@ def pseudo_labels(snapshot: Snapshot, names: Sequence[str], classes: Sequence[st
     return to_csv(header, rows)
 
 
+def new_predictions(
+    names: Sequence[str], known: Sequence[str], probs: Any, classes: Sequence[str], new: Sequence[bool]
+) -> str:
+    """One row per node of another graph; `new` says that the model had not seen a node of this name."""
+    header = ["id", "known", "predicted", "confidence", "new", *(f"p_{name}" for name in classes)]
+    columns = zip(names, known, probs.tolist(), new, strict=True)
+    return to_csv(
+        header,
+        (
+            [name, own, classes[row.index(max(row))], _number(max(row)), "yes" if unseen else "no", *map(_number, row)]
+            for name, own, row, unseen in columns
+        ),
+    )
+
+
 def to_csv(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     """A table in the CSV of RFC 4180, cells made harmless by `cell`."""
     out = io.StringIO()

@@ -1,0 +1,71 @@
+"""`bangs predict`: a saved model on a grown graph, or another one with the same columns."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from rich.markup import escape
+
+from bangs.classifier import SelfTrainingClassifier
+from bangs.cli.console import Voice
+from bangs.errors import InvalidInput
+from bangs.files import write_atomic
+from bangs.graphs import custom
+from bangs.report.tables import new_predictions
+from bangs.runs import read_run
+
+
+def predict(
+    folder: Annotated[Path, typer.Argument(help="a folder that `bangs fit` wrote")],
+    graph: Annotated[
+        Path, typer.Argument(help="a folder of tables, or one .npz, with the columns of the fitted graph")
+    ],
+    out: Annotated[
+        Path | None, typer.Option(help="a CSV file; GRAPH-predictions.csv in the model's folder if left out")
+    ] = None,
+    device: Annotated[str, typer.Option(help="auto, cpu or cuda")] = "auto",
+    as_json: Annotated[bool, typer.Option("--json", help="one JSON object to stdout and nothing else")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="only the result")] = False,
+) -> None:
+    """Label the nodes of another graph: the fitted one with new nodes, or one with the same columns.
+
+    Example: bangs predict out/library examples/own-graph-grown
+    """
+    voice = Voice(as_json=as_json, quiet=quiet)
+    model = SelfTrainingClassifier.load(folder).set_params(device=device)
+    columns = read_run(folder).config.get("columns")
+    if not isinstance(columns, dict):
+        raise InvalidInput(f"'{folder}' does not say how columns became features; make it with `bangs fit`")
+    encoding = custom.Encoding.from_dict(columns)
+    own = custom.read(graph, encoding=encoding)
+    for note in own.notes:
+        voice.say(escape(f"· {note}"))
+    probs = model.predict_proba(own.data)
+    classes = [str(name) for name in model.classes_]
+    path = folder / f"{graph.resolve().stem}-predictions.csv" if out is None else out
+    seen = set(model.node_names_)
+    new = np.array([name not in seen for name in own.ids])
+    known = [own.classes[label] if label >= 0 else "" for label in own.data.y.tolist()]
+    write_atomic(path, new_predictions([str(name) for name in own.ids], known, probs, classes, new.tolist()))
+    result = _summary(probs, known, classes, new)
+    voice.result({**result, "file": path.name}, escape(_told(result, path)))
+
+
+def _summary(probs: Any, known: list[str], classes: list[str], new: Any) -> dict[str, Any]:
+    said = probs.argmax(1)
+    counts = np.bincount(said[new], minlength=len(classes))
+    return {
+        "nodes": len(said),
+        "new": int(new.sum()),
+        "new_by_class": {name: int(count) for name, count in zip(classes, counts, strict=True)},
+        "confidence": float(probs.max(1).mean()),
+        "labelled": sum(bool(word) for word in known),
+    }
+
+
+def _told(result: dict[str, Any], path: Path) -> str:
+    counts = ", ".join(f"{count} {name}" for name, count in result["new_by_class"].items() if count)
+    lines = [f"{result['nodes']:,} nodes, {result['new']:,} of them new" + (f": {counts}" if counts else "")]
+    lines.append(f"mean confidence {result['confidence']:.1%}; written to {path}")
+    return "\n".join(lines)

@@ -1,0 +1,177 @@
+const nodes = facts.nodes;
+const ORIGINS = ["given", "held for validation", "adopted", "predicted"];
+const visible = { label: new Set(), origin: new Set() };  // what the legend has switched off
+let current = null;
+const watchers = [];
+
+function choose(node) {
+  current = node;
+  for (const tell of watchers) tell(node);
+}
+
+// Shape says where a label comes from, colour says which one it is.
+function glyph(x, y, origin, paint, size, more) {
+  const common = { fill: paint, stroke: "var(--card)", "stroke-width": 1, ...more };
+  if (origin === 0) return s("rect", { x: x - size, y: y - size, width: 2 * size, height: 2 * size, ...common, stroke: "var(--ink)", "stroke-width": 1.4 });
+  if (origin === 1) return s("path", { d: `M${x} ${y - size * 1.25} L${x + size * 1.2} ${y + size * 0.85} L${x - size * 1.2} ${y + size * 0.85} Z`, ...common, stroke: "var(--ink)", "stroke-width": 1.2 });
+  if (origin === 2) return s("circle", { cx: x, cy: y, r: size, ...common });
+  return s("circle", { cx: x, cy: y, r: size * 0.8, ...common, fill: "var(--card)", stroke: paint, "stroke-width": 1.4, "fill-opacity": 0.6 });
+}
+const sizes = [4.6, 4.6, 4.2, 3.6];
+const origin = (node) => (nodes.origin[node] === 2 ? `adopted in round ${nodes.born[node]}` : ORIGINS[nodes.origin[node]]);
+function describe(node) {
+  const known = nodes.known[node];
+  return [`${className(nodes.label[node])}, ${percent(nodes.confidence[node])} sure`, origin(node), known >= 0 && known !== nodes.label[node] && `known as ${className(known)}`,
+    nodes.truth && nodes.truth[node] >= 0 && nodes.truth[node] !== nodes.label[node] && `in truth ${className(nodes.truth[node])}`];
+}
+
+function drawMap() {
+  if (!nodes) return;
+  show("map", `Nodes the model speaks alike of lie together (t-SNE of its log-probabilities; distances between groups mean little). ${facts.shown < facts.total ? `${whole(facts.shown)} of ${whole(facts.total)} nodes are shown, labelled and adopted ones first. ` : ""}Choose a node to see its reasons.`);
+  const placed = nodes.xy.map((xy, node) => [xy, node]).filter(([xy]) => xy);
+  const holder = $("#scatter");
+  let spots = [];
+  const redraw = chart(holder, (width) => {
+    const height = Math.max(320, Math.min(680, width * 1.02)), pad = 14;
+    const x = linear([0, 1], [pad, width - pad]), y = linear([0, 1], [height - pad, pad]);
+    const shown = placed.filter(([, node]) => !visible.label.has(nodes.label[node]) && !visible.origin.has(nodes.origin[node]));
+    shown.sort(([, a], [, b]) => nodes.origin[b] - nodes.origin[a]);
+    spots = shown.map(([xy, node]) => [x(xy[0]), y(xy[1]), node]);
+    const parts = [s("rect", { x: 0, y: 0, width, height, fill: "var(--ground)", rx: 10 }),
+      ...spots.map(([px, py, node]) => glyph(px, py, nodes.origin[node], colour(nodes.label[node]), sizes[nodes.origin[node]], { opacity: nodes.origin[node] === 3 ? 0.85 : 1 }))];
+    const ring = spots.find(([, , node]) => node === current);
+    if (ring) parts.push(s("circle", { cx: ring[0], cy: ring[1], r: 10, fill: "none", stroke: "var(--ink)", "stroke-width": 2, "pointer-events": "none" }));
+    const drawing = canvas(width, height, `Map of ${shown.length} nodes in ${facts.classes.length} classes; use the search field to choose one`, ...parts);
+    const near = (event) => {
+      const box = drawing.getBoundingClientRect(), px = (event.clientX - box.left) * width / box.width, py = (event.clientY - box.top) * height / box.height;
+      let best = null, least = 22 * 22;
+      for (const spot of spots) { const d = (spot[0] - px) ** 2 + (spot[1] - py) ** 2; if (d < least) { least = d; best = spot; } }
+      return best && best[2];
+    };
+    drawing.addEventListener("pointermove", (event) => {
+      const node = near(event);
+      drawing.style.cursor = node === null ? "default" : "pointer";
+      if (node === null) hideTip(); else showTip(event, nodes.name[node], describe(node));
+    });
+    drawing.addEventListener("pointerleave", hideTip);
+    drawing.addEventListener("click", (event) => { const node = near(event); if (node !== null) choose(node); });
+    return drawing;
+  });
+  watchers.push(redraw);
+  const chip = (kind, value, mark, words, count) => h("button", { type: "button", class: "chip", "aria-pressed": "true", title: words, onclick: (event) => {
+    const off = visible[kind];
+    if (off.has(value)) off.delete(value); else off.add(value);
+    event.currentTarget.setAttribute("aria-pressed", String(!off.has(value)));
+    redraw();
+  } }, mark, h("span", {}, words), h("small", {}, whole(count)));
+  const counted = (list, value) => placed.filter(([, node]) => list[node] === value).length;
+  $("#legend").append(
+    ...ORIGINS.map((words, o) => counted(nodes.origin, o) ? chip("origin", o, s("svg", { viewBox: "0 0 14 14", "aria-hidden": "true" }, glyph(7, 7, o, "var(--faint)", 4.4)), words, counted(nodes.origin, o)) : null).filter(Boolean),
+    h("i", { class: "gap" }),
+    ...facts.classes.slice(0, 24).map((name, c) => chip("label", c, dot(c), name, counted(nodes.label, c))));
+}
+
+function drawSearch() {
+  if (!nodes) return;
+  const field = $("#find"), list = $("#found");
+  const order = Object.keys(facts.around).map(Number);
+  let hits = [], at = -1;
+  const close = () => { list.hidden = true; field.setAttribute("aria-expanded", "false"); field.removeAttribute("aria-activedescendant"); at = -1; };
+  const mark = () => { [...list.children].forEach((item, i) => item.setAttribute("aria-selected", String(i === at))); if (at >= 0) field.setAttribute("aria-activedescendant", `hit${at}`); };
+  const take = (node) => { field.value = nodes.name[node]; close(); choose(node); };
+  const look = () => {
+    const words = field.value.trim().toLowerCase();
+    hits = [];
+    for (const node of order) { if (nodes.name[node].toLowerCase().includes(words)) hits.push(node); if (hits.length === 8) break; }
+    list.replaceChildren(...hits.map((node, i) => h("li", { role: "option", id: `hit${i}`, "aria-selected": "false", onpointerdown: (event) => { event.preventDefault(); take(node); } }, dot(nodes.label[node]), nodes.name[node])));
+    list.hidden = !hits.length;
+    field.setAttribute("aria-expanded", String(!list.hidden));
+    at = -1;
+  };
+  field.addEventListener("input", look);
+  field.addEventListener("focus", () => { field.select(); look(); });
+  field.addEventListener("blur", close);
+  field.addEventListener("keydown", (event) => {
+    if (event.key === "ArrowDown" || event.key === "ArrowUp") { at = (at + (event.key === "ArrowDown" ? 1 : hits.length - 1)) % Math.max(hits.length, 1); mark(); event.preventDefault(); }
+    else if (event.key === "Enter" && hits.length) take(hits[Math.max(at, 0)]);
+    else if (event.key === "Escape") close();
+  });
+  watchers.push((node) => { field.value = nodes.name[node]; });
+}
+
+// A node's surroundings: neighbours on a ring, labelled influences as arcs as wide as they are strong.
+function ego(node, width) {
+  const found = facts.around[node];
+  const height = Math.min(340, width * 0.9), cx = width / 2, cy = height / 2;
+  const strength = new Map(found.influences.map(([other, share]) => [other, share]));
+  const near = found.neighbours.map(([other]) => other).sort((a, b) => nodes.label[a] - nodes.label[b] || a - b);
+  const far = found.influences.map(([other]) => other).filter((other) => !near.includes(other));
+  const spot = new Map();
+  const inner = Math.min(width, height) * (far.length ? 0.29 : 0.36), outer = Math.min(width, height) * 0.43;
+  const wide = [Math.min(1.25 * inner, width / 2 - 74), Math.min(1.4 * outer, width / 2 - 70)];  // names stand beside them
+  near.forEach((other, i) => { const angle = -Math.PI / 2 + 2 * Math.PI * i / Math.max(near.length, 1); spot.set(other, [cx + wide[0] * Math.cos(angle), cy + inner * Math.sin(angle)]); });
+  far.forEach((other, i) => { const angle = -Math.PI / 3 + 2 * Math.PI * (i + 0.5) / Math.max(far.length, 1); spot.set(other, [cx + wide[1] * Math.cos(angle), cy + outer * Math.sin(angle)]); });
+  const parts = [];
+  for (const a of near) for (const [b] of (facts.around[a] || { neighbours: [] }).neighbours) if (b > a && near.includes(b)) parts.push(s("line", { x1: spot.get(a)[0], y1: spot.get(a)[1], x2: spot.get(b)[0], y2: spot.get(b)[1], stroke: "var(--line)" }));
+  for (const other of near) parts.push(s("line", { x1: cx, y1: cy, x2: spot.get(other)[0], y2: spot.get(other)[1], stroke: "var(--mute)", "stroke-width": 1.4 }));
+  for (const [other, share, label] of found.influences) {
+    const [x, y] = spot.get(other), bend = 0.22;
+    const mx = (x + cx) / 2 - (y - cy) * bend, my = (y + cy) / 2 + (x - cx) * bend;
+    parts.push(s("path", { d: `M${x} ${y} Q${mx} ${my} ${cx} ${cy}`, fill: "none", stroke: colour(label), "stroke-width": 1.5 + 12 * share, "stroke-linecap": "round", opacity: 0.55, class: "influence" }));
+  }
+  const body = (other, x, y, size) => {
+    const open = other !== node && facts.around[other];
+    const side = x > cx + 4 ? "start" : x < cx - 4 ? "end" : "middle";
+    const words = s("text", { x: other === node ? x : x + (side === "start" ? size + 5 : side === "end" ? -size - 5 : 0), y: other === node ? y - size - 7 : side === "middle" ? (y > cy ? y + size + 14 : y - size - 6) : y + 4, "text-anchor": other === node ? "middle" : side, class: other === node ? "strong" : null }, clip(nodes.name[other], other === node ? 22 : 11));
+    return s("g", { class: "ego-node", tabindex: open ? 0 : null, role: open ? "button" : null, "aria-label": open ? `Go to ${nodes.name[other]}` : null, style: open ? "cursor:pointer" : null,
+      onclick: open ? () => choose(other) : null, onkeydown: open ? (event) => { if (event.key === "Enter") choose(other); } : null,
+      ...tipped(nodes.name[other], [...describe(other), strength.has(other) && `${percent(strength.get(other))} of labelled influence`]) },
+      glyph(x, y, nodes.origin[other], colour(nodes.label[other]), size), words);
+  };
+  for (const [other, [x, y]] of spot) parts.push(body(other, x, y, 6));
+  parts.push(s("circle", { cx, cy, r: 15, fill: "var(--card)", opacity: 0.9 }), body(node, cx, cy, 8.5));
+  return canvas(width, height, `${nodes.name[node]} and its surroundings: ${near.length} neighbours, ${found.influences.length} strongest labelled influences`, ...parts);
+}
+
+function bars(rows) {
+  return h("div", { class: "bars" }, rows.flatMap(([name, share, paint, act]) => [
+    act ? h("button", { type: "button", class: "link name", onclick: act, title: name }, name) : h("span", { class: "name", title: name }, name),
+    h("span", { class: "track" }, h("i", { style: `width:${(100 * share).toFixed(1)}%;background:${paint}` })), h("span", { class: "num" }, percent(share, 0))]));
+}
+
+function drawNode() {
+  if (!nodes) return;
+  watchers.push((node) => {
+    const found = facts.around[node], label = nodes.label[node], why = $("#why");
+    const line = facts.pseudo.node.lastIndexOf(node);
+    const parts = [h("p", { class: "said" }, h("b", {}, nodes.name[node]), " is ", dot(label), " ", h("b", {}, className(label)), `, ${percent(nodes.confidence[node])} sure`)];
+    const story = [origin(node)[0].toUpperCase() + origin(node).slice(1)];
+    if (line >= 0) {
+      const p = facts.pseudo;
+      story.push(`${p.used[line] ? "" : "adopted in round " + p.round[line] + ", after the chosen round; "}${facts.score} ${give(p.value[line], p.stderr[line])}${POWER && " " + POWER}, confidence then ${percent(p.before[line])} before and ${percent(p.confidence[line])} after calibration`);
+    }
+    if (nodes.known[node] >= 0) story.push(`known as ${className(nodes.known[node])}`);
+    if (nodes.truth && nodes.truth[node] >= 0) story.push(nodes.truth[node] === label ? "which is the truth" : `in truth ${className(nodes.truth[node])}`);
+    parts.push(h("p", { class: "how" }, story.join("; ") + "."));
+    if (!found) { parts.push(h("p", { class: "how" }, "Its reasons are not in this page; ask: bangs explain DIR " + nodes.name[node])); why.replaceChildren(...parts); return; }
+    const picture = h("div", { class: "chart", id: "ego" });
+    parts.push(picture);
+    if (found.influences.length) {
+      parts.push(h("h3", {}, `Labelled nodes that speak to it loudest (${found.degree} neighbours)`),
+        bars(found.influences.map(([other, share, as, born]) => [`${nodes.name[other]} · ${className(as)}${born > 0 ? ` · round ${born}` : ""}`, share, colour(as), facts.around[other] ? () => choose(other) : null])));
+      const support = found.support.map((share, c) => [share, c]).filter(([share]) => share > 0.005).sort((a, b) => b[0] - a[0]).slice(0, 6);
+      parts.push(h("h3", {}, "All labelled influence, by class"), bars(support.map(([share, c]) => [className(c), share, colour(c), null])));
+    } else parts.push(h("p", { class: "how" }, "No labelled node is within reach; its own features decide."));
+    parts.push(h("h3", {}, "What each round's model said"));
+    const strip = h("div", { class: "chart" });
+    parts.push(strip);
+    why.replaceChildren(...parts);
+    picture.append(ego(node, Math.max(260, picture.clientWidth)));
+    chart(strip, (width) => {
+      const step = Math.min(34, width / found.said.length), height = 62;
+      return canvas(width, height, `Predictions over rounds: ${found.said.map((c, t) => `round ${t} ${className(c)} ${percent(found.sure[t], 0)}`).join(", ")}`,
+        ...found.said.flatMap((c, t) => [s("rect", { x: t * step + 1, width: Math.max(1, step - 2), y: 44 - 42 * found.sure[t], height: 42 * found.sure[t], fill: colour(c), rx: 2, ...tipped(`Round ${t}`, [`${className(c)}, ${percent(found.sure[t])} sure`]) }),
+          t % Math.ceil(22 / step) === 0 ? s("text", { x: t * step + step / 2, y: 59, "text-anchor": "middle" }, t) : null].filter(Boolean)));
+    });
+  });
+}

@@ -1,0 +1,17 @@
+"""The example's folder, fitted once for all commands that read it."""
+
+from pathlib import Path
+
+import pytest
+from tests.cli.speaking import bangs
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+@pytest.fixture(scope="session")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What `bangs fit examples/own-graph` writes, with little training."""
+    out = tmp_path_factory.mktemp("fitted") / "library"
+    said = bangs("fit", EXAMPLES / "own-graph", "--out", out, "--rounds", 3, "--epochs", 30, "--quiet")
+    assert said.code == 0, said.err
+    return out

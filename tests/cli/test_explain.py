@@ -1,0 +1,58 @@
+"""`bangs explain`: why this label."""
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+from tests.cli.speaking import bangs
+
+
+def first(library: Path, source: str) -> dict[str, str]:
+    with (library / "predictions.csv").open(newline="") as file:
+        return next(row for row in csv.DictReader(file) if row["source"] == source)
+
+
+def test_a_pseudo_label_is_told_with_all_its_reasons(library: Path) -> None:
+    with (library / "pseudo_labels.csv").open(newline="") as file:
+        row = next(csv.DictReader(file))
+    said = bangs("explain", library, row["id"])
+    assert said.code == 0
+    text = " ".join(said.out.split())
+    assert text.startswith(f"{row['id']} is '")
+    assert f"Adopted in round 1 as '{row['label']}'" in text
+    assert "number 1 of" in text
+    assert "Neighbours, " in text
+    assert "Labelled nodes that speak to it loudest" in text
+    assert row["influences"].split(" (")[0] in text
+    assert "Over the rounds the models said" in text
+
+
+@pytest.mark.parametrize(("source", "words"), [("given", "was given"), ("held", "was held back for validation")])
+def test_where_a_label_comes_from_is_said(library: Path, source: str, words: str) -> None:
+    row = first(library, source)
+    said = bangs("explain", library, row["id"])
+    assert f"its label '{row['known']}' {words}" in " ".join(said.out.split())
+
+
+def test_json_holds_names_not_numbers(library: Path) -> None:
+    row = first(library, "predicted")
+    found = json.loads(bangs("explain", library, row["id"], "--json", "--top", 2).out)
+    assert found["node"] == row["id"]
+    assert found["label"] == row["predicted"]
+    assert found["origin"] == "predicted"
+    assert len(found["influences"]) == len(found["neighbours"]) == 2
+    assert sum(found["support"].values()) == pytest.approx(1, abs=1e-4)
+    assert [step["round"] for step in found["path"]] == [0, 1, 2, 3]
+
+
+def test_an_unknown_node_is_a_sentence(library: Path) -> None:
+    said = bangs("explain", library, "R-9")
+    assert said.code == 2
+    assert "no node is called 'R-9'; names look like 'R-0001'" in said.err
+
+
+def test_a_folder_without_a_model_is_a_sentence(tmp_path: Path) -> None:
+    said = bangs("explain", tmp_path, "x")
+    assert said.code == 2
+    assert "does not exist; `bangs fit`" in said.err

@@ -1,0 +1,161 @@
+"""`bangs fit`: from two tables to a folder of results."""
+
+import csv
+import json
+import os
+from pathlib import Path
+
+import pytest
+from tests.cli.conftest import EXAMPLES
+from tests.cli.speaking import bangs
+
+from bangs import SelfTrainingClassifier
+from bangs.runs import RunFolder, read_run
+
+QUICK = ("--rounds", 1, "--epochs", 5, "--quiet")
+
+
+def rows(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_everything_promised_is_there(library: Path) -> None:
+    wanted = {"predictions.csv", "pseudo_labels.csv", "model.safetensors", "config.json", "MODEL_CARD.md"}
+    wanted |= {"history.jsonl", "report.html", "result.json", "environment.json"}
+    assert wanted <= set(os.listdir(library))
+
+
+def test_predictions_keep_ids_and_labels_and_say_where_a_label_comes_from(library: Path) -> None:
+    found, given = rows(library / "predictions.csv"), rows(EXAMPLES / "own-graph" / "nodes.csv")
+    assert [row["id"] for row in found] == [row["id"] for row in given]
+    assert [row["known"] for row in found] == [row["label"] for row in given]
+    assert {row["source"] for row in found} <= {"given", "held", "adopted", "predicted"}
+    for row in found:
+        probs = {name.removeprefix("p_"): float(value) for name, value in row.items() if name.startswith("p_")}
+        assert sum(probs.values()) == pytest.approx(1, abs=1e-4)
+        assert probs[row["predicted"]] == pytest.approx(max(probs.values())) == pytest.approx(float(row["confidence"]))
+        assert bool(row["known"]) == (row["source"] in ("given", "held"))
+        assert bool(row["round"]) == (row["source"] == "adopted")
+
+
+def test_every_pseudo_label_has_its_reasons(library: Path) -> None:
+    found, history = rows(library / "pseudo_labels.csv"), (library / "history.jsonl").read_text().splitlines()
+    adopted = [len(json.loads(line)["adopted"][0]["node"]) for line in history]
+    assert len(found) == sum(adopted) > 0
+    assert [int(row["round"]) for row in found] == [t for t, count in enumerate(adopted) for _ in range(count)]
+    for row in found:
+        assert 0 < float(row["confidence_before"]) <= 1
+        assert 0 < float(row["confidence"]) <= 1
+        assert float(row["value"]) > 0
+        assert float(row["stderr"]) >= 0
+        assert row["used"] in ("yes", "no")
+        assert row["influences"].count("%") == 3
+
+
+def test_the_model_loads_and_says_what_the_table_says(library: Path) -> None:
+    model = SelfTrainingClassifier.load(library)
+    table = rows(library / "predictions.csv")
+    assert model.predict().tolist() == [row["predicted"] for row in table]
+    assert model.node_names_.tolist() == [row["id"] for row in table]
+    assert model.classes_.tolist() == ["cookery", "crime", "history", "science fiction"]
+
+
+def test_the_card_names_classes_counts_and_limits(library: Path) -> None:
+    card = (library / "MODEL_CARD.md").read_text()
+    for words in ("cookery, crime, history, science fiction", "22 labelled nodes", "optimistic", "What it is not"):
+        assert words in card
+
+
+def test_nothing_tells_where_on_the_disk_it_was_made(library: Path) -> None:
+    for path in library.iterdir():
+        if path.is_file():
+            text = path.read_bytes()
+            assert str(library).encode() not in text
+            assert str(EXAMPLES).encode() not in text
+
+
+def test_the_same_seed_gives_the_same_tables(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        assert bangs("fit", EXAMPLES / "own-graph", "--out", tmp_path / name, "--seed", 4, *QUICK).code == 0
+    for file in ("predictions.csv", "pseudo_labels.csv"):
+        assert (tmp_path / "one" / file).read_text() == (tmp_path / "two" / file).read_text()
+
+
+def test_two_fits_on_one_folder_do_not_mix(tmp_path: Path) -> None:
+    with RunFolder.create_or_resume(tmp_path / "out", {"another": "fit"}, resume=False):
+        said = bangs("fit", EXAMPLES / "own-graph", "--out", tmp_path / "out", *QUICK)
+    assert said.code == 2
+    assert "is in use by this very process since" in said.err or f"process {os.getpid()}" in said.err
+
+
+def test_a_finished_folder_is_not_touched_again(library: Path) -> None:
+    before = (library / "predictions.csv").stat().st_mtime_ns
+    refused = bangs("fit", EXAMPLES / "own-graph", "--out", library, "--rounds", 3, "--epochs", 30)
+    assert refused.code == 2
+    assert "already holds a finished run" in refused.err
+    done = bangs("fit", EXAMPLES / "own-graph", "--out", library, "--rounds", 3, "--epochs", 30, "--resume", "--json")
+    assert done.code == 0
+    assert json.loads(done.out)["rounds"] == 3
+    assert (library / "predictions.csv").stat().st_mtime_ns == before
+
+
+def test_json_is_one_object_and_nothing_else(tmp_path: Path) -> None:
+    said = bangs("fit", EXAMPLES / "own-graph", "--out", tmp_path / "out", "--rounds", 1, "--epochs", 5, "--json")
+    found = json.loads(said.out)
+    assert found["nodes"] == 300
+    assert found == {**read_run(tmp_path / "out").result, "out": "out"}  # type: ignore[dict-item]
+
+
+def test_formulas_in_names_are_defused_in_tables_and_kept_everywhere_else(tmp_path: Path) -> None:
+    hostile(tmp_path / "graph")
+    assert bangs("fit", tmp_path / "graph", "--out", tmp_path / "out", *QUICK).code == 0
+    ids = [row["id"] for row in rows(tmp_path / "out" / "predictions.csv")]
+    assert ids[:4] == ["'=1+1", "'@cmd", "-5", "<script>alert(1)</script>"]
+    assert SelfTrainingClassifier.load(tmp_path / "out").node_names_[0] == "=1+1"
+    assert {row["predicted"] for row in rows(tmp_path / "out" / "predictions.csv")} <= {"'+danger", "</script>"}
+
+
+def test_test_labels_only_mark(tmp_path: Path) -> None:
+    folder = tmp_path / "graph"
+    hostile(folder, test=True)
+    assert bangs("fit", folder, "--out", tmp_path / "out", *QUICK).code == 0
+    result = read_run(tmp_path / "out").result
+    assert result is not None
+    assert result["test"]["nodes"] == 20
+    assert result["given"] + result["held"] == 20
+    table = rows(tmp_path / "out" / "predictions.csv")
+    assert [row["known"] for row in table[20:]] == [""] * 20
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("--model", "gnn"), "model 'gnn' is unknown"),
+        (("--fill", "zero"), "--fill knows one way"),
+        (("--label", "nosuch"), "nosuch"),
+        (("--rounds", -1), "rounds must be a whole number from 0"),
+    ],
+)
+def test_mistakes_are_sentences(tmp_path: Path, words: tuple[object, ...], sentence: str) -> None:
+    said = bangs("fit", EXAMPLES / "own-graph", "--out", tmp_path / "out", "--quiet", *words)
+    assert said.code == 2
+    assert sentence in said.err
+    assert "Traceback" not in said.err
+
+
+def hostile(folder: Path, test: bool = False) -> None:
+    """Forty nodes in two classes with names that would like to be code; half of them labelled."""
+    folder.mkdir()
+    names = ["=1+1", "@cmd", "-5", "<script>alert(1)</script>", *(f"n{i}" for i in range(36))]
+    labels = ["+danger", "</script>"]
+    with (folder / "nodes.csv").open("w", newline="") as file:
+        out = csv.writer(file)
+        out.writerow(["id", "size", "label", "split"])
+        for i, name in enumerate(names):
+            known = i < 20 or test
+            out.writerow([name, i % 2 + i / 100, labels[i % 2] if known else "", "" if not test or i < 20 else "test"])
+    with (folder / "edges.csv").open("w", newline="") as file:
+        out = csv.writer(file)
+        out.writerow(["source", "target"])
+        out.writerows([names[i], names[(i + 2) % 40]] for i in range(40))

@@ -1,0 +1,64 @@
+"""`bangs predict`: a saved model on a grown graph."""
+
+import csv
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from tests.cli.conftest import EXAMPLES
+from tests.cli.speaking import bangs
+
+
+def test_new_nodes_are_labelled_in_the_persons_own_names(library: Path, tmp_path: Path) -> None:
+    out = tmp_path / "grown.csv"
+    said = bangs("predict", library, EXAMPLES / "own-graph-grown", "--out", out, "--json")
+    assert said.code == 0, said.err
+    assert json.loads(said.out)["new"] == 40
+    rows = table(out)
+    assert len(rows) == 340
+    assert sum(row["new"] == "yes" for row in rows) == 40
+    assert {row["predicted"] for row in rows} <= {"cookery", "crime", "history", "science fiction"}
+
+
+def test_the_fitted_graph_gets_its_own_predictions_again(library: Path, tmp_path: Path) -> None:
+    out = tmp_path / "same.csv"
+    assert bangs("predict", library, EXAMPLES / "own-graph", "--out", out, "--quiet").code == 0
+    for one, two in zip(table(out), table(library / "predictions.csv"), strict=True):
+        assert (one["id"], one["predicted"]) == (two["id"], two["predicted"])
+        assert float(one["confidence"]) == pytest.approx(float(two["confidence"]), abs=1e-4)
+
+
+def table(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_without_out_the_table_lies_beside_the_model(library: Path, tmp_path: Path) -> None:
+    shutil.copytree(library, tmp_path / "model")
+    said = bangs("predict", tmp_path / "model", EXAMPLES / "own-graph-grown")
+    assert said.code == 0
+    assert (tmp_path / "model" / "own-graph-grown-predictions.csv").exists()
+    assert "340 nodes, 40 of them new" in said.out
+
+
+def test_missing_columns_are_named(library: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "other"
+    folder.mkdir()
+    shutil.copy(EXAMPLES / "own-graph" / "edges.csv", folder)
+    lines = (EXAMPLES / "own-graph" / "nodes.csv").read_text().replace("visits_per_month", "visits")
+    (folder / "nodes.csv").write_text(lines)
+    said = bangs("predict", library, folder)
+    assert said.code == 2
+    assert "visits_per_month" in said.err
+    assert "Traceback" not in said.err
+
+
+def test_an_unknown_class_is_named(library: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "other"
+    shutil.copytree(EXAMPLES / "own-graph", folder)
+    text = (folder / "nodes.csv").read_text()
+    (folder / "nodes.csv").write_text(text.replace("cookery", "poetry"))
+    said = bangs("predict", library, folder)
+    assert said.code == 2
+    assert "poetry" in said.err

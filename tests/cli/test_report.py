@@ -1,0 +1,51 @@
+"""`bangs report`: the page, made again."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from tests.cli.speaking import bangs
+from tests.report.worlds import experiment_result, experiment_rows
+
+from bangs.runs import RunFolder
+
+
+def test_the_page_is_the_same_when_made_again(library: Path) -> None:
+    page = library / "report.html"
+    before = page.read_text()
+    page.unlink()
+    said = bangs("report", library)
+    assert said.code == 0
+    assert str(page) in "".join(said.out.split("\n"))
+    assert page.read_text() == before
+
+
+def test_a_demo_folder_gets_a_page(tmp_path: Path) -> None:
+    write_history(tmp_path)
+    (tmp_path / "result.json").write_text(json.dumps(experiment_result()))
+    assert bangs("report", tmp_path).code == 0
+    assert "bangs on synthetic" in (tmp_path / "report.html").read_text()
+
+
+def test_a_run_folder_gets_a_page(tmp_path: Path) -> None:
+    with RunFolder.create_or_resume(tmp_path / "run", {"method": "bangs", "k": 3}, resume=False) as folder:
+        write_history(folder.path)
+        folder.finish(experiment_result())
+    found = json.loads(bangs("report", tmp_path / "run", "--json").out)
+    assert Path(found["page"]).read_text().count("<h2>") > 5
+
+
+def test_an_unfinished_run_is_a_sentence(tmp_path: Path) -> None:
+    write_history(tmp_path)
+    said = bangs("report", tmp_path)
+    assert said.code == 2
+    assert "holds no result.json" in said.err
+
+
+def test_no_folder_is_a_sentence(tmp_path: Path) -> None:
+    assert "is no folder" in bangs("report", tmp_path / "none").err
+
+
+def write_history(folder: Path, rows: list[dict[str, Any]] | None = None) -> None:
+    text = "".join(json.dumps(row) + "\n" for row in rows or experiment_rows())
+    (folder / "history.jsonl").write_text(text)

@@ -1,0 +1,123 @@
+"""The page in a real browser: it draws itself, answers the mouse, and keeps to itself."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.report.browser import CHROMIUM, Browser, browser
+from tests.report.worlds import SCRIPT, experiment_story, fit_story
+
+from bangs.report.page import render
+
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here; install Debian's chromium to run these")
+
+TABLE = "[...document.querySelectorAll('#ledger tbody tr')]"
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("pages")
+    made = {"fit": fit_story(), "run": experiment_story()}
+    for name, story in made.items():
+        (folder / f"{name}.html").write_text(render(story), encoding="utf-8")
+    return {name: folder / f"{name}.html" for name in made}
+
+
+@pytest.fixture(scope="module")
+def tab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    with browser(tmp_path_factory.mktemp("profile")) as made:
+        yield made
+
+
+@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("name", ["fit", "run"])
+def test_it_opens_without_errors_or_requests_at_any_width(
+    tab: Browser, pages: dict[str, Path], name: str, width: int, dark: bool
+) -> None:
+    tab.open(pages[name], width=width, dark=dark)
+    assert tab.errors == []
+    assert tab.requests == [pages[name].resolve().as_uri()]
+    assert tab.js("document.documentElement.scrollWidth") <= width
+    ground = tab.js("getComputedStyle(document.body).backgroundColor")
+    assert ground == ("rgb(20, 22, 26)" if dark else "rgb(246, 245, 242)")
+    assert tab.js("document.querySelectorAll('svg[role=img][aria-label]').length") >= 2
+
+
+def test_no_name_ran_as_code(tab: Browser, pages: dict[str, Path]) -> None:
+    tab.open(pages["fit"])
+    assert tab.js("document.images.length") == 0
+    assert tab.js("document.scripts.length") == 2
+    assert SCRIPT in tab.js("document.querySelector('h1').textContent")
+
+
+def test_search_narrows_and_sort_orders_the_table(tab: Browser, pages: dict[str, Path]) -> None:
+    tab.open(pages["fit"])
+    everything = tab.js(f"{TABLE}.length")
+    name = tab.js(f"{TABLE}[3].querySelector('button').textContent")
+    tab.js(
+        "{ const field = document.querySelector('#search');"
+        f" field.value = {name!r}; field.dispatchEvent(new Event('input')); }}"
+    )
+    found = tab.js(f"{TABLE}.map((row) => row.textContent)")
+    assert 0 < len(found) < everything
+    assert all(name in text for text in found)
+    tab.open(pages["fit"])
+    tab.js("[...document.querySelectorAll('#ledger thead button')].find((b) => b.textContent === 'Confidence').click()")
+    column = tab.js(f"{TABLE}.map((row) => parseFloat(row.cells[3].textContent))")
+    assert column == sorted(column, reverse=True)
+    assert tab.js("document.querySelector('#ledger th[aria-sort]').getAttribute('aria-sort')") == "descending"
+    tab.js("document.querySelector('#ledger th[aria-sort] button').click()")
+    column = tab.js(f"{TABLE}.map((row) => parseFloat(row.cells[3].textContent))")
+    assert column == sorted(column)
+
+
+def test_a_point_shows_its_tooltip_and_a_click_changes_the_surroundings(tab: Browser, pages: dict[str, Path]) -> None:
+    tab.open(pages["fit"], height=3000)
+    spot = tab.js(
+        "{ const all = document.querySelectorAll('#scatter svg rect, #scatter svg circle');"
+        " const box = all[all.length - 2].getBoundingClientRect(); [box.x + box.width / 2, box.y + box.height / 2] }"
+    )
+    tab.mouse("move", *spot)
+    shown = tab.js("document.querySelector('#tip').hidden ? '' : document.querySelector('#tip').textContent")
+    assert "sure" in shown
+    before = tab.js("document.querySelector('#ego').innerHTML")
+    tab.mouse("click", *spot)
+    after = tab.js("document.querySelector('#ego').innerHTML")
+    assert before != after
+    chosen = tab.js("document.querySelector('#why b').textContent")
+    assert shown.startswith(chosen)
+
+
+def test_the_surroundings_follow_the_search_field_and_the_keyboard(tab: Browser, pages: dict[str, Path]) -> None:
+    tab.open(pages["fit"], height=3000)
+    tab.js(
+        "{ const field = document.querySelector('#find'); field.focus(); field.value = '17';"
+        " field.dispatchEvent(new Event('input'));"
+        " field.dispatchEvent(new KeyboardEvent('keydown', { key: 'Enter' })); }"
+    )
+    assert tab.js("document.querySelector('#why b').textContent") == "17"
+    assert tab.js("document.querySelectorAll('#ego .influence').length") == 5
+    neighbour = tab.js("document.querySelector('#ego .ego-node[tabindex]').getAttribute('aria-label')")
+    press = "dispatchEvent(new KeyboardEvent('keydown', { key: 'Enter' }))"
+    tab.js(f"document.querySelector('#ego .ego-node[tabindex]').{press}")
+    assert neighbour == "Go to " + tab.js("document.querySelector('#why b').textContent")
+
+
+def test_legend_and_theme_answer(tab: Browser, pages: dict[str, Path]) -> None:
+    tab.open(pages["fit"])
+    count = "document.querySelectorAll('#scatter svg > *').length"
+    before = tab.js(count)
+    tab.js("document.querySelector('#legend .chip').click()")
+    assert tab.js(count) < before
+    assert tab.js("document.querySelector('#legend .chip').getAttribute('aria-pressed')") == "false"
+    tab.js("document.querySelector('#theme').click()")
+    assert tab.js("getComputedStyle(document.body).backgroundColor") == "rgb(20, 22, 26)"
+
+
+def test_it_prints_without_the_controls(tab: Browser, pages: dict[str, Path]) -> None:
+    tab.open(pages["fit"])
+    tab.call("Emulation.setEmulatedMedia", media="print")
+    assert tab.js("getComputedStyle(document.querySelector('#filters')).display") == "none"
+    assert tab.js("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    tab.call("Emulation.setEmulatedMedia", media="")

@@ -1,0 +1,92 @@
+"""The page: one file, complete, and deaf to code in names."""
+
+import json
+import re
+
+import pytest
+from tests.report.worlds import SCRIPT, experiment_story, fit_story
+
+from bangs.report.facts import facts
+from bangs.report.page import render
+from bangs.report.story import Story
+
+
+@pytest.fixture(scope="module")
+def story() -> Story:
+    return fit_story()
+
+
+@pytest.fixture(scope="module")
+def page(story: Story) -> str:
+    return render(story)
+
+
+def embedded(page: str) -> dict[str, object]:
+    found = re.search(r'<script type="application/json" id="facts">(.*?)</script>', page, re.S)
+    assert found is not None
+    return dict(json.loads(found.group(1)))
+
+
+def test_no_name_becomes_markup(page: str) -> None:
+    assert SCRIPT not in page
+    assert "<img src=x" not in page
+    assert page.count("<script") == 2
+    assert page.count("</script>") == 2
+    assert "&lt;script&gt;alert(1)" in page  # in the title
+
+
+def test_names_arrive_whole_all_the_same(page: str, story: Story) -> None:
+    found = embedded(page)
+    assert found["classes"] == story.classes
+    assert found["nodes"]["name"] == story.names  # type: ignore[index]
+
+
+def test_nothing_is_loaded_from_anywhere(page: str) -> None:
+    addresses = set(re.findall(r"\b(?:https?:)?//[\w.-]+", re.sub(r"^\s*//.*$", "", page, flags=re.M)))
+    assert addresses <= {"http://www.w3.org"}  # the name of SVG, not a place
+    assert not re.search(r"<(?:link|script|img|iframe)[^>]+(?:src|href)=\"(?!data:,)", page)
+    assert "default-src 'none'" in page
+
+
+def test_facts_are_json_without_nan(story: Story) -> None:
+    json.dumps(facts(story), allow_nan=False)
+    json.dumps(facts(experiment_story()), allow_nan=False)
+
+
+def test_rounds_tell_means_over_seeds_and_classes() -> None:
+    found = facts(experiment_story())
+    assert found["rounds"][0]["test"]["mean"] == pytest.approx(0.5)
+    assert found["rounds"][0]["test"]["sd"] == pytest.approx(0.2 / 2**0.5)
+    assert found["rounds"][1]["adopted"] == [0.5, 0.5, 0.5]
+    assert found["rounds"][1]["right"] == pytest.approx(0.75)
+    assert found["chosen"] == [1, 0]
+    assert found["values"] == [{"round": 1, "taken": [0.3, 0.1], "left": [], "cut": 0.1}]
+    assert "map" not in found
+
+
+def test_marks_are_of_nodes_nobody_learned_from(story: Story) -> None:
+    found, snapshot = facts(story), story.snapshot
+    assert snapshot is not None
+    assert sum(map(sum, found["confusion"]["counts"])) == 36  # sixty less twenty-four labels
+    assert sum(bin["count"] for bin in found["reliability"]["after"]["bins"]) == 36
+    held = facts(fit_story(truth=False))
+    assert sum(map(sum, held["confusion"]["counts"])) == int((snapshot.held >= 0).sum())
+    assert "also chose the round" in held["confusion"]["of"]
+
+
+def test_every_pseudo_label_stands_in_the_table_with_its_reasons(story: Story) -> None:
+    found, snapshot = facts(story), story.snapshot
+    assert snapshot is not None
+    taken = snapshot.ledger.where(snapshot.ledger.taken)
+    names = [found["nodes"]["name"][place] for place in found["pseudo"]["node"]]
+    assert names == [story.names[node] for node in taken.node.tolist()]
+    for place in found["pseudo"]["node"]:
+        assert found["around"][str(place)]["influences"]
+
+
+def test_a_large_graph_is_sampled_with_labels_first(story: Story, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bangs.report.facts.SHOWN", 45)
+    found = facts(story)
+    assert found["shown"] == 45
+    assert found["total"] == 60
+    assert sum(found["nodes"]["origin"][i] == 0 for i, xy in enumerate(found["nodes"]["xy"]) if xy) == 18
