@@ -2,13 +2,17 @@
 
 import os
 import signal
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from bangs.experiments.experiment import Experiment
 from bangs.experiments.jobs import Job
 from bangs.graphs.synthetic import citation
+from bangs.runs import config_hash
 
 SUITE = """
 title = "Tiny"
@@ -48,6 +52,18 @@ def suite_file(folder: Path) -> Path:
     path = folder / "tiny.toml"
     path.write_text(SUITE.format(one=one, two=two))
     return path
+
+
+def fake_rows(experiment: Experiment, scores: Sequence[Sequence[float]]) -> list[dict[str, Any]]:
+    """Rows of a run whose seeds scored so in every round, on test and validation alike."""
+    config = {key: value for key, value in experiment.settings().items() if key != "seeds"}
+    environment = {"device": "cpu", "torch": "2", "python": "3", "commit": "c0ffee"}
+    seconds = {"first": 1.0, "calibrate": 2.0, "select": 4.0, "train": 8.0, "total": 20.0}
+    common = {"run": config_hash(config)[:16], "config": config, "environment": environment, "seconds": seconds}
+    return [
+        {**common, "seed": seed, "batch": len(scores), "test": list(own), "validation": list(own)}
+        for seed, own in enumerate(scores)
+    ]
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,11 @@ from typing import Annotated
 import typer
 
 from bangs.errors import InvalidInput, UnknownName
+from bangs.experiments.page import write_page
 from bangs.experiments.rendering import FORMATS
 from bangs.experiments.results import results_in
 from bangs.experiments.suite import Suite
-from bangs.experiments.suite_file import find_suite, read_suite
+from bangs.experiments.suite_file import find_suite, read_suite, suite_files
 from bangs.experiments.table import tabulate
 
 
@@ -20,14 +21,22 @@ def table(
     protocol: Annotated[
         str | None, typer.Option(help="which round counts: validation, best_test, last; the suite's if left out")
     ] = None,
+    page: Annotated[
+        Path | None, typer.Option(help="write one page of all suites with their figures to this .md instead")
+    ] = None,
 ) -> None:
     """Mean ± std by method, best and second marked, significance, and the published numbers beside ours.
 
-    Example: bangs table out/table-main --protocol validation
+    Example: bangs table out/reproduce --suite table-main --protocol validation
     """
     if form not in FORMATS:
         raise UnknownName("format", form, FORMATS)
     results = results_in(place)
+    if page is not None:
+        suites = [find_suite(name) for name in suite_files()]
+        for path in write_page(suites, results, page, f"bangs table {place} --page {page}"):
+            print(path)
+        return
     for chosen in suites_of(place, suite):
         print(FORMATS[form](tabulate(chosen, results, None if protocol is None else protocol.split(","))), end="")
 

@@ -104,6 +104,7 @@ def draw(suite: Suite, drawn: Sequence[Panel], folder: Path, forms: Sequence[str
 def _fill(place: object, suite: Suite, panel: Panel) -> None:
     """One panel: a line and a band of one standard deviation for each curve."""
     from matplotlib.axes import Axes
+    from matplotlib.ticker import MaxNLocator
 
     assert isinstance(place, Axes)
     reach = max(point.x for points in panel.curves.values() for point in points)
@@ -118,6 +119,8 @@ def _fill(place: object, suite: Suite, panel: Panel) -> None:
         place.plot(xs, means, color=colour, marker=marker, markersize=3.5, linewidth=1.4, label=suite.called(line))
         place.fill_between(xs, low, high, color=colour, alpha=0.15, linewidth=0)
     axis = "round" if suite.kind == "rounds" else suite.columns[0]
+    if suite.kind == "rounds":
+        place.xaxis.set_major_locator(MaxNLocator(integer=True))
     place.set_xlabel(suite.names.get(axis, axis))
     place.set_title(panel.title, fontsize=8)
     place.grid(alpha=0.25, linewidth=0.5)

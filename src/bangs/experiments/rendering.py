@@ -19,18 +19,24 @@ RULES = {
 
 def markdown(table: Table) -> str:
     """Pipes and dashes, then the paired tests and what is missing."""
-    suite, empty = table.suite, "–"
-    header = [*([""] if table.suite.rows else []), "", *map(suite.called, table.columns)]
+    parts = [grid(table), *tests(table)]
+    if table.missing:
+        parts.append("Missing: " + "; ".join(missing(table)) + ".")
+    return "\n\n".join(parts) + "\n"
+
+
+def grid(table: Table) -> str:
+    """The numbers in Markdown, and the caption."""
+    header = ["", "", *(table.suite.called(column) or "test accuracy" for column in table.columns)]
     body = []
     for line, row in _with_rows(table):
-        body.append([row, RULES[line.rule], *(_marked(entry, table) if entry else empty for entry in line.entries)])
-    parts = [_pipes(header, body), f"*{table.caption}*"]
-    for rule, own in table.comparisons.items():
-        if own:
-            parts.append(_tests(table, rule, own))
-    if notes := missing(table):
-        parts.append("Missing: " + "; ".join(notes) + ".")
-    return "\n\n".join(parts) + "\n"
+        body.append([row, RULES[line.rule], *(_marked(entry, table) if entry else "–" for entry in line.entries)])
+    return f"{_pipes(header, body)}\n\n*{table.caption}*"
+
+
+def tests(table: Table) -> list[str]:
+    """The paired tests in Markdown, one table for each protocol."""
+    return [_tests(table, rule, own) for rule, own in table.comparisons.items() if own]
 
 
 def latex(table: Table) -> str:

@@ -48,6 +48,7 @@ class Suite:
     names: Mapping[str, str] = field(default_factory=dict)  # as people call them
     published: Mapping[tuple[str, str], Published] = field(default_factory=dict)  # (row, column) -> numbers
     published_as: str = ""  # the rule behind the published numbers
+    absent: Mapping[str, str] = field(default_factory=dict)  # row -> why it was not run
     about: str = ""
     reading: str = ""
 

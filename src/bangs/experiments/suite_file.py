@@ -94,7 +94,8 @@ class _Reader:
             axes=axes,
             protocols=self._protocols(content.get("protocols", ["validation", "best_test"])),
             focus=self._text(content, "focus", "") or None,
-            names=self._names(content.get("names", {})),
+            names=self._texts(content, "names"),
+            absent=self._texts(content, "absent"),
             about=self._text(content, "about", "").strip(),
             reading=self._text(content, "reading", "").strip(),
         )
@@ -102,6 +103,9 @@ class _Reader:
         lines = {cell.row if kind in FIGURES else cell.column for cell in cells}
         if made.focus is not None and made.focus not in lines:
             raise self._unknown("focus", made.focus, lines, "focus")
+        for row in made.absent:
+            if row not in {cell.row for cell in cells}:
+                raise self._unknown("row", row, {cell.row for cell in cells}, f"absent.{row}")
         if "published" not in content:
             return made
         published = content["published"]
@@ -188,9 +192,10 @@ class _Reader:
                 raise self._unknown("protocol", str(name), PROTOCOLS, "protocols")
         return tuple(value)
 
-    def _names(self, value: Any) -> dict[str, str]:
+    def _texts(self, content: dict[str, Any], key: str) -> dict[str, str]:
+        value = content.get(key, {})
         if not isinstance(value, dict) or any(not isinstance(name, str) for name in value.values()):
-            raise self._wrong("names", 'must be a table of texts, such as bangs = "BANGS"')
+            raise self._wrong(key, 'must be a table of texts, such as bangs = "BANGS"')
         return value
 
     def _text(self, content: dict[str, Any], key: str, default: str, above: str = "") -> str:

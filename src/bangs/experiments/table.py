@@ -100,7 +100,7 @@ def tabulate(suite: Suite, results: Sequence[Result], protocols: Sequence[str] |
         columns,
         tuple(line for line in lines if any(line.entries)),
         comparisons,
-        tuple(_missing(cells, found)),
+        tuple(_missing(suite, cells, found)),
         tuple(present),
     )
 
@@ -227,12 +227,13 @@ def _compare(suite: Suite, found: Found, rule: str) -> tuple[Comparison, ...]:
     return tuple(replace(test, corrected=value) for test, value in zip(tests, corrected, strict=True))
 
 
-def _missing(cells: Sequence[Cell], found: Found) -> list[tuple[str, str, str]]:
+def _missing(suite: Suite, cells: Sequence[Cell], found: Found) -> list[tuple[str, str, str]]:
     out = []
     for cell in cells:
         result = found[cell.row, cell.column]
         if result is None or not result.rows:
-            out.append((cell.row, cell.column, result.error if result is not None else "not run"))
+            why = suite.absent.get(cell.row) or (result.error if result is not None else "not run")
+            out.append((cell.row, cell.column, why))
     return out
 
 

@@ -1,0 +1,175 @@
+"""Tables: numbers known on paper, marks where they belong, and every rule named."""
+
+import csv
+import io
+import json
+
+import pytest
+
+from bangs.experiments.rendering import as_csv, as_json, latex, markdown
+from bangs.experiments.results import Result, gather, matching, rows_of, spelled
+from bangs.experiments.suite import Suite
+from bangs.experiments.suite_file import find_suite, parse_suite
+from bangs.experiments.table import Table, tabulate
+from bangs.runs import Record
+from worlds import fake_rows
+
+SUITE = parse_suite(
+    """
+title = "Small"
+focus = "bangs"
+[axes]
+dataset = ["cora", "citeseer"]
+method = ["raw", "cpl", "bangs"]
+[experiment]
+seeds = 3
+[names]
+bangs = "BANGS"
+cpl = "C_PL"
+[absent]
+citeseer = "no data"
+[published]
+protocol = "best test accuracy"
+citeseer = "none"
+[published.cora]
+raw = [80.0, 0.5]
+cpl = [81.0, 0.5]
+bangs = [82.0, 0.5]
+""",
+    "small",
+    "small.toml",
+)
+# by seed and round: 0 is the first model, 1 and 2 rounds
+SCORES = {
+    "raw": [[0.70], [0.71], [0.72]],
+    "cpl": [[0.70, 0.80, 0.75], [0.71, 0.81, 0.76], [0.72, 0.82, 0.77]],
+    "bangs": [[0.70, 0.85, 0.90], [0.71, 0.86, 0.91], [0.72, 0.875, 0.92]],
+}
+
+
+def results(suite: Suite = SUITE) -> list[Result]:
+    rows = []
+    for cell in suite.cells():
+        if cell.row == "cora":
+            rows += fake_rows(cell.experiment, SCORES[cell.column])
+    return gather(rows)
+
+
+@pytest.fixture
+def table() -> Table:
+    return tabulate(SUITE, results(), ["validation", "last"])
+
+
+def test_means_and_deviations_on_paper(table: Table) -> None:
+    validation, last, published = table.lines
+    assert (validation.rule, last.rule, published.rule) == ("validation", "last", "published")
+    raw, cpl, bangs = validation.entries
+    assert raw is not None
+    assert cpl is not None
+    assert bangs is not None
+    assert (raw.mean, raw.std) == pytest.approx((71.0, 1.0))
+    assert cpl.mean == pytest.approx(81.0)
+    assert bangs.values == pytest.approx((90.0, 91.0, 92.0))
+    assert last.entries[1] is not None
+    assert last.entries[1].mean == pytest.approx(76.0)
+
+
+def test_best_and_second_are_marked_and_the_focus_carries_its_stars(table: Table) -> None:
+    text = markdown(table)
+    assert r"**91.00 ± 1.00**\*\*" in text
+    assert "<u>81.00 ± 1.00</u>" in text
+    assert "**82.00 ± 0.50** |" in text  # published, without a test of ours
+    assert r"\textbf{91.00 $\pm$ 1.00}$^{**}$" in latex(table)
+
+
+def test_the_caption_names_the_rule_behind_every_line(table: Table) -> None:
+    assert "'validation' is the test accuracy at the round with the best validation accuracy." in table.caption
+    assert "'last' is the test accuracy of the last round." in table.caption
+    assert "'published' is the best test accuracy." in table.caption
+    assert "over 3 seeds" in table.caption
+
+
+def test_the_focus_is_tested_against_every_other_with_holms_correction(table: Table) -> None:
+    tests = table.comparisons["last"]
+    assert [(test.first, test.second) for test in tests] == [("bangs", "raw"), ("bangs", "cpl")]
+    assert [test.difference for test in tests] == pytest.approx([20.0, 15.0])
+    assert all(test.verdict == "better" for test in tests)
+
+
+def test_what_is_missing_is_told_with_its_reason(table: Table) -> None:
+    assert "Missing: citeseer: no data." in markdown(table)
+    empty = tabulate(SUITE, [])
+    assert empty.lines[0].rule == "published"
+    assert "cora: not run" in markdown(empty)
+
+
+def test_latex_is_booktabs_and_escapes(table: Table) -> None:
+    text = latex(table)
+    assert all(word in text for word in (r"\toprule", r"\midrule", r"\bottomrule", r"C\_PL", r"in \%"))
+
+
+def test_csv_and_json_hold_the_same_numbers(table: Table) -> None:
+    lines = list(csv.DictReader(io.StringIO(as_csv(table))))
+    facts = json.loads(as_json(table))
+    assert len(lines) == 9
+    mine = next(line for line in lines if (line["column"], line["rule"]) == ("bangs", "last"))
+    theirs = facts["lines"][1]["entries"]["bangs"]
+    assert float(mine["mean"]) == pytest.approx(theirs["mean"])
+    assert mine["run"] == theirs["run"] != ""
+    assert theirs["seeds"] == [0, 1, 2]
+
+
+def test_protocols_choose_the_round() -> None:
+    (result,) = gather(fake_rows(next(SUITE.cells()).experiment, [[0.9, 0.5, 0.7, 0.6]]))
+    assert result.scores("validation")[0] == pytest.approx(90.0)
+    assert result.scores("best_test")[0] == pytest.approx(70.0)  # round 0 is the raw model
+    assert result.scores("last")[0] == pytest.approx(60.0)
+
+
+def test_among_equal_validation_scores_the_earliest_round_counts() -> None:
+    row = {**fake_rows(next(SUITE.cells()).experiment, [[0.5, 0.6, 0.7]])[0], "validation": [0.4, 0.8, 0.8]}
+    (result,) = gather([row])
+    assert result.scores("validation")[0] == pytest.approx(60.0)
+
+
+def test_rows_survive_a_file_and_a_second_export() -> None:
+    rows = fake_rows(next(SUITE.cells()).experiment, [[0.5], [0.6]])
+    again = [json.loads(line) for line in spelled([*rows, *rows]).splitlines()]
+    (result,) = gather(again)
+    assert result.seeds == (0, 1)
+
+
+def test_a_run_is_found_by_its_settings_and_the_one_with_most_seeds_counts() -> None:
+    experiment = next(SUITE.cells()).experiment
+    few = fake_rows(experiment, [[0.5]])
+    many = [{**row, "run": "other"} for row in fake_rows(experiment, [[0.5], [0.6]])]
+    found = matching(gather([*many, *few]), experiment)
+    assert found is not None
+    assert found.run == "other"
+    assert matching(gather(few), list(SUITE.cells())[1].experiment) is None
+
+
+def test_a_setting_that_came_later_has_its_default_in_older_rows() -> None:
+    experiment = next(SUITE.cells()).experiment
+    (row,) = fake_rows(experiment, [[0.5]])
+    del row["config"]["normalise"]
+    assert matching(gather([row]), experiment) is not None
+
+
+def test_seconds_are_those_of_one_run_and_one_round() -> None:
+    time, stages = find_suite("table-time"), find_suite("table-stages")
+    cell, block = next(time.cells()), next(stages.cells())
+    rows = fake_rows(cell.experiment, [[0.5, 0.6, 0.7]]) + fake_rows(block.experiment, [[0.5, 0.6, 0.7]])
+    first = tabulate(time, gather(rows)).lines[0].entries[0]
+    assert first is not None
+    assert first.mean == pytest.approx(20.0)
+    line = tabulate(stages, gather(rows)).lines[0]
+    assert [entry.mean for entry in line.entries if entry is not None] == pytest.approx([1.0, 2.0, 4.0])
+
+
+def test_a_run_under_way_has_no_rows_and_a_failed_one_its_reason() -> None:
+    config = {"method": "raw", "seeds": [0]}
+    assert rows_of(Record(config, {}, [{"kind": "started"}], None)) == []
+    (row,) = rows_of(Record(config, {}, [{"kind": "failed", "error": "no luck"}], None))
+    assert row["error"] == "no luck"
+    assert rows_of(Record(config, {}, [{"kind": "failed", "error": "no luck"}, {"kind": "resumed"}], None)) == []
