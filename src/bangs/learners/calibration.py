@@ -67,7 +67,7 @@ class Vector:
     """Vector scaling: softmax(w ⊙ z + b) with w, b ∈ R^C per run (Guo et al., 2017). May change labels.
 
     2C numbers are many for a few validation nodes. So temperature scaling comes first, and w and b depart from it
-    against the penalty ridge/2n · (|w − 1|² + |b|²): with ten nodes they hardly can, with hundreds nothing holds them.
+    against the penalty ridge/2n · (|w − 1|² + |b|²): with ten nodes they hardly can, with hundreds little holds them.
     The loss is convex; damped Newton steps. (The published GATS code never trains b; we do.)
     """
 
