@@ -40,7 +40,7 @@ class PlainSelection:
         target = torch.cat([graph.edge_index[1], loops])
         degree = torch.bincount(target, minlength=nodes).float()
         return torch.sparse_coo_tensor(
-            torch.stack([target, source]), 1 / degree[target], (nodes, nodes)
+            torch.stack([target, source]), 1 / degree[target], (nodes, nodes), check_invariants=False
         ).to_sparse_csr()
 
     def utility(self, step: Tensor, logits: Tensor, known: Tensor, adopted: Tensor) -> Tensor:
@@ -51,6 +51,7 @@ class PlainSelection:
         h = start
         for _ in range(self.steps):
             h = (1 - self.alpha) * (step @ h) + self.alpha * start
-        p = h[~known].double().softmax(1)
+        log_p = h[~known].log_softmax(1)
+        p = log_p.exp()
         mean = p.mean(0)
-        return (p * p.log()).sum(1).mean() - (mean * mean.log()).sum()
+        return (p * log_p).sum(1).mean() - (mean * mean.log()).sum()

@@ -161,7 +161,7 @@ class Marginals:
     twice. Consistent. Standard errors are those of independent draws; blocks err less.
     """
 
-    samples: int = 20
+    samples: int = 16
 
     def __post_init__(self) -> None:
         _check_samples(self)
@@ -189,7 +189,8 @@ class Gradient:
         _check_samples(self)
 
     def __call__(self, game: Game, k: int, generators: Generators) -> Values:
-        members = coalitions.draw(game.players, k, self.samples, generators)
+        coalitions.check(game.players, k)
+        members = coalitions.blocks(game.players, k, self.samples, generators)
         slope = gradient(game, members).double()
         right, right_variance = _moments(slope, members)
         left, left_variance = _moments(slope, ~members & (members.sum(2, keepdim=True) < k))
@@ -225,7 +226,7 @@ ESTIMATORS: dict[str, Callable[[int | None], Estimator]] = {
     "exact": lambda samples: Exact(),
     "msr": lambda samples: MSR(samples or 500),
     "wls": lambda samples: WLS(samples),
-    "marginals": lambda samples: Marginals(samples or 20),
+    "marginals": lambda samples: Marginals(samples or 16),
     "gradient": lambda samples: Gradient(samples or 32),
     "meanfield": lambda samples: MeanField(),
 }

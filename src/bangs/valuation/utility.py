@@ -1,5 +1,6 @@
 """Information: the game the candidate nodes play."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -111,7 +112,8 @@ class Information:
         for part in split(members.transpose(0, 1), self.budget // (40 * self._signal.numel())):
             slope = Look.of(self._spread(part.transpose(0, 1)), self.normalise, count, open=open).slope
             D, R, N, b = slope.shape
-            back = self.operator.adjoint(slope.permute(2, 1, 0, 3).reshape(N, R * D * b)).view(N, R, D, b)
+            back = _widely(self.operator.adjoint, slope.permute(2, 1, 0, 3).reshape(N, R * D * b))
+            back = back.reshape(N, R, D, b)
             brought = self._signal[runs, self.nodes]
             slopes.append((back[self.nodes, runs] * brought[..., None]).sum(2).transpose(1, 2) / count)
         return torch.cat(slopes, dim=1)
@@ -134,7 +136,8 @@ class Information:
         degree = self.known.float()[..., None].repeat(1, 1, b)
         degree.scatter_(1, self.nodes[..., None].expand(R, K, b), members.float().transpose(1, 2))
         signal = (self._signal[..., None] * degree[:, :, None]).movedim(0, 1)
-        return self.operator(signal.reshape(N, R * D * b)).view(N, R, D, b).permute(2, 1, 0, 3).contiguous()
+        arrived = _widely(self.operator, signal.reshape(N, R * D * b)).reshape(N, R, D, b)
+        return arrived.permute(2, 1, 0, 3).contiguous()
 
     def _reach(self, run: int) -> "Reach":
         """The nodes that the players of a run can change."""
@@ -190,3 +193,11 @@ class PlainInformation:
         p = h[self.open[run]].softmax(1)
         mean = p.mean(0)
         return torch.xlogy(p, p).sum(1).mean() - torch.xlogy(mean, mean).sum()
+
+
+def _widely(operate: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
+    """The product [N, M]; a processor multiplies few columns faster if they are padded to a multiple of eight."""
+    columns = x.shape[1]
+    if columns % 8 == 0 or columns > 32 or x.device.type != "cpu":
+        return operate(x)
+    return operate(torch.nn.functional.pad(x, (0, -columns % 8)))[:, :columns]

@@ -1,0 +1,165 @@
+"""Estimators: how well each finds the values of candidate nodes, and how long it takes.
+
+    python benchmarks/estimators.py [--datasets cora] [--seeds 5] [--threads 1] [--plot docs/estimators.png] [--json]
+
+A GCN is trained on each dataset and calibrated. Its most confident nodes play the information game, and estimators are
+held to a reference of exact marginals. Ranks are compared by Spearman's correlation and by the share of the k best
+that are found. Seconds are the median over seeds, and count everything from the game's making on, propagation included.
+Without BANGS_DATA the embedded synthetic graph takes the place of the datasets.
+"""
+
+import argparse
+import json
+import statistics
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from bangs.valuation.banzhaf import DEFAULT, ESTIMATORS
+from rounds import Occasion, Reference, agreement, has_data, rank_correlation, trained
+
+SETTINGS = ((200, 100), (500, 100))
+BUDGETS: dict[str, tuple[int | None, ...]] = {
+    "msr": (500, 5000),
+    "wls": (500, 1000, 2500, 5000),
+    "gradient": (16, 64),
+    "meanfield": (None,),
+    "marginals": (4, 8, 16, 32),
+}
+
+
+def measure(occasion: Occasion, players: int, k: int, seeds: int, halves: int) -> tuple[dict[str, Any], list[Any]]:
+    """What is known of the reference, and one row for every estimator and budget."""
+    begin = time.perf_counter()
+    reference = Reference.of(occasion, players, k, halves)
+    setting = {"dataset": occasion.name, "K": players, "k": k}
+    known = setting | {
+        "split_half": reference.split_half,
+        "samples": 2 * halves,
+        "seconds": time.perf_counter() - begin,
+    }
+    rows = []
+    for name, budgets in BUDGETS.items():
+        for budget in budgets:
+            estimator = ESTIMATORS[name](budget)
+            seconds, spearman, top = [], [], []
+            for seed in range(-1, seeds):
+                start = time.perf_counter()
+                generator = torch.Generator().manual_seed(max(seed, 0))
+                values = estimator(occasion.game(players), k, [generator])
+                if seed < 0:
+                    continue  # the first call warms up
+                seconds.append(time.perf_counter() - start)
+                spearman.append(rank_correlation(values.mean[0], reference.values))
+                top.append(agreement(values.mean[0], reference.values, k))
+            rows.append(
+                setting
+                | {
+                    "estimator": name,
+                    "samples": budget,
+                    "evaluations": values.evaluations,
+                    "seconds": statistics.median(seconds),
+                    "spearman": statistics.mean(spearman),
+                    "spearman_worst": min(spearman),
+                    "top_k": statistics.mean(top),
+                    "top_k_worst": min(top),
+                    "default": estimator == ESTIMATORS[DEFAULT](None),
+                }
+            )
+    return known, rows
+
+
+def table(rows: Sequence[dict[str, Any]]) -> str:
+    """The rows as a Markdown table."""
+    lines = [
+        "| dataset | K | k | estimator | samples | evaluations | ms | rank correlation | (worst) | top k | (worst) |",
+        "|---|---|---|---|---|---|---|---|---|---|---|",
+    ]
+    for row in rows:
+        name = f"**{row['estimator']}**" if row["default"] else row["estimator"]
+        lines.append(
+            f"| {row['dataset']} | {row['K']} | {row['k']} | {name} | {row['samples'] or ''} | {row['evaluations']} "
+            f"| {1000 * row['seconds']:.1f} | {row['spearman']:.4f} | {row['spearman_worst']:.4f} "
+            f"| {100 * row['top_k']:.1f} % | {100 * row['top_k_worst']:.0f} % |"
+        )
+    return "\n".join(lines)
+
+
+def plot(rows: Sequence[dict[str, Any]], file: Path) -> None:
+    """Quality against time, one panel a setting."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    settings = list(dict.fromkeys((row["dataset"], row["K"], row["k"]) for row in rows))
+    figure, axes = plt.subplots(1, len(settings), figsize=(4.2 * len(settings), 3.4), sharey=True, squeeze=False)
+    for axis, setting in zip(axes[0], settings, strict=True):
+        for name in BUDGETS:
+            chosen = [
+                row for row in rows if row["estimator"] == name and (row["dataset"], row["K"], row["k"]) == setting
+            ]
+            points = [(1000 * row["seconds"], max(1 - row["spearman"], 1e-4)) for row in chosen]
+            axis.plot(*zip(*points, strict=True), marker="o", markersize=4, linewidth=1, label=name)
+        axis.axhline(0.01, color="grey", linewidth=0.6, linestyle=":")
+        axis.set(xscale="log", yscale="log", xlabel="milliseconds", title="{} K = {}, k = {}".format(*setting))
+        axis.invert_yaxis()
+    axes[0][0].set_ylabel("1 − rank correlation (better above)")
+    axes[0][-1].legend(frameon=False, fontsize=8)
+    figure.tight_layout()
+    file.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(file, dpi=110)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--datasets", nargs="+", default=["cora"])
+    parser.add_argument("--adopted", type=int, nargs="+", default=[0], help="pseudo-labels that are there already")
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--reference", type=int, default=100, help="coalitions in each half of the reference")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--plot", type=Path, metavar="FILE")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    arguments = parser.parse_args()
+    torch.set_num_threads(arguments.threads)
+    names, note = arguments.datasets, None
+    if not has_data():
+        names, note = ["synthetic"], "BANGS_DATA is not set: the embedded synthetic graph instead of real ones"
+        print(note, file=sys.stderr)
+    references, rows = [], []
+    for name in names:
+        first = trained(name)
+        for adopted in arguments.adopted:
+            occasion = first.after(adopted) if adopted else first
+            for players, k in SETTINGS:
+                print(f"{occasion.name}, K = {players}, k = {k} …", file=sys.stderr)
+                known, found = measure(occasion, players, k, arguments.seeds, arguments.reference)
+                references.append(known)
+                rows.extend(found)
+    if arguments.plot is not None:
+        plot(rows, arguments.plot)
+    worst = min(known["split_half"] for known in references)
+    if arguments.json:
+        report = {
+            "reference": {"split_half": worst, "settings": references},
+            "default": DEFAULT,
+            "threads": arguments.threads,
+            "note": note,
+            "rows": rows,
+        }
+        print(json.dumps(report))
+        return 0
+    print(table(rows))
+    print(f"\nReference: exact marginals at {2 * arguments.reference} coalitions; rank correlation of its halves:")
+    for known in references:
+        print(f"  {known['dataset']}, K = {known['K']}, k = {known['k']}: {known['split_half']:.4f}")
+    print(f"Default: {DEFAULT}, in bold. {arguments.threads} thread(s), median of {arguments.seeds} seeds.")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
