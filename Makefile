@@ -19,7 +19,7 @@ demo: $(READY) ## watch BANGS lift a graph neural network on a graph with few la
 	$(BIN)/bangs demo
 
 test: $(READY) ## the whole test run, with coverage
-	$(BIN)/python -m pytest --cov --cov-report=term --cov-fail-under=90
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --cov --cov-report=term --cov-fail-under=90
 
 check: $(READY) ## format, lint, types, import contracts, tests
 	$(BIN)/ruff format --check .
