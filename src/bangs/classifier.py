@@ -40,7 +40,7 @@ WEIGHTS = "weights."
 MOST = 100  # nodes a round by default, since values of very many candidates take long
 
 SELECTORS: dict[str, Callable[[int, int], Score]] = {
-    "banzhaf": lambda k, candidates: Banzhaf(k, candidates),
+    "banzhaf": lambda k, candidates: Banzhaf(k, candidates, normalise="mass"),
     "confidence": lambda k, candidates: Confidence(),
     "agreement": lambda k, candidates: Agreement(),
     "random": lambda k, candidates: Chance(),
@@ -55,7 +55,7 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
     `Ranking`; a function from a `Prediction` and a `Task` to a `Prediction`.
 
     k: nodes adopted a round; None = the pool shared out so that `rounds` rounds adopt half of it, at most 100 a round.
-    candidates: K, how many of the most confident nodes play the Banzhaf game; None = 2 k.
+    candidates: K, how many of the most confident nodes play the Banzhaf game; None = 5 k.
     teacher: who labels the next round: the "first" model, the "latest", or the "best" on the validation nodes so far.
     validation: share of the labelled nodes of every class held back, where the data bring no validation nodes.
     epochs, patience: None = 300 and 50, or those of a `Trainer` given as model.
@@ -254,7 +254,7 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         if isinstance(score, str):
             if score not in SELECTORS:
                 raise UnknownName("selector", score, SELECTORS)
-            score = SELECTORS[score](k, 2 * k if self.candidates is None else int(self.candidates))
+            score = SELECTORS[score](k, 5 * k if self.candidates is None else int(self.candidates))
         calibrate = calibrator(self.calibrator) if isinstance(self.calibrator, str) else self.calibrator
         for name, part in (("selector", score), ("calibrator", calibrate)):
             if not callable(part):

@@ -89,13 +89,13 @@ def influences(
     j was, or all that the chosen model learned from if j was not adopted.
     """
     operator = (propagate or PPR())(snapshot.graph)
-    since = _adopted_in(snapshot)
+    since, label = _adopted_in(snapshot), _label_of(snapshot)
     out = []
     for start in range(0, len(nodes), TOGETHER):
         chunk = torch.as_tensor(list(nodes[start : start + TOGETHER]))
         rows = _rows(operator, chunk, snapshot.nodes)
         for node, row in zip(chunk.tolist(), rows, strict=True):
-            out.append(_strongest(snapshot, int(node), row, since, top))
+            out.append(_strongest(snapshot, int(node), row, since, label, top))
     return out
 
 
@@ -169,7 +169,7 @@ def _rows(operator: Operator, nodes: Tensor, size: int) -> Tensor:
 
 
 def _strongest(
-    snapshot: Snapshot, node: int, row: Tensor, since: Tensor, top: int
+    snapshot: Snapshot, node: int, row: Tensor, since: Tensor, label: Tensor, top: int
 ) -> tuple[list[Influence], list[float], float]:
     never = snapshot.said.shape[0]
     own = int(since[node])
@@ -177,7 +177,6 @@ def _strongest(
     labelled = labelled.clone()
     labelled[node] = False
     mass = torch.where(labelled, row, 0.0)
-    label = _label_of(snapshot)
     total = float(mass.sum())
     if total <= 0:
         return [], [0.0] * snapshot.classes, 0.0

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -204,7 +204,7 @@ class Recorder:
     calibration wins if `ties = "loss"`, as it does between the epochs of a fit, and the earlier round otherwise.
     """
 
-    def __init__(self, calibrate: Calibrator, run: int = 0, ties: str = "loss"):
+    def __init__(self, calibrate: Calibrator, run: int = 0, ties: Literal["loss", "earliest"] = "loss"):
         self.calibrate, self.run, self.ties = calibrate, run, ties
         self.rows: list[dict[str, Any]] = []
         self._said: list[Tensor] = []
@@ -226,6 +226,11 @@ class Recorder:
         if self._best is None or merit > self._best:
             self._best, self._chosen = merit, state.index
             self._kept = state.student, state.labels, state.prediction.logits[run].cpu(), calibrated.logits[run].cpu()
+
+    @property
+    def complete(self) -> bool:
+        """Whether it has seen every round from the first on, as it has not where a run was resumed."""
+        return bool(self.rows) and [row["round"] for row in self.rows] == list(range(len(self.rows)))
 
     @property
     def weights(self) -> dict[str, Tensor]:

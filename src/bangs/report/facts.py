@@ -18,12 +18,13 @@ from bangs.report.story import Story
 from bangs.snapshot import Snapshot
 from bangs.types import Prediction
 
-SHOWN = 1500  # nodes on the map
+SHOWN = 1200  # nodes on the map
 LISTED = 5000  # pseudo-labels in the table
 NEIGHBOURS = 12
 INFLUENCES = 5
 BINS = 10
-_EDGES = 200_000  # edges up to which every shown node gets its reasons
+EXPLAINED = 2500  # nodes with their neighbours and influences
+_EDGES = 200_000  # edges up to which as many get their reasons
 
 
 def facts(story: Story) -> dict[str, Any]:
@@ -147,7 +148,7 @@ def _confusion(snapshot: Snapshot, target: Tensor, of: str) -> dict[str, Any]:
 
 
 def _shown(snapshot: Snapshot) -> Tensor:
-    """The nodes on the map, long, sorted: all, or 1,500, labelled and adopted ones first and others by chance."""
+    """The nodes on the map, long, sorted: all, or 1,200, labelled and adopted ones first and others by chance."""
     if snapshot.nodes <= SHOWN:
         return torch.arange(snapshot.nodes)
     rank = torch.rand(snapshot.nodes, generator=torch.Generator().manual_seed(0))
@@ -167,8 +168,9 @@ def _nodes(story: Story, snapshot: Snapshot, shown: Tensor) -> dict[str, Any]:
     taken = snapshot.ledger.where(snapshot.ledger.taken)
     listed = taken.where(torch.arange(len(taken)) < LISTED)
     edges = max(snapshot.edge_index.shape[1], 1)
-    count = SHOWN if edges <= _EDGES else max(100, SHOWN * _EDGES // edges)
-    explained = list(dict.fromkeys([*listed.node.tolist(), *shown.tolist()]))[:count]
+    count = EXPLAINED if edges <= _EDGES else max(100, EXPLAINED * _EDGES // edges)
+    first = listed.node.tolist() if count < len(shown) else []
+    explained = list(dict.fromkeys([*first, *shown.tolist(), *listed.node.tolist()]))[:count]
     degree, around = _surroundings(snapshot, explained)
     reasons = influences(snapshot, explained, INFLUENCES)
     named = set(shown.tolist()) | set(listed.node.tolist()) | set(explained)

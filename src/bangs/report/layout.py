@@ -22,7 +22,7 @@ def places(logits: Tensor) -> npt.NDArray[np.float64]:
         start = _principal(points)
         start = 1e-4 * start / max(float(start[:, 0].std()), 1e-12)
         perplexity = min(30.0, (len(points) - 1) / 3)
-        made = TSNE(perplexity=perplexity, init=start, learning_rate="auto", max_iter=500, random_state=0, n_jobs=1)
+        made = TSNE(perplexity=perplexity, init=start, learning_rate="auto", max_iter=400, random_state=0, n_jobs=1)
         flat = np.asarray(made.fit_transform(points.numpy()), dtype=np.float64)
     low, high = flat.min(0), flat.max(0)
     wide = high - low

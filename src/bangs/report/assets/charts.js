@@ -112,7 +112,7 @@ function drawValues() {
     for (const v of found.left) counts[place(v)][1]++;
     const most = Math.max(...counts.map(([a, b]) => a + b));
     const x = linear([low, high], [pad.left, width - pad.right]), y = linear([0, most], [height - pad.bottom, pad.top]);
-    const parts = frame(width, height, pad, y, ticks(0, most, 3).map((v) => [v, figure(v)]), x, ticks(low, high, width / 90).map((v) => [v, worth(v)]), POWER ? `${name}, ${POWER.slice(1)}` : name);
+    const parts = frame(width, height, pad, y, ticks(0, most, 4).map((v) => [v, figure(v)]), x, ticks(low, high, width / 90).map((v) => [v, worth(v)]), POWER ? `${name}, ${POWER.slice(1)}` : name);
     counts.forEach(([taken, left], i) => {
       const a = x(low + (high - low) * i / bins), b = x(low + (high - low) * (i + 1) / bins);
       const box = { x: a + 0.6, width: Math.max(1, b - a - 1.2), rx: 1.5 };
@@ -176,9 +176,28 @@ function drawSeconds() {
   if (!total) return;
   const rest = total - stages.reduce((a, [, value]) => a + value, 0);
   const names = { train: "training", calibrate: "looking and calibrating", select: "valuing and choosing" };
-  const rows = [...stages.map(([name, value]) => [names[name], value]), ["everything else", Math.max(0, rest)]];
+  const paints = { train: "var(--c0)", calibrate: "var(--c5)", select: "var(--c1)" };
+  const rows = [...stages.map(([name, value]) => [names[name], value, paints[name]]), ["everything else", Math.max(0, rest), "var(--mute)"]];
   const section = show("seconds", `${figure(total)} seconds in all.`);
-  section.querySelector(".chart").append(h("div", { class: "bars" }, rows.flatMap(([name, value], i) => [h("span", { class: "name", style: "max-width:26ch" }, name),
-    h("span", { class: "track" }, h("i", { style: `width:${Math.min(100, 100 * value / total).toFixed(1)}%;background:${["var(--c0)", "var(--c5)", "var(--c1)"][i] || "var(--mute)"}` })),
+  section.querySelector(".chart").append(h("div", { class: "bars" }, rows.flatMap(([name, value, paint]) => [h("span", { class: "name", style: "max-width:26ch" }, name),
+    h("span", { class: "track" }, h("i", { style: `width:${Math.min(100, 100 * value / total).toFixed(1)}%;background:${paint}` })),
     h("span", { class: "num" }, `${figure(value)} s`)])));
+  const holder = h("div", { class: "chart" });
+  section.append(h("h3", {}, "Seconds by round"), holder);
+  chart(holder, (width) => {
+    const height = 150, pad = { left: 46, right: 10, top: 8, bottom: 38 }, all = facts.rounds;
+    const sum = (row) => Object.values(row.seconds).reduce((a, b) => a + b, 0);
+    const high = Math.max(...all.map(sum), 1e-9), step = (width - pad.left - pad.right) / all.length;
+    const x = (i) => pad.left + step * (i + 0.5), y = linear([0, high], [height - pad.bottom, pad.top]);
+    const parts = frame(width, height, pad, y, ticks(0, high, 3).map((v) => [v, figure(v)]), x, all.map((row, i) => [i, row.round]).filter(([i]) => i % Math.ceil(34 / step) === 0), "round");
+    all.forEach((row, i) => {
+      let base = 0;
+      for (const [name] of stages) {
+        const value = row.seconds[name] || 0;
+        parts.push(s("rect", { x: x(i) - Math.min(46, step * 0.72) / 2, width: Math.min(46, step * 0.72), y: y(base + value), height: Math.max(0, y(base) - y(base + value)), fill: paints[name], ...tipped(`Round ${row.round}`, [`${names[name]} ${figure(value)} s`, `${figure(sum(row))} s in all`]) }));
+        base += value;
+      }
+    });
+    return canvas(width, height, `Seconds per round, at most ${figure(high)}`, ...parts);
+  });
 }

@@ -20,7 +20,7 @@ function drawLedger() {
     [value]: (i) => [worth(p.value[i]), p.stderr[i] === null ? null : h("span", { class: "se" }, give(p.value[i], p.stderr[i]).slice(worth(p.value[i]).length))],
     Right: (i) => (p.right[i] === null ? "–" : h("span", { class: p.right[i] ? "yes" : "no" }, p.right[i] ? "yes" : "no")),
     Used: (i) => (p.used[i] ? "yes" : "no, came later"),
-    "Strongest labelled influences": (i) => reasons(i).slice(0, 3).map(([other, share]) => `${clip(nodes.name[other], 24)} ${percent(share, 0)}`).join(" · ") || "–",
+    "Strongest labelled influences": (i) => reasons(i).slice(0, 3).map(([other, share]) => `${clip(nodes.name[other], 24)} (${percent(share, 0)})`).join(" · ") || "–",
   };
   const head = $("#ledger thead"), body = $("#ledger tbody");
   const draw = () => {
