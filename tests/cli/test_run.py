@@ -1,0 +1,132 @@
+"""`bangs run`: a folder that can be gone on with, whatever ended the run."""
+
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from bangs.cli import app
+from bangs.cli.run import parse_seeds
+from bangs.errors import InvalidInput
+from bangs.files import Unwritable
+from bangs.runs import RunFolder, read_run
+from bangs.signals import Stopped
+from mortal import timeless
+from worlds import graph_file
+
+ROOT = Path(__file__).parents[2]
+
+
+def words(graph: Path, *more: str) -> list[str]:
+    usual = ["--seeds", "2", "--rounds", "3", "--k", "5", "--candidates", "10", "--epochs", "10", "--device", "cpu"]
+    return ["run", "--dataset", str(graph), *usual, *more]
+
+
+def run(graph: Path, *more: str) -> Any:
+    return CliRunner().invoke(app, words(graph, *more))
+
+
+@pytest.fixture
+def graph(tmp_path: Path) -> Path:
+    return graph_file(tmp_path / "one.npz")
+
+
+def result_of(folder: Path) -> Any:
+    return timeless(read_run(folder).result)
+
+
+def test_a_run_folder_holds_config_history_and_result(graph: Path, tmp_path: Path) -> None:
+    told = run(graph, "--out", str(tmp_path / "run"), "--json")
+    record = read_run(tmp_path / "run")
+    assert record.config["dataset"] == str(graph)
+    assert record.result is not None
+    assert record.result == json.loads(told.stdout)
+    rows = [json.loads(line) for line in (tmp_path / "run" / "history.jsonl").read_text().splitlines()]
+    assert [row["round"] for row in rows] == [0, 1, 2, 3]
+    assert len(rows[1]["adopted"][0]["node"]) == 5
+    assert list((tmp_path / "run" / "checkpoints").iterdir()) == []
+
+
+def test_a_folder_in_use_by_another_run_is_refused_with_the_way_out(graph: Path, tmp_path: Path) -> None:
+    out = str(tmp_path / "run")
+    assert run(graph, "--out", out).exit_code == 0
+    assert "add --resume to go on with it, --overwrite to discard it" in str(run(graph, "--out", out).exception)
+    assert "k: 5 in the folder, 6 now" in str(run(graph, "--k", "6", "--out", out, "--resume").exception)
+    assert "nothing is left to do" in run(graph, "--out", out, "--resume").output
+    assert run(graph, "--k", "6", "--out", out, "--overwrite").exit_code == 0
+    assert read_run(out).config["k"] == 6
+
+
+def test_resume_and_overwrite_need_a_folder(graph: Path) -> None:
+    for flag in ("--resume", "--overwrite"):
+        assert isinstance(run(graph, flag).exception, InvalidInput)
+
+
+def test_a_stopped_run_goes_on_to_the_same_result(graph: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = RunFolder.save
+
+    def save(self: RunFolder, round: int, *facts: Any) -> None:
+        real(self, round, *facts)
+        if round == 1:
+            raise Stopped(signal.SIGTERM)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(RunFolder, "save", save)
+        stopped = run(graph, "--out", str(tmp_path / "run"))
+    assert stopped.exit_code == 143
+    assert "--resume" in stopped.stderr
+    resumed = run(graph, "--out", str(tmp_path / "run"), "--resume")
+    assert "going on after round 1" in resumed.output
+    run(graph, "--out", str(tmp_path / "whole"))
+    assert result_of(tmp_path / "run") == result_of(tmp_path / "whole")
+
+
+def test_ctrl_c_ends_the_process_at_a_safe_point(graph: Path, tmp_path: Path) -> None:
+    slow = words(graph, "--rounds", "80", "--k", "1", "--epochs", "200", "--out", str(tmp_path / "run"))
+    env = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT / "src")}
+    process = subprocess.Popen(
+        [sys.executable, "-W", "ignore", "-m", "bangs", *slow], stderr=subprocess.PIPE, stdout=subprocess.PIPE, env=env
+    )
+    try:
+        while not list((tmp_path / "run" / "checkpoints").glob("*")) and process.poll() is None:
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=120)
+    finally:
+        process.kill()
+    assert process.returncode == 130
+    assert b"go on with: bangs run" in said
+    with RunFolder.create_or_resume(tmp_path / "run", read_run(tmp_path / "run").config, resume=True) as folder:
+        assert folder.latest() is not None
+
+
+def test_a_full_disk_is_a_sentence_and_the_run_can_go_on(graph: Path, tmp_path: Path) -> None:
+    out = str(tmp_path / "run")
+    former = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, former[1]))  # too small for a checkpoint
+    try:
+        told = run(graph, "--out", out)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, former)
+    assert isinstance(told.exception, Unwritable)
+    assert "checkpoints/round-000000.safetensors' could not be written" in str(told.exception)
+    assert run(graph, "--out", out, "--resume").exit_code == 0
+    run(graph, "--out", str(tmp_path / "whole"))
+    assert result_of(tmp_path / "run") == result_of(tmp_path / "whole")
+
+
+def test_seeds_are_a_number_a_list_or_a_range() -> None:
+    assert parse_seeds("3") == (0, 1, 2)
+    assert parse_seeds("910,912") == (910, 912)
+    assert parse_seeds("910-912") == (910, 911, 912)
+    for wrong in ("0", "a", "1-", "-3"):
+        with pytest.raises(InvalidInput):
+            parse_seeds(wrong)
