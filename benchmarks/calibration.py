@@ -1,10 +1,12 @@
 """Calibration: how honest every calibrator makes a trained teacher, on nodes it has not seen.
 
     python benchmarks/calibration.py [--datasets cora citeseer pubmed] [--seeds 10] [--model gcn] [--json]
+    python benchmarks/calibration.py --validation 5 10 20 50 --draws 20 --calibrators none temperature vector ets
 
 One teacher per seed is trained; every calibrator is fitted on the validation nodes of all seeds at once and marked on
-the test nodes. Errors are in percent; seconds are those of one call for all seeds, the better of two: of processor
-time on a CPU, which a busy machine does not stretch, else of the clock.
+the test nodes. With `--validation` only so many validation nodes are left, drawn anew `--draws` times for every seed;
+the teachers are the same. Errors are in percent; seconds are those of one call for all seeds, the fastest: of
+processor time on a CPU, which a busy machine does not stretch, else of the clock.
 """
 
 import argparse
@@ -12,6 +14,7 @@ import json
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +22,9 @@ import torch
 from torch import Tensor
 
 from bangs import metrics
-from bangs.errors import BangsError
+from bangs.errors import BangsError, UnknownName
 from bangs.graphs import datasets, splits
-from bangs.learners.calibration import CALIBRATORS, CaGCN, Calibrator
+from bangs.learners.calibration import CALIBRATORS, CaGCN, Calibrator, Temperature
 from bangs.learners.presets import trainer
 from bangs.rng import Streams
 from bangs.types import Prediction, Task
@@ -47,29 +50,50 @@ def teachers(dataset: str, seeds: int, model: str, preset: str, folder: Path | N
     return teacher.predict(task.graph), task, torch.where(split.test, data.y, -1).to(device)
 
 
-def measure(name: str, part: Calibrator, prediction: Prediction, task: Task, test: Tensor) -> dict[str, Any]:
-    """One row: the mean and standard deviation over seeds of every measure, and the seconds of a call."""
+def fewer(task: Task, count: int, draw: int) -> Task:
+    """The task with `count` of the validation nodes of every run, drawn at random."""
+    random = Streams(tuple(range(task.runs))).at("validation", draw).rand(task.nodes).to(task.device)
+    rank = torch.where(task.held, random, 2.0).argsort(1).argsort(1)
+    return replace(task, validation=torch.where(rank < count, task.validation, -1))
+
+
+def measure(part: Calibrator, prediction: Prediction, tasks: list[Task], test: Tensor) -> dict[str, Any]:
+    """One row: the mean and standard deviation of every measure over seeds and tasks, and the seconds of a call."""
     seconds = []
-    clock = time.process_time if task.device.type == "cpu" else time.perf_counter
-    for _ in range(2):
+    values: dict[str, list[Tensor]] = {name: [] for name in MEASURES}
+    clock = time.process_time if tasks[0].device.type == "cpu" else time.perf_counter
+    for task in tasks if len(tasks) > 1 else 2 * tasks:
         begin = clock()
         calibrated = part(prediction, task)
         if task.device.type == "cuda":
             torch.cuda.synchronize()
         seconds.append(clock() - begin)
-    row: dict[str, Any] = {"calibrator": name, "part": repr(part), "seconds": min(seconds)}
-    for measured, of in MEASURES.items():
-        value = of(calibrated, test) * (100 if measured in PERCENT else 1)
-        row[measured] = {"mean": value.mean().item(), "std": value.std(correction=0).item()}
+        for name, of in MEASURES.items():
+            values[name].append(of(calibrated, test) * (100 if name in PERCENT else 1))
+    row: dict[str, Any] = {"part": repr(part), "seconds": min(seconds)}
+    for name, parts in values.items():
+        value = torch.cat(parts)
+        row[name] = {"mean": value.mean().item(), "std": value.std(correction=0).item()}
     return row
 
 
 def table(rows: list[dict[str, Any]]) -> str:
     """The rows as a Markdown table."""
-    head = ["dataset", "calibrator", "NLL", "Brier", "ECE", "ECE, equal mass", "classwise ECE", "accuracy", "seconds"]
-    lines = ["| " + " | ".join(head) + " |", "|---" * 2 + "|---:" * (len(head) - 2) + "|"]
+    head = [
+        "dataset",
+        "validation nodes",
+        "calibrator",
+        "NLL",
+        "Brier",
+        "ECE",
+        "ECE, equal mass",
+        "classwise ECE",
+        "accuracy",
+        "seconds",
+    ]
+    lines = ["| " + " | ".join(head) + " |", "|---" * 3 + "|---:" * (len(head) - 3) + "|"]
     for row in rows:
-        cells = [row["dataset"], row["calibrator"]]
+        cells = [row["dataset"], str(row["validation"]), row["calibrator"]]
         cells += [f"{row[name]['mean']:.4f} ± {row[name]['std']:.4f}" for name in ("nll", "brier")]
         cells += [f"{row[name]['mean']:.1f} ± {row[name]['std']:.1f}" for name in ("ece", "ece_mass", "classwise_ece")]
         cells += [f"{row['accuracy']['mean']:.1f}", f"{row['seconds']:.3f}"]
@@ -81,6 +105,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--datasets", nargs="+", default=["cora", "citeseer", "pubmed"])
     parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--calibrators", nargs="+", default=[*CALIBRATORS, "cagcn, margin 0"])
+    parser.add_argument("--validation", nargs="+", type=int, help="how many validation nodes to leave")
+    parser.add_argument("--draws", type=int, default=1, help="of those validation nodes")
     parser.add_argument("--model", default="gcn")
     parser.add_argument("--preset", default="tuned")
     parser.add_argument("--data", type=Path, help="the folder of the datasets; else BANGS_DATA")
@@ -89,17 +116,23 @@ def main() -> int:
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
-    parts: dict[str, Calibrator] = {name: make() for name, make in CALIBRATORS.items()}
-    parts["cagcn, margin 0"] = CaGCN(margin=0.0)
+    known: dict[str, Calibrator] = {name: make() for name, make in CALIBRATORS.items()}
+    known |= {"cagcn, margin 0": CaGCN(margin=0.0), "temperature, prior 0": Temperature(prior=0.0)}
+    for name in arguments.calibrators:
+        if name not in known:
+            raise UnknownName("calibrator", name, known)
     rows = []
     for dataset in arguments.datasets:
         prediction, task, test = teachers(
             dataset, arguments.seeds, arguments.model, arguments.preset, arguments.data, arguments.device
         )
-        for name, part in parts.items():
-            rows.append({"dataset": dataset, **measure(name, part, prediction, task, test)})
-            if not arguments.json:
-                print(f"{dataset}: {name} done", file=sys.stderr)
+        for count in arguments.validation or [None]:
+            tasks = [task] if count is None else [fewer(task, count, draw) for draw in range(arguments.draws)]
+            left = int(tasks[0].held.sum(1).min())
+            for name in arguments.calibrators:
+                row = measure(known[name], prediction, tasks, test)
+                rows.append({"dataset": dataset, "validation": left, "calibrator": name, **row})
+                print(f"{dataset}, {left} validation nodes: {name} done", file=sys.stderr)
     if arguments.json:
         print(json.dumps({"model": arguments.model, "seeds": arguments.seeds, "rows": rows}))
     else:
