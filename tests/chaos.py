@@ -16,7 +16,6 @@ import mmap
 import os
 import random
 import signal
-import struct
 import sys
 import tempfile
 import time
@@ -69,7 +68,7 @@ class Board:
     NAMES = ("stage", "call", "file", "calls", "kept", "found", "torn")
 
     def __init__(self) -> None:
-        self._memory = mmap.mmap(-1, 8 * len(self.NAMES))
+        self._memory = memoryview(mmap.mmap(-1, 8 * len(self.NAMES))).cast("q")
         self.clear()
 
     def clear(self) -> None:
@@ -78,11 +77,10 @@ class Board:
         self["stage"] = self["calls"] = 0
 
     def __getitem__(self, name: str) -> int:
-        number: int = struct.unpack_from("q", self._memory, 8 * self.NAMES.index(name))[0]
-        return number
+        return self._memory[self.NAMES.index(name)]
 
     def __setitem__(self, name: str, value: int) -> None:
-        struct.pack_into("q", self._memory, 8 * self.NAMES.index(name), value)
+        self._memory[self.NAMES.index(name)] = value
 
 
 @dataclass(frozen=True)

@@ -65,6 +65,10 @@ class Journal:
     def open(self) -> Found:
         """Where to go on from; history.jsonl is cut to the rounds that count."""
         latest = self.folder.latest()
+        if latest is not None and not _is_ours(latest.facts):
+            self.folder.event("damaged checkpoint", round=latest.round, reason="it is not one of an experiment")
+            self.folder.forget()
+            latest = None
         if latest is not None and latest.facts["data"] != self._data:
             raise InvalidInput(
                 f"the graph is not the one the run in '{self.folder.path}' began with; "
@@ -108,6 +112,12 @@ class Journal:
         except (FileNotFoundError, InvalidInput):
             return None
         return rows if [digest(row) for row in rows] == wanted else None
+
+
+def _is_ours(facts: dict[str, Any]) -> bool:
+    """Whether a checkpoint has the facts that `keep` adds."""
+    kinds = {"data": str, "rows": list, "seconds": int | float}
+    return all(isinstance(facts.get(name), kind) for name, kind in kinds.items())
 
 
 def as_row(facts: dict[str, Any]) -> dict[str, Any]:

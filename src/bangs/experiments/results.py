@@ -33,6 +33,16 @@ class Result:
 
 def rows_of(record: Record) -> list[dict[str, Any]]:
     """A run folder's rows: one for every seed, one that says what went wrong, or none while it is under way."""
+    try:
+        rows = _rows_of(record)
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError) as error:
+        raise InvalidInput(f"the folder's run is none of an experiment: {error!r}") from error
+    if not all(map(_is_sound, rows)):
+        raise InvalidInput("the folder's result is not as bangs writes it")
+    return rows
+
+
+def _rows_of(record: Record) -> list[dict[str, Any]]:
     config = {key: value for key, value in record.config.items() if key != "seeds"}
     common = {"run": config_hash(record.config)[:16], "config": config, "environment": record.environment}
     if record.result is None:
@@ -90,16 +100,39 @@ def _rows_in(place: Path) -> Iterator[dict[str, Any]]:
             try:
                 yield from rows_of(read_run(folder))
             except BangsError:
-                continue  # a folder that a crash left before its configuration was written
+                continue  # something else, or a folder that a crash left before its configuration was written
 
 
 def _rows_in_file(path: Path) -> Iterator[dict[str, Any]]:
-    with path.open(encoding="utf-8") as lines:
+    with path.open("rb") as lines:
         for number, line in enumerate(lines, 1):
             row = parse(line, f"{path}, line {number}")
-            if not isinstance(row, dict) or not {"run", "config", "environment"} <= row.keys():
+            if not _is_sound(row):
                 raise InvalidInput(f"{path}, line {number} is no row of a run; write it again with --export")
             yield row
+
+
+def _is_sound(row: Any) -> bool:
+    """Whether a row holds what `rows_of` writes."""
+    kinds = {"run": str, "config": dict, "environment": dict}
+    if not isinstance(row, dict) or not all(isinstance(row.get(key), kind) for key, kind in kinds.items()):
+        return False
+    if "error" in row:
+        return isinstance(row["error"], str)
+    seconds, curves = row.get("seconds"), [row.get(key) for key in _BY_ROUND]
+    return (
+        type(row.get("seed")) is int
+        and isinstance(seconds, dict)
+        and all(_is_number(seconds.get(stage)) for stage in ("first", "calibrate", "select", "train", "total"))
+        and all(isinstance(curve, list) and curve for curve in curves)
+        and len({len(curve) for curve in curves if isinstance(curve, list)}) == 1
+        and all(_is_number(value) for key in ("validation", "test", "labelled", "epochs") for value in row[key])
+        and all(value is None or _is_number(value) for value in row["pseudo_accuracy"])
+    )
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e15
 
 
 def spelled(rows: Iterable[Mapping[str, Any]]) -> str:

@@ -1,5 +1,6 @@
 """Suite files: TOML in, a checked suite out; every mistake is a sentence that names file and key."""
 
+import math
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
@@ -53,12 +54,14 @@ def parse_suite(text: str, name: str, source: str, data: Path | None = None) -> 
     """The suite in a text; `source` is what the sentences call it."""
     try:
         content = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # not TOML, a number of thousands of digits, or nested too deep
         raise InvalidInput(f"{source} is not sound TOML: {error}") from error
     reader = _Reader(source, data)
     return reader.suite(name, content)
 
 
+MOST_SEEDS = 10_000
+MOST_CELLS = 10_000
 _KEYS = {own.name for own in fields(Suite)} - {"name", "published_as"}
 _SETTINGS = {own.name for own in fields(Experiment)}
 
@@ -134,6 +137,8 @@ class _Reader:
         if key not in _SETTINGS:
             raise self._unknown("setting", key, _SETTINGS, place)
         if key == "seeds":
+            if type(value) is int and not 0 < value <= MOST_SEEDS:
+                raise self._wrong(place, f"must ask for 1 to {MOST_SEEDS} seeds, got {value}")
             value = tuple(range(value)) if type(value) is int else tuple(value) if isinstance(value, list) else value
         try:
             check(key, value)
@@ -157,6 +162,8 @@ class _Reader:
             if not isinstance(values, list) or not values:
                 raise self._wrong(f"axes.{axis}", f"must be a list of values, got {values!r}")
             axes[axis] = tuple(self._choice(axis, value, f"axes.{axis}[{n}]") for n, value in enumerate(values))
+        if (count := math.prod(map(len, axes.values()))) > MOST_CELLS:
+            raise self._wrong("axes", f"must span at most {MOST_CELLS} combinations, got {count}")
         return axes
 
     def _choice(self, axis: str, value: Any, place: str) -> dict[str, Any]:
@@ -237,7 +244,9 @@ class _Reader:
     def _numbers(self, value: Any, kind: str, place: str) -> Published:
         counts = {"stages": (len(STAGES),), "time": (1,)}.get(kind, (1, 2))
         values = value if isinstance(value, list) else [value]
-        if len(values) not in counts or any(type(number) not in (int, float) for number in values):
+        if len(values) not in counts or any(
+            type(number) not in (int, float) or not abs(number) < 1e9 for number in values
+        ):
             form = {"stages": f"one number for each of {', '.join(STAGES)}", "time": "seconds"}.get(kind, "[mean, std]")
             raise self._wrong(place, f'must be {form} or "none", got {value!r}')
         return tuple(float(number) for number in values)

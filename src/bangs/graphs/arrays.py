@@ -59,19 +59,23 @@ def _read(file: IO[bytes], size: int, what: str) -> Array:
             shape, fortran, dtype = np.lib.format.read_array_header_1_0(file)
         else:
             shape, fortran, dtype = np.lib.format.read_array_header_2_0(file)
-    except (ValueError, SyntaxError, TypeError) as error:
+        shape = tuple(int(side) for side in shape)
+    except Exception as error:  # numpy parses a header as Python source, and a broken one raises whatever it likes
         raise InvalidInput(f"{what} is not a numpy array: {error}") from error
     if dtype.kind not in _KINDS:
         raise InvalidInput(f"{what} must hold numbers or booleans, got dtype {dtype}; objects and text are not read")
     count = 1
     for side in shape:
-        count *= int(side)
-    if count < 0 or count * dtype.itemsize > min(size, MOST_BYTES):
+        count *= side
+    if any(side < 0 for side in shape) or count * dtype.itemsize > min(size, MOST_BYTES):
         raise InvalidInput(
             f"{what} claims shape {shape} of {dtype}, but the file holds only {size} bytes; it is refused"
         )
     raw = file.read(count * dtype.itemsize)
     if len(raw) != count * dtype.itemsize:
         raise InvalidInput(f"{what} ends after {len(raw)} of {count * dtype.itemsize} bytes; fetch the file again")
-    array = np.frombuffer(raw, dtype=dtype).reshape(shape[::-1] if fortran else shape)
+    try:
+        array = np.frombuffer(raw, dtype=dtype).reshape(shape[::-1] if fortran else shape)
+    except ValueError as error:  # an empty array of impossible sides
+        raise InvalidInput(f"{what} claims shape {shape}, which no array has: {error}") from error
     return array.T if fortran else array

@@ -66,7 +66,9 @@ class _Array:
 
     def array(self) -> Array:
         _, shape, dtype, fortran, raw = self.state
-        raw = raw.encode("latin1") if isinstance(raw, str) else bytes(raw)
+        raw = raw.encode("latin1") if isinstance(raw, str) else raw
+        if not isinstance(raw, bytes):
+            raise ValueError(f"the content of an array must be bytes, got {type(raw).__name__}")
         # numpy refuses a shape that the bytes do not fill
         flat = np.frombuffer(raw, dtype=dtype.dtype())
         return flat.reshape(shape, order="F" if fortran else "C")
@@ -114,7 +116,9 @@ _ADMITTED: dict[tuple[str, str], Callable[..., Any] | str] = {
 }
 
 
-class _Unpickler(pickle.Unpickler):
+class _Unpickler(pickle._Unpickler):
+    """Python's own unpickler, not the one in C, which allocates gigabytes where nine bytes ask for it."""
+
     def find_class(self, module: str, name: str) -> Any:
         if (module, name) not in _ADMITTED:
             raise pickle.UnpicklingError(f"it asks for {module}.{name}, which is not admitted")
@@ -146,7 +150,7 @@ def _matrix(path: Path) -> "sp.csr_array[np.float32]":
             (values.astype(np.float32), columns.astype(np.int64), pointers.astype(np.int64)), shape=(rows, width)
         )
         matrix.check_format(full_check=True)
-    except (KeyError, AttributeError, TypeError, ValueError) as error:
+    except (KeyError, AttributeError, TypeError, ValueError, OverflowError) as error:
         raise InvalidInput(f"{path} must hold a sparse matrix in CSR form: {error}") from error
     if not np.isfinite(matrix.data).all():
         raise InvalidInput(f"{path} must hold finite numbers")
@@ -157,7 +161,7 @@ def _one_hot(path: Path, rows: int) -> Array:
     held = _unpickle(path)
     try:
         labels = held.array()
-    except (AttributeError, TypeError, ValueError) as error:
+    except (AttributeError, TypeError, ValueError, OverflowError) as error:
         raise InvalidInput(f"{path} must hold an array: {error}") from error
     if labels.ndim != 2 or len(labels) != rows or labels.shape[1] < 2:
         raise InvalidInput(f"{path} must hold one-hot labels [{rows}, C], got {list(labels.shape)}")
@@ -183,6 +187,8 @@ def _edges(path: Path, nodes: int) -> torch.Tensor:
     links = _unpickle(path)
     try:
         sizes = [len(neighbours) for neighbours in links.values()]
+        if sum(sizes) > path.stat().st_size:  # a pickle may name one long list again and again
+            raise ValueError(f"{sum(sizes)} links do not fit into {path.stat().st_size} bytes")
         source = np.repeat(np.fromiter(links.keys(), np.int64, len(links)), sizes)
         target = np.fromiter((other for neighbours in links.values() for other in neighbours), np.int64, sum(sizes))
     except (AttributeError, TypeError, ValueError, OverflowError) as error:

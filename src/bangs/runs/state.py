@@ -2,8 +2,10 @@
 
 from typing import Any
 
+import torch
 from torch import Tensor
 
+from bangs.errors import InvalidInput
 from bangs.learners.training import Learner, Teacher
 from bangs.loop import State
 from bangs.runs.checkpoint import Checkpoint
@@ -40,6 +42,7 @@ def pack(state: State) -> tuple[dict[str, Tensor], dict[str, Any]]:
 
 def unpack(checkpoint: Checkpoint, learner: Learner) -> State:
     """The state that was packed, on the learner's device; how the round came about is not kept."""
+    _check(checkpoint, learner)
     tensors = {name: value.to(learner.task.device) for name, value in checkpoint.tensors.items()}
     early = _below(tensors, "early.") or None
     models: dict[str, Teacher] = {}
@@ -56,6 +59,54 @@ def unpack(checkpoint: Checkpoint, learner: Learner) -> State:
         running=tensors["running"],
         took_part=tensors["took_part"],
     )
+
+
+def _check(checkpoint: Checkpoint, learner: Learner) -> None:
+    """Raise a sentence where a checkpoint, though whole, does not hold what `pack` writes for this task."""
+    task, roles, tensors = learner.task, checkpoint.facts.get("roles"), checkpoint.tensors
+    fault = None
+    if (
+        not isinstance(roles, dict)
+        or tuple(roles) != _ROLES
+        or any(first not in _ROLES[: _ROLES.index(role) + 1] for role, first in roles.items())
+    ):
+        fault = "its roles are not those of a run"
+    else:
+        own = [role for role, first in roles.items() if role == first]
+        wanted = _shapes(learner, own, early=any(name.startswith("early.") for name in tensors))
+        found = {name: (tuple(tensor.shape), tensor.dtype) for name, tensor in tensors.items()}
+        odd = sorted(name for name in wanted.keys() | found.keys() if wanted.get(name) != found.get(name))
+        target = tensors.get("labels.target")
+        if odd:
+            fault = f"tensor '{odd[0]}' is {found.get(odd[0], 'missing')}, not {wanted.get(odd[0], 'known')}"
+        elif target is not None and not -1 <= int(target.min()) <= int(target.max()) < task.classes:
+            fault = f"its labels lie outside 0 … {task.classes - 1}"
+    if fault:
+        raise InvalidInput(
+            f"the checkpoint of round {checkpoint.round} does not belong to this run: {fault}; "
+            "remove it to go on from the one before, or add --overwrite to begin again"
+        )
+
+
+def _shapes(learner: Learner, roles: list[str], *, early: bool) -> dict[str, tuple[tuple[int, ...], torch.dtype]]:
+    """The shape and type of every tensor that `pack` writes."""
+    task, weights = learner.task, learner.network.weights()
+    runs, nodes = (task.runs,), (task.runs, task.nodes)
+    wanted = {
+        "labels.target": (nodes, torch.long),
+        "labels.weight": (nodes, torch.float32),
+        "labels.born": (nodes, torch.long),
+        "logits": ((*nodes, task.classes), torch.float32),
+        "best_round": (runs, torch.long),
+        "running": (runs, torch.bool),
+        "took_part": (runs, torch.bool),
+    }
+    kept = {name: (tuple(value.shape), value.dtype) for name, value in weights.items()}
+    for role in roles:
+        wanted |= {f"{role}.weights.{name}": shape for name, shape in kept.items()}
+        wanted |= {f"{role}.validation": (runs, torch.float64), f"{role}.epochs": (runs, torch.long)}
+        wanted |= {f"{role}.sound": (runs, torch.bool)}
+    return wanted | ({f"early.{name}": shape for name, shape in kept.items()} if early else {})
 
 
 def _teacher(learner: Learner, tensors: dict[str, Tensor], role: str, early: dict[str, Tensor] | None) -> Teacher:
