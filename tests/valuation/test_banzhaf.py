@@ -211,6 +211,15 @@ def test_the_smallest_games_have_finite_values(name: str, players: int, k: int) 
         assert torch.allclose(values.mean, amounts, atol=1e-6)
 
 
+@pytest.mark.parametrize("name", sorted(set(banzhaf.ESTIMATORS) - {"exact"}))
+def test_a_single_sample_gives_finite_values_and_no_pretence_of_precision(name: str) -> None:
+    values = banzhaf.ESTIMATORS[name](1)(Interacting.random(1, 12, seed=13), 3, generators(0))
+    assert torch.isfinite(values.mean).all()
+    if name in ("msr", "marginals", "gradient"):
+        assert values.stderr is not None
+        assert values.stderr.isnan().all()
+
+
 def test_generic_marginals_flip_and_generic_gradients_differentiate() -> None:
     game = Interacting.random(2, 5, seed=12)
     members = coalitions.draw(5, 3, 4, generators(1, 2))

@@ -16,7 +16,7 @@ from bangs.valuation import coalitions
 
 Generators = Sequence[torch.Generator]
 
-TINY = 1e-300  # divides nothing by nothing into nothing
+TINY = 1e-300  # so that nothing is divided by nothing
 
 
 class Game(Protocol):
@@ -62,10 +62,8 @@ class Exact:
 
     def __call__(self, game: Game, k: int, generators: Generators = ()) -> Values:
         members = coalitions.every(game.players, k, game.device).expand(game.runs, -1, -1)
-        worth = game(members).double()
-        return Values(
-            _difference(members, worth, k)[0], torch.zeros_like(members[:, 0], dtype=torch.float64), members.shape[1]
-        )
+        mean, _ = _difference(members, game(members).double(), k)
+        return Values(mean, torch.zeros_like(mean), members.shape[1])
 
 
 @dataclass(frozen=True)
@@ -113,45 +111,6 @@ class WLS:
         return Values(mean, stderr, count)
 
 
-def fit(members: Tensor, worth: Tensor, k: int, weight: Tensor | None = None) -> tuple[Tensor, Tensor]:
-    """Values and their standard errors [R, K] from coalitions [R, B, K] drawn by the regression law.
-
-    With `weight` [R, B] the coalitions come from another law and weigh accordingly.
-    """
-    member = members.double()
-    weight = torch.ones_like(worth) if weight is None else weight
-    weight = weight / weight.sum(1, keepdim=True)
-    centred = member - torch.einsum("rb,rbk->rk", weight, member)[:, None]
-    gap = worth - (weight * worth).sum(1, keepdim=True)
-    heavy = centred * weight[..., None]
-    # a trace of a ridge gives the smallest solution where coalitions are too few to tell players apart
-    gram = heavy.transpose(1, 2) @ centred + 1e-10 * torch.eye(
-        member.shape[2], dtype=torch.float64, device=worth.device
-    )
-    factor = torch.linalg.cholesky(gram)
-    slope = torch.cholesky_solve((heavy.transpose(1, 2) @ gap[..., None]), factor)[..., 0]
-    residual = gap - torch.einsum("rbk,rk->rb", centred, slope)
-    spread = (weight**2 * residual**2).sum(1, keepdim=True)
-    stderr = (torch.cholesky_inverse(factor).diagonal(dim1=1, dim2=2) * spread).sqrt()
-    return slope + _constant(members, residual, weight, k)[:, None], stderr
-
-
-def _constant(members: Tensor, residual: Tensor, weight: Tensor, k: int) -> Tensor:
-    """What the regression's slopes lack: Σ_m w_m (r̄_{m+1} − r̄_m) of the residuals r, per run [R]."""
-    players = members.shape[2]
-    w = coalitions.marginal_law(players, k)
-    law = coalitions.size_law(players, k, "regression")
-    zero = torch.zeros(1, dtype=torch.float64)
-    size = members.sum(2)
-
-    def mean(target: Tensor) -> Tensor:
-        """The residuals' mean were sizes drawn by the target law."""
-        ratio = (target / law).to(size.device)[size] * weight
-        return (ratio * residual).sum(1) / ratio.sum(1).clamp(min=TINY)
-
-    return mean(torch.cat([zero, w])) - mean(torch.cat([w, zero]))
-
-
 @dataclass(frozen=True)
 class Marginals:
     """The mean of U(S ∪ i) − U(S∖i) over drawn coalitions, for every player at once.
@@ -194,9 +153,10 @@ class Gradient:
         slope = gradient(game, members).double()
         right, right_variance = _moments(slope, members)
         left, left_variance = _moments(slope, ~members & (members.sum(2, keepdim=True) < k))
-        # a player who was never drawn on one side is judged by the other
+        # a player who was drawn on one side only is judged by that one, and who was on neither is worth nothing
         right, left = torch.where(right.isnan(), left, right), torch.where(left.isnan(), right, left)
-        return Values((left + right) / 2, (left_variance + right_variance).sqrt() / 2, self.samples)
+        mean = ((left + right) / 2).nan_to_num(0.0)
+        return Values(mean, (left_variance + right_variance).sqrt() / 2, self.samples)
 
 
 @dataclass(frozen=True)
@@ -233,6 +193,28 @@ ESTIMATORS: dict[str, Callable[[int | None], Estimator]] = {
 DEFAULT = "marginals"
 
 
+def fit(members: Tensor, worth: Tensor, k: int, weight: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    """Values and their standard errors [R, K] from coalitions [R, B, K] drawn by the regression law.
+
+    With `weight` [R, B] the coalitions come from another law and weigh accordingly.
+    """
+    member = members.double()
+    weight = torch.ones_like(worth) if weight is None else weight
+    weight = weight / weight.sum(1, keepdim=True)
+    centred = member - torch.einsum("rb,rbk->rk", weight, member)[:, None]
+    gap = worth - (weight * worth).sum(1, keepdim=True)
+    heavy = centred * weight[..., None]
+    # a trace of a ridge gives the smallest solution where coalitions are too few to tell players apart
+    gram = heavy.transpose(1, 2) @ centred
+    gram.diagonal(dim1=1, dim2=2).add_(1e-10)
+    factor = torch.linalg.cholesky(gram)
+    slope = torch.cholesky_solve((heavy.transpose(1, 2) @ gap[..., None]), factor)[..., 0]
+    residual = gap - torch.einsum("rbk,rk->rb", centred, slope)
+    spread = (weight**2 * residual**2).sum(1, keepdim=True)
+    stderr = (torch.cholesky_inverse(factor).diagonal(dim1=1, dim2=2) * spread).sqrt()
+    return slope + _constant(members, residual, weight, k)[:, None], stderr
+
+
 def marginals(game: Game, members: Tensor) -> Tensor:
     """U(S ∪ i) − U(S∖i) for coalitions bool [R, B, K] and every player i: [R, B, K]."""
     own = getattr(game, "marginals", None)
@@ -257,6 +239,22 @@ def gradient(game: Game, members: Tensor) -> Tensor:
         return torch.autograd.grad(game(degree).sum(), degree)[0]
 
 
+def _constant(members: Tensor, residual: Tensor, weight: Tensor, k: int) -> Tensor:
+    """What the regression's slopes lack: Σ_m w_m (r̄_{m+1} − r̄_m) of the residuals r, per run [R]."""
+    players = members.shape[2]
+    w = coalitions.marginal_law(players, k)
+    law = coalitions.size_law(players, k, "regression")
+    zero = torch.zeros(1, dtype=torch.float64)
+    size = members.sum(2)
+
+    def mean(target: Tensor) -> Tensor:
+        """The residuals' mean were sizes drawn by the target law."""
+        ratio = (target / law).to(size.device)[size] * weight
+        return (ratio * residual).sum(1) / ratio.sum(1).clamp(min=TINY)
+
+    return mean(torch.cat([zero, w])) - mean(torch.cat([w, zero]))
+
+
 def _difference(members: Tensor, worth: Tensor, bound: int) -> tuple[Tensor, Tensor]:
     """Mean worth with a player less mean worth, in coalitions below `bound`, without; and its standard error."""
     smaller = members.sum(2, keepdim=True) < bound
@@ -266,13 +264,13 @@ def _difference(members: Tensor, worth: Tensor, bound: int) -> tuple[Tensor, Ten
 
 
 def _moments(worth: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
-    """Weighted mean over coalitions [R, K] and the variance of that mean; NaN where no coalition counts."""
+    """Weighted mean over coalitions [R, K] and its variance; NaN where no coalition, or but one, counts."""
     weight = weight.double()
     total = weight.sum(1)
     mean = (weight * worth).sum(1) / total
     square = (weight**2 * (worth - mean[:, None]) ** 2).sum(1) / total**2
     number = total**2 / (weight**2).sum(1)
-    return mean, square * number / (number - 1).clamp(min=TINY)
+    return mean, torch.where(number > 1.001, square * number / (number - 1), float("nan"))
 
 
 def _check_samples(estimator: "MSR | WLS | Marginals | Gradient") -> None:
