@@ -59,10 +59,12 @@ def page(tables: Sequence[Table], results: Sequence[Result], command: str) -> st
 
 
 def _was_run(table: Table) -> bool:
-    """Whether there is something to show: a sweep may share its first point with another suite."""
-    if table.suite.kind != "sweep":
-        return bool(table.sources)
-    return any(sum(entry is not None for entry in line.entries) > 1 for line in table.lines)
+    """Whether there is something to show: a figure may share its first point or curve with another suite."""
+    if table.suite.kind == "rounds":
+        return len(table.sources) > 1
+    if table.suite.kind == "sweep":
+        return any(sum(entry is not None for entry in line.entries) > 1 for line in table.lines)
+    return bool(table.sources)
 
 
 def _machines(results: Sequence[Result]) -> str:
