@@ -6,7 +6,7 @@ import pickle
 import zipfile
 from collections import defaultdict
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import redirect_stdout, suppress
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -20,6 +20,7 @@ import scipy.sparse as sp
 from torch_geometric.data import Data
 
 from bangs.classifier import SelfTrainingClassifier
+from bangs.cli import app
 from bangs.errors import BangsError
 from bangs.experiments.experiment import Experiment, compact
 from bangs.experiments.journal import Journal
@@ -31,6 +32,7 @@ from bangs.graphs.splits import per_class
 from bangs.graphs.synthetic import citation
 from bangs.learners.training import Learner
 from bangs.loop import State
+from bangs.report.page import page_of
 from bangs.runs import RunFolder, read_run
 from bangs.types import check_graph
 from fuzz import mutations as m
@@ -74,6 +76,7 @@ def targets() -> dict[str, Target]:
         Target("finished run", _record, _finished_files(), _RUN, weight=4),
         Target("rows", _rows, {"rows.jsonl": _exported()}, {".jsonl": m.JSON_LINES}, weight=2),
         Target("model", _model, {"model.safetensors": _saved()}, {"": m.CHECKPOINT}, weight=3),
+        Target("fit folder", _fit_folder, _fitted(), _RUN, weight=3),
         Target("planetoid", _planetoid, _pickles(), {".index": m.TEXT, "": pickled}, weight=5),
         Target("flickr", _flickr, _flickr_files(), {".json": m.JSON, ".npy": m.ARRAY, ".npz": m.ARCHIVE}, weight=2),
         Target("lastfm", _lastfm, _lastfm_files(), {".json": m.JSON, ".csv": m.TEXT}, weight=2),
@@ -138,6 +141,19 @@ def _model(folder: Path) -> None:
     model = SelfTrainingClassifier.load(folder)
     model.predict_proba()
     model.predict_proba(_graph().x.to_dense().numpy(), _graph().edge_index.numpy())
+
+
+def _fit_folder(folder: Path) -> None:
+    """What `bangs report`, `bangs explain` and `bangs predict` read."""
+    with suppress(BangsError):
+        page_of(folder)
+    with suppress(BangsError):
+        model = SelfTrainingClassifier.load(folder)
+        for node in model.node_names_[:2]:
+            model.explain(str(node))
+    columns = read_run(folder).config.get("columns")
+    if isinstance(columns, dict):
+        custom.Encoding.from_dict(columns)
 
 
 def _planetoid(folder: Path) -> None:
@@ -397,6 +413,20 @@ def _saved() -> bytes:
     with TemporaryDirectory() as place:
         model.save(place)
         return (Path(place) / "model.safetensors").read_bytes()
+
+
+def _fitted() -> dict[str, bytes]:
+    """What `bangs fit` leaves."""
+    with TemporaryDirectory() as place:
+        tables = Path(place) / "tables"
+        tables.mkdir()
+        for name, content in _csv().items():
+            (tables / name).write_bytes(content)
+        words = ["fit", str(tables), "--out", f"{place}/fit", "--rounds=2", "--k=3", "--epochs=5", "--device=cpu"]
+        with redirect_stdout(io.StringIO()):
+            app([*words, "--quiet"], standalone_mode=False)
+        files = _contents(Path(place) / "fit")
+        return {name: body for name, body in files.items() if name.endswith((".json", ".jsonl", ".safetensors"))}
 
 
 def _pickles() -> dict[str, bytes]:

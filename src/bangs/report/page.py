@@ -7,6 +7,7 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from bangs.errors import BangsError, InvalidInput
 from bangs.files import write_atomic
 from bangs.report.facts import facts
 from bangs.report.story import Story, gather
@@ -17,8 +18,21 @@ PAGE = "report.html"
 def write_page(folder: str | Path, result: dict[str, Any] | None = None) -> Path:
     """Make report.html of a run's folder, anew if there is one; `result` where result.json is not yet there."""
     path = Path(folder) / PAGE
-    write_atomic(path, render(gather(folder, result)))
+    write_atomic(path, page_of(folder) if result is None else render(gather(folder, result)))
     return path
+
+
+def page_of(folder: str | Path) -> str:
+    """The page of a finished run; a folder whose files are not what bangs writes is refused in a sentence."""
+    try:
+        return render(gather(folder))
+    except BangsError:
+        raise
+    except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
+        raise InvalidInput(
+            f"the files in '{folder}' do not fit together ({type(error).__name__}: {str(error)[:200]}); "
+            "put the originals back, or make the run again"
+        ) from error
 
 
 def render(story: Story) -> str:
