@@ -116,7 +116,7 @@ def test_legend_and_theme_answer(tab: Browser, pages: dict[str, Path]) -> None:
 
 
 def test_it_prints_without_the_controls(tab: Browser, pages: dict[str, Path]) -> None:
-    tab.open(pages["fit"])
+    tab.open(pages["fit"], dark=True)
     tab.call("Emulation.setEmulatedMedia", media="print")
     assert tab.js("getComputedStyle(document.querySelector('#filters')).display") == "none"
     assert tab.js("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"

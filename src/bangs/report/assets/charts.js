@@ -19,7 +19,7 @@ function drawRounds() {
     const height = 290, pad = { left: 46, right: 22, top: 26, bottom: 40 };
     const all = rows.flatMap((row) => series.flatMap(([name]) => [row[name].mean - row[name].sd, row[name].mean + row[name].sd]));
     let low = Math.min(...all), high = Math.max(...all);
-    const room = Math.max((high - low) * 0.15, 0.005);
+    const room = Math.max((high - low) * 0.15, (0.06 - (high - low)) / 2);
     low = Math.max(0, low - room); high = Math.min(1, high + room);
     const x = linear([0, Math.max(rows.length - 1, 1)], [pad.left + 8, width - pad.right - 8]);
     const y = linear([low, high], [height - pad.bottom, pad.top]);

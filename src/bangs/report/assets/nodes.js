@@ -110,7 +110,10 @@ function ego(node, width) {
   const inner = Math.min(width, height) * (far.length ? 0.29 : 0.36), outer = Math.min(width, height) * 0.43;
   const wide = [Math.min(1.25 * inner, width / 2 - 74), Math.min(1.4 * outer, width / 2 - 70)];  // names stand beside them
   near.forEach((other, i) => { const angle = -Math.PI / 2 + 2 * Math.PI * i / Math.max(near.length, 1); spot.set(other, [cx + wide[0] * Math.cos(angle), cy + inner * Math.sin(angle)]); });
-  far.forEach((other, i) => { const angle = -Math.PI / 3 + 2 * Math.PI * (i + 0.5) / Math.max(far.length, 1); spot.set(other, [cx + wide[1] * Math.cos(angle), cy + outer * Math.sin(angle)]); });
+  far.forEach((other, i) => {
+    // between two neighbours, so that their names do not meet
+    const slots = Math.max(near.length, 1), angle = -Math.PI / 2 + 2 * Math.PI * (Math.floor(i * slots / far.length) + (near.length ? 0.5 : 0) + (near.length < far.length ? i / far.length : 0)) / slots;
+    spot.set(other, [cx + wide[1] * Math.cos(angle), cy + outer * Math.sin(angle)]); });
   const parts = [];
   for (const a of near) for (const [b] of (facts.around[a] || { neighbours: [] }).neighbours) if (b > a && near.includes(b)) parts.push(s("line", { x1: spot.get(a)[0], y1: spot.get(a)[1], x2: spot.get(b)[0], y2: spot.get(b)[1], stroke: "var(--line)" }));
   for (const other of near) parts.push(s("line", { x1: cx, y1: cy, x2: spot.get(other)[0], y2: spot.get(other)[1], stroke: "var(--mute)", "stroke-width": 1.4 }));
@@ -166,7 +169,7 @@ function drawNode() {
     const strip = h("div", { class: "chart" });
     parts.push(strip);
     why.replaceChildren(...parts);
-    picture.append(ego(node, Math.max(260, picture.clientWidth)));
+    chart(picture, (width) => ego(node, width));
     chart(strip, (width) => {
       const step = Math.min(34, width / found.said.length), height = 62;
       return canvas(width, height, `Predictions over rounds: ${found.said.map((c, t) => `round ${t} ${className(c)} ${percent(found.sure[t], 0)}`).join(", ")}`,
