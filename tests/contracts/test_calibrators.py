@@ -20,7 +20,7 @@ from bangs.learners.crossfit import Crossfit
 from bangs.types import Labels, Prediction, Task
 from learners.miscalibrated import Misled, misled
 
-SHORT = {"cagcn": CaGCN(fit=Crossfit(lr=0.02, epochs=60)), "gats": GATS(fit=Crossfit(lr=0.05, epochs=60))}
+SHORT = {"cagcn": CaGCN(fit=Crossfit(epochs=20)), "gats": GATS(fit=Crossfit(epochs=20))}
 KEEPS_LABELS = ["none", "temperature", "ets", "cagcn", "gats"]
 
 

@@ -20,8 +20,8 @@ from bangs.learners.scaling import Sample
 from bangs.types import Prediction
 from learners.miscalibrated import Misled, misled
 
-SHORT = Crossfit(lr=0.02, epochs=50)
-LONG = Crossfit(lr=0.03, epochs=200)
+SHORT = Crossfit(epochs=25)
+LONG = Crossfit(epochs=120)
 
 
 @pytest.fixture(scope="module")
