@@ -1,6 +1,8 @@
 """Progress of a suite: a line for every run, and how long the rest will take."""
 
 import time
+from collections.abc import Sequence
+from statistics import fmean
 from typing import Any
 
 from rich.status import Status
@@ -16,8 +18,9 @@ class Progress:
 
     def __init__(self, voice: Voice, plan: Plan):
         self.voice = voice
-        self.left = len(plan.left())
-        self.total, self.before = len(plan.jobs), len(plan.jobs) - self.left
+        left = plan.left()
+        self.total, self.before = len(plan.jobs), len(plan.jobs) - len(left)
+        self.forecast = Forecast(left)
         self.failures: list[dict[str, str]] = []
         self.finished = 0
         self._began = time.monotonic()
@@ -29,6 +32,7 @@ class Progress:
         """A run has ended."""
         self._quiet()
         self.finished += 1
+        self.forecast.learn(job, outcome.seconds)
         name = job.describe()
         if outcome.kind == "failed":
             self.failures.append({"run": job.name, "what": name, "error": outcome.error})
@@ -58,16 +62,42 @@ class Progress:
         }
 
     def _left(self) -> str:
-        rest = self.left - self.finished
-        if rest <= 0:
-            return ""
-        seconds = (time.monotonic() - self._began) / self.finished * rest
-        return f"; about {duration(seconds)} left"
+        seconds = self.forecast(time.monotonic() - self._began)
+        return f"; about {duration(seconds)} left" if seconds else ""
 
     def _quiet(self) -> None:
         if self._status is not None:
             self._status.stop()
             self._status = None
+
+
+class Forecast:
+    """How long the rest takes, from what runs like them took."""
+
+    def __init__(self, left: Sequence[Job]):
+        self.left = {job.name: job for job in left}
+        self.took: dict[tuple[str, ...], list[float]] = {}
+
+    def learn(self, job: Job, seconds: float) -> None:
+        """A run has ended after so many seconds of its own."""
+        self.left.pop(job.name, None)
+        for kind in _kinds(job):
+            self.took.setdefault(kind, []).append(seconds)
+
+    def __call__(self, elapsed: float) -> float:
+        """Seconds on the wall until all runs have ended, given those since they began."""
+        own = sum(self.took.get((), []))
+        if not own:
+            return 0.0
+        like = [next(self.took[kind] for kind in _kinds(job) if kind in self.took) for job in self.left.values()]
+        rest = sum(map(fmean, like))
+        return rest * elapsed / own  # several runs at a time take less of the wall
+
+
+def _kinds(job: Job) -> list[tuple[str, ...]]:
+    """What a run is like, the closest likeness first."""
+    it = job.experiment
+    return [(it.method, it.dataset, it.model), (it.method, it.dataset), (it.method,), ()]
 
 
 def duration(seconds: float) -> str:

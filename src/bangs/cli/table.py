@@ -37,8 +37,18 @@ def table(
         for path in write_page(suites, results, page, f"bangs table {place} --page {page}"):
             print(path)
         return
-    for chosen in suites_of(place, suite):
-        print(FORMATS[form](tabulate(chosen, results, None if protocol is None else protocol.split(","))), end="")
+    rules = None if protocol is None else protocol.split(",")
+    texts = [FORMATS[form](tabulate(chosen, results, rules)) for chosen in suites_of(place, suite)]
+    print(joined(texts, form), end="")
+
+
+def joined(texts: list[str], form: str) -> str:
+    """Several tables as one document of their format."""
+    if form == "json" and len(texts) > 1:
+        return "[" + ",\n".join(text.strip() for text in texts) + "]\n"
+    if form == "csv":
+        return "".join(text if number == 0 else text.split("\n", 1)[1] for number, text in enumerate(texts))
+    return "\n".join(texts)
 
 
 def suites_of(place: Path, name: str | None) -> list[Suite]:

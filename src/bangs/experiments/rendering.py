@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from bangs.experiments.comparing import Comparison
 from bangs.experiments.table import Entry, Line, Table, as_facts
+from bangs.files import finite, plain
 
 RULES = {
     "validation": "ours, validation",
@@ -75,7 +76,7 @@ def as_csv(table: Table) -> str:
 
 def as_json(table: Table) -> str:
     """Everything, tests included."""
-    return json.dumps(as_facts(table), indent=1, default=str) + "\n"
+    return json.dumps(finite(plain(as_facts(table), "table")), indent=1, allow_nan=False) + "\n"
 
 
 FORMATS: dict[str, Callable[[Table], str]] = {"markdown": markdown, "latex": latex, "csv": as_csv, "json": as_json}

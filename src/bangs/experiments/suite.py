@@ -19,7 +19,14 @@ FIGURES = ("sweep", "rounds")  # kinds that are drawn
 STAGES = ("calibrate", "select", "train")
 
 Kind = Literal["table", "time", "stages", "sweep", "rounds"]
-Published = tuple[float, ...]  # mean, or mean and standard deviation, or one number a stage
+
+
+@dataclass(frozen=True)
+class Published:
+    """What the source gives for a cell: mean, or mean and standard deviation, or one number a stage; and its mark."""
+
+    numbers: tuple[float, ...]
+    stars: str = ""
 
 
 @dataclass(frozen=True)

@@ -244,12 +244,14 @@ class _Reader:
     def _numbers(self, value: Any, kind: str, place: str) -> Published:
         counts = {"stages": (len(STAGES),), "time": (1,)}.get(kind, (1, 2))
         values = value if isinstance(value, list) else [value]
-        if len(values) not in counts or any(
-            type(number) not in (int, float) or not abs(number) < 1e9 for number in values
+        stars = values[-1] if kind == "table" and values and values[-1] in ("*", "**") else ""
+        numbers = values[:-1] if stars else values
+        if len(numbers) not in counts or any(
+            type(number) not in (int, float) or not abs(number) < 1e9 for number in numbers
         ):
-            form = {"stages": f"one number for each of {', '.join(STAGES)}", "time": "seconds"}.get(kind, "[mean, std]")
-            raise self._wrong(place, f'must be {form} or "none", got {value!r}')
-        return tuple(float(number) for number in values)
+            forms = {"stages": f"one number for each of {', '.join(STAGES)}", "time": "seconds"}
+            raise self._wrong(place, f'must be {forms.get(kind, "[mean, std]")} or "none", got {value!r}')
+        return Published(tuple(float(number) for number in numbers), stars)
 
     def _missing(self, place: str) -> InvalidInput:
         return self._wrong(place, 'is missing; give the published number, or "none" where there is none')

@@ -167,31 +167,32 @@ def _ranked(suite: Suite, columns: Sequence[str], entries: Sequence[Entry | None
     for column, entry in zip(columns, entries, strict=True):
         if entry is not None and entry.mean in (best, second):
             entry = replace(entry, rank=1 if entry.mean == best else 2)
-            if column == suite.focus and entry.rank == 1 and best > second:
+            if column == suite.focus and entry.rank == 1 and entry.values and best > second:
                 entry = replace(entry, stars=stars(entry.values, rivals[0].values))
         marked.append(entry)
     return tuple(marked)
 
 
 def _published(suite: Suite, row: str, columns: Sequence[str]) -> list[Line]:
-    entries: list[Entry | None] = []
-    for column in columns:
-        numbers = suite.published.get((row, column))
-        entries.append(None if numbers is None else Entry(numbers[0], numbers[1] if len(numbers) > 1 else None))
+    entries = [_as_published(suite, row, column) for column in columns]
     return [Line(row, "published", _ranked(suite, columns, entries))] if any(entries) else []
+
+
+def _as_published(suite: Suite, row: str, column: str) -> Entry | None:
+    told = suite.published.get((row, column))
+    if told is None:
+        return None
+    return Entry(told.numbers[0], told.numbers[1] if len(told.numbers) > 1 else None, stars=told.stars)
 
 
 def _timed(suite: Suite, row: str, columns: Sequence[str], found: Found) -> list[Line]:
     if suite.kind == "stages":
-        result = found.get((row, ""))
+        result, told = found.get((row, "")), suite.published.get((row, ""))
         mine = [None if result is None or not result.rows else _stage(result, stage) for stage in columns]
-        numbers = suite.published.get((row, ""))
-        theirs = [None if numbers is None else Entry(number) for number in numbers or [0.0] * len(columns)]
+        theirs: list[Entry | None] = [None if told is None else Entry(told.numbers[n]) for n in range(len(columns))]
     else:
         mine = [_total(found.get((row, column))) for column in columns]
-        theirs = [
-            Entry(suite.published[row, column][0]) if (row, column) in suite.published else None for column in columns
-        ]
+        theirs = [_as_published(suite, row, column) for column in columns]
     return [Line(row, "seconds", tuple(mine)), Line(row, "published", tuple(theirs))]
 
 
