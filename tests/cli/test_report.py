@@ -6,7 +6,10 @@ from typing import Any
 
 from tests.cli.speaking import bangs
 from tests.report.worlds import experiment_result, experiment_rows
+from tests.worlds import fake_rows, suite_file
 
+from bangs.experiments.results import spelled
+from bangs.experiments.suite_file import read_suite
 from bangs.runs import RunFolder
 
 
@@ -33,6 +36,16 @@ def test_a_run_folder_gets_a_page(tmp_path: Path) -> None:
         folder.finish(experiment_result())
     found = json.loads(bangs("report", tmp_path / "run", "--json").out)
     assert Path(found["page"]).read_text().count("<h2>") > 5
+
+
+def test_a_suite_folder_gets_a_page(tmp_path: Path) -> None:
+    (tmp_path / "suites").mkdir()
+    suite = read_suite(suite_file(tmp_path / "suites"))
+    rows = [row for cell in suite.cells() for row in fake_rows(cell.experiment, [[0.6, 0.7], [0.5, 0.8]])]
+    rows = [{**row, **{key: [1, 1] for key in ("pseudo_accuracy", "labelled", "epochs")}} for row in rows]
+    (tmp_path / "rows.jsonl").write_text(spelled(rows))
+    assert bangs("report", tmp_path).code == 0
+    assert "75.00" in (tmp_path / "report.html").read_text()
 
 
 def test_an_unfinished_run_is_a_sentence(tmp_path: Path) -> None:

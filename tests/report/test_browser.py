@@ -6,8 +6,12 @@ from pathlib import Path
 import pytest
 from tests.report.browser import CHROMIUM, Browser, browser
 from tests.report.worlds import SCRIPT, experiment_story, fit_story
+from tests.worlds import fake_rows, suite_file
 
+from bangs.experiments.results import gather
+from bangs.experiments.suite_file import read_suite
 from bangs.report.page import render
+from bangs.report.suite import write_suite_page
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here; install Debian's chromium to run these")
 
@@ -20,7 +24,10 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     made = {"fit": fit_story(), "run": experiment_story()}
     for name, story in made.items():
         (folder / f"{name}.html").write_text(render(story), encoding="utf-8")
-    return {name: folder / f"{name}.html" for name in made}
+    suite = read_suite(suite_file(folder))
+    rows = [row for cell in suite.cells() for row in fake_rows(cell.experiment, [[0.6, 0.7], [0.5, 0.8]])]
+    write_suite_page([suite], gather(rows), folder / "suite.html")
+    return {name: folder / f"{name}.html" for name in (*made, "suite")}
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +38,7 @@ def tab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 
 @pytest.mark.parametrize("dark", [False, True])
 @pytest.mark.parametrize("width", [1280, 390])
-@pytest.mark.parametrize("name", ["fit", "run"])
+@pytest.mark.parametrize("name", ["fit", "run", "suite"])
 def test_it_opens_without_errors_or_requests_at_any_width(
     tab: Browser, pages: dict[str, Path], name: str, width: int, dark: bool
 ) -> None:
@@ -113,6 +120,17 @@ def test_legend_and_theme_answer(tab: Browser, pages: dict[str, Path]) -> None:
     assert tab.js("document.querySelector('#legend .chip').getAttribute('aria-pressed')") == "false"
     tab.js("document.querySelector('#theme').click()")
     assert tab.js("getComputedStyle(document.body).backgroundColor") == "rgb(20, 22, 26)"
+
+
+def test_a_suites_page_answers_to_another_row_and_rule(tab: Browser, pages: dict[str, Path]) -> None:
+    tab.open(pages["suite"])
+    before = tab.js("document.querySelector('.plots h3').textContent")
+    tab.js(
+        "{ const pick = document.querySelector('.suite .tools select'); pick.selectedIndex = 1;"
+        " pick.dispatchEvent(new Event('change')); }"
+    )
+    assert before != tab.js("document.querySelector('.plots h3').textContent")
+    assert tab.js("document.querySelectorAll('.plots svg').length") == 3
 
 
 def test_it_prints_without_the_controls(tab: Browser, pages: dict[str, Path]) -> None:

@@ -1,4 +1,4 @@
-"""`bangs report`: the page of a run, made again."""
+"""`bangs report`: the page of a run or a suite, made again."""
 
 from pathlib import Path
 from typing import Annotated
@@ -7,16 +7,25 @@ import typer
 from rich.markup import escape
 
 from bangs.cli.console import Voice
-from bangs.report.page import write_page
+from bangs.cli.table import suites_of
+from bangs.experiments.results import results_in
+from bangs.report.page import PAGE, write_page
+from bangs.report.suite import write_suite_page
 
 
 def report(
-    folder: Annotated[Path, typer.Argument(help="a folder that `bangs fit`, `bangs run --out` or `bangs demo` wrote")],
+    place: Annotated[
+        Path, typer.Argument(help="the --out folder of `bangs fit`, `run`, `demo` or `reproduce`, or a file of rows")
+    ],
     as_json: Annotated[bool, typer.Option("--json", help="one JSON object to stdout and nothing else")] = False,
 ) -> None:
-    """One self-contained HTML page about a finished run, written into its folder.
+    """One self-contained HTML page about a finished run or a suite, written beside its results.
 
     Example: bangs report out/library
     """
-    path = write_page(folder)
+    if place.suffix == ".jsonl" or (place / "suites").is_dir():
+        path = place.with_suffix(".html") if place.suffix == ".jsonl" else place / PAGE
+        write_suite_page(suites_of(place, None), results_in(place), path)
+    else:
+        path = write_page(place)
     Voice(as_json=as_json).result({"page": str(path)}, escape(f"look at {path}"))

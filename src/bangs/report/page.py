@@ -1,5 +1,6 @@
 """Page: a story as one HTML file that needs nothing else, neither network nor neighbours."""
 
+from collections.abc import Sequence
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -36,27 +37,27 @@ def page_of(folder: str | Path) -> str:
 
 
 def render(story: Story) -> str:
-    """The page's text. Everything from outside is escaped, as HTML or as JSON inside a script element."""
-    text: str = _template().render(
-        facts=facts(story), style=_asset("page.css"), script="\n".join(_asset(name) for name in _SCRIPTS)
-    )
+    """The text of a run's page."""
+    return assemble("page.html", facts(story), ("charts.js", "nodes.js", "page.js"))
+
+
+def assemble(template: str, told: dict[str, Any], scripts: Sequence[str]) -> str:
+    """A page from its template, facts and scripts; all from outside is escaped, as HTML or as JSON in a script."""
+    script = "\n".join(_asset(name) for name in ("tools.js", *scripts, "finish.js"))
+    text: str = _environment().get_template(template).render(facts=told, style=_asset("page.css"), script=script)
     return text
 
 
-_SCRIPTS = ("tools.js", "charts.js", "nodes.js", "page.js")
-
-
 @cache
-def _template() -> Any:
+def _environment() -> Environment:
     # autoescape for every name; `tojson` writes <, >, & and ' as \u003c …, so that no text can end the script
-    environment = Environment(
+    return Environment(
         loader=PackageLoader("bangs.report", "assets"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    return environment.get_template("page.html")
 
 
 @cache

@@ -50,15 +50,4 @@ function drawLedger() {
 
 const sections = [drawRounds, drawAdopted, drawMap, drawSearch, drawNode, drawLedger, drawValues, drawReliability, drawConfusion, drawSeconds];
 for (const draw of sections) draw();
-for (const pair of document.querySelectorAll(".pair")) {
-  const open = [...pair.children].filter((card) => !card.hidden);
-  if (open.length === 1) open[0].classList.add("alone");
-}
-$("#contents").append(...[...document.querySelectorAll("main section[id]")].filter((section) => !section.hidden)
-  .map((section) => h("a", { href: `#${section.id}` }, section.querySelector("h2").textContent)));
-$("#theme").addEventListener("click", () => {
-  const root = document.documentElement;
-  const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
-  root.dataset.theme = dark ? "light" : "dark";
-});
 if (nodes) choose(facts.pseudo.node.length ? facts.pseudo.node[0] : Number(Object.keys(facts.around)[0]));

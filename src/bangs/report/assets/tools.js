@@ -26,7 +26,7 @@ function figure(x) {
 }
 // Values are often thousandths; they are shown in a unit that leaves few zeros.
 const UNIT = (() => {
-  const most = Math.max(0, ...facts.values.flatMap((v) => [...v.taken, ...v.left]).map(Math.abs));
+  const most = Math.max(0, ...(facts.values || []).flatMap((v) => [...v.taken, ...v.left]).map(Math.abs));
   return most > 0 && most < 0.1 ? 3 * Math.ceil(-Math.log10(most) / 3) : 0;
 })();
 const POWER = UNIT ? `·10⁻${[...String(UNIT)].map((digit) => "⁰¹²³⁴⁵⁶⁷⁸⁹"[digit]).join("")}` : "";

@@ -1,0 +1,136 @@
+"""Suite page: tables of experiments, every seed and every test behind them, in one HTML file."""
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from bangs.experiments.comparing import LEVEL
+from bangs.experiments.rendering import RULES, missing
+from bangs.experiments.results import Result, matching
+from bangs.experiments.suite import PROTOCOLS, Suite
+from bangs.experiments.table import Entry, Table, tabulate
+from bangs.files import write_atomic
+from bangs.report.page import assemble
+
+
+def write_suite_page(suites: Sequence[Suite], results: Sequence[Result], path: str | Path) -> Path:
+    """Make the page of some suites from whatever results there are."""
+    path = Path(path)
+    write_atomic(path, render_suites(suites, results))
+    return path
+
+
+def render_suites(suites: Sequence[Suite], results: Sequence[Result]) -> str:
+    """The page's text."""
+    return assemble("suite.html", suite_facts(suites, results), ("charts.js", "suite.js"))
+
+
+def suite_facts(suites: Sequence[Suite], results: Sequence[Result]) -> dict[str, Any]:
+    """All that the page tells, as JSON holds it."""
+    tables = [tabulate(suite, results) for suite in suites]
+    runs = [result for result in results if result.rows]
+    seeds = sum(len(result.rows) for result in runs)
+    told: dict[str, Any] = _plain(
+        {
+            "name": suites[0].title if len(suites) == 1 else f"{len(suites)} suites",
+            "headline": {"lead": f"{len(runs):,} experiments, {seeds:,} runs with their seeds.", "figures": []},
+            "level": LEVEL,
+            "protocols": PROTOCOLS,
+            "suites": [_suite(table, results) for table in tables],
+            "machines": _machines(runs),
+        }
+    )
+    return told
+
+
+def _suite(table: Table, results: Sequence[Result]) -> dict[str, Any]:
+    suite = table.suite
+    return {
+        "id": suite.name,
+        "title": suite.title,
+        "about": suite.about,
+        "reading": suite.reading,
+        "kind": suite.kind,
+        "caption": table.caption,
+        "columns": [suite.called(column) or "test accuracy" for column in table.columns],
+        "lines": [
+            {
+                "row": suite.called(line.row),
+                "rule": line.rule,
+                "called": RULES[line.rule],
+                "entries": [_entry(entry, suite) for entry in line.entries],
+            }
+            for line in table.lines
+        ],
+        "tests": {
+            rule: [
+                {
+                    "place": suite.called(one.place),
+                    "first": suite.called(one.first),
+                    "second": suite.called(one.second),
+                    "verdict": one.verdict,
+                    **{key: getattr(one, key) for key in ("seeds", "difference", "low", "high", "p", "corrected")},
+                }
+                for one in own
+            ]
+            for rule, own in table.comparisons.items()
+            if own
+        },
+        "curves": _curves(suite, results),
+        "missing": missing(table),
+    }
+
+
+def _entry(entry: Entry | None, suite: Suite) -> dict[str, Any] | None:
+    if entry is None:
+        return None
+    timed = suite.kind in ("time", "stages")
+    return {
+        "mean": entry.mean,
+        "std": None if timed else entry.std,
+        "digits": 3 if timed and entry.mean < 0.1 else 2,
+        "rank": entry.rank,
+        "stars": entry.stars,
+        "seeds": list(entry.seeds),
+        "values": list(entry.values),
+        "run": entry.run,
+    }
+
+
+def _curves(suite: Suite, results: Sequence[Result]) -> list[dict[str, Any]]:
+    """Test accuracy after each round, mean over seeds, of every cell that was run for more than round 0."""
+    out = []
+    for cell in suite.cells():
+        result = matching(results, cell.experiment)
+        if result is not None and result.rows:
+            rounds = min(len(row["test"]) for row in result.rows)
+            means = [100 * fmean(row["test"][index] for row in result.rows) for index in range(rounds)]
+            names = {"row": suite.called(cell.row), "column": suite.called(cell.column)}
+            out.append({**names, "test": [round(value, 3) for value in means]})
+    return out
+
+
+def _machines(results: Sequence[Result]) -> list[list[str]]:
+    """What the runs were made on: rows of device, versions, commit and how many runs."""
+    count: dict[tuple[str, ...], int] = {}
+    for result in results:
+        it = result.environment
+        key = (
+            str(it.get("device")),
+            f"torch {it.get('torch')}",
+            f"Python {it.get('python')}",
+            str(it.get("commit"))[:12],
+        )
+        count[key] = count.get(key, 0) + len(result.rows)
+    return [[*key, str(number)] for key, number in sorted(count.items())]
+
+
+def _plain(value: Any) -> Any:
+    """The value with None where a number is not finite, for JSON."""
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

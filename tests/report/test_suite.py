@@ -1,0 +1,66 @@
+"""The page of a suite: numbers, seeds and tests as the table has them."""
+
+import json
+from pathlib import Path
+
+import pytest
+from tests.worlds import fake_rows, suite_file
+
+from bangs.experiments.results import Result, gather
+from bangs.experiments.suite import Suite
+from bangs.experiments.suite_file import read_suite
+from bangs.report.suite import render_suites, suite_facts, write_suite_page
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> tuple[Suite, list[Result]]:
+    """Two graphs and three methods, of which BANGS is always a point better than CPL."""
+    suite = read_suite(suite_file(tmp_path_factory.mktemp("suite")))
+    levels = {"raw": 0.60, "cpl": 0.70, "bangs": 0.71}
+    rows = []
+    for cell in suite.cells():
+        if cell.row == "two" and cell.column == "raw":
+            continue
+        level = levels[cell.column]
+        rounds = 1 if cell.column == "raw" else 3
+        rows += fake_rows(cell.experiment, [[level + seed / 100] * rounds for seed in range(3)])
+    return suite, gather(rows)
+
+
+def test_every_number_of_the_table_is_on_the_page(world: tuple[Suite, list[Result]]) -> None:
+    suite, results = world
+    found = suite_facts([suite], results)["suites"][0]
+    assert found["columns"] == ["raw", "cpl", "BANGS"]
+    ours = next(line for line in found["lines"] if line["row"] == "one" and line["rule"] == "validation")
+    assert [entry["mean"] for entry in ours["entries"]] == pytest.approx([61, 71, 72])
+    assert ours["entries"][2]["rank"] == 1
+    assert ours["entries"][2]["values"] == pytest.approx([71, 72, 73])
+    published = next(line for line in found["lines"] if line["rule"] == "published")
+    assert [entry["mean"] for entry in published["entries"]] == [60, 61, 62]
+    assert found["missing"] == ["two (raw): not run"]
+    text = render_suites([suite], results)
+    assert "72.00" in text
+    assert "± 1.00" in text
+
+
+def test_tests_and_curves_come_along(world: tuple[Suite, list[Result]]) -> None:
+    found = suite_facts([world[0]], world[1])["suites"][0]
+    over = next(one for one in found["tests"]["validation"] if one["place"] == "one" and one["second"] == "cpl")
+    assert over["difference"] == pytest.approx(1.0)
+    assert over["verdict"] == "better"
+    curve = next(one for one in found["curves"] if one["row"] == "two" and one["column"] == "BANGS")
+    assert curve["test"] == pytest.approx([72, 72, 72])
+
+
+def test_a_suite_without_results_has_a_page_that_says_so(world: tuple[Suite, list[Result]], tmp_path: Path) -> None:
+    path = write_suite_page([world[0]], [], tmp_path / "report.html")
+    assert "not run" in path.read_text()
+
+
+def test_infinite_intervals_stay_json(world: tuple[Suite, list[Result]]) -> None:
+    suite, results = world
+    one = [
+        Result(result.run, result.config, result.environment, result.seeds[:1], result.rows[:1], result.seconds)
+        for result in results
+    ]
+    json.dumps(suite_facts([suite], one), allow_nan=False)
