@@ -10,6 +10,7 @@ from scipy import stats
 from bangs.cli.console import Rounds, Voice
 from bangs.cli.run import save
 from bangs.experiments.experiment import Experiment, compact
+from bangs.report.page import write_page
 
 EXPERIMENT = Experiment(
     dataset="synthetic",
@@ -41,20 +42,21 @@ def demo(
     with Rounds(voice, "BANGS, mean over seeds", EXPERIMENT.rounds) as view:
         result = EXPERIMENT.run(device=device, observers=[view])
     save(result, out)
+    page = write_page(out)
     comparison = compare(result)
     voice.result({**compact(result), "comparison": comparison}, _table(result, comparison))
-    voice.say(f"Files: {out / 'result.json'}, {out / 'history.jsonl'}")
+    voice.say(f"Look at {page}; the numbers are in {out / 'result.json'} and {out / 'history.jsonl'}")
 
 
-def compare(result: dict[str, Any]) -> dict[str, float]:
-    """BANGS less Raw over the same seeds, with a one-sided paired t-test."""
+def compare(result: dict[str, Any]) -> dict[str, float | None]:
+    """BANGS less Raw over the same seeds, with a one-sided paired t-test; p is None where all seeds gain the same."""
     ours, raw = result["validation"]["per_seed"], result["raw"]["per_seed"]
     gains = [a - b for a, b in zip(ours, raw, strict=True)]
-    test = stats.ttest_rel(ours, raw, alternative="greater")
-    return {"difference": sum(gains) / len(gains), "p": float(test.pvalue), "wins": sum(gain > 0 for gain in gains)}
+    p = float(stats.ttest_rel(ours, raw, alternative="greater").pvalue) if len(set(gains)) > 1 else None
+    return {"difference": sum(gains) / len(gains), "p": p, "wins": sum(gain > 0 for gain in gains)}
 
 
-def _table(result: dict[str, Any], comparison: dict[str, float]) -> Table:
+def _table(result: dict[str, Any], comparison: dict[str, float | None]) -> Table:
     table = Table(
         title=f"Test accuracy, {len(result['seeds'])} seeds",
         title_justify="left",
@@ -64,7 +66,6 @@ def _table(result: dict[str, Any], comparison: dict[str, float]) -> Table:
         table.add_column(name)
     table.add_row("Raw GCN", f"{result['raw']['mean']:.2f} ± {result['raw']['std']:.2f}")
     table.add_row("BANGS", f"{result['validation']['mean']:.2f} ± {result['validation']['std']:.2f}")
-    table.add_row(
-        "difference", f"{comparison['difference']:+.2f}  (paired t-test, one-sided p = {comparison['p']:.2g})"
-    )
+    chance = "" if comparison["p"] is None else f"  (paired t-test, one-sided p = {comparison['p']:.2g})"
+    table.add_row("difference", f"{comparison['difference']:+.2f}{chance}")
     return table

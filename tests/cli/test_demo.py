@@ -1,0 +1,68 @@
+"""`bangs demo` and `bangs list`: what a newcomer sees first."""
+
+import json
+from dataclasses import replace
+
+import pytest
+from typer.testing import CliRunner
+
+from bangs.cli import app, demo
+from bangs.learners.models import MODELS
+from bangs.methods import METHODS
+
+
+@pytest.fixture
+def short(monkeypatch, tmp_path):
+    """A demo of two seeds, one round and few epochs."""
+    quick = replace(demo.EXPERIMENT, seeds=(0, 1), rounds=1, changes={"lr": 0.02, "epochs": 25})
+    monkeypatch.setattr(demo, "EXPERIMENT", quick)
+    return lambda *more: CliRunner().invoke(app, ["demo", "--out", str(tmp_path / "seen"), "--device", "cpu", *more])
+
+
+def test_the_demo_compares_bangs_with_raw_and_names_its_page(short, tmp_path):
+    told = short()
+    assert told.exit_code == 0, told.output
+    assert "Raw GCN" in told.output
+    assert "difference" in told.output
+    assert "report.html" in told.output
+    assert {"report.html", "result.json", "history.jsonl"} <= {path.name for path in (tmp_path / "seen").iterdir()}
+
+
+def test_as_json_the_demo_is_one_object_and_nothing_else(short):
+    fact = json.loads(short("--json").output)
+    gains = [a - b for a, b in zip(fact["validation"]["per_seed"], fact["raw"]["per_seed"], strict=True)]
+    assert fact["comparison"]["difference"] == pytest.approx(sum(gains) / 2)
+    assert len(fact["rounds"]) == 2
+
+
+def test_the_comparison_is_a_paired_test_known_on_paper():
+    result = {"validation": {"per_seed": [82.0, 83.0, 84.0]}, "raw": {"per_seed": [81.0, 81.0, 81.0]}}
+    found = demo.compare(result)
+    # gains 1, 2, 3: mean 2, standard error 1/√3, t = 2√3 with two degrees of freedom
+    assert found["difference"] == 2
+    assert found["wins"] == 3
+    assert found["p"] == pytest.approx(0.0371, abs=1e-3)
+
+
+def test_where_all_seeds_gain_the_same_there_is_no_p():
+    same = {"validation": {"per_seed": [81.0, 82.0]}, "raw": {"per_seed": [80.0, 81.0]}}
+    assert demo.compare(same)["p"] is None
+
+
+@pytest.mark.parametrize(("kind", "names"), [("methods", METHODS), ("models", MODELS)])
+def test_every_name_is_listed_with_a_sentence(kind, names):
+    told = json.loads(CliRunner().invoke(app, ["list", kind, "--json"]).output)[kind]
+    assert set(told) == set(names)
+    assert all(len(words) > 10 for words in told.values())
+
+
+@pytest.mark.parametrize("kind", ["datasets", "calibrators", "estimators", "methods", "models"])
+def test_lists_are_plain_lines_in_a_pipe(kind):
+    told = CliRunner().invoke(app, ["list", kind])
+    assert told.exit_code == 0
+    assert len(told.output.splitlines()) > 3
+
+
+def test_an_unknown_list_gets_a_suggestion():
+    told = CliRunner().invoke(app, ["list", "method"])
+    assert "did you mean 'methods'" in str(told.exception)
