@@ -10,7 +10,6 @@ import random
 import resource
 import shutil
 import signal
-import sys
 import time
 import traceback
 from collections import Counter
@@ -23,23 +22,11 @@ from typing import Any
 import torch
 
 from bangs.errors import BangsError
+from fuzz.guard import Guard
 from fuzz.targets import Target, targets
 
 MEMORY = 6 << 30  # bytes a reader may ask for beyond what the process has; a small file that asks for more is a bomb
 PATIENCE = 10.0  # seconds a reader may take
-_WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
-_CHANGING = {"os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.symlink", "os.link", "os.truncate", "os.chmod"}
-_NEVER = {
-    "os.system",
-    "os.exec",
-    "os.fork",
-    "os.posix_spawn",
-    "subprocess.Popen",
-    "socket.connect",
-    "socket.getaddrinfo",
-    "pickle.find_class",
-    "ctypes.dlopen",
-}
 
 
 @dataclass(frozen=True)
@@ -109,35 +96,6 @@ class Board:
     def seconds(self) -> float:
         """Spent on that input so far."""
         return (time.monotonic_ns() - self._memory[1]) / 1e9
-
-
-class Guard:
-    """Notices, by Python's audit events, what a reader does beside reading."""
-
-    def __init__(self) -> None:
-        self.allowed: str | None = None  # a folder that may be changed
-        self.seen: list[str] = []
-        self.watching = False
-        sys.addaudithook(self._hear)
-
-    def _hear(self, event: str, args: tuple[Any, ...]) -> None:
-        if not self.watching:
-            return
-        if event == "open":
-            path, _, flags = args
-            if isinstance(flags, int) and flags & _WRITING and not self._inside(path):
-                self.seen.append(f"opened {path!r} for writing")
-        elif event in _CHANGING:
-            if not self._inside(args[0]):
-                self.seen.append(f"{event} {args[0]!r}")
-        elif event in _NEVER:
-            self.seen.append(f"{event} {args[:1]!r}")
-
-    def _inside(self, path: Any) -> bool:
-        if isinstance(path, int):
-            return True  # a descriptor that was opened before
-        where = os.path.abspath(os.fsdecode(path))
-        return self.allowed is not None and os.path.commonpath([where, self.allowed]) == self.allowed
 
 
 def campaign(

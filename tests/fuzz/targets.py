@@ -444,7 +444,7 @@ def _pickles() -> dict[str, bytes]:
         "ty": labels[np.arange(4) % 3],
         "graph": links,
     }
-    files = {f"ind.small.{part}": pickle.dumps(content, protocol=2) for part, content in parts.items()}
+    files = {f"ind.small.{part}": pickle.dumps(content, protocol=4) for part, content in parts.items()}
     return {**files, "ind.small.test.index": b"17\n14\n16\n15\n"}
 
 
@@ -472,10 +472,10 @@ def pickled(body: bytes, draw: m.Draw) -> bytes:
         return body[:place] + draw.choice(_HARMFUL)[:-1] + body[place:]
     if kind == 2:
         odd: Any = draw.choice((*m.VALUES, {0: 10**30}, {10**30: [0]}, {0: "abc"}, {0: {1: 2}}, np.float32(1), b"x"))
-        return pickle.dumps(odd, protocol=draw.choice((0, 2, 4)))
+        return pickle.dumps(odd, protocol=draw.choice((0, 3, 4)))
     if kind == 3:
         shape: Any = draw.choice(((), (0, 3), (14, 3), (14, 0), (10, 2), (1,)))
-        return pickle.dumps(np.zeros(shape, draw.choice(("f8", "i1", "c8", "O", "U3"))), protocol=2)
+        return pickle.dumps(np.zeros(shape, draw.choice(("f8", "i1", "c8", "O", "U3"))), protocol=4)
     return m.BYTES(body, draw)
 
 

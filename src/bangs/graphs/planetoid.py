@@ -144,11 +144,13 @@ def _matrix(path: Path) -> "sp.csr_array[np.float32]":
         rows, width = (int(side) for side in shape)
         if not 1 <= width <= MOST_FEATURES:
             raise ValueError(f"{width} columns are too many")
+        pointers = pointers.astype(np.int64)
+        # scipy's own check lets a negative number of entries pass
+        if pointers.shape != (rows + 1,) or (np.diff(pointers, prepend=0) < 0).any() or pointers[-1] != len(columns):
+            raise ValueError(f"row pointers must rise from 0 to the {len(columns)} entries")
         if columns.size and not 0 <= int(columns.min()) <= int(columns.max()) < width:
             raise ValueError(f"a column lies outside 0 … {width - 1}")
-        matrix = sp.csr_array(
-            (values.astype(np.float32), columns.astype(np.int64), pointers.astype(np.int64)), shape=(rows, width)
-        )
+        matrix = sp.csr_array((values.astype(np.float32), columns.astype(np.int64), pointers), shape=(rows, width))
         matrix.check_format(full_check=True)
     except (KeyError, AttributeError, TypeError, ValueError, OverflowError) as error:
         raise InvalidInput(f"{path} must hold a sparse matrix in CSR form: {error}") from error

@@ -1,0 +1,235 @@
+"""The short form of `make fuzz`, and every input that once broke a reader."""
+
+import json
+import os
+import pickle
+import struct
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+
+from bangs.files import digest
+from bangs.runs import Checkpoint
+from bangs.runs.checkpoint import decode, encode
+from bangs.runs.folder import config_hash
+from fuzz.campaign import feed, make
+from fuzz.targets import targets
+
+
+@pytest.mark.slow
+def test_mutated_inputs_are_read_or_refused_and_nothing_else() -> None:
+    tests = str(Path(__file__).parents[1])
+    done = subprocess.run(
+        [sys.executable, "-m", "fuzz", "--inputs=300", "--seed=5", "--json"],
+        capture_output=True,
+        text=True,
+        cwd=tests,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )
+    told = json.loads(done.stdout)
+    assert done.returncode == 0, told["findings"]
+    assert (told["inputs"], told["uncaught"], told["hangs"], told["deaths"], told["outside"]) == (300, 0, 0, 0, 0)
+    assert told["refused"] > 100
+    assert told["slowest"] < 10
+
+
+@pytest.mark.parametrize("name", targets())
+def test_what_is_sound_is_read(name: str, tmp_path: Path) -> None:
+    target = targets()[name]
+    assert taken(target.name, {}, tmp_path) == "read"
+
+
+def test_an_input_is_a_function_of_seed_and_number() -> None:
+    one, same, other = make(3, 17), make(3, 17), make(3, 18)
+    assert one.files == same.files
+    assert one.files != other.files
+
+
+def taken(name: str, changed: dict[str, bytes], folder: Path) -> str:
+    """How the reader takes its sound files with some of them changed."""
+    target = targets()[name]
+    for file, content in {**target.files, **target.also, **changed}.items():
+        (folder / file).parent.mkdir(parents=True, exist_ok=True)
+        (folder / file).write_bytes(content)
+    kind, seconds, what = feed(target, folder)
+    assert seconds < 10
+    return f"{kind} {what}".strip()
+
+
+def npy(header: str, body: bytes = b"") -> bytes:
+    spelled = header.encode().ljust(118) + b"\n"
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(spelled)) + spelled + body
+
+
+def suite(old: str, new: str) -> bytes:
+    text = targets()["suite"].files["small.toml"].decode()
+    assert old in text
+    return text.replace(old, new).encode()
+
+
+def row(**changes: Any) -> bytes:
+    first = json.loads(targets()["rows"].files["rows.jsonl"].splitlines()[0])
+    return json.dumps({**first, **changes}).encode() + b"\n"
+
+
+def resealed(name: str, file: str, change: Callable[[dict[str, Any]], None]) -> bytes:
+    body = json.loads(targets()[name].files[file])
+    content = body[Path(file).stem]
+    change(content)
+    return json.dumps({**body, "sha256": digest(content)}).encode()
+
+
+CHECKPOINT = "checkpoints/round-000002.safetensors"
+
+
+def checkpoint(change: Callable[[dict[str, torch.Tensor], dict[str, Any]], None]) -> bytes:
+    files = targets()["run folder"].files
+    owner = config_hash(json.loads(files["config.json"])["config"])
+    held = decode(files[CHECKPOINT], owner)
+    change(held.tensors, held.facts)
+    return bytes(encode(Checkpoint(2, held.tensors, held.facts), owner))
+
+
+class Named:
+    """A pickle of an array whose content is a number: as many zero bytes as it says."""
+
+    def __reduce__(self) -> Any:
+        make, kind, _ = np.zeros(1, np.int32).__reduce__()  # type: ignore[misc]
+        return make, kind, (1, (14, 3), np.dtype(np.int32), False, 10**13)
+
+
+def matrix(*pointers: int) -> bytes:
+    held = sp.csr_matrix((len(pointers) - 1, 5), dtype=np.float32)
+    held.indptr = np.array(pointers, np.int32)
+    return pickle.dumps(held, protocol=4)
+
+
+def many_times(keys: int, length: int) -> bytes:
+    shared = [1] * length
+    return pickle.dumps(dict.fromkeys(range(keys), shared), protocol=4)
+
+
+HEADER = "{'descr': '<f4', 'fortran_order': False, 'shape': %s, }"
+AXES = "".join(f"x{n} = [{', '.join([f'{{ x{n} = 1 }}'] * 9)}]\n" for n in range(30))
+RUN = "runs/0123456789abcdef"
+CRASHERS: dict[str, Callable[[], tuple[str, dict[str, bytes]]]] = {
+    "a header that is an unfinished line of Python": lambda: (
+        "npy beside",
+        {"features.npy": npy("{'descr': '<f4', 'shape': ((")},
+    ),
+    "a header whose shape is a truth": lambda: ("flickr", {"feats.npy": npy(HEADER % "(True, 0)")}),
+    "an empty array of impossible sides": lambda: (
+        "flickr",
+        {"feats.npy": npy(HEADER % "(0, 99999999999999999999999999)")},
+    ),
+    "a pickle of nine bytes that asks for gigabytes": lambda: (
+        "planetoid",
+        {"ind.small.graph": b"\x80\x04Nr\xff\xff\xff\x7f."},
+    ),
+    "an array whose content is a number": lambda: (
+        "planetoid",
+        {"ind.small.ally": pickle.dumps(Named(), protocol=4)},
+    ),
+    "a matrix of fewer than no entries": lambda: ("planetoid", {"ind.small.tx": matrix(0, 0, 0, 0, -7)}),
+    "one long list of links named again and again": lambda: ("planetoid", {"ind.small.graph": many_times(18, 30_000)}),
+    "a million million seeds": lambda: ("suite", {"small.toml": suite("seeds = 2", "seeds = 999999999999")}),
+    "more combinations than atoms": lambda: ("suite", {"small.toml": suite("[axes]\n", "[axes]\n" + AXES)}),
+    "a published number without end": lambda: ("suite", {"small.toml": suite("80.1", "9" * 400)}),
+    "a number of too many digits": lambda: ("suite", {"small.toml": suite("80.1", "9" * 5000)}),
+    "lists in lists in lists": lambda: ("suite", {"small.toml": suite("80.1", "[" * 3000 + "]" * 3000)}),
+    "rows that are no text": lambda: ("rows", {"rows.jsonl": b"\xff\xfe\n"}),
+    "a row without a seed": lambda: ("rows", {"rows.jsonl": row(seed=None)}),
+    "a row of curves of unequal length": lambda: ("rows", {"rows.jsonl": row(validation=[0.5])}),
+    "a row without curves": lambda: ("rows", {"rows.jsonl": row(test=[], validation=[])}),
+    "a row whose run is a list": lambda: ("rows", {"rows.jsonl": row(run=[1])}),
+    "a config without seeds": lambda: (
+        "finished run",
+        {f"{RUN}/config.json": resealed("finished run", f"{RUN}/config.json", lambda c: c.pop("seeds"))},
+    ),
+    "a result with a round of nonsense": lambda: (
+        "finished run",
+        {f"{RUN}/result.json": resealed("finished run", f"{RUN}/result.json", lambda c: c["rounds"].append("x"))},
+    ),
+    "a graph that is a list": lambda: (
+        "fit folder",
+        {"config.json": resealed("fit folder", "config.json", lambda c: c.update(graph=[]))},
+    ),
+    "a result without counts": lambda: (
+        "fit folder",
+        {"result.json": resealed("fit folder", "result.json", lambda c: c.pop("adopted"))},
+    ),
+    "a checkpoint that knows no data": lambda: ("run folder", {CHECKPOINT: checkpoint(lambda t, f: f.pop("data"))}),
+    "a checkpoint whose rows are a number": lambda: (
+        "run folder",
+        {CHECKPOINT: checkpoint(lambda t, f: f.update(rows=7))},
+    ),
+    "a checkpoint without roles": lambda: ("run folder", {CHECKPOINT: checkpoint(lambda t, f: f.pop("roles"))}),
+    "a checkpoint whose roles are lists": lambda: (
+        "run folder",
+        {CHECKPOINT: checkpoint(lambda t, f: f["roles"].update(best=[1]))},
+    ),
+    "a checkpoint with a label of no class": lambda: (
+        "run folder",
+        {CHECKPOINT: checkpoint(lambda t, f: t["labels.target"].fill_(99))},
+    ),
+    "a checkpoint of other sizes": lambda: (
+        "run folder",
+        {CHECKPOINT: checkpoint(lambda t, f: t.update(logits=torch.zeros(2, 3)))},
+    ),
+    "a checkpoint without weights": lambda: (
+        "run folder",
+        {CHECKPOINT: checkpoint(lambda t, f: t.pop(next(name for name in t if ".weights." in name)))},
+    ),
+}
+HARMLESS = {
+    "a config without seeds",  # a folder of something else among the runs is passed over
+    "a result with a round of nonsense",
+    "a graph that is a list",  # the page is refused, the rest of the folder still tells its configuration
+    "a result without counts",
+    "a checkpoint that knows no data",  # the run begins again, with an event that says why
+    "a checkpoint whose rows are a number",
+}
+
+
+@pytest.mark.parametrize("name", CRASHERS)
+def test_what_once_broke_a_reader_is_met_by_a_sentence(name: str, tmp_path: Path) -> None:
+    target, files = CRASHERS[name]()
+    assert taken(target, files, tmp_path) == ("read" if name in HARMLESS else "refused")
+
+
+def test_the_guard_sees_what_a_reader_must_not_do(tmp_path: Path) -> None:
+    code = f"""
+import sys; sys.path.insert(0, {str(Path(__file__).parents[1])!r})
+import os, pickle
+from fuzz.guard import Guard
+guard = Guard(); guard.watching = True; guard.allowed = {str(tmp_path)!r}
+open({str(tmp_path / "mine")!r}, "w").close()
+os.mkdir({str(tmp_path / "folder")!r})
+assert guard.seen == [], guard.seen
+open(os.devnull, "w").close()
+pickle.loads(b"cos\\ngetcwd\\n.")
+os.rename({str(tmp_path / "mine")!r}, {str(tmp_path / "yours")!r})
+guard.watching = False
+print(len(guard.seen))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout.strip() == "2", done.stderr
+
+
+def test_an_error_that_is_no_sentence_is_a_finding(tmp_path: Path) -> None:
+    class Broken:
+        writes = False
+
+        def read(self, folder: Path) -> None:
+            raise KeyError("x")
+
+    kind, _, what = feed(Broken(), tmp_path)  # type: ignore[arg-type]
+    assert kind == "uncaught"
+    assert what.startswith("KeyError at test_fuzz.py:")
