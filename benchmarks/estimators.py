@@ -107,12 +107,11 @@ def plot(rows: Sequence[dict[str, Any]], file: Path) -> None:
             chosen = [
                 row for row in rows if row["estimator"] == name and (row["dataset"], row["K"], row["k"]) == setting
             ]
-            points = [(1000 * row["seconds"], max(1 - row["spearman"], 1e-4)) for row in chosen]
+            points = [(1000 * row["cpu_seconds"], max(1 - row["spearman"], 1e-4)) for row in chosen]
             axis.plot(*zip(*points, strict=True), marker="o", markersize=4, linewidth=1, label=name)
         axis.axhline(0.01, color="grey", linewidth=0.6, linestyle=":")
-        axis.set(xscale="log", yscale="log", xlabel="milliseconds", title="{} K = {}, k = {}".format(*setting))
-        axis.invert_yaxis()
-    axes[0][0].set_ylabel("1 − rank correlation (better above)")
+        axis.set(xscale="log", yscale="log", xlabel="milliseconds", title="{}, K = {}, k = {}".format(*setting))
+    axes[0][0].set_ylabel("1 − rank correlation (less is better)")
     axes[0][-1].legend(frameon=False, fontsize=8)
     figure.tight_layout()
     file.parent.mkdir(parents=True, exist_ok=True)

@@ -165,7 +165,7 @@ class MeanField:
 
     The mean of ∂U/∂mᵢ over mᵢ from 0 to 1 is nearly its value at ½, so a player should be judged at ½ while the others
     stand at q. With k near K/2 both are the same, and all players stand at q in one pass. Else players fall into as
-    many groups as coalitions would fit among them, 8 at most, and each group is judged while it stands at ½ and the
+    many groups as coalitions would fit among them, 32 at most, and each group is judged while it stands at ½ and the
     others so much lower that the mean is q.
     """
 
@@ -173,7 +173,7 @@ class MeanField:
         coalitions.check(game.players, k)
         law = coalitions.marginal_law(game.players, k)
         q = float(law @ torch.arange(len(law), dtype=torch.float64)) / max(game.players - 1, 1)
-        groups = 1 if q > 0.4 else min(8, game.players, round(1 / max(q, 0.125)))
+        groups = 1 if q > 0.4 else min(32, game.players, round(1 / max(q, 1 / 32)))
         own = min(0.5, groups * q / 2) if groups > 1 else q
         others = (q - own / groups) / (1 - 1 / groups) if groups > 1 else q
         group = torch.arange(game.players, device=game.device) % groups
