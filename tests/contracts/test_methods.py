@@ -33,7 +33,7 @@ from bangs.types import Ranking, Round, Split, Task
 DOCS = Path(__file__).parents[2] / "docs" / "methods.md"
 SEEDS = (3, 7)
 BUDGET = Budget(k=8, candidates=16, rounds=2)
-TRAINER = Trainer(GCN(hidden=16, dropout=0.5), lr=0.1, epochs=20)
+TRAINER = Trainer(GCN(hidden=16, dropout=0.5), lr=0.2, epochs=8)
 STILL = replace(TRAINER, model=GCN(hidden=16, dropout=0.0))
 ADOPTING = [name for name in METHODS if name != "raw"]
 PARTS = {
@@ -79,7 +79,7 @@ def quick(name: str, budget: Budget = BUDGET) -> Method:
     """The method with fewer steps where a part takes hundreds."""
     recipe = method(name, budget)
     if isinstance(recipe.calibrate, CaGCN):
-        recipe = replace(recipe, calibrate=replace(recipe.calibrate, fit=replace(recipe.calibrate.fit, epochs=20)))
+        recipe = replace(recipe, calibrate=replace(recipe.calibrate, fit=replace(recipe.calibrate.fit, epochs=6)))
     if isinstance(recipe.weigh, InformationGain):
         recipe = replace(recipe, weigh=replace(recipe.weigh, passes=4))
     return recipe
@@ -164,7 +164,7 @@ def test_other_seeds_give_other_results(name, outcome, town):
 def test_the_pool_is_respected(name, pool, town):
     _, split = town
     budget = replace(BUDGET, pool=pool, rounds=1)
-    labels = run(name, Task.of(*town), budget, replace(TRAINER, epochs=10))[-1].labels
+    labels = run(name, Task.of(*town), budget)[-1].labels
     allowed = ~split.train if pool == "open" else ~(split.train | split.val | split.test)
     assert not (labels.adopted & ~allowed).any()
 

@@ -86,7 +86,7 @@ def kept_epoch(teacher: Teacher) -> list[int]:
 
 def test_it_learns_the_tiny_world(task, world):
     data, _ = world
-    teacher = Trainer(GCN(hidden=16), epochs=100).fit(task, task.given, SEEDS)
+    teacher = Trainer(GCN(hidden=16), lr=0.03, epochs=40).fit(task, task.given, SEEDS)
     assert teacher.validation.tolist() == [1, 1, 1]
     assert (teacher.predict(task.graph).label == data.y).all()
     assert teacher.sound.all()
@@ -420,8 +420,8 @@ def test_a_patient_session_runs_all_epochs_and_a_usual_one_does_not(task):
     for session in sessions(task):
         for patient in (True, False):
             session.begin((1, 2, 3), None)
-            session.train(100, patient=patient)
-            assert (session.epochs == 100) == patient
+            session.train(50, patient=patient)
+            assert (session.epochs == 50) == patient
 
 
 def test_looking_rarely_gives_the_same_teacher_as_looking_after_every_epoch(task):

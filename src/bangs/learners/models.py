@@ -207,11 +207,11 @@ class _Convolutions(Network):
 
     def _up_to(self, layers: int, field: Field, noise: Noise | None) -> Tensor:
         h = field.features.drop(noise, self.settings.input_dropout).times(self.weight[0])
-        for layer, (weight, bias) in enumerate(zip(self.weight[:layers], self.bias[:layers], strict=True)):
+        for layer in range(layers):
             if layer:
                 h = h.relu()
-                h = (h if noise is None else noise.drop(h, self.settings.dropout)) @ weight
-            h = field.propagate(layer, h) + bias
+                h = (h if noise is None else noise.drop(h, self.settings.dropout)) @ self.weight[layer]
+            h = field.propagate(layer, h) + self.bias[layer]
         return h
 
 
