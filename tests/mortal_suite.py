@@ -10,7 +10,6 @@ import signal
 import sys
 import time
 import warnings
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,7 @@ from bangs.experiments.rendering import markdown
 from bangs.experiments.results import results_in
 from bangs.experiments.suite_file import read_suite
 from bangs.experiments.table import tabulate
-from bangs.runs import read_run
+from bangs.runs import Record, read_run
 from worlds import suite_file
 
 
@@ -43,12 +42,18 @@ def in_child(suite: Path, out: Path, kill_after: float | None) -> bool:
 
 
 def told(suite: Path, out: Path) -> dict[str, Any]:
-    events = [Counter(event["kind"] for event in read_run(folder).events) for folder in (out / "runs").iterdir()]
+    records = [read_run(folder) for folder in (out / "runs").iterdir()]
     return {
-        "runs": len(events),
-        "finished once": sum(count["finished"] == 1 and count["started"] == 1 for count in events),
+        "runs": len(records),
+        "finished once": sum(record.result is not None and untouched_since(record) for record in records),
         "table": markdown(tabulate(read_suite(suite), results_in(out))),
     }
+
+
+def untouched_since(record: Record) -> bool:
+    """Whether nothing was done after the run was finished; a kill may have left its last event untold."""
+    kinds = [event["kind"] for event in record.events]
+    return "finished" not in kinds[:-1]
 
 
 def main(folder: Path, kills: int) -> None:
