@@ -8,6 +8,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from bangs import metrics
+from bangs.errors import InvalidInput
 from bangs.loop import State
 from bangs.types import Prediction, Split
 
@@ -23,7 +24,13 @@ class Exam:
     def of(cls, data: Data, split: Split) -> "Exam":
         """The exam of a labelled graph: its test nodes."""
         truth = data.y.expand(split.test.shape)
-        return cls(torch.where(split.test, truth, -1), truth)
+        answers = torch.where(split.test, truth, -1)
+        if len(silent := (answers < 0).all(1).nonzero().flatten()):
+            raise InvalidInput(
+                f"no test node of run {int(silent[0])} has a label, so nothing can be marked; "
+                "label some, or use bangs fit, which needs none"
+            )
+        return cls(answers, truth)
 
     def to(self, device: torch.device | str) -> "Exam":
         return Exam(self.answers.to(device), self.truth.to(device))

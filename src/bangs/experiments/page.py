@@ -8,7 +8,7 @@ from bangs.experiments.figure import draw, panels
 from bangs.experiments.rendering import grid, missing, tests
 from bangs.experiments.results import Result
 from bangs.experiments.suite import FIGURES, PROTOCOLS, Suite
-from bangs.experiments.table import Table, tabulate
+from bangs.experiments.table import Entry, Table, tabulate
 
 # the order of the paper
 ORDER = (
@@ -107,14 +107,10 @@ def _readings(table: Table) -> list[str]:
     for rule, own in table.comparisons.items():
         if own:
             said.append(_verdicts(table, rule, own))
-    gaps = []
-    for line in table.lines:
-        if line.rule != "best_test":
-            continue
-        theirs = next((one for one in table.lines if one.row == line.row and one.rule == "published"), None)
-        for column, mine, other in zip(table.columns, line.entries, theirs.entries if theirs else (), strict=False):
-            if mine is not None and other is not None:
-                gaps.append((mine.mean - other.mean, f"{table.suite.called(column)} on {table.suite.called(line.row)}"))
+    if table.suite.kind == "time":
+        ratios = [theirs.mean / mine.mean for _, mine, theirs in _beside(table, "seconds")]
+        return [f"The published times are {min(ratios):.0f} to {max(ratios):.0f} times ours."] if ratios else []
+    gaps = [(mine.mean - theirs.mean, name) for name, mine, theirs in _beside(table, "best_test")]
     if gaps and "best test" in table.suite.published_as:
         low, high = min(gaps), max(gaps)
         mean = sum(gap for gap, _ in gaps) / len(gaps)
@@ -123,6 +119,19 @@ def _readings(table: Table) -> list[str]:
             f"mean of {len(gaps)} cells, from {low[0]:+.2f} ({low[1]}) to {high[0]:+.2f} ({high[1]})."
         )
     return said
+
+
+def _beside(table: Table, rule: str) -> list[tuple[str, Entry, Entry]]:
+    """Every cell that has a number of ours by this rule and a published one."""
+    published = {line.row: line.entries for line in table.lines if line.rule == "published"}
+    called = table.suite.called
+    return [
+        (f"{called(column)} on {called(line.row)}", mine, theirs)
+        for line in table.lines
+        if line.rule == rule and line.row in published
+        for column, mine, theirs in zip(table.columns, line.entries, published[line.row], strict=True)
+        if mine is not None and theirs is not None
+    ]
 
 
 def _verdicts(table: Table, rule: str, own: Sequence[Comparison]) -> str:

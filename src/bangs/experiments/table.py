@@ -69,8 +69,8 @@ _UNITS = {
     "table": "test accuracy in %, mean ± standard deviation",
     "sweep": "test accuracy in %, mean ± standard deviation",
     "rounds": "test accuracy in %, mean ± standard deviation",
-    "time": "seconds of a whole run (data loading, all rounds), mean",
-    "stages": "seconds of a round, mean",
+    "time": "seconds of a run (those of the batch over its seeds)",
+    "stages": "seconds of a round (those of the batch over its seeds)",
 }
 
 
@@ -81,7 +81,7 @@ def tabulate(suite: Suite, results: Sequence[Result], protocols: Sequence[str] |
         if rule not in PROTOCOLS:
             raise UnknownName("protocol", rule, PROTOCOLS)
     cells = list(suite.cells())
-    found = {(cell.row, cell.column): matching(results, cell.experiment) for cell in cells}
+    found = {(cell.row, cell.column): _found(suite, results, cell) for cell in cells}
     rows = list(dict.fromkeys(cell.row for cell in cells))
     columns = tuple(STAGES) if suite.kind == "stages" else tuple(dict.fromkeys(cell.column for cell in cells))
     lines, comparisons = [], {}
@@ -140,6 +140,13 @@ def as_facts(table: Table) -> dict[str, Any]:
 
 
 Found = Mapping[tuple[str, str], Result | None]
+
+
+def _found(suite: Suite, results: Sequence[Result], cell: Cell) -> Result | None:
+    """The result of a cell; seconds count only for as many seeds at once as the suite asks for."""
+    if suite.kind in ("time", "stages"):
+        results = [result for result in results if len(result.seeds) == len(cell.experiment.seeds)]
+    return matching(results, cell.experiment)
 
 
 def _line(suite: Suite, row: str, columns: Sequence[str], found: Found, rule: str) -> Line:
