@@ -11,6 +11,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from bangs.classifier import SelfTrainingClassifier
+from bangs.errors import InvalidInput
 from bangs.experiments.experiment import Experiment
 from bangs.graphs.splits import per_class
 from bangs.graphs.synthetic import citation
@@ -53,10 +54,10 @@ def experiment(method: str, **settings: Any) -> Experiment:
     return Experiment(dataset="town", method=method, **{**common, **settings})
 
 
-def lived(method: str, data: Data, **settings: Any) -> list[State]:
+def lived(method: str, data: Data) -> list[State]:
     """Every round of a method whose learner sees what the experiment shows it of the data."""
-    of, states = experiment(method, **settings), list[State]()
-    of.trainer([states.append]).fit(of.task(data)[0], SEEDS)
+    of, states = experiment(method), list[State]()
+    of.trainer([states.append]).fit(Task.of(data, of._split(data), 3), SEEDS)
     return states
 
 
@@ -98,6 +99,11 @@ def test_the_exam_does_see_them() -> None:
         assert {key: one[key] for key in one if key not in EXAM} == {
             key: other[key] for key in other if key not in EXAM
         }
+
+
+def test_an_exam_without_answers_is_refused_before_anything_is_learned() -> None:
+    with pytest.raises(InvalidInput, match="no test node of run 0 has a label, so nothing can be marked"):
+        experiment("bangs").run(data=relabelled(hidden), device="cpu")
 
 
 @pytest.mark.parametrize(
