@@ -171,15 +171,16 @@ class MeanField:
 
     def __call__(self, game: Game, k: int, generators: Generators = ()) -> Values:
         coalitions.check(game.players, k)
-        law = coalitions.marginal_law(game.players, k)
-        q = float(law @ torch.arange(len(law), dtype=torch.float64)) / max(game.players - 1, 1)
+        q = coalitions.mean_share(game.players, k)
         groups = 1 if q > 0.4 else min(32, game.players, round(1 / max(q, 1 / 32)))
-        own = min(0.5, groups * q / 2) if groups > 1 else q
-        others = (q - own / groups) / (1 - 1 / groups) if groups > 1 else q
-        group = torch.arange(game.players, device=game.device) % groups
-        judged = group == torch.arange(groups, device=game.device)[:, None]  # [groups, K]
-        slope = gradient(game, torch.where(judged, own, others).expand(game.runs, -1, -1))
-        return Values((slope * judged).sum(1).double(), None, groups)
+        player = torch.arange(game.players, device=game.device)
+        group = player % groups
+        members = torch.full((game.runs, groups, game.players), q, device=game.device)
+        if groups > 1:
+            own = min(0.5, groups * q / 2)
+            members[:] = (q - own / groups) / (1 - 1 / groups)
+            members[:, group, player] = own
+        return Values(gradient(game, members)[:, group, player].double(), None, groups)
 
 
 ESTIMATORS: dict[str, Callable[[int | None], Estimator]] = {

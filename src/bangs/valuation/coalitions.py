@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Literal
 
 import torch
@@ -60,6 +61,13 @@ def size_law(players: int, k: int, law: Law = "uniform") -> Tensor:
 def marginal_law(players: int, k: int) -> Tensor:
     """The distribution of |T| in the value's definition, w_m ∝ C(K−1, m) for m < k: float64 [min(k, K)]."""
     return log_binomials(players - 1)[: min(k, players)].softmax(0)
+
+
+@lru_cache
+def mean_share(players: int, k: int) -> float:
+    """q = E|T| / (K − 1), the share of the other players that a drawn T holds; 0 if there are none."""
+    law = marginal_law(players, k)
+    return float(law @ torch.arange(len(law), dtype=torch.float64)) / max(players - 1, 1)
 
 
 def regression_weights(players: int, k: int) -> Tensor:

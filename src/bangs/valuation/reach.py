@@ -154,12 +154,11 @@ class Look:
         """
         logits = read(h, normalise)
         p, surprise = _softmax(logits.clone())
-        mean = (((p if open is None else p * open).sum(-2, keepdim=True) + rest) / count).clamp_(min=LEAST)
+        counted = p if open is None else p * open
+        mean = ((counted.sum(-2, keepdim=True) + rest) / count).clamp_(min=LEAST)
         surprise -= mean.log()
         divergence = (p * surprise).sum(0)
-        slope = surprise.sub_(divergence).mul_(p)
-        if open is not None:
-            slope *= open
+        slope = surprise.sub_(divergence).mul_(counted)
         if normalise == "mass":
             mass = h[-1:]
             slope = torch.cat([slope, -(slope * logits).sum(0, keepdim=True)])

@@ -108,14 +108,14 @@ class Information:
         """
         open, count = self.open[..., None].float(), self.open.sum(1)[:, None, None]
         runs = torch.arange(self.runs, device=self.device)[:, None]
+        brought = self._signal[runs, self.nodes][..., None]
         slopes = []
         for part in split(members.transpose(0, 1), self.budget // (40 * self._signal.numel())):
             slope = Look.of(self._spread(part.transpose(0, 1)), self.normalise, count, open=open).slope
             D, R, N, b = slope.shape
             back = _widely(self.operator.adjoint, slope.permute(2, 1, 0, 3).reshape(N, R * D * b))
             back = back.reshape(N, R, D, b)
-            brought = self._signal[runs, self.nodes]
-            slopes.append((back[self.nodes, runs] * brought[..., None]).sum(2).transpose(1, 2) / count)
+            slopes.append((back[self.nodes, runs] * brought).sum(2).transpose(1, 2) / count)
         return torch.cat(slopes, dim=1)
 
     @cached_property
