@@ -10,7 +10,8 @@ from scipy import stats
 from bangs.cli.console import Rounds, Voice
 from bangs.cli.run import save
 from bangs.experiments.experiment import Experiment, compact
-from bangs.report.page import write_page
+from bangs.graphs import datasets
+from bangs.report.witness import Witness
 
 EXPERIMENT = Experiment(
     dataset="synthetic",
@@ -40,9 +41,11 @@ def demo(
         f"{len(EXPERIMENT.seeds)} seeds at once.\n"
     )
     with Rounds(voice, "BANGS, mean over seeds", EXPERIMENT.rounds) as view:
-        result = EXPERIMENT.run(device=device, observers=[view])
+        data = datasets.load(EXPERIMENT.dataset)
+        witness = Witness(EXPERIMENT, data.y)
+        result = EXPERIMENT.run(data=data, device=device, observers=[view, witness])
     save(result, out)
-    page = write_page(out)
+    page = witness.write(out)
     comparison = compare(result)
     voice.result({**compact(result), "comparison": comparison}, _table(result, comparison))
     voice.say(f"Look at {page}; the numbers are in {out / 'result.json'} and {out / 'history.jsonl'}")
