@@ -216,6 +216,18 @@ def test_a_calibrator_that_turns_labels_decides_who_is_taken_and_the_label(task)
     assert torch.equal(after.adoption.raw_confidence, before.prediction.confidence)
 
 
+def test_a_quota_counts_the_classes_after_calibration(task):
+    """Where a calibrator sees one class only, two per class are two."""
+
+    def one_class(prediction: Prediction, task: Task) -> Prediction:
+        return Prediction(prediction.logits - torch.tensor([0.0, 1e3]))
+
+    before, after = told(QUICK, Method(rounds=1, calibrate=one_class, quota=TopPerClass(2)), task)
+    assert (before.prediction.label == 1).any(1).all()
+    assert after.labels.adopted.sum(1).tolist() == [2, 2, 2]
+    assert (after.labels.target[after.labels.adopted] == 0).all()
+
+
 def test_raw_is_a_method_that_adopts_nobody(task):
     assert told(QUICK, Method(rounds=3, quota=Nobody()), task)[-1].labels.adopted.sum() == 0
 
