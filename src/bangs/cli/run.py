@@ -106,6 +106,7 @@ def _run_in(
     ) as folder:
         done = folder.result
         if done is not None:
+            folder.forget()  # a kill may have come between the result and this
             voice.say(f"'{out}' holds the finished run; nothing is left to do")
             return done
         latest = folder.latest()
