@@ -1,6 +1,7 @@
 """`bangs run`: one method on one dataset."""
 
 import json
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -8,6 +9,7 @@ import typer
 
 from bangs.cli.console import Rounds, Voice
 from bangs.cli.stopping import again, stoppable
+from bangs.determinism import same_bits
 from bangs.errors import InvalidInput
 from bangs.experiments.experiment import Experiment, choose_device, compact
 from bangs.files import write_atomic
@@ -43,6 +45,9 @@ def run(
     epochs: Annotated[int | None, typer.Option(help="epochs of training at most")] = None,
     patience: Annotated[int | None, typer.Option(help="epochs without a better validation accuracy")] = None,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda")] = "auto",
+    deterministic: Annotated[
+        bool, typer.Option("--deterministic", help="the same bits for any number of threads; slower")
+    ] = False,
     data: Annotated[Path | None, typer.Option(help="folder of datasets; BANGS_DATA if left out")] = None,
     out: Annotated[Path | None, typer.Option(help="run folder: every round is kept, the result at the end")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="go on with the run in --out")] = False,
@@ -55,7 +60,8 @@ def run(
     Example: bangs run --dataset synthetic --method bangs --seeds 3 --rounds 5
     """
     voice = Voice(as_json=as_json, quiet=quiet)
-    changes = {name: value for name, value in (("epochs", epochs), ("patience", patience)) if value is not None}
+    asked = (("epochs", epochs), ("patience", patience), ("field", "whole" if deterministic else None))
+    changes: dict[str, float | int | str] = {name: value for name, value in asked if value is not None}
     experiment = Experiment(
         dataset=dataset,
         method=method,
@@ -73,16 +79,17 @@ def run(
         pool=pool,  # type: ignore[arg-type]
         noise=noise,
         share=share,
-        changes=dict(changes),
+        changes=changes,
     )
     title = f"{method} on {dataset} ({model}, {preset}), {len(experiment.seeds)} seeds"
+    arithmetic = same_bits() if deterministic else nullcontext()
     if out is None:
         if resume or overwrite:
             raise InvalidInput("--resume and --overwrite need the run's folder; add --out DIR")
-        with stoppable(), Rounds(voice, title, rounds) as view:
+        with arithmetic, stoppable(), Rounds(voice, title, rounds) as view:
             result = experiment.run(data, device, [view])
     else:
-        with stoppable(again("--resume")):
+        with arithmetic, stoppable(again("--resume")):
             result = _run_in(out, experiment, voice, title, data, device, resume=resume, overwrite=overwrite)
         voice.say(f"written: {out / 'result.json'}, {out / 'history.jsonl'}")
     voice.result(compact(result), scores(result))
