@@ -1,6 +1,5 @@
 """Networks of R models run as one: every parameter leads with the run axis."""
 
-from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
@@ -10,7 +9,7 @@ from torch.func import functional_call
 from torch_geometric.data import Data
 
 from bangs.graphs.sparse import Normalise
-from bangs.learners.batches import Field
+from bangs.learners.batches import Features, Field
 from bangs.learners.noise import Noise
 from bangs.rng import Streams
 
@@ -22,9 +21,19 @@ class Network(nn.Module):
     normalise: Normalise = "symmetric"
     hops: int | None = None  # how far a node sees; None = only the whole graph will do
 
-    @abstractmethod
+    def stage(self, number: int, h: Features | Tensor, noise: Noise | None = None) -> Tensor:
+        """What a network with `hops` does to every node by itself before hop `number`, and after the last: [R, n, d].
+
+        Stage 0 takes the features, every other one what hop `number − 1` brought, stage `hops` gives the logits.
+        """
+        raise NotImplementedError(f"{type(self).__name__} is not made of hops and stages")
+
     def forward(self, field: Field, noise: Noise | None = None) -> Tensor:
         """Logits [R, n, C] of the field's nodes; dropout where noise is given."""
+        h = self.stage(0, field.features, noise)
+        for hop in range(self.hops or 0):
+            h = self.stage(hop + 1, field.propagate(hop, h), noise)
+        return h
 
     def embed(self, field: Field) -> Tensor:
         """The last hidden layer [R, n, h] of the field's nodes; the logits where there is none to be had."""
