@@ -14,7 +14,7 @@ def noise(*seeds: int) -> Noise:
 @pytest.mark.parametrize("rate", [0.001, 0.1, 0.3, 0.5, 0.6, 0.9, 0.999])
 def test_the_rate_is_met(rate):
     count = 200_000
-    dropped = (~noise(1, 2).kept((count,), rate)).float().mean(1)
+    dropped = (noise(1, 2).factors((count,), rate) == 0).float().mean(1)
     error = 5 * (rate * (1 - rate) / count) ** 0.5 + 2**-16
     assert (dropped - rate).abs().max() < error
 
@@ -31,28 +31,28 @@ def test_rate_zero_leaves_everything_as_it_is_and_draws_nothing():
     x = torch.randn(2, 5, 3)
     quiet, untouched = noise(1, 2), noise(1, 2)
     assert torch.equal(quiet.drop(x, 0.0), x)
-    assert torch.equal(quiet.kept((8,), 0.5), untouched.kept((8,), 0.5))
-    assert noise(1).kept((1000,), 0.0).all()
+    assert torch.equal(quiet.factors((8,), 0.5), untouched.factors((8,), 0.5))
+    assert noise(1).factors((1000,), 0.0).all()
 
 
 @pytest.mark.parametrize("shape", [(1,), (3,), (4,), (5, 7), (2, 3, 2)])
 def test_a_run_draws_the_same_masks_alone_or_in_company(shape):
     together, alone = noise(11, 22, 33), noise(22)
     for _ in range(3):
-        mask = together.kept(shape, 0.5)
+        mask = together.factors(shape, 0.5)
         assert mask.shape == (3, *shape)
-        assert torch.equal(mask[1:2], alone.kept(shape, 0.5))
+        assert torch.equal(mask[1:2], alone.factors(shape, 0.5))
 
 
 def test_masks_advance_and_differ_between_runs():
     source = noise(1, 2)
-    first, second = source.kept((1000,), 0.5), source.kept((1000,), 0.5)
+    first, second = source.factors((1000,), 0.5), source.factors((1000,), 0.5)
     for one, other in ((first, second), (first[0], first[1]), (second[0], second[1])):
         assert (one == other).float().mean().item() == pytest.approx(0.5, abs=0.1)
 
 
 def test_neighbouring_elements_are_independent():
-    mask = noise(7).kept((100_000,), 0.5)[0].float()
+    mask = noise(7).factors((100_000,), 0.5)[0]
     for lag in (1, 2, 3, 4):
         assert (mask[lag:] == mask[:-lag]).float().mean().item() == pytest.approx(0.5, abs=0.01)
 

@@ -11,7 +11,11 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from bangs import fused
+
 Normalise = Literal["row", "symmetric", "none"]
+
+LONGEST = 1 << 15  # a row with more entries would keep one program of our kernel busy while the others are done
 
 # CSR products have been stable since torch 2.0; the notice would greet every user of the command line
 warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta state")
@@ -32,6 +36,17 @@ class Pattern:
     rows: Tensor  # int [n + 1], row pointers
     cols: Tensor  # int [nnz]
     shape: tuple[int, int]
+    block: "Pattern | None" = None  # where the whole is copies of it along the diagonal
+
+    @property
+    def runs(self) -> int:
+        """How many copies of one block."""
+        return 1 if self.block is None else self.shape[0] // self.block.shape[0]
+
+    @cached_property
+    def longest(self) -> int:
+        """Entries in the fullest row or column."""
+        return max(int(rows.diff().max()) for rows in (self.rows, self.flipped.rows)) if len(self.cols) else 0
 
     @cached_property
     def flipped(self) -> Flipped:
@@ -52,10 +67,11 @@ class Pattern:
         starts = (self.rows[:-1] + step * len(self.cols)).flatten()
         end = torch.tensor([runs * len(self.cols)], dtype=starts.dtype, device=starts.device)
         cols = (self.cols + step * self.shape[1]).flatten()
-        return Pattern(torch.cat([starts, end]), cols, (runs * self.shape[0], runs * self.shape[1]))
+        return Pattern(torch.cat([starts, end]), cols, (runs * self.shape[0], runs * self.shape[1]), self)
 
     def to(self, device: torch.device | str) -> "Pattern":
-        return Pattern(self.rows.to(device), self.cols.to(device), self.shape)
+        block = None if self.block is None else self.block.to(device)
+        return Pattern(self.rows.to(device), self.cols.to(device), self.shape, block)
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,9 +131,20 @@ class Sparse:
     def __matmul__(self, dense: Tensor) -> Tensor:
         """The product [n, d] with a dense [m, d]; differentiable in the dense factor."""
         if not torch.is_grad_enabled() or not dense.requires_grad:
-            return _multiply(self.csr, dense)
+            return self.times(dense)
         product: Tensor = _Product.apply(dense, self)
         return product
+
+    def times(self, dense: Tensor) -> Tensor:
+        """The product [n, d]."""
+        return _fused(self, dense) if self._suits(dense) else _multiply(self.csr, dense)
+
+    def back(self, dense: Tensor) -> Tensor:
+        """The product [m, d] of the transpose."""
+        return _fused(self, dense, flipped=True) if self._suits(dense) else _multiply(self.backward, dense)
+
+    def _suits(self, dense: Tensor) -> bool:
+        return fused.serves(dense, self.values) and (self.pattern.block or self.pattern).longest <= LONGEST
 
 
 def union(graphs: list[Data], loops: float = 1.0, normalise: Normalise = "row") -> Sparse:
@@ -180,16 +207,25 @@ class _Product(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, dense: Tensor, matrix: Sparse) -> Tensor:
         ctx.matrix = matrix
-        return _multiply(matrix.csr, dense)
+        return matrix.times(dense)
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
-        return _multiply(ctx.matrix.backward, gradient), None
+        return ctx.matrix.back(gradient), None
 
 
 def _multiply(matrix: Tensor, dense: Tensor) -> Tensor:
     out = torch.empty(matrix.shape[0], dense.shape[1], dtype=dense.dtype, device=dense.device)
     return torch.addmm(out, matrix, dense.contiguous(), beta=0, out=out)
+
+
+def _fused(matrix: Sparse, dense: Tensor, *, flipped: bool = False) -> Tensor:
+    """The product by our own kernel: a program per row and run, sums in a fixed order."""
+    from bangs.fused.kernels import product
+
+    block = matrix.pattern.block or matrix.pattern
+    rows, cols, order = block.flipped if flipped else (block.rows, block.cols, None)
+    return product(rows, cols, matrix.values, dense.contiguous(), matrix.pattern.runs, order)
 
 
 def _weights(graph: Data) -> Tensor:

@@ -11,7 +11,7 @@ from torch_geometric.nn import GATConv, GINConv
 
 from bangs.errors import InvalidInput
 from bangs.graphs.sparse import Normalise
-from bangs.learners.batches import Field
+from bangs.learners.batches import Features, Field
 from bangs.learners.ensemble import Network, Separate, cross_entropy
 from bangs.learners.noise import Noise
 from bangs.rng import Streams
@@ -198,21 +198,24 @@ class _Convolutions(Network):
         )
         self.bias = nn.ParameterList(nn.Parameter(torch.zeros(len(rng), 1, size)) for size in sizes[1:])
 
-    def forward(self, field: Field, noise: Noise | None = None) -> Tensor:
-        return self._up_to(len(self.weight), field, noise)
+    def stage(self, number: int, h: Features | Tensor, noise: Noise | None = None) -> Tensor:
+        if isinstance(h, Features):
+            return h.drop(noise, self.settings.input_dropout).times(self.weight[0])
+        out: Tensor = h + self.bias[number - 1]
+        if number == len(self.weight):
+            return out
+        out = out.relu()
+        return (out if noise is None else noise.drop(out, self.settings.dropout)) @ self.weight[number]
 
     def embed(self, field: Field) -> Tensor:
         hidden = len(self.weight) - 1
-        return self._up_to(hidden, field, None).relu() if hidden else self(field)
-
-    def _up_to(self, layers: int, field: Field, noise: Noise | None) -> Tensor:
-        h = field.features.drop(noise, self.settings.input_dropout).times(self.weight[0])
-        for layer in range(layers):
-            if layer:
-                h = h.relu()
-                h = (h if noise is None else noise.drop(h, self.settings.dropout)) @ self.weight[layer]
-            h = field.propagate(layer, h) + self.bias[layer]
-        return h
+        if hidden == 0:
+            return super().embed(field)
+        h = self.stage(0, field.features)
+        for hop in range(hidden - 1):
+            h = self.stage(hop + 1, field.propagate(hop, h))
+        last: Tensor = field.propagate(hidden - 1, h) + self.bias[hidden - 1]
+        return last.relu()
 
 
 class _Simple(Network):
@@ -222,11 +225,10 @@ class _Simple(Network):
         self.weight = _glorot(rng.at("init"), features, classes)
         self.bias = nn.Parameter(torch.zeros(len(rng), 1, classes))
 
-    def forward(self, field: Field, noise: Noise | None = None) -> Tensor:
-        h = field.features.drop(noise, self.settings.dropout).times(self.weight)
-        for hop in range(self.settings.hops):
-            h = field.propagate(hop, h)
-        return h + self.bias
+    def stage(self, number: int, h: Features | Tensor, noise: Noise | None = None) -> Tensor:
+        if isinstance(h, Features):
+            return h.drop(noise, self.settings.dropout).times(self.weight)
+        return h + self.bias if number == self.settings.hops else h
 
 
 class _Perceptron(nn.Module):
@@ -293,7 +295,7 @@ class _RandomPropagation(Network):
         if noise is None:
             return self._read(self._spread(field, field.features.times(self.predict.first)), None)
         x = field.features.dense()
-        x = x * (noise.kept((x.shape[1], 1), settings.drop_node) / (1 - settings.drop_node))
+        x = x * noise.factors((x.shape[1], 1), settings.drop_node)
         return self._read(noise.drop(self._spread(field, x), settings.input_dropout) @ self.predict.first, noise)
 
     def loss(self, field: Field, target: Tensor, weight: Tensor, noise: Noise, transition: Tensor | None) -> Tensor:

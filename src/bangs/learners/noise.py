@@ -1,9 +1,12 @@
 """Noise: dropout whose random numbers belong to a run, not to the batch it happens to be in."""
 
+import math
 from collections.abc import Sequence
 
 import torch
 from torch import Tensor
+
+from bangs import fused
 
 
 class Noise:
@@ -17,18 +20,22 @@ class Noise:
         self.generators = list(generators)
         self.rate = rate  # instead of the rates a model asks for
 
-    def kept(self, shape: tuple[int, ...], rate: float) -> Tensor:
-        """Which elements survive: bool [R, *shape]."""
-        count = 1
-        for size in shape:
-            count *= size
+    def restart(self, numbers: Sequence[int]) -> None:
+        """Begin again, every run from its own number."""
+        for generator, number in zip(self.generators, numbers, strict=True):
+            generator.manual_seed(number)
+
+    def factors(self, shape: tuple[int, ...], rate: float) -> Tensor:
+        """What dropout multiplies with, 0 or 1/(1−rate): float [R, *shape]."""
+        count = math.prod(shape)
         words = (count + 3) // 4
         device = self.generators[0].device
         bits = torch.empty(len(self.generators), words, dtype=torch.int64, device=device)
         for row, generator in zip(bits, self.generators, strict=True):
             row.random_(-(2**63), None, generator=generator)
         draws = bits.view(torch.int16)[:, :count]
-        return (draws >= round(rate * 65536) - 32768).view(len(self.generators), *shape)
+        kept = draws >= round(rate * 65536) - 32768
+        return kept.float().mul_(1 / (1 - rate)).view(len(self.generators), *shape)
 
     def drop(self, x: Tensor, rate: float) -> Tensor:
         """Inverted dropout of x [R, …]; a shared x [1, …] gets one mask per run."""
@@ -36,4 +43,33 @@ class Noise:
         if rate <= 0:
             return x
         # a product is an order of magnitude faster than torch.where on a CPU, and so is its gradient
-        return x * self.kept(tuple(x.shape[1:]), rate).to(x.dtype).mul_(1 / (1 - rate))
+        return x * self.factors(tuple(x.shape[1:]), rate)
+
+
+class Counted(Noise):
+    """Dropout on a GPU without generators: a mask is a pure function of a run's number and how many were drawn."""
+
+    def __init__(self, numbers: Sequence[int], device: torch.device, rate: float | None = None):
+        super().__init__((), rate)
+        self.numbers = torch.tensor(numbers, device=device)
+        self.drawn = torch.zeros((), dtype=torch.int64, device=device)
+
+    def restart(self, numbers: Sequence[int]) -> None:
+        self.numbers.copy_(torch.tensor(numbers))
+        self.drawn.zero_()
+
+    def factors(self, shape: tuple[int, ...], rate: float) -> Tensor:
+        from bangs.fused.kernels import mask
+
+        factors = mask(self.numbers, self.drawn, math.prod(shape), rate)
+        self.drawn.add_(1)
+        return factors.view(-1, *shape)
+
+
+def source(numbers: Sequence[int], device: torch.device, rate: float | None = None) -> Noise:
+    """The noise that suits the device, every run from its own number."""
+    if fused.serves(torch.empty(0, device=device)):
+        return Counted(numbers, device, rate)
+    drawn = Noise([torch.Generator(device) for _ in numbers], rate)
+    drawn.restart(numbers)
+    return drawn

@@ -10,10 +10,10 @@ from typing import Literal, Protocol
 import torch
 from torch import Tensor
 
-from bangs import signals
+from bangs import fused, signals
 from bangs.learners.batches import Field
 from bangs.learners.ensemble import Network, surprise
-from bangs.learners.noise import Noise
+from bangs.learners.noise import source
 
 LOOK_EVERY = 32  # epochs between two looks of the host at a GPU
 
@@ -64,21 +64,22 @@ class Session(ABC):
             fused=True,
             capturable=device.type == "cuda",
         )
-        self.noise = Noise([torch.Generator(device) for _ in range(runs)])
+        self.numbers: Sequence[int] = [0] * runs
+        self.noise = source(self.numbers, device)
         self.kept = network.weights()
         self.accuracy = torch.empty(runs, dtype=torch.float64, device=device)
         self.nll = torch.empty(runs, dtype=torch.float64, device=device)
         self.born = torch.empty(runs, dtype=torch.long, device=device)
         self.better = torch.empty(runs, dtype=torch.long, device=device)
         self.active = torch.empty(runs, dtype=torch.bool, device=device)
-        self.clock = torch.zeros((), dtype=torch.long, device=device)
+        self.clock = torch.empty(runs, dtype=torch.long, device=device)
         self.epochs = 0
         self.transition: Tensor | None = None
 
     def begin(self, numbers: Sequence[int], transition: Tensor | None) -> None:
         """Forget the last fit; the network holds the weights to start from."""
-        for generator, number in zip(self.noise.generators, numbers, strict=True):
-            generator.manual_seed(number)
+        self.numbers = numbers
+        self.noise.restart(numbers)
         if self.device.type == "cuda":
             torch.cuda.manual_seed(numbers[0])  # what stock modules draw from
         if transition is not None:
@@ -115,28 +116,33 @@ class Session(ABC):
         # a sum over runs keeps them independent
         self.network.loss(part.field, part.target, part.weight, self.noise, self.transition).sum().backward()
         self.optimiser.step()
-        accuracy, nll = self._look()
+        with torch.no_grad():
+            logits = self.network(self.examiner.field)
+        return self._judge(logits)
+
+    def _judge(self, logits: Tensor) -> Tensor:
+        """Keep the score of the validation nodes' logits [R, n, C]; which runs improved: bool [R]."""
+        part, settings = self.examiner, self.settings
+        if fused.serves(logits):
+            from bangs.fused.kernels import judge
+
+            state = (self.accuracy, self.nll, self.better, self.born, self.clock, self.active)
+            return judge(logits, part.target, part.counts, state, settings.patience, settings.monitor)
+        log_probs = logits.log_softmax(-1)
+        accuracy = (log_probs.argmax(-1) == part.target).sum(1).double() / part.counts
+        nll = surprise(log_probs, part.target).sum(1, dtype=torch.float64) / part.counts
         sound = torch.isfinite(nll) & self.active
-        if self.settings.monitor == "accuracy":
+        progress = improved = sound & (nll < self.nll)
+        if settings.monitor == "accuracy":
             progress = sound & (accuracy > self.accuracy)
-            improved = progress | (sound & (accuracy == self.accuracy) & (nll < self.nll))
-        else:
-            progress = improved = sound & (nll < self.nll)
+            improved = progress | (improved & (accuracy == self.accuracy))
         torch.where(improved, accuracy, self.accuracy, out=self.accuracy)
         torch.where(improved, nll, self.nll, out=self.nll)
         torch.where(progress, self.clock, self.better, out=self.better)
-        self.active.logical_and_(self.clock - self.better < self.settings.patience)
+        self.active.logical_and_(self.clock - self.better < settings.patience)
         self.clock.add_(1)
         torch.where(improved, self.clock, self.born, out=self.born)
         return improved
-
-    def _look(self) -> tuple[Tensor, Tensor]:
-        """Validation accuracy and loss of every run: float64 [R] each."""
-        part = self.examiner
-        with torch.no_grad():
-            log_probs = self.network(part.field).log_softmax(-1)
-        right = (log_probs.argmax(-1) == part.target).sum(1)
-        return right.double() / part.counts, surprise(log_probs, part.target).sum(1, dtype=torch.float64) / part.counts
 
 
 class Eager(Session):
@@ -187,7 +193,7 @@ class Captured(Session):
     def _capture(self) -> None:
         """Record one epoch; what the warm-up changed is put back."""
         self.tried = True
-        start, numbers = self.network.weights(), [generator.initial_seed() for generator in self.noise.generators]
+        start, numbers = self.network.weights(), self.numbers
         try:
             stream = torch.cuda.Stream()
             stream.wait_stream(torch.cuda.current_stream())

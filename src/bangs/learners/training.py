@@ -13,7 +13,7 @@ from torch_geometric.data import Data
 from bangs.errors import InvalidInput
 from bangs.learners.batches import Field, Surroundings, many
 from bangs.learners.models import GCN, Architecture
-from bangs.learners.noise import Noise
+from bangs.learners.noise import Noise, source
 from bangs.learners.sessions import Captured, Eager, Part, Session
 from bangs.rng import Streams
 from bangs.types import Labels, Prediction, Task
@@ -79,7 +79,7 @@ class Teacher:
 
     def sample(self, graph: Data, rng: Streams, rate: float | None = None) -> Prediction:
         """Logits [R, N, C] of one pass with dropout on, at the model's own rate or the one given."""
-        return self.learner.predict(self.weights, graph, Noise(rng.generators(self.learner.task.device), rate))
+        return self.learner.predict(self.weights, graph, source(rng.numbers(), self.learner.task.device, rate))
 
     def embed(self, graph: Data) -> Tensor:
         """The last hidden layer of every node: float [R, N, h]."""

@@ -1,0 +1,98 @@
+"""Kernels of our own against torch; on a GPU, or in Triton's interpreter where Triton is installed without one."""
+
+import os
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+
+from bangs.graphs.sparse import Sparse
+from bangs.learners.sessions import Eager
+
+pytest.importorskip("triton", reason="Triton comes with torch for CUDA")
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+if DEVICE == "cpu" and os.environ.get("TRITON_INTERPRET") != "1":
+    pytest.skip("no GPU; TRITON_INTERPRET=1 runs the kernels without one", allow_module_level=True)
+
+from bangs.fused import kernels  # noqa: E402
+
+RUNS = 3
+
+
+@pytest.mark.parametrize(("n", "m", "d"), [(20, 30, 7), (5, 9, 130), (7, 4, 1), (3, 3, 128), (40, 2, 300)])
+@pytest.mark.parametrize("flipped", [False, True])
+def test_a_product_of_every_run_is_the_block_diagonal_one(n, m, d, flipped):
+    block = Sparse.of(sp.random_array((n, m), density=0.3, format="csr", dtype=np.float32, rng=1))
+    values = torch.rand(RUNS * len(block.values))
+    whole = block.repeat(RUNS).valued(values)
+    x = torch.randn(RUNS * (n if flipped else m), d)
+    rows, cols, order = block.pattern.flipped if flipped else (block.pattern.rows, block.pattern.cols, None)
+    parts = [part if part is None else part.to(DEVICE) for part in (rows, cols, values, x, order)]
+    ours = kernels.product(*parts[:4], RUNS, parts[4]).cpu()
+    torch.testing.assert_close(ours, whole.T.times(x) if flipped else whole.times(x))
+
+
+def test_empty_rows_give_zeros():
+    block = Sparse.of(sp.csr_array((4, 5), dtype=np.float32))
+    parts = (block.pattern.rows, block.pattern.cols, block.values, torch.ones(5, 3))
+    assert torch.equal(kernels.product(*(part.to(DEVICE) for part in parts), 1).cpu(), torch.zeros(4, 3))
+
+
+def masks(numbers: list[int], clock: int, count: int, rate: float) -> torch.Tensor:
+    return kernels.mask(torch.tensor(numbers, device=DEVICE), torch.tensor(clock, device=DEVICE), count, rate).cpu()
+
+
+@pytest.mark.parametrize("rate", [0.1, 0.5, 0.9])
+def test_a_mask_meets_its_rate_and_keeps_the_mean(rate):
+    drawn = masks([5, 2**62 + 3], 7, 20_000, rate)
+    assert (drawn == 0).float().mean(1).tolist() == pytest.approx(
+        [rate, rate], abs=5 * (rate * (1 - rate) / 2e4) ** 0.5
+    )
+    assert drawn.unique().tolist() == pytest.approx([0, 1 / (1 - rate)])
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 5, 1023, 1025])
+def test_a_mask_belongs_to_its_run_and_its_turn(count):
+    together = masks([11, 22, 33], 4, count, 0.5)
+    assert together.shape == (3, count)
+    assert torch.equal(together[1], masks([22], 4, count, 0.5)[0])
+    assert count < 100 or not torch.equal(together[1], masks([22], 5, count, 0.5)[0])
+
+
+class Bare(Eager):
+    """A session with nothing but its score."""
+
+    def __init__(self, part, settings):
+        self.examiner, self.settings = part, settings
+        self.accuracy = torch.full((RUNS,), -1.0, dtype=torch.float64)
+        self.nll = torch.full((RUNS,), torch.inf, dtype=torch.float64)
+        self.better, self.born, self.clock = (torch.zeros(RUNS, dtype=torch.long) for _ in range(3))
+        self.active = torch.ones(RUNS, dtype=torch.bool)
+
+    @property
+    def state(self):
+        return (self.accuracy, self.nll, self.better, self.born, self.clock, self.active)
+
+
+@pytest.mark.parametrize("monitor", ["accuracy", "loss"])
+@pytest.mark.parametrize(("nodes", "classes"), [(30, 7), (700, 3), (5, 18)])
+def test_a_session_judges_alike_with_either_code(monitor, nodes, classes):
+    from types import SimpleNamespace
+
+    generator = torch.Generator().manual_seed(0)
+    target = torch.randint(-1, classes, (RUNS, nodes), generator=generator)
+    target[:, 0] = 0
+    part = SimpleNamespace(target=target, counts=(target >= 0).sum(1))
+    plain = Bare(part, SimpleNamespace(patience=3, monitor=monitor))
+    ours = [tensor.clone().to(DEVICE) for tensor in plain.state]
+    for turn in range(12):
+        logits = torch.randn(RUNS, nodes, classes, generator=generator)
+        logits[:, 0, 1] += 100 * (turn == 5)
+        logits[1] = torch.nan if turn == 2 else logits[1]
+        expected = plain._judge(logits)
+        improved = kernels.judge(logits.to(DEVICE), target.to(DEVICE), part.counts.to(DEVICE), tuple(ours), 3, monitor)
+        assert torch.equal(improved.cpu(), expected)
+        for mine, theirs in zip(ours, plain.state, strict=True):
+            torch.testing.assert_close(mine.cpu(), theirs, rtol=1e-6, atol=1e-6)
+    assert not plain.active.all()
