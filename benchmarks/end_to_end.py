@@ -9,7 +9,8 @@ from dataclasses import replace
 import torch
 
 from bangs.experiments.exam import Exam
-from bangs.experiments.experiment import Experiment, choose_device
+from bangs.devices import choose_device
+from bangs.experiments.experiment import Experiment
 from bangs.learners.calibration import ETS
 from bangs.loop import State
 from bangs.types import Prediction

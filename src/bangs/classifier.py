@@ -17,6 +17,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from bangs import saving
+from bangs.devices import choose_device
 from bangs.errors import InvalidInput, UnknownName
 from bangs.explain import Reasons, reasons
 from bangs.graphs.custom.validation import validation_split
@@ -334,18 +335,6 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         given, held = (torch.cat([part, nobody])[None] for part in (old.given, old.held))
         task = Task(both, Labels.given(given), held, old.classes)
         return calibrate(Prediction(torch.cat([old.raw[None], logits], dim=1)), task).logits[0, old.nodes :]
-
-
-def choose_device(name: str) -> torch.device:
-    """The device of that name; `auto` is a GPU where there is one."""
-    found = torch.cuda.is_available()
-    if name == "auto":
-        return torch.device("cuda" if found else "cpu")
-    if not isinstance(name, str) or name.split(":")[0] not in ("cpu", "cuda"):
-        raise UnknownName("device", str(name), ("auto", "cpu", "cuda"))
-    if name != "cpu" and not found:
-        raise InvalidInput(f"device '{name}' asks for a GPU, but torch sees none here; take 'cpu' or 'auto'")
-    return torch.device(name)
 
 
 def _weights(graph: Data) -> Tensor:

@@ -10,9 +10,10 @@ import torch
 import typer
 from rich.markup import escape
 
-from bangs.classifier import SelfTrainingClassifier, choose_device
+from bangs.classifier import SelfTrainingClassifier
 from bangs.cli.console import Rounds, Voice
 from bangs.cli.stopping import again, stoppable
+from bangs.devices import choose_device
 from bangs.errors import InvalidInput
 from bangs.experiments.journal import fingerprint
 from bangs.graphs import custom

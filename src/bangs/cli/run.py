@@ -9,9 +9,10 @@ import typer
 
 from bangs.cli.console import Rounds, Voice
 from bangs.cli.stopping import again, stoppable
+from bangs.devices import choose_device
 from bangs.determinism import same_bits
 from bangs.errors import InvalidInput
-from bangs.experiments.experiment import Experiment, choose_device, compact
+from bangs.experiments.experiment import Experiment, compact
 from bangs.files import write_atomic
 from bangs.runs import RunFolder
 from bangs.valuation.banzhaf import DEFAULT

@@ -7,10 +7,10 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Literal
 
-import torch
 from torch_geometric.data import Data
 
 from bangs import published
+from bangs.devices import choose_device
 from bangs.errors import InvalidInput
 from bangs.experiments.exam import Exam
 from bangs.experiments.journal import Found, Journal, as_row
@@ -188,18 +188,6 @@ def compact(result: dict[str, Any]) -> dict[str, Any]:
         for row in result["rounds"]
     ]
     return {**result, "rounds": rows}
-
-
-def choose_device(name: str) -> torch.device:
-    """`auto` is the GPU where there is one."""
-    if name == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    if name.startswith("cuda") and not torch.cuda.is_available():
-        raise InvalidInput(f"device '{name}' asks for a GPU, but torch sees none here; use --device cpu")
-    try:
-        return torch.device(name)
-    except RuntimeError as error:
-        raise InvalidInput(f"device '{name}' is unknown; use auto, cpu or cuda") from error
 
 
 def _spread(values: list[float]) -> dict[str, Any]:

@@ -10,8 +10,9 @@ from typing import Any, Literal
 
 from torch_geometric.data import Data
 
+from bangs.devices import choose_device
 from bangs.errors import BangsError
-from bangs.experiments.experiment import Experiment, choose_device, compact
+from bangs.experiments.experiment import Experiment, compact
 from bangs.graphs import datasets
 from bangs.loop import State
 from bangs.runs import RunFolder, config_hash, read_run

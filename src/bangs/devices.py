@@ -1,0 +1,20 @@
+"""Devices: where a person's word for one leads."""
+
+import torch
+
+from bangs.errors import InvalidInput, UnknownName
+
+
+def choose_device(name: str) -> torch.device:
+    """The device of that name; `auto` is a GPU where there is one."""
+    found = torch.cuda.is_available()
+    if name == "auto":
+        return torch.device("cuda" if found else "cpu")
+    kind, _, number = str(name).partition(":")
+    if kind not in ("cpu", "cuda") or str(name).endswith(":") or (number and not number.isdecimal()):
+        raise UnknownName("device", str(name), ("auto", "cpu", "cuda"))
+    if kind == "cuda" and not found:
+        raise InvalidInput(f"device '{name}' asks for a GPU, but torch sees none here; take 'cpu' or 'auto'")
+    if kind == "cuda" and number and int(number) >= torch.cuda.device_count():
+        raise InvalidInput(f"device '{name}' is not here; torch sees {torch.cuda.device_count()}, counted from 0")
+    return torch.device(name)
