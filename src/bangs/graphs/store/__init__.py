@@ -1,0 +1,8 @@
+"""Store: a graph on disk, larger than memory if need be."""
+
+from bangs.graphs.store.made import Synthetic
+from bangs.graphs.store.manifest import Manifest, is_store
+from bangs.graphs.store.opening import Store, StoredGraph, release
+from bangs.graphs.store.writing import Writer
+
+__all__ = ["Manifest", "Store", "StoredGraph", "Synthetic", "Writer", "is_store", "release"]

@@ -1,0 +1,162 @@
+"""Manifest: what lies in a store's folder, and whether a folder is one."""
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from bangs.errors import DataUnavailable, InvalidInput
+from bangs.files import digest, parse, plain, read_plain
+
+FILE = "manifest.json"
+KIND = "bangs graph"
+VERSION = 1
+LARGEST = 64 * 2**20  # bytes of a manifest
+MOST_NODES = 2**31 - 1  # neighbours are stored as int32
+
+_SIZES = {"int8": 1, "uint8": 1, "float16": 2, "int32": 4, "float32": 4, "int64": 8}
+
+
+@dataclass(frozen=True)
+class Array:
+    """One file of numbers, little-endian and in C order."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    sha256: str
+
+    @property
+    def bytes(self) -> int:
+        return math.prod(self.shape) * _SIZES[self.dtype]
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """The sizes of a stored graph and the arrays that hold it.
+
+    Arrays: `in.pointers` and `in.nodes`, the links by target; `in.weights` and `in.sums` where edges have weights;
+    the same under `out`, by source, where the graph is directed; `features`; `labels`, −1 = unknown; `split`,
+    one row a split: 0 = none, 1 = train, 2 = val, 3 = test; `ids.bytes` and `ids.ends`, where nodes have names.
+    """
+
+    nodes: int
+    edges: int  # entries of the adjacency; an undirected edge is two
+    features: int
+    classes: tuple[str, ...]
+    directed: bool
+    weighted: bool
+    arrays: Mapping[str, Array]
+    encoding: Mapping[str, Any] | None = None  # how columns became features, where the graph came from tables
+    notes: tuple[str, ...] = field(default=())
+
+    @property
+    def bytes(self) -> int:
+        """Of all arrays together."""
+        return sum(array.bytes for array in self.arrays.values())
+
+    @property
+    def digest(self) -> str:
+        """The sha256 that stands for all that is stored: it covers the checksum of every file."""
+        return digest(plain(asdict(self), "manifest"))
+
+    def text(self) -> str:
+        """The content of manifest.json."""
+        return json.dumps({"kind": KIND, "version": VERSION, **plain(asdict(self), "manifest")}, indent=1)
+
+
+def is_store(path: Path | str) -> bool:
+    """Whether a path is a folder with a manifest; whether it is sound is not asked."""
+    return (Path(path) / FILE).is_file()
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """The manifest of a store, every size checked against the files before anything is mapped."""
+    try:
+        content = parse(read_plain(folder / FILE, LARGEST), str(folder / FILE))
+    except FileNotFoundError as error:
+        raise DataUnavailable(f"'{folder}' is no store: it has no {FILE}; make one with `bangs convert`") from error
+    if not isinstance(content, dict) or content.get("kind") != KIND:
+        raise InvalidInput(f"'{folder / FILE}' is not the manifest of a graph; make a store with `bangs convert`")
+    if content.get("version") != VERSION:
+        raise InvalidInput(
+            f"'{folder}' is a store of version {content.get('version')!r}, this bangs reads version {VERSION}; "
+            "convert the graph again"
+        )
+    try:
+        manifest = _manifest(content)
+        wanted = _shapes(manifest)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise InvalidInput(f"'{folder / FILE}' is damaged ({type(error).__name__}: {error}); convert again") from error
+    _check(folder, manifest, wanted)
+    return manifest
+
+
+def _manifest(content: dict[str, Any]) -> Manifest:
+    arrays = {
+        str(name): Array(str(own["dtype"]), tuple(_whole(side) for side in own["shape"]), str(own["sha256"]))
+        for name, own in content["arrays"].items()
+    }
+    return Manifest(
+        nodes=_whole(content["nodes"]),
+        edges=_whole(content["edges"]),
+        features=_whole(content["features"]),
+        classes=tuple(str(name) for name in content["classes"]),
+        directed=bool(content["directed"]),
+        weighted=bool(content["weighted"]),
+        arrays=arrays,
+        encoding=None if content["encoding"] is None else dict(content["encoding"]),
+        notes=tuple(str(note) for note in content["notes"]),
+    )
+
+
+def _whole(value: Any) -> int:
+    if type(value) is not int or not 0 <= value < 2**62:
+        raise ValueError(f"a size must be a whole number, got {value!r}")
+    return value
+
+
+def _shapes(manifest: Manifest) -> dict[str, tuple[tuple[str, ...], tuple[int, ...]]]:
+    """The types and shape that every array must have; a free side is -1."""
+    nodes, edges = manifest.nodes, manifest.edges
+    wanted: dict[str, tuple[tuple[str, ...], tuple[int, ...]]] = {}
+    for side in ("in", "out") if manifest.directed else ("in",):
+        wanted |= {f"{side}.pointers": (("int64",), (nodes + 1,)), f"{side}.nodes": (("int32",), (edges,))}
+        if manifest.weighted:
+            wanted |= {f"{side}.weights": (("float32",), (edges,)), f"{side}.sums": (("float32",), (nodes,))}
+    wanted |= {
+        "features": (("float32", "float16"), (nodes, manifest.features)),
+        "labels": (("int32",), (nodes,)),
+    }
+    if "split" in manifest.arrays:
+        wanted["split"] = (("int8",), (-1, nodes))
+    if "ids.bytes" in manifest.arrays:
+        wanted |= {"ids.bytes": (("uint8",), (-1,)), "ids.ends": (("int64",), (nodes,))}
+    return wanted
+
+
+def _check(folder: Path, manifest: Manifest, wanted: dict[str, tuple[tuple[str, ...], tuple[int, ...]]]) -> None:
+    if not 1 <= manifest.nodes <= MOST_NODES or manifest.features < 1:
+        raise InvalidInput(
+            f"'{folder}' must hold 1 to {MOST_NODES:,} nodes with at least one feature, "
+            f"got {manifest.nodes:,} and {manifest.features:,}"
+        )
+    if odd := sorted(wanted.keys() ^ manifest.arrays.keys()):
+        what = "is missing" if odd[0] in wanted else "is unknown"
+        raise InvalidInput(f"array '{odd[0]}' of '{folder}' {what}; convert the graph again")
+    for name, (dtypes, shape) in wanted.items():
+        array = manifest.arrays[name]
+        fits = len(array.shape) == len(shape) and all(
+            side in (-1, own) for side, own in zip(shape, array.shape, strict=True)
+        )
+        if array.dtype not in dtypes or not fits:
+            raise InvalidInput(
+                f"array '{name}' of '{folder}' must be {' or '.join(dtypes)} of shape {list(shape)}, "
+                f"got {array.dtype} of shape {list(array.shape)}; convert the graph again"
+            )
+        path = folder / f"{name}.bin"
+        if not path.is_file() or path.is_symlink():
+            raise InvalidInput(f"'{path}' is missing or no plain file; convert the graph again")
+        if (size := path.stat().st_size) != array.bytes:
+            raise InvalidInput(f"'{path}' must have {array.bytes:,} bytes, it has {size:,}; convert the graph again")
