@@ -204,8 +204,9 @@ class _Convolutions(Network):
         out: Tensor = h + self.bias[number - 1]
         if number == len(self.weight):
             return out
-        out = out.relu()
-        return (out if noise is None else noise.drop(out, self.settings.dropout)) @ self.weight[number]
+        hidden: Tensor = out.relu() if noise is None else noise.drop(out.relu(), self.settings.dropout)
+        product: Tensor = hidden @ self.weight[number]
+        return product
 
     def embed(self, field: Field) -> Tensor:
         hidden = len(self.weight) - 1
