@@ -8,13 +8,13 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from bangs.errors import InvalidInput
+from bangs.errors import Diverged, InvalidInput
 from bangs.graphs.views import DropEdges, DropFeatures, Same
 from bangs.learners.calibration import Temperature
 from bangs.learners.looks import Dropout
 from bangs.learners.models import GCN
 from bangs.learners.noise import Noise
-from bangs.learners.training import Teacher, Trainer
+from bangs.learners.training import Learner, Teacher, Trainer
 from bangs.loop import Method, SelfTrainer, State
 from bangs.rng import Streams
 from bangs.selection.quotas import Above, Nobody, Top, TopPerClass
@@ -272,9 +272,15 @@ def test_a_diverged_student_is_rejected_and_the_incumbent_stays():
     assert states[1].student.weights["round"][:, 0].tolist() == [1, 0]
     assert states[1].validation.tolist() == [0.6, 0.5]
     assert states[1].best_round.tolist() == [1, 0]
-    assert states[1].took_part.tolist() == [True, True]
-    assert taught(states, 1) == [0, 0]
+    assert states[1].took_part.tolist() == [True, False]
+    assert states[1].rejected == (1,)
+    assert states[1].labels.adopted.sum(1).tolist() == [5, 0]
+    assert states[1].adoption.chosen.sum(1).tolist() == [5, 0]
+    assert states[1].running.all()
+    assert taught([states[0], states[2]], 1) == [0]
     assert states[2].best_round.tolist() == [2, 2]
+    assert states[2].labels.adopted.sum(1).tolist() == [10, 5]
+    assert states[2].rejected == ()
 
 
 def test_divergence_of_a_real_student_leaves_sound_weights(task):
@@ -287,6 +293,32 @@ def test_divergence_of_a_real_student_leaves_sound_weights(task):
     assert torch.equal(after.prediction.logits[1], before.prediction.logits[1])
     assert not torch.equal(after.prediction.logits[0], before.prediction.logits[0])
     assert after.student.sound.all()
+    assert after.rejected == (1,)
+    assert torch.equal(after.labels.target[1], before.labels.target[1])
+
+
+@pytest.mark.parametrize("teacher", ["first", "latest", "best"])
+def test_a_student_who_says_infinite_things_is_rejected_though_its_loss_was_finite(teacher, task, monkeypatch):
+    real, calls = Learner.predict, []
+
+    def predict(self, weights, graph, noise=None):
+        said = real(self, weights, graph, noise)
+        calls.append(said)
+        if len(calls) == 2:  # the first student's
+            said.logits[0, 5] = float("nan")
+        return said
+
+    monkeypatch.setattr(Learner, "predict", predict)
+    states = told(QUICK, Method(rounds=2, quota=Top(3), teacher=teacher), task)
+    assert [state.rejected for state in states] == [(), (0,), ()]
+    assert all(state.prediction.logits.isfinite().all() for state in states)
+    assert torch.equal(states[1].prediction.logits[0], states[0].prediction.logits[0])
+    assert states[2].labels.adopted.sum(1).tolist() == [3, 6, 6]
+
+
+def test_a_first_model_that_diverges_is_a_sentence(task):
+    with pytest.raises(Diverged, match="the first model of run 0 diverged: its loss was never finite; lower the lear"):
+        told(replace(QUICK, lr=1e38), Method(rounds=1), task)
 
 
 def test_a_student_may_start_from_its_teacher():

@@ -24,3 +24,17 @@ class UnknownName(BangsError, LookupError):
 
 class DataUnavailable(BangsError, OSError):
     """A data file is neither on this machine nor to be had; the message says what to put where."""
+
+
+class Diverged(BangsError):
+    """A first model could not be trained, so there is no one to teach."""
+
+
+class OutOfMemory(BangsError, MemoryError):
+    """Something does not fit into memory, in however small pieces it is done."""
+
+
+def ran_out_of_memory(error: Exception) -> bool:
+    """Whether an error of torch, CUDA or numpy says that memory ran out; on a CPU torch has no class for it."""
+    words = ("out of memory", "DefaultCPUAllocator", "ALLOC_FAILED", "INSUFFICIENT_RESOURCES")
+    return isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and any(w in str(error) for w in words))

@@ -9,7 +9,7 @@ from typing import Literal, Protocol
 import torch
 from torch import Tensor
 
-from bangs.errors import InvalidInput
+from bangs.errors import Diverged, InvalidInput
 from bangs.graphs.views import Same
 from bangs.learners.calibration import Calibrator, Uncalibrated
 from bangs.learners.looks import Look, look
@@ -100,6 +100,7 @@ class State:
     took_part: Tensor  # bool [R], True where this round changed the run
     adoption: Adoption | None = None
     seconds: dict[str, float] = field(default_factory=dict)
+    rejected: tuple[int, ...] = ()  # runs whose student diverged: for them the round was taken back
 
     @property
     def validation(self) -> Tensor:
@@ -139,6 +140,11 @@ class SelfTrainer:
             early = self.method.start if isinstance(self.method.start, int) else None
             first = learner.fit(task.given, rng.at("round", 0), early=early)
             prediction = first.predict(task.graph)
+        if lost := _indices(~_sound(first, prediction)):
+            raise Diverged(
+                f"the first model of run {lost[0]} diverged: its loss was never finite; "
+                "lower the learning rate or scale the features"
+            )
         everyone = torch.ones(task.runs, dtype=torch.bool, device=task.device)
         zero = torch.zeros(task.runs, dtype=torch.long, device=task.device)
         return State(0, task.given, first, prediction, first, first, zero, everyone, everyone, None, seconds.laps)
@@ -165,17 +171,17 @@ class SelfTrainer:
                 labels = labels.weighted(method.weigh(round, labels))
             labels = Labels.where(took_part, labels, state.labels)
         with seconds("train"):
+            student, prediction_now, rejected = state.student, state.prediction, torch.zeros_like(took_part)
             if took_part.any():
-                student = learner.fit(
-                    labels,
-                    rng,
-                    start=self._start(state),
-                    transition=None if method.correct is None else method.correct(round),
-                )
-                student = Teacher.where(took_part & student.sound, student, state.student)
-            else:
-                student = state.student
-            prediction_now = student.predict(task.graph)
+                transition = None if method.correct is None else method.correct(round)
+                fitted = learner.fit(labels, rng, start=self._start(state), transition=transition)
+                said = fitted.predict(task.graph)
+                rejected = took_part & ~_sound(fitted, said)
+                if rejected.any():
+                    took_part, chosen = took_part & ~rejected, chosen & ~rejected[:, None]
+                    labels = Labels.where(took_part, labels, state.labels)
+                student = Teacher.where(took_part, fitted, state.student)
+                prediction_now = Prediction(torch.where(took_part[:, None, None], said.logits, state.prediction.logits))
 
         better = student.validation > state.best.validation
         return State(
@@ -186,10 +192,11 @@ class SelfTrainer:
             teacher=self._next_teacher(state.teacher, student),
             best=Teacher.where(better, student, state.best),
             best_round=torch.where(better, index, state.best_round),
-            running=state.running & took_part & left,
+            running=state.running & (rejected | took_part & left),
             took_part=took_part,
             adoption=Adoption(chosen, prediction.label, raw.confidence, prediction.confidence, ranking),
             seconds=seconds.laps,
+            rejected=_indices(rejected),
         )
 
     def _look(self, state: State, task: Task, rng: Streams) -> Prediction:
@@ -231,6 +238,15 @@ class SelfTrainer:
     def _tell(self, state: State) -> None:
         for observer in self.observers:
             observer(state)
+
+
+def _sound(model: Teacher, prediction: Prediction) -> Tensor:
+    """Runs whose model had a finite loss and says finite numbers of every node: bool [R]."""
+    return model.sound & prediction.logits.isfinite().flatten(1).all(1)
+
+
+def _indices(mask: Tensor) -> tuple[int, ...]:
+    return tuple(mask.nonzero().squeeze(1).tolist())
 
 
 class _Stopwatch:

@@ -97,6 +97,9 @@ class Journal:
                 os.close(file)
         self._digests.append(sha256(line.encode()).hexdigest())
         self.folder.event("round", index=state.index, validation=row["validation"], seconds=row["seconds"])
+        if state.rejected:
+            reason = "the student's loss or logits were not finite; its labels are taken back and the teacher stays"
+            self.folder.event("rejected round", index=state.index, runs=list(state.rejected), reason=reason)
         if time.perf_counter() - self._saved >= self.pause:
             tensors, facts = pack(state)
             facts |= {"rows": self._digests, "data": self._data, "seconds": self.seconds}
