@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from bangs.errors import InvalidInput
+from bangs.errors import InvalidInput, OutOfMemory, ran_out_of_memory
 from bangs.graphs.propagation import PPR, ExactPPR, Matrix
 from bangs.valuation import banzhaf, coalitions, reach, utility
 from bangs.valuation.banzhaf import Exact, Marginals, MeanField
@@ -147,6 +147,41 @@ def test_the_size_of_tiles_does_not_change_the_outcome(monkeypatch: pytest.Monke
     monkeypatch.setattr(reach, "TILE", 50)
     assert torch.allclose(game(members), worth, atol=1e-9)
     assert torch.allclose(game.marginals(members), change, atol=1e-7)
+
+
+@pytest.mark.parametrize("ask", ["__call__", "marginals", "gradient"])
+def test_a_game_that_runs_out_of_memory_goes_on_in_smaller_pieces(ask: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if there were room for pieces of 100,000 bytes only."""
+    game = arena()
+    members = some(game)
+    answer, tried, real = getattr(game, ask)(members), [], Information._signal.func  # type: ignore[attr-defined]
+
+    def scarce(self: Information) -> Tensor:
+        tried.append(self.budget)
+        if self.budget > 100_000:
+            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB")
+        signal: Tensor = real(self)
+        return signal
+
+    monkeypatch.setattr(Information, "_signal", property(scarce))
+    again = getattr(arena(), ask)(members)
+    assert tried[:14] == [2**29 // 2**halved for halved in range(14)]
+    assert set(tried[13:]) == {2**16}
+    torch.testing.assert_close(again, answer, atol=1e-7, rtol=1e-5)
+
+
+def test_a_game_without_any_memory_names_the_setting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(utility.Reach, "worth", lambda *_: torch.empty(2**60))
+    with pytest.raises(OutOfMemory, match=r"game of 8 candidates on 66 nodes.*Banzhaf\.budget.*lower candidates"):
+        arena()(some(arena()))
+
+
+def test_other_errors_are_not_taken_for_want_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(utility.Reach, "worth", lambda *_: torch.ones(2) @ torch.ones(3))
+    with pytest.raises(RuntimeError, match="inconsistent tensor size"):
+        arena()(some(arena()))
+    assert ran_out_of_memory(MemoryError())
+    assert not ran_out_of_memory(ValueError("out of memory"))
 
 
 def test_only_reached_nodes_are_looked_at_and_the_others_still_count() -> None:

@@ -5,7 +5,7 @@ import sys
 import typer
 
 from bangs.cli import demo, explain, figure, fit, listing, predict, report, reproduce, run, table
-from bangs.errors import BangsError
+from bangs.errors import BangsError, ran_out_of_memory
 
 app = typer.Typer(
     name="bangs",
@@ -32,6 +32,12 @@ def main() -> None:
         app()
     except BangsError as error:
         print(f"bangs: {error}", file=sys.stderr)
+        sys.exit(2)
+    except (MemoryError, RuntimeError) as error:
+        if not ran_out_of_memory(error):
+            raise
+        way = "lower --seeds (runs trained at once), --candidates or the model's size, or use another --device"
+        print(f"bangs: memory ran out; {way}", file=sys.stderr)
         sys.exit(2)
     except KeyboardInterrupt:
         print("bangs: interrupted", file=sys.stderr)

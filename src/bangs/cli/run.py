@@ -9,8 +9,8 @@ import typer
 
 from bangs.cli.console import Rounds, Voice
 from bangs.cli.stopping import again, stoppable
-from bangs.devices import choose_device
 from bangs.determinism import same_bits
+from bangs.devices import choose_device
 from bangs.errors import InvalidInput
 from bangs.experiments.experiment import Experiment, compact
 from bangs.files import write_atomic

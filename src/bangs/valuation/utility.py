@@ -1,18 +1,42 @@
 """Information: the game the candidate nodes play."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
+from functools import cached_property, wraps
 
 import torch
 from torch import Tensor
 
-from bangs.errors import InvalidInput
+from bangs.errors import InvalidInput, OutOfMemory, ran_out_of_memory
 from bangs.graphs.propagation import Operator
 from bangs.valuation.reach import TILE, TINY, Look, Normalise, Reach, read, split
 
 COLUMNS = 64  # players whose columns are propagated together
 WIDTH = 128  # coalitions whose worth is found together
+LEAST = 2**16  # bytes; what does not fit in pieces of this size does not fit at all
+
+Answer = Callable[["Information", Tensor], Tensor]
+
+
+def _within_memory(find: Answer) -> Answer:
+    """The same answer, sought again with half the budget while memory runs out."""
+
+    @wraps(find)
+    def call(game: "Information", members: Tensor) -> Tensor:
+        try:
+            return find(game, members)
+        except Exception as error:
+            if not ran_out_of_memory(error):
+                raise
+            if game.budget < LEAST:
+                raise OutOfMemory(
+                    f"memory ran out over the game of {game.players} candidates on {game.known.shape[1]} nodes, even "
+                    f"in pieces of {game.budget:,} bytes, down to which Banzhaf.budget was halved; "
+                    "lower candidates, run fewer seeds at once, or use a device with more memory"
+                ) from error
+        return call(replace(game, budget=game.budget // 2), members)  # outside, where the error holds no tensors
+
+    return call
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,7 +50,7 @@ class Information:
     P is linear, Ĥ(S) = Ĥ(∅) + Σ_{i∈S} P[:, i] xᵢᵀ. So worths need the base and the players' columns propagated once,
     and look only at nodes that some player reaches; gradients need one propagation there and one back. Marginals are
     gradients corrected at the few nodes where a player moves the logits by more than `tolerance`; with 0, at all
-    nodes it reaches, which is exact.
+    nodes it reaches, which is exact. Where memory runs out, pieces of half the size are tried.
     """
 
     operator: Operator
@@ -77,6 +101,7 @@ class Information:
     def device(self) -> torch.device:
         return self.logits.device
 
+    @_within_memory
     def __call__(self, members: Tensor) -> Tensor:
         """U of coalitions [R, B, K], members to any degree in [0, 1]: float64 [R, B]."""
         worths = []
@@ -86,6 +111,7 @@ class Information:
             worths.append(torch.cat([reach.worth(part, self.budget) for part in split(members[run], size)]))
         return torch.stack(worths)
 
+    @_within_memory
     def marginals(self, members: Tensor) -> Tensor:
         """U(S ∪ i) − U(S∖i) of coalitions bool [R, B, K]: float32 [R, B, K].
 
@@ -101,6 +127,7 @@ class Information:
             changes.append(torch.cat([reach.marginals(part, near, self.budget) for part in split(members[run], size)]))
         return torch.stack(changes)
 
+    @_within_memory
     def gradient(self, members: Tensor) -> Tensor:
         """∂U/∂mᵢ at memberships [R, B, K]: float32 [R, B, K], without any player's column.
 
