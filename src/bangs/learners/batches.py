@@ -27,7 +27,7 @@ class Features:
     def of(cls, x: "Tensor | sp.csr_array[Any]", runs: int, device: torch.device) -> "Features":
         """The same features for every run."""
         if isinstance(x, Tensor):
-            return cls(runs, x.to(device)[None])
+            return cls(runs, x.to(device).float()[None])
         if x.nnz > DENSE_ABOVE * np.prod(x.shape):
             return cls(runs, torch.as_tensor(x.toarray(), device=device)[None])
         return cls(runs, Sparse.of(x, device).repeat(runs))
@@ -91,7 +91,7 @@ class Surroundings:
     @classmethod
     def of(cls, graph: Data, runs: int, loops: float, normalise: Normalise) -> "Surroundings":
         matrix = adjacency(graph, loops, normalise)
-        features = _rows(graph)
+        features = rows_of(graph)
         device = graph.edge_index.device
         whole = Field(runs, Features.of(features, runs, device), (Sparse.of(matrix, device).repeat(runs),), (graph,))
         return cls(runs, graph, matrix, features, device, whole)
@@ -106,8 +106,8 @@ class Surroundings:
             local = sp.csr_array(rows[:, inputs])
             layers.insert(0, Sparse.of(local, self.device).repeat(self.runs))
             outputs = inputs
-        rows_of = torch.as_tensor(outputs, device=self.device) if isinstance(self.features, Tensor) else outputs
-        features = Features.of(self.features[rows_of], self.runs, self.device)
+        needed = torch.as_tensor(outputs, device=self.device) if isinstance(self.features, Tensor) else outputs
+        features = Features.of(self.features[needed], self.runs, self.device)
         return Field(self.runs, features, tuple(layers))
 
 
@@ -135,5 +135,6 @@ def _stacked(x: list[Tensor], like: Features) -> Features:
     return Features(like.runs, torch.stack([own.to_dense() for own in x]))
 
 
-def _rows(graph: Data) -> "Tensor | sp.csr_array[Any]":
+def rows_of(graph: Data) -> "Tensor | sp.csr_array[Any]":
+    """The features [N, F] of a graph in a form that gives some of its rows."""
     return to_scipy(graph.x) if graph.x.layout == torch.sparse_csr else graph.x

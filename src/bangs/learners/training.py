@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from math import inf
 from typing import Literal
 
@@ -12,8 +13,11 @@ from torch_geometric.data import Data
 
 from bangs.errors import InvalidInput
 from bangs.learners.batches import Field, Surroundings, many
+from bangs.learners.layerwise import Layerwise
 from bangs.learners.models import GCN, Architecture
 from bangs.learners.noise import Noise, source
+from bangs.learners.sampled import Pages, Sampled
+from bangs.learners.sampling import Sampler, Sampling
 from bangs.learners.sessions import Captured, Eager, Part, Session
 from bangs.rng import Streams
 from bangs.types import Labels, Prediction, Task
@@ -28,7 +32,8 @@ class Trainer:
     Between equal accuracies the lower validation loss wins. A run stops when its accuracy has not improved for
     `patience` epochs. With `monitor = "loss"` both go by the validation loss alone. With `field = "needed"` an epoch
     touches only the nodes that decide the loss or the validation score; `"whole"` always takes the whole graph, so that
-    dropout does not depend on a run's company.
+    dropout does not depend on a run's company. With `batches` an epoch is a step for every batch of labelled nodes,
+    each with a drawn neighbourhood, run by run; models that see further than their hops say cannot learn so.
     """
 
     model: Architecture = field(default_factory=GCN)
@@ -39,6 +44,7 @@ class Trainer:
     monitor: Literal["accuracy", "loss"] = "accuracy"
     field: Literal["needed", "whole"] = "needed"
     precision: Literal["float32", "tf32"] = "float32"  # of matrix products on a GPU
+    batches: Sampling | None = None  # None = the whole graph in every step
 
     def __post_init__(self) -> None:
         for name in ("epochs", "patience"):
@@ -86,6 +92,23 @@ class Teacher:
         return self.learner.embed(self.weights, graph)
 
     @staticmethod
+    def joined(learner: "Learner", alone: Sequence["Teacher"]) -> "Teacher":
+        """Teachers of one run each, as one teacher of all runs."""
+
+        def cat(parts: Sequence[dict[str, Tensor] | None]) -> dict[str, Tensor] | None:
+            found = [part for part in parts if part is not None]
+            return {name: torch.cat([part[name] for part in found]) for name in found[0]} if found else None
+
+        return Teacher(
+            learner,
+            cat([teacher.weights for teacher in alone]) or {},
+            torch.cat([teacher.validation for teacher in alone]),
+            torch.cat([teacher.epochs for teacher in alone]),
+            torch.cat([teacher.sound for teacher in alone]),
+            cat([teacher.early for teacher in alone]),
+        )
+
+    @staticmethod
     def where(run: Tensor, first: "Teacher", second: "Teacher") -> "Teacher":
         """The first teacher where run [R] is true, the second elsewhere."""
 
@@ -109,10 +132,29 @@ class Learner:
         self.trainer, self.task = trainer, task
         width = int(task.graph.x.shape[1])
         self.network = trainer.model.build(width, task.classes, Streams((0,) * task.runs)).to(task.device)
-        self.surroundings = Surroundings.of(task.graph, task.runs, self.network.loops, self.network.normalise)
-        self.examiner = self._part(task.validation, torch.ones_like(task.validation, dtype=torch.float32))
         self._width = width
         self._captured: dict[bool, Captured] = {}
+        if trainer.batches is not None and self.network.hops is None:
+            raise InvalidInput(
+                f"Trainer.batches needs a model whose nodes see a few hops, such as GCN, GraphSAGE or SGC; "
+                f"{type(trainer.model).__name__} needs the whole graph, so leave batches out"
+            )
+
+    @cached_property
+    def surroundings(self) -> Surroundings:
+        """The whole graph, prepared for all runs."""
+        return Surroundings.of(self.task.graph, self.task.runs, self.network.loops, self.network.normalise)
+
+    @cached_property
+    def sampler(self) -> Sampler:
+        """The graph, prepared for drawing neighbourhoods and for inference layer by layer."""
+        return Sampler.of(self.task.graph, self.network.loops, self.network.normalise)
+
+    @cached_property
+    def examiner(self) -> Part:
+        """The validation nodes."""
+        validation = self.task.validation
+        return self._part(validation, torch.ones_like(validation, dtype=torch.float32))
 
     def fit(
         self,
@@ -129,6 +171,8 @@ class Learner:
         """
         if len(rng) != self.task.runs:
             raise InvalidInput(f"{len(rng)} random streams for {self.task.runs} runs; there must be one per run")
+        if self.trainer.batches is not None and self.task.runs > 1:
+            return self._one_by_one(labels, rng, start, transition, early)
         fresh = self.trainer.model.build(self._width, self.task.classes, rng)
         self.network.load(fresh.weights() if start is None else start)
         session = self._session(labels, transition)
@@ -148,6 +192,9 @@ class Learner:
         """Logits [R, N, C] under the given weights; with dropout where noise is given."""
         self.network.load(weights)
         with torch.no_grad(), _precision(self.trainer.precision):
+            if self.trainer.batches is not None and graph is self.task.graph:
+                layerwise = Layerwise(self.trainer.batches.memory)
+                return Prediction(layerwise(self.network, self.sampler, self.task.runs, noise))
             return Prediction(self.network(self._seen(graph), noise))
 
     def embed(self, weights: dict[str, Tensor], graph: Data) -> Tensor:
@@ -156,16 +203,42 @@ class Learner:
         with torch.no_grad(), _precision(self.trainer.precision):
             return self.network.embed(self._seen(graph))
 
+    def _one_by_one(
+        self,
+        labels: Labels,
+        rng: Streams,
+        start: dict[str, Tensor] | None,
+        transition: Tensor | None,
+        early: int | None,
+    ) -> Teacher:
+        """Every run trained alone, so that the neighbourhoods it draws do not depend on its company."""
+        taught = []
+        for run in range(self.task.runs):
+            alone = Learner(self.trainer, self.task.only([run]))
+            alone.sampler = self.sampler
+            taught.append(
+                alone.fit(
+                    Labels(labels.target[[run]], labels.weight[[run]], labels.born[[run]]),
+                    rng.only([run]),
+                    start=None if start is None else {name: value[[run]] for name, value in start.items()},
+                    transition=None if transition is None else transition[[run]],
+                    early=early,
+                )
+            )
+        return Teacher.joined(self, taught)
+
     def _seen(self, graph: Data | Sequence[Data]) -> Field:
         loops, normalise = self.network.loops, self.network.normalise
-        if not isinstance(graph, Data):
+        if isinstance(graph, Sequence):
             return many(graph, loops, normalise, self.surroundings.whole)
         if graph is self.task.graph:
             return self.surroundings.whole
         return Surroundings.of(graph, self.task.runs, loops, normalise).whole
 
     def _session(self, labels: Labels, transition: Tensor | None) -> Session:
-        """Who runs the epochs: on a GPU one captured graph that all rounds reuse, else a fresh eager session."""
+        """Who runs the epochs: on a GPU one captured graph that all rounds reuse, else a fresh session."""
+        if self.trainer.batches is not None:
+            return Sampled(self.network, self._pages(labels.target, labels.weight), self._exam, self.trainer)
         captured = self.task.device.type == "cuda"
         # a captured graph outlives the round, so its lesson must not depend on who is labelled
         lesson = self._part(labels.target, labels.weight, whole=captured)
@@ -179,6 +252,19 @@ class Learner:
         session.lesson.target.copy_(lesson.target)
         session.lesson.weight.copy_(lesson.weight)
         return session
+
+    @cached_property
+    def _exam(self) -> Pages:
+        """The validation nodes, to be read in batches."""
+        validation = self.task.validation
+        return self._pages(validation, torch.ones_like(validation, dtype=torch.float32))
+
+    def _pages(self, target: Tensor, weight: Tensor) -> Pages:
+        """The nodes of the one run that have a target, to be read in batches."""
+        assert self.trainer.batches is not None
+        nodes = (target >= 0).any(0).nonzero().squeeze(1)
+        hops = self.network.hops or 0
+        return Pages(self.sampler, self.trainer.batches, hops, nodes, target[:, nodes], weight[:, nodes])
 
     def _part(self, target: Tensor, weight: Tensor, *, whole: bool = False) -> Part:
         """The nodes with a target in any run, and the field that decides their logits."""
