@@ -19,6 +19,7 @@ from torch_geometric.data import Data
 
 from bangs.classifier import SelfTrainingClassifier
 from bangs.errors import BangsError, InvalidInput, UnknownName
+from bangs.inputs import labelled
 from bangs.learners.calibration import Temperature
 from bangs.learners.models import APPNP, GCN
 from bangs.learners.training import Trainer
@@ -149,6 +150,16 @@ class TestInputs:
         words = pd.Series(pd.Categorical(np.where(self.y < 0, None, np.array(["x", "y"])[self.y])))
         assert SelfTrainingClassifier(**QUICK).fit(self.x, self.edges, words).classes_.tolist() == ["x", "y"]
 
+    def test_a_series_is_read_by_its_index_where_x_is_a_frame(self) -> None:
+        names = [f"n{i}" for i in range(40)]
+        frame, words = pd.DataFrame(self.x, index=names), pd.Series(self.y, index=names)
+        for y in (words.sample(frac=1, random_state=0), words[words >= 0], pd.Series(self.y), self.y):
+            target, classes, _ = labelled(frame, y, 40)
+            assert target.tolist() == self.y.tolist()
+            assert classes.tolist() == [0, 1]
+        with pytest.raises(InvalidInput, match="y has a label for 'zz', which is not in the index of X"):
+            labelled(frame, words.rename({"n3": "zz"}), 40)
+
     def test_weights_in_the_adjacency_count(self) -> None:
         heavy = sp.coo_array((np.where(self.edges[0] < 20, 9.0, 1.0), (self.edges[0], self.edges[1])), shape=(40, 40))
         weights = np.where(self.edges[0] < 20, 9.0, 1.0)
@@ -187,7 +198,9 @@ class TestComplaints:
             ((x[:, 0], edges, y), "Expected 2D array"),
             ((x * np.nan, edges, y), "NaN or infinity"),
             ((x, edges + 30, y), "numbered 0 … 39"),
-            ((x, edges.T[:5], y), "shape"),
+            ((x, edges.T, y), "write edge_index.T"),
+            ((x, np.eye(40), y), "an adjacency is given sparse"),
+            ((x, y), r"got \[40\]; call fit\(X, edge_index, y\)"),
             ((pd.DataFrame({"a": ["u"] * 40}), edges, y), "column 'a' of X is not numeric"),
             ((pd.DataFrame(x), pd.DataFrame({"s": [0], "t": [77]}), y), "names node"),
             ((data, edges), "a Data carries its own edges"),

@@ -20,18 +20,20 @@ from bangs import saving
 from bangs.devices import choose_device
 from bangs.errors import InvalidInput, UnknownName
 from bangs.explain import Reasons, reasons
-from bangs.graphs.custom.validation import validation_split
-from bangs.inputs import as_graph, as_labels, labelled
+from bangs.graphs.custom.validation import check_share, validation_split
+from bangs.inputs import as_graph, as_labels, in_order, labelled
+from bangs.keeping import Keeper
 from bangs.learners.batches import Surroundings
 from bangs.learners.calibration import Calibrator, calibrator
 from bangs.learners.models import Architecture
 from bangs.learners.presets import trainer
 from bangs.learners.training import Trainer
 from bangs.loop import Method, Observer, SelfTrainer, State
+from bangs.recorder import Recorder
 from bangs.rng import Streams
 from bangs.selection.quotas import Top
 from bangs.selection.scores import Agreement, Banzhaf, Chance, Confidence, Score
-from bangs.snapshot import Recorder, Snapshot
+from bangs.snapshot import Snapshot
 from bangs.types import Labels, Prediction, Task
 
 Array = npt.NDArray[Any]
@@ -108,12 +110,15 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         *,
         edge_weight: Any = None,
         observers: Sequence[Observer] = (),
+        keeper: Keeper | None = None,
     ) -> Self:
         """Learn from a PyG `Data`, or from features X [N, F], edges [2, E] and labels y [N].
 
         Unknown labels are -1 (None, NaN or "" among words). Of a `Data` with masks only the labels under `train_mask`
-        and `val_mask` are read. An undirected edge is listed in both directions, as PyG does. Observers are called
-        with the state of every round.
+        and `val_mask` are read. Where X is a frame, a series y is read by its index, and rows it does not name are
+        unknown. An undirected edge is listed in both directions, as PyG does (`torch_geometric.utils.to_undirected`).
+        Observers are called with the state of every round. A `Keeper` keeps the rounds in a folder, from which a fit
+        that was stopped or killed goes on.
         """
         graph = as_graph(X, edge_index, edge_weight)
         target, self.classes_, given = labelled(X, y, int(graph.num_nodes or 0))
@@ -125,11 +130,19 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         split = validation_split(target, given, [seed], self.validation)
         graph.y = target
         task = Task.of(graph, split, len(self.classes_)).to(choose_device(self.device))
-        method, learner = self._method(task), self._trainer()
+        learner, method = self.recipe(int((~task.given.known & ~task.held).sum()))
         recorder = Recorder(method.calibrate)
-        state = SelfTrainer(learner, method, (recorder, *observers)).fit(task, [seed])
+        resume = None if keeper is None else keeper.resume(task, recorder)
+        keep: Sequence[Observer] = () if keeper is None else (lambda state: keeper.keep(state, recorder),)
+        state = SelfTrainer(learner, method, (recorder, *keep, *observers)).fit(task, [seed], resume)
         self._remember(X, learner.model, recorder, state)
         return self
+
+    def recipe(self, pool: int) -> tuple[Trainer, Method]:
+        """What the parameters describe for a graph of which `pool` nodes have no label; checks every one of them."""
+        check_share(self.validation)
+        choose_device(self.device)
+        return self._trainer(), self._method(pool)
 
     def predict_proba(self, X: Any = None, edge_index: Any = None, *, edge_weight: Any = None) -> Array:
         """Calibrated probabilities float [N, C]: of the fitted graph, or of another one with the same columns."""
@@ -146,7 +159,7 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         y = X.get("y") if isinstance(X, Data) and y is None else y
         if y is None:
             raise InvalidInput("a score needs labels; give y, -1 where a label is unknown")
-        target, classes = as_labels(y, len(said))
+        target, classes = as_labels(in_order(X, y), len(said))
         counted = target >= 0
         if isinstance(X, Data) and X.get("test_mask") is not None:
             counted &= X.test_mask.cpu()
@@ -241,15 +254,13 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         tags.input_tags.sparse = True
         return tags
 
-    def _method(self, task: Task) -> Method:
-        """The recipe the parameters describe."""
+    def _method(self, pool: int) -> Method:
         for name, low in (("rounds", 0), ("k", 1), ("candidates", 1)):
             value = getattr(self, name)
             if value is not None and (not isinstance(value, numbers.Integral) or value < low):
                 raise InvalidInput(f"{name} must be a whole number from {low}, got {value!r}")
         if self.teacher not in ("first", "latest", "best"):
             raise UnknownName("teacher", str(self.teacher), ("first", "latest", "best"))
-        pool = int((~task.given.known & ~task.held).sum())
         k = min(max(-(-pool // (2 * max(self.rounds, 1))), 1), MOST) if self.k is None else int(self.k)
         score = self.selector
         if isinstance(score, str):

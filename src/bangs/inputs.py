@@ -93,7 +93,31 @@ def edges(edge_index: Any, nodes: int, names: "pd.Index[Any] | None" = None) -> 
     index = edge_index if isinstance(edge_index, Tensor) else torch.as_tensor(np.asarray(edge_index))
     if index.numel() == 0:
         index = index.reshape(2, -1).long()
+    if index.dim() != 2 or index.shape[0] != 2:
+        raise InvalidInput(f"edge_index must have shape [2, E], got {list(index.shape)}{_way_out(index, nodes)}")
     return index, None
+
+
+def in_order(X: Any, y: Any) -> Any:
+    """Labels in the order of the rows of X.
+
+    A series whose index names rows of the frame X is put in their order, and rows it does not name are unknown; one
+    numbered 0, 1, … beside rows with names of their own is taken as it stands.
+    """
+    if not isinstance(X, pd.DataFrame) or not isinstance(y, pd.Series) or y.index.equals(X.index):
+        return y
+    if not (X.index.is_unique and y.index.is_unique):
+        return y
+    strange = ~y.index.isin(X.index)
+    if not strange.any():
+        return y.reindex(X.index)
+    if y.index.equals(pd.RangeIndex(len(y))):
+        return y
+    name = y.index[strange][0]
+    raise InvalidInput(
+        f"y has a label for {name!r}, which is not in the index of X; give both the same index, or y.to_numpy() if its "
+        "labels stand in the order of the rows"
+    )
 
 
 def as_labels(y: Any, nodes: int, read: Tensor | None = None) -> tuple[Tensor, Classes]:
@@ -130,7 +154,7 @@ def labelled(X: Any, y: Any, nodes: int) -> tuple[Tensor, Classes, Split | None]
     it has no `train_mask`.
     """
     data = X if isinstance(X, Data) else Data()
-    y = data.get("y") if y is None else y
+    y = data.get("y") if y is None else in_order(X, y)
     if y is None:
         raise InvalidInput("requires y to be passed, but the target y is None: give one label per node, -1 = unknown")
     masks = {name: _mask(data, name, nodes) for name in ("train", "val", "test")}
@@ -165,6 +189,15 @@ def _known(values: Classes) -> tuple[Classes, npt.NDArray[np.bool_]]:
 
 def _or_none(x: Any, make: Any) -> Any:
     return None if x is None else make(x)
+
+
+def _way_out(index: Tensor, nodes: int) -> str:
+    """What to do about an array of edges of another shape."""
+    if index.dim() == 2 and index.shape[1] == 2:
+        return "; pairs stand in columns: write edge_index.T"
+    if index.shape == (nodes, nodes):
+        return "; an adjacency is given sparse: scipy.sparse.csr_array(adjacency)"
+    return "; call fit(X, edge_index, y)" if index.dim() == 1 else ""
 
 
 def _two_axes(x: Tensor) -> Tensor:

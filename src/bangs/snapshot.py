@@ -3,17 +3,14 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from bangs import metrics
 from bangs.errors import InvalidInput
-from bangs.history import row
 from bangs.learners.calibration import Calibrator
-from bangs.learners.training import Teacher
 from bangs.loop import State
 from bangs.types import Labels, Prediction, Task
 
@@ -195,71 +192,3 @@ class Snapshot:
 
 
 _TENSORS = tuple(own.name for own in fields(Snapshot) if own.name not in ("ledger", "chosen", "rows"))
-
-
-class Recorder:
-    """Observes a run and keeps what a snapshot needs, the chosen student's weights among it.
-
-    The chosen round has the best validation accuracy. Between equal accuracies the lower validation loss after
-    calibration wins if `ties = "loss"`, as it does between the epochs of a fit, and the earlier round otherwise.
-    """
-
-    def __init__(self, calibrate: Calibrator, run: int = 0, ties: Literal["loss", "earliest"] = "loss"):
-        self.calibrate, self.run, self.ties = calibrate, run, ties
-        self.rows: list[dict[str, Any]] = []
-        self._said: list[Tensor] = []
-        self._sure: list[Tensor] = []
-        self._ledgers: list[Ledger] = []
-        self._best: tuple[float, float] | None = None
-        self._chosen = 0
-        self._kept: tuple[Teacher, Labels, Tensor, Tensor] | None = None
-
-    def __call__(self, state: State) -> None:
-        run, task = self.run, state.student.learner.task
-        calibrated = self.calibrate(state.prediction, task)
-        self.rows.append(row(state))
-        self._said.append(state.prediction.label[run].cpu())
-        self._sure.append(calibrated.confidence[run].cpu())
-        self._ledgers.append(Ledger.of(state, run))
-        loss = float(metrics.negative_log_likelihood(calibrated, task.validation)[run]) if self.ties == "loss" else 0.0
-        merit = (float(state.validation[run]), -loss)
-        if self._best is None or merit > self._best:
-            self._best, self._chosen = merit, state.index
-            self._kept = state.student, state.labels, state.prediction.logits[run].cpu(), calibrated.logits[run].cpu()
-
-    @property
-    def complete(self) -> bool:
-        """Whether it has seen every round from the first on, as it has not where a run was resumed."""
-        return bool(self.rows) and [row["round"] for row in self.rows] == list(range(len(self.rows)))
-
-    @property
-    def weights(self) -> dict[str, Tensor]:
-        """The chosen student's weights, each [1, …]."""
-        return {name: value[[self.run]].cpu() for name, value in self._best_so_far()[0].weights.items()}
-
-    def snapshot(self) -> Snapshot:
-        """The run as it stands."""
-        student, labels, raw, calibrated = self._best_so_far()
-        task = student.learner.task
-        weight = task.graph.get("edge_weight")
-        run = self.run
-        return Snapshot(
-            edge_index=task.graph.edge_index.cpu(),
-            edge_weight=None if weight is None else weight.cpu(),
-            given=task.given.target[run].cpu(),
-            held=task.validation[run].cpu(),
-            target=labels.target[run].cpu(),
-            born=labels.born[run].cpu(),
-            raw=raw,
-            calibrated=calibrated,
-            said=torch.stack(self._said),
-            sure=torch.stack(self._sure),
-            ledger=Ledger.joined(self._ledgers),
-            chosen=self._chosen,
-            rows=self.rows,
-        )
-
-    def _best_so_far(self) -> tuple[Teacher, Labels, Tensor, Tensor]:
-        if self._kept is None:
-            raise InvalidInput("the recorder has seen no round yet; give it to SelfTrainer as an observer")
-        return self._kept

@@ -3,6 +3,9 @@
 import csv
 import json
 import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -98,6 +101,36 @@ def test_a_finished_folder_is_not_touched_again(library: Path) -> None:
     assert done.code == 0
     assert json.loads(done.out)["rounds"] == 3
     assert (library / "predictions.csv").stat().st_mtime_ns == before
+
+
+def test_a_killed_fit_ends_with_the_files_of_an_undisturbed_one(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "tests.cli.mortal", str(tmp_path), "3"]
+    env = {**os.environ, "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=env, cwd=EXAMPLES.parent)
+    told = json.loads(done.stdout)
+    assert told["differ"] == []
+    assert told["kills"] > 0
+
+
+def test_an_interrupted_fit_says_how_to_go_on_and_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = ("fit", EXAMPLES / "own-graph", "--out", tmp_path / "out", "--rounds", 2, "--epochs", 5)
+    with monkeypatch.context() as patch:
+        patch.setattr("bangs.cli.fit._Lines.see", lambda lines, state: os.kill(os.getpid(), signal.SIGTERM))
+        stopped = bangs(*words)
+    assert stopped.code == 143
+    assert f"go on with: bangs fit {EXAMPLES / 'own-graph'} --out {tmp_path / 'out'}" in stopped.err
+    assert "--resume" in stopped.err
+    resumed = bangs(*words, "--resume")
+    assert resumed.code == 0, resumed.err
+    assert "going on after round 0" in resumed.out
+    assert not list((tmp_path / "out" / "checkpoints").iterdir())
+
+
+def test_a_wrong_setting_leaves_the_folder_as_it_was(library: Path) -> None:
+    before = {path.name: path.read_bytes() for path in library.iterdir() if path.is_file()}
+    for words in (("--model", "gnn"), ("--k", 0), ("--validation", 2), ("--device", "tpu")):
+        assert bangs("fit", EXAMPLES / "own-graph", "--out", library, "--overwrite", *words).code == 2
+    assert before == {path.name: path.read_bytes() for path in library.iterdir() if path.is_file()}
 
 
 def test_json_is_one_object_and_nothing_else(tmp_path: Path) -> None:

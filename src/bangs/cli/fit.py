@@ -1,7 +1,6 @@
 """`bangs fit`: a person's own tables, to predictions with reasons."""
 
 import json
-import time
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -15,8 +14,9 @@ from bangs.cli.console import Rounds, Voice
 from bangs.cli.stopping import again, stoppable
 from bangs.devices import choose_device
 from bangs.errors import InvalidInput
-from bangs.experiments.journal import fingerprint
 from bangs.graphs import custom
+from bangs.graphs.fingerprint import fingerprint
+from bangs.keeping import Keeper
 from bangs.loop import State
 from bangs.report.card import model_card
 from bangs.report.outcome import exam, outcome
@@ -55,7 +55,7 @@ def fit(
     epochs: Annotated[int | None, typer.Option(help="epochs of training at most; 300 if left out")] = None,
     seed: Annotated[int, typer.Option(help="the same seed gives the same result")] = 0,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda")] = "auto",
-    resume: Annotated[bool, typer.Option("--resume", help="finish an interrupted fit; it begins again")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="go on with an interrupted fit")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="discard the fit in --out")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="one JSON object to stdout and nothing else")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="only the result")] = False,
@@ -94,6 +94,7 @@ def fit(
         device=device,
         random_state=seed,
     )
+    learner.recipe(_pool(own))  # a wrong setting is told before a folder is touched
     config = _config(graph, own, learner, seed)
     with (
         stoppable(again("--resume")),
@@ -105,13 +106,16 @@ def fit(
         if done is None:
             done = _fit(folder, own, learner, voice)
         else:
-            voice.say(f"'{out}' holds the finished fit; nothing is left to do")
+            voice.say(escape(f"'{out}' holds the finished fit; nothing is left to do"))
+        folder.forget()
     voice.result({**done, "out": out.name}, escape(_told(done, out)))
 
 
 def _fit(folder: RunFolder, own: custom.OwnGraph, learner: SelfTrainingClassifier, voice: Voice) -> dict[str, Any]:
     """Learn, and write every file; result.json comes last and says that all the others are there."""
-    begin = time.perf_counter()
+    keeper = Keeper(folder)
+    if keeper.round is not None:
+        voice.say(f"going on after round {keeper.round}")
     data, split = own.data.clone(), own.split
     test = torch.zeros(data.num_nodes, dtype=torch.bool)
     if split is not None:
@@ -120,11 +124,11 @@ def _fit(folder: RunFolder, own: custom.OwnGraph, learner: SelfTrainingClassifie
             del data.val_mask
         test = split.test[0]
     with _Lines(voice, "round by round", learner.rounds) as lines:
-        learner.fit(data, observers=[lines.see])
+        learner.fit(data, observers=[lines.see], keeper=keeper)
     learner.classes_ = np.array(own.classes)[learner.classes_]
     learner.node_names_ = own.ids
     truth = exam(own.data.y, own.classes, learner, test)
-    result = outcome(learner, truth, time.perf_counter() - begin)
+    result = outcome(learner, truth, keeper.seconds)
     names, classes = [str(name) for name in own.ids], result["classes"]
     path, snapshot = folder.path, learner.snapshot_
     learner.save(path)
@@ -137,6 +141,12 @@ def _fit(folder: RunFolder, own: custom.OwnGraph, learner: SelfTrainingClassifie
     write_page(path, result=result)
     folder.finish(result)
     return result
+
+
+def _pool(own: custom.OwnGraph) -> int:
+    """How many nodes have no label to learn from or to validate on."""
+    known = own.data.y >= 0 if own.split is None else (own.split.train | own.split.val)[0]
+    return int((~known).sum())
 
 
 def _config(graph: Path, own: custom.OwnGraph, learner: SelfTrainingClassifier, seed: int) -> dict[str, Any]:
@@ -184,12 +194,17 @@ class _Lines(Rounds):
         self.tell(line)
 
 
+def _unused(result: dict[str, Any]) -> str:
+    left = result["adopted_in_all"] - result["adopted"]
+    return f" ({left:,} more after the chosen round, not used)" if left else ""
+
+
 def _told(result: dict[str, Any], out: Path) -> str:
     """What a person wants to know first."""
     validation, test = result["validation"], result["test"]
     lines = [
         f"{result['nodes']:,} nodes: {result['given']:,} labels given, {result['held']:,} held for validation, "
-        f"{result['adopted']:,} adopted",
+        f"{result['adopted']:,} adopted{_unused(result)}",
         f"validation accuracy {validation['accuracy']:.1%} at round {result['chosen']} "
         f"(round 0: {validation['raw']:.1%}); it chose the round, so it is optimistic",
     ]

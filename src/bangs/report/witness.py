@@ -9,9 +9,9 @@ from torch import Tensor
 from bangs import saving
 from bangs.experiments.experiment import Experiment
 from bangs.loop import State
+from bangs.recorder import Recorder
 from bangs.report.page import write_page
 from bangs.report.story import EXAM, SNAPSHOT
-from bangs.snapshot import Recorder
 
 
 class Witness:

@@ -17,8 +17,7 @@ def validation_split(y: Tensor, given: Split | None, seeds: Sequence[int], share
     `share` of each class's training nodes is held for validation, at least one and never all, drawn from the run's
     seed alone.
     """
-    if not 0 < share < 1:
-        raise InvalidInput(f"the validation share must lie in (0, 1), got {share}")
+    check_share(share)
     if len(seeds) == 0:
         raise InvalidInput("a split needs at least one seed, got none")
     known = y.cpu() >= 0
@@ -32,6 +31,12 @@ def validation_split(y: Tensor, given: Split | None, seeds: Sequence[int], share
         if not held[run].any():
             held[run] = _held(y.cpu(), start.train[run] & known, share, generator)
     return Split(start.train & ~held, held, start.test)
+
+
+def check_share(share: float) -> None:
+    """Raises where a share of labels would leave none to learn from or none to validate on."""
+    if not 0 < share < 1:
+        raise InvalidInput(f"the validation share must lie in (0, 1), got {share}")
 
 
 def _held(y: Tensor, train: Tensor, share: float, generator: torch.Generator) -> Tensor:

@@ -1,0 +1,133 @@
+"""Recorder: an observer that remembers of a run what a snapshot needs."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from bangs import metrics
+from bangs.errors import InvalidInput
+from bangs.history import row
+from bangs.learners.calibration import Calibrator
+from bangs.loop import State
+from bangs.snapshot import Ledger, Snapshot
+from bangs.types import Task
+
+_WEIGHTS, _LEDGER = "weights.", "ledger."
+
+
+@dataclass(frozen=True, eq=False)
+class _Chosen:
+    """The student with the best validation score so far; on the CPU."""
+
+    round: int
+    merit: tuple[float, float]
+    weights: dict[str, Tensor]  # each [1, …]
+    target: Tensor  # long [N]
+    born: Tensor  # long [N]
+    raw: Tensor  # float [N, C]
+    calibrated: Tensor  # float [N, C]
+
+
+class Recorder:
+    """Observes a run and keeps what a snapshot needs, the chosen student's weights among it.
+
+    The chosen round has the best validation accuracy. Between equal accuracies the lower validation loss after
+    calibration wins if `ties = "loss"`, as it does between the epochs of a fit, and the earlier round otherwise.
+    """
+
+    def __init__(self, calibrate: Calibrator, run: int = 0, ties: Literal["loss", "earliest"] = "loss"):
+        self.calibrate, self.run, self.ties = calibrate, run, ties
+        self.rows: list[dict[str, Any]] = []
+        self._task: Task | None = None
+        self._said: list[Tensor] = []
+        self._sure: list[Tensor] = []
+        self._ledgers: list[Ledger] = []
+        self._chosen: _Chosen | None = None
+
+    def __call__(self, state: State) -> None:
+        run = self.run
+        self._task = task = state.student.learner.task
+        calibrated = self.calibrate(state.prediction, task)
+        self.rows.append(row(state))
+        self._said.append(state.prediction.label[run].cpu())
+        self._sure.append(calibrated.confidence[run].cpu())
+        self._ledgers.append(Ledger.of(state, run))
+        loss = float(metrics.negative_log_likelihood(calibrated, task.validation)[run]) if self.ties == "loss" else 0.0
+        merit = (float(state.validation[run]), -loss)
+        if self._chosen is None or merit > self._chosen.merit:
+            self._chosen = _Chosen(
+                state.index,
+                merit,
+                {name: value[[run]].cpu() for name, value in state.student.weights.items()},
+                state.labels.target[run].cpu(),
+                state.labels.born[run].cpu(),
+                state.prediction.logits[run].cpu(),
+                calibrated.logits[run].cpu(),
+            )
+
+    @property
+    def complete(self) -> bool:
+        """Whether it has seen every round from the first on, as it has not where a run was resumed without it."""
+        return bool(self.rows) and [row["round"] for row in self.rows] == list(range(len(self.rows)))
+
+    @property
+    def weights(self) -> dict[str, Tensor]:
+        """The chosen student's weights, each [1, …]."""
+        return self._seen()[1].weights
+
+    def snapshot(self) -> Snapshot:
+        """The run as it stands."""
+        task, chosen = self._seen()
+        weight = task.graph.get("edge_weight")
+        return Snapshot(
+            edge_index=task.graph.edge_index.cpu(),
+            edge_weight=None if weight is None else weight.cpu(),
+            given=task.given.target[self.run].cpu(),
+            held=task.validation[self.run].cpu(),
+            target=chosen.target,
+            born=chosen.born,
+            raw=chosen.raw,
+            calibrated=chosen.calibrated,
+            said=torch.stack(self._said),
+            sure=torch.stack(self._sure),
+            ledger=Ledger.joined(self._ledgers),
+            chosen=chosen.round,
+            rows=self.rows,
+        )
+
+    def to_plain(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """All it remembers as named tensors and JSON-able facts, for `recall`."""
+        _, chosen = self._seen()
+        ledger = Ledger.joined(self._ledgers)
+        tensors = {"said": torch.stack(self._said), "sure": torch.stack(self._sure)}
+        tensors |= {name: getattr(chosen, name) for name in _TENSORS}
+        tensors |= {f"{_WEIGHTS}{name}": value for name, value in chosen.weights.items()}
+        tensors |= {f"{_LEDGER}{own.name}": getattr(ledger, own.name) for own in fields(Ledger)}
+        return tensors, {"rows": self.rows, "chosen": chosen.round, "merit": list(chosen.merit)}
+
+    def recall(self, tensors: Mapping[str, Tensor], facts: Mapping[str, Any], task: Task) -> None:
+        """Remember what `to_plain` told of the first rounds of a run on this task."""
+        rounds, nodes = tensors["said"].shape
+        if nodes != task.nodes or len(facts["rows"]) != rounds:
+            raise InvalidInput(f"the record holds {rounds} rounds of {nodes} nodes, the task has {task.nodes}")
+        self.rows, self._task = list(facts["rows"]), task
+        self._said, self._sure = list(tensors["said"]), list(tensors["sure"])
+        self._ledgers = [Ledger(*(tensors[f"{_LEDGER}{own.name}"] for own in fields(Ledger)))]
+        accuracy, loss = facts["merit"]
+        self._chosen = _Chosen(
+            facts["chosen"],
+            (accuracy, loss),
+            {name.removeprefix(_WEIGHTS): value for name, value in tensors.items() if name.startswith(_WEIGHTS)},
+            *(tensors[name] for name in _TENSORS),
+        )
+
+    def _seen(self) -> tuple[Task, _Chosen]:
+        if self._task is None or self._chosen is None:
+            raise InvalidInput("the recorder has seen no round yet; give it to SelfTrainer as an observer")
+        return self._task, self._chosen
+
+
+_TENSORS = ("target", "born", "raw", "calibrated")
