@@ -12,7 +12,7 @@ import torch
 
 import mortal
 from bangs.errors import InvalidInput
-from bangs.experiments.journal import fingerprint
+from bangs.graphs.fingerprint import fingerprint
 from bangs.learners.training import Learner
 from bangs.loop import SelfTrainer, State
 from bangs.methods import Budget, method

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
-import torch
-from torch import Tensor
 from torch_geometric.data import Data
 
 from bangs.errors import InvalidInput
@@ -24,6 +22,7 @@ from bangs.files import (
     write_all,
     write_atomic,
 )
+from bangs.graphs.fingerprint import fingerprint
 from bangs.learners.training import Learner
 from bangs.loop import State
 from bangs.runs import Checkpoint, RunFolder, pack, unpack
@@ -127,21 +126,3 @@ def as_row(facts: dict[str, Any]) -> dict[str, Any]:
     """Facts as a history row holds them, before and after a resume alike."""
     row: dict[str, Any] = finite(plain(facts, "row"))
     return row
-
-
-def fingerprint(data: Data) -> str:
-    """The sha256 of everything a graph holds."""
-    seen = sha256()
-    for key in sorted(data.keys()):
-        value = data[key]
-        if isinstance(value, Tensor):
-            for part in _parts(value):
-                seen.update(f"{key}{part.dtype}{list(part.shape)}".encode())
-                seen.update(part.detach().cpu().contiguous().numpy().tobytes())
-    return seen.hexdigest()
-
-
-def _parts(value: Tensor) -> list[Tensor]:
-    if value.layout == torch.sparse_csr:
-        return [value.crow_indices(), value.col_indices(), value.values()]
-    return [value]
