@@ -25,7 +25,7 @@ from bangs.files import (
 from bangs.graphs.fingerprint import fingerprint
 from bangs.learners.training import Learner
 from bangs.loop import State
-from bangs.runs import Checkpoint, RunFolder, pack, unpack
+from bangs.runs import Checkpoint, RunFolder, pack, tell_rejected, unpack
 
 LARGEST = 1 << 32  # bytes of history.jsonl
 
@@ -96,9 +96,7 @@ class Journal:
                 os.close(file)
         self._digests.append(sha256(line.encode()).hexdigest())
         self.folder.event("round", index=state.index, validation=row["validation"], seconds=row["seconds"])
-        if state.rejected:
-            reason = "the student's loss or logits were not finite; its labels are taken back and the teacher stays"
-            self.folder.event("rejected round", index=state.index, runs=list(state.rejected), reason=reason)
+        tell_rejected(self.folder, state)
         if time.perf_counter() - self._saved >= self.pause:
             tensors, facts = pack(state)
             facts |= {"rows": self._digests, "data": self._data, "seconds": self.seconds}

@@ -5,7 +5,7 @@ from bangs.runs.checkpoint import Checkpoint
 from bangs.runs.environment import environment
 from bangs.runs.folder import FORMAT, Record, RunFolder, config_hash, read_run
 from bangs.runs.lock import InUse
-from bangs.runs.state import pack, unpack
+from bangs.runs.state import pack, tell_rejected, unpack
 from bangs.signals import Stopped, check, graceful
 
 __all__ = [
@@ -22,6 +22,7 @@ __all__ = [
     "graceful",
     "pack",
     "read_run",
+    "tell_rejected",
     "unpack",
     "write_atomic",
 ]

@@ -9,6 +9,7 @@ from bangs.errors import InvalidInput
 from bangs.learners.training import Learner, Teacher
 from bangs.loop import State
 from bangs.runs.checkpoint import Checkpoint
+from bangs.runs.folder import RunFolder
 from bangs.types import Labels, Prediction
 
 _ROLES = ("student", "teacher", "best")
@@ -38,6 +39,13 @@ def pack(state: State) -> tuple[dict[str, Tensor], dict[str, Any]]:
     # the weights to start students from are the first model's, whoever carries them
     tensors |= {f"early.{name}": value for name, value in (state.student.early or {}).items()}
     return tensors, {"roles": played}
+
+
+def tell_rejected(folder: RunFolder, state: State) -> None:
+    """An event that names the runs whose student diverged in this round, where there are any."""
+    if state.rejected:
+        reason = "the student's loss or logits were not finite; its labels are taken back and the teacher stays"
+        folder.event("rejected round", index=state.index, runs=list(state.rejected), reason=reason)
 
 
 def unpack(checkpoint: Checkpoint, learner: Learner) -> State:
