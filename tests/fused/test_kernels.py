@@ -15,7 +15,7 @@ DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 if DEVICE == "cpu" and os.environ.get("TRITON_INTERPRET") != "1":
     pytest.skip("no GPU; TRITON_INTERPRET=1 runs the kernels without one", allow_module_level=True)
 
-from bangs.fused import kernels  # noqa: E402
+from bangs.fused import products, steps  # noqa: E402
 
 RUNS = 3
 
@@ -28,19 +28,63 @@ def test_a_product_of_every_run_is_the_block_diagonal_one(n, m, d, flipped):
     whole = block.repeat(RUNS).valued(values)
     x = torch.randn(RUNS * (n if flipped else m), d)
     rows, cols, order = block.pattern.flipped if flipped else (block.pattern.rows, block.pattern.cols, None)
-    parts = [part if part is None else part.to(DEVICE) for part in (rows, cols, values, x, order)]
-    ours = kernels.product(*parts[:4], RUNS, parts[4]).cpu()
-    torch.testing.assert_close(ours, whole.T.times(x) if flipped else whole.times(x))
+    rows, cols, values, x_there = (part.to(DEVICE) for part in (rows, cols, values, x))
+    order = None if order is None else order.to(DEVICE)
+    expected = whole.T.times(x) if flipped else whole.times(x)
+    for longest in (1, 3, 1000):
+        stretches = products.Stretches.of(rows, longest)
+        torch.testing.assert_close(products.product(stretches, cols, values, x_there, RUNS, order).cpu(), expected)
+
+
+def test_long_rows_are_cut_into_stretches():
+    cuts, rows = products.Stretches.of(torch.tensor([0, 5, 5, 7], dtype=torch.int32), 2)
+    assert cuts.tolist() == [0, 2, 4, 5, 5, 7]
+    assert rows.tolist() == [0, 3, 4, 5]
 
 
 def test_empty_rows_give_zeros():
     block = Sparse.of(sp.csr_array((4, 5), dtype=np.float32))
-    parts = (block.pattern.rows, block.pattern.cols, block.values, torch.ones(5, 3))
-    assert torch.equal(kernels.product(*(part.to(DEVICE) for part in parts), 1).cpu(), torch.zeros(4, 3))
+    stretches = products.Stretches.of(block.pattern.rows.to(DEVICE))
+    parts = (part.to(DEVICE) for part in (block.pattern.cols, block.values, torch.ones(5, 3)))
+    assert torch.equal(products.product(stretches, *parts, 1).cpu(), torch.zeros(4, 3))
+
+
+@pytest.mark.parametrize(("nodes", "a", "b"), [(5, 3, 2), (600, 20, 7), (257, 130, 17)])
+def test_a_tall_product_is_the_sum_over_its_lines(nodes, a, b):
+    left, right = torch.randn(RUNS, nodes, a), torch.randn(RUNS, nodes, b)
+    ours = products.tall(left.to(DEVICE), right.to(DEVICE)).cpu()
+    torch.testing.assert_close(ours, left.transpose(1, 2) @ right, rtol=1e-4, atol=1e-4)
+
+
+def test_adam_takes_the_steps_that_torch_takes():
+    theirs = [torch.nn.Parameter(torch.randn(RUNS, 40, 30)), torch.nn.Parameter(torch.randn(RUNS, 1, 7))]
+    ours = [torch.nn.Parameter(weight.detach().clone().to(DEVICE)) for weight in theirs]
+    plain = torch.optim.Adam(theirs, lr=0.01, weight_decay=5e-4)
+    fast = steps.Adam(ours, 0.01, 5e-4)
+    start = [weight.detach().clone() for weight in ours]
+    for again in range(2):
+        if again:
+            plain = torch.optim.Adam(theirs, lr=0.01, weight_decay=5e-4)
+            fast.restart()
+        for turn in range(20):
+            for own, other in zip(ours, theirs, strict=True):
+                other.grad = torch.randn_like(other) * 10.0 ** (turn % 5 - 3)
+                own.grad = other.grad.to(DEVICE)
+            plain.step()
+            fast.step()
+    for own, other, before in zip(ours, theirs, start, strict=True):
+        torch.testing.assert_close(own.detach().cpu(), other.detach(), rtol=1e-5, atol=1e-6)
+        assert not torch.equal(own, before)
+
+
+def test_only_runs_that_improved_are_kept():
+    kept, weight = torch.zeros(RUNS, 50, 30, device=DEVICE), torch.ones(RUNS, 50, 30, device=DEVICE)
+    steps.keep(torch.tensor([True, False, True], device=DEVICE), weight, kept)
+    assert kept.mean((1, 2)).tolist() == [1, 0, 1]
 
 
 def masks(numbers: list[int], clock: int, count: int, rate: float) -> torch.Tensor:
-    return kernels.mask(torch.tensor(numbers, device=DEVICE), torch.tensor(clock, device=DEVICE), count, rate).cpu()
+    return steps.mask(torch.tensor(numbers, device=DEVICE), torch.tensor(clock, device=DEVICE), count, rate).cpu()
 
 
 @pytest.mark.parametrize("rate", [0.1, 0.5, 0.9])
@@ -91,7 +135,7 @@ def test_a_session_judges_alike_with_either_code(monitor, nodes, classes):
         logits[:, 0, 1] += 100 * (turn == 5)
         logits[1] = torch.nan if turn == 2 else logits[1]
         expected = plain._judge(logits)
-        improved = kernels.judge(logits.to(DEVICE), target.to(DEVICE), part.counts.to(DEVICE), tuple(ours), 3, monitor)
+        improved = steps.judge(logits.to(DEVICE), target.to(DEVICE), part.counts.to(DEVICE), tuple(ours), 3, monitor)
         assert torch.equal(improved.cpu(), expected)
         for mine, theirs in zip(ours, plain.state, strict=True):
             torch.testing.assert_close(mine.cpu(), theirs, rtol=1e-6, atol=1e-6)

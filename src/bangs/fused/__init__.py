@@ -18,7 +18,7 @@ def serves(*tensors: Tensor) -> bool:
 def _ready() -> bool:
     """Triton comes with torch for CUDA; it needs a C compiler for its launchers, so one kernel is tried."""
     try:
-        from bangs.fused.kernels import mask
+        from bangs.fused.steps import mask
 
         mask(
             torch.zeros(1, dtype=torch.int64, device="cuda"), torch.zeros((), dtype=torch.int64, device="cuda"), 1, 0.5

@@ -3,7 +3,7 @@
 import warnings
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -13,9 +13,10 @@ from torch_geometric.data import Data
 
 from bangs import fused
 
-Normalise = Literal["row", "symmetric", "none"]
+if TYPE_CHECKING:
+    from bangs.fused.products import Stretches
 
-LONGEST = 1 << 15  # a row with more entries would keep one program of our kernel busy while the others are done
+Normalise = Literal["row", "symmetric", "none"]
 
 # CSR products have been stable since torch 2.0; the notice would greet every user of the command line
 warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta state")
@@ -44,9 +45,11 @@ class Pattern:
         return 1 if self.block is None else self.shape[0] // self.block.shape[0]
 
     @cached_property
-    def longest(self) -> int:
-        """Entries in the fullest row or column."""
-        return max(int(rows.diff().max()) for rows in (self.rows, self.flipped.rows)) if len(self.cols) else 0
+    def stretches(self) -> "tuple[Stretches, Stretches]":
+        """The rows, and those of the transpose, as a GPU's programs share them out."""
+        from bangs.fused.products import Stretches
+
+        return Stretches.of(self.rows), Stretches.of(self.flipped.rows)
 
     @cached_property
     def flipped(self) -> Flipped:
@@ -137,14 +140,11 @@ class Sparse:
 
     def times(self, dense: Tensor) -> Tensor:
         """The product [n, d]."""
-        return _fused(self, dense) if self._suits(dense) else _multiply(self.csr, dense)
+        return _fused(self, dense) if fused.serves(dense) else _multiply(self.csr, dense)
 
     def back(self, dense: Tensor) -> Tensor:
         """The product [m, d] of the transpose."""
-        return _fused(self, dense, flipped=True) if self._suits(dense) else _multiply(self.backward, dense)
-
-    def _suits(self, dense: Tensor) -> bool:
-        return fused.serves(dense, self.values) and (self.pattern.block or self.pattern).longest <= LONGEST
+        return _fused(self, dense, flipped=True) if fused.serves(dense) else _multiply(self.backward, dense)
 
 
 def union(graphs: list[Data], loops: float = 1.0, normalise: Normalise = "row") -> Sparse:
@@ -220,12 +220,12 @@ def _multiply(matrix: Tensor, dense: Tensor) -> Tensor:
 
 
 def _fused(matrix: Sparse, dense: Tensor, *, flipped: bool = False) -> Tensor:
-    """The product by our own kernel: a program per row and run, sums in a fixed order."""
-    from bangs.fused.kernels import product
+    """The product by our own kernel, which reads one block's pattern for all runs."""
+    from bangs.fused.products import product
 
     block = matrix.pattern.block or matrix.pattern
-    rows, cols, order = block.flipped if flipped else (block.rows, block.cols, None)
-    return product(rows, cols, matrix.values, dense.contiguous(), matrix.pattern.runs, order)
+    cols, order = block.flipped[1:] if flipped else (block.cols, None)
+    return product(block.stretches[flipped], cols, matrix.values, dense.contiguous(), matrix.pattern.runs, order)
 
 
 def _weights(graph: Data) -> Tensor:

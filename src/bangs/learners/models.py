@@ -12,6 +12,7 @@ from torch_geometric.nn import GATConv, GINConv
 from bangs.errors import InvalidInput
 from bangs.graphs.sparse import Normalise
 from bangs.learners.batches import Features, Field
+from bangs.learners.dense import times
 from bangs.learners.ensemble import Network, Separate, cross_entropy
 from bangs.learners.noise import Noise
 from bangs.rng import Streams
@@ -205,8 +206,7 @@ class _Convolutions(Network):
         if number == len(self.weight):
             return out
         hidden: Tensor = out.relu() if noise is None else noise.drop(out.relu(), self.settings.dropout)
-        product: Tensor = hidden @ self.weight[number]
-        return product
+        return times(hidden, self.weight[number])
 
     def embed(self, field: Field) -> Tensor:
         hidden = len(self.weight) - 1
@@ -244,7 +244,7 @@ class _Perceptron(nn.Module):
 
     def forward(self, product: Tensor, noise: Noise | None, dropout: float) -> Tensor:
         h = (product + self.first_bias).relu()
-        return (h if noise is None else noise.drop(h, dropout)) @ self.second + self.second_bias
+        return times(h if noise is None else noise.drop(h, dropout), self.second) + self.second_bias
 
 
 class _Personalised(Network):
@@ -281,8 +281,8 @@ class _Deep(Network):
             h = h if noise is None else noise.drop(h, rate)
             share = math.log(self.settings.theta / (layer + 1) + 1)
             mixed = (1 - self.settings.alpha) * field.propagate(layer, h) + self.settings.alpha * start
-            h = ((1 - share) * mixed + share * (mixed @ weight)).relu()
-        return (h if noise is None else noise.drop(h, rate)) @ self.last + self.last_bias
+            h = ((1 - share) * mixed + share * times(mixed, weight)).relu()
+        return times(h if noise is None else noise.drop(h, rate), self.last) + self.last_bias
 
 
 class _RandomPropagation(Network):
@@ -297,7 +297,8 @@ class _RandomPropagation(Network):
             return self._read(self._spread(field, field.features.times(self.predict.first)), None)
         x = field.features.dense()
         x = x * noise.factors((x.shape[1], 1), settings.drop_node)
-        return self._read(noise.drop(self._spread(field, x), settings.input_dropout) @ self.predict.first, noise)
+        x = noise.drop(self._spread(field, x), settings.input_dropout)
+        return self._read(times(x, self.predict.first), noise)
 
     def loss(self, field: Field, target: Tensor, weight: Tensor, noise: Noise, transition: Tensor | None) -> Tensor:
         views = [self(field, noise) for _ in range(self.settings.samples)]

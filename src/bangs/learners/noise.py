@@ -59,7 +59,7 @@ class Counted(Noise):
         self.drawn.zero_()
 
     def factors(self, shape: tuple[int, ...], rate: float) -> Tensor:
-        from bangs.fused.kernels import mask
+        from bangs.fused.steps import mask
 
         factors = mask(self.numbers, self.drawn, math.prod(shape), rate)
         self.drawn.add_(1)

@@ -101,7 +101,7 @@ class Sampled(Eager):
 
     def step(self, part: Part) -> None:
         """One step of Adam on a batch."""
-        self.optimiser.zero_grad(set_to_none=True)
+        self.optimiser.zero_grad()
         self.network.loss(part.field, part.target, part.weight, self.noise, self.transition).sum().backward()
         self.optimiser.step()
 

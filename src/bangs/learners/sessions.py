@@ -57,13 +57,7 @@ class Session(ABC):
         self.network, self.lesson, self.examiner, self.settings = network, lesson, examiner, settings
         runs, device = lesson.target.shape[0], lesson.target.device
         self.device = device
-        self.optimiser = torch.optim.Adam(
-            network.parameters(),
-            lr=settings.lr,
-            weight_decay=settings.weight_decay,
-            fused=True,
-            capturable=device.type == "cuda",
-        )
+        self.optimiser = _optimiser(list(network.parameters()), settings)
         self.numbers: Sequence[int] = [0] * runs
         self.noise = source(self.numbers, device)
         self.kept = network.weights()
@@ -84,9 +78,7 @@ class Session(ABC):
             torch.cuda.manual_seed(numbers[0])  # what stock modules draw from
         if transition is not None:
             self.transition = transition.clone() if self.transition is None else self.transition.copy_(transition)
-        for state in self.optimiser.state.values():
-            for value in state.values():
-                value.zero_()
+        self.optimiser.restart()
         for name, value in self.network.state_dict().items():
             self.kept[name].copy_(value)
         self.accuracy.fill_(-1.0)
@@ -111,7 +103,7 @@ class Session(ABC):
 
     def epoch(self) -> Tensor:
         """One step of Adam and one look at the validation nodes; which runs improved: bool [R]."""
-        self.optimiser.zero_grad(set_to_none=True)
+        self.optimiser.zero_grad()
         part = self.lesson
         # a sum over runs keeps them independent
         self.network.loss(part.field, part.target, part.weight, self.noise, self.transition).sum().backward()
@@ -124,7 +116,7 @@ class Session(ABC):
         """Keep the score of the validation nodes' logits [R, n, C]; which runs improved: bool [R]."""
         part, settings = self.examiner, self.settings
         if fused.serves(logits):
-            from bangs.fused.kernels import judge
+            from bangs.fused.steps import judge
 
             state = (self.accuracy, self.nll, self.better, self.born, self.clock, self.active)
             return judge(logits, part.target, part.counts, state, settings.patience, settings.monitor)
@@ -187,8 +179,13 @@ class Captured(Session):
     def _whole_epoch(self) -> None:
         improved = self.epoch()
         for name, value in self.network.state_dict().items():
-            pick = improved.view(-1, *[1] * (value.dim() - 1))
-            torch.where(pick, value, self.kept[name], out=self.kept[name])
+            if fused.serves(value):
+                from bangs.fused.steps import keep
+
+                keep(improved, value, self.kept[name])
+            else:
+                pick = improved.view(-1, *[1] * (value.dim() - 1))
+                torch.where(pick, value, self.kept[name], out=self.kept[name])
 
     def _capture(self) -> None:
         """Record one epoch; what the warm-up changed is put back."""
@@ -204,7 +201,7 @@ class Captured(Session):
             graph = torch.cuda.CUDAGraph()
             for generator in self.noise.generators:
                 graph.register_generator_state(generator)
-            self.optimiser.zero_grad(set_to_none=True)
+            self.optimiser.zero_grad()
             with torch.cuda.graph(graph):
                 self._whole_epoch()
             self.graph = graph
@@ -213,3 +210,21 @@ class Captured(Session):
             torch.cuda.synchronize()
         self.network.load(start)
         self.begin(numbers, self.transition)
+
+
+class _Adam(torch.optim.Adam):
+    def restart(self) -> None:
+        """Forget every step."""
+        for state in self.state.values():
+            for value in state.values():
+                value.zero_()
+
+
+def _optimiser(weights: list[Tensor], settings: Settings) -> "_Adam | fused.steps.Adam":
+    """Adam: torch's, or our own where it serves."""
+    if fused.serves(*weights):
+        from bangs.fused.steps import Adam
+
+        return Adam(weights, settings.lr, settings.weight_decay)
+    captured = weights[0].is_cuda
+    return _Adam(weights, lr=settings.lr, weight_decay=settings.weight_decay, fused=True, capturable=captured)

@@ -1,29 +1,12 @@
-"""Triton kernels for all runs at once: sparse products, dropout masks, and one look at the validation nodes."""
+"""Triton kernels around an epoch: dropout masks, Adam, one look at the validation nodes, the best weights kept."""
 
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 
-WIDEST = 128  # columns of a dense factor that one program holds
-
-
-@triton.jit
-def _product(rows, cols, values, order, dense, out, n, m, entries, width, ORDERED: tl.constexpr, E: tl.constexpr, D: tl.constexpr):  # fmt: skip  # noqa: E501
-    row, run = tl.program_id(0), tl.program_id(2).to(tl.int64)
-    column = tl.program_id(1) * D + tl.arange(0, D)
-    wide = column < width
-    begin, end = tl.load(rows + row), tl.load(rows + row + 1)
-    total = tl.zeros([D], dtype=tl.float32)
-    for start in range(begin, end, E):
-        entry = start + tl.arange(0, E)
-        inside = entry < end
-        source = tl.load(cols + entry, mask=inside, other=0).to(tl.int64)
-        place = tl.load(order + entry, mask=inside, other=0) if ORDERED else entry
-        value = tl.load(values + run * entries + place, mask=inside, other=0.0)
-        line = dense + (run * m + source[:, None]) * width + column[None, :]
-        total += tl.sum(value[:, None] * tl.load(line, mask=inside[:, None] & wide[None, :], other=0.0), axis=0)
-    tl.store(out + (run * n + row) * width + column, total, mask=wide)
+BLOCK = 1024  # elements that one program changes
+SETTLED = 20_000  # steps after which Adam's corrections are one to the last bit
 
 
 @triton.jit
@@ -83,23 +66,29 @@ def _judge(
     tl.store(improved + run, gain)
 
 
-def product(
-    rows: Tensor, cols: Tensor, values: Tensor, dense: Tensor, runs: int, order: Tensor | None = None
-) -> Tensor:
-    """The product [R·n, d] of R matrices of one pattern with dense [R·m, d].
+@triton.jit
+def _adam(weight, gradient, first, second, turn, scales, last, count, decay, B: tl.constexpr):
+    place = tl.program_id(0) * B + tl.arange(0, B)
+    inside = place < count
+    line = scales + 2 * tl.minimum(tl.load(turn), last)
+    rate, root = tl.load(line), tl.load(line + 1)
+    old = tl.load(weight + place, mask=inside)
+    change = tl.load(gradient + place, mask=inside) + decay * old
+    mean = tl.load(first + place, mask=inside)
+    mean += 0.1 * (change - mean)
+    spread = 0.999 * tl.load(second + place, mask=inside) + 0.001 * change * change
+    tl.store(first + place, mean, mask=inside)
+    tl.store(second + place, spread, mask=inside)
+    tl.store(weight + place, old - rate * mean / (tl.sqrt(spread) / root + 1e-8), mask=inside)
 
-    The pattern is a CSR of one run: rows [n + 1], cols [E]; values [R·E] are each run's own, entry e at
-    order[e] where an order is given.
-    """
-    n, m, entries, width = len(rows) - 1, len(dense) // runs, len(cols), dense.shape[1]
-    out = torch.empty(runs * n, width, dtype=dense.dtype, device=dense.device)
-    columns = min(WIDEST, triton.next_power_of_2(width))
-    together = max(4, min(32, triton.next_power_of_2(entries // max(n, 1) + 1)))
-    _product[(n, triton.cdiv(width, columns), runs)](
-        rows, cols, values, cols if order is None else order, dense, out, n, m, entries, width,
-        ORDERED=order is not None, E=together, D=columns, num_warps=max(1, min(4, together * columns // 512)),
-    )  # fmt: skip
-    return out
+
+@triton.jit
+def _keep_best(improved, weight, kept, count, B: tl.constexpr):
+    run = tl.program_id(1).to(tl.int64)
+    if tl.load(improved + run) != 0:
+        place = tl.program_id(0) * B + tl.arange(0, B)
+        inside = place < count
+        tl.store(kept + run * count + place, tl.load(weight + run * count + place, mask=inside), mask=inside)
 
 
 def mask(seeds: Tensor, clock: Tensor, count: int, rate: float) -> Tensor:
@@ -127,3 +116,42 @@ def judge(
         LOSS=monitor == "loss", B=max(16, min(512, 8192 // columns)), C=columns, num_warps=8,
     )  # fmt: skip
     return improved
+
+
+class Adam:
+    """`torch.optim.Adam` with its usual betas for weights on a GPU; every element has a thread of its own."""
+
+    def __init__(self, weights: list[Tensor], lr: float, weight_decay: float):
+        self.weights, self.decay = weights, weight_decay
+        self.moments = [(torch.zeros_like(weight), torch.zeros_like(weight)) for weight in weights]
+        device = weights[0].device
+        turn = torch.arange(1, SETTLED + 1, dtype=torch.float64)
+        self.scales = torch.stack([lr / (1 - 0.9**turn), (1 - 0.999**turn).sqrt()], dim=1).float().to(device)
+        self.turn = torch.zeros((), dtype=torch.int64, device=device)
+
+    def restart(self) -> None:
+        """Forget every step."""
+        for pair in self.moments:
+            for moment in pair:
+                moment.zero_()
+        self.turn.zero_()
+
+    def zero_grad(self) -> None:
+        for weight in self.weights:
+            weight.grad = None
+
+    def step(self) -> None:
+        """One step along the gradients."""
+        for weight, (first, second) in zip(self.weights, self.moments, strict=True):
+            if weight.grad is not None:
+                _adam[(triton.cdiv(weight.numel(), BLOCK),)](
+                    weight, weight.grad.contiguous(), first, second, self.turn, self.scales, SETTLED - 1,
+                    weight.numel(), self.decay, B=BLOCK, num_warps=4,
+                )  # fmt: skip
+        self.turn.add_(1)
+
+
+def keep(improved: Tensor, weight: Tensor, kept: Tensor) -> None:
+    """Copy a weight [R, …] to the kept one, in place, for the runs that improved."""
+    count = weight.numel() // len(weight)
+    _keep_best[(triton.cdiv(count, BLOCK), len(weight))](improved, weight, kept, count, B=BLOCK, num_warps=4)
