@@ -54,6 +54,28 @@ def test_missing_columns_are_named(library: Path, tmp_path: Path) -> None:
     assert "Traceback" not in said.err
 
 
+def test_columns_called_otherwise_can_be_named_and_gaps_filled(library: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "other"
+    shutil.copytree(EXAMPLES / "own-graph", folder)
+    nodes, edges = folder / "nodes.csv", folder / "edges.csv"
+    header, first, *rest = nodes.read_text().splitlines()
+    place = header.split(",").index("visits_per_month")
+    cells = first.split(",")
+    cells[place] = ""
+    nodes.write_text("\n".join([header.replace("id,", "reader,", 1), ",".join(cells), *rest]))
+    edges.write_text(edges.read_text().replace("source,target", "a,b", 1))
+    out = tmp_path / "out.csv"
+    words = ("--id", "reader", "--source", "a", "--target", "b", "--out", out)
+    refused = bangs("predict", library, folder, *words)
+    assert refused.code == 2
+    assert "--fill mean" in refused.err
+    said = bangs("predict", library, folder, *words, "--fill", "mean")
+    assert said.code == 0, said.err
+    assert [row["predicted"] for row in table(out)[1:]] == [
+        row["predicted"] for row in table(library / "predictions.csv")[1:]
+    ]
+
+
 def test_an_unknown_class_is_named(library: Path, tmp_path: Path) -> None:
     folder = tmp_path / "other"
     shutil.copytree(EXAMPLES / "own-graph", folder)

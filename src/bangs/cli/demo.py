@@ -25,7 +25,7 @@ EXPERIMENT = Experiment(
 
 
 def demo(
-    out: Annotated[Path, typer.Option(help="folder for the files")] = Path("out/demo"),
+    out: Annotated[Path, typer.Option(help="folder for the files")] = Path("runs/demo"),
     device: Annotated[str, typer.Option(help="auto, cpu or cuda")] = "auto",
     as_json: Annotated[bool, typer.Option("--json", help="one JSON object to stdout and nothing else")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="only the result")] = False,

@@ -76,7 +76,7 @@ def fit(
         directed=directed,
         ignore=ignore or (),
         categorical=categorical or (),
-        fill=_fill(fill),
+        fill=filling(fill),
         unknown=unknown,
         seed=seed,
     )
@@ -172,7 +172,8 @@ def _config(graph: Path, own: custom.OwnGraph, learner: SelfTrainingClassifier, 
     }
 
 
-def _fill(word: str | None) -> Literal["mean"] | None:
+def filling(word: str | None) -> Literal["mean"] | None:
+    """What --fill asks for."""
     if word not in (None, "mean"):
         raise InvalidInput(f"--fill knows one way, 'mean', got '{word}'")
     return "mean" if word else None

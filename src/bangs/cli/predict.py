@@ -9,6 +9,7 @@ from rich.markup import escape
 
 from bangs.classifier import SelfTrainingClassifier
 from bangs.cli.console import Voice
+from bangs.cli.fit import filling
 from bangs.errors import InvalidInput
 from bangs.files import write_atomic
 from bangs.graphs import custom
@@ -24,6 +25,14 @@ def predict(
     out: Annotated[
         Path | None, typer.Option(help="a CSV file; GRAPH-predictions.csv in the model's folder if left out")
     ] = None,
+    id: Annotated[
+        str | None, typer.Option(help="the column that names a node, if called otherwise than before")
+    ] = None,
+    label: Annotated[str | None, typer.Option(help="the column of labels, likewise")] = None,
+    source: Annotated[str | None, typer.Option(help="the column an edge begins with, likewise")] = None,
+    target: Annotated[str | None, typer.Option(help="the column it ends with, likewise")] = None,
+    weight: Annotated[str | None, typer.Option(help="the column of edge weights, likewise")] = None,
+    fill: Annotated[str | None, typer.Option(help="mean: the fitted graph's mean where a number is missing")] = None,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda")] = "auto",
     as_json: Annotated[bool, typer.Option("--json", help="one JSON object to stdout and nothing else")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="only the result")] = False,
@@ -38,7 +47,9 @@ def predict(
     if not isinstance(columns, dict):
         raise InvalidInput(f"'{folder}' does not say how columns became features; make it with `bangs fit`")
     encoding = custom.Encoding.from_dict(columns)
-    own = custom.read(graph, encoding=encoding)
+    own = custom.read(
+        graph, id=id, label=label, source=source, target=target, weight=weight, fill=filling(fill), encoding=encoding
+    )
     for note in own.notes:
         voice.say(escape(f"· {note}"))
     probs = model.predict_proba(own.data)

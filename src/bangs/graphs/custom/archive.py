@@ -45,6 +45,8 @@ def from_npz(path: Path, asked: Asked, complaints: Complaints, notes: list[str])
         _check(path.name, y, names, split, complaints)
     notes.append(f"{path.name}: {counted(int((y >= 0).sum()), 'label')} of {len(y):,} nodes in {listed(names)}")
     x = data.get("x")
+    if x is not None:
+        notes.append(f"{path.name}: {counted(x.shape[1], 'feature')} a node, taken as they are")
     return Parts(
         file=path.name,
         ids=np.array([str(node) for node in range(len(y))], dtype=object),

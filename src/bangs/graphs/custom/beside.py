@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 from bangs.errors import BangsError
 from bangs.graphs.arrays import read_npy, read_npz
-from bangs.graphs.custom.complaints import SHOWN, Complaints
+from bangs.graphs.custom.complaints import SHOWN, Complaints, counted
 from bangs.graphs.custom.tables import Limits
 
 FILES = ("features.npz", "features.npy")
@@ -17,7 +17,7 @@ _DENSE = ("x", "features", "arr_0")
 _SPARSE = (("x_data", "x_indices", "x_indptr", "x_shape"), ("data", "indices", "indptr", "shape"))
 
 
-def read_beside(folder: Path, nodes: int | None, complaints: Complaints, limits: Limits) -> Any:
+def read_beside(folder: Path, nodes: int | None, complaints: Complaints, notes: list[str], limits: Limits) -> Any:
     """The matrix [N, F] of features.npz or features.npy, dense or scipy CSR; None without one or after complaining."""
     there = [folder / name for name in FILES if (folder / name).is_file()]
     if len(there) == 2:
@@ -49,7 +49,10 @@ def read_beside(folder: Path, nodes: int | None, complaints: Complaints, limits:
             "save it sparse with scipy.sparse.save_npz",
         )
         return None
-    return matrix if _finite(matrix, path.name, complaints) else None
+    if not _finite(matrix, path.name, complaints):
+        return None
+    notes.append(f"{path.name}: {counted(matrix.shape[1], 'feature')} a node, taken as they are")
+    return matrix
 
 
 def _dense(array: Any) -> Any:

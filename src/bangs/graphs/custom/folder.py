@@ -25,7 +25,7 @@ def from_folder(folder: Path, asked: Asked, complaints: Complaints, notes: list[
     """The parts of the graph in a folder, or None after complaining of everything that is wrong in any file."""
     nodes = _table(folder, "nodes", asked, complaints, notes)
     edges = _table(folder, "edges", asked, complaints, notes)
-    array = read_beside(folder, None if nodes is None else len(nodes), complaints, asked.limits)
+    array = read_beside(folder, None if nodes is None else len(nodes), complaints, notes, asked.limits)
     roles = None if nodes is None else _roles(nodes, asked, complaints, notes)
     ids = None if nodes is None or roles is None else _ids(nodes, roles.id, complaints)
     wired = None if edges is None else _edges(edges, ids, nodes.file if nodes else "", asked, complaints, notes)

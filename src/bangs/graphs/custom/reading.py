@@ -68,6 +68,8 @@ def read(
     With an `encoding` the graph is read as the one it was fitted on: same features, same classes; labels are then
     optional. Everything wrong is raised at once as `BadTables`.
     """
+    if encoding is not None and fill is not None:
+        encoding = replace(encoding, fill=fill)
     asked = Asked(
         roles={"id": id, "label": label, "source": source, "target": target, "weight": weight, "split": split},
         directed=directed or (encoding is not None and encoding.directed),
