@@ -80,3 +80,19 @@ class Deadly(Job):
             (self.runs / f"death-{count}").touch()
             os.kill(os.getpid(), signal.SIGKILL)
         return super().folder
+
+
+@dataclass(frozen=True)
+class Struck(Experiment):
+    """An experiment whose process is killed after the first round, once."""
+
+    def run(self, *words: Any, **more: Any) -> dict[str, Any]:
+        mark = Path(self.dataset).with_suffix(".struck")
+
+        def strike(state: Any, row: dict[str, Any]) -> None:
+            if state.index == 1 and not mark.exists():
+                mark.touch()
+                os.kill(os.getpid(), signal.SIGKILL)
+
+        folder, device, observers, *rest = words
+        return super().run(folder, device, [*observers, strike], *rest, **more)

@@ -4,8 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from bangs.cli.progress import Forecast, duration
+from bangs.cli.console import Voice
+from bangs.cli.progress import Forecast, Progress, duration
 from bangs.experiments.jobs import Experiment, Job
+from bangs.experiments.reproducing import Plan
+from bangs.runs import RunFolder
 
 
 def job(method: str, dataset: str = "cora", seed: int = 0) -> Job:
@@ -25,3 +28,21 @@ def test_the_rest_takes_what_runs_like_it_took() -> None:
 
 def test_a_duration_is_said_as_people_say_it() -> None:
     assert [duration(30), duration(600), duration(7200)] == ["30 s", "10 min", "2.0 h"]
+
+
+def test_a_lost_worker_is_told_once_and_the_rest_is_read_from_the_folders(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plan = Plan(tmp_path, (), (Job(Experiment("cora", "raw", seeds=(0,)), tmp_path),))
+    progress = Progress(Voice(), plan)
+    one = plan.jobs[0]
+    progress.survey(plan.jobs)
+    assert one.standing is None
+    with RunFolder.create_or_resume(one.folder, one.experiment.config(), resume=True) as folder:
+        folder.event("round", index=7)
+        progress.survey(plan.jobs)
+        folder.event("stale lock", holder=None)
+        progress.survey(plan.jobs)
+        progress.survey(plan.jobs)
+    said = capsys.readouterr().out.splitlines()
+    assert said == [f"a worker was lost; {one.describe()} goes on after round 7"]

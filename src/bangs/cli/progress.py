@@ -25,6 +25,8 @@ class Progress:
         self.finished = 0
         self._began = time.monotonic()
         self._status: Status | None = None
+        # of workers, by run, as far as they were told
+        self._losses = {job.name: found.losses for job in left if (found := job.standing) is not None}
         if self.before:
             voice.say(f"{self.before} of {self.total} runs are finished already")
 
@@ -41,12 +43,18 @@ class Progress:
 
     def watch(self, state: State, row: dict[str, Any]) -> None:
         """A round of the run under way has ended."""
-        if self.voice.silent or not self.voice.console.is_terminal:
-            return
-        if self._status is None:
-            self._status = self.voice.console.status("")
-            self._status.start()
-        self._status.update(f"run {self.before + self.finished + 1} of {self.total}, round {state.index}")
+        self._show(f"run {self.before + self.finished + 1} of {self.total}, round {state.index}")
+
+    def survey(self, jobs: Sequence[Job]) -> None:
+        """Where runs on other machines stand; their folders tell, so nothing of it is lost with a worker."""
+        standing = [(job, found) for job in jobs if (found := job.standing) is not None]
+        for job, found in standing:
+            if found.losses > self._losses.get(job.name, 0):
+                self._losses[job.name] = found.losses
+                self._quiet()
+                self.voice.say(f"a worker was lost; {job.describe()} goes on after round {found.round}")
+        rounds = ", ".join(str(found.round) for _, found in standing)
+        self._show(f"{self.before + self.finished} of {self.total} runs finished; under way, in rounds {rounds or '–'}")
 
     def close(self) -> None:
         self._quiet()
@@ -64,6 +72,15 @@ class Progress:
     def _left(self) -> str:
         seconds = self.forecast(time.monotonic() - self._began)
         return f"; about {duration(seconds)} left" if seconds else ""
+
+    def _show(self, words: str) -> None:
+        """A line that moves; in a terminal only."""
+        if self.voice.silent or not self.voice.console.is_terminal:
+            return
+        if self._status is None:
+            self._status = self.voice.console.status("")
+            self._status.start()
+        self._status.update(words)
 
     def _quiet(self) -> None:
         if self._status is not None:

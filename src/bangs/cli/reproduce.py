@@ -1,6 +1,5 @@
 """`bangs reproduce`: all runs behind a table or figure."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -10,9 +9,12 @@ from bangs.cli.console import Voice
 from bangs.cli.progress import Progress
 from bangs.cli.run import parse_seeds
 from bangs.cli.stopping import again, stoppable
-from bangs.errors import UnknownName
-from bangs.experiments.engines import Engine, Here, Processes, Ray
+from bangs.errors import InvalidInput, UnknownName
+from bangs.experiments.cluster import Ray
+from bangs.experiments.engines import Engine, Here, Processes
 from bangs.experiments.reproducing import Only, Plan
+
+ENGINES = ("local", "ray")
 
 
 def reproduce(
@@ -25,7 +27,13 @@ def reproduce(
     seeds: Annotated[str | None, typer.Option(help="how many seeds, or a list; the suite's if left out")] = None,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda")] = "auto",
     jobs: Annotated[int, typer.Option(help="runs at the same time")] = 1,
-    engine: Annotated[str, typer.Option(help="local, or ray for a Ray cluster (pip install 'bangs[ray]')")] = "local",
+    engine: Annotated[
+        str, typer.Option(help=r"local, or ray: a cluster or a local Ray (pip install 'bangs\[ray]')")
+    ] = "local",
+    address: Annotated[
+        str | None, typer.Option(help="of the Ray cluster; RAY_ADDRESS if left out, else a local Ray is started")
+    ] = None,
+    gpu_share: Annotated[float, typer.Option(help="of a GPU for one run on Ray; 0.25 puts four runs on it")] = 1.0,
     data: Annotated[Path | None, typer.Option(help="folder of datasets; BANGS_DATA if left out")] = None,
     out: Annotated[Path, typer.Option(help="folder of the runs; suites share them")] = Path("out/reproduce"),
     known: Annotated[
@@ -47,7 +55,7 @@ def reproduce(
     progress = Progress(voice, plan)
     try:
         with stoppable(again()):
-            plan.do(ENGINES[engine](jobs, progress), progress)
+            plan.do(_engine(engine, jobs, address, gpu_share, progress), progress)
     finally:
         progress.close()
         if export is not None:
@@ -61,10 +69,12 @@ def reproduce(
         raise typer.Exit(1)
 
 
-ENGINES: dict[str, Callable[[int, Progress], Engine]] = {
-    "local": lambda jobs, progress: Here((progress.watch,)) if jobs == 1 else Processes(jobs),
-    "ray": lambda jobs, progress: Ray(jobs if jobs > 1 else None),
-}
+def _engine(name: str, jobs: int, address: str | None, gpu_share: float, progress: Progress) -> Engine:
+    if name == "ray":
+        return Ray(jobs if jobs > 1 else None, address, gpu_share, progress.survey)
+    if address is not None:
+        raise InvalidInput("--address names a Ray cluster; add --engine ray")
+    return Here((progress.watch,)) if jobs == 1 else Processes(jobs)
 
 
 def _names(text: str | None) -> list[str] | None:

@@ -12,7 +12,7 @@ from typing import Protocol
 
 import torch
 
-from bangs.errors import BangsError, InvalidInput
+from bangs.errors import InvalidInput
 from bangs.experiments.jobs import Job, Outcome, Watcher, perform
 from bangs.signals import Stopped, check, graceful
 
@@ -68,7 +68,7 @@ class Processes:
             check()
             while waiting and len(running) < self.count:
                 name = waiting.pop(0)
-                running[pool.submit(_work, left[name])] = name
+                running[pool.submit(work, left[name])] = name
             for future in wait(running, timeout=0.2, return_when=FIRST_COMPLETED).done:
                 try:
                     outcome = future.result()
@@ -96,50 +96,14 @@ class Processes:
             pool.shutdown(wait=True, cancel_futures=True)
 
 
-@dataclass(frozen=True)
-class Ray:
-    """A Ray cluster, or a local Ray where none is running; all its machines must see the same --out folder."""
-
-    count: int | None = None
-
-    def __call__(self, jobs: Sequence[Job], tell: Tell) -> None:
-        try:
-            import ray
-        except ImportError as error:
-            raise BangsError(
-                "--engine ray needs Ray, which is not installed; run: pip install 'bangs[ray]', or use --engine local"
-            ) from error
-        mine = not ray.is_initialized()
-        if mine:
-            address = os.environ.get("RAY_ADDRESS")
-            cores = None if address else self.count
-            ray.init(address=address, num_cpus=cores, log_to_driver=False, logging_level="error")
-        try:
-            gpus = int(any(job.device.startswith("cuda") for job in jobs))
-            remote = ray.remote(max_retries=RETRIES, num_cpus=1, num_gpus=gpus)(_work)
-            under_way = {remote.remote(job): job for job in jobs}
-            while under_way:
-                check()
-                ready, _ = ray.wait(list(under_way), timeout=0.2)
-                for reference in ready:
-                    job = under_way.pop(reference)
-                    try:
-                        outcome = ray.get(reference)
-                    except ray.exceptions.RayError as error:
-                        outcome = Outcome("failed", error=f"its Ray worker died: {str(error).splitlines()[0]}")
-                    tell(job, outcome)
-        finally:
-            if mine:
-                ray.shutdown()
-
-
 def _settle(threads: int) -> None:
     torch.set_num_threads(threads)
 
 
-def _work(job: Job) -> Outcome:
+def work(job: Job, patience: float = 0.0) -> Outcome:
+    """Do a job in a process made for it, which a signal ends at a safe point."""
     try:
         with graceful():
-            return perform(job)
+            return perform(job, patience=patience)
     except Stopped:
         return Outcome("stopped")

@@ -15,7 +15,8 @@ from bangs.errors import BangsError
 from bangs.experiments.experiment import Experiment, compact
 from bangs.graphs import datasets
 from bangs.loop import State
-from bangs.runs import RunFolder, config_hash, read_run
+from bangs.runs import InUse, RunFolder, config_hash, read_run
+from bangs.signals import check
 
 PAUSE = 10.0  # seconds between two checkpoints; a job that is killed loses no more work than that
 
@@ -49,12 +50,30 @@ class Job:
         return " · ".join([*words, f"{len(it.seeds)} seeds", self.name])
 
     @property
+    def standing(self) -> "Standing | None":
+        """Where the run stands, as its folder tells; None if it has not begun."""
+        try:
+            events = read_run(self.folder).events
+        except BangsError:
+            return None
+        rounds = [event["index"] for event in events if event["kind"] == "round"]
+        return Standing(rounds[-1] if rounds else 0, sum(event["kind"] == "stale lock" for event in events))
+
+    @property
     def done(self) -> bool:
         """Whether the run is finished; takes no lock."""
         try:
             return read_run(self.folder).result is not None
         except BangsError:
             return False
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How far a run has come."""
+
+    round: int
+    losses: int  # workers that died while they had it
 
 
 @dataclass(frozen=True)
@@ -69,15 +88,15 @@ class Outcome:
 Watcher = Callable[[State, dict[str, Any]], None]
 
 
-def perform(job: Job, watchers: Sequence[Watcher] = ()) -> Outcome:
+def perform(job: Job, watchers: Sequence[Watcher] = (), patience: float = 0.0) -> Outcome:
     """Do the job, from wherever an earlier attempt left it; an error is written into its folder and told.
 
-    Only a stop by the user or the system (a KeyboardInterrupt) goes through.
+    A folder that another process holds is waited for, `patience` seconds at most. Only a stop by the user or the
+    system (a KeyboardInterrupt) goes through.
     """
     begin = time.perf_counter()
     try:
-        config, place = job.experiment.config(), choose_device(job.device)
-        with RunFolder.create_or_resume(job.folder, config, resume=True, device=place) as store:
+        with _held(job, patience) as store:
             if store.finished:
                 return Outcome("already done")
             try:
@@ -95,6 +114,20 @@ def perform(job: Job, watchers: Sequence[Watcher] = ()) -> Outcome:
     except Exception as error:
         return Outcome("failed", time.perf_counter() - begin, _sentence(error))
     return Outcome("done", time.perf_counter() - begin)
+
+
+def _held(job: Job, patience: float) -> RunFolder:
+    """The job's folder, as soon as whoever worked there is gone."""
+    config, place = job.experiment.config(), choose_device(job.device)
+    end = time.monotonic() + patience
+    while True:
+        try:
+            return RunFolder.create_or_resume(job.folder, config, resume=True, device=place)
+        except InUse:
+            check()
+            if time.monotonic() >= end:
+                raise
+            time.sleep(0.2)
 
 
 @functools.lru_cache(maxsize=1)
