@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help demo test check format bench clean
+.PHONY: help demo browser test check format bench clean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -18,7 +18,10 @@ $(READY): pyproject.toml constraints.txt
 demo: $(READY) ## watch BANGS lift a graph neural network on a graph with few labels
 	$(BIN)/bangs demo
 
-test: $(READY) ## the whole test run, with coverage
+browser: ## Chromium for the tests of the page, where it is missing and may be installed
+	@.ci/browser
+
+test: $(READY) browser ## the whole test run, with coverage
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --cov --cov-report=term --cov-fail-under=90
 
 check: $(READY) ## format, lint, types, import contracts, tests

@@ -7,6 +7,9 @@ from pathlib import Path
 import pytest
 from tests.cli.speaking import bangs
 
+from bangs import SelfTrainingClassifier
+from bangs.cli import explain
+
 
 def first(library: Path, source: str) -> dict[str, str]:
     with (library / "predictions.csv").open(newline="") as file:
@@ -56,3 +59,12 @@ def test_a_folder_without_a_model_is_a_sentence(tmp_path: Path) -> None:
     said = bangs("explain", tmp_path, "x")
     assert said.code == 2
     assert "does not exist; `bangs fit`" in said.err
+
+
+def test_a_label_against_its_labelled_influences_says_what_decided(library: Path) -> None:
+    model = SelfTrainingClassifier.load(library)
+    for node in range(60):
+        reasons = model.explain(node)
+        words = explain.in_words(reasons, model.node_names_.tolist(), model.classes_.tolist())
+        against = reasons.support.index(max(reasons.support)) != reasons.label
+        assert ("its own features and the unlabelled nodes around it decided" in words) == against

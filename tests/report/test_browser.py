@@ -13,7 +13,7 @@ from bangs.experiments.suite_file import read_suite
 from bangs.report.page import render
 from bangs.report.suite import write_suite_page
 
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here; install Debian's chromium to run these")
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here; `make browser` installs Debian's")
 
 TABLE = "[...document.querySelectorAll('#ledger tbody tr')]"
 

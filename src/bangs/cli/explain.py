@@ -89,6 +89,10 @@ def _influences(reasons: Reasons, names: list[str], classes: list[str]) -> str:
     ranked = sorted(range(len(classes)), key=lambda c: -reasons.support[c])
     spoken = ", ".join(f"{classes[c]} {reasons.support[c]:.0%}" for c in ranked if reasons.support[c] >= 0.005)
     lines.append(f"By class: {spoken}. Labelled nodes make {reasons.reach:.0%} of what reaches it over the edges.")
+    if ranked[0] != reasons.label:
+        lines.append(
+            f"Most of them speak for '{classes[ranked[0]]}': its own features and the unlabelled nodes around it decided."
+        )
     return "\n".join(lines)
 
 
