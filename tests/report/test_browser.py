@@ -133,6 +133,14 @@ def test_a_suites_page_answers_to_another_row_and_rule(tab: Browser, pages: dict
     assert tab.js("document.querySelectorAll('.plots svg').length") == 3
 
 
+def test_counts_are_marked_by_whole_numbers(tab: Browser, pages: dict[str, Path]) -> None:
+    tab.open(pages["fit"])
+    for chart in ("#values", "#adopted"):
+        words = tab.js(f"[...document.querySelectorAll('{chart} svg text[text-anchor=end]')].map((t) => t.textContent)")
+        assert words
+        assert all(word.isdigit() for word in words), words
+
+
 def test_it_prints_without_the_controls(tab: Browser, pages: dict[str, Path]) -> None:
     tab.open(pages["fit"], dark=True)
     tab.call("Emulation.setEmulatedMedia", media="print")
