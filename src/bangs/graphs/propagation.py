@@ -95,7 +95,18 @@ class PowerIteration:
         return _iterate(self._backward, x, self.alpha, self.steps)
 
     def columns(self, nodes: Tensor) -> Tensor:
-        return self(_one_hot(nodes, self.step.shape[0], self.step.device))
+        size, count = self.step.shape[0], len(nodes)
+        # X⁽⁰⁾ has one entry a column, which is added where it stands instead of reading a dense [N, K] in every step
+        place = nodes.to(self.step.device) * count + torch.arange(count, device=self.step.device)
+        start = torch.full((count,), self.alpha, device=self.step.device)
+        now = torch.zeros(size, count, device=self.step.device)
+        now.view(-1)[place] = 1
+        free = torch.empty_like(now)
+        for _ in range(self.steps):
+            torch.addmm(free, self._forward, now, beta=0, alpha=1 - self.alpha, out=free)
+            free.view(-1).index_add_(0, place, start)
+            now, free = free, now
+        return now
 
     @cached_property
     def _forward(self) -> Tensor:
@@ -130,12 +141,6 @@ def _iterate(step: Tensor, x: Tensor, alpha: float, steps: int) -> Tensor:
         # two buffers take turns; the argument itself is never written to
         now, free = free, torch.empty_like(x) if index == 0 and steps > 1 else now
     return now
-
-
-def _one_hot(nodes: Tensor, size: int, device: torch.device) -> Tensor:
-    picked = torch.zeros(size, len(nodes), device=device)
-    picked[nodes.to(device), torch.arange(len(nodes), device=device)] = 1
-    return picked
 
 
 def _check_alpha(name: str, alpha: float) -> None:
