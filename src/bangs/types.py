@@ -143,7 +143,7 @@ class Prediction:
 class Task:
     """All a learner may see: a graph without labels, the given labels, and those held for validation."""
 
-    graph: Data  # x (dense or sparse CSR), edge_index, perhaps edge_weight; never y
+    graph: Data  # x (dense or sparse CSR), edge_index, perhaps edge_weight; or a StoredGraph; never y
     given: Labels
     validation: Tensor  # long [R, N], -1 = not a validation node
     classes: int
@@ -156,7 +156,8 @@ class Task:
 
         `data.y` may be [N], or [R, N] where runs see different (noisy) labels. Labels of test nodes are not read.
         """
-        nodes = check_graph(data)
+        # a stored graph was checked when it was written, and is not read before it is needed
+        nodes = check_graph(data) if isinstance(data, Data) else int(data.num_nodes)
         if split.train.shape[1] != nodes:
             raise InvalidInput(f"the split has {split.train.shape[1]} nodes, the graph has {nodes}")
         for name, mask in (("train", split.train), ("validation", split.val)):
@@ -189,11 +190,8 @@ class Task:
                 raise InvalidInput(
                     f"the training labels of run {run} hold one class only; a classifier needs at least two"
                 )
-        graph = Data(x=data.x.float(), edge_index=data.edge_index.long(), num_nodes=nodes)
-        if data.get("edge_weight") is not None:
-            graph.edge_weight = data.edge_weight.float()
         return cls(
-            graph,
+            _unlabelled(data, nodes) if isinstance(data, Data) else data.unlabelled(),
             Labels.given(torch.where(split.train, target, -1)),
             torch.where(split.val, target, -1),
             classes,
@@ -279,6 +277,13 @@ class Ranking:
     score: Tensor  # float [R, N], -inf = never
     stderr: Tensor | None = None  # float [R, N], of a score that was estimated
     evaluations: int = 0  # of the utility, per run
+
+
+def _unlabelled(data: Data, nodes: int) -> Data:
+    graph = Data(x=data.x.float(), edge_index=data.edge_index.long(), num_nodes=nodes)
+    if data.get("edge_weight") is not None:
+        graph.edge_weight = data.edge_weight.float()
+    return graph
 
 
 def check_graph(data: Data) -> int:

@@ -4,7 +4,7 @@ import sys
 
 import typer
 
-from bangs.cli import demo, explain, figure, fit, listing, predict, report, reproduce, run, table
+from bangs.cli import convert, demo, explain, figure, fit, listing, predict, report, reproduce, run, table
 from bangs.errors import BangsError, ran_out_of_memory
 
 app = typer.Typer(
@@ -20,6 +20,7 @@ app.command("predict")(predict.predict)
 app.command("explain")(explain.explain)
 app.command("report")(report.report)
 app.command("run")(run.run)
+app.command("convert")(convert.convert)
 app.command("reproduce")(reproduce.reproduce)
 app.command("table")(table.table)
 app.command("figure")(figure.figure)

@@ -19,7 +19,9 @@ from bangs.valuation.banzhaf import DEFAULT
 
 
 def run(
-    dataset: Annotated[str, typer.Option(help="a name from `bangs list datasets`, or a path to an .npz")] = "synthetic",
+    dataset: Annotated[
+        str, typer.Option(help="a name from `bangs list datasets`, or a path to an .npz or a store")
+    ] = "synthetic",
     method: Annotated[str, typer.Option(help="a name from `bangs list methods`")] = "bangs",
     model: Annotated[str, typer.Option(help="a name from `bangs list models`")] = "gcn",
     preset: Annotated[str, typer.Option(help="training settings: paper or tuned")] = "tuned",
@@ -45,6 +47,10 @@ def run(
     ] = None,
     epochs: Annotated[int | None, typer.Option(help="epochs of training at most")] = None,
     patience: Annotated[int | None, typer.Option(help="epochs without a better validation accuracy")] = None,
+    batch_size: Annotated[
+        int | None, typer.Option(help="labelled nodes a step, with drawn neighbourhoods; the whole graph if left out")
+    ] = None,
+    fanout: Annotated[str | None, typer.Option(help="neighbours heard at each hop, such as 10,10 or all")] = None,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda")] = "auto",
     deterministic: Annotated[
         bool, typer.Option("--deterministic", help="the same bits for any number of threads; slower")
@@ -81,6 +87,8 @@ def run(
         noise=noise,
         share=share,
         changes=changes,
+        batch_size=batch_size,
+        fanout=parse_fanout(fanout),
     )
     title = f"{method} on {dataset} ({model}, {preset}), {len(experiment.seeds)} seeds"
     arithmetic = same_bits() if deterministic else nullcontext()
@@ -125,6 +133,16 @@ def _run_in(
         folder.finish(compact(result))
         folder.forget()
         return result
+
+
+def parse_fanout(text: str | None) -> tuple[int, ...] | None:
+    """`10,5` is 10 at the first hop and 5 at the second; `all` is every neighbour."""
+    if text is None:
+        return None
+    try:
+        return tuple(-1 if part.strip() == "all" else int(part) for part in text.split(","))
+    except ValueError:
+        raise InvalidInput(f"--fanout must be numbers such as 10,10, or all, got '{text}'") from None
 
 
 def parse_seeds(text: str) -> tuple[int, ...]:

@@ -19,6 +19,7 @@ from bangs.graphs import datasets, splits
 from bangs.history import row
 from bangs.learners.calibration import CALIBRATORS
 from bangs.learners.presets import trainer
+from bangs.learners.sampling import Sampling
 from bangs.loop import Method, Observer, SelfTrainer, State
 from bangs.methods import Budget, method
 from bangs.runs import RunFolder
@@ -27,6 +28,8 @@ from bangs.valuation.banzhaf import DEFAULT, ESTIMATORS
 
 # the settings a published recipe brings along
 BUDGET = ("k", "candidates", "normalise", "estimator", "samples", "calibrator", "teacher", "pool")
+
+BATCHES = ("batch_size", "fanout")
 
 
 @dataclass(frozen=True)
@@ -56,6 +59,8 @@ class Experiment:
     noise: float = 0.0  # share of training and validation labels flipped
     share: float | None = None  # share of nodes labelled for training; None = the dataset's own split
     changes: dict[str, float | int | str] = field(default_factory=dict)  # of the trainer
+    batch_size: int | None = None  # labelled nodes a step; None = the whole graph, or 1,024 if there is a fan-out
+    fanout: tuple[int, ...] | None = None  # neighbours heard at each hop, −1 = all; None = 10 if there are batches
 
     def __post_init__(self) -> None:
         for own in fields(self):
@@ -73,7 +78,10 @@ class Experiment:
     def settings(self) -> dict[str, Any]:
         """The fields that count, as JSON holds them."""
         ignored = () if self.recipe == "budget" else BUDGET
-        return {**{key: value for key, value in asdict(self).items() if key not in ignored}, "seeds": list(self.seeds)}
+        found = {key: value for key, value in asdict(self).items() if key not in ignored}
+        found |= {"seeds": list(self.seeds), "fanout": None if self.fanout is None else list(self.fanout)}
+        # left out where they say nothing, so that a run of the whole graph keeps the name it always had
+        return {key: value for key, value in found.items() if key not in BATCHES or value is not None}
 
     def config(self) -> dict[str, Any]:
         """Everything the result depends on, down to the parts the names stand for; its hash names the run."""
@@ -83,8 +91,16 @@ class Experiment:
     def trainer(self, observers: Sequence[Observer] = ()) -> SelfTrainer:
         """The parts this configuration names."""
         return SelfTrainer(
-            trainer(self.model, self.preset, self._dataset_name, **self.changes), self._recipe(), tuple(observers)
+            trainer(self.model, self.preset, self._dataset_name, **self._changes), self._recipe(), tuple(observers)
         )
+
+    @property
+    def _changes(self) -> dict[str, Any]:
+        if self.batch_size is None and self.fanout is None:
+            return self.changes
+        plain = Sampling()
+        fanout = plain.fanout if self.fanout is None else tuple(self.fanout)
+        return {**self.changes, "batches": Sampling(self.batch_size or plain.size, fanout)}
 
     @property
     def _dataset_name(self) -> str:

@@ -69,8 +69,21 @@ def _seeds(name: str, value: Any) -> None:
         raise InvalidInput(f"seeds must differ, got {list(value)}")
 
 
+def _fanout(name: str, value: Any) -> None:
+    if value is None:
+        return
+    if (
+        not isinstance(value, list | tuple)
+        or not value
+        or any(type(own) is not int or own < -1 or not own for own in value)
+    ):
+        raise InvalidInput(
+            f"{name} must list the neighbours heard at each hop, such as [10, 10], −1 for all, got {value!r}"
+        )
+
+
 def _changes(name: str, value: Any) -> None:
-    known = {field.name for field in fields(Trainer)} - {"model"}
+    known = {field.name for field in fields(Trainer)} - {"model", "batches"}
     if not isinstance(value, Mapping):
         raise InvalidInput(f"{name} must be a table of training settings, got {value!r}")
     for key in value:
@@ -96,5 +109,7 @@ RULES: dict[str, Callable[[str, Any], None]] = {
     "pool": _one_of(("free", "open", "unused")),
     "noise": _share(0.0, 1.0),
     "share": _share(0.0, 1.0 - VALIDATION_SHARE, optional=True),
+    "batch_size": _whole(1, optional=True),
+    "fanout": _fanout,
     "changes": _changes,
 }

@@ -12,6 +12,7 @@ from bangs.experiments.experiment import Experiment
 from bangs.experiments.settings import check
 from bangs.experiments.suite import FIGURES, KINDS, PROTOCOLS, STAGES, Cell, Published, Suite
 from bangs.graphs.datasets import DATASETS, npz_files
+from bangs.graphs.store import is_store
 
 
 def find_suite(name: str, data: Path | None = None) -> Suite:
@@ -150,8 +151,8 @@ class _Reader:
 
     def _dataset(self, name: str) -> None:
         known = {*DATASETS, *npz_files(self.data)}
-        # a file that lies elsewhere is looked for when the run begins
-        if not name.endswith(".npz") and name.lower().replace("-", "_") not in known:
+        # a file that lies elsewhere is looked for when the run begins; a store must be there to be told from a name
+        if not name.endswith(".npz") and not is_store(name) and name.lower().replace("-", "_") not in known:
             raise UnknownName("dataset", name, known)
 
     def _axes(self, content: Any) -> dict[str, tuple[Mapping[str, Any], ...]]:

@@ -13,6 +13,7 @@ from bangs.errors import DataUnavailable, UnknownName
 from bangs.graphs import flickr, lastfm, planetoid, splits, synthetic
 from bangs.graphs.download import Download, Remote
 from bangs.graphs.npz import read_graph
+from bangs.graphs.store import Store, is_store
 
 
 @dataclass(frozen=True)
@@ -34,13 +35,16 @@ class Dataset:
 
 
 def load(name: str | Path, folder: Path | None = None, *, base: str | None = None) -> Data:
-    """The graph of a known name, of NAME.npz in the data folder, or of a path to an .npz file.
+    """The graph of a known name, of NAME.npz in the data folder, or of a path to an .npz file or a store.
 
     Files are looked for in `folder` (else the folder that BANGS_DATA names), then in the user's cache; the cache
     is filled from the network where both lack them, from `base` if given instead of the original source. The data
-    folder is never written to.
+    folder is never written to. A store of more than 1 GiB is mapped, not read.
     """
     path = Path(name)
+    if is_store(path):
+        store = Store.open(path)
+        return store.whole() if store.fits else store
     if path.suffix == ".npz" and (path.is_file() or len(path.parts) > 1):
         if not path.is_file():
             raise DataUnavailable(f"{path} does not exist; give the path of an .npz file or one of {_listed(folder)}")

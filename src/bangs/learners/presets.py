@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 from bangs.errors import UnknownName
 from bangs.learners.models import APPNP, GAT, GCN, GCNII, GIN, GRAND, MODELS, SGC, Architecture, GraphSAGE
@@ -50,10 +51,10 @@ def _tuned(model: str, dataset: str) -> Trainer:
 PRESETS: dict[str, Callable[[str, str], Trainer]] = {"paper": _paper, "tuned": _tuned}
 
 
-def trainer(model: str, preset: str = "tuned", dataset: str = "", **changes: float | int | str) -> Trainer:
+def trainer(model: str, preset: str = "tuned", dataset: str = "", **changes: Any) -> Trainer:
     """The trainer of a model under a preset on a dataset; `changes` replace single settings of the trainer."""
     if model not in MODELS:
         raise UnknownName("model", model, MODELS)
     if preset not in PRESETS:
         raise UnknownName("preset", preset, PRESETS)
-    return replace(PRESETS[preset](model, dataset.lower()), **changes)  # type: ignore[arg-type]
+    return replace(PRESETS[preset](model, dataset.lower()), **changes)

@@ -1,8 +1,9 @@
 """Store: a graph on disk, larger than memory if need be."""
 
+from bangs.graphs.store.converting import convert_from
 from bangs.graphs.store.made import Synthetic
 from bangs.graphs.store.manifest import Manifest, is_store
 from bangs.graphs.store.opening import Store, StoredGraph, release
 from bangs.graphs.store.writing import Writer
 
-__all__ = ["Manifest", "Store", "StoredGraph", "Synthetic", "Writer", "is_store", "release"]
+__all__ = ["Manifest", "Store", "StoredGraph", "Synthetic", "Writer", "convert_from", "is_store", "release"]
