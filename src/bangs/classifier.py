@@ -210,6 +210,8 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         weights = {name.removeprefix(WEIGHTS): t for name, t in tensors.items() if name.startswith(WEIGHTS)}
         with saving.sound(path):
             found = cls(**{name: saving.read(name, value, parts) for name, value in facts["params"].items()})
+            if "calibrator" not in parts:
+                saving.check_calibrator(found.calibrator)
             found.classes_ = np.array(facts["classes"])
             found.n_features_in_ = int(facts["features"])
             if facts["feature_names"]:

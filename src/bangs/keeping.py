@@ -10,7 +10,8 @@ from bangs.graphs.fingerprint import fingerprint
 from bangs.learners.training import Learner
 from bangs.loop import State
 from bangs.recorder import Recorder
-from bangs.runs import Checkpoint, RunFolder, pack, unpack
+from bangs.runs import Checkpoint, RunFolder, pack, tell_rejected, unpack
+from bangs.snapshot import Snapshot
 from bangs.types import Task
 
 RECORD = "record."
@@ -55,8 +56,15 @@ class Keeper:
                 "put the former data back, add --overwrite to begin again, or name another folder"
             )
         record = {name.removeprefix(RECORD): value for name, value in latest.tensors.items() if name.startswith(RECORD)}
-        recorder.recall(record, latest.facts["record"], task)
-        self._before = float(latest.facts["seconds"])
+        try:
+            recorder.recall(record, latest.facts["record"], task)
+            Snapshot.from_plain(*recorder.snapshot().to_plain())  # whether its parts fit each other
+            self._before = float(latest.facts["seconds"])
+        except (LookupError, TypeError, ValueError, AttributeError, RuntimeError) as error:
+            raise InvalidInput(
+                f"the checkpoint of round {latest.round} in '{self.folder.path}' is not one of a fit: {error}; "
+                "remove it to go on from the one before, or add --overwrite to begin again"
+            ) from error
         state = {name: value for name, value in latest.tensors.items() if not name.startswith(RECORD)}
         return lambda learner: unpack(Checkpoint(latest.round, state, latest.facts), learner)
 
@@ -67,6 +75,7 @@ class Keeper:
         tensors |= {f"{RECORD}{name}": value for name, value in record.items()}
         facts |= {"record": told, "task": self._task, "seconds": self.seconds}
         self.folder.event("round", index=state.index, validation=state.validation.tolist())
+        tell_rejected(self.folder, state)
         self.folder.save(state.index, tensors, facts)
 
 

@@ -116,7 +116,9 @@ class Recorder:
         self.rows, self._task = list(facts["rows"]), task
         self._said, self._sure = list(tensors["said"]), list(tensors["sure"])
         self._ledgers = [Ledger(*(tensors[f"{_LEDGER}{own.name}"] for own in fields(Ledger)))]
-        accuracy, loss = facts["merit"]
+        if not all(_is_row(own) for own in self.rows):
+            raise InvalidInput("the record's rows are not those of a history")
+        accuracy, loss = (float(part) for part in facts["merit"])
         self._chosen = _Chosen(
             facts["chosen"],
             (accuracy, loss),
@@ -128,6 +130,17 @@ class Recorder:
         if self._task is None or self._chosen is None:
             raise InvalidInput("the recorder has seen no round yet; give it to SelfTrainer as an observer")
         return self._task, self._chosen
+
+
+def _is_row(facts: Any) -> bool:
+    """Whether a row from outside has what is read of it here and in a classifier."""
+    return (
+        isinstance(facts, dict)
+        and type(facts.get("round")) is int
+        and all(type(own) is bool for own in facts["took_part"])
+        and all(type(own) is float for own in facts["validation"])
+        and min(len(facts["took_part"]), len(facts["validation"])) > 0
+    )
 
 
 _TENSORS = ("target", "born", "raw", "calibrated")

@@ -14,7 +14,7 @@ from torch import Tensor
 from bangs.errors import BangsError, InvalidInput
 from bangs.files import read_plain
 from bangs.graphs.propagation import PPR, ExactPPR
-from bangs.learners.calibration import CALIBRATORS
+from bangs.learners.calibration import CALIBRATORS, calibrator
 from bangs.learners.crossfit import Crossfit
 from bangs.learners.models import MODELS, Architecture
 from bangs.learners.training import Trainer
@@ -118,6 +118,14 @@ def read(name: str, value: Any, given: Mapping[str, Any]) -> Any:
     if value["part"] not in KNOWN:
         raise InvalidInput(f"its {name} is a {value['part']!r}, which this version of bangs does not know")
     return KNOWN[value["part"]](**{key: read(key, part, {}) for key, part in value["settings"].items()})
+
+
+def check_calibrator(value: Any) -> None:
+    """Raises where a saved calibrator is none: neither a known name nor one of ours."""
+    if isinstance(value, str):
+        calibrator(value)
+    elif type(value) not in (*CALIBRATORS.values(), Crossfit):
+        raise InvalidInput(f"its calibrator is {value!r}, which cannot calibrate")
 
 
 def check_weights(architecture: Architecture, weights: Mapping[str, Tensor], features: int, classes: int) -> None:

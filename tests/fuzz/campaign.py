@@ -1,7 +1,8 @@
 """Campaign: mutated inputs fed to the readers by processes that are watched from outside.
 
 An input is a function of seed and number. A finding is an exception that is no `BangsError`, a reader that takes longer
-than its time, a process that dies, and a file written, a program started or a connection opened where none should be.
+than its time, twice, a process that dies, and a file written, a program started or a connection opened where none
+should be.
 """
 
 import mmap
@@ -62,6 +63,7 @@ class Report:
     read: int = 0  # as if nothing had happened, or harmlessly
     uncaught: int = 0
     hangs: int = 0
+    late: list[int] = field(default_factory=list)  # inputs that took too long once and not again: the machine was busy
     deaths: int = 0
     outside: int = 0
     slowest: float = 0.0
@@ -143,8 +145,13 @@ def _shift(place: Path, seed: int, numbers: range, only: tuple[str, ...], report
         return numbers.stop
     number = board.number
     target = make(seed, number, only).target.name
+    if watch.hung and number not in report.late:
+        report.late.append(number)
+        return number
+    if watch.hung:
+        report.late.remove(number)
     kind, what = (
-        ("hangs", f"longer than {PATIENCE:g} s in {target}")
+        ("hangs", f"longer than {PATIENCE:g} s, twice, in {target}")
         if watch.hung
         else ("deaths", f"signal {-status} in {target}")
     )

@@ -30,6 +30,7 @@ from bangs.graphs import custom, flickr, lastfm, planetoid
 from bangs.graphs.npz import read_graph
 from bangs.graphs.splits import per_class
 from bangs.graphs.synthetic import citation
+from bangs.keeping import Keeper
 from bangs.learners.training import Learner
 from bangs.loop import State
 from bangs.report.page import page_of
@@ -77,6 +78,7 @@ def targets() -> dict[str, Target]:
         Target("rows", _rows, {"rows.jsonl": _exported()}, {".jsonl": m.JSON_LINES}, weight=2),
         Target("model", _model, {"model.safetensors": _saved()}, {"": m.CHECKPOINT}, weight=3),
         Target("fit folder", _fit_folder, _fitted(), _RUN, weight=3),
+        Target("stopped fit", _resume_fit, _stopped_fit(), _RUN, writes=True, weight=3),
         Target("planetoid", _planetoid, _pickles(), {".index": m.TEXT, "": pickled}, weight=5),
         Target("flickr", _flickr, _flickr_files(), {".json": m.JSON, ".npy": m.ARRAY, ".npz": m.ARCHIVE}, weight=2),
         Target("lastfm", _lastfm, _lastfm_files(), {".json": m.JSON, ".csv": m.TEXT}, weight=2),
@@ -154,6 +156,14 @@ def _fit_folder(folder: Path) -> None:
     columns = read_run(folder).config.get("columns")
     if isinstance(columns, dict):
         custom.Encoding.from_dict(columns)
+
+
+def _resume_fit(folder: Path) -> None:
+    with RunFolder.create_or_resume(folder, {"fit": "small"}, resume=True) as store:
+        model = _classifier(3).fit(*_few_labels(), keeper=Keeper(store))
+        model.explain(0)
+        assert 0 <= model.validation_score_ <= 1
+        assert np.isfinite(model.predict_proba()).all()
 
 
 def _planetoid(folder: Path) -> None:
@@ -405,14 +415,28 @@ def _exported() -> bytes:
     return "".join(json.dumps({**row, "seed": seed}) + "\n" for seed in (0, 1)).encode()
 
 
-def _saved() -> bytes:
+def _classifier(rounds: int) -> SelfTrainingClassifier:
+    return SelfTrainingClassifier(rounds=rounds, k=2, epochs=5, device="cpu", random_state=0)
+
+
+def _few_labels() -> tuple[Any, Any, Any]:
     data = _graph()
     labels = np.where(data.train_mask | data.val_mask, data.y, -1)
-    model = SelfTrainingClassifier(rounds=2, k=2, epochs=5, device="cpu", random_state=0)
-    model.fit(data.x.to_dense().numpy(), data.edge_index.numpy(), labels)
+    return data.x.to_dense().numpy(), data.edge_index.numpy(), labels
+
+
+def _saved() -> bytes:
     with TemporaryDirectory() as place:
-        model.save(place)
+        _classifier(2).fit(*_few_labels()).save(place)
         return (Path(place) / "model.safetensors").read_bytes()
+
+
+def _stopped_fit() -> dict[str, bytes]:
+    """A fit that was stopped after its second round."""
+    with TemporaryDirectory() as place:
+        with RunFolder.create_or_resume(place, {"fit": "small"}, resume=False) as store:
+            _classifier(2).fit(*_few_labels(), keeper=Keeper(store))
+        return _contents(Path(place))
 
 
 def _fitted() -> dict[str, bytes]:

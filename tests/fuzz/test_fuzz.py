@@ -1,11 +1,13 @@
 """The short form of `make fuzz`, and every input that once broke a reader."""
 
+import io
 import json
 import os
 import pickle
 import struct
 import subprocess
 import sys
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,7 @@ import pytest
 import scipy.sparse as sp
 import torch
 
+from bangs import saving
 from bangs.files import digest
 from bangs.runs import Checkpoint
 from bangs.runs.checkpoint import decode, encode
@@ -95,6 +98,38 @@ def checkpoint(change: Callable[[dict[str, torch.Tensor], dict[str, Any]], None]
     held = decode(files[CHECKPOINT], owner)
     change(held.tensors, held.facts)
     return bytes(encode(Checkpoint(2, held.tensors, held.facts), owner))
+
+
+def model(change: Callable[[dict[str, Any]], None]) -> bytes:
+    held = decode(targets()["model"].files["model.safetensors"], saving.KIND)
+    change(held.facts)
+    return bytes(encode(held, saving.KIND))
+
+
+def calibrated(facts: dict[str, Any], by: Any) -> None:
+    facts["params"]["calibrator"] = by
+
+
+def fit_checkpoint(change: Callable[[dict[str, Any]], None]) -> bytes:
+    owner = config_hash({"fit": "small"})
+    held = decode(targets()["stopped fit"].files[CHECKPOINT], owner)
+    change(held.facts)
+    return bytes(encode(held, owner))
+
+
+def spoilt(member: str) -> bytes:
+    """The features with one member of the archive packed into nonsense."""
+    body = bytearray(targets()["array beside"].files["features.npz"])
+    with zipfile.ZipFile(io.BytesIO(body)) as archive:
+        place = archive.getinfo(member)
+    start = place.header_offset + 30 + sum(struct.unpack("<HH", body[place.header_offset + 26 :][:4]))
+    body[start : start + place.compress_size] = b"\xff" * place.compress_size
+    return bytes(body)
+
+
+def no_text() -> bytes:
+    body = targets()["parquet"].files["nodes.parquet"]
+    return body.replace(b"green", b"gr\xff\xfen")
 
 
 class Named:
@@ -187,8 +222,25 @@ CRASHERS: dict[str, Callable[[], tuple[str, dict[str, bytes]]]] = {
         "run folder",
         {CHECKPOINT: checkpoint(lambda t, f: t.pop(next(name for name in t if ".weights." in name)))},
     ),
+    "a calibrator that is a number": lambda: ("model", {"model.safetensors": model(lambda f: calibrated(f, 3))}),
+    "a calibrator that is a model": lambda: (
+        "model",
+        {"model.safetensors": model(lambda f: calibrated(f, f["architecture"]))},
+    ),
+    "a form that cannot be unpacked": lambda: ("array beside", {"features.npz": spoilt("format.npy")}),
+    "bytes that a file calls text": lambda: ("parquet", {"nodes.parquet": no_text()}),
+    "a fit whose merit is a list": lambda: (
+        "stopped fit",
+        {CHECKPOINT: fit_checkpoint(lambda f: f["record"].update(merit=[[1], 2]))},
+    ),
+    "a fit whose rows tell nonsense": lambda: (
+        "stopped fit",
+        {CHECKPOINT: fit_checkpoint(lambda f: f["record"]["rows"][1].update(took_part=["x"]))},
+    ),
+    "a fit without a record": lambda: ("stopped fit", {CHECKPOINT: fit_checkpoint(lambda f: f.pop("record"))}),
 }
 HARMLESS = {
+    "a form that cannot be unpacked",  # the arrays themselves are whole
     "a config without seeds",  # a folder of something else among the runs is passed over
     "a result with a round of nonsense",
     "a graph that is a list",  # the page is refused, the rest of the folder still tells its configuration

@@ -67,4 +67,6 @@ def _as_text(column: Any, limits: Limits) -> Any:
         column = column.cast(kind)
     if pa.types.is_nested(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
         return None
-    return column.cast(pa.string()).fill_null("")
+    text = column.cast(pa.string()).fill_null("")
+    text.validate(full=True)  # a file may call bytes text that are none
+    return text
