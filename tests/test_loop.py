@@ -216,6 +216,27 @@ def test_a_calibrator_that_turns_labels_decides_who_is_taken_and_the_label(task)
     assert torch.equal(after.adoption.raw_confidence, before.prediction.confidence)
 
 
+@pytest.mark.parametrize(
+    ("teacher", "views", "times"),
+    [("first", (Same(),), 1), ("latest", (Same(),), 3), ("best", (Same(),), 3), ("first", (Same(), DropEdges(0.3)), 3)],
+)
+def test_what_every_round_would_see_again_is_calibrated_once(task, teacher, views, times):
+    seen = []
+
+    def calibrate(prediction: Prediction, task: Task) -> Prediction:
+        seen.append(prediction)
+        return Prediction(2 * prediction.logits)
+
+    method = Method(rounds=3, calibrate=calibrate, quota=Top(2), teacher=teacher, views=views)
+    states = told(QUICK, method, task)
+    assert len(seen) == times
+    if times == 1:
+        # a state that was resumed has forgotten what it saw, and comes to the same
+        resumed = SelfTrainer(QUICK, method).fit(task, SEEDS, resume=lambda learner: replace(states[2], looked=None))
+        assert len(seen) == 2
+        assert torch.equal(resumed.prediction.logits, states[-1].prediction.logits)
+
+
 def test_a_quota_counts_the_classes_after_calibration(task):
     """Where a calibrator sees one class only, two per class are two."""
 

@@ -101,6 +101,7 @@ class State:
     adoption: Adoption | None = None
     seconds: dict[str, float] = field(default_factory=dict)
     rejected: tuple[int, ...] = ()  # runs whose student diverged: for them the round was taken back
+    looked: tuple[Prediction, Prediction] | None = None  # raw and calibrated, where the next round would see the same
 
     @property
     def validation(self) -> Tensor:
@@ -156,8 +157,7 @@ class SelfTrainer:
         rng = rng.at("round", index)
 
         with seconds("calibrate"):
-            raw = self._look(state, task, rng)
-            prediction = method.calibrate(raw, task)
+            raw, prediction = state.looked or self._look(state, task, rng)
         with seconds("select"):
             base = state.labels if method.memory == "accumulate" else state.labels.forget()
             pool = self._pool(task, base if method.memory == "rebuild" else state.labels)
@@ -197,10 +197,16 @@ class SelfTrainer:
             adoption=Adoption(chosen, prediction.label, raw.confidence, prediction.confidence, ranking),
             seconds=seconds.laps,
             rejected=_indices(rejected),
+            looked=(raw, prediction) if self._steady else None,
         )
 
-    def _look(self, state: State, task: Task, rng: Streams) -> Prediction:
-        """The teacher's logits, averaged over the method's views."""
+    @property
+    def _steady(self) -> bool:
+        """Whether every round sees the same: one teacher for all, and views that draw nothing."""
+        return self.method.teacher == "first" and all(isinstance(view, Same) for view in self.method.views)
+
+    def _look(self, state: State, task: Task, rng: Streams) -> tuple[Prediction, Prediction]:
+        """The teacher's logits, averaged over the method's views, as they are and calibrated."""
         logits = torch.zeros_like(state.prediction.logits)
         for number, view in enumerate(self.method.views):
             if isinstance(view, Same) and state.teacher is state.student:
@@ -208,7 +214,8 @@ class SelfTrainer:
             else:
                 seen = look(state.teacher, task.graph, view, rng.at("view", number))
             logits = logits + seen.logits
-        return Prediction(logits / len(self.method.views))
+        raw = Prediction(logits / len(self.method.views))
+        return raw, self.method.calibrate(raw, task)
 
     def _pool(self, task: Task, labels: Labels) -> Tensor:
         """Nodes that may be adopted: bool [R, N]."""
