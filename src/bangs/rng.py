@@ -41,7 +41,10 @@ class Streams:
 
     def rand(self, *shape: int, device: torch.device | str = "cpu") -> Tensor:
         """Uniform numbers in [0, 1): float [R, *shape]."""
-        return torch.stack([torch.rand(shape, generator=g, device=device) for g in self.generators(device)])
+        numbers = torch.empty(len(self), *shape, device=device)
+        for own, generator in zip(numbers, self.generators(device), strict=True):
+            torch.rand(shape, generator=generator, device=device, out=own)
+        return numbers
 
     def randn(self, *shape: int, device: torch.device | str = "cpu") -> Tensor:
         """Normal numbers: float [R, *shape]."""

@@ -7,36 +7,66 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-WIDEST = 128  # columns of a dense factor that one program holds
-TILE = 1024  # numbers that one warp gathers at once
-STRETCH = 128  # entries of a row that one program adds up
+WIDEST = 64  # columns of a dense factor that one program holds
+SHORT = 64  # entries up to which rows are added up side by side; a longer row has a program to itself
 CHUNK = 256  # nodes whose share of a weight's gradient one program adds up
 
 
 @triton.jit
 def _product(
-    rows, cols, values, order, dense, out, n, m, entries, width,
-    ORDERED: tl.constexpr, PLAIN: tl.constexpr, E: tl.constexpr, D: tl.constexpr,
+    rows, cols, values, order, dense, out, turn, long, n, m, entries, width,
+    ORDERED: tl.constexpr, L: tl.constexpr, D: tl.constexpr, E: tl.constexpr,
 ):  # fmt: skip
-    row, run = tl.program_id(0), tl.program_id(2).to(tl.int64)
+    program, run = tl.program_id(0), tl.program_id(2).to(tl.int64)
     column = tl.program_id(1) * D + tl.arange(0, D)
     wide = column < width
-    begin, end = tl.load(rows + row), tl.load(rows + row + 1)
-    total = tl.zeros([D], dtype=tl.float32)
-    for start in range(begin, end, E):
+    values += run * entries
+    dense += run * m * width
+    out += run * n * width
+    if program < long:
+        _long(rows, cols, values, order, dense, out, tl.load(turn + program), column, wide, width, ORDERED, D, E)
+    else:
+        place = long + (program - long) * L + tl.arange(0, L)
+        row = tl.load(turn + place, mask=place < n, other=0)
+        _short(rows, cols, values, order, dense, out, row, place < n, column, wide, width, ORDERED, L, D)
+
+
+@triton.jit
+def _long(
+    rows, cols, values, order, dense, out, row, column, wide, width,
+    ORDERED: tl.constexpr, D: tl.constexpr, E: tl.constexpr,
+):  # fmt: skip
+    end = tl.load(rows + row + 1)
+    total = tl.zeros([E, D], dtype=tl.float32)
+    for start in range(tl.load(rows + row), end, E):
         entry = start + tl.arange(0, E)
-        inside = entry < end
-        seen = inside[:, None] & wide[None, :]
-        if PLAIN:
-            line = dense + (run * m + entry[:, None]) * width + column[None, :]
-            total += tl.sum(tl.load(line, mask=seen, other=0.0), axis=0)
-        else:
-            source = tl.load(cols + entry, mask=inside, other=0).to(tl.int64)
-            place = tl.load(order + entry, mask=inside, other=0) if ORDERED else entry
-            value = tl.load(values + run * entries + place, mask=inside, other=0.0)
-            line = dense + (run * m + source[:, None]) * width + column[None, :]
-            total += tl.sum(value[:, None] * tl.load(line, mask=seen, other=0.0), axis=0)
-    tl.store(out + (run * n + row) * width + column, total, mask=wide)
+        total += _lines(cols, values, order, dense, entry, entry < end, column, wide, width, ORDERED)
+    tl.store(out + row.to(tl.int64) * width + column, tl.sum(total, axis=0), mask=wide)
+
+
+@triton.jit
+def _short(
+    rows, cols, values, order, dense, out, row, real, column, wide, width,
+    ORDERED: tl.constexpr, L: tl.constexpr, D: tl.constexpr,
+):  # fmt: skip
+    begin = tl.load(rows + row)
+    length = tl.where(real, tl.load(rows + row + 1) - begin, 0)
+    total = tl.zeros([L, D], dtype=tl.float32)
+    for start in range(0, tl.max(length, axis=0), 2):
+        for ahead in tl.static_range(2):
+            inside = start + ahead < length
+            total += _lines(cols, values, order, dense, begin + start + ahead, inside, column, wide, width, ORDERED)
+    line = out + row.to(tl.int64)[:, None] * width + column[None, :]
+    tl.store(line, total, mask=real[:, None] & wide[None, :])
+
+
+@triton.jit
+def _lines(cols, values, order, dense, entry, inside, column, wide, width, ORDERED: tl.constexpr):
+    source = tl.load(cols + entry, mask=inside, other=0).to(tl.int64)
+    at = tl.load(order + entry, mask=inside, other=0) if ORDERED else entry
+    value = tl.load(values + at, mask=inside, other=0.0)
+    line = dense + source[:, None] * width + column[None, :]
+    return value[:, None] * tl.load(line, mask=inside[:, None] & wide[None, :], other=0.0)
 
 
 @triton.jit
@@ -58,48 +88,42 @@ def _tall(left, right, out, nodes, a, b, chunk, N: tl.constexpr, A: tl.constexpr
     tl.store(place, total, mask=(line < a)[:, None] & (column < b)[None, :])
 
 
-class Stretches(NamedTuple):
-    """Long rows of a CSR cut into pieces, so that no program works while all others are done."""
+class Turns(NamedTuple):
+    """In which order the rows of a CSR are worked on: the longest first, so that none is left when others are done."""
 
-    cuts: Tensor  # int [P + 1], where a piece begins among the entries
-    rows: Tensor  # int [n + 1], where a row begins among the pieces
+    turn: Tensor  # int [n], rows
+    long: int  # how many of them have a program to themselves
 
     @classmethod
-    def of(cls, rows: Tensor, longest: int = STRETCH) -> "Stretches":
-        """The pieces of the rows of a CSR [n + 1]; a row without entries has one, empty."""
-        pieces = (rows.diff() + longest - 1).div(longest, rounding_mode="floor").clamp_min(1)
-        first = torch.cat([torch.zeros_like(rows[:1]), pieces.cumsum(0).to(rows.dtype)])
-        owner = torch.arange(len(pieces), device=rows.device).repeat_interleave(pieces)
-        within = torch.arange(len(owner), device=rows.device) - first[owner]
-        cuts = torch.cat([(rows[owner] + within * longest).to(rows.dtype), rows[-1:]])
-        return cls(cuts, first)
+    def of(cls, rows: Tensor) -> "Turns":
+        length = rows.diff()
+        turn = length.argsort(descending=True, stable=True)
+        return cls(turn.to(rows.dtype), int((length > SHORT).sum()))
 
 
 def product(
-    stretches: Stretches, cols: Tensor, values: Tensor, dense: Tensor, runs: int, order: Tensor | None = None
+    turns: Turns,
+    rows: Tensor,
+    cols: Tensor,
+    values: Tensor,
+    dense: Tensor,
+    runs: int,
+    order: Tensor | None = None,
 ) -> Tensor:
     """The product [R·n, d] of R matrices of one pattern with dense [R·m, d].
 
-    The pattern is a CSR of one run with cols [E]; values [R·E] are each run's own, entry e at order[e] where an
-    order is given.
+    The pattern is a CSR of one run: rows [n + 1], cols [E]; values [R·E] are each run's own, entry e at order[e]
+    where an order is given.
     """
-    cuts, rows = stretches
-    parts = _multiply(cuts, cols, values, order, dense, runs)
-    return parts if len(cuts) == len(rows) else _multiply(rows, cols, None, None, parts, runs)
-
-
-def _multiply(
-    rows: Tensor, cols: Tensor, values: Tensor | None, order: Tensor | None, dense: Tensor, runs: int
-) -> Tensor:
-    """Sums over the rows of a CSR; without values, of the dense lines that stand beside each other."""
     n, m, entries, width = len(rows) - 1, len(dense) // runs, len(cols), dense.shape[1]
     out = torch.empty(runs * n, width, dtype=dense.dtype, device=dense.device)
     columns = min(WIDEST, triton.next_power_of_2(width))
-    together = max(4, min(TILE // columns, triton.next_power_of_2(entries // max(n, 1) + 1)))
-    _product[(n, triton.cdiv(width, columns), runs)](
-        rows, cols, dense if values is None else values, cols if order is None else order, dense, out,
+    lines, warps = (512 // columns, 4) if columns > 32 else (128 // columns, 2)
+    programs = turns.long + triton.cdiv(n - turns.long, lines)
+    _product[(programs, triton.cdiv(width, columns), runs)](
+        rows, cols, values, cols if order is None else order, dense, out, turns.turn, turns.long,
         n, m, entries, width,
-        ORDERED=order is not None, PLAIN=values is None, E=together, D=columns, num_warps=1,
+        ORDERED=order is not None, L=lines, D=columns, E=max(32, 2048 // columns), num_warps=warps,
     )  # fmt: skip
     return out
 

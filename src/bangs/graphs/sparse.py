@@ -14,7 +14,7 @@ from torch_geometric.data import Data
 from bangs import fused
 
 if TYPE_CHECKING:
-    from bangs.fused.products import Stretches
+    from bangs.fused.products import Turns
 
 Normalise = Literal["row", "symmetric", "none"]
 
@@ -45,11 +45,11 @@ class Pattern:
         return 1 if self.block is None else self.shape[0] // self.block.shape[0]
 
     @cached_property
-    def stretches(self) -> "tuple[Stretches, Stretches]":
-        """The rows, and those of the transpose, as a GPU's programs share them out."""
-        from bangs.fused.products import Stretches
+    def turns(self) -> "tuple[Turns, Turns]":
+        """How a GPU's programs share out the rows, and those of the transpose."""
+        from bangs.fused.products import Turns
 
-        return Stretches.of(self.rows), Stretches.of(self.flipped.rows)
+        return Turns.of(self.rows), Turns.of(self.flipped.rows)
 
     @cached_property
     def flipped(self) -> Flipped:
@@ -224,8 +224,8 @@ def _fused(matrix: Sparse, dense: Tensor, *, flipped: bool = False) -> Tensor:
     from bangs.fused.products import product
 
     block = matrix.pattern.block or matrix.pattern
-    cols, order = block.flipped[1:] if flipped else (block.cols, None)
-    return product(block.stretches[flipped], cols, matrix.values, dense.contiguous(), matrix.pattern.runs, order)
+    rows, cols, order = block.flipped if flipped else (block.rows, block.cols, None)
+    return product(block.turns[flipped], rows, cols, matrix.values, dense.contiguous(), matrix.pattern.runs, order)
 
 
 def _weights(graph: Data) -> Tensor:

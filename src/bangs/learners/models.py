@@ -369,4 +369,4 @@ def _looped(edge_index: Tensor, x: Tensor) -> Tensor:
 def _glorot(rng: Streams, rows: int, columns: int) -> nn.Parameter:
     """Uniform weights [R, rows, columns] of Glorot & Bengio (2010), drawn on the CPU so that devices agree."""
     bound = math.sqrt(6 / (rows + columns))
-    return nn.Parameter((2 * rng.rand(rows, columns) - 1) * bound)
+    return nn.Parameter(rng.rand(rows, columns).mul_(2).sub_(1).mul_(bound))

@@ -11,7 +11,7 @@ from bangs.errors import InvalidInput, OutOfMemory, ran_out_of_memory
 from bangs.graphs.propagation import Operator
 from bangs.valuation.reach import TILE, TINY, Look, Normalise, Reach, read, split
 
-COLUMNS = 64  # players whose columns are propagated together
+COLUMNS = 64  # players whose columns a processor propagates together; a GPU takes all
 WIDTH = 128  # coalitions whose worth is found together
 LEAST = 2**16  # bytes; what does not fit in pieces of this size does not fit at all
 
@@ -168,7 +168,8 @@ class Information:
 
     def _reach(self, run: int) -> "Reach":
         """The nodes that the players of a run can change."""
-        chunks = [self.operator.columns(nodes) for nodes in self.nodes[run].split(COLUMNS)]
+        width = COLUMNS if self.device.type == "cpu" else self.players
+        chunks = [self.operator.columns(nodes) for nodes in self.nodes[run].split(width)]
         reached = torch.stack([chunk.amax(1) for chunk in chunks]).amax(0) > 0
         rows = (reached & self.open[run]).nonzero().squeeze(1)
         p = read(self._base[:, run, ~reached & self.open[run]], self.normalise).softmax(0)
