@@ -8,6 +8,7 @@ from bangs.classifier import SelfTrainingClassifier
 from bangs.errors import InvalidInput
 from bangs.explain import influences, origins, reasons
 from bangs.graphs.propagation import PPR, ExactPPR
+from bangs.graphs.walks import NearWalks
 from bangs.snapshot import Ledger, Snapshot
 
 
@@ -53,6 +54,25 @@ def test_influence_is_the_row_of_personalised_pagerank() -> None:
     assert strongest[0].share == pytest.approx(near / (near + far), abs=1e-5)
     assert support == pytest.approx([near / (near + far), far / (near + far)], abs=1e-5)
     assert reach == pytest.approx((near + far) / (1 - float(exact[1, 1])), abs=1e-4)
+
+
+def test_near_walks_tell_what_personalised_pagerank_tells() -> None:
+    data = two_rings(60, 3)
+    data.y = torch.where(torch.arange(60) < 24, data.y, -1)
+    snapshot = SelfTrainingClassifier(rounds=2, k=5, epochs=10).fit(data).snapshot_
+    nodes = list(range(60))
+    far, near = (influences(snapshot, nodes, 2, part) for part in (PPR(steps=100), NearWalks(steps=100, floor=0.0)))
+    for one, two in zip(far, near, strict=True):
+        assert [other.share for other in one[0]] == pytest.approx([other.share for other in two[0]], abs=1e-3)
+        assert one[1] == pytest.approx(two[1], abs=1e-3)
+        assert one[2] == pytest.approx(two[2], abs=1e-3)
+
+
+def test_a_large_graph_is_asked_for_near_walks_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    snapshot = line_graph()
+    monkeypatch.setattr("bangs.explain.LARGE", 3)
+    assert influences(snapshot, [1]) == influences(snapshot, [1], propagate=NearWalks())
+    assert influences(snapshot, [1]) != influences(snapshot, [1], propagate=PPR())
 
 
 def test_a_symmetric_node_hears_both_sides_alike() -> None:

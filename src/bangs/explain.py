@@ -1,6 +1,6 @@
 """Explain: why a node has the label it has, in numbers that can be checked."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -8,12 +8,14 @@ import torch
 from torch import Tensor
 
 from bangs.errors import InvalidInput
-from bangs.graphs.propagation import PPR, Operator
+from bangs.graphs.propagation import PPR
+from bangs.graphs.walks import NearWalks
 from bangs.snapshot import Snapshot
 
 Origin = Literal["given", "held", "adopted", "predicted"]
 
 TOGETHER = 64  # nodes whose influences are found at once
+LARGE = 200_000  # entries of edge_index beyond which only near walks are followed
 
 
 @dataclass(frozen=True)
@@ -80,23 +82,23 @@ def origins(snapshot: Snapshot) -> list[Origin]:
 
 
 def influences(
-    snapshot: Snapshot, nodes: Sequence[int], top: int = 5, propagate: PPR | None = None
+    snapshot: Snapshot, nodes: Sequence[int], top: int = 5, propagate: PPR | NearWalks | None = None
 ) -> list[tuple[list[Influence], list[float], float]]:
     """For every node its strongest labelled influences, the labelled influence per class [C], and its reach.
 
     The influence of i on j is P[j, i] of personalised PageRank, the weight with which the logits of i enter the
-    estimated logits Ĥ_j = Σ_i P[j, i] x_i of a student. Counted are nodes with a given label and those adopted before
-    j was, or all that the chosen model learned from if j was not adopted.
+    estimated logits Ĥ_j = Σ_i P[j, i] x_i of a student; on a large graph it is what near walks make of that. Counted
+    are nodes with a given label and those adopted before j was, or all that the chosen model learned from if j was not
+    adopted.
     """
-    operator = (propagate or PPR())(snapshot.graph)
+    if propagate is None:
+        propagate = PPR() if snapshot.edge_index.shape[1] <= LARGE else NearWalks()
     since, label = _adopted_in(snapshot), _label_of(snapshot)
-    out = []
-    for start in range(0, len(nodes), TOGETHER):
-        chunk = torch.as_tensor(list(nodes[start : start + TOGETHER]))
-        rows = _rows(operator, chunk, snapshot.nodes)
-        for node, row in zip(chunk.tolist(), rows, strict=True):
-            out.append(_strongest(snapshot, int(node), row, since, label, top))
-    return out
+    heard = _heard(snapshot, nodes, propagate)
+    return [
+        _strongest(snapshot, node, others, mass, since, label, top)
+        for node, (others, mass) in zip(nodes, heard, strict=True)
+    ]
 
 
 def reasons(snapshot: Snapshot, node: int, top: int = 5) -> Reasons:
@@ -161,33 +163,40 @@ def _adopted_in(snapshot: Snapshot) -> Tensor:
     return since.scatter_reduce(0, ledger.node, ledger.round, "amin")
 
 
-def _rows(operator: Operator, nodes: Tensor, size: int) -> Tensor:
-    """The rows P[nodes, :]: float [len(nodes), N]."""
-    picked = torch.zeros(size, len(nodes))
-    picked[nodes, torch.arange(len(nodes))] = 1
-    return operator.adjoint(picked).T
+def _heard(snapshot: Snapshot, nodes: Sequence[int], propagate: PPR | NearWalks) -> Iterator[tuple[Tensor, Tensor]]:
+    """For every node whom it hears, long [n], and how loud, float [n]: the entries of a row of P."""
+    chunks = [torch.as_tensor(list(nodes[start : start + TOGETHER])) for start in range(0, len(nodes), TOGETHER)]
+    if isinstance(propagate, NearWalks):
+        walker = propagate(snapshot.graph)
+        for chunk in chunks:
+            rows = walker.rows(chunk)
+            for begin, end in zip(rows.indptr[:-1], rows.indptr[1:], strict=True):
+                yield torch.from_numpy(rows.indices[begin:end]).long(), torch.from_numpy(rows.data[begin:end])
+        return
+    operator, everyone = propagate(snapshot.graph), torch.arange(snapshot.nodes)
+    for chunk in chunks:
+        picked = torch.zeros(snapshot.nodes, len(chunk))
+        picked[chunk, torch.arange(len(chunk))] = 1
+        yield from ((everyone, row) for row in operator.adjoint(picked).T)
 
 
 def _strongest(
-    snapshot: Snapshot, node: int, row: Tensor, since: Tensor, label: Tensor, top: int
+    snapshot: Snapshot, node: int, others: Tensor, mass: Tensor, since: Tensor, label: Tensor, top: int
 ) -> tuple[list[Influence], list[float], float]:
     never = snapshot.said.shape[0]
-    own = int(since[node])
-    labelled = since < own if 0 < own < never else snapshot.born >= 0
-    labelled = labelled.clone()
-    labelled[node] = False
-    mass = torch.where(labelled, row, 0.0)
-    total = float(mass.sum())
+    own, foreign = int(since[node]), others != node
+    labelled = (since[others] < own if 0 < own < never else snapshot.born[others] >= 0) & foreign & (mass > 0)
+    speakers, loud = others[labelled], mass[labelled]
+    total = float(loud.sum())
     if total <= 0:
         return [], [0.0] * snapshot.classes, 0.0
-    best = mass.topk(min(top, len(mass)))
+    best = loud.topk(min(top, len(loud)))
     strongest = [
-        Influence(int(i), int(label[i]), int(since[i]), float(value) / total)
-        for i, value in zip(best.indices.tolist(), best.values.tolist(), strict=True)
-        if value > 0
+        Influence(other, int(label[other]), int(since[other]), value / total)
+        for other, value in zip(speakers[best.indices].tolist(), best.values.tolist(), strict=True)
     ]
-    support = torch.zeros(snapshot.classes).scatter_add(0, label[labelled], mass[labelled]) / total
-    return strongest, support.tolist(), total / max(float(row.sum()) - float(row[node]), 1e-12)
+    support = torch.zeros(snapshot.classes).scatter_add(0, label[speakers], loud) / total
+    return strongest, support.tolist(), total / max(float(mass[foreign].sum()), 1e-12)
 
 
 def _label_of(snapshot: Snapshot) -> Tensor:

@@ -24,7 +24,6 @@ NEIGHBOURS = 12
 INFLUENCES = 5
 BINS = 10
 EXPLAINED = 2500  # nodes with their neighbours and influences
-_EDGES = 200_000  # edges up to which as many get their reasons
 
 
 def facts(story: Story) -> dict[str, Any]:
@@ -167,10 +166,7 @@ def _nodes(story: Story, snapshot: Snapshot, shown: Tensor) -> dict[str, Any]:
     truth = story.truth
     taken = snapshot.ledger.where(snapshot.ledger.taken)
     listed = taken.where(torch.arange(len(taken)) < LISTED)
-    edges = max(snapshot.edge_index.shape[1], 1)
-    count = EXPLAINED if edges <= _EDGES else max(100, EXPLAINED * _EDGES // edges)
-    first = listed.node.tolist() if count < len(shown) else []
-    explained = list(dict.fromkeys([*first, *shown.tolist(), *listed.node.tolist()]))[:count]
+    explained = list(dict.fromkeys([*shown.tolist(), *listed.node.tolist()]))[:EXPLAINED]
     degree, around = _surroundings(snapshot, explained)
     reasons = influences(snapshot, explained, INFLUENCES)
     named = set(shown.tolist()) | set(listed.node.tolist()) | set(explained)

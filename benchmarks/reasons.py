@@ -1,0 +1,65 @@
+"""Reasons: seconds it takes to say why, on a large graph with hubs.
+
+    python benchmarks/reasons.py [--nodes 200000] [--edges 2000000] [--adopted 1000]
+
+A made-up run: one node in fifty is labelled, pseudo-labels come a hundred a round, and some nodes have tens of
+thousands of neighbours. Told are processor seconds, of one thread where OMP_NUM_THREADS=1.
+"""
+
+import argparse
+import time
+from collections.abc import Callable
+
+import torch
+
+from bangs.explain import reasons
+from bangs.report.tables import predictions, pseudo_labels
+from bangs.snapshot import Ledger, Snapshot
+
+CLASSES, A_ROUND = 5, 100
+
+
+def made_up(nodes: int, edges: int, adopted: int, seed: int = 0) -> Snapshot:
+    """A run as its recorder would have left it."""
+    random = torch.Generator().manual_seed(seed)
+    source = torch.randint(nodes, (edges,), generator=random)
+    target = (torch.rand(edges, generator=random) ** 3 * nodes).long()  # the first nodes are hubs
+    ends = torch.stack([source, target])
+    label = torch.randint(CLASSES, (nodes,), generator=random)
+    chance = torch.rand(nodes, generator=random)
+    given, held = torch.where(chance < 0.02, label, -1), torch.where(chance > 0.995, label, -1)
+    free = ((given < 0) & (held < 0)).nonzero().flatten()
+    taken = free[torch.randperm(len(free), generator=random)[:adopted]]
+    rounds = torch.arange(len(taken)) // A_ROUND + 1
+    last = int(rounds.max())
+    born, learned = torch.where(given >= 0, 0, -1), given.clone()
+    born[taken], learned[taken] = rounds, label[taken]
+    some = torch.rand(len(taken), generator=random)
+    logits = torch.randn(nodes, CLASSES, generator=random)
+    said, sure = logits.argmax(-1).repeat(last + 1, 1), logits.softmax(-1).amax(-1).repeat(last + 1, 1)
+    ledger = Ledger(rounds, taken, torch.ones_like(taken, dtype=torch.bool), label[taken], some, some, some, some)
+    edge_index = torch.cat([ends, ends.flip(0)], dim=1)
+    return Snapshot(edge_index, None, given, held, learned, born, logits, logits, said, sure, ledger, last, [])
+
+
+def timed(what: str, work: Callable[[], object]) -> None:
+    begin = time.process_time()
+    work()
+    print(f"{what:<42}{time.process_time() - begin:6.1f} s")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--nodes", type=int, default=200_000)
+    parser.add_argument("--edges", type=int, default=2_000_000)
+    parser.add_argument("--adopted", type=int, default=1000)
+    asked = parser.parse_args()
+    run = made_up(asked.nodes, asked.edges, asked.adopted)
+    names, classes = [f"node-{node}" for node in range(asked.nodes)], [f"class {label}" for label in range(CLASSES)]
+    timed("the reasons of one node", lambda: reasons(run, int(run.ledger.node[0])))
+    timed(f"pseudo_labels.csv, {asked.adopted:,} rows", lambda: pseudo_labels(run, names, classes))
+    timed(f"predictions.csv, {asked.nodes:,} rows", lambda: predictions(run, names, classes))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,57 @@
+"""Walks: who is heard over a few edges, found for some nodes without looking at the whole graph."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from torch import Tensor
+from torch_geometric.data import Data
+
+from bangs.errors import InvalidInput
+from bangs.graphs.sparse import adjacency
+
+
+@dataclass(frozen=True)
+class NearWalks:
+    """The part of personalised PageRank that short walks make: Σ_h alpha (1 − alpha)^h Ã^h for h = 0 … steps.
+
+    Ã = D̂⁻¹(A + I) as in `PPR`, of which every entry is a lower bound: what is missing are longer walks, and those of
+    two edges and more that carry less than `floor`, which are not followed. So the work for a node is that of its
+    neighbours' neighbours and of at most 1 / floor others, however large the graph.
+    """
+
+    alpha: float = 0.15
+    steps: int = 3
+    floor: float = 3e-5
+
+    def __post_init__(self) -> None:
+        if not 0 < self.alpha <= 1:
+            raise InvalidInput(f"NearWalks.alpha must lie in (0, 1], got {self.alpha}")
+        if self.steps < 1 or not 0 <= self.floor < 1:
+            raise InvalidInput(f"NearWalks needs steps from 1 and a floor in [0, 1), got {self.steps}, {self.floor}")
+
+    def __call__(self, graph: Data) -> "Walker":
+        return Walker(self, adjacency(graph, normalise="row"))
+
+
+@dataclass(frozen=True, eq=False)
+class Walker:
+    """Near walks on one graph."""
+
+    walks: NearWalks
+    step: Any  # scipy CSR [N, N], Ã
+
+    def rows(self, nodes: Tensor) -> Any:
+        """What each of some nodes long [K] hears of every other: scipy CSR [K, N]."""
+        alpha, count = self.walks.alpha, len(nodes)
+        one = np.ones(count, dtype=np.float32)
+        now = sp.csr_array((one, (np.arange(count), nodes.numpy())), shape=(count, self.step.shape[0]))
+        heard = alpha * now
+        for step in range(self.walks.steps):
+            now = (1 - alpha) * (now @ self.step)
+            if step:  # each of many neighbours carries little, and all of them are heard
+                now.data[now.data < self.walks.floor] = 0
+                now.eliminate_zeros()
+            heard = heard + alpha * now
+        return heard

@@ -1,0 +1,55 @@
+"""Near walks: a part of personalised PageRank, whole where walks are long and nothing is too small."""
+
+import pytest
+import torch
+from tests.conftest import two_rings
+from torch_geometric.data import Data
+
+from bangs.errors import InvalidInput
+from bangs.graphs.propagation import ExactPPR
+from bangs.graphs.walks import NearWalks
+
+
+def star(leaves: int) -> Data:
+    """Node 0 in the middle."""
+    ends = torch.stack([torch.zeros(leaves, dtype=torch.long), torch.arange(1, leaves + 1)])
+    return Data(edge_index=torch.cat([ends, ends.flip(0)], dim=1), num_nodes=leaves + 1)
+
+
+def test_two_nodes_and_one_edge_are_known_on_paper() -> None:
+    rows = NearWalks(alpha=0.5, steps=1, floor=0.0)(star(1)).rows(torch.tensor([0]))
+    # ½ stays, and of the other half, walked once, each node gets ½ · ½ · ½
+    assert rows.toarray()[0].tolist() == pytest.approx([0.5 + 0.125, 0.125])
+
+
+def test_long_walks_make_all_of_personalised_pagerank() -> None:
+    graph = two_rings(24, 3)
+    exact = ExactPPR()(graph).matrix
+    nodes = torch.tensor([3, 0, 17])
+    rows = torch.from_numpy(NearWalks(steps=100, floor=0.0)(graph).rows(nodes).toarray())
+    assert rows.tolist() == [pytest.approx(row, abs=1e-6) for row in exact[nodes].tolist()]
+
+
+@pytest.mark.parametrize("walks", [NearWalks(), NearWalks(steps=2), NearWalks(floor=0.02)])
+def test_nothing_is_louder_than_in_personalised_pagerank(walks: NearWalks) -> None:
+    graph = two_rings(40, 2)
+    exact = ExactPPR()(graph).matrix
+    rows = torch.from_numpy(walks(graph).rows(torch.arange(40)).toarray())
+    assert (rows <= exact + 1e-6).all()
+    assert (rows > 0).any(1).all()
+
+
+def test_a_node_with_many_neighbours_hears_every_one_of_them() -> None:
+    rows = NearWalks(floor=0.01)(star(500)).rows(torch.tensor([0]))
+    assert rows.nnz == 501
+
+
+def test_a_node_without_edges_hears_itself() -> None:
+    graph = Data(edge_index=torch.zeros(2, 0, dtype=torch.long), num_nodes=2)
+    assert NearWalks()(graph).rows(torch.tensor([1])).toarray()[0, 0] == 0
+
+
+@pytest.mark.parametrize("wrong", [{"alpha": 0.0}, {"steps": 0}, {"floor": 1.0}, {"floor": -0.1}])
+def test_settings_that_mean_nothing_are_refused(wrong: dict[str, float]) -> None:
+    with pytest.raises(InvalidInput, match="NearWalks"):
+        NearWalks(**wrong)  # type: ignore[arg-type]
