@@ -41,5 +41,16 @@ bench: $(READY) ## ratios against plain implementations, side by side
 	$(BIN)/python benchmarks/estimators.py
 	$(BIN)/python benchmarks/end_to_end.py --rounds 5
 
+chaos: $(READY) ## 200 kills at random moments: nothing lost, nothing different (ten minutes)
+	OMP_NUM_THREADS=1 $(BIN)/python tests/chaos.py --kills 200
+
+fuzz: $(READY) ## 20,000 damaged inputs: each is read or refused in a sentence (ten minutes)
+	cd tests && OMP_NUM_THREADS=1 ../$(BIN)/python -m fuzz --inputs 20000
+
+audit: $(READY) ## what bandit says of the code, and pip-audit of the packages it is pinned to
+	$(BIN)/bandit --quiet --recursive --configfile pyproject.toml src
+	-$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[audit]'
+	$(BIN)/python tests/audit.py constraints.txt
+
 clean: ## remove what the build left
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

@@ -3,7 +3,7 @@
 import functools
 import os
 import platform
-import subprocess  # nosec B404: only git, with fixed arguments
+import subprocess  # only git, with fixed arguments  # nosec B404
 from importlib import metadata
 from pathlib import Path
 from typing import Any
