@@ -33,21 +33,28 @@ def test_a_product_of_every_run_is_the_block_diagonal_one(n, m, d, flipped):
     rows, cols, values, x_there = (part.to(DEVICE) for part in (rows, cols, values, x))
     order = None if order is None else order.to(DEVICE)
     expected = whole.T.times(x) if flipped else whole.times(x)
-    turns = products.Turns.of(rows)
-    torch.testing.assert_close(products.product(turns, rows, cols, values, x_there, RUNS, order).cpu(), expected)
+    for longest in (2, 1000):
+        turns = products.Turns.of(rows, longest)
+        torch.testing.assert_close(products.product(turns, cols, values, x_there, RUNS, order).cpu(), expected)
 
 
 def test_long_rows_come_first_and_have_a_program_each():
     rows = torch.tensor([0, 2, 2, 70, 73, 173], dtype=torch.int32)
-    turn, long = products.Turns.of(rows)
-    assert (turn.tolist(), long) == ([4, 2, 3, 0, 1], 2)
+    turns = products.Turns.of(rows)
+    assert (turns.turn.tolist(), turns.long, turns.merge) == ([4, 2, 3, 0, 1], 2, None)
+
+
+def test_very_long_rows_are_cut_and_their_pieces_merged():
+    turns = products.Turns.of(torch.tensor([0, 5, 5, 7], dtype=torch.int32), 2)
+    assert turns.rows.tolist() == [0, 2, 4, 5, 5, 7]
+    assert turns.merge.rows.tolist() == [0, 3, 4, 5]
 
 
 def test_empty_rows_give_zeros():
     block = Sparse.of(sp.csr_array((4, 5), dtype=np.float32))
     rows = block.pattern.rows.to(DEVICE)
     parts = (part.to(DEVICE) for part in (block.pattern.cols, block.values, torch.ones(5, 3)))
-    assert torch.equal(products.product(products.Turns.of(rows), rows, *parts, 1).cpu(), torch.zeros(4, 3))
+    assert torch.equal(products.product(products.Turns.of(rows), *parts, 1).cpu(), torch.zeros(4, 3))
 
 
 @pytest.mark.parametrize(("nodes", "a", "b"), [(5, 3, 2), (600, 20, 7), (257, 130, 17)])

@@ -9,6 +9,7 @@ from torch import Tensor
 
 WIDEST = 64  # columns of a dense factor that one program holds
 SHORT = 64  # entries up to which rows are added up side by side; a longer row has a program to itself
+LONGEST = 2048  # entries of a row that one program adds up
 CHUNK = 256  # nodes whose share of a weight's gradient one program adds up
 
 
@@ -89,39 +90,56 @@ def _tall(left, right, out, nodes, a, b, chunk, N: tl.constexpr, A: tl.constexpr
 
 
 class Turns(NamedTuple):
-    """In which order the rows of a CSR are worked on: the longest first, so that none is left when others are done."""
+    """How programs share out the rows of a CSR: very long ones in pieces, the longest first.
 
-    turn: Tensor  # int [n], rows
+    So no program works while all others are done.
+    """
+
+    rows: Tensor  # int [P + 1], where each of P pieces begins among the entries
+    turn: Tensor  # int [P], pieces by length
     long: int  # how many of them have a program to themselves
+    merge: "Turns | None"  # the turns of the rows [n + 1] among the pieces, if there are more pieces than rows
 
     @classmethod
-    def of(cls, rows: Tensor) -> "Turns":
+    def of(cls, rows: Tensor, longest: int = LONGEST) -> "Turns":
+        """The turns of the rows [n + 1]."""
+        count = (rows.diff() + longest - 1).div(longest, rounding_mode="floor").clamp_min(1)
+        pieces = torch.cat([torch.zeros_like(rows[:1]), count.cumsum(0).to(rows.dtype)])
+        merge = None
+        if int(pieces[-1]) > len(count):
+            owner = torch.arange(len(count), device=rows.device).repeat_interleave(count)
+            within = torch.arange(len(owner), device=rows.device) - pieces[owner]
+            rows = torch.cat([(rows[owner] + within * longest).to(rows.dtype), rows[-1:]])
+            merge = cls.of(pieces, int(count.max()))
         length = rows.diff()
-        turn = length.argsort(descending=True, stable=True)
-        return cls(turn.to(rows.dtype), int((length > SHORT).sum()))
+        turn = length.argsort(descending=True, stable=True).to(rows.dtype)
+        return cls(rows, turn, int((length > SHORT).sum()), merge)
 
 
 def product(
-    turns: Turns,
-    rows: Tensor,
-    cols: Tensor,
-    values: Tensor,
-    dense: Tensor,
-    runs: int,
-    order: Tensor | None = None,
+    turns: Turns, cols: Tensor, values: Tensor, dense: Tensor, runs: int, order: Tensor | None = None
 ) -> Tensor:
     """The product [R·n, d] of R matrices of one pattern with dense [R·m, d].
 
-    The pattern is a CSR of one run: rows [n + 1], cols [E]; values [R·E] are each run's own, entry e at order[e]
-    where an order is given.
+    The pattern is a CSR of one run with cols [E]; values [R·E] are each run's own, entry e at order[e] where an
+    order is given.
     """
-    n, m, entries, width = len(rows) - 1, len(dense) // runs, len(cols), dense.shape[1]
+    out = _multiply(turns, cols, values, dense, runs, order)
+    if turns.merge is None:
+        return out
+    count = len(turns.turn)
+    each = torch.arange(count, dtype=cols.dtype, device=cols.device)
+    return _multiply(turns.merge, each, torch.ones(runs * count, device=cols.device), out, runs, None)
+
+
+def _multiply(turns: Turns, cols: Tensor, values: Tensor, dense: Tensor, runs: int, order: Tensor | None) -> Tensor:
+    n, m, entries, width = len(turns.turn), len(dense) // runs, len(cols), dense.shape[1]
     out = torch.empty(runs * n, width, dtype=dense.dtype, device=dense.device)
     columns = min(WIDEST, triton.next_power_of_2(width))
     lines, warps = (512 // columns, 4) if columns > 32 else (128 // columns, 2)
     programs = turns.long + triton.cdiv(n - turns.long, lines)
     _product[(programs, triton.cdiv(width, columns), runs)](
-        rows, cols, values, cols if order is None else order, dense, out, turns.turn, turns.long,
+        turns.rows, cols, values, cols if order is None else order, dense, out, turns.turn, turns.long,
         n, m, entries, width,
         ORDERED=order is not None, L=lines, D=columns, E=max(32, 2048 // columns), num_warps=warps,
     )  # fmt: skip

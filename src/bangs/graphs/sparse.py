@@ -224,8 +224,8 @@ def _fused(matrix: Sparse, dense: Tensor, *, flipped: bool = False) -> Tensor:
     from bangs.fused.products import product
 
     block = matrix.pattern.block or matrix.pattern
-    rows, cols, order = block.flipped if flipped else (block.rows, block.cols, None)
-    return product(block.turns[flipped], rows, cols, matrix.values, dense.contiguous(), matrix.pattern.runs, order)
+    cols, order = block.flipped[1:] if flipped else (block.cols, None)
+    return product(block.turns[flipped], cols, matrix.values, dense.contiguous(), matrix.pattern.runs, order)
 
 
 def _weights(graph: Data) -> Tensor:
