@@ -2,21 +2,37 @@
 
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 from rich.markup import escape
 
 from bangs.cli.console import Voice
-from bangs.graphs.store import Manifest, Store, convert_from
+from bangs.errors import InvalidInput
+from bangs.graphs import datasets
+from bangs.graphs.custom.parts import Asked
+from bangs.graphs.store import Manifest, Store, convert_from, is_store
 
 
 def convert(
     source: Annotated[
         str,
-        typer.Argument(help="a folder of tables, an .npz, a dataset, or synthetic:nodes=1e6,edges=1e7,features=64,…"),
+        typer.Argument(
+            help="a folder of tables or of .npy arrays, an .npz, a dataset, or synthetic:nodes=1e6,edges=1e7,…"
+        ),
     ],
     out: Annotated[Path, typer.Argument(help="the folder to make")],
+    id: Annotated[str | None, typer.Option(help="the column of the node table that names a node")] = None,
+    label: Annotated[str | None, typer.Option(help="its column of labels; blank = unknown")] = None,
+    split: Annotated[str | None, typer.Option(help="its column of train, val and test")] = None,
+    from_column: Annotated[str | None, typer.Option("--source", help="the column an edge begins with")] = None,
+    to_column: Annotated[str | None, typer.Option("--target", help="the column it ends with")] = None,
+    weight: Annotated[str | None, typer.Option(help="the column of edge weights")] = None,
+    directed: Annotated[bool, typer.Option("--directed", help="edges go one way only")] = False,
+    ignore: Annotated[list[str] | None, typer.Option(help="a column to leave out; can be repeated")] = None,
+    categorical: Annotated[list[str] | None, typer.Option(help="a column of digits that are words")] = None,
+    fill: Annotated[str | None, typer.Option(help="mean: put a column's mean where a number is missing")] = None,
+    unknown: Annotated[list[str] | None, typer.Option(help="a word that means: no label; can be repeated")] = None,
     half: Annotated[bool, typer.Option("--half", help="features as float16, in half the space")] = False,
     seed: Annotated[int, typer.Option(help="of a synthetic graph")] = 0,
     data: Annotated[Path | None, typer.Option(help="folder of datasets; BANGS_DATA if left out")] = None,
@@ -31,7 +47,20 @@ def convert(
     """
     voice = Voice(as_json=as_json, quiet=quiet)
     begin = time.perf_counter()
-    made = convert_from(source, out, seed=seed, half=half, folder=data, overwrite=overwrite)
+    roles = {"id": id, "label": label, "split": split, "source": from_column, "target": to_column, "weight": weight}
+    asked = Asked.plain(
+        roles=roles,
+        directed=directed,
+        ignore=tuple(ignore or ()),
+        categorical=tuple(categorical or ()),
+        fill=_fill(fill),
+        unknown=unknown,
+    )
+    streamed = source.startswith("synthetic:") or Path(source).is_dir()
+    if is_store(source):
+        raise InvalidInput(f"'{source}' is a store already; every command that takes a graph takes it as it is")
+    graph = source if streamed else datasets.load(source, data)
+    made = convert_from(graph, out, name=source, seed=seed, half=half, asked=asked, overwrite=overwrite)
     for note in made.notes:
         voice.say(escape(f"· {note}"))
     if verify:
@@ -47,6 +76,12 @@ def convert(
         "out": out.name,
     }
     voice.result(facts, escape(_told(made, out)))
+
+
+def _fill(word: str | None) -> Literal["mean"] | None:
+    if word not in (None, "mean"):
+        raise InvalidInput(f"--fill knows one way, 'mean', got '{word}'")
+    return "mean" if word else None
 
 
 def _told(made: Manifest, out: Path) -> str:

@@ -52,7 +52,24 @@ def _is_wanted(member: ZipInfo, wanted: set[str] | None) -> bool:
     return wanted is None or member.filename.removesuffix(".npy") in wanted
 
 
-def _read(file: IO[bytes], size: int, what: str) -> Array:
+def map_npy(path: Path) -> Array:
+    """The array of an .npy file of any size, mapped: only what is looked at is read."""
+    try:
+        with path.open("rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            shape, fortran, dtype, count = _header(file, size, size, str(path))
+            start = file.tell()
+    except OSError as error:
+        raise DataUnavailable(f"{path} cannot be read: {error.strerror or error}") from error
+    if start + count * dtype.itemsize > size:
+        raise InvalidInput(f"{path} ends after {size - start} of {count * dtype.itemsize} bytes; fetch the file again")
+    if count == 0:
+        return np.empty(shape, dtype)
+    return np.memmap(path, dtype, mode="r", offset=start, shape=shape, order="F" if fortran else "C")
+
+
+def _header(file: IO[bytes], size: int, most: int, what: str) -> tuple[tuple[int, ...], bool, Any, int]:
+    """Shape, whether it is in Fortran's order, type and number of entries, none of which exceeds the file."""
     try:
         version = np.lib.format.read_magic(file)
         if version == (1, 0):
@@ -67,10 +84,15 @@ def _read(file: IO[bytes], size: int, what: str) -> Array:
     count = 1
     for side in shape:
         count *= side
-    if any(side < 0 for side in shape) or count * dtype.itemsize > min(size, MOST_BYTES):
+    if any(side < 0 for side in shape) or count * dtype.itemsize > min(size, most):
         raise InvalidInput(
             f"{what} claims shape {shape} of {dtype}, but the file holds only {size} bytes; it is refused"
         )
+    return shape, fortran, dtype, count
+
+
+def _read(file: IO[bytes], size: int, what: str) -> Array:
+    shape, fortran, dtype, count = _header(file, size, MOST_BYTES, what)
     raw = file.read(count * dtype.itemsize)
     if len(raw) != count * dtype.itemsize:
         raise InvalidInput(f"{what} ends after {len(raw)} of {count * dtype.itemsize} bytes; fetch the file again")

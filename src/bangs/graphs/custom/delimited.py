@@ -28,10 +28,10 @@ _FOREIGN = {
 def read_delimited(path: Path, complaints: Complaints, notes: list[str], limits: Limits) -> Table | None:
     """The table of a .csv or .tsv file, or None after complaining."""
     file = path.name
-    head = _head(path, complaints, notes)
+    head = head_of(path, complaints, notes)
     if head is None:
         return None
-    delimiter, header, bare = _header(head, "\t" if path.suffix == ".tsv" else ",")
+    delimiter, header, bare = header_of(head, "\t" if path.suffix == ".tsv" else ",")
     if not any(header):
         complaints.add("no-header", file, "the first row is blank", "let the first row name the columns")
         return None
@@ -51,7 +51,7 @@ def read_delimited(path: Path, complaints: Complaints, notes: list[str], limits:
     try:
         raw, rows = _parsed(path, delimiter, len(header), complaints)
     except pa.ArrowInvalid as error:
-        _explain(path, str(error), complaints)
+        explain(path, str(error), complaints)
         return None
     if len(raw) and "\n" in raw.column(raw.num_columns - 1)[-1].as_py() and not _ends_quoted(path):
         complaints.add(
@@ -64,7 +64,7 @@ def read_delimited(path: Path, complaints: Complaints, notes: list[str], limits:
     return tabled(file, names, raw.columns, rows, delimiter)
 
 
-def _head(path: Path, complaints: Complaints, notes: list[str]) -> str | None:
+def head_of(path: Path, complaints: Complaints, notes: list[str]) -> str | None:
     """The beginning of a file as text, without its byte-order mark."""
     file = path.name
     with path.open("rb") as stream:
@@ -92,7 +92,7 @@ def _head(path: Path, complaints: Complaints, notes: list[str]) -> str | None:
     return text
 
 
-def _header(text: str, expected: str) -> tuple[str, list[str], bool]:
+def header_of(text: str, expected: str) -> tuple[str, list[str], bool]:
     """The delimiter, the cells of the first row, and whether nothing follows it."""
     header, second = _first_rows(text, expected)
     delimiter = expected
@@ -139,7 +139,7 @@ def _parsed(path: Path, delimiter: str, width: int, complaints: Complaints) -> t
             path.name,
             [number for number, *_ in wrong],
             lambda i: f"it has {counted(wrong[i][1], 'value')}, the header has {width}: {quoted(wrong[i][2])}",
-            f"every row needs one value per column, and a value with {_in_words(delimiter)} in it needs quotes{hint}",
+            f"every row needs one value per column, and a value with {in_words(delimiter)} in it needs quotes{hint}",
         )
     return table, np.setdiff1d(np.arange(2, 2 + len(table) + len(skipped)), skipped, assume_unique=True)
 
@@ -160,7 +160,7 @@ def _read(path: Path, delimiter: str, width: int, on_wrong: Any) -> Any:
     )
 
 
-def _explain(path: Path, error: str, complaints: Complaints) -> None:
+def explain(path: Path, error: str, complaints: Complaints) -> None:
     bad = _bad_byte(path)
     if bad is not None:
         _undecodable(path.name, *bad, complaints)
@@ -198,5 +198,5 @@ def _ends_quoted(path: Path) -> bool:
         return stream.read().rstrip().endswith(b'"')
 
 
-def _in_words(delimiter: str) -> str:
+def in_words(delimiter: str) -> str:
     return {",": "a comma", ";": "a semicolon", "\t": "a tab", "|": "a bar", " ": "a space"}[delimiter]

@@ -1,5 +1,6 @@
 """Edges: pairs of node ids as an edge index, each edge once in each direction it has."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,16 +26,23 @@ class Edges:
 
 
 def look_up(
-    table: Table, source: str, target: str, ids: Any, nodes_file: str, complaints: Complaints
+    table: Table,
+    source: str,
+    target: str,
+    ids: Any,
+    nodes_file: str,
+    complaints: Complaints,
+    find: Callable[[Any], Indices] | None = None,
 ) -> tuple[Indices, npt.NDArray[np.bool_]]:
     """The positions [2, E] of the ends of every edge among the ids, and which rows gave one: bool [rows].
 
-    Rows with an unknown end are complained about and give none.
+    Rows with an unknown end are complained about and give none. `find` looks words up where the ids are too many to be
+    given as an array.
     """
     ends = []
     for role, name in (("source", source), ("target", target)):
         words = table.columns[name]
-        places = places_in(words, ids)
+        places = places_in(words, ids) if find is None else find(words)
         lost = places < 0
         blank = lost & equals(words, "") if lost.any() else lost
         rows = np.flatnonzero(blank)
@@ -55,7 +63,7 @@ def look_up(
                 lambda i, role=role, words=words, rows=rows: (  # type: ignore[misc]
                     f"{role} {quoted(words[int(rows[i])].as_py())} is not a node of {nodes_file}"
                 ),
-                _likeness(words.take(pa.array(rows[:1000])), ids)
+                (find is None and _likeness(words.take(pa.array(rows[:1000])), ids))
                 or f"add the node to {nodes_file}, or delete the edge",
             )
         ends.append(places)

@@ -16,7 +16,7 @@ from bangs.graphs.custom.tables import Limits, Table, places_in
 
 LEVELS = 50  # the most categories a column keeps; what is rarer becomes "other"
 _FARTHEST = 1e6  # standard deviations; never reached by the table an encoding was fitted on
-_FORGIVEN = 0.5  # a column with more numbers than this is meant as numbers
+FORGIVEN = 0.5  # a column with more numbers than this is meant as numbers
 
 Matrix = npt.NDArray[np.float32]
 
@@ -55,7 +55,7 @@ class Fitting:
         if name in self.categorical:
             return _categories(table, name, notes), None
         found = read_numbers(table, name, notes)
-        if found.share <= _FORGIVEN:
+        if found.share <= FORGIVEN:
             return _categories(table, name, notes), None
         if not found.wrong.any() and are_codes(words):
             notes.append(f"{table.file}: column {name!r} holds digits that begin with 0; taken as categories")
@@ -215,7 +215,7 @@ def _categories(table: Table, name: str, notes: list[str]) -> Categorical | None
     words = table.columns[name]
     present = words.filter(pa.array(~is_missing(words)))
     counts = pc.value_counts(present)
-    levels = sorted(zip(counts.field("counts").to_pylist(), counts.field("values").to_pylist(), strict=True), key=_rank)
+    levels = sorted(zip(counts.field("counts").to_pylist(), counts.field("values").to_pylist(), strict=True), key=rank)
     if len(levels) < 2:
         notes.append(f"{table.file}: column {name!r} has one value throughout; left out")
         return None
@@ -237,7 +237,7 @@ def _categories(table: Table, name: str, notes: list[str]) -> Categorical | None
     return Categorical(name, tuple(sorted(word for _, word in levels[:LEVELS])), other=len(levels) > LEVELS)
 
 
-def _rank(level: tuple[int, str]) -> tuple[int, str]:
+def rank(level: tuple[int, str]) -> tuple[int, str]:
     return -level[0], level[1]
 
 

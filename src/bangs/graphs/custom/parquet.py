@@ -36,7 +36,7 @@ def read_parquet(path: Path, ignore: tuple[str, ...], complaints: Complaints, li
         names = named(table.column_names, file, complaints)
         columns: list[Any] = []
         for place, name in enumerate(names):
-            column = None if name is None or name in ignore else _as_text(table.column(place), limits)
+            column = None if name is None or name in ignore else as_text(table.column(place), limits)
             columns.append(column)
             if column is None and name is not None:
                 names[place] = None
@@ -55,7 +55,7 @@ def read_parquet(path: Path, ignore: tuple[str, ...], complaints: Complaints, li
     return tabled(file, names, columns, np.arange(1, 1 + len(table)))
 
 
-def _as_text(column: Any, limits: Limits) -> Any:
+def as_text(column: Any, limits: Limits) -> Any:
     """The cells as text, '' for null; None for a type that has no text."""
     kind = column.type
     if pa.types.is_dictionary(kind):

@@ -1,7 +1,7 @@
 """Parts: what a caller asked of their files, and what was found in them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -26,6 +26,12 @@ class Asked:
     seed: int
     encoding: Encoding | None
     limits: Limits
+
+    @classmethod
+    def plain(cls, **changes: Any) -> "Asked":
+        """Nothing in particular, but for the changes."""
+        roles = dict.fromkeys(("id", "label", "source", "target", "weight", "split"))
+        return replace(cls(roles, False, (), (), None, None, 0, None, Limits()), **changes)
 
     def role(self, name: str, table: Table) -> str | None:
         """The column asked for, or the one that played the role when the encoding was made."""

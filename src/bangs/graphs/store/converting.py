@@ -2,16 +2,37 @@
 
 from pathlib import Path
 
-from bangs.graphs.store.made import Synthetic
+from torch_geometric.data import Data
+
+from bangs.graphs.custom.parts import Asked
+from bangs.graphs.store import arrays
+from bangs.graphs.store.made import PREFIX, Synthetic
 from bangs.graphs.store.manifest import Manifest
+from bangs.graphs.store.tables import from_tables
 from bangs.graphs.store.writing import Writer
 
 
 def convert_from(
-    source: str, out: Path, *, seed: int = 0, half: bool = False, folder: Path | None = None, overwrite: bool = False
+    source: str | Data,
+    out: Path,
+    *,
+    name: str = "the graph",
+    seed: int = 0,
+    half: bool = False,
+    asked: Asked | None = None,
+    overwrite: bool = False,
 ) -> Manifest:
-    """The store of a source: a text that begins with `synthetic:`, a folder of tables, an .npz file or a dataset."""
+    """The store of a source: `synthetic:…`, a folder of tables or of .npy files, or a graph in memory.
+
+    Edges of a folder are mirrored unless `asked.directed`; those of a graph in memory stay as they are.
+    """
+    asked = asked or Asked.plain()
     dtype = "float16" if half else "float32"
-    made = Synthetic.parse(source)
     with Writer(out, overwrite=overwrite) as writer:
-        return made.write(writer, seed, dtype)
+        if not isinstance(source, str):
+            return arrays.from_data(source, writer, dtype, name)
+        if source.startswith(PREFIX):
+            return Synthetic.parse(source).write(writer, seed, dtype)
+        if arrays.is_array_folder(Path(source)):
+            return arrays.from_folder(Path(source), writer, dtype, directed=asked.directed)
+        return from_tables(Path(source), writer, dtype, asked)

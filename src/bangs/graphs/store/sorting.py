@@ -5,20 +5,54 @@ is appended to the file of its range; at the end one range after the other is re
 written. All files are written and read from front to back.
 """
 
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from bangs.files import explained
-from bangs.graphs.store.writing import Strip, Writer
+from bangs.graphs.store.writing import Writer
 
 RANGES = 256
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float32]
+
+
+class Wires:
+    """The links of a store from edges in any order: both ways unless `directed`.
+
+    Weights of a repeated edge add up; of two opposite edges of an undirected graph the larger counts, since files often
+    list each edge both ways. Where a directed graph turns out to have every edge both ways, one side is kept.
+    """
+
+    def __init__(self, writer: Writer, nodes: int, *, directed: bool, weighted: bool):
+        self.writer, self.nodes, self.directed, self.weighted = writer, nodes, directed, weighted
+        self._draft = LinkSorter(writer, "draft", nodes, weighted=True) if weighted and not directed else None
+        self._into = LinkSorter(writer, "in", nodes, weighted=weighted, merge="sum" if directed else "max")
+        self._out = LinkSorter(writer, "out", nodes, weighted=weighted) if directed else None
+
+    def add(self, source: Ints, target: Ints, weight: Floats | None = None) -> None:
+        """More edges, at most a few million at once."""
+        if self._draft is not None:
+            self._draft.add(target, source, weight)
+            return
+        self._into.add(target, source, weight)
+        (self._out or self._into).add(source, target, weight)
+
+    def write(self) -> tuple[int, bool]:
+        """The number of entries, and whether two sides were needed."""
+        for target, source, weight in () if self._draft is None else self._draft.ranges():
+            self._into.add(target, source, weight)
+            self._into.add(source, target, weight)
+        edges = self._into.write()
+        if self._out is None:
+            return edges, False
+        self._out.write()
+        return edges, not self.writer.drop_if_same("in", "out")
 
 
 class LinkSorter:
@@ -27,23 +61,23 @@ class LinkSorter:
     Weights of repeated edges add up (`merge="sum"`), or the largest counts (`merge="max"`).
     """
 
-    def __init__(self, writer: Writer, side: str, nodes: int, *, weighted: bool = False, merge: str = "sum"):
+    def __init__(
+        self,
+        writer: Writer,
+        side: str,
+        nodes: int,
+        *,
+        weighted: bool = False,
+        merge: Literal["sum", "max"] = "sum",
+    ):
         self.writer, self.side, self.nodes, self.weighted, self.merge = writer, side, nodes, weighted, merge
         self.width = -(-nodes // min(RANGES, nodes))
-        self.repeats = 0
-        self.taken = 0
         self._keys = [_Pile(writer.scratch(f"{side}.{place}.keys")) for place in range(-(-nodes // self.width))]
         self._values = [_Pile(writer.scratch(f"{side}.{place}.values")) for place in range(len(self._keys))]
 
     def add(self, target: npt.NDArray[Any], source: npt.NDArray[Any], weight: Floats | None = None) -> None:
         """More edges, at most a few million at once."""
-        keys = target.astype(np.int64) * self.nodes + source
-        self.taken += len(keys)
-        if weight is None:
-            keys.sort()
-        else:
-            order = np.argsort(keys, kind="stable")
-            keys, weight = keys[order], weight[order]
+        keys, weight = _sorted(target.astype(np.int64) * self.nodes + source, weight)
         cuts = np.searchsorted(keys, np.arange(len(self._keys) + 1) * (self.width * self.nodes))
         for place, (start, end) in enumerate(pairwise(cuts)):
             if end > start:
@@ -51,46 +85,46 @@ class LinkSorter:
                 if weight is not None:
                     self._values[place].append(weight[start:end])
 
+    def ranges(self) -> Iterator[tuple[Ints, Ints, Floats | None]]:
+        """Targets, sources and weights of all edges without repeats, a range of targets after the other."""
+        merge = np.add if self.merge == "sum" else np.maximum
+        for place, pile in enumerate(self._keys):
+            weight = self._values[place].take(np.float32) if self.weighted else None
+            keys, weight = _sorted(pile.take(np.int64), weight)
+            fresh = np.ones(len(keys), bool)
+            np.not_equal(keys[1:], keys[:-1], out=fresh[1:])
+            places = np.flatnonzero(fresh)
+            if weight is not None and len(places):
+                weight = merge.reduceat(weight, places)
+            target, source = np.divmod(keys[places], self.nodes)
+            yield target, source, weight
+
     def write(self) -> int:
         """The arrays `pointers`, `nodes` and perhaps `weights` and `sums` of this side; the number of edges."""
-        strips = {"pointers": self.writer.strip(f"{self.side}.pointers", "int64")}
-        strips["nodes"] = self.writer.strip(f"{self.side}.nodes", "int32")
-        if self.weighted:
-            strips["weights"] = self.writer.strip(f"{self.side}.weights", "float32")
-            strips["sums"] = self.writer.strip(f"{self.side}.sums", "float32")
-        strips["pointers"].append(np.zeros(1, np.int64))
+        pointers = self.writer.strip(f"{self.side}.pointers", "int64")
+        nodes = self.writer.strip(f"{self.side}.nodes", "int32")
+        weights = self.writer.strip(f"{self.side}.weights", "float32") if self.weighted else None
+        sums = self.writer.strip(f"{self.side}.sums", "float32") if self.weighted else None
+        pointers.append(np.zeros(1, np.int64))
         edges = 0
-        for place, pile in enumerate(self._keys):
-            keys, weight = pile.take(np.int64), self._values[place].take(np.float32) if self.weighted else None
+        for place, (target, source, weight) in enumerate(self.ranges()):
             first = place * self.width
             rows = min(self.width, self.nodes - first)
-            edges = self._write_range(strips, keys, weight, first, rows, edges)
+            pointers.append(edges + np.cumsum(np.bincount(target - first, minlength=rows)))
+            nodes.append(source)
+            if weights is not None and sums is not None and weight is not None:
+                weights.append(weight)
+                sums.append(np.bincount(target - first, weight, minlength=rows))
+            edges += len(target)
         return edges
 
-    def _write_range(
-        self, strips: dict[str, Strip], keys: Ints, weight: Floats | None, first: int, rows: int, before: int
-    ) -> int:
-        if weight is None:
-            keys.sort()
-        else:
-            order = np.argsort(keys, kind="stable")
-            keys, weight = keys[order], weight[order]
-        fresh = np.ones(len(keys), bool)
-        np.not_equal(keys[1:], keys[:-1], out=fresh[1:])
-        places = np.flatnonzero(fresh)
-        self.repeats += len(keys) - len(places)
-        if weight is not None and len(places):
-            merge = np.add if self.merge == "sum" else np.maximum
-            weight = merge.reduceat(weight, places)
-        keys = keys[places]
-        target, source = np.divmod(keys, self.nodes)
-        counts = np.bincount(target - first, minlength=rows)
-        strips["pointers"].append(before + np.cumsum(counts))
-        strips["nodes"].append(source)
-        if weight is not None:
-            strips["weights"].append(weight)
-            strips["sums"].append(np.bincount(target - first, weight, minlength=rows))
-        return before + len(keys)
+
+def _sorted(keys: Ints, weight: Floats | None) -> tuple[Ints, Floats | None]:
+    if weight is None:
+        keys.sort()
+        return keys, None
+    order = np.argsort(keys, kind="stable")
+    return keys[order], weight[order]
 
 
 class _Pile:

@@ -37,12 +37,17 @@ class Strip:
         self._hash.update(body)
         self.rows += len(rows)
 
+    @property
+    def digest(self) -> str:
+        """The sha256 of what was written so far."""
+        return self._hash.hexdigest()
+
     def close(self) -> Array:
         with explained(self.path):
             self._file.flush()
             os.fsync(self._file.fileno())
             self._file.close()
-        return Array(self.dtype, (self.rows, *self.sides), self._hash.hexdigest())
+        return Array(self.dtype, (self.rows, *self.sides), self.digest)
 
 
 class Writer:
@@ -70,6 +75,18 @@ class Writer:
         """A new array of the store, to be filled row by row."""
         self._strips[name] = Strip(self.folder / f"{name}.bin", dtype, sides)
         return self._strips[name]
+
+    def drop_if_same(self, side: str, other: str) -> bool:
+        """Whether two sides hold the same links, so that one is enough; the second is then removed."""
+        names = [name for name in self._strips if name.startswith(f"{side}.")]
+        twins = [f"{other}.{name.removeprefix(f'{side}.')}" for name in names]
+        if any(self._strips[one].digest != self._strips[twin].digest for one, twin in zip(names, twins, strict=True)):
+            return False
+        for twin in twins:
+            strip = self._strips.pop(twin)
+            strip.close()
+            strip.path.unlink()
+        return True
 
     def scratch(self, name: str) -> Path:
         """A place for a file that does not stay."""
