@@ -12,7 +12,7 @@ from torch_geometric.nn import GATConv, GCN2Conv, GCNConv, GINConv, SGConv
 from bangs.errors import InvalidInput
 from bangs.graphs.sparse import adjacency
 from bangs.learners.batches import Surroundings
-from bangs.learners.ensemble import Network
+from bangs.learners.ensemble import Network, Separate
 from bangs.learners.models import APPNP, GAT, GCN, GCNII, GIN, GRAND, MODELS, SGC, Architecture, GraphSAGE
 from bangs.learners.noise import Noise
 from bangs.rng import Streams
@@ -119,11 +119,58 @@ def test_the_embedding_is_the_last_hidden_layer(graph, layers):
 
 
 @torch.no_grad()
-@pytest.mark.parametrize("model", [GCN(layers=1), SGC(), APPNP(), GIN()])
+@pytest.mark.parametrize("model", [GCN(layers=1), SGC(), GAT(layers=1)])
 def test_where_no_hidden_layer_is_to_be_had_the_logits_are_the_embedding(graph, model):
     network, logits = built(model, graph)
     field = Surroundings.of(graph, 2, network.loops, network.normalise).whole
     torch.testing.assert_close(network.embed(field), logits)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("model", [GCNII(hidden=5, layers=3), GRAND(hidden=5), APPNP(hidden=5, steps=3)])
+def test_the_last_weights_make_logits_of_the_embedding(graph, model):
+    network, logits = built(model, graph)
+    weights = network.weights()
+    last, bias = ("last", "last_bias") if isinstance(model, GCNII) else ("predict.second", "predict.second_bias")
+    embedding = network.embed(Surroundings.of(graph, 2, network.loops, network.normalise).whole)
+    assert embedding.shape == (2, 18, 5)
+    more = start = weights[bias].expand(-1, 18, -1)
+    for _ in range(model.steps if isinstance(model, APPNP) else 0):  # which propagates its bias too
+        matrix = torch.as_tensor(adjacency(graph, network.loops, network.normalise).toarray())
+        more = (1 - model.alpha) * matrix @ more + model.alpha * start
+    torch.testing.assert_close(embedding @ weights[last] + more, logits)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("model", [GAT(hidden=4, heads=2), GIN(hidden=5)])
+def test_the_last_stock_layer_makes_logits_of_the_embedding(graph, model):
+    network, logits = built(model, graph)
+    embedding = network.embed(Surroundings.of(graph, 2, network.loops, network.normalise).whole)
+    module = network._template[0].eval()
+    module.load_state_dict({name.replace("-", "."): value[0] for name, value in network.weights().items()})
+    last = module.layers[-1] if isinstance(model, GAT) else module.second
+    loops = torch.arange(18).expand(2, -1)
+    torch.testing.assert_close(last(embedding[0], torch.cat([graph.edge_index, loops], dim=1)), logits[0])
+
+
+@torch.no_grad()
+def test_a_module_of_ones_own_may_tell_its_embedding(graph):
+    class Halves(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.second = nn.Linear(2, 6), nn.Linear(6, 3)
+
+        def embed(self, x, edge_index):
+            return self.first(x).relu()
+
+        def forward(self, x, edge_index):
+            return self.second(self.embed(x, edge_index))
+
+    for build, width in ((Halves, 6), (lambda: stock_layers.GraphSAGE(2, 6, 2, 3), 3)):
+        network = Separate(build, Streams((0, 1)))
+        field = Surroundings.of(graph, 2, network.loops, network.normalise).whole
+        assert network.embed(field).shape == (2, 18, width)
+        assert network(field).shape == (2, 18, 3)
 
 
 def perceptron(weights: dict[str, Tensor], run: int, x: Tensor) -> Tensor:

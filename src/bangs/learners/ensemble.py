@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -76,8 +77,9 @@ def surprise(log_probs: Tensor, target: Tensor) -> Tensor:
 class Separate(Network):
     """R copies of an ordinary PyG module `module(x, edge_index)`, run one after the other.
 
-    Its dropout draws from torch's global generator. On a CPU that is set to the run's own stream and put back; a GPU's
-    cannot be switched inside a captured graph, so there a session seeds it once and runs draw from it in turn.
+    Where it has a method `embed(x, edge_index)`, that gives its last hidden layer. Its dropout draws from torch's
+    global generator. On a CPU that is set to the run's own stream and put back; a GPU's cannot be switched inside a
+    captured graph, so there a session seeds it once and runs draw from it in turn.
     """
 
     def __init__(self, build: Callable[[], nn.Module], rng: Streams):
@@ -101,19 +103,29 @@ class Separate(Network):
             self.register_buffer(flat, torch.stack([dict(m.named_buffers())[name] for m in modules]))
 
     def forward(self, field: Field, noise: Noise | None = None) -> Tensor:
+        stacked = {name: getattr(self, flat) for name, flat in self._names.items()}
+        return self._each(self._template[0], stacked, field, noise)
+
+    def embed(self, field: Field) -> Tensor:
+        if not hasattr(self._template[0], "embed"):
+            return super().embed(field)
+        stacked = {f"module.{name}": getattr(self, flat) for name, flat in self._names.items()}
+        return self._each(_Embedding(self._template[0]), stacked, field, None)
+
+    def _each(self, template: nn.Module, stacked: Mapping[str, Tensor], field: Field, noise: Noise | None) -> Tensor:
+        """What the module makes of every run's weights: [R, n, …]."""
         if not field.graphs:
             raise ValueError("a stock module sees the whole graph only")
-        template = self._template[0].train(noise is not None)
-        stacked = {name: getattr(self, flat) for name, flat in self._names.items()}
+        template.train(noise is not None)
         x = field.features.dense()
-        logits = []
+        outputs = []
         with _dropping(template, None if noise is None else noise.rate):
             for run in range(field.runs):
                 graph = field.graphs[run % len(field.graphs)]
                 weights = {name: value[run] for name, value in stacked.items()}
                 features = x[run % len(x)]
-                logits.append(self._run(template, weights, features, graph, run, noise))
-        return torch.stack(logits)
+                outputs.append(self._run(template, weights, features, graph, run, noise))
+        return torch.stack(outputs)
 
     def _run(
         self,
@@ -133,6 +145,20 @@ class Separate(Network):
             torch.set_rng_state(generator.get_state())
             out = functional_call(template, weights, inputs)
             generator.set_state(torch.get_rng_state())
+        return out
+
+
+class _Embedding(nn.Module):
+    """A module that gives what another one's `embed` gives."""
+
+    module: Any
+
+    def __init__(self, module: nn.Module):
+        super().__init__()
+        self.module = module
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        out: Tensor = self.module.embed(x, edge_index)
         return out
 
 

@@ -242,8 +242,13 @@ class _Perceptron(nn.Module):
         self.first_bias = nn.Parameter(torch.zeros(len(rng), 1, hidden))
         self.second_bias = nn.Parameter(torch.zeros(len(rng), 1, classes))
 
+    def hidden(self, product: Tensor) -> Tensor:
+        """The first layer of a product with its weights: [R, n, h]."""
+        h: Tensor = (product + self.first_bias).relu()
+        return h
+
     def forward(self, product: Tensor, noise: Noise | None, dropout: float) -> Tensor:
-        h = (product + self.first_bias).relu()
+        h = self.hidden(product)
         return times(h if noise is None else noise.drop(h, dropout), self.second) + self.second_bias
 
 
@@ -255,7 +260,13 @@ class _Personalised(Network):
 
     def forward(self, field: Field, noise: Noise | None = None) -> Tensor:
         product = field.features.drop(noise, self.settings.input_dropout).times(self.predict.first)
-        start: Tensor = self.predict(product, noise, self.settings.dropout)
+        return self._spread(field, self.predict(product, noise, self.settings.dropout))
+
+    def embed(self, field: Field) -> Tensor:
+        # propagation is linear, so the hidden layer may take the way that its logits take
+        return self._spread(field, self.predict.hidden(field.features.times(self.predict.first)))
+
+    def _spread(self, field: Field, start: Tensor) -> Tensor:
         h = start
         for step in range(self.settings.steps):
             h = (1 - self.settings.alpha) * field.propagate(step, h) + self.settings.alpha * start
@@ -275,6 +286,13 @@ class _Deep(Network):
         self.last_bias = nn.Parameter(torch.zeros(len(rng), 1, classes))
 
     def forward(self, field: Field, noise: Noise | None = None) -> Tensor:
+        h = self._hidden(field, noise)
+        return times(h if noise is None else noise.drop(h, self.settings.dropout), self.last) + self.last_bias
+
+    def embed(self, field: Field) -> Tensor:
+        return self._hidden(field, None)
+
+    def _hidden(self, field: Field, noise: Noise | None) -> Tensor:
         rate = self.settings.dropout
         start = h = (field.features.drop(noise, rate).times(self.first) + self.first_bias).relu()
         for layer, weight in enumerate(self.weight):
@@ -282,7 +300,7 @@ class _Deep(Network):
             share = math.log(self.settings.theta / (layer + 1) + 1)
             mixed = (1 - self.settings.alpha) * field.propagate(layer, h) + self.settings.alpha * start
             h = ((1 - share) * mixed + share * times(mixed, weight)).relu()
-        return times(h if noise is None else noise.drop(h, rate), self.last) + self.last_bias
+        return h
 
 
 class _RandomPropagation(Network):
@@ -299,6 +317,9 @@ class _RandomPropagation(Network):
         x = x * noise.factors((x.shape[1], 1), settings.drop_node)
         x = noise.drop(self._spread(field, x), settings.input_dropout)
         return self._read(times(x, self.predict.first), noise)
+
+    def embed(self, field: Field) -> Tensor:
+        return self.predict.hidden(self._spread(field, field.features.times(self.predict.first)))
 
     def loss(self, field: Field, target: Tensor, weight: Tensor, noise: Noise, transition: Tensor | None) -> Tensor:
         views = [self(field, noise) for _ in range(self.settings.samples)]
@@ -341,9 +362,15 @@ class _Attention(nn.Module):
         )
 
     def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
-        edges = _looped(edge_index, x)
-        for layer, attend in enumerate(self.layers):
-            x = attend(torch.dropout(x if layer == 0 else x.relu(), self.dropout, self.training), edges)
+        return self._attend(x, _looped(edge_index, x), len(self.layers))
+
+    def embed(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        hidden = len(self.layers) - 1
+        return self._attend(x, _looped(edge_index, x), hidden).relu() if hidden else self(x, edge_index)
+
+    def _attend(self, x: Tensor, edges: Tensor, layers: int) -> Tensor:
+        for layer in range(layers):
+            x = self.layers[layer](torch.dropout(x if layer == 0 else x.relu(), self.dropout, self.training), edges)
         return x
 
 
@@ -355,10 +382,13 @@ class _Isomorphism(nn.Module):
         self.second = GINConv(nn.Linear(settings.hidden, classes), eps=0.2, aggr="max")
 
     def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
-        edges = _looped(edge_index, x)
-        h = self.first(torch.dropout(x, self.dropout, self.training), edges).tanh()
-        logits: Tensor = self.second(torch.dropout(h, self.dropout, self.training), edges)
+        h = torch.dropout(self.embed(x, edge_index), self.dropout, self.training)
+        logits: Tensor = self.second(h, _looped(edge_index, x))
         return logits
+
+    def embed(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        h: Tensor = self.first(torch.dropout(x, self.dropout, self.training), _looped(edge_index, x)).tanh()
+        return h
 
 
 def _looped(edge_index: Tensor, x: Tensor) -> Tensor:
