@@ -1,109 +1,169 @@
 """A whole BANGS run on one graph: ours against the plain implementation doing the same epochs.
 
-python benchmarks/end_to_end.py [--json] [--dataset cora] [--rounds 40] [--preset paper]
+    python benchmarks/end_to_end.py [--dataset cora] [--preset paper] [--rounds 40] [--repeats 5] [--every 10] [--json]
+
+The plain twin (`plain_training.py`, `plain_selection.py`) works as the paper's pseudo-code says, on the CPU, one seed
+after the other: as many epochs a round as ours had, 500 coalitions valued one by one. With `--every 10` it trains one
+epoch in ten, which is timed times ten; then it has no accuracy to show. Every repetition has seeds of its own, ours and
+plain take turns, and medians over repetitions are shown.
 """
 
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
+from torch import Tensor
+from torch_geometric.data import Data
 
-from bangs.experiments.exam import Exam
 from bangs.devices import choose_device
+from bangs.experiments.exam import Exam
 from bangs.experiments.experiment import Experiment
 from bangs.learners.calibration import ETS
 from bangs.loop import State
 from bangs.types import Prediction
-from measuring import graph, options, peak_bytes, show
+from measuring import Times, graph, options, peak_bytes, resident, show
 from plain_selection import PlainSelection
 from plain_training import PlainGCN, PlainTraining
 
+K, TAKE = 200, 100
+
 
 def main() -> None:
-    parser = options(__doc__.splitlines()[0])
+    parser = options(__doc__)
+    parser.set_defaults(repeats=1)
     parser.add_argument("--dataset", default="cora")
     parser.add_argument("--preset", default="paper")
     parser.add_argument("--rounds", type=int, default=40)
-    parser.add_argument("--runs", type=int, default=1)
+    parser.add_argument("--runs", type=int, default=1, help="seeds at once; the plain twin runs the first of them")
     parser.add_argument("--device", default="auto")
+    parser.add_argument("--every", type=int, default=1, help="the plain twin trains one epoch in so many")
     parser.add_argument("--without-plain", action="store_true", help="time ours only")
     asked = parser.parse_args()
     torch.set_num_threads(asked.threads)
     name, data = graph(asked.dataset)
-    experiment = Experiment(
-        dataset=name, preset=asked.preset, seeds=tuple(range(asked.runs)), rounds=asked.rounds, candidates=200, k=100
-    )
-    epochs: list[int] = []
-    begin = time.perf_counter()
-    result = experiment.run(device=asked.device, data=data, observers=[lambda state, row: epochs.append(_run(state))])
-    ours = time.perf_counter() - begin
-    case = {"dataset": name, "preset": asked.preset, "rounds": len(epochs) - 1, "runs": asked.runs}
-    rows = [
-        {
-            **case,
-            "system": "bangs",
-            "seconds": ours,
-            "seconds_a_seed": ours / asked.runs,
-            "accuracy": result["validation"]["mean"],
-            "peak_bytes": peak_bytes(),
-        }
-    ]
-    if not asked.without_plain:
-        slow, accuracy = _plain(replace(experiment, seeds=(0,)), data, epochs)
-        rows[0]["ratio"] = slow * asked.runs / ours
-        rows.append(
-            {
-                **case,
-                "runs": 1,
-                "system": "plain",
-                "seconds": slow,
-                "seconds_a_seed": slow,
-                "accuracy": accuracy,
-                "ratio": 1.0,
-            }
+    ours, plain = Account("bangs", asked.runs), Account("plain", 1)
+    for repeat in range(asked.repeats):
+        seeds = tuple(range(repeat * asked.runs, (repeat + 1) * asked.runs))
+        experiment = Experiment(
+            dataset=name, preset=asked.preset, seeds=seeds, rounds=asked.rounds, candidates=K, k=TAKE
         )
+        epochs = _ours(experiment, data, asked.device, ours)
+        if not asked.without_plain:
+            _plainly(replace(experiment, seeds=seeds[:1]), data, epochs, asked.every, plain)
+    case = {"dataset": name, "preset": asked.preset, "rounds": len(epochs) - 1}
+    accounts = [ours] if asked.without_plain else [ours, plain]
     show(
-        rows,
+        [case | account.row(plain if plain.times.clock else None) for account in accounts],
         asked.json,
-        note=f"device {choose_device(asked.device)}; the plain twin runs on the CPU, one seed, as many epochs a round",
+        ours=f"on {choose_device(asked.device)}, {asked.runs} seed(s) at once",
+        plain=f"on the CPU, one seed, one epoch in {asked.every}; the ratio is that of seconds a seed",
+        repetitions=asked.repeats,
     )
 
 
-def _run(state: State) -> int:
+@dataclass
+class Account:
+    """What one system needed, repetition by repetition."""
+
+    system: str
+    runs: int
+
+    def __post_init__(self) -> None:
+        self.times, self.accuracy, self.epochs = Times(), [], []
+        self.peak = 0
+
+    def row(self, plain: "Account | None") -> dict[str, Any]:
+        row: dict[str, Any] = {"system": self.system, "runs": self.runs, "seconds": self.times.seconds}
+        row |= {"seconds_a_seed": self.times.seconds / self.runs, "cpu_seconds": self.times.cpu_seconds}
+        if plain is not None:
+            row["ratio"] = self.runs * plain.times.seconds / self.times.seconds
+            row["cpu_ratio"] = self.runs * plain.times.cpu_seconds / self.times.cpu_seconds
+        return row | {
+            "epochs": sum(self.epochs) / len(self.epochs) if self.epochs else None,
+            "accuracy": sum(self.accuracy) / len(self.accuracy) if self.accuracy else None,
+            "peak_bytes": self.peak,
+        }
+
+
+def _ours(experiment: Experiment, data: Data, device: str, account: Account) -> list[int]:
+    """The epochs of every round of the first run."""
+    epochs: list[int] = []
+    before = resident()
+    begin, busy = time.perf_counter(), time.process_time()
+    result = experiment.run(device=device, data=data, observers=[lambda state, row: epochs.append(_trained(state))])
+    account.times.clock.append(time.perf_counter() - begin)
+    account.times.processor.append(time.process_time() - busy)
+    account.peak = max(account.peak, peak_bytes() - before)
+    account.accuracy.append(result["validation"]["mean"])
+    account.epochs.append(sum(epochs))
+    return epochs
+
+
+def _trained(state: State) -> int:
     """The epochs the first run trained for in this round: until its best, and its patience."""
     settings = state.student.learner.trainer
     return min(settings.epochs, int(state.student.epochs[0]) + settings.patience) if state.took_part[0] else 0
 
 
-def _plain(experiment: Experiment, data, epochs: list[int]) -> tuple[float, float]:
-    """Seconds and accuracy of the paper's pseudo-code, written plainly, with these epochs a round."""
-    task, exam = experiment.task(data)
-    settings = experiment.trainer().trainer
-    model = settings.model
-    select = PlainSelection()
-    begin = time.perf_counter()
-    target, validation = task.given.target[0].clone(), task.validation[0]
-    best, answer = -1.0, 0.0
-    teacher = None
+def _plainly(experiment: Experiment, data: Data, epochs: list[int], every: int, account: Account) -> None:
+    before = resident()
+    plain = Plain(experiment, data, every)
     for number, count in enumerate(epochs):
-        if number:
-            calibrated = ETS()(Prediction(teacher[None]), task)
-            confidence = calibrated.confidence[0].masked_fill((target >= 0) | (validation >= 0), -1)
-            players = confidence.topk(min(200, int((confidence >= 0).sum()))).indices
-            k = min(100, len(players))
-            values = select(task.graph, calibrated.logits[0], target >= 0, players, k, seed=number)
-            chosen = players[values.topk(k).indices]
-            target[chosen] = calibrated.label[0, chosen]
+        plain.round(number, count)
+    account.times.clock.append(plain.seconds)
+    account.times.processor.append(plain.cpu_seconds)
+    account.peak = max(account.peak, peak_bytes() - before)
+    account.epochs.append(sum(epochs))
+    if every == 1:
+        account.accuracy.append(plain.accuracy)
+
+
+class Plain:
+    """The paper's pseudo-code, written plainly, for one run; the first model teaches."""
+
+    def __init__(self, experiment: Experiment, data: Data, every: int):
+        self.data, self.every = data, every
+        self.task, self.exam = experiment.task(data)
+        self.settings = experiment.trainer().trainer
+        self.target, self.validation = self.task.given.target[0].clone(), self.task.validation[0]
+        self.teacher: Tensor | None = None
+        self.best, self.accuracy = -1.0, 0.0
+        self.seconds = self.cpu_seconds = 0.0
+
+    def round(self, number: int, epochs: int) -> None:
+        """Select, adopt and train as many epochs, or one in `every` of them, which count as all."""
+        begin, busy = time.perf_counter(), time.process_time()
+        if self.teacher is not None:
+            self._adopt(self.teacher, number)
         torch.manual_seed(number)
-        network = PlainGCN(data.x.shape[1], model.hidden, task.classes, model.dropout, model.input_dropout)
-        training = PlainTraining(data, network, settings.lr, settings.weight_decay)
-        for _ in range(count):
-            training.epoch(target, validation)
+        model = self.settings.model
+        network = PlainGCN(self.data.x.shape[1], model.hidden, self.task.classes, model.dropout, model.input_dropout)
+        training = PlainTraining(self.data, network, self.settings.lr, self.settings.weight_decay)
+        self._count(begin, busy, 1.0)
+        begin, busy = time.perf_counter(), time.process_time()
+        timed = max(1, epochs // self.every) if epochs else 0
+        for _ in range(timed):
+            training.epoch(self.target, self.validation)
+        self._count(begin, busy, epochs / max(timed, 1))
         logits = training.logits()
-        teacher = logits if teacher is None else teacher
-        if training.best > best:
-            best, answer = training.best, float(Exam.accuracy(exam, Prediction(logits[None]))[0])
-    return time.perf_counter() - begin, 100 * answer
+        self.teacher = logits if self.teacher is None else self.teacher
+        if training.best > self.best:
+            accuracy = Exam.accuracy(self.exam, Prediction(logits[None]))
+            self.best, self.accuracy = training.best, 100 * float(accuracy[0])
+
+    def _adopt(self, teacher: Tensor, number: int) -> None:
+        calibrated = ETS()(Prediction(teacher[None]), self.task)
+        taken = (self.target >= 0) | (self.validation >= 0)
+        players = calibrated.confidence[0].masked_fill(taken, -1).topk(min(K, int((~taken).sum()))).indices
+        k = min(TAKE, len(players))
+        values = PlainSelection()(self.task.graph, calibrated.logits[0], self.target >= 0, players, k, seed=number)
+        chosen = players[values.topk(k).indices]
+        self.target[chosen] = calibrated.label[0, chosen]
+
+    def _count(self, begin: float, busy: float, times: float) -> None:
+        self.seconds += times * (time.perf_counter() - begin)
+        self.cpu_seconds += times * (time.process_time() - busy)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,8 @@
 A GCN is trained on each dataset and calibrated. Its most confident nodes play the information game, and estimators are
 held to a reference of exact marginals. Ranks are compared by Spearman's correlation and by the share of the k best
 that are found. Times are medians over seeds, and count everything from the game's making on, propagation included; the
-processor's own time stands beside the clock's, which others' work lengthens.
+processor's own time stands beside the clock's, which others' work lengthens. The ratio is that of the paper's
+pseudo-code (`plain_selection.py`, 500 coalitions, of which one in ten is timed), which takes turns with the others.
 Without BANGS_DATA the embedded synthetic graph takes the place of the datasets.
 """
 
@@ -14,15 +15,21 @@ import json
 import statistics
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from bangs.valuation.banzhaf import DEFAULT, ESTIMATORS
+from bangs.valuation.banzhaf import DEFAULT, ESTIMATORS, Estimator, Values
+from bangs.valuation.utility import Information
+from measuring import in_turns, peak_of
+from plain_selection import PlainSelection
 from rounds import Occasion, Reference, agreement, has_data, rank_correlation, trained
 
+COALITIONS, SCALE = 500, 10  # of the plain one, and one in so many is timed
 SETTINGS = ((200, 100), (500, 100))
 BUDGETS: dict[str, tuple[int | None, ...]] = {
     "msr": (500, 5000),
@@ -43,50 +50,75 @@ def measure(occasion: Occasion, players: int, k: int, seeds: int, halves: int) -
         "samples": 2 * halves,
         "seconds": time.perf_counter() - begin,
     }
+    trials = [Trial(name, budget) for name, budgets in BUDGETS.items() for budget in budgets]
+    acts: dict[str, Callable[[], Any]] = {
+        trial.title: partial(trial, occasion.game, players, k, seeds) for trial in trials
+    }
+    peaks = {title: peak_of(act) for title, act in acts.items()}
+    plain = PlainSelection(samples=COALITIONS // SCALE)
+    acts["plain"] = lambda: plain(occasion.graph, occasion.logits, occasion.known, occasion.players(players), k)
+    times = in_turns(acts, seeds, {"plain": SCALE})
     rows = []
-    for name, budgets in BUDGETS.items():
-        for budget in budgets:
-            estimator = ESTIMATORS[name](budget)
-            seconds, busy, spearman, top = [], [], [], []
-            for seed in range(-1, seeds):
-                start, start_busy = time.perf_counter(), time.process_time()
-                generator = torch.Generator().manual_seed(max(seed, 0))
-                values = estimator(occasion.game(players), k, [generator])
-                if seed < 0:
-                    continue  # the first call warms up
-                busy.append(time.process_time() - start_busy)
-                seconds.append(time.perf_counter() - start)
-                spearman.append(rank_correlation(values.mean[0], reference.values))
-                top.append(agreement(values.mean[0], reference.values, k))
-            rows.append(
-                setting
-                | {
-                    "estimator": name,
-                    "samples": budget,
-                    "evaluations": values.evaluations,
-                    "seconds": statistics.median(seconds),
-                    "cpu_seconds": statistics.median(busy),
-                    "spearman": statistics.mean(spearman),
-                    "spearman_worst": min(spearman),
-                    "top_k": statistics.mean(top),
-                    "top_k_worst": min(top),
-                    "default": estimator == ESTIMATORS[DEFAULT](None),
-                }
-            )
+    for trial in trials:
+        spearman = [rank_correlation(values.mean[0], reference.values) for values in trial.found]
+        top = [agreement(values.mean[0], reference.values, k) for values in trial.found]
+        rows.append(
+            setting
+            | {
+                "estimator": trial.name,
+                "samples": trial.budget,
+                "evaluations": trial.found[0].evaluations,
+                **times[trial.title].against(times["plain"]),
+                "peak_bytes": peaks[trial.title],
+                "spearman": statistics.mean(spearman),
+                "spearman_worst": min(spearman),
+                "top_k": statistics.mean(top),
+                "top_k_worst": min(top),
+                "default": trial.estimator == ESTIMATORS[DEFAULT](None),
+            }
+        )
     return known, rows
+
+
+@dataclass
+class Trial:
+    """An estimator at one budget, called again and again; every call but the first has a seed of its own."""
+
+    name: str
+    budget: int | None
+    found: list[Values] = field(default_factory=list)
+    calls: int = 0
+
+    @property
+    def title(self) -> str:
+        return f"{self.name} {self.budget}"
+
+    @property
+    def estimator(self) -> Estimator:
+        return ESTIMATORS[self.name](self.budget)
+
+    def __call__(self, game: Callable[[int], Information], players: int, k: int, seeds: int) -> None:
+        """Values of the game; kept for the seeds 0 … seeds − 1, which come after two calls to warm up."""
+        seed = self.calls - 2
+        self.calls += 1
+        values = self.estimator(game(players), k, [torch.Generator().manual_seed(max(seed, 0))])
+        if seed >= 0:
+            self.found.append(values)
 
 
 def table(rows: Sequence[dict[str, Any]]) -> str:
     """The rows as a Markdown table."""
     lines = [
-        "| dataset | K | k | estimator | samples | evaluations | ms | CPU ms | correlation (worst) | top k (worst) |",
-        "|---|---|---|---|---|---|---|---|---|---|",
+        "| dataset | K | k | estimator | samples | evaluations | ms | CPU ms | ratio, CPU | peak MiB "
+        "| correlation (worst) | top k (worst) |",
+        "|---|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     for row in rows:
         name = f"**{row['estimator']}**" if row["default"] else row["estimator"]
         lines.append(
             f"| {row['dataset']} | {row['K']} | {row['k']} | {name} | {row['samples'] or ''} | {row['evaluations']} "
             f"| {1000 * row['seconds']:.1f} | {1000 * row['cpu_seconds']:.1f} "
+            f"| {row['cpu_ratio']:.1f} × | {row['peak_bytes'] / 2**20:.0f} "
             f"| {row['spearman']:.4f} ({row['spearman_worst']:.4f}) "
             f"| {100 * row['top_k']:.1f} % ({100 * row['top_k_worst']:.0f} %) |"
         )

@@ -1,6 +1,7 @@
-"""What all benchmarks share: medians, peak memory, a table and one JSON object."""
+"""What all benchmarks share: acts that take turns, peak memory, a table and one JSON object."""
 
 import argparse
+import ctypes
 import json
 import platform
 import resource
@@ -8,7 +9,8 @@ import statistics
 import sys
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -18,35 +20,106 @@ from bangs.errors import DataUnavailable
 from bangs.graphs import datasets
 
 
+@dataclass
+class Times:
+    """How long an act took, turn by turn; `scale` is how much of the whole act one call stands for."""
+
+    scale: float = 1.0
+    clock: list[float] = field(default_factory=list)
+    processor: list[float] = field(default_factory=list)
+
+    @property
+    def seconds(self) -> float:
+        """The median by the clock."""
+        return statistics.median(self.clock)
+
+    @property
+    def cpu_seconds(self) -> float:
+        """The median of the processor's own time, which others' work on the machine does not lengthen."""
+        return statistics.median(self.processor)
+
+    def against(self, plain: "Times") -> dict[str, float]:
+        """Both times, and how often they go into the plain one's."""
+        return {
+            "seconds": self.seconds,
+            "ratio": plain.seconds / self.seconds,
+            "cpu_seconds": self.cpu_seconds,
+            "cpu_ratio": plain.cpu_seconds / self.cpu_seconds,
+        }
+
+
 def options(about: str) -> argparse.ArgumentParser:
     """A parser with --json, --repeats and --threads."""
     warnings.filterwarnings("ignore")
-    parser = argparse.ArgumentParser(description=about)
+    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", action="store_true", help="one JSON object and nothing else")
     parser.add_argument("--repeats", type=int, default=5, help="how often each case is timed; the median counts")
-    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--threads", type=int, default=1, help="of every act, the plain ones too")
     return parser
 
 
-def median_seconds(act: Callable[[], Any], repeats: int) -> float:
-    """The median time of an act, after one to warm up."""
-    act()
-    _settle()
-    seconds = []
-    for _ in range(repeats):
-        begin = time.perf_counter()
+def in_turns(
+    acts: Mapping[str, Callable[[], Any]],
+    repeats: int,
+    scales: Mapping[str, float] | None = None,
+    least: float = 0.0,
+) -> dict[str, Times]:
+    """Times of acts that take turns, so that a busy machine slows all alike, after one call each to warm up.
+
+    An act that takes less than `least` seconds is called again and again for so long, and the mean counts.
+    """
+    found = {name: Times((scales or {}).get(name, 1.0)) for name in acts}
+    for act in acts.values():
         act()
-        _settle()
-        seconds.append(time.perf_counter() - begin)
-    return statistics.median(seconds)
+    for _ in range(repeats):
+        for name, act in acts.items():
+            _wait()
+            begin, busy, calls = time.perf_counter(), time.process_time(), 0
+            while calls == 0 or time.perf_counter() - begin < least:
+                act()
+                _wait()
+                calls += 1
+            found[name].clock.append((time.perf_counter() - begin) * found[name].scale / calls)
+            found[name].processor.append((time.process_time() - busy) * found[name].scale / calls)
+    return found
+
+
+def peak_of(act: Callable[[], Any]) -> int:
+    """The peak memory of an act above what is there before, in bytes; the GPU's where there is one."""
+    if torch.cuda.is_available():
+        torch.cuda.reset_peak_memory_stats()
+        before = torch.cuda.memory_allocated()
+        act()
+        return int(torch.cuda.max_memory_allocated() - before)
+    before = resident()
+    act()
+    return peak_bytes() - before
+
+
+def resident() -> int:
+    """The memory this process holds, in bytes; free memory is given back and earlier peaks are forgotten.
+
+    Where the system cannot forget (only Linux can), the peak so far stands in.
+    """
+    try:
+        ctypes.CDLL("libc.so.6").malloc_trim(0)
+        with open("/proc/self/clear_refs", "w") as refs:
+            refs.write("5")
+    except (OSError, AttributeError):
+        pass
+    return peak_bytes()
 
 
 def peak_bytes() -> int:
-    """The largest resident size of this process so far; of the GPU's allocations where there is one."""
+    """The largest memory of this process since `resident` was last asked; of the GPU's where there is one."""
     if torch.cuda.is_available():
         return int(torch.cuda.max_memory_allocated())
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else peak * 1024
+    try:
+        with open("/proc/self/status") as status:
+            return next(int(line.split()[1]) * 1024 for line in status if line.startswith("VmHWM"))
+    except (OSError, StopIteration):
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return peak if sys.platform == "darwin" else peak * 1024
 
 
 def graph(name: str) -> tuple[str, Data]:
@@ -66,11 +139,19 @@ def show(rows: list[dict[str, Any]], as_json: bool, **facts: Any) -> None:
         return
     for name, fact in facts.items():
         print(f"{name}: {fact}")
+    print(table(rows))
+
+
+def table(rows: Sequence[Mapping[str, Any]]) -> str:
+    """The rows as a Markdown table, in columns that line up."""
     columns = list(dict.fromkeys(key for row in rows for key in row))
-    cells = [[_spell(row.get(column)) for column in columns] for row in rows]
+    cells = [[_spell(column, row.get(column)) for column in columns] for row in rows]
     widths = [max(len(column), *(len(line[i]) for line in cells)) for i, column in enumerate(columns)]
-    for line in [columns, *cells]:
-        print("  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)))
+    rule = ["-" * (width - 1) + ":" for width in widths]
+    return "\n".join(
+        "| " + " | ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)) + " |"
+        for line in [columns, rule, *cells]
+    )
 
 
 def machine() -> dict[str, str]:
@@ -79,12 +160,14 @@ def machine() -> dict[str, str]:
     return {"device": device, "torch": torch.__version__, "python": platform.python_version()}
 
 
-def _settle() -> None:
+def _wait() -> None:
     if torch.cuda.is_available():
         torch.cuda.synchronize()
 
 
-def _spell(value: Any) -> str:
+def _spell(column: str, value: Any) -> str:
     if value is None:
         return ""
+    if column.endswith("_bytes"):
+        return f"{value / 2**20:,.0f} MiB"
     return f"{value:.4g}" if isinstance(value, float) else str(value)

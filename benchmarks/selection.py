@@ -11,26 +11,25 @@ Without BANGS_DATA the embedded synthetic graph takes Cora's place.
 """
 
 import argparse
-import ctypes
 import json
-import resource
 import statistics
 import sys
-import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from bangs.valuation.banzhaf import DEFAULT, ESTIMATORS
+from measuring import in_turns, peak_of
 from plain_selection import PlainSelection
 from rounds import Occasion, Reference, agreement, flickr_size, has_data, lastfm_size, rank_correlation, trained
 
 FASTEST = "meanfield"
 METHODS = ("plain", "msr", DEFAULT, FASTEST)
 COALITIONS = 500  # of the plain one and of msr, as in the paper
-TURN = 0.1  # seconds; what is faster is called again and again for so long
+TURN = 0.1  # seconds; what is faster is called again and again for so long, each time with a new seed
 
 
 def case(name: str, occasion: Occasion, players: int, k: int, scale: int, halves: int, repeats: int) -> list[Any]:
@@ -43,24 +42,14 @@ def case(name: str, occasion: Occasion, players: int, k: int, scale: int, halves
         generator = torch.Generator().manual_seed(seed)
         return ESTIMATORS[method](None)(occasion.game(players), k, [generator]).mean[0]
 
-    peaks = {}
-    for method in METHODS:
-        before = _settle()
-        value(method, 0)
-        peaks[method] = _peak() - before
-    seconds: dict[str, list[float]] = {method: [] for method in METHODS}
-    busy: dict[str, list[float]] = {method: [] for method in METHODS}
     found: dict[str, list[Tensor]] = {method: [] for method in METHODS}
-    for seed in range(1, repeats + 1):
-        for method in METHODS:
-            times = float(scale if method == "plain" else 1)
-            start, start_busy, calls = time.perf_counter(), time.process_time(), 0
-            while calls == 0 or time.perf_counter() - start < TURN:
-                values = value(method, seed)
-                calls += 1
-            busy[method].append((time.process_time() - start_busy) * times / calls)
-            seconds[method].append((time.perf_counter() - start) * times / calls)
-            found[method].append(values)
+
+    def act(method: str) -> None:
+        found[method].append(value(method, len(found[method])))
+
+    acts = {method: partial(act, method) for method in METHODS}
+    peaks = {method: peak_of(acts[method]) for method in METHODS}
+    times = in_turns(acts, repeats, {"plain": scale}, TURN)
     # where sizes are large, what moves logits by less than a tenth is left to the gradient
     reference = Reference.of(occasion, players, k, halves, tolerance=0.0 if scale == 1 else 0.1)
     rows = []
@@ -74,10 +63,7 @@ def case(name: str, occasion: Occasion, players: int, k: int, scale: int, halves
             "K": players,
             "k": k,
             "estimator": method,
-            "seconds": statistics.median(seconds[method]),
-            "ratio": statistics.median(seconds["plain"]) / statistics.median(seconds[method]),
-            "cpu_seconds": statistics.median(busy[method]),
-            "cpu_ratio": statistics.median(busy["plain"]) / statistics.median(busy[method]),
+            **times[method].against(times["plain"]),
             "peak_bytes": peaks[method],
             "split_half": reference.split_half,
         }
@@ -93,26 +79,6 @@ CASES: dict[str, Callable[[int], list[Any]]] = {
     "lastfm": lambda n: case("lastfm", lastfm_size(), 500, 400, 100, 40, n),
     "flickr": lambda n: case("flickr", flickr_size(), 500, 400, 100, 20, n),
 }
-
-
-def _settle() -> int:
-    """Gives free memory back and forgets earlier peaks, where the system can; the resident memory now, in bytes."""
-    try:
-        ctypes.CDLL("libc.so.6").malloc_trim(0)
-        with open("/proc/self/clear_refs", "w") as refs:
-            refs.write("5")
-    except (OSError, AttributeError):
-        pass
-    return _peak()
-
-
-def _peak() -> int:
-    """The largest resident memory of this process, since the last reset where there was one: bytes."""
-    try:
-        with open("/proc/self/status") as status:
-            return next(int(line.split()[1]) * 1024 for line in status if line.startswith("VmHWM"))
-    except (OSError, StopIteration):
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
 def main() -> int:

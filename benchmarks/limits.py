@@ -1,0 +1,145 @@
+"""How far an epoch is from what the machine can do, and where its time goes.
+
+    python benchmarks/limits.py [--dataset cora] [--preset paper] [--labels given] [--threads 1] [--json]
+
+The machine's limits are measured: bytes a second of a copy (of arrays that a cache holds, and of some that it does not)
+and operations a second of a dense product. The least an epoch must do is counted: multiplications and additions of its
+products, forward, backward and at validation, and every array read and written once. The larger of the two times is the
+least time of an epoch. Then a profile says which operations take the rest; its shares are of the clock.
+"""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.profiler import ProfilerActivity, profile
+
+from bangs.graphs import splits
+from bangs.learners.batches import Field
+from bangs.learners.presets import trainer
+from bangs.learners.training import Learner
+from bangs.rng import Streams
+from bangs.types import Task
+from measuring import graph, in_turns, options, peak_of, show, table
+from training import labelled
+
+EPOCHS = 50
+GROUPS = {
+    "sparse products": ("aten::addmm",),
+    "dense products": ("aten::bmm", "aten::mm"),
+    "dropout": ("aten::random_", "aten::ge", "aten::mul", "aten::mul_", "aten::_to_copy"),
+    "Adam": ("aten::_fused_adam_", "Optimizer.step#Adam.step", "Optimizer.step#_Adam.step"),
+}
+
+
+def main() -> None:
+    parser = options(__doc__)
+    parser.add_argument("--dataset", default="cora")
+    parser.add_argument("--preset", default="paper")
+    parser.add_argument("--labels", choices=["given", "half"], default="given")
+    asked = parser.parse_args()
+    torch.set_num_threads(asked.threads)
+    name, data = graph(asked.dataset)
+    task = Task.of(data, splits.default(data, [0]), int(data.num_classes))
+    learner = trainer("gcn", asked.preset, epochs=EPOCHS, patience=10**6).prepare(task)
+    labels = labelled(task, data, asked.labels)
+
+    def act() -> None:
+        learner.fit(labels, Streams((0,)))
+
+    peak = peak_of(act)
+    spent = in_turns({"epoch": act}, asked.repeats, {"epoch": 1 / EPOCHS})["epoch"]
+    cached, memory, arithmetic = _copy(2**18), _copy(2**26), _product(1536)
+    flops, moved = _least(learner, labels.known)
+    seconds = {"arithmetic": flops / arithmetic, "cache": moved / cached, "memory": moved / memory}
+    row = {
+        "dataset": name,
+        "preset": asked.preset,
+        "labels": asked.labels,
+        "seconds": spent.seconds,
+        "cpu_seconds": spent.cpu_seconds,
+        "peak_bytes": peak,
+        "flops": flops,
+        "moved_bytes": moved,
+        **{f"least_seconds_{limit}": value for limit, value in seconds.items()},
+        "times_the_least": spent.cpu_seconds / max(seconds["arithmetic"], seconds["cache"]),
+    }
+    shares = _profile(act)
+    limits = {
+        "copy in cache, GB/s": cached / 1e9,
+        "copy in memory, GB/s": memory / 1e9,
+        "dense product, GFLOP/s": arithmetic / 1e9,
+    }
+    show([row], asked.json, limits=limits, shares=shares)
+    if not asked.json:
+        print(table([{"operation": operation, "share": share} for operation, share in shares.items()]))
+
+
+def _copy(numbers: int) -> float:
+    """Bytes read and written a second by a copy of so many float32."""
+    one, other = torch.ones(numbers), torch.empty(numbers)
+    return 8 * numbers / _fastest(lambda: other.copy_(one))
+
+
+def _product(size: int) -> float:
+    """Operations a second of a dense float32 product."""
+    one, other, out = torch.rand(size, size), torch.rand(size, size), torch.empty(size, size)
+    return 2 * size**3 / _fastest(lambda: torch.mm(one, other, out=out))
+
+
+def _fastest(act: Callable[[], Any]) -> float:
+    """Seconds of the fastest of many calls: what the machine can do, not what others leave of it."""
+    # the processor's own time is that of all threads together
+    clock = time.process_time if torch.get_num_threads() == 1 else time.perf_counter
+    act()
+    best, end = float("inf"), time.perf_counter() + 1.0
+    while time.perf_counter() < end:
+        begin = clock()
+        act()
+        best = min(best, clock() - begin)
+    return best
+
+
+def _least(learner: Learner, known: torch.Tensor) -> tuple[float, float]:
+    """Operations and bytes of one epoch of a GCN with two layers: a step on the known nodes, a look at the held."""
+    nodes = known[0].nonzero().squeeze(1).cpu().numpy()
+    lesson, exam = learner.surroundings.field(nodes, 2), learner.examiner.field
+    sizes = [weight.shape[1:] for weight in learner.network.weight]
+    weights = sum(rows * columns for rows, columns in sizes)
+    forward, forward_bytes = _pass(lesson, sizes)
+    look, look_bytes = _pass(exam, sizes)
+    # backward: the gradient of every product in its weights and, but for the features, in its input
+    backward = 2 * forward - 2 * _entries(lesson.features.stored) * sizes[0][1]
+    adam = 7 * 4 * weights  # weights, gradients and two moments read, three of them written
+    return forward + backward + look + 12 * weights, 3 * forward_bytes + look_bytes + adam
+
+
+def _pass(field: Field, sizes: list[Any]) -> tuple[float, float]:
+    """Operations and bytes of one forward pass."""
+    (features, hidden), (_, classes) = sizes
+    first, last = field.hops[0], field.hops[-1]
+    entries = _entries(field.features.stored)
+    flops = 2 * (entries * hidden + len(first.values) * hidden)
+    flops += 2 * (first.shape[0] * hidden * classes + len(last.values) * classes)
+    sparse = 8 * (entries + len(first.values) + len(last.values))
+    dense = 4 * (features * hidden + 2 * first.shape[1] * hidden + 2 * first.shape[0] * (hidden + classes))
+    return float(flops), float(sparse + dense)
+
+
+def _entries(stored: Any) -> int:
+    return stored.numel() if isinstance(stored, torch.Tensor) else len(stored.values)
+
+
+def _profile(act: Callable[[], Any]) -> dict[str, float]:
+    """The share of each group of operations in the time of an act."""
+    with profile(activities=[ProfilerActivity.CPU]) as seen:
+        act()
+    times = {event.key: event.self_cpu_time_total for event in seen.key_averages()}
+    total = sum(times.values())
+    shares = {name: sum(times.get(key, 0.0) for key in keys) / total for name, keys in GROUPS.items()}
+    return {**shares, "all else": 1 - sum(shares.values())}
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,93 @@
+"""Warm start: what accuracy and how many epochs it costs or saves to begin students from trained weights.
+
+    python benchmarks/warm_start.py [--datasets cora citeseer] [--seeds 5] [--rounds 10] [--json]
+
+BANGS with the tuned GCN and the first model as teacher. A student starts from scratch, from its teacher's best weights,
+or from the first model's weights at an early epoch. All seeds of a dataset run at once, each with the same splits and
+random streams under every start, so differences are paired by seed. Epochs are those until a run's best weights, summed
+over its rounds after the first model; with patience, training goes on 200 epochs beyond them.
+"""
+
+import statistics
+import sys
+import time
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch_geometric.data import Data
+
+from bangs.experiments.experiment import Experiment
+from bangs.loop import SelfTrainer, State
+from measuring import graph, options, peak_bytes, resident, show
+
+STARTS: dict[str, str | int] = {"fresh": "fresh", "teacher": "teacher", "epoch 20": 20, "epoch 100": 100}
+
+
+def main() -> None:
+    parser = options(__doc__)
+    parser.set_defaults(repeats=1)
+    parser.add_argument("--datasets", nargs="+", default=["cora", "citeseer"])
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=10)
+    parser.add_argument("--preset", default="tuned")
+    asked = parser.parse_args()
+    torch.set_num_threads(asked.threads)
+    rows = []
+    for wanted in asked.datasets:
+        name, data = graph(wanted)
+        experiment = Experiment(dataset=name, preset=asked.preset, seeds=tuple(range(asked.seeds)), rounds=asked.rounds)
+        found = {start: measure(experiment, data, STARTS[start]) for start in STARTS}
+        rows += [{"dataset": name, "start": start, **_compared(own, found["fresh"])} for start, own in found.items()]
+        print(f"{name} done", file=sys.stderr)
+    show(rows, asked.json, protocol=f"{asked.seeds} seeds at once, {asked.rounds} rounds, preset {asked.preset}")
+
+
+def measure(experiment: Experiment, data: Data, start: str | int) -> dict[str, Any]:
+    """Accuracy at the best validation round and epochs by seed; seconds and memory of all seeds together."""
+    task, exam = experiment.task(data)
+    best = torch.full((task.runs,), -1.0, dtype=torch.float64)
+    accuracy = torch.zeros(task.runs)
+    epochs, trained = torch.zeros(task.runs), torch.zeros(task.runs)
+
+    def watch(state: State) -> None:
+        better = state.validation > best
+        accuracy[better] = exam.accuracy(state.prediction).float()[better]
+        best[better] = state.validation[better]
+        if state.index:
+            settings = state.student.learner.trainer
+            took = state.took_part
+            epochs.add_(state.student.epochs * took)
+            trained.add_((state.student.epochs + settings.patience).clamp_max(settings.epochs) * took)
+
+    recipe = experiment.trainer()
+    before, begin, busy = resident(), time.perf_counter(), time.process_time()
+    SelfTrainer(recipe.trainer, replace(recipe.method, start=start), (watch,)).fit(task, experiment.seeds)
+    return {
+        "accuracy": (100 * accuracy).tolist(),
+        "epochs": epochs.tolist(),
+        "trained": trained.tolist(),
+        "seconds": time.perf_counter() - begin,
+        "cpu_seconds": time.process_time() - busy,
+        "peak_bytes": peak_bytes() - before,
+    }
+
+
+def _compared(own: dict[str, Any], fresh: dict[str, Any]) -> dict[str, Any]:
+    """One row: means over seeds, and the paired difference to a fresh start with its standard error."""
+    gap = [one - other for one, other in zip(own["accuracy"], fresh["accuracy"], strict=True)]
+    return {
+        "accuracy": statistics.fmean(own["accuracy"]),
+        "gain": statistics.fmean(gap),
+        "stderr": statistics.stdev(gap) / len(gap) ** 0.5 if len(gap) > 1 else 0.0,
+        "epochs_to_best": statistics.fmean(own["epochs"]),
+        "epochs_trained": statistics.fmean(own["trained"]),
+        "seconds": own["seconds"],
+        "cpu_seconds": own["cpu_seconds"],
+        "ratio": fresh["cpu_seconds"] / own["cpu_seconds"],
+        "peak_bytes": own["peak_bytes"],
+    }
+
+
+if __name__ == "__main__":
+    main()
