@@ -27,6 +27,7 @@ from bangs.learners.batches import Surroundings
 from bangs.learners.calibration import Calibrator, calibrator
 from bangs.learners.models import Architecture
 from bangs.learners.presets import trainer
+from bangs.learners.sampling import Sampling
 from bangs.learners.training import Trainer
 from bangs.loop import Method, Observer, SelfTrainer, State
 from bangs.recorder import Recorder
@@ -62,6 +63,7 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
     teacher: who labels the next round: the "first" model, the "latest", or the "best" on the validation nodes so far.
     validation: share of the labelled nodes of every class held back, where the data bring no validation nodes.
     epochs, patience: None = 300 and 50, or those of a `Trainer` given as model.
+    batches: None = every step sees the whole graph; a `Sampling` trains in batches with drawn neighbourhoods.
     random_state: an int makes `fit` repeatable.
 
     After `fit` (N nodes, C classes):
@@ -85,6 +87,7 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         validation: float = 0.25,
         epochs: int | None = None,
         patience: int | None = None,
+        batches: Sampling | None = None,
         device: str = "auto",
         random_state: Any = 0,
     ):
@@ -99,6 +102,7 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         self.validation = validation
         self.epochs = epochs
         self.patience = patience
+        self.batches = batches
         self.device = device
         self.random_state = random_state
 
@@ -276,7 +280,7 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         return Method(int(self.rounds), calibrate=calibrate, score=score, quota=Top(k), teacher=self.teacher)
 
     def _trainer(self) -> Trainer:
-        asked = (("epochs", self.epochs), ("patience", self.patience))
+        asked = (("epochs", self.epochs), ("patience", self.patience), ("batches", self.batches))
         changes: dict[str, Any] = {name: value for name, value in asked if value is not None}
         if isinstance(self.model, Trainer):
             return replace(self.model, **changes)

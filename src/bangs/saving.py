@@ -17,6 +17,7 @@ from bangs.graphs.propagation import PPR, ExactPPR
 from bangs.learners.calibration import CALIBRATORS, calibrator
 from bangs.learners.crossfit import Crossfit
 from bangs.learners.models import MODELS, Architecture
+from bangs.learners.sampling import Sampling
 from bangs.learners.training import Trainer
 from bangs.rng import Streams
 from bangs.runs import write_atomic
@@ -32,7 +33,7 @@ _PARTS: tuple[Any, ...] = (
     *MODELS.values(),
     *CALIBRATORS.values(),
     *(type(make(None)) for make in banzhaf.ESTIMATORS.values()),
-    *(Trainer, Crossfit, Banzhaf, Confidence, Chance, Agreement, Alone, PPR, ExactPPR),
+    *(Trainer, Sampling, Crossfit, Banzhaf, Confidence, Chance, Agreement, Alone, PPR, ExactPPR),
 )
 KNOWN: dict[str, Any] = {part.__name__: part for part in _PARTS}
 
@@ -97,6 +98,8 @@ def spell(value: Any) -> Any:
         value = value.item()
     if value is None or isinstance(value, str | bool | int | float):
         return value
+    if isinstance(value, tuple):
+        return [spell(part) for part in value]
     if is_dataclass(value) and KNOWN.get(type(value).__name__) is type(value):
         settings = {own.name: spell(getattr(value, own.name)) for own in fields(value)}
         if not any(isinstance(part, dict) and "own" in part for part in settings.values()):
@@ -108,6 +111,8 @@ def read(name: str, value: Any, given: Mapping[str, Any]) -> Any:
     """The parameter that `spell` wrote; one given by the caller comes first."""
     if name in given:
         return given[name]
+    if isinstance(value, list):
+        return tuple(read(name, part, {}) for part in value)
     if not isinstance(value, dict):
         return value
     if "own" in value:

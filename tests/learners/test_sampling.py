@@ -7,6 +7,7 @@ import scipy.sparse as sp
 import torch
 from torch_geometric.data import Data
 
+from bangs import metrics
 from bangs.errors import InvalidInput
 from bangs.graphs.sparse import adjacency, to_torch
 from bangs.graphs.synthetic import citation
@@ -203,3 +204,11 @@ def test_pointers_that_fall_are_refused_before_they_are_followed():
     sampler.links.pointers[5] = 10**6
     with pytest.raises(InvalidInput, match="do not rise"):
         sampler.draw(torch.arange(120), [2], generator(), CPU)
+
+
+def test_the_score_that_chooses_rounds_is_that_of_the_whole_graph():
+    world = task(1)
+    trainer = Trainer(GCN(hidden=8), epochs=5, batches=Sampling(size=8, fanout=(1, 1)))
+    teacher = trainer.fit(world, world.given, Streams((5,)))
+    exact = metrics.accuracy(teacher.predict(world.graph), world.validation)
+    assert torch.equal(teacher.validation, exact)

@@ -11,12 +11,15 @@ from rich.markup import escape
 
 from bangs.classifier import SelfTrainingClassifier
 from bangs.cli.console import Rounds, Voice
+from bangs.cli.run import parse_fanout
 from bangs.cli.stopping import again, stoppable
 from bangs.devices import choose_device
 from bangs.errors import InvalidInput
 from bangs.graphs import custom
 from bangs.graphs.fingerprint import fingerprint
+from bangs.graphs.store import read_own
 from bangs.keeping import Keeper
+from bangs.learners.sampling import sampling
 from bangs.loop import State
 from bangs.report.card import model_card
 from bangs.report.outcome import exam, outcome
@@ -29,7 +32,7 @@ from bangs.saving import save, spell
 
 def fit(
     graph: Annotated[
-        Path, typer.Argument(help="a folder with edges.csv and nodes.csv (or .tsv, .parquet), or one .npz")
+        Path, typer.Argument(help="a folder with edges.csv and nodes.csv (or .tsv, .parquet), one .npz, or a store")
     ],
     out: Annotated[Path, typer.Option(help="folder for everything that is found")],
     id: Annotated[str | None, typer.Option(help="the column of nodes.csv that names a node")] = None,
@@ -53,6 +56,10 @@ def fit(
     teacher: Annotated[str, typer.Option(help="who labels the next round: first, latest or best")] = "best",
     validation: Annotated[float, typer.Option(help="share of labels held back, where the tables name none")] = 0.25,
     epochs: Annotated[int | None, typer.Option(help="epochs of training at most; 300 if left out")] = None,
+    batch_size: Annotated[
+        int | None, typer.Option(help="labelled nodes a step, with drawn neighbourhoods; the whole graph if left out")
+    ] = None,
+    fanout: Annotated[str | None, typer.Option(help="neighbours heard at each hop, such as 10,10 or all")] = None,
     seed: Annotated[int, typer.Option(help="the same seed gives the same result")] = 0,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda")] = "auto",
     resume: Annotated[bool, typer.Option("--resume", help="go on with an interrupted fit")] = False,
@@ -65,7 +72,7 @@ def fit(
     Example: bangs fit examples/own-graph --out out/library
     """
     voice = Voice(as_json=as_json, quiet=quiet)
-    own = custom.read(
+    own = read_own(
         graph,
         id=id,
         label=label,
@@ -91,6 +98,7 @@ def fit(
         teacher=teacher,  # type: ignore[arg-type]  # checked by fit
         validation=validation,
         epochs=epochs,
+        batches=sampling(batch_size, parse_fanout(fanout)),
         device=device,
         random_state=seed,
     )

@@ -13,6 +13,7 @@ from bangs.cli.fit import filling
 from bangs.errors import InvalidInput
 from bangs.files import write_atomic
 from bangs.graphs import custom
+from bangs.graphs.store import read_own
 from bangs.report.tables import new_predictions
 from bangs.runs import read_run
 
@@ -47,7 +48,7 @@ def predict(
     if not isinstance(columns, dict):
         raise InvalidInput(f"'{folder}' does not say how columns became features; make it with `bangs fit`")
     encoding = custom.Encoding.from_dict(columns)
-    own = custom.read(
+    own = read_own(
         graph, id=id, label=label, source=source, target=target, weight=weight, fill=filling(fill), encoding=encoding
     )
     for note in own.notes:

@@ -19,7 +19,7 @@ from bangs.graphs import datasets, splits
 from bangs.history import row
 from bangs.learners.calibration import CALIBRATORS
 from bangs.learners.presets import trainer
-from bangs.learners.sampling import Sampling
+from bangs.learners.sampling import sampling
 from bangs.loop import Method, Observer, SelfTrainer, State
 from bangs.methods import Budget, method
 from bangs.runs import RunFolder
@@ -96,11 +96,8 @@ class Experiment:
 
     @property
     def _changes(self) -> dict[str, Any]:
-        if self.batch_size is None and self.fanout is None:
-            return self.changes
-        plain = Sampling()
-        fanout = plain.fanout if self.fanout is None else tuple(self.fanout)
-        return {**self.changes, "batches": Sampling(self.batch_size or plain.size, fanout)}
+        batches = sampling(self.batch_size, self.fanout)
+        return self.changes if batches is None else {**self.changes, "batches": batches}
 
     @property
     def _dataset_name(self) -> str:

@@ -3,7 +3,7 @@
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import TypeVar
 
@@ -12,11 +12,12 @@ from torch import Tensor
 
 from bangs import signals
 from bangs.learners.ensemble import Network
-from bangs.learners.sampling import Sampler, Sampling
+from bangs.learners.sampling import ALL, Sampler, Sampling
 from bangs.learners.sessions import Eager, Part, Settings
 from bangs.rng import Streams
 
 KEPT = 2**26  # bytes of drawn batches that are kept where every epoch draws the same
+EXACT = 128  # nodes whose whole neighbourhoods are read at once
 AHEAD = 2  # batches drawn before they are asked for, per worker
 
 T = TypeVar("T")
@@ -82,7 +83,8 @@ class Sampled(Eager):
     """One run, a step of Adam for every batch; an epoch reads every labelled node once.
 
     The validation nodes are looked at through neighbourhoods that are the same in every epoch, so that epochs are
-    compared on equal terms.
+    compared on equal terms. The accuracy of the weights that are kept is found anew at the end of training, with every
+    neighbour heard.
     """
 
     def __init__(self, network: Network, lesson: Pages, examiner: Pages, settings: Settings):
@@ -98,6 +100,23 @@ class Sampled(Eager):
         with torch.no_grad():
             logits = [self.network(part.field) for part in self.exam.ordered(rng.at("look"))]
         return self._judge(torch.cat(logits, dim=1))
+
+    def train(self, limit: int, *, patient: bool = False) -> None:
+        super().train(limit, patient=patient)
+        if not patient and not self.exam.sampling.exact:
+            self.accuracy.copy_(self._exactly())
+
+    def _exactly(self) -> Tensor:
+        """The share of validation nodes that the kept weights are right about: float64 [1]."""
+        last = self.network.weights()
+        self.network.load(self.kept)
+        every = replace(self.exam.sampling, size=min(self.exam.sampling.size, EXACT), fanout=(ALL,))
+        pages = replace(self.exam, sampling=every, _kept=[])
+        with torch.no_grad():
+            said = [self.network(part.field).argmax(-1) for part in pages.ordered(Streams(tuple(self.numbers)))]
+        self.network.load(last)
+        right = (torch.cat(said, dim=1) == self.exam.target).sum(1)
+        return right.double() / self.exam.counts
 
     def step(self, part: Part) -> None:
         """One step of Adam on a batch."""

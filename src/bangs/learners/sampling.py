@@ -53,6 +53,14 @@ class Sampling:
         return set(self.fanout) == {ALL}
 
 
+def sampling(size: int | None, fanout: Sequence[int] | None) -> Sampling | None:
+    """The sampling that two options ask for: none if neither is given, the usual where one is left out."""
+    if size is None and fanout is None:
+        return None
+    usual = Sampling()
+    return Sampling(usual.size if size is None else size, usual.fanout if fanout is None else tuple(fanout))
+
+
 @dataclass(frozen=True, eq=False)
 class Sampler:
     """Draws the fields of nodes for one run from a graph in memory or on disk.

@@ -4,6 +4,7 @@ from bangs.graphs.store.converting import convert_from
 from bangs.graphs.store.made import Synthetic
 from bangs.graphs.store.manifest import Manifest, is_store
 from bangs.graphs.store.opening import Store, StoredGraph, release
+from bangs.graphs.store.owned import read_own
 from bangs.graphs.store.writing import Writer
 
-__all__ = ["Manifest", "Store", "StoredGraph", "Synthetic", "Writer", "convert_from", "is_store", "release"]
+__all__ = ["Manifest", "Store", "StoredGraph", "Synthetic", "Writer", "convert_from", "is_store", "read_own", "release"]
