@@ -1,5 +1,6 @@
 """Propagation: personalised PageRank of a graph as a linear operator."""
 
+import logging
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
@@ -9,7 +10,12 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from bangs.errors import InvalidInput
-from bangs.graphs.sparse import Sparse, adjacency, union
+from bangs.graphs.push import Push, Pushing
+from bangs.graphs.sparse import Sparse, adjacency, multiply, union
+
+LARGE = 200_000  # nodes from which columns are pushed
+
+log = logging.getLogger(__name__)
 
 
 class Operator(Protocol):
@@ -41,7 +47,8 @@ class PPR:
     X⁽ʰ⁾ = (1 − alpha) Ã X⁽ʰ⁻¹⁾ + alpha X⁽⁰⁾ for h = 1 … steps, with Ã = D̂⁻¹(A + I), rows summing to one; or
     Ã = D̂^-½(A + I)D̂^-½ if `symmetric`. Gasteiger et al., "Predict then propagate", 2019. What is missing after
     `steps` is at most (1 − alpha)^steps of a row's mass, and stands where step `steps` left it, so that rows of
-    the operator sum to one at any number of steps.
+    the operator sum to one at any number of steps. On a graph on disk or of more than 200,000 nodes, columns are
+    pushed instead (`Push`), which the log tells.
     """
 
     alpha: float = 0.15
@@ -53,9 +60,21 @@ class PPR:
         if self.steps < 1:
             raise InvalidInput(f"PPR.steps must be at least 1, got {self.steps}")
 
-    def __call__(self, graph: Data) -> "PowerIteration":
+    def __call__(self, graph: Data) -> "PowerIteration | Pushing":
+        if not isinstance(graph, Data) or int(graph.num_nodes or 0) > LARGE:
+            return self._pushed(graph)
         matrix = union([graph], normalise="symmetric" if self.symmetric else "row")
         return PowerIteration(matrix, self.alpha, self.steps)
+
+    def _pushed(self, graph: Data) -> "Pushing":
+        push = Push(self.alpha, self.steps)
+        if self.symmetric:
+            raise InvalidInput(
+                f"PPR.symmetric serves graphs in memory of at most {LARGE:,} nodes, not one of {graph.num_nodes:,} or "
+                "on disk; leave it out"
+            )
+        log.info("%s: columns by %s, since the graph is large", self, push)
+        return push(graph)
 
 
 @dataclass(frozen=True)
@@ -95,18 +114,21 @@ class PowerIteration:
         return _iterate(self._backward, x, self.alpha, self.steps)
 
     def columns(self, nodes: Tensor) -> Tensor:
-        size, count = self.step.shape[0], len(nodes)
+        device, count = self.step.device, len(nodes)
         # X⁽⁰⁾ has one entry a column, which is added where it stands instead of reading a dense [N, K] in every step
-        place = nodes.to(self.step.device) * count + torch.arange(count, device=self.step.device)
-        start = torch.full((count,), self.alpha, device=self.step.device)
-        now = torch.zeros(size, count, device=self.step.device)
-        now.view(-1)[place] = 1
-        free = torch.empty_like(now)
+        place = nodes.to(device) * count + torch.arange(count, device=device)
+        start = torch.full((count,), self.alpha, device=device)
+        x = torch.zeros(self.step.shape[0], count, device=device)
+        x.view(-1)[place] = 1
         for _ in range(self.steps):
-            torch.addmm(free, self._forward, now, beta=0, alpha=1 - self.alpha, out=free)
-            free.view(-1).index_add_(0, place, start)
-            now, free = free, now
-        return now
+            x = multiply(self._shrunk, x)
+            x.view(-1).index_add_(0, place, start)
+        return x
+
+    @cached_property
+    def _shrunk(self) -> Tensor:
+        """(1 − alpha) Ã."""
+        return self.step.valued((1 - self.alpha) * self.step.values).csr
 
     @cached_property
     def _forward(self) -> Tensor:

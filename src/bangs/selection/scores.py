@@ -121,6 +121,7 @@ class Banzhaf:
                 players,
                 normalise=self.normalise,
                 budget=self.budget,
+                seeds=tuple(round.rng.only(runs.tolist()).at("nodes").numbers()),
             )
             generators = round.rng.only(runs.tolist()).at("coalitions").generators(score.device)
             values = self.estimate(game, min(self.k, size), generators)

@@ -36,7 +36,7 @@ class Game(Protocol):
     @property
     def device(self) -> torch.device: ...
 
-    def __call__(self, members: Tensor) -> Tensor:
+    def __call__(self, members: Tensor, /) -> Tensor:
         """The worth [R, B] of coalitions [R, B, K]: bool, or degrees of membership in [0, 1]."""
         ...
 

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-import numpy as np
 import torch
 from torch import Tensor
+
+from bangs.valuation.columns import Columns
 
 Normalise = Literal["none", "mass"]
 
@@ -23,13 +24,14 @@ LEAST = 1e-30  # a class's mean probability is at least that, so that its logari
 class Reach:
     """The n open nodes that some player of one run can change, and what the other open nodes contribute."""
 
-    columns: Tensor  # [n, K], P[reached, players]
+    columns: Columns  # [n, K], P[reached, players]
     base: Tensor  # [D, n], P X̂(∅) there
     brought: Tensor  # [K, D], the players' signals xᵢ
     total: Tensor  # float64 [C], Σ p_j of the others
     certainty: Tensor  # float64, −Σ H(p_j) of the others
     count: int  # open nodes, reached or not
     normalise: Normalise
+    weight: Tensor | None = None  # float [n], how many nodes like it a node stands for; None = itself alone
 
     def worth(self, members: Tensor, budget: int) -> Tensor:
         """U of coalitions [b, K]: float64 [b]."""
@@ -38,6 +40,8 @@ class Reach:
         tile = min(TILE, budget // 24) if members.device.type == "cpu" else budget // 24
         for rows in slices(len(self.columns), tile // coming[0].numel()):
             p, log_p = _softmax(read(self._spread(coming, rows), self.normalise))
+            if self.weight is not None:
+                p *= self.weight[rows, None]
             total += p.sum(1)
             certainty += (p * log_p).sum((0, 1))
         mean = total / self.count
@@ -45,27 +49,40 @@ class Reach:
 
     def marginals(self, members: Tensor, near: "Near", budget: int) -> Tensor:
         """U(S ∪ i) − U(S∖i) of coalitions bool [b, K]: [b, K]."""
-        h = self._spread(self._coming(members), slice(None))
-        look = Look.of(h, self.normalise, self.count, rest=self.total.float()[:, None, None])
-        back = (self.columns.T @ look.slope.transpose(0, 1).flatten(1)).view(*self.brought.shape, -1)
+        look = self._look(members)
+        back = self.columns.back(look.slope.transpose(0, 1).flatten(1)).view(*self.brought.shape, -1)
         change = (back * self.brought[..., None]).sum(1)
         if len(near.node):
             change += self._surplus(look, members, near, budget)
         return change.T / self.count
+
+    def stderr(self, members: Tensor) -> Tensor:
+        """The standard error of `worth` where some nodes stand for others, of coalitions [b, K]: float64 [b].
+
+        To first order U is mean_j KL(p_j ‖ p̄), of which m of F nodes are drawn without replacement.
+        """
+        if self.weight is None or not bool((drawn := self.weight > 1).any()):
+            return torch.zeros(len(members), dtype=torch.float64, device=members.device)
+        told = self._look(members).divergence[drawn].double()
+        m, F = len(told), float(self.weight[drawn].double().sum())
+        return F / self.count * ((1 - m / F) / m * told.var(0)).sqrt()
 
     def near(self, tolerance: float) -> "Near":
         """The pairs of a node and a player who moves its logits by more than the tolerance."""
         logits = self.brought if self.normalise == "none" else self.brought[:, :-1]
         span = logits.amax(1) - logits.amin(1)  # how far apart a player can drive two classes
         if self.normalise == "none":
-            least = tolerance / span
+            least = (tolerance / span)[None]
         else:  # a player also dilutes what others say, and all are divided by the mass that is there
-            mass = self.base[-1] + self.columns.sum(1) / 2
+            mass = self.base[-1] + self.columns.sums() / 2
             least = (tolerance / span.amax() * mass)[:, None]
-        pairs = _places(self.columns > least)
-        player, order = (pairs % len(span)).sort(stable=True)
-        pairs = pairs[order]
-        return Near(pairs // len(span), player, self.columns.flatten()[pairs], (len(span), len(self.columns)))
+        return Near(*self.columns.above(least), (len(span), len(self.columns)))
+
+    def _look(self, members: Tensor) -> "Look":
+        """Predictions at coalitions [b, K]."""
+        h = self._spread(self._coming(members), slice(None))
+        counted = None if self.weight is None else self.weight[:, None]
+        return Look.of(h, self.normalise, self.count, self.total.float()[:, None, None], counted)
 
     def _coming(self, members: Tensor) -> Tensor:
         """What the members bring: [K, D, b]."""
@@ -73,7 +90,7 @@ class Reach:
 
     def _spread(self, coming: Tensor, rows: slice) -> Tensor:
         """P X̂(S) at some of the nodes: [D, n, b]."""
-        arrived = (self.columns[rows] @ coming.flatten(1)).view(-1, *coming.shape[1:])
+        arrived = self.columns.times(coming.flatten(1), rows).view(-1, *coming.shape[1:])
         return arrived.transpose(0, 1).contiguous().add_(self.base[:, rows, None])
 
     def _surplus(self, look: "Look", members: Tensor, near: "Near", budget: int) -> Tensor:
@@ -148,7 +165,7 @@ class Look:
         rest: Tensor | float = 0.0,
         open: Tensor | None = None,
     ) -> "Look":
-        """Predictions of a propagated signal at n nodes, of which the `open` [R, n, 1] count.
+        """Predictions of a propagated signal at n nodes, of which the `open` […, n, 1] count, or count several times.
 
         `count` is the number of open nodes here and elsewhere, `rest` [C, 1, 1] the sum Σ p_j over those elsewhere.
         """
@@ -177,13 +194,6 @@ def _softmax(logits: Tensor) -> tuple[Tensor, Tensor]:
     p = logits.exp()
     total = p.sum(0)
     return p.div_(total), logits.sub_(total.log_())
-
-
-def _places(mask: Tensor) -> Tensor:
-    """Where a mask is true, as one number per place: long [M]; numpy is faster at it than torch on a CPU."""
-    if mask.device.type == "cpu":
-        return torch.from_numpy(np.flatnonzero(mask.numpy()))
-    return mask.flatten().nonzero().squeeze(1)
 
 
 def split(rows: Tensor, size: int) -> Iterator[Tensor]:

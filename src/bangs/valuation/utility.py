@@ -9,7 +9,10 @@ from torch import Tensor
 
 from bangs.errors import InvalidInput, OutOfMemory, ran_out_of_memory
 from bangs.graphs.propagation import Operator
+from bangs.graphs.push import Pairs
+from bangs.valuation.columns import Whole
 from bangs.valuation.reach import TILE, TINY, Look, Normalise, Reach, read, split
+from bangs.valuation.scattering import PAIR, ROW, scattered
 
 COLUMNS = 64  # players whose columns a processor propagates together; a GPU takes all
 WIDTH = 128  # coalitions whose worth is found together
@@ -61,6 +64,7 @@ class Information:
     normalise: Normalise
     tolerance: float
     budget: int  # bytes in use at once, beside one run's columns [N, K]
+    seeds: tuple[int, ...] = ()  # of the nodes that stand for others on a large graph, one per run
 
     @classmethod
     def of(
@@ -74,6 +78,7 @@ class Information:
         normalise: Normalise = "none",
         tolerance: float = 0.3,
         budget: int = 512 * 2**20,
+        seeds: tuple[int, ...] = (),
     ) -> "Information":
         """The game of the nodes `players` long [R, K]; `open` bool [R, N] defaults to all that are not known."""
         open = ~known if open is None else open
@@ -87,7 +92,7 @@ class Information:
             raise InvalidInput(f"run {run} has a player that is already known; candidates must be unlabelled")
         if not tolerance >= 0:
             raise InvalidInput(f"Information.tolerance must be at least 0, which is exact, got {tolerance}")
-        return cls(operator, logits.float(), known, players, open, normalise, tolerance, budget)
+        return cls(operator, logits.float(), known, players, open, normalise, tolerance, budget, seeds)
 
     @property
     def runs(self) -> int:
@@ -126,6 +131,10 @@ class Information:
             size = min(max(8, 4 * TILE // field), self.budget // (32 * field))
             changes.append(torch.cat([reach.marginals(part, near, self.budget) for part in split(members[run], size)]))
         return torch.stack(changes)
+
+    def stderr(self, members: Tensor) -> Tensor:
+        """The standard error of U where a sample of nodes stands for all, of coalitions [R, B, K]: float64 [R, B]."""
+        return torch.stack([self._reach(run).stderr(own) for run, own in enumerate(members)])
 
     @_within_memory
     def gradient(self, members: Tensor) -> Tensor:
@@ -168,13 +177,27 @@ class Information:
 
     def _reach(self, run: int) -> "Reach":
         """The nodes that the players of a run can change."""
+        pairs = getattr(self.operator, "pairs", None)
+        if pairs is not None:
+            found: Pairs = pairs(self.nodes[run], self.budget // PAIR)
+            number = self.seeds[run] if self.seeds else 0
+            return scattered(
+                found.to(self.device),
+                self._base[:, run],
+                self._signal[run, self.nodes[run]],
+                self.open[run],
+                self.normalise,
+                self.tolerance,
+                self.budget // (ROW * self._signal.shape[2]),
+                torch.Generator().manual_seed(number),
+            )
         width = COLUMNS if self.device.type == "cpu" else self.players
         chunks = [self.operator.columns(nodes) for nodes in self.nodes[run].split(width)]
         reached = torch.stack([chunk.amax(1) for chunk in chunks]).amax(0) > 0
         rows = (reached & self.open[run]).nonzero().squeeze(1)
         p = read(self._base[:, run, ~reached & self.open[run]], self.normalise).softmax(0)
         return Reach(
-            columns=torch.cat([chunk.index_select(0, rows) for chunk in chunks], dim=1),
+            columns=Whole(torch.cat([chunk.index_select(0, rows) for chunk in chunks], dim=1)),
             base=self._base[:, run, rows],
             brought=self._signal[run, self.nodes[run]],
             total=p.double().sum(1),

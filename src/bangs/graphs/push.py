@@ -1,0 +1,248 @@
+"""Push: personalised PageRank of graphs too large for whole columns, with a bound on what is left out."""
+
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from bangs import signals
+from bangs.errors import InvalidInput
+from bangs.graphs.links import Links, ragged
+from bangs.graphs.sparse import Pattern, Sparse
+
+BLOCK = 2**24  # links multiplied, or pushed, at once
+COARSER = 4.0  # how much the threshold rises where columns take more room than they may
+
+Indices = npt.NDArray[np.integer[Any]]
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Push:
+    """The operator of `PPR` with columns by forward push: the sparse twin, for graphs in memory or on disk.
+
+    A column P e_i is Σ_{h<steps} alpha x_h + x_steps with x_0 = e_i and x_{h+1} = (1 − alpha) Ã x_h (Andersen, Chung
+    and Lang 2006, level by level). Where an entry of x_h is at most error / steps it is not pushed on but stays where
+    it is. What P would have made of such entries is at most the largest of them at any node, since rows of P sum to
+    one, and so is what they are; hence every entry of a column is right to within `error`, and mass is kept. An entry
+    of `ExactPPR` differs by (1 − alpha)^steps more at most.
+    """
+
+    alpha: float = 0.15
+    steps: int = 10
+    error: float = 1e-4
+
+    def __post_init__(self) -> None:
+        if not 0 < self.alpha <= 1:
+            raise InvalidInput(f"Push.alpha must lie in (0, 1], got {self.alpha}")
+        if self.steps < 1:
+            raise InvalidInput(f"Push.steps must be at least 1, got {self.steps}")
+        if not 0 <= self.error < 1:
+            raise InvalidInput(f"Push.error must lie in [0, 1), got {self.error}")
+
+    def __call__(self, graph: Data) -> "Pushing":
+        into = Links.of(graph)
+        return Pushing(into, _turned(graph, into), self.alpha, self.steps, self.error)
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """The entries of K columns of P, by player and node."""
+
+    node: Tensor  # long [M]
+    player: Tensor  # long [M], rising; of equals the nodes rise
+    weight: Tensor  # float [M], P[node, player]
+    bound: float  # no entry, here or not, is wrong by more
+
+    def to(self, device: torch.device | str) -> "Pairs":
+        return Pairs(self.node.to(device), self.player.to(device), self.weight.to(device), self.bound)
+
+
+@dataclass(frozen=True, eq=False)
+class Pushing:
+    """The operator of `Push`; a product takes blocks of links, a column takes the links it reaches."""
+
+    into: Links  # A by target
+    out: Links  # A by source
+    alpha: float
+    steps: int
+    error: float
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """P x: [N, M] -> [N, M]."""
+        return self._iterate(x, forward=True)
+
+    def adjoint(self, x: Tensor) -> Tensor:
+        """Pᵀ x: [N, M] -> [N, M]."""
+        return self._iterate(x, forward=False)
+
+    def columns(self, nodes: Tensor) -> Tensor:
+        """The columns P[:, nodes] of some nodes long [K], whole: float [N, K]."""
+        pairs = self.pairs(nodes)
+        whole = torch.zeros(len(self.into), len(nodes))
+        whole[pairs.node, pairs.player] = pairs.weight
+        return whole.to(self.into.device)
+
+    def pairs(self, nodes: Tensor, room: int | None = None) -> Pairs:
+        """The columns of some nodes long [K] where they are not zero, with at most `room` entries in all.
+
+        Where there would be more, the threshold below which nothing is pushed on rises, and the bound with it. Made
+        on the processor, and left there.
+        """
+        threshold = self.error / self.steps
+        while (found := self._all(nodes.cpu().numpy(), threshold, room)) is None:
+            threshold = max(threshold, 1e-9) * COARSER
+        if threshold > self.error / self.steps:
+            log.info(
+                "influence of %d candidates within %.1e, not %.1e; a larger budget allows more",
+                *(len(nodes), found.bound, self.error),
+            )
+        return found
+
+    def _all(self, nodes: Indices, threshold: float, room: int | None) -> Pairs | None:
+        """All columns at a threshold, or None where they do not fit; players in groups whose links fit a block."""
+        done: list[sp.csr_array[Any]] = []
+        waiting, bound, taken = [nodes], 0.0, 0
+        while waiting:
+            signals.check()
+            group = waiting.pop()
+            pushed = self._push(group, threshold)
+            if pushed is None:
+                half = len(group) // 2
+                waiting += [group[half:], group[:half]]
+                continue
+            columns, missed = pushed
+            done.append(columns)
+            bound, taken = max(bound, missed), taken + columns.nnz
+            if room is not None and taken > room:
+                return None
+        whole = sp.vstack(done, format="csr")
+        player = np.repeat(np.arange(len(nodes)), np.diff(whole.indptr))
+        node, weight = whole.indices.astype(np.int64), whole.data.astype(np.float32)
+        return Pairs(torch.from_numpy(node), torch.from_numpy(player), torch.from_numpy(weight), bound)
+
+    def _push(self, nodes: Indices, threshold: float) -> "tuple[sp.csr_array[Any], float] | None":
+        """The columns of some nodes as rows [k, N], and their bound.
+
+        None where more than a block of links would be pushed at once, and there are nodes to do without.
+        """
+        shape = (len(nodes), len(self.into))
+        now = sp.csr_array((np.ones(len(nodes)), nodes, np.arange(len(nodes) + 1)), shape=shape)
+        settled, bound = [], 0.0
+        for _ in range(self.steps):
+            large = now.data > threshold
+            bound += float(now.data.max(initial=0.0, where=~large))
+            settled.append(_valued(now, np.where(large, self.alpha * now.data, now.data)))
+            active = _valued(now, np.where(large, (1 - self.alpha) * now.data, 0.0))
+            active.eliminate_zeros()
+            pushed = self._spread(active)
+            if pushed is None:
+                return None
+            now = pushed
+        return _added([*settled, now]), bound
+
+    def _spread(self, rows: "sp.csr_array[Any]") -> "sp.csr_array[Any] | None":
+        """Rows [k, N] times Ãᵀ, or None where that is too much at once; reads the links of nodes in the rows alone."""
+        out = self._links[1]
+        nodes, place = np.unique(rows.indices, return_inverse=True)
+        starts, counts = out.spans(torch.from_numpy(nodes.astype(np.int64)))
+        if int(counts[torch.from_numpy(place)].sum()) > BLOCK and rows.shape[0] > 1:
+            return None
+        places = ragged(starts, counts)
+        target = out.nodes[places].long()
+        # a node also hears itself
+        heard = np.concatenate([target.numpy(), nodes])
+        value = (
+            np.ones(len(heard)) if out.weights is None else np.concatenate([out.weights[places], np.ones(len(nodes))])
+        )
+        value *= self._share(torch.from_numpy(heard.astype(np.int64))).double().numpy()
+        line = np.concatenate([np.repeat(np.arange(len(nodes)), counts.numpy()), np.arange(len(nodes))])
+        matrix = sp.csr_array((value, (line, heard)), shape=(len(nodes), rows.shape[1]))
+        local = sp.csr_array((rows.data, place, rows.indptr), shape=(rows.shape[0], len(nodes)))
+        product: sp.csr_array[Any] = local @ matrix
+        return product
+
+    @cached_property
+    def _links(self) -> tuple[Links, Links]:
+        """The links by target and by source where numpy can read them."""
+        into = _on_processor(self.into)
+        return into, into if self.out is self.into else _on_processor(self.out)
+
+    def _share(self, nodes: Tensor) -> Tensor:
+        """1 / d̂ of some nodes: float [n]."""
+        return 1 / (self._links[0].strength(nodes) + 1.0)
+
+    @cached_property
+    def _shares(self) -> Tensor:
+        return self._share(torch.arange(len(self.into)))[:, None].to(self.into.device)
+
+    def _iterate(self, x: Tensor, *, forward: bool) -> Tensor:
+        """`steps` products with Ã, or its transpose, each in blocks of rows."""
+        links = self.into if forward else self.out
+        first = x.to(links.device)
+        now, free = first, torch.empty_like(first)
+        for step in range(self.steps):
+            told = now if forward else now * self._shares
+            for rows, matrix in _blocks(links):
+                heard = matrix.times(told) + told[rows]
+                if forward:
+                    heard *= self._shares[rows]
+                torch.add(self.alpha * first[rows], heard, alpha=1 - self.alpha, out=free[rows])
+            # two buffers take turns; the argument itself is never written to
+            now, free = free, torch.empty_like(first) if step == 0 and self.steps > 1 else now
+        return now.to(x.device)
+
+
+def _turned(graph: Data, into: Links) -> Links:
+    """The links by source."""
+    if not isinstance(graph, Data):
+        out: Links = graph.out
+        return out
+    weight = graph.get("edge_weight")
+    if weight is None and graph.is_undirected():
+        return into
+    flipped = Data(edge_index=graph.edge_index.flip(0), num_nodes=graph.num_nodes)
+    if weight is not None:
+        flipped.edge_weight = weight
+    return Links.of(flipped)
+
+
+def _on_processor(links: Links) -> Links:
+    parts = (links.pointers, links.nodes, links.weights, links.sums)
+    return Links(*(part if part is None else part.cpu() for part in parts))  # type: ignore[arg-type]
+
+
+def _valued(rows: "sp.csr_array[Any]", data: "npt.NDArray[Any]") -> "sp.csr_array[Any]":
+    return sp.csr_array((data, rows.indices, rows.indptr), shape=rows.shape, copy=True)
+
+
+def _added(parts: "list[sp.csr_array[Any]]") -> "sp.csr_array[Any]":
+    """The sum of sparse matrices, nodes rising in every row."""
+    lines = [np.repeat(np.arange(part.shape[0]), np.diff(part.indptr)) for part in parts]
+    data, cols = (np.concatenate([getattr(part, name) for part in parts]) for name in ("data", "indices"))
+    return sp.csr_array((data, (np.concatenate(lines), cols)), shape=parts[0].shape)
+
+
+def _blocks(links: Links) -> Iterator[tuple[slice, Sparse]]:
+    """The adjacency in blocks of rows, each of about a block of links."""
+    size, pointers = len(links), links.pointers
+    start = 0
+    while start < size:
+        signals.check()
+        begin = int(pointers[start])
+        end = max(int(torch.searchsorted(pointers, begin + BLOCK, right=True)) - 1, start + 1)
+        end = min(end, size)
+        stop = int(pointers[end])
+        weights = torch.ones(stop - begin, device=links.device) if links.weights is None else links.weights[begin:stop]
+        pattern = Pattern((pointers[start : end + 1] - begin).int(), links.nodes[begin:stop].int(), (end - start, size))
+        yield slice(start, end), Sparse(pattern, weights)
+        start = end

@@ -1,0 +1,107 @@
+"""Columns: how much every player tells every node it reaches, whole or only where it is not zero."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from bangs.graphs.sparse import Pattern, Sparse
+
+
+class Columns(Protocol):
+    """A matrix [n, K] of shares P[node, player]."""
+
+    def __len__(self) -> int: ...
+
+    def times(self, coming: Tensor, rows: slice) -> Tensor:
+        """What arrives at some of the nodes of what players bring [K, m]: [rows, m]."""
+        ...
+
+    def back(self, field: Tensor) -> Tensor:
+        """Sums of a field [n, m] over nodes, each by its share: [K, m]."""
+        ...
+
+    def sums(self) -> Tensor:
+        """What reaches a node of all players together: [n]."""
+        ...
+
+    def above(self, least: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Node, player and share of the pairs above a bound [1, K] or [n, 1], players rising: [M] each."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Whole:
+    """All shares, zeros included."""
+
+    matrix: Tensor  # float [n, K]
+
+    def __len__(self) -> int:
+        return len(self.matrix)
+
+    def times(self, coming: Tensor, rows: slice) -> Tensor:
+        return self.matrix[rows] @ coming
+
+    def back(self, field: Tensor) -> Tensor:
+        return self.matrix.T @ field
+
+    def sums(self) -> Tensor:
+        return self.matrix.sum(1)
+
+    def above(self, least: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        players = self.matrix.shape[1]
+        pairs = _places(self.matrix > least)
+        player, order = (pairs % players).sort(stable=True)
+        pairs = pairs[order]
+        return pairs // players, player, self.matrix.flatten()[pairs]
+
+
+@dataclass(frozen=True, eq=False)
+class Scattered:
+    """The shares that are not zero, by node."""
+
+    matrix: Sparse  # [n, K]
+
+    @classmethod
+    def of(cls, node: Tensor, player: Tensor, weight: Tensor, size: tuple[int, int]) -> "Scattered":
+        """From pairs [M] of a node and a player, none of them twice."""
+        order = (node * size[1] + player).argsort()
+        counts = torch.bincount(node, minlength=size[0])
+        starts = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
+        return cls(Sparse(Pattern(starts.int(), player[order].int(), size), weight[order]))
+
+    def __len__(self) -> int:
+        return self.matrix.shape[0]
+
+    def times(self, coming: Tensor, rows: slice) -> Tensor:
+        start, stop, _ = rows.indices(len(self))
+        pointers = self.matrix.pattern.rows[start : stop + 1]
+        inside = slice(int(pointers[0]), int(pointers[-1]))
+        shape = (stop - start, self.matrix.shape[1])
+        pattern = Pattern(pointers - pointers[0], self.matrix.pattern.cols[inside], shape)
+        return Sparse(pattern, self.matrix.values[inside]).times(coming)
+
+    def back(self, field: Tensor) -> Tensor:
+        return self.matrix.back(field)
+
+    def sums(self) -> Tensor:
+        return torch.zeros(len(self), device=self.matrix.device).index_add_(0, self._node, self.matrix.values)
+
+    def above(self, least: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        node, player, weight = self._node, self.matrix.pattern.cols.long(), self.matrix.values
+        keep = (weight > least.expand(self.matrix.shape)[node, player]).nonzero().squeeze(1)
+        keep = keep[player[keep].argsort(stable=True)]
+        return node[keep], player[keep], weight[keep]
+
+    @property
+    def _node(self) -> Tensor:
+        return self.matrix.pattern.lines.long()
+
+
+def _places(mask: Tensor) -> Tensor:
+    """Where a mask is true, as one number per place: long [M]; numpy is faster at it than torch on a CPU."""
+    if mask.device.type == "cpu":
+        return torch.from_numpy(np.flatnonzero(mask.numpy()))
+    return mask.flatten().nonzero().squeeze(1)

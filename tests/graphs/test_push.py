@@ -1,0 +1,118 @@
+"""Push: columns held to the closed form within their bound, products to the power iteration."""
+
+import logging
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch_geometric.data import Data
+
+from bangs.errors import InvalidInput
+from bangs.graphs import propagation, push
+from bangs.graphs.propagation import PPR, ExactPPR
+from bangs.graphs.push import Push, Pushing
+
+
+def random_graph(nodes: int, seed: int, directed: bool = False, weighted: bool = False) -> Data:
+    generator = torch.Generator().manual_seed(seed)
+    edges = torch.randint(0, nodes, (2, 2 * nodes), generator=generator)
+    graph = Data(edge_index=edges if directed else torch.cat([edges, edges.flip(0)], dim=1), num_nodes=nodes)
+    if weighted:
+        graph.edge_weight = 3 * torch.rand(graph.edge_index.shape[1], generator=generator)
+    return graph
+
+
+def test_two_levels_on_a_pair_are_known_on_paper() -> None:
+    pair = Data(edge_index=torch.tensor([[0, 1], [1, 0]]), num_nodes=2)
+    # x₀ = (1, 0) settles at ½ and hands ½ · ½ to each; at level 1 each settles all of its ¼
+    torch.testing.assert_close(Push(0.5, 1, 0.0)(pair).columns(torch.tensor([0])), torch.tensor([[0.75], [0.25]]))
+    # with the threshold at ¼ nothing is pushed on from level 1, and the bound says so
+    coarse = Push(0.5, 2, 0.5)(pair).pairs(torch.tensor([0]))
+    assert coarse.weight.tolist() == [0.75, 0.25]
+    assert coarse.bound == 0.25
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    st.integers(2, 25),
+    st.integers(0, 1000),
+    st.floats(0.05, 1.0),
+    st.integers(1, 30),
+    st.sampled_from([0.0, 1e-3, 1e-2, 0.1]),
+    st.booleans(),
+    st.booleans(),
+)
+def test_every_entry_is_within_the_bound_of_the_closed_form(
+    nodes: int, seed: int, alpha: float, steps: int, error: float, directed: bool, weighted: bool
+) -> None:
+    graph = random_graph(nodes, seed, directed, weighted)
+    chosen = torch.arange(nodes)
+    operator = Push(alpha, steps, error)(graph)
+    pairs = operator.pairs(chosen)
+    assert pairs.bound <= error
+    steps_only = (operator.columns(chosen) - PPR(alpha, steps)(graph).columns(chosen)).abs().max()
+    assert steps_only <= pairs.bound + 1e-6
+    exact = (operator.columns(chosen) - ExactPPR(alpha)(graph).columns(chosen)).abs().max()
+    assert exact <= pairs.bound + (1 - alpha) ** steps + 1e-6
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("directed", [False, True])
+def test_products_are_those_of_the_power_iteration_block_by_block(
+    directed: bool, weighted: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph = random_graph(50, 3, directed, weighted)
+    x = torch.randn(50, 3, generator=torch.Generator().manual_seed(0))
+    before = x.clone()
+    for block in (push.BLOCK, 7):
+        monkeypatch.setattr(push, "BLOCK", block)
+        slow, fast = PPR()(graph), Push(error=0.0)(graph)
+        torch.testing.assert_close(fast(x), slow(x))
+        torch.testing.assert_close(fast.adjoint(x), slow.adjoint(x))
+        torch.testing.assert_close(fast.columns(torch.tensor([4, 9])), slow.columns(torch.tensor([4, 9])))
+    assert torch.equal(x, before)
+
+
+def test_mass_is_kept_whatever_the_threshold() -> None:
+    """On a regular graph columns of P sum to one, as rows do."""
+    ring = torch.arange(200)
+    edges = torch.stack([ring, (ring + 1) % 200])
+    graph = Data(edge_index=torch.cat([edges, edges.flip(0)], dim=1), num_nodes=200)
+    for error in (0.0, 1e-3, 0.1, 0.9):
+        torch.testing.assert_close(Push(error=error)(graph).columns(ring).sum(0), torch.ones(200))
+
+
+def test_columns_that_take_too_much_room_are_coarser_and_the_log_says_so(caplog: pytest.LogCaptureFixture) -> None:
+    graph = random_graph(300, 1)
+    nodes = torch.arange(20)
+    operator = Push(error=1e-4)(graph)
+    fine = operator.pairs(nodes)
+    with caplog.at_level(logging.INFO, "bangs.graphs.push"):
+        coarse = operator.pairs(nodes, room=len(fine.node) // 3)
+    assert len(coarse.node) <= len(fine.node) // 3
+    assert coarse.bound > fine.bound
+    assert "a larger budget allows more" in caplog.text
+    whole = torch.zeros(300, 20)
+    whole[coarse.node, coarse.player] = coarse.weight
+    assert (whole - PPR()(graph).columns(nodes)).abs().max() <= coarse.bound + 1e-6
+
+
+def test_a_large_graph_is_pushed_by_itself_and_the_log_says_so(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(propagation, "LARGE", 10)
+    with caplog.at_level(logging.INFO, "bangs.graphs.propagation"):
+        operator = PPR(0.2, 7)(random_graph(11, 0))
+    assert isinstance(operator, Pushing)
+    assert (operator.alpha, operator.steps) == (0.2, 7)
+    assert "since the graph is large" in caplog.text
+    assert not isinstance(PPR()(random_graph(10, 0)), Pushing)
+    with pytest.raises(InvalidInput, match=r"PPR\.symmetric serves graphs in memory"):
+        PPR(symmetric=True)(random_graph(11, 0))
+
+
+def test_bad_settings_are_named() -> None:
+    for words, settings_ in (("alpha", {"alpha": 0.0}), ("steps", {"steps": 0}), ("error", {"error": -1.0})):
+        with pytest.raises(InvalidInput, match=f"Push.{words} must"):
+            Push(**settings_)  # type: ignore[arg-type]
