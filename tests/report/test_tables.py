@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import torch
 
+from bangs.cells import cell, to_csv
 from bangs.report.card import word
 from bangs.report.layout import places
-from bangs.report.tables import cell, to_csv
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,9 @@
 """Rendering: a table as Markdown, LaTeX, CSV or JSON."""
 
-import csv
-import io
 import json
 from collections.abc import Callable
 
+from bangs.cells import to_csv
 from bangs.experiments.comparing import Comparison
 from bangs.experiments.table import Entry, Line, Table, as_facts
 from bangs.files import finite, plain
@@ -61,17 +60,16 @@ def latex(table: Table) -> str:
 
 def as_csv(table: Table) -> str:
     """One line per number, with the run it comes from."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(["suite", "row", "column", "rule", "mean", "std", "seeds", "run"])
+    header = ["suite", "row", "column", "rule", "mean", "std", "seeds", "run"]
+    rows = []
     for line in table.lines:
         for column, entry in zip(table.columns, line.entries, strict=True):
             if entry is not None:
                 std = "" if entry.std is None else f"{entry.std:.4f}"
                 count = len(entry.seeds) or ""
                 name = table.suite.name
-                writer.writerow([name, line.row, column, line.rule, f"{entry.mean:.4f}", std, count, entry.run])
-    return out.getvalue()
+                rows.append([name, line.row, column, line.rule, f"{entry.mean:.4f}", std, count, entry.run])
+    return to_csv(header, rows)
 
 
 def as_json(table: Table) -> str:

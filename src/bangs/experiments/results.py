@@ -8,6 +8,7 @@ from typing import Any
 
 from bangs.errors import BangsError, InvalidInput
 from bangs.experiments.experiment import BUDGET, Experiment
+from bangs.experiments.suite import plain_name
 from bangs.files import parse
 from bangs.runs import Record, config_hash, read_run
 
@@ -44,12 +45,15 @@ def rows_of(record: Record) -> list[dict[str, Any]]:
 
 def _rows_of(record: Record) -> list[dict[str, Any]]:
     config = {key: value for key, value in record.config.items() if key != "seeds"}
+    if dataset := config.get("dataset", ""):
+        config["dataset"] = plain_name(dataset)
     common = {"run": config_hash(record.config)[:16], "config": config, "environment": record.environment}
     if record.result is None:
         failures = [event for event in record.events if event["kind"] in ("failed", "resumed")]
         if not failures or failures[-1]["kind"] != "failed":
             return []
-        return [{**common, "seeds": record.config["seeds"], "error": failures[-1]["error"]}]
+        error = failures[-1]["error"]
+        return [{**common, "seeds": record.config["seeds"], "error": _without_folder(error, dataset)}]
     rounds, seeds = record.result["rounds"], record.config["seeds"]
     return [
         {
@@ -61,6 +65,11 @@ def _rows_of(record: Record) -> list[dict[str, Any]]:
         }
         for n, seed in enumerate(seeds)
     ]
+
+
+def _without_folder(sentence: str, dataset: str) -> str:
+    """What went wrong, with the name of the graph's file in place of its path."""
+    return sentence.replace(dataset, Path(dataset).name) if dataset else sentence
 
 
 def results_in(place: Path) -> list[Result]:
@@ -154,6 +163,7 @@ def _comparable(config: Mapping[str, Any]) -> dict[str, Any]:
     """Settings with the defaults of what was not a setting yet when the run was made."""
     ignored = ("seeds", "parts", *(() if config.get("recipe", "budget") == "budget" else BUDGET))
     filled = {**Experiment().settings(), **config}
+    filled["dataset"] = plain_name(filled["dataset"])
     return {key: value for key, value in filled.items() if key not in ignored}
 
 

@@ -96,5 +96,6 @@ def _key(axes: Sequence[str], place: Mapping[str, Any]) -> str:
 
 
 def plain_name(name: str) -> str:
-    """A value as a key: of a path to a graph only the name of the file."""
-    return Path(name).stem if str(name).endswith(".npz") else str(name)
+    """A value as a key: of a path to a graph only its last part, since folders name people and machines."""
+    path = Path(str(name))
+    return path.stem if path.suffix == ".npz" else path.name if len(path.parts) > 1 else str(name)

@@ -9,6 +9,7 @@ from torch import Tensor
 from bangs import saving
 from bangs.classifier import SelfTrainingClassifier
 from bangs.errors import InvalidInput
+from bangs.experiments.suite import plain_name
 from bangs.files import parse, read_plain
 from bangs.runs.sealed import unseal
 from bangs.snapshot import Snapshot
@@ -44,6 +45,7 @@ def gather(folder: str | Path, result: dict[str, Any] | None = None) -> Story:
     result = _result(folder) if result is None else result
     rows = _rows(folder)
     config, environment = (unseal(folder / f"{name}.json") or {} for name in ("config", "environment"))
+    result, config = _without_folders(result), _without_folders(config)
     truth = _truth(folder)
     if (folder / saving.FILE).exists():
         model = SelfTrainingClassifier.load(folder)
@@ -60,6 +62,11 @@ def gather(folder: str | Path, result: dict[str, Any] | None = None) -> Story:
     if found.snapshot is not None and truth is not None and len(truth) != found.snapshot.nodes:
         raise InvalidInput(f"'{folder / EXAM}' is of another graph than the run; make both again")
     return found
+
+
+def _without_folders(facts: dict[str, Any]) -> dict[str, Any]:
+    """A page is shown to others: of a path to a graph it tells the last part."""
+    return {**facts, "dataset": plain_name(facts["dataset"])} if isinstance(facts.get("dataset"), str) else facts
 
 
 def _result(folder: Path) -> dict[str, Any]:

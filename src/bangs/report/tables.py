@@ -1,15 +1,12 @@
 """Tables: predictions and pseudo-labels as CSV that a spreadsheet opens without surprises."""
 
-import csv
-import io
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
+from bangs.cells import to_csv
 from bangs.explain import influences, origins
 from bangs.snapshot import Snapshot
-
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def predictions(snapshot: Snapshot, names: Sequence[str], classes: Sequence[str]) -> str:
@@ -90,29 +87,6 @@ def new_predictions(
             for name, own, row, unseen in columns
         ),
     )
-
-
-def to_csv(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """A table in the CSV of RFC 4180, cells made harmless by `cell`."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow([cell(name) for name in header])
-    for row in rows:
-        writer.writerow([cell(value) if isinstance(value, str) else value for value in row])
-    return out.getvalue()
-
-
-def cell(text: str) -> str:
-    """A text as a spreadsheet should show it: what it would take for a formula gets a ' in front.
-
-    Such are words that begin with =, +, -, @, a tab or a carriage return and are no numbers.
-    """
-    if not text.startswith(_FORMULA):
-        return text
-    try:
-        return text if math.isfinite(float(text)) and text == text.strip() else f"'{text}"
-    except ValueError:
-        return f"'{text}"
 
 
 def _number(value: float, digits: int = 6) -> str:
