@@ -29,6 +29,7 @@ from bangs.experiments.suite_file import read_suite
 from bangs.graphs import custom, flickr, lastfm, planetoid
 from bangs.graphs.npz import read_graph
 from bangs.graphs.splits import per_class
+from bangs.graphs.store import Store, convert_from
 from bangs.graphs.synthetic import citation
 from bangs.keeping import Keeper
 from bangs.learners.training import Learner
@@ -79,6 +80,7 @@ def targets() -> dict[str, Target]:
         Target("model", _model, {"model.safetensors": _saved()}, {"": m.CHECKPOINT}, weight=3),
         Target("fit folder", _fit_folder, _fitted(), _RUN, weight=3),
         Target("stopped fit", _resume_fit, _stopped_fit(), _RUN, writes=True, weight=3),
+        Target("store", _store, _stored(), {".json": m.JSON, ".bin": m.BYTES}, weight=3),
         Target("planetoid", _planetoid, _pickles(), {".index": m.TEXT, "": pickled}, weight=5),
         Target("flickr", _flickr, _flickr_files(), {".json": m.JSON, ".npy": m.ARRAY, ".npz": m.ARCHIVE}, weight=2),
         Target("lastfm", _lastfm, _lastfm_files(), {".json": m.JSON, ".csv": m.TEXT}, weight=2),
@@ -164,6 +166,14 @@ def _resume_fit(folder: Path) -> None:
         model.explain(0)
         assert 0 <= model.validation_score_ <= 1
         assert np.isfinite(model.predict_proba()).all()
+
+
+def _store(folder: Path) -> None:
+    store = Store.open(folder)
+    with suppress(BangsError):
+        store.verify()
+    store.ids()
+    _check(store.whole())
 
 
 def _planetoid(folder: Path) -> None:
@@ -451,6 +461,17 @@ def _fitted() -> dict[str, bytes]:
             app([*words, "--quiet"], standalone_mode=False)
         files = _contents(Path(place) / "fit")
         return {name: body for name, body in files.items() if name.endswith((".json", ".jsonl", ".safetensors"))}
+
+
+def _stored() -> dict[str, bytes]:
+    """What `bangs convert` makes of two tables."""
+    with TemporaryDirectory() as place:
+        tables = Path(place) / "tables"
+        tables.mkdir()
+        for name, content in _csv().items():
+            (tables / name).write_bytes(content)
+        convert_from(str(tables), Path(place) / "store")
+        return _contents(Path(place) / "store")
 
 
 def _pickles() -> dict[str, bytes]:

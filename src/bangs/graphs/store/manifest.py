@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -68,7 +69,7 @@ class Manifest:
 
 def is_store(path: Path | str) -> bool:
     """Whether a path is a folder with a manifest; whether it is sound is not asked."""
-    return (Path(path) / FILE).is_file()
+    return os.path.isfile(Path(path) / FILE)  # False also of a name too long to be one
 
 
 def read_manifest(folder: Path) -> Manifest:
