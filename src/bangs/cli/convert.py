@@ -10,6 +10,7 @@ from rich.markup import escape
 from bangs.cli.console import Voice
 from bangs.errors import InvalidInput
 from bangs.graphs import datasets
+from bangs.graphs.custom.encoding import Encoding
 from bangs.graphs.custom.parts import Asked
 from bangs.graphs.store import Manifest, Store, convert_from, is_store
 
@@ -33,6 +34,9 @@ def convert(
     categorical: Annotated[list[str] | None, typer.Option(help="a column of digits that are words")] = None,
     fill: Annotated[str | None, typer.Option(help="mean: put a column's mean where a number is missing")] = None,
     unknown: Annotated[list[str] | None, typer.Option(help="a word that means: no label; can be repeated")] = None,
+    like: Annotated[
+        Path | None, typer.Option(help="a store whose columns and classes these tables are read by, for predictions")
+    ] = None,
     half: Annotated[bool, typer.Option("--half", help="features as float16, in half the space")] = False,
     seed: Annotated[int, typer.Option(help="of a synthetic graph")] = 0,
     data: Annotated[Path | None, typer.Option(help="folder of datasets; BANGS_DATA if left out")] = None,
@@ -55,6 +59,7 @@ def convert(
         categorical=tuple(categorical or ()),
         fill=_fill(fill),
         unknown=unknown,
+        encoding=None if like is None else _encoding(like),
     )
     streamed = source.startswith("synthetic:") or Path(source).is_dir()
     if is_store(source):
@@ -76,6 +81,13 @@ def convert(
         "out": out.name,
     }
     voice.result(facts, escape(_told(made, out)))
+
+
+def _encoding(store: Path) -> Encoding:
+    found = Store.open(store).manifest.encoding
+    if found is None:
+        raise InvalidInput(f"'{store}' was not made from tables, so it does not say how columns become features")
+    return Encoding.from_dict(found)
 
 
 def _fill(word: str | None) -> Literal["mean"] | None:

@@ -8,6 +8,8 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from bangs.graphs.custom.tables import equals
+
 _WHOLE = r"^(0|[1-9]\d{0,17})$"
 _WORD = np.uint64(1) << np.uint64(63)  # set in the key of a word that is no number
 
@@ -21,12 +23,12 @@ class Ids:
         self.keys = keys if self.plain else keys[self.order]
 
     def __call__(self, words: Any) -> npt.NDArray[np.int64]:
-        """The nodes that some words name, −1 where there is none: long [n]."""
+        """The nodes that some words name, −1 where there is none or the word is blank: long [n]."""
         wanted = key(words)
         if self.plain:
             return np.where(wanted < len(self.keys), wanted, np.uint64(2**64 - 1)).astype(np.int64)
         place = np.minimum(np.searchsorted(self.keys, wanted), len(self.keys) - 1)
-        return np.where(self.keys[place] == wanted, self.order[place], -1)
+        return np.where((self.keys[place] == wanted) & ~equals(words, ""), self.order[place], -1)
 
     def again(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """Nodes whose id an earlier node has, and that node."""

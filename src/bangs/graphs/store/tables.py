@@ -17,7 +17,7 @@ from bangs.graphs.custom.complaints import Complaints, counted, listed, quoted
 from bangs.graphs.custom.counting import ColumnCount, Tally
 from bangs.graphs.custom.edges import look_up, read_weights
 from bangs.graphs.custom.encoding import Categorical, Encoding, Numeric
-from bangs.graphs.custom.features import encode
+from bangs.graphs.custom.features import check_columns, encode
 from bangs.graphs.custom.labels import PARTS, read_labels
 from bangs.graphs.custom.parts import Asked
 from bangs.graphs.custom.roles import EdgeRoles, NodeRoles, edge_roles, node_roles
@@ -181,11 +181,21 @@ class _Nodes:
         self.roles = node_roles(table, given, guess, (), self.asked.ignore, self.complaints, self.notes)
         if self.roles is None:
             return False
+        if self.asked.encoding is not None:
+            self._as_before(self.asked.encoding, table)
+            return True
         self._columns = [
             ColumnCount(name, self.file, name in self.asked.categorical, self.asked.fill)
             for name in self.roles.features
         ]
         return True
+
+    def _as_before(self, encoding: Encoding, table: Table) -> None:
+        """Take columns and classes as they were taken of another graph."""
+        spare = [name for name in (self.roles.id, self.roles.label, self.roles.split) if name] if self.roles else []
+        check_columns(table, encoding, [*spare, *self.asked.ignore], self.complaints, self.notes)
+        self._kept, self._left_out = list(encoding.columns), list(encoding.left_out)
+        self.classes = list(encoding.classes)
 
     def _complain_of_blanks(self, table: Table, words: Any) -> None:
         assert self.roles is not None
@@ -223,10 +233,24 @@ class _Nodes:
         words = list(self._labels.words)
         if not words:
             return
-        rows = np.zeros(len(words), np.int64)
+        known_before = None if self.asked.encoding is None else self.asked.encoding.classes
+        told = Complaints("")
         number, self.classes = read_labels(
-            pa.chunked_array([words], pa.string()), rows, self.file, None, self.asked.unknown, Complaints(""), []
+            pa.chunked_array([words], pa.string()),
+            np.zeros(len(words), np.int64),
+            self.file,
+            known_before,
+            self.asked.unknown,
+            told,
+            [],
         )
+        if known_before is not None and told:
+            self.complaints.add(
+                "unknown-class",
+                self.file,
+                f"some labels are none of the classes {listed(self.classes)}",
+                "correct them or leave them blank; a new class needs a new fit",
+            )
         self._label_of = number
         known = sum(count for place, count in enumerate(self._labels.words.values()) if number[place] >= 0)
         self.notes.append(f"{self.file}: {counted(known, 'label')} of {self.size:,} nodes in {listed(self.classes)}")
