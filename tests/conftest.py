@@ -1,6 +1,7 @@
 """The tiny world the tests live in."""
 
 import os
+import signal
 import warnings
 
 import pytest
@@ -12,6 +13,9 @@ from bangs.types import Split, Task
 os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", "/tmp/bangs-hypothesis")
 warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta state")
 torch.set_num_threads(1)  # small products; more threads only wait for each other
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # a shell starts background jobs so, and tests that interrupt would wait for ever
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def two_rings(nodes: int = 24, classes: int = 2, seed: int = 0) -> Data:
