@@ -1,16 +1,16 @@
 """Graph self-training: few labels in, calibrated predictions and a reason for every pseudo-label out."""
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
-
-from bangs.errors import BangsError, InvalidInput, UnknownName
-from bangs.experiments.experiment import Experiment
-from bangs.learners.training import Trainer
-from bangs.loop import Method, SelfTrainer
-from bangs.methods import METHODS, Budget, method
-from bangs.types import Labels, Prediction, Ranking, Round, Split, Task
 
 if TYPE_CHECKING:
     from bangs.classifier import SelfTrainingClassifier
+    from bangs.errors import BangsError, InvalidInput, UnknownName
+    from bangs.experiments.experiment import Experiment
+    from bangs.learners.training import Trainer
+    from bangs.loop import Method, SelfTrainer
+    from bangs.methods import METHODS, Budget, method
+    from bangs.types import Labels, Prediction, Ranking, Round, Split, Task
 
 __version__ = "0.1.0"
 
@@ -34,11 +34,25 @@ __all__ = [
     "method",
 ]
 
+_HOMES = {
+    "classifier": ("SelfTrainingClassifier",),
+    "errors": ("BangsError", "InvalidInput", "UnknownName"),
+    "experiments.experiment": ("Experiment",),
+    "learners.training": ("Trainer",),
+    "loop": ("Method", "SelfTrainer"),
+    "methods": ("METHODS", "Budget", "method"),
+    "types": ("Labels", "Prediction", "Ranking", "Round", "Split", "Task"),
+}
+
 
 def __getattr__(name: str) -> Any:
-    """The classifier when it is asked for: only it needs pandas, which a machine that runs suites may lack."""
-    if name == "SelfTrainingClassifier":
-        from bangs.classifier import SelfTrainingClassifier
-
-        return SelfTrainingClassifier
+    """A public name when it is first asked for: `bangs --help` waits for no torch, and suites need no pandas."""
+    for home, names in _HOMES.items():
+        if name in names:
+            value = globals()[name] = getattr(import_module(f"bangs.{home}"), name)
+            return value
     raise AttributeError(f"module 'bangs' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

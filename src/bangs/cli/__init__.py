@@ -1,30 +1,20 @@
-"""The command line: `bangs COMMAND`; each command has a file of its own."""
+"""The command line: `bangs COMMAND`; each command has a file of its own, read when the command is called."""
 
 import sys
 
 import typer
 
-from bangs.cli import convert, demo, explain, figure, fit, listing, predict, report, reproduce, run, table
+from bangs.cli.commands import Commands
 from bangs.errors import BangsError, ran_out_of_memory
 
 app = typer.Typer(
-    name="bangs",
-    help="Graph self-training: few labels in, calibrated predictions and a reason for every pseudo-label out.",
-    no_args_is_help=True,
-    rich_markup_mode="rich",
-    pretty_exceptions_enable=False,
+    name="bangs", cls=Commands, no_args_is_help=True, rich_markup_mode="rich", pretty_exceptions_enable=False
 )
-app.command("demo")(demo.demo)
-app.command("fit")(fit.fit)
-app.command("predict")(predict.predict)
-app.command("explain")(explain.explain)
-app.command("report")(report.report)
-app.command("run")(run.run)
-app.command("convert")(convert.convert)
-app.command("reproduce")(reproduce.reproduce)
-app.command("table")(table.table)
-app.command("figure")(figure.figure)
-app.command("list")(listing.listing)
+
+
+@app.callback()
+def bangs() -> None:
+    """Graph self-training: few labels in, calibrated predictions and a reason for every pseudo-label out."""
 
 
 def main() -> None:

@@ -91,7 +91,8 @@ def _influences(reasons: Reasons, names: list[str], classes: list[str]) -> str:
     lines.append(f"By class: {spoken}. Labelled nodes make {reasons.reach:.0%} of what reaches it over the edges.")
     if ranked[0] != reasons.label:
         lines.append(
-            f"Most of them speak for '{classes[ranked[0]]}': its own features and the unlabelled nodes around it decided."
+            f"Most of them speak for '{classes[ranked[0]]}': "
+            "its own features and the unlabelled nodes around it decided."
         )
     return "\n".join(lines)
 

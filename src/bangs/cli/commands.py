@@ -1,0 +1,53 @@
+"""Commands by name: listed without importing torch, which takes seconds, and imported when they are called."""
+
+import ast
+from importlib import import_module, resources
+from typing import Any
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+# in the order of the help; a command is the function of its file's name
+FILES = {
+    "demo": "demo",
+    "fit": "fit",
+    "predict": "predict",
+    "explain": "explain",
+    "report": "report",
+    "run": "run",
+    "convert": "convert",
+    "reproduce": "reproduce",
+    "table": "table",
+    "figure": "figure",
+    "list": "listing",
+}
+
+
+class Commands(TyperGroup):
+    """The commands of `bangs`, each known by name and first words until it is called."""
+
+    def __init__(self, **settings: Any):
+        super().__init__(**{**settings, "commands": {name: _Later(name, help=first_words(name)) for name in FILES}})
+
+
+class _Later(TyperCommand):
+    """A command whose file is imported when its arguments are to be read."""
+
+    def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
+        return load(str(self.name)).make_context(info_name, args, parent, **extra)
+
+
+def load(name: str) -> Any:
+    """The command of that name, with its options."""
+    file = FILES[name]
+    alone = typer.Typer(add_completion=False, rich_markup_mode="rich")
+    alone.command(name)(getattr(import_module(f"bangs.cli.{file}"), file))
+    return typer.main.get_command(alone)
+
+
+def first_words(name: str) -> str:
+    """The first paragraph of a command's docstring, read from its file without running it."""
+    file = FILES[name]
+    tree = ast.parse((resources.files("bangs.cli") / f"{file}.py").read_text(encoding="utf-8"))
+    command = next(part for part in tree.body if isinstance(part, ast.FunctionDef) and part.name == file)
+    return (ast.get_docstring(command) or "").split("\n\n")[0]
