@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 Normalise = Literal["row", "symmetric", "none"]
 
+WIDE = 32  # columns from which a processor sums rows faster than it multiplies matrices
+
 # CSR products have been stable since torch 2.0; the notice would greet every user of the command line
 warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta state")
 
@@ -83,6 +85,7 @@ class Sparse:
 
     pattern: Pattern
     values: Tensor  # float [nnz]
+    busy: Tensor | None = None  # bool [R], blocks that matter; a GPU may leave out the products of the others
 
     @classmethod
     def of(cls, matrix: "sp.csr_array[Any]", device: torch.device | str = "cpu") -> "Sparse":
@@ -122,7 +125,11 @@ class Sparse:
 
     def valued(self, values: Tensor) -> "Sparse":
         """The same pattern with other values."""
-        return Sparse(self.pattern, values)
+        return Sparse(self.pattern, values, self.busy)
+
+    def only(self, busy: Tensor) -> "Sparse":
+        """The same matrix, whose products need hold for the busy runs [R] only."""
+        return Sparse(self.pattern, self.values, busy)
 
     def repeat(self, runs: int) -> "Sparse":
         """R copies along the diagonal [R·n, R·m]: one product serves all runs."""
@@ -140,11 +147,11 @@ class Sparse:
 
     def times(self, dense: Tensor) -> Tensor:
         """The product [n, d]."""
-        return _fused(self, dense) if fused.serves(dense) else _multiply(self.csr, dense)
+        return _fused(self, dense) if fused.serves(dense) else multiply(self.csr, dense)
 
     def back(self, dense: Tensor) -> Tensor:
         """The product [m, d] of the transpose."""
-        return _fused(self, dense, flipped=True) if fused.serves(dense) else _multiply(self.backward, dense)
+        return _fused(self, dense, flipped=True) if fused.serves(dense) else multiply(self.backward, dense)
 
 
 def union(graphs: list[Data], loops: float = 1.0, normalise: Normalise = "row") -> Sparse:
@@ -214,7 +221,12 @@ class _Product(torch.autograd.Function):
         return ctx.matrix.back(gradient), None
 
 
-def _multiply(matrix: Tensor, dense: Tensor) -> Tensor:
+def multiply(matrix: Tensor, dense: Tensor) -> Tensor:
+    """The product [n, d] of a torch CSR matrix with a dense one."""
+    if dense.shape[1] >= WIDE and dense.device.type == "cpu" and dense.dtype == torch.float32:
+        # weighted sums of rows, as embeddings are summed: up to twice as fast as MKL's product of a sparse matrix
+        rows, cols, values = matrix.crow_indices(), matrix.col_indices(), matrix.values()
+        return torch.embedding_bag(dense.contiguous(), cols, rows, False, 0, False, values, True)[0]
     out = torch.empty(matrix.shape[0], dense.shape[1], dtype=dense.dtype, device=dense.device)
     return torch.addmm(out, matrix, dense.contiguous(), beta=0, out=out)
 
@@ -225,7 +237,7 @@ def _fused(matrix: Sparse, dense: Tensor, *, flipped: bool = False) -> Tensor:
 
     block = matrix.pattern.block or matrix.pattern
     cols, order = block.flipped[1:] if flipped else (block.cols, None)
-    return product(block.turns[flipped], cols, matrix.values, dense.contiguous(), matrix.pattern.runs, order)
+    return product(block.turns[flipped], cols, matrix.values, dense.contiguous(), matrix.pattern.runs, order, matrix.busy)
 
 
 def _weights(graph: Data) -> Tensor:
