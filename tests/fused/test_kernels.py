@@ -8,6 +8,7 @@ import scipy.sparse as sp
 import torch
 
 from bangs.graphs.sparse import Sparse
+from bangs.learners.noise import Counted
 from bangs.learners.sessions import Eager
 
 pytest.importorskip("triton", reason="Triton comes with torch for CUDA")
@@ -68,7 +69,7 @@ def test_adam_takes_the_steps_that_torch_takes():
     theirs = [torch.nn.Parameter(torch.randn(RUNS, 40, 30)), torch.nn.Parameter(torch.randn(RUNS, 1, 7))]
     ours = [torch.nn.Parameter(weight.detach().clone().to(DEVICE)) for weight in theirs]
     plain = torch.optim.Adam(theirs, lr=0.01, weight_decay=5e-4)
-    fast = steps.Adam(ours, 0.01, 5e-4)
+    fast = steps.Adam(ours, 0.01, 5e-4, torch.ones(RUNS, dtype=torch.bool, device=DEVICE))
     start = [weight.detach().clone() for weight in ours]
     for again in range(2):
         if again:
@@ -83,6 +84,36 @@ def test_adam_takes_the_steps_that_torch_takes():
     for own, other, before in zip(ours, theirs, start, strict=True):
         torch.testing.assert_close(own.detach().cpu(), other.detach(), rtol=1e-5, atol=1e-6)
         assert not torch.equal(own, before)
+
+
+def test_runs_that_rest_are_passed_over():
+    busy = torch.tensor([True, False, True], device=DEVICE)
+    weight = torch.nn.Parameter(torch.ones(RUNS, 5, 4, device=DEVICE))
+    weight.grad = torch.ones_like(weight)
+    steps.Adam([weight], 0.01, 0.0, busy).step()
+    assert (weight < 1).flatten(1).all(1).tolist() == [True, False, True]
+    block = Sparse.of(sp.random_array((70, 90), density=0.3, format="csr", dtype=np.float32, rng=1), DEVICE)
+    x = torch.randn(RUNS * 90, 5, device=DEVICE)
+    parts = (products.Turns.of(block.pattern.rows), block.pattern.cols, block.values.repeat(RUNS), x, RUNS, None)
+    some, all_ = (products.product(*parts, which).view(RUNS, 70, 5) for which in (busy, None))
+    assert torch.equal(some[busy], all_[busy])
+
+
+@pytest.mark.parametrize("rate", [0.3, 0.5])
+def test_an_activation_is_dropout_of_a_rectified_sum(rate):
+    x, bias = torch.randn(RUNS, 33, 7, device=DEVICE), torch.randn(RUNS, 1, 7, device=DEVICE)
+    x.requires_grad_(), bias.requires_grad_()
+    ours = Counted([5, 6, 7], torch.device(DEVICE)).activate(x, bias, rate)
+    factors = Counted([5, 6, 7], torch.device(DEVICE)).factors((33, 7), rate)
+    expected = (x + bias).relu() * factors
+    torch.testing.assert_close(ours, expected)
+    wish = torch.randn_like(x)
+    for mine, theirs in zip(
+        torch.autograd.grad((ours * wish).sum(), (x, bias)),
+        torch.autograd.grad((expected * wish).sum(), (x, bias)),
+        strict=True,
+    ):
+        torch.testing.assert_close(mine, theirs)
 
 
 def test_only_runs_that_improved_are_kept():

@@ -13,12 +13,14 @@ LONGEST = 2048  # entries of a row that one program adds up
 CHUNK = 256  # nodes whose share of a weight's gradient one program adds up
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["long", "n", "m", "entries"])
 def _product(
-    rows, cols, values, order, dense, out, turn, long, n, m, entries, width,
-    ORDERED: tl.constexpr, L: tl.constexpr, D: tl.constexpr, E: tl.constexpr,
+    rows, cols, values, order, dense, out, busy, turn, long, n, m, entries, width,
+    ORDERED: tl.constexpr, RESTING: tl.constexpr, L: tl.constexpr, D: tl.constexpr, E: tl.constexpr,
 ):  # fmt: skip
     program, run = tl.program_id(0), tl.program_id(2).to(tl.int64)
+    if RESTING and tl.load(busy + run) == 0:
+        return
     column = tl.program_id(1) * D + tl.arange(0, D)
     wide = column < width
     values += run * entries
@@ -70,7 +72,7 @@ def _lines(cols, values, order, dense, entry, inside, column, wide, width, ORDER
     return value[:, None] * tl.load(line, mask=inside[:, None] & wide[None, :], other=0.0)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["nodes"])
 def _tall(left, right, out, nodes, a, b, chunk, N: tl.constexpr, A: tl.constexpr, B: tl.constexpr):
     part, run = tl.program_id(0), tl.program_id(2).to(tl.int64)
     line = tl.program_id(1) * A + tl.arange(0, A)
@@ -117,31 +119,46 @@ class Turns(NamedTuple):
 
 
 def product(
-    turns: Turns, cols: Tensor, values: Tensor, dense: Tensor, runs: int, order: Tensor | None = None
+    turns: Turns,
+    cols: Tensor,
+    values: Tensor,
+    dense: Tensor,
+    runs: int,
+    order: Tensor | None = None,
+    busy: Tensor | None = None,
 ) -> Tensor:
     """The product [R·n, d] of R matrices of one pattern with dense [R·m, d].
 
     The pattern is a CSR of one run with cols [E]; values [R·E] are each run's own, entry e at order[e] where an
-    order is given.
+    order is given. Where `busy` bool [R] says no, nothing is done and the lines hold anything.
     """
-    out = _multiply(turns, cols, values, dense, runs, order)
+    out = _multiply(turns, cols, values, dense, runs, order, busy)
     if turns.merge is None:
         return out
     count = len(turns.turn)
     each = torch.arange(count, dtype=cols.dtype, device=cols.device)
-    return _multiply(turns.merge, each, torch.ones(runs * count, device=cols.device), out, runs, None)
+    return _multiply(turns.merge, each, torch.ones(runs * count, device=cols.device), out, runs, None, busy)
 
 
-def _multiply(turns: Turns, cols: Tensor, values: Tensor, dense: Tensor, runs: int, order: Tensor | None) -> Tensor:
+def _multiply(
+    turns: Turns,
+    cols: Tensor,
+    values: Tensor,
+    dense: Tensor,
+    runs: int,
+    order: Tensor | None,
+    busy: Tensor | None,
+) -> Tensor:
     n, m, entries, width = len(turns.turn), len(dense) // runs, len(cols), dense.shape[1]
     out = torch.empty(runs * n, width, dtype=dense.dtype, device=dense.device)
     columns = min(WIDEST, triton.next_power_of_2(width))
     lines, warps = (512 // columns, 4) if columns > 32 else (128 // columns, 2)
     programs = turns.long + triton.cdiv(n - turns.long, lines)
     _product[(programs, triton.cdiv(width, columns), runs)](
-        turns.rows, cols, values, cols if order is None else order, dense, out, turns.turn, turns.long,
-        n, m, entries, width,
-        ORDERED=order is not None, L=lines, D=columns, E=max(32, 2048 // columns), num_warps=warps,
+        turns.rows, cols, values, cols if order is None else order, dense, out, cols if busy is None else busy,
+        turns.turn, turns.long, n, m, entries, width,
+        ORDERED=order is not None, RESTING=busy is not None,
+        L=lines, D=columns, E=max(32, 2048 // columns), num_warps=warps,
     )  # fmt: skip
     return out
 

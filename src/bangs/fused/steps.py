@@ -22,11 +22,32 @@ def _mask(out, seeds, clock, count, quarter, rate, scale, B: tl.constexpr):
 
 
 @triton.jit
+def _activate(x, bias, out, seeds, clock, count, width, quarter, rate, scale, B: tl.constexpr):
+    run = tl.program_id(1).to(tl.int64)
+    place = tl.program_id(0) * B + tl.arange(0, B)
+    none = place * 0
+    a, b, c, d = tl.philox(tl.load(seeds + run), place, none + tl.load(clock).to(tl.int32), none, none)
+    x, out, bias = x + run * count, out + run * count, bias + run * width
+    _activated(x, bias, out, a, place, place < quarter, count, width, rate, scale)
+    _activated(x, bias, out, b, place + quarter, place < quarter, count, width, rate, scale)
+    _activated(x, bias, out, c, place + 2 * quarter, place < quarter, count, width, rate, scale)
+    _activated(x, bias, out, d, place + 3 * quarter, place < quarter, count, width, rate, scale)
+
+
+@triton.jit
+def _activated(x, bias, out, draw, place, own, count, width, rate, scale):
+    inside = own & (place < count)
+    h = tl.load(x + place, mask=inside) + tl.load(bias + place % width, mask=inside)
+    kept = (tl.uint_to_uniform_float(draw) >= rate) & (h > 0)
+    tl.store(out + place, tl.where(kept, h * scale, 0.0), mask=inside)
+
+
+@triton.jit
 def _keep(line, draw, place, count, rate, scale):
     tl.store(line + place, tl.where(tl.uint_to_uniform_float(draw) >= rate, scale, 0.0), mask=place < count)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["nodes", "classes", "patience"])
 def _judge(
     logits, target, counts, accuracy, nll, better, born, clock, active, improved, nodes, classes, patience,
     LOSS: tl.constexpr, B: tl.constexpr, C: tl.constexpr,
@@ -66,10 +87,13 @@ def _judge(
     tl.store(improved + run, gain)
 
 
-@triton.jit
-def _adam(weight, gradient, first, second, turn, scales, last, count, decay, B: tl.constexpr):
-    place = tl.program_id(0) * B + tl.arange(0, B)
+@triton.jit(do_not_specialize=["last", "count"])
+def _adam(weight, gradient, first, second, turn, scales, busy, last, count, decay, B: tl.constexpr):
+    run, place = tl.program_id(1).to(tl.int64), tl.program_id(0) * B + tl.arange(0, B)
+    if tl.load(busy + run) == 0:
+        return
     inside = place < count
+    place = run * count + place
     line = scales + 2 * tl.minimum(tl.load(turn), last)
     rate, root = tl.load(line), tl.load(line + 1)
     old = tl.load(weight + place, mask=inside)
@@ -82,7 +106,7 @@ def _adam(weight, gradient, first, second, turn, scales, last, count, decay, B: 
     tl.store(weight + place, old - rate * mean / (tl.sqrt(spread) / root + 1e-8), mask=inside)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["count"])
 def _keep_best(improved, weight, kept, count, B: tl.constexpr):
     run = tl.program_id(1).to(tl.int64)
     if tl.load(improved + run) != 0:
@@ -97,6 +121,16 @@ def mask(seeds: Tensor, clock: Tensor, count: int, rate: float) -> Tensor:
     quarter = triton.cdiv(count, 4)  # one draw of Philox gives four numbers
     _mask[(triton.cdiv(quarter, 256), len(seeds))](
         out, seeds, clock, count, quarter, rate, 1 / (1 - rate), B=256, num_warps=4
+    )
+    return out
+
+
+def activate(x: Tensor, bias: Tensor, seeds: Tensor, clock: Tensor, rate: float) -> Tensor:
+    """Dropout of relu(x + bias) for x [R, n, h] and bias [R, 1, h]; the mask is that of `mask`."""
+    out, count = torch.empty_like(x), x[0].numel()
+    quarter = triton.cdiv(count, 4)
+    _activate[(triton.cdiv(quarter, 256), len(x))](
+        x, bias, out, seeds, clock, count, x.shape[-1], quarter, rate, 1 / (1 - rate), B=256, num_warps=4
     )
     return out
 
@@ -119,10 +153,10 @@ def judge(
 
 
 class Adam:
-    """`torch.optim.Adam` with its usual betas for weights on a GPU; every element has a thread of its own."""
+    """`torch.optim.Adam` with its usual betas for the weights [R, …] of the runs that are busy [R], on a GPU."""
 
-    def __init__(self, weights: list[Tensor], lr: float, weight_decay: float):
-        self.weights, self.decay = weights, weight_decay
+    def __init__(self, weights: list[Tensor], lr: float, weight_decay: float, busy: Tensor):
+        self.weights, self.decay, self.busy = weights, weight_decay, busy
         self.moments = [(torch.zeros_like(weight), torch.zeros_like(weight)) for weight in weights]
         device = weights[0].device
         turn = torch.arange(1, SETTLED + 1, dtype=torch.float64)
@@ -144,9 +178,10 @@ class Adam:
         """One step along the gradients."""
         for weight, (first, second) in zip(self.weights, self.moments, strict=True):
             if weight.grad is not None:
-                _adam[(triton.cdiv(weight.numel(), BLOCK),)](
-                    weight, weight.grad.contiguous(), first, second, self.turn, self.scales, SETTLED - 1,
-                    weight.numel(), self.decay, B=BLOCK, num_warps=4,
+                count = weight.numel() // len(weight)
+                _adam[(triton.cdiv(count, BLOCK), len(weight))](
+                    weight, weight.grad.contiguous(), first, second, self.turn, self.scales, self.busy, SETTLED - 1,
+                    count, self.decay, B=BLOCK, num_warps=4,
                 )  # fmt: skip
         self.turn.add_(1)
 

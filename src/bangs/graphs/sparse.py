@@ -237,7 +237,8 @@ def _fused(matrix: Sparse, dense: Tensor, *, flipped: bool = False) -> Tensor:
 
     block = matrix.pattern.block or matrix.pattern
     cols, order = block.flipped[1:] if flipped else (block.cols, None)
-    return product(block.turns[flipped], cols, matrix.values, dense.contiguous(), matrix.pattern.runs, order, matrix.busy)
+    dense, runs = dense.contiguous(), matrix.pattern.runs
+    return product(block.turns[flipped], cols, matrix.values, dense, runs, order, matrix.busy)
 
 
 def _weights(graph: Data) -> Tensor:

@@ -47,6 +47,10 @@ class Features:
             return self.stored @ weight
         return (self.stored @ weight.flatten(0, 1)).view(self.runs, -1, weight.shape[2])
 
+    def only(self, busy: Tensor) -> "Features":
+        """The same features, whose products need hold for the busy runs [R] only."""
+        return self if isinstance(self.stored, Tensor) else Features(self.runs, self.stored.only(busy))
+
     def dense(self) -> Tensor:
         """The features as float [1 or R, n, F]."""
         if isinstance(self.stored, Tensor):
@@ -70,6 +74,10 @@ class Field:
     features: Features
     hops: tuple[Sparse, ...]
     graphs: tuple[Data, ...] = ()  # of the whole graph: one for all runs, or one each
+
+    def only(self, busy: Tensor) -> "Field":
+        """The same field, to be seen by the busy runs [R] only; what the others see is undefined."""
+        return Field(self.runs, self.features.only(busy), tuple(hop.only(busy) for hop in self.hops), self.graphs)
 
     def propagate(self, hop: int, x: Tensor) -> Tensor:
         """One hop: [R, n_in, d] -> [R, n_out, d]."""

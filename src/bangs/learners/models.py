@@ -202,10 +202,10 @@ class _Convolutions(Network):
     def stage(self, number: int, h: Features | Tensor, noise: Noise | None = None) -> Tensor:
         if isinstance(h, Features):
             return h.drop(noise, self.settings.input_dropout).times(self.weight[0])
-        out: Tensor = h + self.bias[number - 1]
+        bias: Tensor = self.bias[number - 1]
         if number == len(self.weight):
-            return out
-        hidden: Tensor = out.relu() if noise is None else noise.drop(out.relu(), self.settings.dropout)
+            return h + bias
+        hidden = (h + bias).relu() if noise is None else noise.activate(h, bias, self.settings.dropout)
         return times(hidden, self.weight[number])
 
     def embed(self, field: Field) -> Tensor:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -45,6 +46,10 @@ class Noise:
         # a product is an order of magnitude faster than torch.where on a CPU, and so is its gradient
         return x * self.factors(tuple(x.shape[1:]), rate)
 
+    def activate(self, x: Tensor, bias: Tensor, rate: float) -> Tensor:
+        """Dropout of relu(x + bias): x [R, n, h], bias [R, 1, h]."""
+        return self.drop((x + bias).relu(), rate)
+
 
 class Counted(Noise):
     """Dropout on a GPU without generators: a mask is a pure function of a run's number and how many were drawn."""
@@ -64,6 +69,33 @@ class Counted(Noise):
         factors = mask(self.numbers, self.drawn, math.prod(shape), rate)
         self.drawn.add_(1)
         return factors.view(-1, *shape)
+
+    def activate(self, x: Tensor, bias: Tensor, rate: float) -> Tensor:
+        rate = rate if self.rate is None else self.rate
+        if rate <= 0:
+            return super().activate(x, bias, rate)
+        out: Tensor = _Activation.apply(x, bias, self, rate)
+        self.drawn.add_(1)
+        return out
+
+
+class _Activation(torch.autograd.Function):
+    """One kernel forward; backward, what came out says what was kept."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, bias: Tensor, noise: Counted, rate: float) -> Tensor:
+        from bangs.fused.steps import activate
+
+        out = activate(x.contiguous(), bias.contiguous(), noise.numbers, noise.drawn, rate)
+        ctx.save_for_backward(out)
+        ctx.rate = rate
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, None, None]:
+        (out,) = ctx.saved_tensors
+        back = torch.where(out > 0, gradient, 0.0).mul_(1 / (1 - ctx.rate))
+        return back, back.sum(1, keepdim=True), None, None
 
 
 def source(numbers: Sequence[int], device: torch.device, rate: float | None = None) -> Noise:

@@ -46,6 +46,10 @@ class Part:
         """How many nodes of a run have a target: long [R]."""
         return (self.target >= 0).sum(1)
 
+    def only(self, busy: Tensor) -> "Part":
+        """The same part, to be seen by the busy runs [R] only."""
+        return Part(self.field.only(busy), self.target, self.weight)
+
 
 class Session(ABC):
     """The best weights of every run so far, and who is still learning.
@@ -57,7 +61,8 @@ class Session(ABC):
         self.network, self.lesson, self.examiner, self.settings = network, lesson, examiner, settings
         runs, device = lesson.target.shape[0], lesson.target.device
         self.device = device
-        self.optimiser = _optimiser(list(network.parameters()), settings)
+        self.busy = torch.ones(runs, dtype=torch.bool, device=device)
+        self.optimiser = _optimiser(list(network.parameters()), settings, self.busy)
         self.numbers: Sequence[int] = [0] * runs
         self.noise = source(self.numbers, device)
         self.kept = network.weights()
@@ -86,6 +91,7 @@ class Session(ABC):
         self.born.zero_()
         self.better.zero_()
         self.active.fill_(True)
+        self.busy.fill_(True)
         self.clock.zero_()
         self.epochs = 0
 
@@ -154,10 +160,14 @@ class Eager(Session):
 
 
 class Captured(Session):
-    """One CUDA graph per epoch, early stopping kept on the device; falls back to single kernels where it must."""
+    """One CUDA graph per epoch, early stopping kept on the device; falls back to single kernels where it must.
+
+    Runs that have lost patience rest from the host's next look on: our kernels pass them over.
+    """
 
     def __init__(self, network: Network, lesson: Part, examiner: Part, settings: Settings):
         super().__init__(network, lesson, examiner, settings)
+        self.lesson, self.examiner = lesson.only(self.busy), examiner.only(self.busy)
         self.graph: torch.cuda.CUDAGraph | None = None
         self.tried = False
 
@@ -173,8 +183,10 @@ class Captured(Session):
                 else:
                     self.graph.replay()
             self.epochs += count
-            if not patient and not self.active.any():
-                return
+            if not patient:
+                self.busy.copy_(self.active)
+                if not self.active.any():
+                    return
 
     def _whole_epoch(self) -> None:
         improved = self.epoch()
@@ -220,11 +232,11 @@ class _Adam(torch.optim.Adam):
                 value.zero_()
 
 
-def _optimiser(weights: list[Tensor], settings: Settings) -> "_Adam | fused.steps.Adam":
+def _optimiser(weights: list[Tensor], settings: Settings, busy: Tensor) -> "_Adam | fused.steps.Adam":
     """Adam: torch's, or our own where it serves."""
     if fused.serves(*weights):
         from bangs.fused.steps import Adam
 
-        return Adam(weights, settings.lr, settings.weight_decay)
+        return Adam(weights, settings.lr, settings.weight_decay, busy)
     captured = weights[0].is_cuda
     return _Adam(weights, lr=settings.lr, weight_decay=settings.weight_decay, fused=True, capturable=captured)
