@@ -19,6 +19,7 @@ from bangs.graphs.links import Links, ragged
 from bangs.graphs.sparse import Pattern, Sparse
 
 BLOCK = 2**24  # links multiplied, or pushed, at once
+PROBE = 8  # columns tried before all are made
 COARSER = 4.0  # how much the threshold rises where columns take more room than they may
 
 Indices = npt.NDArray[np.integer[Any]]
@@ -98,8 +99,13 @@ class Pushing:
         Where there would be more, the threshold below which nothing is pushed on rises, and the bound with it. Made
         on the processor, and left there.
         """
-        threshold = self.error / self.steps
-        while (found := self._all(nodes.cpu().numpy(), threshold, room)) is None:
+        wanted, threshold = nodes.cpu().numpy(), self.error / self.steps
+        if room is not None and len(wanted) > PROBE:
+            # what a few take tells what all will
+            few = wanted[:: len(wanted) // PROBE]
+            while self._all(few, threshold, room * len(few) // len(wanted)) is None:
+                threshold = max(threshold, 1e-9) * COARSER
+        while (found := self._all(wanted, threshold, room)) is None:
             threshold = max(threshold, 1e-9) * COARSER
         if threshold > self.error / self.steps:
             log.info(
