@@ -139,7 +139,8 @@ def _verdicts(table: Table, rule: str, own: Sequence[Comparison]) -> str:
     groups: dict[str, list[str]] = {"better": [], "worse": []}
     for test in own:
         if test.verdict in groups:
-            where = f" on {called(test.place)}" if test.place else ""
+            word = "at" if table.suite.kind == "sweep" else "on"
+            where = f" {word} {called(test.place)}" if test.place else ""
             groups[test.verdict].append(f"{called(test.second)}{where} ({test.difference:+.2f})")
     noise = len(own) - sum(map(len, groups.values()))
     words = [f"{verdict} than {', '.join(names)}" for verdict, names in groups.items() if names]
