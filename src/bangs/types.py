@@ -15,6 +15,8 @@ from bangs.rng import Streams
 
 T = TypeVar("T")
 
+TOGETHER = 2**20  # nodes whose probabilities are computed at once
+
 
 @dataclass(frozen=True, eq=False)
 class Split:
@@ -126,7 +128,8 @@ class Prediction:
     @cached_property
     def confidence(self) -> Tensor:
         """Probability of the most likely class: float [R, N]."""
-        return self.probs.amax(-1)
+        # of very many nodes in pieces, so that no second [R, N, C] is made
+        return torch.cat([part.softmax(-1).amax(-1) for part in self.logits.split(TOGETHER, dim=1)], dim=1)
 
     @cached_property
     def label(self) -> Tensor:

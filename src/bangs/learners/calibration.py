@@ -23,7 +23,7 @@ from bangs.errors import InvalidInput, UnknownName
 from bangs.learners import scaling
 from bangs.learners.graph_calibration import GATS, CaGCN
 from bangs.learners.scaling import Sample, check_prior
-from bangs.types import Prediction, Task
+from bangs.types import TOGETHER, Prediction, Task
 
 
 class Calibrator(Protocol):
@@ -108,10 +108,13 @@ class ETS:
 
     def __call__(self, prediction: Prediction, task: Task) -> Prediction:
         temperature, weights = self.fit(prediction, task)
-        logits = prediction.logits.transpose(1, 2).contiguous()
-        members = _members(logits, temperature.to(logits.dtype))
-        mixed = torch.logsumexp(members + weights.log().to(logits.dtype)[..., None, None], dim=1)
-        return Prediction(mixed.transpose(1, 2).contiguous())
+        out = torch.empty_like(prediction.logits)
+        for start in range(0, out.shape[1], TOGETHER):  # in pieces, since the members take three times the room
+            logits = prediction.logits[:, start : start + TOGETHER].transpose(1, 2).contiguous()
+            members = _members(logits, temperature.to(logits.dtype))
+            mixed = torch.logsumexp(members + weights.log().to(logits.dtype)[..., None, None], dim=1)
+            out[:, start : start + TOGETHER] = mixed.transpose(1, 2)
+        return Prediction(out)
 
     def fit(self, prediction: Prediction, task: Task) -> tuple[Tensor, Tensor]:
         """Temperature [R] and weights [R, 3] of every run, float64."""

@@ -2,7 +2,7 @@
 
 import tempfile
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +12,7 @@ from torch import Tensor
 from bangs import signals
 from bangs.errors import InvalidInput
 from bangs.graphs.sparse import Pattern, Sparse
-from bangs.graphs.store import release
+from bangs.graphs.store import mapped, release
 from bangs.learners.batches import Features
 from bangs.learners.ensemble import Network
 from bangs.learners.noise import Noise
@@ -25,10 +25,10 @@ LINK = 32  # bytes of a link while its block is multiplied: a column, a value an
 class Layerwise:
     """Runs a network of hops over a whole graph without a field of the whole graph.
 
-    Before a hop, every node's numbers are laid down on a shelf [R, N, d]: in memory where that takes at most half of
-    `memory` bytes, else in a temporary file (TMPDIR says where). After it, a block of nodes gathers what its links
-    lead to. What is in use at once, beside the logits [R, N, C] that come out and the pages of mapped files that the
-    system may take back, stays below `memory`.
+    Before a hop, every node's numbers are laid down on shelves [R, N, g], as many columns on one as take half of
+    `memory` bytes: in memory where one shelf is enough, else in temporary files (TMPDIR says where), of which the
+    pages of one are in memory at a time. After it, a block of nodes gathers what its links lead to. What is in use at
+    once, beside the logits [R, N, C] that come out and a few numbers a node, stays near `memory`.
     """
 
     memory: int
@@ -38,50 +38,47 @@ class Layerwise:
         device = next(network.parameters()).device
         nodes, hops = len(sampler.links), network.hops or 0
         scale = sampler.scale(torch.arange(nodes, device=sampler.links.device))
-        shelf: Tensor | None = None
+        shelves: list[Tensor] = []
         for rows in self._rows(sampler, runs):
-            made = network.stage(0, _features(sampler, rows, runs, device), noise)
-            shelf = self._put(shelf, rows, made.expand(runs, -1, -1), nodes, last=hops == 0)
-        if isinstance(sampler.x, Tensor):
-            release(sampler.x)
+            signals.check()
+            made = network.stage(0, _features(sampler, rows, runs, device), noise).expand(runs, -1, -1)
+            shelves = shelves or self._shelves(made, nodes, last=hops == 0)
+            _put(shelves, rows, made)
+            sampler.release()
         for hop in range(hops):
-            before, shelf = shelf, None
-            assert before is not None  # a graph has nodes
+            before, shelves = shelves, []
             for rows in self._blocks(sampler, before):
                 signals.check()
                 made = network.stage(hop + 1, _gather(sampler, scale, before, rows).to(device), noise)
-                shelf = self._put(shelf, rows, made, nodes, last=hop == hops - 1)
-                release(before)
-            release(sampler.links.nodes)
-        assert shelf is not None
-        return shelf.to(device)
+                shelves = shelves or self._shelves(made, nodes, last=hop == hops - 1)
+                _put(shelves, rows, made)
+                sampler.release()
+        return shelves[0]
 
-    def _put(self, shelf: Tensor | None, rows: slice, made: Tensor, nodes: int, *, last: bool) -> Tensor:
-        """The shelf with a block [R, n, d] in its place; a new one for the first block."""
-        made = made.detach()
-        if shelf is None:
-            shape = (made.shape[0], nodes, made.shape[2])
-            if last or made.is_cuda or 4 * made.shape[0] * nodes * made.shape[2] <= self.memory // 2:
-                shelf = torch.empty(shape, device=made.device)
-            else:
-                with tempfile.TemporaryFile() as file:
-                    shelf = torch.from_numpy(np.memmap(file, np.float32, "w+", shape=shape))
-        shelf[:, rows] = made
-        release(shelf)
-        return shelf
+    def _shelves(self, made: Tensor, nodes: int, *, last: bool) -> list[Tensor]:
+        """Room [R, N, g] for what is made of all nodes; the logits, which come last, have it in one piece."""
+        runs, _, width = made.shape
+        most = max(self.memory // 2 // (4 * runs * nodes), 1)
+        if last or made.is_cuda or width <= most:
+            return [torch.empty(runs, nodes, width, device=made.device)]
+        found = []
+        for start in range(0, width, most):
+            with tempfile.TemporaryFile() as file:
+                shape = (runs, nodes, min(most, width - start))
+                found.append(torch.from_numpy(mapped(file, np.float32, shape, "w+")))
+        return found
 
     def _rows(self, sampler: Sampler, runs: int) -> Iterator[slice]:
         """Blocks of nodes whose features, and what becomes of them, take a quarter of the memory."""
-        width = int(sampler.x.shape[1])
-        nodes = len(sampler.links)
+        width, nodes = int(sampler.x.shape[1]), len(sampler.links)
         step = max(self.memory // (4 * 4 * 3 * runs * width), 1)
         for start in range(0, nodes, step):
             yield slice(start, min(start + step, nodes))
 
-    def _blocks(self, sampler: Sampler, shelf: Tensor) -> Iterator[slice]:
+    def _blocks(self, sampler: Sampler, shelves: Sequence[Tensor]) -> Iterator[slice]:
         """Blocks of nodes whose links and sums take a quarter of the memory; one node at the least."""
         nodes, pointers = len(sampler.links), sampler.links.pointers
-        row = 4 * 4 * shelf.shape[0] * shelf.shape[2]
+        row = 4 * 4 * shelves[0].shape[0] * sum(shelf.shape[2] for shelf in shelves)
         start = 0
         while start < nodes:
             begin = int(pointers[start])
@@ -94,6 +91,15 @@ class Layerwise:
             start = end
 
 
+def _put(shelves: Sequence[Tensor], rows: slice, made: Tensor) -> None:
+    """Lay a block [R, n, d] down in its place."""
+    start = 0
+    for shelf in shelves:
+        shelf[:, rows] = made[..., start : start + shelf.shape[2]]
+        start += shelf.shape[2]
+        release(shelf)
+
+
 def _features(sampler: Sampler, rows: slice, runs: int, device: torch.device) -> Features:
     found = sampler.features(rows, device)
     if isinstance(found.stored, Tensor) or runs == 1:
@@ -101,8 +107,8 @@ def _features(sampler: Sampler, rows: slice, runs: int, device: torch.device) ->
     return Features(runs, found.stored.repeat(runs))
 
 
-def _gather(sampler: Sampler, scale: Tensor, shelf: Tensor, rows: slice) -> Tensor:
-    """The rows of the normalised adjacency times the shelf: [R, n, d]."""
+def _gather(sampler: Sampler, scale: Tensor, shelves: Sequence[Tensor], rows: slice) -> Tensor:
+    """The rows of the normalised adjacency times what lies on the shelves: [R, n, d]."""
     links = sampler.links
     pointers = links.pointers[rows.start : rows.stop + 1]
     begin, end = int(pointers[0]), int(pointers[-1])
@@ -119,4 +125,8 @@ def _gather(sampler: Sampler, scale: Tensor, shelf: Tensor, rows: slice) -> Tens
         value = value * links.weights[begin:end]
     block = Sparse(Pattern((pointers - begin).int(), sources.int(), (len(own), len(links))), value)
     loop = sampler.loops * (own * own if sampler.normalise == "symmetric" else own)
-    return torch.stack([block @ of_run + loop[:, None] * of_run[rows] for of_run in shelf])
+    found = []
+    for shelf in shelves:
+        found.append(torch.stack([block @ of_run + loop[:, None] * of_run[rows] for of_run in shelf]))
+        release(shelf)
+    return found[0] if len(found) == 1 else torch.cat(found, dim=2)

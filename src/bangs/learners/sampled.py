@@ -65,10 +65,11 @@ class Pages:
     def _read(self, order: Tensor, rng: Streams) -> Iterator[Part]:
         size = self.sampling.size
         batches = [order[start : start + size].sort().values for start in range(0, len(order), size)]
-        draws = [partial(self._part, places, rng.at("batch", number)) for number, places in enumerate(batches)]
+        draws = [partial(self.part, places, rng.at("batch", number)) for number, places in enumerate(batches)]
         return ahead(draws, self.sampling.workers)
 
-    def _part(self, places: Tensor, rng: Streams) -> Part:
+    def part(self, places: Tensor, rng: Streams) -> Part:
+        """The nodes at some places, with a neighbourhood drawn for them."""
         device = self.target.device
         generator = rng.generators(self.sampler.links.device)[0]
         chosen = self.nodes[places.to(self.nodes.device)]
@@ -99,6 +100,7 @@ class Sampled(Eager):
             self.step(part)
         with torch.no_grad():
             logits = [self.network(part.field) for part in self.exam.ordered(rng.at("look"))]
+        self.pages.sampler.release()
         return self._judge(torch.cat(logits, dim=1))
 
     def train(self, limit: int, *, patient: bool = False) -> None:
@@ -112,11 +114,16 @@ class Sampled(Eager):
         self.network.load(self.kept)
         every = replace(self.exam.sampling, size=min(self.exam.sampling.size, EXACT), fanout=(ALL,))
         pages = replace(self.exam, sampling=every, _kept=[])
+        said = self._exact_answers(pages)
+        self.network.load(last)
+        right = (said == self.exam.target).sum(1)
+        return right.double() / self.exam.counts
+
+    def _exact_answers(self, pages: Pages) -> Tensor:
+        """The classes that the network gives to all nodes of some pages: long [1, n]."""
         with torch.no_grad():
             said = [self.network(part.field).argmax(-1) for part in pages.ordered(Streams(tuple(self.numbers)))]
-        self.network.load(last)
-        right = (torch.cat(said, dim=1) == self.exam.target).sum(1)
-        return right.double() / self.exam.counts
+        return torch.cat(said, dim=1)
 
     def step(self, part: Part) -> None:
         """One step of Adam on a batch."""

@@ -12,6 +12,7 @@ from torch_geometric.data import Data
 from bangs.errors import InvalidInput
 from bangs.graphs.links import Links, pointed, ragged
 from bangs.graphs.sparse import Normalise, Pattern, Sparse
+from bangs.graphs.store import release
 from bangs.learners.batches import Features, Field, rows_of
 
 ALL = -1  # a fan-out without a bound
@@ -23,16 +24,18 @@ class Sampling:
 
     `fanout` bounds the neighbours a node hears, hop by hop from the batch outwards; −1 takes all, and the last bound
     serves the hops beyond. `memory` bounds the bytes that logits of all nodes are computed with, beside the logits
-    themselves. `workers` draw ahead of the training; what they draw does not depend on them.
+    themselves. `workers` draw ahead of the training; what they draw does not depend on them. A step's nodes may fall
+    into `pieces` that processes share under torchrun, each with a neighbourhood and dropout of its own.
     """
 
     size: int = 1024
     fanout: tuple[int, ...] = (10, 10)
     memory: int = 2**30
+    pieces: int = 1
     workers: int = field(default=1, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        for name, least in (("size", 1), ("memory", 1), ("workers", 0)):
+        for name, least in (("size", 1), ("memory", 1), ("pieces", 1), ("workers", 0)):
             if type(getattr(self, name)) is not int or getattr(self, name) < least:
                 raise InvalidInput(
                     f"Sampling.{name} must be a whole number of at least {least}, got {getattr(self, name)!r}"
@@ -53,12 +56,13 @@ class Sampling:
         return set(self.fanout) == {ALL}
 
 
-def sampling(size: int | None, fanout: Sequence[int] | None) -> Sampling | None:
+def sampling(size: int | None, fanout: Sequence[int] | None, pieces: int | None = None) -> Sampling | None:
     """The sampling that two options ask for: none if neither is given, the usual where one is left out."""
     if size is None and fanout is None:
         return None
     usual = Sampling()
-    return Sampling(usual.size if size is None else size, usual.fanout if fanout is None else tuple(fanout))
+    fanout = usual.fanout if fanout is None else tuple(fanout)
+    return Sampling(usual.size if size is None else size, fanout, pieces=pieces or 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,6 +112,12 @@ class Sampler:
             return torch.ones(len(nodes), device=nodes.device)
         degree = self.links.strength(nodes) + self.loops
         return degree.pow(-1.0 if self.normalise == "row" else -0.5).masked_fill(degree <= 0, 0.0)
+
+    def release(self) -> None:
+        """Let go of what was read of features and links on a disk."""
+        for part in (self.x, self.links.nodes, self.links.weights):
+            if isinstance(part, Tensor):
+                release(part)
 
     def _hop(self, outputs: Tensor, bound: int, generator: torch.Generator) -> tuple[Sparse, Tensor]:
         """The matrix [n_out, n_in] of one hop, and the nodes n_in it takes from, in rising order."""

@@ -1,6 +1,5 @@
 """Opening: a store as a graph to learn on, mapped from the disk and read only where it is asked for."""
 
-import mmap
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,6 +17,7 @@ from bangs.errors import InvalidInput
 from bangs.files import open_to_read
 from bangs.graphs.links import Links
 from bangs.graphs.store.manifest import Manifest, read_manifest
+from bangs.graphs.store.mapping import mapped, release
 
 WHOLE = 2**30  # bytes up to which a store is read into memory where a command does not say
 EDGES = 2**25  # edges that a part which wants all of them at once may have
@@ -95,7 +95,7 @@ class Store:
         dtype = np.dtype(own.dtype).newbyteorder("<")
         if own.bytes == 0:
             return np.empty(own.shape, dtype)
-        return np.memmap(self.path / f"{name}.bin", dtype, mode="c", shape=own.shape)
+        return mapped(self.path / f"{name}.bin", dtype, own.shape, "c")
 
     @cached_property
     def y(self) -> Tensor:
@@ -185,16 +185,6 @@ class Store:
 
     def _damaged(self, name: str, what: str) -> InvalidInput:
         return InvalidInput(f"'{self.path / name}.bin' is damaged: it holds {what}; convert the graph again")
-
-
-def release(mapped: Tensor | npt.NDArray[Any]) -> None:
-    """Let go of the pages of a mapped array that were read; they come back from the disk when asked for again."""
-    array: Any = mapped.numpy() if isinstance(mapped, Tensor) else mapped
-    while array is not None and not isinstance(array, np.memmap):
-        array = getattr(array, "base", None)
-    file = getattr(array, "_mmap", None)
-    if isinstance(file, mmap.mmap):
-        file.madvise(mmap.MADV_DONTNEED)
 
 
 def _blocks(array: npt.NDArray[Any]) -> Iterator[npt.NDArray[Any]]:
