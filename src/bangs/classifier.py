@@ -9,7 +9,6 @@ from typing import Any, Literal, Self
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-import torch
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
@@ -17,13 +16,13 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from bangs import saving
+from bangs.applying import apply, calibrate_beside
 from bangs.devices import choose_device
 from bangs.errors import InvalidInput, UnknownName
 from bangs.explain import Reasons, reasons
 from bangs.graphs.custom.validation import check_share, validation_split
 from bangs.inputs import as_graph, as_labels, in_order, labelled
 from bangs.keeping import Keeper
-from bangs.learners.batches import Surroundings
 from bangs.learners.calibration import Calibrator, calibrator
 from bangs.learners.models import Architecture
 from bangs.learners.presets import trainer
@@ -31,11 +30,10 @@ from bangs.learners.sampling import Sampling
 from bangs.learners.training import Trainer
 from bangs.loop import Method, Observer, SelfTrainer, State
 from bangs.recorder import Recorder
-from bangs.rng import Streams
 from bangs.selection.quotas import Top
 from bangs.selection.scores import Agreement, Banzhaf, Chance, Confidence, Score
 from bangs.snapshot import Snapshot
-from bangs.types import Labels, Prediction, Task
+from bangs.types import Task
 
 Array = npt.NDArray[Any]
 
@@ -273,7 +271,7 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
             if score not in SELECTORS:
                 raise UnknownName("selector", score, SELECTORS)
             score = SELECTORS[score](k, 5 * k if self.candidates is None else int(self.candidates))
-        calibrate = calibrator(self.calibrator) if isinstance(self.calibrator, str) else self.calibrator
+        calibrate = self._calibrator()
         for name, part in (("selector", score), ("calibrator", calibrate)):
             if not callable(part):
                 raise InvalidInput(f"{name} must be a name or a part that can be called, got {part!r}")
@@ -325,38 +323,11 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
                 f"X has {graph.x.shape[1]} features, but {type(self).__name__} is expecting {self.n_features_in_} "
                 "features as input: those it was fitted with"
             )
-        return self._calibrated(self._logits(graph), graph)
+        logits = apply(self.architecture_, self.weights_, len(self.classes_), graph, choose_device(self.device))
+        return calibrate_beside(self.snapshot_, logits, graph, self._calibrator())
 
-    def _logits(self, graph: Data) -> Tensor:
-        """The chosen student's logits [1, N, C] for a graph."""
-        place = choose_device(self.device)
-        network = self.architecture_.build(self.n_features_in_, len(self.classes_), Streams((0,))).to(place)
-        network.load(self.weights_)
-        field = Surroundings.of(graph.to(place), 1, network.loops, network.normalise).whole
-        with torch.no_grad():
-            logits: Tensor = network(field, None)
-        return logits.cpu()
-
-    def _calibrated(self, logits: Tensor, graph: Data) -> Tensor:
-        """Logits [N, C] of new nodes, calibrated in the company of the nodes whose labels were held for validation."""
-        calibrate = calibrator(self.calibrator) if isinstance(self.calibrator, str) else self.calibrator
-        old, new = self.snapshot_, int(graph.num_nodes or 0)
-        weights = [_weights(old.graph), _weights(graph)]
-        both = Data(
-            edge_index=torch.cat([old.edge_index, graph.edge_index.cpu() + old.nodes], dim=1),
-            num_nodes=old.nodes + new,
-        )
-        if old.edge_weight is not None or graph.get("edge_weight") is not None:
-            both.edge_weight = torch.cat(weights)
-        nobody = torch.full((new,), -1)
-        given, held = (torch.cat([part, nobody])[None] for part in (old.given, old.held))
-        task = Task(both, Labels.given(given), held, old.classes)
-        return calibrate(Prediction(torch.cat([old.raw[None], logits], dim=1)), task).logits[0, old.nodes :]
-
-
-def _weights(graph: Data) -> Tensor:
-    weight = graph.get("edge_weight")
-    return torch.ones(graph.edge_index.shape[1]) if weight is None else weight.cpu()
+    def _calibrator(self) -> Calibrator:
+        return calibrator(self.calibrator) if isinstance(self.calibrator, str) else self.calibrator
 
 
 def _own_architecture(parts: dict[str, Any]) -> Architecture | None:
