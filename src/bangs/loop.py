@@ -9,6 +9,7 @@ from typing import Literal, Protocol
 import torch
 from torch import Tensor
 
+from bangs import ranks
 from bangs.errors import Diverged, InvalidInput
 from bangs.graphs.views import Same
 from bangs.learners.calibration import Calibrator, Uncalibrated
@@ -163,7 +164,7 @@ class SelfTrainer:
             pool = self._pool(task, base if method.memory == "rebuild" else state.labels)
             round = Round(index, task, base, raw, prediction, pool, state.teacher, rng)
             ranking = method.score(round)
-            chosen = method.quota(ranking.score, prediction.label) & pool & state.running[:, None]
+            chosen = ranks.agreed(method.quota(ranking.score, prediction.label) & pool & state.running[:, None])
             took_part = chosen.any(1)
             left = (pool & ~chosen).any(1) if method.memory == "accumulate" else took_part
             labels = base.adopt(chosen, prediction.label, 1.0, index)

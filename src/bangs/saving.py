@@ -14,6 +14,7 @@ from torch import Tensor
 from bangs.errors import BangsError, InvalidInput
 from bangs.files import read_plain
 from bangs.graphs.propagation import PPR, ExactPPR
+from bangs.graphs.push import Push
 from bangs.learners.calibration import CALIBRATORS, calibrator
 from bangs.learners.crossfit import Crossfit
 from bangs.learners.models import MODELS, Architecture
@@ -33,7 +34,7 @@ _PARTS: tuple[Any, ...] = (
     *MODELS.values(),
     *CALIBRATORS.values(),
     *(type(make(None)) for make in banzhaf.ESTIMATORS.values()),
-    *(Trainer, Sampling, Crossfit, Banzhaf, Confidence, Chance, Agreement, Alone, PPR, ExactPPR),
+    *(Trainer, Sampling, Crossfit, Banzhaf, Confidence, Chance, Agreement, Alone, PPR, ExactPPR, Push),
 )
 KNOWN: dict[str, Any] = {part.__name__: part for part in _PARTS}
 

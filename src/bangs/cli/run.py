@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from bangs import ranks
 from bangs.cli.console import Rounds, Voice
 from bangs.cli.stopping import again, stoppable
 from bangs.determinism import same_bits
@@ -51,6 +52,9 @@ def run(
         int | None, typer.Option(help="labelled nodes a step, with drawn neighbourhoods; the whole graph if left out")
     ] = None,
     fanout: Annotated[str | None, typer.Option(help="neighbours heard at each hop, such as 10,10 or all")] = None,
+    pieces: Annotated[
+        int | None, typer.Option(help="parts of a step that torchrun's ranks share; one for each rank if left out")
+    ] = None,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda")] = "auto",
     deterministic: Annotated[
         bool, typer.Option("--deterministic", help="the same bits for any number of threads; slower")
@@ -66,7 +70,6 @@ def run(
 
     Example: bangs run --dataset synthetic --method bangs --seeds 3 --rounds 5
     """
-    voice = Voice(as_json=as_json, quiet=quiet)
     asked = (("epochs", epochs), ("patience", patience), ("field", "whole" if deterministic else None))
     changes: dict[str, float | int | str] = {name: value for name, value in asked if value is not None}
     experiment = Experiment(
@@ -89,19 +92,24 @@ def run(
         changes=changes,
         batch_size=batch_size,
         fanout=parse_fanout(fanout),
+        pieces=pieces if pieces or not (batch_size or fanout) or ranks.started() == 1 else ranks.started(),
     )
     title = f"{method} on {dataset} ({model}, {preset}), {len(experiment.seeds)} seeds"
     arithmetic = same_bits() if deterministic else nullcontext()
-    if out is None:
-        if resume or overwrite:
-            raise InvalidInput("--resume and --overwrite need the run's folder; add --out DIR")
-        with arithmetic, stoppable(), Rounds(voice, title, rounds) as view:
-            result = experiment.run(data, device, [view])
-    else:
-        with arithmetic, stoppable(again("--resume")):
-            result = _run_in(out, experiment, voice, title, data, device, resume=resume, overwrite=overwrite)
-        voice.say(f"written: {out / 'result.json'}, {out / 'history.jsonl'}")
-    voice.result(compact(result), scores(result))
+    if out is None and (resume or overwrite):
+        raise InvalidInput("--resume and --overwrite need the run's folder; add --out DIR")
+    with ranks.joined(choose_device(device)), arithmetic:
+        voice = Voice(as_json=as_json, quiet=quiet or not ranks.first())
+        if out is None:
+            with stoppable(), Rounds(voice, title, rounds) as view:
+                result = experiment.run(data, device, [view])
+        else:
+            resume, overwrite = resume or ranks.restarted(), overwrite and not ranks.restarted()
+            with stoppable(again("--resume")):
+                result = _run_in(out, experiment, voice, title, data, device, resume=resume, overwrite=overwrite)
+            voice.say(f"written: {out / 'result.json'}, {out / 'history.jsonl'}")
+        if ranks.first():
+            voice.result(compact(result), scores(result))
 
 
 def _run_in(
@@ -115,12 +123,15 @@ def _run_in(
     resume: bool,
     overwrite: bool,
 ) -> dict[str, Any]:
-    """The result of an experiment whose rounds are kept in a run folder."""
+    """The result of an experiment whose rounds are kept in a run folder, by the first rank where there are several."""
+    if not ranks.first():
+        finished: dict[str, Any] | None = ranks.told(None)
+        return experiment.run(data, device) if finished is None else finished
     place = choose_device(device)
     with RunFolder.create_or_resume(
         out, experiment.config(), resume=resume, overwrite=overwrite, device=place
     ) as folder:
-        done = folder.result
+        done = ranks.told(folder.result)
         if done is not None:
             folder.forget()  # a kill may have come between the result and this
             voice.say(f"'{out}' holds the finished run; nothing is left to do")

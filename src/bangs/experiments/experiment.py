@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from torch_geometric.data import Data
 
-from bangs import published
+from bangs import published, ranks
 from bangs.devices import choose_device
 from bangs.errors import InvalidInput
 from bangs.experiments.exam import Exam
@@ -29,7 +29,7 @@ from bangs.valuation.banzhaf import DEFAULT, ESTIMATORS
 # the settings a published recipe brings along
 BUDGET = ("k", "candidates", "normalise", "estimator", "samples", "calibrator", "teacher", "pool")
 
-BATCHES = ("batch_size", "fanout")
+BATCHES = ("batch_size", "fanout", "pieces")
 
 
 @dataclass(frozen=True)
@@ -61,6 +61,7 @@ class Experiment:
     changes: dict[str, float | int | str] = field(default_factory=dict)  # of the trainer
     batch_size: int | None = None  # labelled nodes a step; None = the whole graph, or 1,024 if there is a fan-out
     fanout: tuple[int, ...] | None = None  # neighbours heard at each hop, −1 = all; None = 10 if there are batches
+    pieces: int | None = None  # a step's nodes fall into, for processes to share; None = 1
 
     def __post_init__(self) -> None:
         for own in fields(self):
@@ -96,7 +97,7 @@ class Experiment:
 
     @property
     def _changes(self) -> dict[str, Any]:
-        batches = sampling(self.batch_size, self.fanout)
+        batches = sampling(self.batch_size, self.fanout, self.pieces)
         return self.changes if batches is None else {**self.changes, "batches": batches}
 
     @property
@@ -151,7 +152,8 @@ class Experiment:
         place = choose_device(device)
         data = datasets.load(self.dataset, folder) if data is None else data
         journal = None if store is None else Journal(store, data, pause)
-        found = Found([], None, 0.0) if journal is None else journal.open()
+        # the first rank keeps the journal, and tells the others where to go on from
+        found = ranks.told(Found([], None, 0.0) if journal is None else journal.open())
         task, exam = self.task(data)
         task, exam = task.to(place), exam.to(place)
         rows = found.rows

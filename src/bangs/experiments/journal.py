@@ -35,8 +35,14 @@ class Found:
     """What an earlier attempt left."""
 
     rows: list[dict[str, Any]]  # of the rounds up to the checkpoint
-    resume: Callable[[Learner], State] | None  # None = begin
+    checkpoint: Checkpoint | None  # None = begin
     seconds: float  # the work of earlier attempts
+
+    @property
+    def resume(self) -> Callable[[Learner], State] | None:
+        """Makes the state to go on from; None where there is none."""
+        latest = self.checkpoint
+        return None if latest is None else lambda learner: unpack(latest, learner)
 
 
 class Journal:
@@ -83,7 +89,7 @@ class Journal:
             return Found([], None, 0.0)
         self._before = latest.facts["seconds"]
         self._began = time.perf_counter()
-        return Found(rows, lambda learner: unpack(latest, learner), self._before)
+        return Found(rows, latest, self._before)
 
     def keep(self, state: State, row: dict[str, Any]) -> None:
         """Write the round down; when this returns, the row is on the disk, and the state where it was its turn."""

@@ -111,5 +111,6 @@ RULES: dict[str, Callable[[str, Any], None]] = {
     "share": _share(0.0, 1.0 - VALIDATION_SHARE, optional=True),
     "batch_size": _whole(1, optional=True),
     "fanout": _fanout,
+    "pieces": _whole(1, optional=True),
     "changes": _changes,
 }

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from bangs import ranks
 from bangs.errors import InvalidInput
 from bangs.learners.batches import Field, Surroundings, many
 from bangs.learners.layerwise import Layerwise
@@ -19,6 +20,7 @@ from bangs.learners.noise import Noise, source
 from bangs.learners.sampled import Pages, Sampled
 from bangs.learners.sampling import Sampler, Sampling
 from bangs.learners.sessions import Captured, Eager, Part, Session
+from bangs.learners.shared import Shared
 from bangs.rng import Streams
 from bangs.types import Labels, Prediction, Task
 
@@ -184,7 +186,15 @@ class Learner:
                 session.train(min(early, limit), patient=True)
                 kept = self.network.weights()
             session.train(limit)
-        return Teacher(self, session.best(), session.accuracy.clone(), session.born.clone(), session.sound(), kept)
+        # ranks have learned the same, but on GPUs not to the last bit
+        return Teacher(
+            self,
+            ranks.all_agreed(session.best()),
+            ranks.agreed(session.accuracy.clone()),
+            ranks.agreed(session.born.clone()),
+            ranks.agreed(session.sound()),
+            None if kept is None else ranks.all_agreed(kept),
+        )
 
     def predict(
         self, weights: dict[str, Tensor], graph: Data | Sequence[Data], noise: Noise | None = None
@@ -238,7 +248,10 @@ class Learner:
     def _session(self, labels: Labels, transition: Tensor | None) -> Session:
         """Who runs the epochs: on a GPU one captured graph that all rounds reuse, else a fresh session."""
         if self.trainer.batches is not None:
-            return Sampled(self.network, self._pages(labels.target, labels.weight), self._exam, self.trainer)
+            pages = self._pages(labels.target, labels.weight)
+            if self.trainer.batches.pieces > 1:
+                return Shared(self.network, pages, self._exam, self.trainer, self.task.classes)
+            return Sampled(self.network, pages, self._exam, self.trainer)
         captured = self.task.device.type == "cuda"
         # a captured graph outlives the round, so its lesson must not depend on who is labelled
         lesson = self._part(labels.target, labels.weight, whole=captured)

@@ -7,11 +7,13 @@ from typing import Literal, Protocol
 import torch
 from torch import Tensor
 
+from bangs import ranks
 from bangs.errors import InvalidInput
 from bangs.graphs.propagation import PPR, Propagator
 from bangs.selection import clusters
 from bangs.types import Ranking, Round
 from bangs.valuation.banzhaf import DEFAULT, ESTIMATORS, Estimator, Game, Values
+from bangs.valuation.sharing import Shared
 from bangs.valuation.utility import Information
 
 
@@ -113,7 +115,7 @@ class Banzhaf:
         # runs with equally many candidates are valued together
         for size in sorted(set(sizes.tolist()) - {0}):
             runs = (sizes == size).nonzero().squeeze(1)
-            players = _most_confident(round, runs, size)
+            players = ranks.agreed(_most_confident(round, runs, size))
             game = Information.of(
                 round.task.once(self.propagate),
                 round.prediction.logits[runs],
@@ -124,7 +126,7 @@ class Banzhaf:
                 seeds=tuple(round.rng.only(runs.tolist()).at("nodes").numbers()),
             )
             generators = round.rng.only(runs.tolist()).at("coalitions").generators(score.device)
-            values = self.estimate(game, min(self.k, size), generators)
+            values = self.estimate(game if ranks.size() == 1 else Shared(game), min(self.k, size), generators)
             score[runs[:, None], players] = values.mean.to(score.dtype)
             if values.stderr is not None:
                 stderr[runs[:, None], players] = values.stderr.to(score.dtype)

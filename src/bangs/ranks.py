@@ -1,0 +1,131 @@
+"""Ranks: the processes that share one run under torchrun; in a process alone, nothing here does anything."""
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, TypeVar
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+T = TypeVar("T")
+
+PATIENCE = timedelta(hours=2)  # for a rank that is busy with what the others wait for
+
+
+@dataclass
+class Traffic:
+    """What this process handed to the others, for whoever measures."""
+
+    calls: int = 0
+    bytes: int = 0
+
+
+traffic = Traffic()
+
+
+def size() -> int:
+    """How many processes share the run."""
+    return dist.get_world_size() if _joined() else 1
+
+
+def rank() -> int:
+    """The number of this one, from 0."""
+    return dist.get_rank() if _joined() else 0
+
+
+def first() -> bool:
+    """Whether this process is the one that speaks and writes."""
+    return rank() == 0
+
+
+def started() -> int:
+    """How many processes torchrun has started for this run; 1 without it."""
+    return int(os.environ.get("WORLD_SIZE", "1")) if "MASTER_ADDR" in os.environ else 1
+
+
+def restarted() -> bool:
+    """Whether torchrun has started this run before, and a rank was lost."""
+    return started() > 1 and int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0
+
+
+@contextmanager
+def joined(device: torch.device) -> Iterator[None]:
+    """Inside, the processes that torchrun started for this run are one group: gloo on CPUs, nccl on GPUs.
+
+    Each takes the GPU of its place on its machine. Without torchrun this does nothing.
+    """
+    if started() == 1 or _joined():
+        yield
+        return
+    if device.type == "cuda":
+        torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")) % torch.cuda.device_count())
+    dist.init_process_group("nccl" if device.type == "cuda" else "gloo", timeout=PATIENCE)
+    try:
+        yield
+    finally:
+        dist.destroy_process_group()
+
+
+def own(count: int) -> range:
+    """Which of so many pieces of work are this process's."""
+    return range(rank(), count, size())
+
+
+def summed(x: Tensor) -> Tensor:
+    """The sum of every process's x, the same in all; x itself where there is one."""
+    if size() == 1:
+        return x
+    x = x.contiguous()
+    _count(x)
+    dist.all_reduce(x)
+    return x
+
+
+def sum_gradients(weights: Iterable[Tensor]) -> None:
+    """Add up the gradients of all processes, in one message; a weight without one counts as zero."""
+    if size() == 1:
+        return
+    weights = list(weights)
+    parts = [torch.zeros_like(own) if own.grad is None else own.grad for own in weights]
+    whole = summed(torch.cat([part.flatten() for part in parts]))
+    for own_, part in zip(weights, whole.split([weight.numel() for weight in weights]), strict=True):
+        own_.grad = part.view_as(own_)
+
+
+def agreed(x: Tensor) -> Tensor:
+    """The first process's x, in all of them."""
+    if size() == 1:
+        return x
+    x = x.contiguous()
+    body = x.to(torch.uint8) if x.dtype == torch.bool else x
+    _count(body)
+    dist.broadcast(body, 0)
+    return body.to(x.dtype)
+
+
+def all_agreed(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The first process's tensors, in all of them."""
+    return {name: agreed(value) for name, value in weights.items()}
+
+
+def told(fact: T) -> T:
+    """What the first process says, in all of them; anything that can be pickled."""
+    if size() == 1:
+        return fact
+    box: list[Any] = [fact]
+    dist.broadcast_object_list(box, 0)
+    answer: T = box[0]
+    return answer
+
+
+def _joined() -> bool:
+    return dist.is_available() and dist.is_initialized()
+
+
+def _count(x: Tensor) -> None:
+    traffic.calls += 1
+    traffic.bytes += x.numel() * x.element_size()
