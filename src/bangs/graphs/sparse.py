@@ -226,7 +226,7 @@ def multiply(matrix: Tensor, dense: Tensor) -> Tensor:
     if dense.shape[1] >= WIDE and dense.device.type == "cpu" and dense.dtype == torch.float32:
         # weighted sums of rows, as embeddings are summed: up to twice as fast as MKL's product of a sparse matrix
         rows, cols, values = matrix.crow_indices(), matrix.col_indices(), matrix.values()
-        return torch.embedding_bag(dense.contiguous(), cols, rows, False, 0, False, values, True)[0]
+        return torch.embedding_bag(dense.detach().contiguous(), cols, rows, False, 0, False, values, True)[0]
     out = torch.empty(matrix.shape[0], dense.shape[1], dtype=dense.dtype, device=dense.device)
     return torch.addmm(out, matrix, dense.contiguous(), beta=0, out=out)
 
