@@ -146,3 +146,9 @@ def _stacked(x: list[Tensor], like: Features) -> Features:
 def rows_of(graph: Data) -> "Tensor | sp.csr_array[Any]":
     """The features [N, F] of a graph in a form that gives some of its rows."""
     return to_scipy(graph.x) if graph.x.layout == torch.sparse_csr else graph.x
+
+
+def sampled_rows(graph: Data) -> "Tensor | sp.csr_array[Any]":
+    """The same, dense where they are hardly sparse, since rows are read again and again."""
+    x = rows_of(graph)
+    return x if isinstance(x, Tensor) or x.nnz <= DENSE_ABOVE * np.prod(x.shape) else torch.from_numpy(x.toarray())

@@ -17,6 +17,7 @@ from bangs.learners.sessions import Eager, Part, Settings
 from bangs.rng import Streams
 
 KEPT = 2**26  # bytes of drawn batches that are kept where every epoch draws the same
+LOOK = 4  # batches' worth of nodes in one look, which keeps nothing for a gradient
 EXACT = 128  # nodes whose whole neighbourhoods are read at once
 AHEAD = 2  # batches drawn before they are asked for, per worker
 
@@ -43,27 +44,27 @@ class Pages:
     def shuffled(self, rng: Streams) -> Iterator[Part]:
         """All nodes once, in an order of their own."""
         if self.sampling.exact and len(self.nodes) <= self.sampling.size:
-            yield from self.ordered(rng)
+            yield from self.ordered()
             return
         order = torch.randperm(len(self.nodes), generator=rng.at("order").generators()[0])
-        yield from self._read(order, rng)
+        yield from self._read(order, self.sampling.size, rng)
 
-    def ordered(self, rng: Streams) -> Iterator[Part]:
-        """All nodes once, in their order; for streams that are always the same."""
+    def ordered(self) -> Iterator[Part]:
+        """All nodes once, in their order, with neighbourhoods that are the same in every epoch, round and run."""
         if self._kept:
             yield from self._kept
             return
         parts: list[Part] = []
         size = 0
-        for part in self._read(torch.arange(len(self.nodes)), rng):
+        batch = self.sampling.size * (1 if self.sampling.exact else LOOK)
+        for part in self._read(torch.arange(len(self.nodes)), batch, Streams((0,)).at("look")):
             size += _bytes(part)
             parts = [*parts, part] if size <= KEPT else []
             yield part
         if size <= KEPT:
             self._kept.extend(parts)
 
-    def _read(self, order: Tensor, rng: Streams) -> Iterator[Part]:
-        size = self.sampling.size
+    def _read(self, order: Tensor, size: int, rng: Streams) -> Iterator[Part]:
         batches = [order[start : start + size].sort().values for start in range(0, len(order), size)]
         draws = [partial(self.part, places, rng.at("batch", number)) for number, places in enumerate(batches)]
         return ahead(draws, self.sampling.workers)
@@ -74,8 +75,6 @@ class Pages:
         generator = rng.generators(self.sampler.links.device)[0]
         chosen = self.nodes[places.to(self.nodes.device)]
         seen = self.sampler.draw(chosen, self.sampling.bounds(self.hops), generator, device)
-        for hop in seen.hops:
-            _ = hop.pattern.flipped  # made here, ahead of the step that needs it
         places = places.to(device)
         return Part(seen, self.target[:, places], self.weight[:, places])
 
@@ -99,7 +98,7 @@ class Sampled(Eager):
             signals.check()
             self.step(part)
         with torch.no_grad():
-            logits = [self.network(part.field) for part in self.exam.ordered(rng.at("look"))]
+            logits = [self.network(part.field) for part in self.exam.ordered()]
         self.pages.sampler.release()
         return self._judge(torch.cat(logits, dim=1))
 
@@ -122,7 +121,7 @@ class Sampled(Eager):
     def _exact_answers(self, pages: Pages) -> Tensor:
         """The classes that the network gives to all nodes of some pages: long [1, n]."""
         with torch.no_grad():
-            said = [self.network(part.field).argmax(-1) for part in pages.ordered(Streams(tuple(self.numbers)))]
+            said = [self.network(part.field).argmax(-1) for part in pages.ordered()]
         return torch.cat(said, dim=1)
 
     def step(self, part: Part) -> None:

@@ -13,7 +13,7 @@ from bangs.errors import InvalidInput
 from bangs.graphs.links import Links, pointed, ragged
 from bangs.graphs.sparse import Normalise, Pattern, Sparse
 from bangs.graphs.store import release
-from bangs.learners.batches import Features, Field, rows_of
+from bangs.learners.batches import Features, Field, sampled_rows
 
 ALL = -1  # a fan-out without a bound
 
@@ -85,7 +85,7 @@ class Sampler:
 
     @classmethod
     def of(cls, graph: Data, loops: float, normalise: Normalise) -> "Sampler":
-        return cls(Links.of(graph), rows_of(graph), loops, normalise)
+        return cls(Links.of(graph), sampled_rows(graph), loops, normalise)
 
     def draw(
         self, nodes: Tensor, bounds: Sequence[int], generator: torch.Generator, device: torch.device | str

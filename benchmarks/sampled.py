@@ -1,0 +1,106 @@
+"""Training in batches against training on the whole graph: test accuracy over seeds, seconds and peak memory.
+
+    python benchmarks/sampled.py [--datasets pubmed amazon_computers] [--seeds 5] [--size 512] [--fanout 10 10] [--json]
+
+Every seed is fitted by itself with the tuned GCN and predicts all nodes. PubMed goes by its public split and by
+5 / 15 / 80 %, the others by 5 / 15 / 80 % of their nodes. `peak_bytes` is the most that one fit and its prediction
+took beyond what was there, the graph among it; `difference` is batches less whole, in points, with the standard error
+of the paired seeds.
+"""
+
+import gc
+import math
+import statistics
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch_geometric.data import Data
+
+from bangs import metrics
+from bangs.graphs import splits
+from bangs.learners.presets import trainer
+from bangs.learners.sampling import Sampling
+from bangs.learners.training import Trainer
+from bangs.rng import Streams
+from bangs.types import Split, Task
+from measuring import graph, options, peak_of, show
+
+
+def main() -> None:
+    parser = options(__doc__)
+    parser.set_defaults(threads=2)
+    parser.add_argument("--datasets", nargs="+", default=["pubmed", "amazon_computers"])
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--size", type=int, default=512, help="labelled nodes a batch")
+    parser.add_argument("--fanout", nargs="+", type=int, default=[10, 10])
+    parser.add_argument("--memory", type=int, default=2**24, help="bytes for the logits of all nodes")
+    parser.add_argument("--epochs", type=int, default=120)
+    parser.add_argument("--patience", type=int, default=40)
+    asked = parser.parse_args()
+    torch.set_num_threads(asked.threads)
+    whole = trainer("gcn", "tuned", epochs=asked.epochs, patience=asked.patience)
+    batches = replace(whole, batches=Sampling(asked.size, tuple(asked.fanout), asked.memory))
+    rows = []
+    for name in asked.datasets:
+        name, data = graph(name)
+        seeds = range(asked.seeds)
+        by_share = splits.by_share(data.y, 0.05, 0.15, seeds)
+        cases = {"5/15/80": by_share}
+        if splits.has_public(data):
+            cases = {"public": splits.default(data, seeds), **cases}
+        for split_name, split in cases.items():
+            case = {"dataset": name, "split": split_name}
+            rows += _compared(case, data, split, {"whole": whole, "batches": batches}, seeds)
+    show(rows, asked.json, unit="percent of test nodes; seconds and bytes a fit", batches=repr(batches.batches))
+
+
+def _compared(
+    case: dict[str, str], data: Data, split: Split, systems: dict[str, Trainer], seeds: Sequence[int]
+) -> list[dict[str, Any]]:
+    rows, score = [], {}
+    for system, settings in systems.items():
+        score[system], seconds, peaks, epochs = [], [], [], []
+        for seed in seeds:
+            found: dict[str, float] = {}
+            peaks.append(peak_of(lambda: found.update(_fit(data, split.only([seed]), settings, seed))))  # noqa: B023
+            gc.collect()
+            score[system].append(found["test"])
+            seconds.append(found["seconds"])
+            epochs.append(found["epochs"])
+        rows.append(
+            {
+                **case,
+                "system": system,
+                "test": statistics.fmean(score[system]),
+                "std": statistics.stdev(score[system]),
+                "seconds": statistics.fmean(seconds),
+                "epochs": statistics.fmean(epochs),
+                "peak_bytes": max(peaks),
+            }
+        )
+    gaps = [batched - plain for batched, plain in zip(score["batches"], score["whole"], strict=True)]
+    rows[-1]["difference"] = statistics.fmean(gaps)
+    rows[-1]["stderr"] = statistics.stdev(gaps) / math.sqrt(len(gaps))
+    rows[-1]["memory"] = rows[-1]["peak_bytes"] / rows[0]["peak_bytes"]
+    return rows
+
+
+def _fit(data: Data, split: Split, settings: Trainer, seed: int) -> dict[str, float]:
+    begin = time.perf_counter()
+    task = Task.of(data, split, int(data.num_classes))
+    teacher = settings.fit(task, task.given, Streams((seed,)))
+    prediction = teacher.predict(task.graph)
+    seconds = time.perf_counter() - begin
+    answers = torch.where(split.test, data.y.expand(split.test.shape), -1)
+    return {
+        "test": 100 * float(metrics.accuracy(prediction, answers)),
+        "seconds": seconds,
+        "epochs": float(teacher.epochs),
+    }
+
+
+if __name__ == "__main__":
+    main()
