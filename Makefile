@@ -35,11 +35,11 @@ format: $(READY) ## put every file into the house style
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(READY) ## ratios against plain implementations, side by side
-	$(BIN)/python benchmarks/training.py
-	$(BIN)/python benchmarks/selection.py
-	$(BIN)/python benchmarks/estimators.py
-	$(BIN)/python benchmarks/end_to_end.py --rounds 5
+bench: $(READY) ## ratios against plain implementations, side by side; docs/performance.md has the whole list
+	$(BIN)/python benchmarks/training.py --presets paper
+	$(BIN)/python benchmarks/selection.py --cases cora lastfm
+	$(BIN)/python benchmarks/estimators.py --reference 40
+	$(BIN)/python benchmarks/end_to_end.py --rounds 2 --every 50
 
 chaos: $(READY) ## 200 kills at random moments: nothing lost, nothing different (ten minutes)
 	OMP_NUM_THREADS=1 $(BIN)/python tests/chaos.py --kills 200
