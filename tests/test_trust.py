@@ -225,6 +225,19 @@ def test_no_cell_of_a_table_is_a_formula_and_numbers_stay_numbers(fitted: Path, 
         assert all(0 <= float(row[3]) <= 1 for row in rows[1:])
 
 
+def test_names_that_command_a_terminal_or_look_like_markup_are_shown_as_they_are(tmp_path: Path) -> None:
+    evil = "\x1b[2J[/bold] [red]:smile:\u202e"
+    town(tmp_path / "evil", (evil, *HOSTILE), ("[/]", "\x1b]0;owned\x07"), "size")
+    out = tmp_path / "[/] [red]"
+    told = [bangs("fit", tmp_path / "evil", "--out", out, *QUICK[:-1]), bangs("explain", out, evil)]
+    told += [bangs("run", "--dataset", tmp_path / "\x1b[31m.npz", *RUN), bangs("explain", out, "\x1b[2J?")]
+    assert [said.code for said in told] == [0, 0, 2, 2]
+    for said in told:
+        assert not {"\x1b", "\x07", "\u202e"} & set(said.out + said.err)
+    assert "\\x1b[2J[/bold] [red]:smile:" in told[1].out
+    assert str(out) in told[0].out
+
+
 def test_nothing_made_for_others_names_a_home_or_a_secret(
     fitted: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

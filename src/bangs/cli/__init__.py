@@ -5,6 +5,7 @@ import sys
 import typer
 
 from bangs.cli.commands import Commands
+from bangs.cli.console import harmless
 from bangs.errors import BangsError, ran_out_of_memory
 
 app = typer.Typer(
@@ -22,7 +23,7 @@ def main() -> None:
     try:
         app()
     except BangsError as error:
-        print(f"bangs: {error}", file=sys.stderr)
+        print(f"bangs: {harmless(str(error))}", file=sys.stderr)
         sys.exit(2)
     except (MemoryError, RuntimeError) as error:
         if not ran_out_of_memory(error):

@@ -1,6 +1,7 @@
 """How commands speak: a live table in a terminal, plain lines in a pipe, one JSON object with --json."""
 
 import json
+import re
 import sys
 import warnings
 from typing import Any, Self
@@ -11,6 +12,13 @@ from rich.table import Table
 
 from bangs.loop import State
 
+_COMMANDS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+
+
+def harmless(text: str) -> str:
+    """A text without the characters that command a terminal; they are spelled out."""
+    return _COMMANDS.sub(lambda found: found.group().encode("unicode_escape").decode(), text)
+
 
 class Voice:
     """Where a command's words go: stdout for people, or one JSON object and nothing else."""
@@ -18,7 +26,8 @@ class Voice:
     def __init__(self, *, as_json: bool = False, quiet: bool = False):
         warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta state")
         self.as_json, self.quiet = as_json, quiet
-        self.console = Console(highlight=False, soft_wrap=not sys.stdout.isatty())
+        # names and paths are a person's own: brackets in them are no markup, nor colons an emoji
+        self.console = Console(markup=False, emoji=False, highlight=False, soft_wrap=not sys.stdout.isatty())
 
     @property
     def silent(self) -> bool:
@@ -27,14 +36,14 @@ class Voice:
     def say(self, message: Any) -> None:
         """A sentence or table for a person."""
         if not self.silent:
-            self.console.print(message)
+            self.console.print(_shown(message))
 
     def result(self, fact: dict[str, Any], message: Any) -> None:
         """What the command was asked for: the object with --json, else the message, even if quiet."""
         if self.as_json:
             print(json.dumps(fact, allow_nan=False))
         else:
-            self.console.print(message)
+            self.console.print(_shown(message))
 
 
 class Rounds:
@@ -85,12 +94,18 @@ class Rounds:
         return self.voice.console.is_terminal and not self.voice.silent
 
     def _table(self) -> Table:
-        table = Table(title=self.title, title_justify="left", caption=f"round {self.lines[-1][0]} of {self.rounds}")
+        table = Table(
+            title=harmless(self.title), title_justify="left", caption=f"round {self.lines[-1][0]} of {self.rounds}"
+        )
         for name in self.HEADER:
             table.add_column(name, justify="right")
         for line in self.lines:
             table.add_row(*line)
         return table
+
+
+def _shown(message: Any) -> Any:
+    return harmless(message) if isinstance(message, str) else message
 
 
 def _mean(values: list[float]) -> float:

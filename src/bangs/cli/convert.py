@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
-from rich.markup import escape
 
 from bangs.cli.console import Voice
 from bangs.errors import InvalidInput
@@ -67,7 +66,7 @@ def convert(
     graph = source if streamed else datasets.load(source, data)
     made = convert_from(graph, out, name=source, seed=seed, half=half, asked=asked, overwrite=overwrite)
     for note in made.notes:
-        voice.say(escape(f"· {note}"))
+        voice.say(f"· {note}")
     if verify:
         Store.open(out).verify()
     facts = {
@@ -80,7 +79,7 @@ def convert(
         "verified": verify,
         "out": out.name,
     }
-    voice.result(facts, escape(_told(made, out)))
+    voice.result(facts, _told(made, out))
 
 
 def _encoding(store: Path) -> Encoding:

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.markup import escape
 
 from bangs.classifier import SelfTrainingClassifier
 from bangs.cli.console import Voice
@@ -25,7 +24,7 @@ def explain(
     model = SelfTrainingClassifier.load(folder)
     reasons = model.explain(node, top)
     names, classes = [str(name) for name in model.node_names_], [str(name) for name in model.classes_]
-    Voice(as_json=as_json).result(_named(reasons, names, classes), escape(in_words(reasons, names, classes)))
+    Voice(as_json=as_json).result(_named(reasons, names, classes), in_words(reasons, names, classes))
 
 
 def in_words(reasons: Reasons, names: list[str], classes: list[str]) -> str:

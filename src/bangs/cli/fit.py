@@ -7,7 +7,6 @@ from typing import Annotated, Any, Literal
 import numpy as np
 import torch
 import typer
-from rich.markup import escape
 
 from bangs.classifier import SelfTrainingClassifier
 from bangs.cli.console import Rounds, Voice
@@ -88,7 +87,7 @@ def fit(
         seed=seed,
     )
     for note in own.notes:
-        voice.say(escape(f"· {note}"))
+        voice.say(f"· {note}")
     learner = SelfTrainingClassifier(
         model,
         selector,
@@ -114,9 +113,9 @@ def fit(
         if done is None:
             done = _fit(folder, own, learner, voice)
         else:
-            voice.say(escape(f"'{out}' holds the finished fit; nothing is left to do"))
+            voice.say(f"'{out}' holds the finished fit; nothing is left to do")
         folder.forget()
-    voice.result({**done, "out": out.name}, escape(_told(done, out)))
+    voice.result({**done, "out": out.name}, _told(done, out))
 
 
 def _fit(folder: RunFolder, own: custom.OwnGraph, learner: SelfTrainingClassifier, voice: Voice) -> dict[str, Any]:

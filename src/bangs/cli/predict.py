@@ -5,7 +5,6 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
-from rich.markup import escape
 
 from bangs.classifier import SelfTrainingClassifier
 from bangs.cli.console import Voice
@@ -52,7 +51,7 @@ def predict(
         graph, id=id, label=label, source=source, target=target, weight=weight, fill=filling(fill), encoding=encoding
     )
     for note in own.notes:
-        voice.say(escape(f"· {note}"))
+        voice.say(f"· {note}")
     probs = model.predict_proba(own.data)
     classes = [str(name) for name in model.classes_]
     path = folder / f"{graph.resolve().stem}-predictions.csv" if out is None else out
@@ -61,7 +60,7 @@ def predict(
     known = [own.classes[label] if label >= 0 else "" for label in own.data.y.tolist()]
     write_atomic(path, new_predictions([str(name) for name in own.ids], known, probs, classes, new.tolist()))
     result = _summary(probs, known, classes, new)
-    voice.result({**result, "file": path.name}, escape(_told(result, path)))
+    voice.result({**result, "file": path.name}, _told(result, path))
 
 
 def _summary(probs: Any, known: list[str], classes: list[str], new: Any) -> dict[str, Any]:

@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.markup import escape
 
 from bangs.cli.console import Voice
 from bangs.cli.table import suites_of
@@ -28,4 +27,4 @@ def report(
         write_suite_page(suites_of(place, None), results_in(place), path)
     else:
         path = write_page(place)
-    Voice(as_json=as_json).result({"page": str(path)}, escape(f"look at {path}"))
+    Voice(as_json=as_json).result({"page": str(path)}, f"look at {path}")
