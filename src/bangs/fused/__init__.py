@@ -1,6 +1,10 @@
-"""Kernels of our own for a GPU, each doing at once what torch does in several steps; everything works without them."""
+"""Kernels of our own for a GPU, each doing at once what torch does in several steps; everything works without them.
+
+BANGS_KERNELS=0 in the environment leaves them out.
+"""
 
 import logging
+import os
 from functools import cache
 
 import torch
@@ -11,12 +15,14 @@ log = logging.getLogger(__name__)
 
 def serves(*tensors: Tensor) -> bool:
     """Whether these tensors are on a GPU for which the kernels can be built."""
-    return all(tensor.is_cuda and tensor.dtype in (torch.float32, torch.int64) for tensor in tensors) and _ready()
+    return all(tensor.is_cuda and tensor.dtype in (torch.float32, torch.int64) for tensor in tensors) and ready()
 
 
 @cache
-def _ready() -> bool:
-    """Triton comes with torch for CUDA; it needs a C compiler for its launchers, so one kernel is tried."""
+def ready() -> bool:
+    """Whether the kernels can be built: Triton comes with torch for CUDA but needs a C compiler, so one is tried."""
+    if os.environ.get("BANGS_KERNELS") == "0":
+        return False
     try:
         from bangs.fused.steps import mask
 

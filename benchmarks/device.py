@@ -1,0 +1,133 @@
+"""An epoch on a GPU: with our kernels and with torch's, the kernels it consists of, and the share of bandwidth reached.
+
+    python benchmarks/device.py [--json] [--datasets cora pubmed] [--presets paper tuned] [--runs 10] [--kernels 12]
+
+An epoch is one step of Adam and one look at the validation nodes for all seeds at once, replayed as one CUDA graph.
+`bandwidth` is what the sparse products must read and write (each dense line once per entry, as no cache is counted on)
+over the time of those products; the card's memory does 4.8 TB/s on an H200, its second-level cache more.
+"""
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch.profiler import ProfilerActivity, profile
+
+from bangs import fused
+from bangs.graphs import splits
+from bangs.learners.batches import Field
+from bangs.learners.presets import trainer
+from bangs.learners.sessions import Captured
+from bangs.learners.training import Learner
+from bangs.rng import Streams
+from bangs.types import Task
+from measuring import graph, in_turns, options, show, table
+
+EPOCHS = 50  # a turn
+
+
+def main() -> None:
+    parser = options(__doc__)
+    parser.add_argument("--datasets", nargs="+", default=["cora", "pubmed"])
+    parser.add_argument("--presets", nargs="+", default=["paper", "tuned"])
+    parser.add_argument("--runs", type=int, default=10, help="seeds at once")
+    parser.add_argument("--kernels", type=int, default=12, help="kernels named in the profile of each case")
+    asked = parser.parse_args()
+    if not torch.cuda.is_available():
+        sys.exit("device.py measures a GPU, and torch finds none here; benchmarks/training.py measures the processor")
+    rows: list[dict[str, Any]] = []
+    profiles = {}
+    for wanted in asked.datasets:
+        name, data = graph(wanted)
+        task = Task.of(data, splits.default(data, range(asked.runs))).to("cuda")
+        for preset in asked.presets:
+            found = {}
+            for system in ("torch", "bangs"):
+                with kernels(on=system == "bangs"):
+                    found[system] = session(task, preset, name)
+            times = in_turns({system: replays(one) for system, one in found.items()}, asked.repeats)
+            for system, one in found.items():
+                spent = spent_by_kernel(one)
+                case = {"dataset": name, "preset": preset, "system": system, "runs": asked.runs}
+                facts = {
+                    "seconds": times[system].seconds / EPOCHS,
+                    "ratio": times["torch"].seconds / times[system].seconds,
+                    "kernels": sum(count for count, _ in spent.values()),
+                    "busy_seconds": sum(seconds for _, seconds in spent.values()),
+                    "peak_bytes": int(torch.cuda.max_memory_allocated()),
+                }
+                if system == "bangs":
+                    products = sum(seconds for kernel, (_, seconds) in spent.items() if kernel == "_product")
+                    facts["bandwidth"] = traffic(one) / products
+                    profiles[f"{name}, {preset}"] = spent
+                rows.append(case | facts)
+    show(rows, asked.json, unit=f"seconds an epoch of all seeds; medians of {asked.repeats}")
+    if not asked.json:
+        for case, spent in profiles.items():
+            leading = sorted(spent.items(), key=lambda item: -item[1][1])[: asked.kernels]
+            lines = [
+                {"microseconds": 1e6 * seconds, "calls": count, "kernel": kernel[:70]}
+                for kernel, (count, seconds) in leading
+            ]
+            print(f"\n{case}, an epoch by kernel\n{table(lines)}")
+
+
+@contextmanager
+def kernels(*, on: bool) -> Iterator[None]:
+    """Our kernels on or off, as BANGS_KERNELS says it to any command."""
+    os.environ["BANGS_KERNELS"] = "1" if on else "0"
+    fused.ready.cache_clear()
+    try:
+        yield
+    finally:
+        del os.environ["BANGS_KERNELS"]
+        fused.ready.cache_clear()
+
+
+def session(task: Task, preset: str, dataset: str) -> Captured:
+    """A session whose epoch is captured."""
+    learner: Learner = trainer("gcn", preset, dataset, epochs=64).prepare(task)
+    learner.fit(task.given, Streams(tuple(range(task.runs))))
+    (one,) = learner._captured.values()
+    one.begin(one.numbers, None)
+    return one
+
+
+def replays(one: Captured) -> Any:
+    def act() -> None:
+        for _ in range(EPOCHS):
+            one.graph.replay()  # type: ignore[union-attr]
+
+    return act
+
+
+def spent_by_kernel(one: Captured) -> dict[str, tuple[float, float]]:
+    """Kernel -> how often an epoch calls it, and its seconds."""
+    act = replays(one)
+    with profile(activities=[ProfilerActivity.CUDA]) as seen:
+        act()
+        torch.cuda.synchronize()
+    return {entry.key: (entry.count / EPOCHS, entry.device_time_total / EPOCHS / 1e6) for entry in seen.key_averages()}
+
+
+def traffic(one: Captured) -> float:
+    """Bytes the sparse products of an epoch of the GCN read and write."""
+    hidden, classes = (int(weight.shape[2]) for weight in one.network.weight)  # type: ignore[union-attr]
+    looked = _bytes(one.examiner.field, hidden, classes)
+    taught = _bytes(one.lesson.field, hidden, classes)
+    return looked + 2 * taught  # the lesson's products are done once more for its gradient
+
+
+def _bytes(field: Field, hidden: int, classes: int) -> float:
+    first, last = field.hops[0], field.hops[-1]
+    products = [(first, hidden), (last, classes)]
+    if not isinstance(field.features.stored, torch.Tensor):
+        products.append((field.features.stored, hidden))
+    return sum(4.0 * (len(matrix.values) * (width + 2) + matrix.shape[0] * width) for matrix, width in products)
+
+
+if __name__ == "__main__":
+    main()
