@@ -1,18 +1,18 @@
-"""Fits that are killed: `python -m tests.cli.mortal FOLDER KILLS` says whether their files are as if not.
+"""Fits that are killed: `python -m tests.cli.mortal FOLDER NUMBER…` says whether their files are as if not.
 
-An undisturbed `bangs fit`, then one that is killed by SIGKILL KILLS times at random moments and taken up again with
---resume. Clocks stand still, so that the files of both must agree in every byte. Prints {"differ": …, "kills": …,
-"resumed": …}.
+An undisturbed `bangs fit`, then one that is killed by SIGKILL before its NUMBERth file takes its name, taken up with
+--resume and killed again, for every number; a last attempt is let live. Clocks stand still, so that the files of both
+must agree in every byte. Prints {"differ": …, "kills": …, "rounds": …}.
 """
 
 import json
 import os
-import random
 import signal
 import sys
 import time
 import warnings
 from pathlib import Path
+from typing import Any
 
 import torch
 from tests.cli.speaking import bangs
@@ -39,37 +39,38 @@ def _bytes(path: Path) -> bytes | None:
     return path.read_bytes() if path.exists() else None
 
 
-def killed_at_random(folder: Path, kills: int, longest: float) -> int:
-    """Fit, with so many kills on the way; how many struck."""
-    struck = 0
-    for number in range(kills + 1):
-        child = os.fork()
-        if child == 0:
-            fit(folder, "--resume")
-            os._exit(0)
-        if number < kills:
-            time.sleep(random.uniform(0.1, 0.8) * longest)
-            os.kill(child, signal.SIGKILL)
-        struck += os.WIFSIGNALED(os.waitpid(child, 0)[1])
-    return struck
+def killed(folder: Path, number: int | None) -> bool:
+    """An attempt that dies before a file takes its name; whether it did."""
+    child = os.fork()
+    if child == 0:
+        named = 0
+
+        def count(event: str, arguments: Any) -> None:
+            nonlocal named
+            if event == "os.rename":
+                named += 1
+                if named == number:
+                    os.kill(os.getpid(), signal.SIGKILL)
+
+        sys.addaudithook(count)
+        fit(folder, "--resume")
+        os._exit(0)
+    return os.WIFSIGNALED(os.waitpid(child, 0)[1])
 
 
-def main(folder: Path, kills: int) -> None:
+def main(folder: Path, numbers: list[int]) -> None:
     warnings.filterwarnings("ignore")
     torch.set_num_threads(1)
-    begin = time.monotonic()
     time.perf_counter = lambda: 0.0
     fit(folder / "whole")
-    struck = killed_at_random(folder / "killed", kills, time.monotonic() - begin)
-    events = [event["kind"] for event in read_run(folder / "killed").events]
+    kills = [killed(folder / "killed", number) for number in (*numbers, None)]
     told = {
         "differ": differing(folder / "whole", folder / "killed"),
-        "kills": struck,
-        "resumed": events.count("resumed"),
-        "rounds": events.count("round"),
+        "kills": sum(kills),
+        "rounds": [event["index"] for event in read_run(folder / "killed").events if event["kind"] == "round"],
     }
     print(json.dumps(told))
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), int(sys.argv[2]))
+    main(Path(sys.argv[1]), [int(number) for number in sys.argv[2:]])
