@@ -3,7 +3,7 @@
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import TypeVar
 
@@ -12,13 +12,12 @@ from torch import Tensor
 
 from bangs import signals
 from bangs.learners.ensemble import Network
-from bangs.learners.sampling import ALL, Sampler, Sampling
+from bangs.learners.sampling import Sampler, Sampling
 from bangs.learners.sessions import Eager, Part, Settings
 from bangs.rng import Streams
 
 KEPT = 2**26  # bytes of drawn batches that are kept where every epoch draws the same
 LOOK = 4  # batches' worth of nodes in one look, which keeps nothing for a gradient
-EXACT = 128  # nodes whose whole neighbourhoods are read at once
 AHEAD = 2  # batches drawn before they are asked for, per worker
 
 T = TypeVar("T")
@@ -83,8 +82,7 @@ class Sampled(Eager):
     """One run, a step of Adam for every batch; an epoch reads every labelled node once.
 
     The validation nodes are looked at through neighbourhoods that are the same in every epoch, so that epochs are
-    compared on equal terms. The accuracy of the weights that are kept is found anew at the end of training, with every
-    neighbour heard.
+    compared on equal terms.
     """
 
     def __init__(self, network: Network, lesson: Pages, examiner: Pages, settings: Settings):
@@ -101,28 +99,6 @@ class Sampled(Eager):
             logits = [self.network(part.field) for part in self.exam.ordered()]
         self.pages.sampler.release()
         return self._judge(torch.cat(logits, dim=1))
-
-    def train(self, limit: int, *, patient: bool = False) -> None:
-        super().train(limit, patient=patient)
-        if not patient and not self.exam.sampling.exact:
-            self.accuracy.copy_(self._exactly())
-
-    def _exactly(self) -> Tensor:
-        """The share of validation nodes that the kept weights are right about: float64 [1]."""
-        last = self.network.weights()
-        self.network.load(self.kept)
-        every = replace(self.exam.sampling, size=min(self.exam.sampling.size, EXACT), fanout=(ALL,))
-        pages = replace(self.exam, sampling=every, _kept=[])
-        said = self._exact_answers(pages)
-        self.network.load(last)
-        right = (said == self.exam.target).sum(1)
-        return right.double() / self.exam.counts
-
-    def _exact_answers(self, pages: Pages) -> Tensor:
-        """The classes that the network gives to all nodes of some pages: long [1, n]."""
-        with torch.no_grad():
-            said = [self.network(part.field).argmax(-1) for part in pages.ordered()]
-        return torch.cat(said, dim=1)
 
     def step(self, part: Part) -> None:
         """One step of Adam on a batch."""

@@ -28,24 +28,22 @@ class Shared(Sampled):
 
     def epoch(self) -> Tensor:
         """One step for every batch and one look at the validation nodes; whether the run improved: bool [1]."""
-        rng = Streams(tuple(self.numbers))
-        own = rng.at("epoch", self.epochs)
-        batches = self._batches(own)
-        parts = self._parts(batches, own)
+        rng = Streams(tuple(self.numbers)).at("epoch", self.epochs)
+        batches = self._batches(rng)
+        parts = self._parts(batches, rng)
         for number, batch in enumerate(batches):
             signals.check()
             self.optimiser.zero_grad()
             for piece, places in _own_pieces(batch):
-                noise = source(own.at("batch", number, "piece", piece, "noise").numbers(), self.device)
+                noise = source(rng.at("batch", number, "piece", piece, "noise").numbers(), self.device)
                 part = next(parts)
                 loss = self.network.loss(part.field, part.target, part.weight, noise, self.transition)
                 (loss.sum() * (len(places) / sum(map(len, batch)))).backward()
             ranks.sum_gradients(self.network.parameters())
             self.optimiser.step()
-        return self._judge(self._look(self.exam, rng.at("look")))
-
-    def _exact_answers(self, pages: Pages) -> Tensor:
-        return self._look(pages, Streams(tuple(self.numbers))).argmax(-1)
+        logits = self._look()
+        self.pages.sampler.release()
+        return self._judge(logits)
 
     def _batches(self, rng: Streams) -> list[Sequence[Tensor]]:
         """The places of every batch, in pieces."""
@@ -65,8 +63,9 @@ class Shared(Sampled):
         ]
         return ahead(draws, self.pages.sampling.workers)
 
-    def _look(self, pages: Pages, rng: Streams) -> Tensor:
-        """The logits of all nodes of some pages, each rank reading its batches: [1, n, C]."""
+    def _look(self) -> Tensor:
+        """The logits of the validation nodes [1, n, C], each rank reading its batches, which are always the same."""
+        pages, rng = self.exam, Streams((0,)).at("look")
         batches = torch.arange(len(pages.nodes)).split(pages.sampling.size)
         logits = torch.zeros(1, len(pages.nodes), self.classes, device=self.device)
         mine = ranks.own(len(batches))
