@@ -138,7 +138,7 @@ class Plain:
             self._adopt(self.teacher, number)
         torch.manual_seed(number)
         model = self.settings.model
-        network = PlainGCN(self.data.x.shape[1], model.hidden, self.task.classes, model.dropout, model.input_dropout)
+        network = PlainGCN(self.data.x.shape[1], self.task.classes, model)
         training = PlainTraining(self.data, network, self.settings.lr, self.settings.weight_decay)
         self._count(begin, busy, 1.0)
         begin, busy = time.perf_counter(), time.process_time()

@@ -125,7 +125,7 @@ class Epoch:
 
     def plain(self) -> Callable[[], None]:
         model = self.learner.trainer.model
-        network = PlainGCN(FEATURES, model.hidden, self.case.classes, model.dropout, model.input_dropout)
+        network = PlainGCN(FEATURES, self.case.classes, model)
         training = PlainTraining(self.data, network, self.learner.trainer.lr, self.learner.trainer.weight_decay)
         return partial(training.epoch, self.task.given.target[0], self.task.validation[0])
 

@@ -6,20 +6,24 @@ from torch.nn import functional
 from torch_geometric.data import Data
 from torch_geometric.nn import GCNConv
 
+from bangs.learners.models import GCN
+
 
 class PlainGCN(nn.Module):
-    """Two stock convolutions."""
+    """Two stock convolutions, as the settings of our GCN have them."""
 
-    def __init__(self, features: int, hidden: int, classes: int, dropout: float, input_dropout: float):
+    def __init__(self, features: int, classes: int, settings: GCN):
         super().__init__()
-        self.first = GCNConv(features, hidden, improved=True)
-        self.second = GCNConv(hidden, classes, improved=True)
-        self.dropout, self.input_dropout = dropout, input_dropout
+        improved = settings.loops == 2
+        self.first = GCNConv(features, settings.hidden, improved=improved)
+        self.second = GCNConv(settings.hidden, classes, improved=improved)
+        self.settings = settings
 
     def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
-        x = functional.dropout(x, self.input_dropout, self.training)
-        h = functional.dropout(self.first(x, edge_index).relu(), self.dropout, self.training)
-        return self.second(h, edge_index)
+        weight = torch.ones(edge_index.shape[1])  # without weights, PyG does not improve
+        x = functional.dropout(x, self.settings.input_dropout, self.training)
+        h = functional.dropout(self.first(x, edge_index, weight).relu(), self.settings.dropout, self.training)
+        return self.second(h, edge_index, weight)
 
 
 class PlainTraining:

@@ -71,7 +71,7 @@ def _plain(data: Data, settings: Trainer, labels: str) -> Callable[[], Any]:
     target, validation = labelled(task, data, labels).target[0], task.validation[0]
     model = settings.model
     torch.manual_seed(0)
-    network = PlainGCN(data.x.shape[1], model.hidden, int(data.num_classes), model.dropout, model.input_dropout)
+    network = PlainGCN(data.x.shape[1], int(data.num_classes), model)
     training = PlainTraining(data, network, settings.lr, settings.weight_decay)
 
     def epochs() -> None:

@@ -1,0 +1,96 @@
+"""What benchmarks compare with computes the same as we do, and their figures are what they say."""
+
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+import torch
+
+from bangs.graphs import splits
+from bangs.graphs.propagation import PPR
+from bangs.graphs.synthetic import citation
+from bangs.learners.presets import trainer
+from bangs.rng import Streams
+from bangs.types import Task
+from bangs.valuation import coalitions
+from bangs.valuation.banzhaf import MSR
+from bangs.valuation.utility import Information
+
+sys.path.append(str(Path(__file__).parent.parent / "benchmarks"))
+growth, measuring = import_module("growth"), import_module("measuring")
+plain_selection, plain_training = import_module("plain_selection"), import_module("plain_training")
+
+
+@pytest.fixture(scope="module")
+def data():
+    return citation(300, 3, 60)
+
+
+def test_the_plain_utility_and_values_are_ours(data):
+    logits = torch.randn(300, 3, generator=torch.Generator().manual_seed(0))
+    known, players = torch.arange(300) < 30, torch.arange(30, 50)
+    game = Information.of(PPR()(data), logits[None], known[None], players[None])
+    plain = plain_selection.PlainSelection(samples=40)
+    members = coalitions.draw(20, 10, 40, [torch.Generator().manual_seed(3)])
+    step = plain.transition(data)
+    worth = torch.stack([plain.utility(step, logits, known, players[who]) for who in members[0]])
+    torch.testing.assert_close(game(members)[0], worth.double(), rtol=1e-4, atol=1e-6)
+    values = MSR(40)(game, 10, [torch.Generator().manual_seed(3)]).mean[0]
+    torch.testing.assert_close(values, plain(data, logits, known, players, 10, seed=3).double(), rtol=1e-3, atol=1e-6)
+
+
+@pytest.mark.parametrize("preset", ["paper", "tuned"])
+def test_the_plain_network_says_what_ours_says(data, preset):
+    task = Task.of(data, splits.default(data, [0]), 3)
+    settings = trainer("gcn", preset, epochs=5)
+    teacher = settings.fit(task, task.given, Streams((0,)))
+    weights = {name: value[0] for name, value in teacher.weights.items()}
+    plain = plain_training.PlainGCN(60, 3, settings.model).eval()
+    for layer, number in ((plain.first, 0), (plain.second, 1)):
+        layer.lin.weight.data = weights[f"weight.{number}"].T
+        layer.bias.data = weights[f"bias.{number}"][0]
+    said = plain(data.x.to_dense(), data.edge_index)
+    torch.testing.assert_close(teacher.predict(task.graph).logits[0], said.detach(), rtol=1e-4, atol=1e-5)
+
+
+def test_acts_take_turns_after_one_call_to_warm_up():
+    calls = []
+    acts = {"one": lambda: calls.append(1), "other": lambda: calls.append(2)}
+    times = measuring.in_turns(acts, 3, {"other": 10.0})
+    assert calls == [1, 2, 1, 2, 1, 2, 1, 2]
+    assert len(times["one"].clock) == len(times["other"].processor) == 3
+    times["one"].clock, times["other"].clock = [1.0, 2.0, 9.0], [8.0, 1.0, 6.0]
+    assert times["one"].against(times["other"])["ratio"] == 3.0
+
+
+def test_peak_memory_is_that_of_the_act():
+    assert measuring.peak_of(lambda: torch.ones(2**24)) >= 0.9 * 2**26
+    assert measuring.peak_of(lambda: None) < 2**24
+
+
+def test_exponents_of_known_powers_are_found():
+    rows = [
+        {
+            **vars(case),
+            "edges": case.nodes * case.degree,
+            "reached": case.nodes / 2,
+            "cpu_seconds": 1e-6 * case.nodes * case.degree * case.K**0.5,
+            "peak_bytes": 100 * case.nodes,
+        }
+        for case in growth.cases(10**6)
+    ]
+    found = {(row["act"], row["in"]): row for row in growth.exponents(rows)}
+    assert found["epoch", "edges"]["time"] == pytest.approx(1.0)
+    assert found["epoch", "nodes"]["memory"] == pytest.approx(1.0)
+    assert found["selection", "K"]["time"] == pytest.approx(0.5)
+    assert found["selection", "k"]["time"] == pytest.approx(0.0, abs=1e-9)
+
+
+def test_every_axis_varies_its_own_size_alone():
+    for act, axes in growth.AXES.items():
+        for grows, sizes in axes.items():
+            own = [case for case in growth.cases(10**6) if (case.act, case.grows) == (act, grows)]
+            varied = {name for name in vars(own[0]) if len({getattr(case, name) for case in own}) > 1}
+            assert varied == {"degree" if grows == "edges" else grows}
+            assert len(own) == len(sizes)
