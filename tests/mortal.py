@@ -1,15 +1,12 @@
 """Experiments that are killed: `python mortal.py FOLDER KILLS METHOD…` says whether their results are as if not.
 
-For each method an undisturbed run, then one that is killed by SIGKILL KILLS times at random moments and taken up
+For each method an undisturbed run, then one that is killed KILLS times at random moments and taken up
 again. Prints {method: {"equal": …, "history": …, "kills": …, "resumed": …}}.
 """
 
 import json
-import os
 import random
-import signal
 import sys
-import time
 import warnings
 from pathlib import Path
 from typing import Any
@@ -20,6 +17,7 @@ from torch_geometric.data import Data
 from bangs.experiments.experiment import Experiment
 from bangs.graphs.synthetic import citation
 from bangs.runs import RunFolder, read_run
+from killing import killed, undisturbed
 
 
 def small() -> Data:
@@ -53,33 +51,22 @@ def history(folder: Path) -> list[Any]:
     return [timeless(json.loads(line)) for line in (folder / "history.jsonl").read_text().splitlines()]
 
 
-def killed_at_random(folder: Path, of: Experiment, kills: int, longest: float) -> int:
-    """Try until the run is finished, with so many kills on the way; how many struck."""
-    struck = 0
-    for number in range(kills + 1):
-        child = os.fork()
-        if child == 0:
-            attempt(folder, of, pause=random.choice([0.0, 0.2]))
-            os._exit(0)
-        if number < kills:
-            time.sleep(random.uniform(0, longest))
-            os.kill(child, signal.SIGKILL)
-        struck += os.WIFSIGNALED(os.waitpid(child, 0)[1])
-    return struck
-
-
 def main(folder: Path, kills: int, methods: list[str]) -> None:
     warnings.filterwarnings("ignore")
     torch.set_num_threads(1)
     told = {}
     for method in methods:
         of = experiment(method)
-        begin = time.monotonic()
-        undisturbed = attempt(folder / f"{method}-undisturbed", of)
-        duration = time.monotonic() - begin
-        struck = killed_at_random(folder / method, of, kills, 0.7 * duration)
+        attempt(folder / f"{method}-warm", of)  # what is imported on the way is imported once
+        seconds = undisturbed(lambda of=of: attempt(folder / f"{of.method}-undisturbed", of))
+
+        def work(of: Experiment = of) -> None:
+            attempt(folder / of.method, of, pause=random.choice([0.0, 0.2]))
+
+        struck = killed(work, kills, 0.7 * seconds)
+        whole = attempt(folder / f"{method}-undisturbed", of)
         told[method] = {
-            "equal": attempt(folder / method, of) == undisturbed,
+            "equal": attempt(folder / method, of) == whole,
             "history": history(folder / method) == history(folder / f"{method}-undisturbed"),
             "kills": struck,
             "resumed": sum(event["kind"] == "resumed" for event in read_run(folder / method).events),

@@ -1,14 +1,11 @@
-"""A suite that is killed: `python mortal_suite.py FOLDER KILLS` starts `bangs reproduce` again after every SIGKILL.
+"""A suite that is killed: `python mortal_suite.py FOLDER KILLS` starts `bangs reproduce` again after every kill.
 
 Prints what the run folders tell in the end and the table, beside those of an undisturbed suite.
 """
 
 import json
 import os
-import random
-import signal
 import sys
-import time
 import warnings
 from pathlib import Path
 from typing import Any
@@ -21,24 +18,13 @@ from bangs.experiments.results import results_in
 from bangs.experiments.suite_file import read_suite
 from bangs.experiments.table import tabulate
 from bangs.runs import Record, read_run
+from killing import killed, undisturbed
 from worlds import suite_file
 
 
 def run(suite: Path, out: Path) -> None:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     reproduce([str(suite)], out=out, device="cpu", quiet=True)
-
-
-def in_child(suite: Path, out: Path, kill_after: float | None) -> bool:
-    """Run the suite in a child, perhaps killed on the way; whether it was."""
-    child = os.fork()
-    if child == 0:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        run(suite, out)
-        os._exit(0)
-    if kill_after is not None:
-        time.sleep(kill_after)
-        os.kill(child, signal.SIGKILL)
-    return os.WIFSIGNALED(os.waitpid(child, 0)[1])
 
 
 def told(suite: Path, out: Path) -> dict[str, Any]:
@@ -60,13 +46,11 @@ def main(folder: Path, kills: int) -> None:
     warnings.filterwarnings("ignore")
     torch.set_num_threads(1)
     suite = suite_file(folder)
-    begin = time.monotonic()
-    in_child(suite, folder / "whole", None)
-    duration = time.monotonic() - begin
-    struck = sum(in_child(suite, folder / "killed", random.uniform(0, 0.6 * duration)) for _ in range(kills))
-    in_child(suite, folder / "killed", None)
-    whole, killed = told(suite, folder / "whole"), told(suite, folder / "killed")
-    print(json.dumps({"struck": struck, "whole": whole, "killed": killed}))
+    undisturbed(lambda: run(suite, folder / "whole"))
+    seconds = undisturbed(lambda: run(suite, folder / "again"))
+    struck = killed(lambda: run(suite, folder / "killed"), kills, 0.6 * seconds)
+    ends = {name: told(suite, folder / name) for name in ("whole", "killed")}
+    print(json.dumps({"struck": struck, **ends}))
 
 
 if __name__ == "__main__":
