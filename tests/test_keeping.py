@@ -1,5 +1,6 @@
 """A fit that was stopped goes on from its last round, and ends as it would have."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,9 @@ from bangs.errors import InvalidInput
 from bangs.keeping import Keeper
 from bangs.loop import State
 from bangs.runs import RunFolder
+from bangs.snapshot import Snapshot
+
+QUICK = {"rounds": 3, "k": 4, "epochs": 12, "device": "cpu"}
 
 
 class Enough(Exception):
@@ -32,7 +36,7 @@ def fit(folder: Path, stop: int | None = None, data: Data | None = None, **param
         if state.index == stop:
             raise Enough
 
-    model = SelfTrainingClassifier(rounds=3, k=4, epochs=12, **params)  # type: ignore[arg-type]
+    model = SelfTrainingClassifier(**QUICK, **params)  # type: ignore[arg-type]
     with RunFolder.create_or_resume(folder, {}, resume=True) as store:
         return model.fit(known() if data is None else data, observers=[see], keeper=Keeper(store))
 
@@ -43,7 +47,7 @@ def timeless(model: SelfTrainingClassifier) -> list[dict[str, object]]:
 
 @pytest.mark.parametrize("teacher", ["best", "latest"])
 def test_a_fit_stopped_after_any_round_ends_like_an_undisturbed_one(tmp_path: Path, teacher: str) -> None:
-    whole = SelfTrainingClassifier(rounds=3, k=4, epochs=12, teacher=teacher).fit(known())  # type: ignore[arg-type]
+    whole = SelfTrainingClassifier(**QUICK, teacher=teacher).fit(known())  # type: ignore[arg-type]
     for index in range(4):
         folder = tmp_path / f"after-{index}"
         with pytest.raises(Enough):
@@ -65,9 +69,17 @@ def test_work_that_was_kept_is_not_done_again(tmp_path: Path) -> None:
         assert Keeper(store).round == 2
     seen: list[int] = []
     with RunFolder.create_or_resume(tmp_path, {}, resume=True) as store:
-        model = SelfTrainingClassifier(rounds=3, k=4, epochs=12)
+        model = SelfTrainingClassifier(**QUICK)  # type: ignore[arg-type]
         model.fit(known(), observers=[lambda state: seen.append(state.index)], keeper=Keeper(store))
     assert seen == [3]
+
+
+@pytest.mark.parametrize("selector", ["banzhaf", "confidence"])
+def test_nodes_that_were_adopted_are_kept_once_and_come_back_to_their_rows(selector: str) -> None:
+    snapshot = SelfTrainingClassifier(selector=selector, **QUICK).fit(known()).snapshot_  # type: ignore[arg-type]
+    tensors, facts = snapshot.to_plain()
+    assert [row["adopted"] for row in facts["rows"]] == [None] * 4
+    assert Snapshot.from_plain(tensors, json.loads(json.dumps(facts))).rows == snapshot.rows
 
 
 def test_another_graph_is_refused(tmp_path: Path) -> None:

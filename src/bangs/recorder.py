@@ -106,16 +106,16 @@ class Recorder:
         tensors |= {name: getattr(chosen, name) for name in _TENSORS}
         tensors |= {f"{_WEIGHTS}{name}": value for name, value in chosen.weights.items()}
         tensors |= {f"{_LEDGER}{own.name}": getattr(ledger, own.name) for own in fields(Ledger)}
-        return tensors, {"rows": self.rows, "chosen": chosen.round, "merit": list(chosen.merit)}
+        return tensors, {"rows": ledger.bare(self.rows), "chosen": chosen.round, "merit": list(chosen.merit)}
 
     def recall(self, tensors: Mapping[str, Tensor], facts: Mapping[str, Any], task: Task) -> None:
         """Remember what `to_plain` told of the first rounds of a run on this task."""
         rounds, nodes = tensors["said"].shape
         if nodes != task.nodes or len(facts["rows"]) != rounds:
             raise InvalidInput(f"the record holds {rounds} rounds of {nodes} nodes, the task has {task.nodes}")
-        self.rows, self._task = list(facts["rows"]), task
+        ledger = Ledger(*(tensors[f"{_LEDGER}{own.name}"] for own in fields(Ledger)))
+        self.rows, self._task, self._ledgers = ledger.dress(facts["rows"]), task, [ledger]
         self._said, self._sure = list(tensors["said"]), list(tensors["sure"])
-        self._ledgers = [Ledger(*(tensors[f"{_LEDGER}{own.name}"] for own in fields(Ledger)))]
         if not all(_is_row(own) for own in self.rows):
             raise InvalidInput("the record's rows are not those of a history")
         accuracy, loss = (float(part) for part in facts["merit"])
