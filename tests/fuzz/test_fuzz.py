@@ -127,6 +127,15 @@ def spoilt(member: str) -> bytes:
     return bytes(body)
 
 
+def falling() -> bytes:
+    out = io.BytesIO()
+    with np.load(io.BytesIO(targets()["array beside"].files["features.npz"])) as held:
+        parts = dict(held)
+    parts["indptr"][8:-1] = -236
+    np.savez(out, **parts)
+    return out.getvalue()
+
+
 def no_text() -> bytes:
     body = targets()["parquet"].files["nodes.parquet"]
     return body.replace(b"green", b"gr\xff\xfen")
@@ -228,6 +237,7 @@ CRASHERS: dict[str, Callable[[], tuple[str, dict[str, bytes]]]] = {
         {"model.safetensors": model(lambda f: calibrated(f, f["architecture"]))},
     ),
     "a form that cannot be unpacked": lambda: ("array beside", {"features.npz": spoilt("format.npy")}),
+    "row pointers that fall": lambda: ("array beside", {"features.npz": falling()}),
     "bytes that a file calls text": lambda: ("parquet", {"nodes.parquet": no_text()}),
     "a fit whose merit is a list": lambda: (
         "stopped fit",

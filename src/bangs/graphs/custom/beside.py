@@ -83,7 +83,11 @@ def _sparse(path: Path, data: Any, indices: Any, indptr: Any, shape: Any) -> Any
         raise ValueError(f"features must have shape [N, F], got {list(sides)}")
     with np.errstate(over="ignore"):
         values = data.astype(np.float32)
-    matrix = sp.csr_array((values, indices.astype(np.int64), indptr.astype(np.int64)), shape=sides)
+    indices, indptr = indices.astype(np.int64), indptr.astype(np.int64)
+    # scipy's own check lets pointers fall, and then reads where nothing is
+    if indptr.shape != (sides[0] + 1,) or (np.diff(indptr, prepend=0) < 0).any() or indptr[-1] != indices.size:
+        raise ValueError(f"the row pointers of a sparse matrix must rise from 0 to its {indices.size} entries")
+    matrix = sp.csr_array((values, indices, indptr), shape=sides)
     matrix.check_format(full_check=True)
     matrix.sum_duplicates()
     return matrix
