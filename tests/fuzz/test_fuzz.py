@@ -127,12 +127,11 @@ def spoilt(member: str) -> bytes:
     return bytes(body)
 
 
-def falling() -> bytes:
+def again(name: str, file: str, **changes: Any) -> bytes:
+    """An archive of arrays with some of them changed."""
     out = io.BytesIO()
-    with np.load(io.BytesIO(targets()["array beside"].files["features.npz"])) as held:
-        parts = dict(held)
-    parts["indptr"][8:-1] = -236
-    np.savez(out, **parts)
+    with np.load(io.BytesIO(targets()[name].files[file])) as held:
+        np.savez(out, **{**held, **changes})
     return out.getvalue()
 
 
@@ -237,7 +236,18 @@ CRASHERS: dict[str, Callable[[], tuple[str, dict[str, bytes]]]] = {
         {"model.safetensors": model(lambda f: calibrated(f, f["architecture"]))},
     ),
     "a form that cannot be unpacked": lambda: ("array beside", {"features.npz": spoilt("format.npy")}),
-    "row pointers that fall": lambda: ("array beside", {"features.npz": falling()}),
+    "sparse features in no axis at all": lambda: (
+        "npz sparse",
+        {"graph.npz": again("npz sparse", "graph.npz", x_indices=np.int64(3))},
+    ),
+    "features beside a table in no axis at all": lambda: (
+        "array beside",
+        {"features.npz": again("array beside", "features.npz", indices=np.int64(3))},
+    ),
+    "row pointers that fall": lambda: (
+        "array beside",
+        {"features.npz": again("array beside", "features.npz", indptr=np.r_[0, 2, [-236] * 28, 66])},
+    ),
     "bytes that a file calls text": lambda: ("parquet", {"nodes.parquet": no_text()}),
     "a fit whose merit is a list": lambda: (
         "stopped fit",

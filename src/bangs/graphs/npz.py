@@ -87,16 +87,16 @@ def _sparse(
     width = int(shape[1])
     if not 1 <= width <= MOST_FEATURES:
         raise InvalidInput(f"'x_shape' of {path} must ask for 1 … {MOST_FEATURES} columns, got {width}")
-    if pointers.shape != (nodes + 1,) or pointers.dtype.kind not in "iu":
-        raise InvalidInput(f"'x_indptr' of {path} must be integers of shape [{nodes + 1}], got {_what(pointers)}")
-    pointers = pointers.astype(np.int64)
-    if pointers[0] != 0 or pointers[-1] != len(columns) or (np.diff(pointers) < 0).any():
-        raise InvalidInput(f"'x_indptr' of {path} must rise from 0 to the {len(columns)} entries of 'x_indices'")
     if columns.ndim != 1 or columns.dtype.kind not in "iu" or values.shape != columns.shape:
         raise InvalidInput(
             f"'x_data' and 'x_indices' of {path} must be of one length, the latter integers, "
             f"got {_what(values)} and {_what(columns)}"
         )
+    if pointers.shape != (nodes + 1,) or pointers.dtype.kind not in "iu":
+        raise InvalidInput(f"'x_indptr' of {path} must be integers of shape [{nodes + 1}], got {_what(pointers)}")
+    pointers = pointers.astype(np.int64)
+    if pointers[0] != 0 or pointers[-1] != len(columns) or (np.diff(pointers) < 0).any():
+        raise InvalidInput(f"'x_indptr' of {path} must rise from 0 to the {len(columns)} entries of 'x_indices'")
     if columns.size and (int(columns.min()) < 0 or int(columns.max()) >= width):
         raise InvalidInput(
             f"'x_indices' of {path} must be 0 … {width - 1}, got {int(columns.min())} … {int(columns.max())}"
