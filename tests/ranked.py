@@ -16,7 +16,8 @@ from torch import Tensor
 from bangs import ranks
 from bangs.cli import main
 from bangs.graphs import npz, splits
-from bangs.graphs.propagation import PPR
+from bangs.graphs.propagation import PPR, Operator
+from bangs.graphs.push import Push
 from bangs.learners.presets import trainer
 from bangs.learners.sampling import Sampling
 from bangs.learners.shared import Shared
@@ -62,11 +63,13 @@ def learned(graph: Path) -> dict[str, Any]:
     teacher = trainer("gcn", "tuned", epochs=10, patience=10, batches=sampling).fit(task, task.given, Streams((0,)))
     players = (~task.given.known[0]).nonzero().squeeze(1)[None, :16]
     logits = torch.randn(1, len(data.y), task.classes, generator=torch.Generator().manual_seed(0))
-    game = sharing.Shared(Information.of(PPR()(task.graph), logits, task.given.known, players))
-    values = {
-        name: ESTIMATORS[name](None)(game, 6, [torch.Generator().manual_seed(1)]).mean
-        for name in ("msr", "wls", "marginals", "gradient", "meanfield")
-    }
+
+    def value(estimator: str, operator: Operator) -> Tensor:
+        game = Information.of(operator, logits, task.given.known, players, budget=2**16)
+        return ESTIMATORS[estimator](None)(sharing.Shared.of(game), 6, [torch.Generator().manual_seed(1)]).mean
+
+    values = {name: value(name, PPR()(task.graph)) for name in ("msr", "wls", "marginals", "gradient", "meanfield")}
+    values |= {f"{name}, pushed": value(name, Push()(task.graph)) for name in ("wls", "marginals", "meanfield")}
     return {"weights": teacher.learner.network.weights(), "values": values, "validation": teacher.validation}
 
 

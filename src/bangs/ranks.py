@@ -79,10 +79,22 @@ def summed(x: Tensor) -> Tensor:
     """The sum of every process's x, the same in all; x itself where there is one."""
     if size() == 1:
         return x
-    x = x.contiguous()
-    _count(x)
-    dist.all_reduce(x)
-    return x
+    carried = _carried(x)
+    dist.all_reduce(carried)
+    return carried.to(x.device)
+
+
+def stacked(x: Tensor) -> Tensor:
+    """The rows of every process's x [n, …], those of the first rank first; n may differ."""
+    if size() == 1:
+        return x
+    counts = torch.zeros(size(), dtype=torch.long)
+    counts[rank()] = len(x)
+    counts = summed(counts)
+    whole = x.new_zeros(int(counts.sum()), *x.shape[1:])
+    start = int(counts[: rank()].sum())
+    whole[start : start + len(x)] = x
+    return summed(whole)
 
 
 def sum_gradients(weights: Iterable[Tensor]) -> None:
@@ -100,11 +112,9 @@ def agreed(x: Tensor) -> Tensor:
     """The first process's x, in all of them."""
     if size() == 1:
         return x
-    x = x.contiguous()
-    body = x.to(torch.uint8) if x.dtype == torch.bool else x
-    _count(body)
-    dist.broadcast(body, 0)
-    return body.to(x.dtype)
+    carried = _carried(x.to(torch.uint8) if x.dtype == torch.bool else x)
+    dist.broadcast(carried, 0)
+    return carried.to(x.device, x.dtype)
 
 
 def all_agreed(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -126,6 +136,8 @@ def _joined() -> bool:
     return dist.is_available() and dist.is_initialized()
 
 
-def _count(x: Tensor) -> None:
+def _carried(x: Tensor) -> Tensor:
+    """The tensor in a form that the group's transport takes, and counted."""
     traffic.calls += 1
     traffic.bytes += x.numel() * x.element_size()
+    return (x.cuda() if dist.get_backend() == "nccl" else x).contiguous()

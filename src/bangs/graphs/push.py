@@ -99,20 +99,28 @@ class Pushing:
         Where there would be more, the threshold below which nothing is pushed on rises, and the bound with it. Made
         on the processor, and left there.
         """
-        wanted, threshold = nodes.cpu().numpy(), self.error / self.steps
-        if room is not None and len(wanted) > PROBE:
-            # what a few take tells what all will
-            few = wanted[:: len(wanted) // PROBE]
-            while self._all(few, threshold, room * len(few) // len(wanted)) is None:
-                threshold = max(threshold, 1e-9) * COARSER
-        while (found := self._all(wanted, threshold, room)) is None:
-            threshold = max(threshold, 1e-9) * COARSER
-        if threshold > self.error / self.steps:
+        threshold = self.threshold(nodes, room)
+        while (found := self.pushed(nodes, threshold, room)) is None:
+            threshold = coarser(threshold)
+        if found.bound > self.error:
             log.info(
                 "influence of %d candidates within %.1e, not %.1e; a larger budget allows more",
                 *(len(nodes), found.bound, self.error),
             )
         return found
+
+    def threshold(self, nodes: Tensor, room: int | None) -> float:
+        """What entries must exceed to be pushed on: what the error asks for, or more where a few columns tell so."""
+        threshold = self.error / self.steps
+        if room is not None and len(nodes) > PROBE:
+            few = nodes[:: len(nodes) // PROBE]
+            while self.pushed(few, threshold, room * len(few) // len(nodes)) is None:
+                threshold = coarser(threshold)
+        return threshold
+
+    def pushed(self, nodes: Tensor, threshold: float, room: int | None) -> Pairs | None:
+        """The columns of some nodes at a threshold, or None where they have more than `room` entries."""
+        return self._all(nodes.cpu().numpy(), threshold, room)
 
     def _all(self, nodes: Indices, threshold: float, room: int | None) -> Pairs | None:
         """All columns at a threshold, or None where they do not fit; players in groups whose links fit a block."""
@@ -206,6 +214,11 @@ class Pushing:
             # two buffers take turns; the argument itself is never written to
             now, free = free, torch.empty_like(first) if step == 0 and self.steps > 1 else now
         return now.to(x.device)
+
+
+def coarser(threshold: float) -> float:
+    """The next threshold to try."""
+    return max(threshold, 1e-9) * COARSER
 
 
 def _turned(graph: Data, into: Links) -> Links:

@@ -126,7 +126,7 @@ class Banzhaf:
                 seeds=tuple(round.rng.only(runs.tolist()).at("nodes").numbers()),
             )
             generators = round.rng.only(runs.tolist()).at("coalitions").generators(score.device)
-            values = self.estimate(game if ranks.size() == 1 else Shared(game), min(self.k, size), generators)
+            values = self.estimate(game if ranks.size() == 1 else Shared.of(game), min(self.k, size), generators)
             score[runs[:, None], players] = values.mean.to(score.dtype)
             if values.stderr is not None:
                 stderr[runs[:, None], players] = values.stderr.to(score.dtype)

@@ -1,12 +1,13 @@
 """Sharing: a game whose coalitions are valued by several processes, each a part of them."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
 from bangs import ranks
+from bangs.graphs.push import Pairs, Pushing, coarser
 from bangs.valuation.utility import Information
 
 
@@ -15,10 +16,19 @@ class Shared:
     """The information game, played by all ranks together.
 
     Every rank values the coalitions that are its own and leaves zeros for the others'; the sum over ranks is what one
-    process would have found, up to how many coalitions were multiplied at once.
+    process would have found, up to how many coalitions were multiplied at once. On a large graph ranks also push
+    their share of the players' columns, and propagate their share of the numbers that are known.
     """
 
     game: Information
+
+    @classmethod
+    def of(cls, game: Information) -> "Shared":
+        """The game prepared by all ranks together, all of which must call this."""
+        if isinstance(game.operator, Pushing) and ranks.size() > 1:
+            made = {run: _pairs(game.operator, nodes, game.room) for run, nodes in enumerate(game.nodes)}
+            game = replace(game, made={**made, "base": _base(game)})
+        return cls(game)
 
     @property
     def runs(self) -> int:
@@ -51,3 +61,30 @@ def _together(value: Callable[[Tensor], Tensor], members: Tensor, shape: torch.S
     if len(mine):
         found[:, mine] = value(members[:, mine]).to(dtype)
     return ranks.summed(found)
+
+
+def _pairs(operator: Pushing, nodes: Tensor, room: int) -> Pairs:
+    """The columns of some nodes long [K], each pushed by one rank; the same as one process would have pushed."""
+    mine = torch.tensor(ranks.own(len(nodes)), dtype=torch.long)
+    threshold = operator.threshold(nodes, room)
+    while True:
+        found = operator.pushed(nodes[mine.to(nodes.device)], threshold, room)
+        taken = room + 1 if found is None else len(found.node)
+        if int(ranks.summed(torch.tensor(taken))) <= room and found is not None:
+            break
+        threshold = coarser(threshold)
+    node, player, weight = (ranks.stacked(x) for x in (found.node, mine[found.player], found.weight))
+    order = player.argsort(stable=True)
+    bound = float(ranks.stacked(torch.tensor([found.bound])).max())
+    return Pairs(node[order], player[order], weight[order], bound)
+
+
+def _base(game: Information) -> Tensor:
+    """P X̂(∅) [D, R, N], each rank propagating its share of the R · D columns."""
+    R, N, D = game.signal.shape
+    known = (game.signal * game.known[..., None]).permute(2, 0, 1).reshape(D * R, N)
+    mine = torch.tensor(ranks.own(D * R), dtype=torch.long, device=known.device)
+    base = torch.zeros_like(known)
+    if len(mine):
+        base[mine] = game.operator(known[mine].T.contiguous()).T
+    return ranks.summed(base).view(D, R, N)

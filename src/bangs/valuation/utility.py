@@ -1,8 +1,9 @@
 """Information: the game the candidate nodes play."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, wraps
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -65,6 +66,7 @@ class Information:
     tolerance: float
     budget: int  # bytes in use at once, beside one run's columns [N, K]
     seeds: tuple[int, ...] = ()  # of the nodes that stand for others on a large graph, one per run
+    made: dict[Any, Any] = field(default_factory=dict, repr=False)  # what ranks have made together: base, pairs by run
 
     @classmethod
     def of(
@@ -106,6 +108,11 @@ class Information:
     def device(self) -> torch.device:
         return self.logits.device
 
+    @property
+    def room(self) -> int:
+        """For so many pairs of a player and a node."""
+        return self.budget // PAIR
+
     @_within_memory
     def __call__(self, members: Tensor) -> Tensor:
         """U of coalitions [R, B, K], members to any degree in [0, 1]: float64 [R, B]."""
@@ -144,9 +151,9 @@ class Information:
         """
         open, count = self.open[..., None].float(), self.open.sum(1)[:, None, None]
         runs = torch.arange(self.runs, device=self.device)[:, None]
-        brought = self._signal[runs, self.nodes][..., None]
+        brought = self.signal[runs, self.nodes][..., None]
         slopes = []
-        for part in split(members.transpose(0, 1), self.budget // (40 * self._signal.numel())):
+        for part in split(members.transpose(0, 1), self.budget // (40 * self.signal.numel())):
             slope = Look.of(self._spread(part.transpose(0, 1)), self.normalise, count, open=open).slope
             D, R, N, b = slope.shape
             back = _widely(self.operator.adjoint, slope.permute(2, 1, 0, 3).reshape(N, R * D * b))
@@ -155,7 +162,7 @@ class Information:
         return torch.cat(slopes, dim=1)
 
     @cached_property
-    def _signal(self) -> Tensor:
+    def signal(self) -> Tensor:
         """What is propagated [R, N, D]: the logits, and a one behind them if mass is counted."""
         if self.normalise == "none":
             return self.logits
@@ -164,14 +171,17 @@ class Information:
     @cached_property
     def _base(self) -> Tensor:
         """P X̂(∅): [D, R, N]."""
+        if "base" in self.made:
+            made: Tensor = self.made["base"]
+            return made
         return self._spread(torch.zeros(self.runs, 1, self.players, device=self.device))[..., 0]
 
     def _spread(self, members: Tensor) -> Tensor:
         """P X̂(S) at memberships [R, b, K]: [D, R, N, b], classes before nodes for a fast softmax."""
-        (R, b, K), (N, D) = members.shape, self._signal.shape[1:]
+        (R, b, K), (N, D) = members.shape, self.signal.shape[1:]
         degree = self.known.float()[..., None].repeat(1, 1, b)
         degree.scatter_(1, self.nodes[..., None].expand(R, K, b), members.float().transpose(1, 2))
-        signal = (self._signal[..., None] * degree[:, :, None]).movedim(0, 1)
+        signal = (self.signal[..., None] * degree[:, :, None]).movedim(0, 1)
         arrived = _widely(self.operator, signal.reshape(N, R * D * b)).reshape(N, R, D, b)
         return arrived.permute(2, 1, 0, 3).contiguous()
 
@@ -179,16 +189,16 @@ class Information:
         """The nodes that the players of a run can change."""
         pairs = getattr(self.operator, "pairs", None)
         if pairs is not None:
-            found: Pairs = pairs(self.nodes[run], self.budget // PAIR)
+            found: Pairs = self.made.get(run) or pairs(self.nodes[run], self.room)
             number = self.seeds[run] if self.seeds else 0
             return scattered(
                 found.to(self.device),
                 self._base[:, run],
-                self._signal[run, self.nodes[run]],
+                self.signal[run, self.nodes[run]],
                 self.open[run],
                 self.normalise,
                 self.tolerance,
-                self.budget // (ROW * self._signal.shape[2]),
+                self.budget // (ROW * self.signal.shape[2]),
                 torch.Generator().manual_seed(number),
             )
         width = COLUMNS if self.device.type == "cpu" else self.players
@@ -199,7 +209,7 @@ class Information:
         return Reach(
             columns=Whole(torch.cat([chunk.index_select(0, rows) for chunk in chunks], dim=1)),
             base=self._base[:, run, rows],
-            brought=self._signal[run, self.nodes[run]],
+            brought=self.signal[run, self.nodes[run]],
             total=p.double().sum(1),
             certainty=torch.xlogy(p, p).double().sum(),
             count=int(self.open[run].sum()),
