@@ -208,14 +208,15 @@ class SelfTrainer:
 
     def _look(self, state: State, task: Task, rng: Streams) -> tuple[Prediction, Prediction]:
         """The teacher's logits, averaged over the method's views, as they are and calibrated."""
-        logits = torch.zeros_like(state.prediction.logits)
+        looks = []
         for number, view in enumerate(self.method.views):
             if isinstance(view, Same) and state.teacher is state.student:
                 seen = state.prediction
             else:
                 seen = look(state.teacher, task.graph, view, rng.at("view", number))
-            logits = logits + seen.logits
-        raw = Prediction(logits / len(self.method.views))
+            looks.append(seen.logits)
+        # one look is the mean of itself, and [R, N, C] may be large
+        raw = Prediction(looks[0] if len(looks) == 1 else sum(looks, torch.zeros_like(looks[0])) / len(looks))
         return raw, self.method.calibrate(raw, task)
 
     def _pool(self, task: Task, labels: Labels) -> Tensor:
