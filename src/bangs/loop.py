@@ -208,15 +208,16 @@ class SelfTrainer:
 
     def _look(self, state: State, task: Task, rng: Streams) -> tuple[Prediction, Prediction]:
         """The teacher's logits, averaged over the method's views, as they are and calibrated."""
-        looks = []
+        total: Tensor | None = None
         for number, view in enumerate(self.method.views):
             if isinstance(view, Same) and state.teacher is state.student:
                 seen = state.prediction
             else:
                 seen = look(state.teacher, task.graph, view, rng.at("view", number))
-            looks.append(seen.logits)
+            total = seen.logits if total is None else total + seen.logits
+        assert total is not None  # a method has at least one view
         # one look is the mean of itself, and [R, N, C] may be large
-        raw = Prediction(looks[0] if len(looks) == 1 else sum(looks, torch.zeros_like(looks[0])) / len(looks))
+        raw = Prediction(total if len(self.method.views) == 1 else total / len(self.method.views))
         return raw, self.method.calibrate(raw, task)
 
     def _pool(self, task: Task, labels: Labels) -> Tensor:
