@@ -1,0 +1,80 @@
+"""`bangs convert`: one command to a store, and every other takes it."""
+
+import json
+from pathlib import Path
+
+import pytest
+from tests.cli.speaking import bangs
+
+from bangs.cli.run import parse_fanout
+from bangs.errors import InvalidInput
+from worlds import graph_file
+
+OWN = Path(__file__).parents[2] / "examples" / "own-graph"
+
+
+def made(*words: str) -> dict:
+    said = bangs("convert", *words, "--json")
+    assert said.code == 0, said.err
+    return json.loads(said.out)
+
+
+def test_a_made_graph_is_run_in_batches_and_gone_on_with(tmp_path):
+    store, out = str(tmp_path / "store"), str(tmp_path / "run")
+    facts = made("synthetic:nodes=400,edges=3000,features=8,classes=3", store, "--verify")
+    assert facts["nodes"] == 400
+    assert facts["verified"]
+    asked = ("--seeds", "2", "--k", "5", "--candidates", "10", "--epochs", "3", "--device", "cpu")
+    batches = ("--batch-size", "32", "--fanout", "4,all")
+    said = bangs("run", "--dataset", store, "--rounds", "1", *asked, *batches, "--out", out, "--json")
+    assert said.code == 0, said.err
+    assert json.loads(said.out)["fanout"] == [4, -1]
+    again = bangs("run", "--dataset", store, "--rounds", "1", *asked, *batches, "--out", out, "--resume", "--json")
+    assert json.loads(again.out)["rounds"] == json.loads(said.out)["rounds"]
+    plain = bangs("run", "--dataset", store, "--rounds", "0", *asked, "--json")
+    assert plain.code == 0, plain.err
+
+
+def test_tables_are_fitted_and_predicted_from_stores(tmp_path):
+    first, grown, out = (str(tmp_path / name) for name in ("first", "grown", "fit"))
+    made(str(OWN), first)
+    made(str(OWN.parent / "own-graph-grown"), grown, "--like", first)
+    said = bangs("fit", first, "--out", out, "--rounds", "1", "--epochs", "5", "--batch-size", "16", "--device", "cpu")
+    assert said.code == 0, said.err
+    told = bangs("predict", out, grown, "--json", "--device", "cpu")
+    assert told.code == 0, told.err
+    assert json.loads(told.out)["new"] > 0
+
+
+def test_an_npz_becomes_a_store(tmp_path):
+    facts = made(str(graph_file(tmp_path / "one.npz")), str(tmp_path / "store"), "--half")
+    assert (facts["nodes"], facts["features"], facts["classes"]) == (100, 30, 3)
+
+
+@pytest.mark.parametrize(
+    ("source", "told"),
+    [
+        ("synthetic:nodes=many", "must be a number"),
+        ("corra", "did you mean 'cora'"),
+        ("missing/folder.npz", "does not exist"),
+    ],
+)
+def test_a_source_that_is_none_is_told(tmp_path, source, told):
+    said = bangs("convert", source, str(tmp_path / "store"))
+    assert said.code == 2
+    assert told in said.err
+    assert not (tmp_path / "store").exists()
+
+
+def test_a_store_is_no_source(tmp_path):
+    made("synthetic:nodes=100,edges=400,classes=2", str(tmp_path / "store"))
+    said = bangs("convert", str(tmp_path / "store"), str(tmp_path / "other"))
+    assert said.code == 2
+    assert "a store already" in said.err
+
+
+def test_fan_outs_are_numbers_or_all():
+    assert parse_fanout("10,5") == (10, 5)
+    assert parse_fanout("all") == (-1,)
+    with pytest.raises(InvalidInput, match="--fanout must be numbers"):
+        parse_fanout("ten")
