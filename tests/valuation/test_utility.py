@@ -154,7 +154,7 @@ def test_a_game_that_runs_out_of_memory_goes_on_in_smaller_pieces(ask: str, monk
     """As if there were room for pieces of 100,000 bytes only."""
     game = arena()
     members = some(game)
-    answer, tried, real = getattr(game, ask)(members), [], Information.signal.func  # type: ignore[attr-defined]
+    answer, tried, real = getattr(game, ask)(members), [], Information._signal.func  # type: ignore[attr-defined]
 
     def scarce(self: Information) -> Tensor:
         tried.append(self.budget)
@@ -163,7 +163,7 @@ def test_a_game_that_runs_out_of_memory_goes_on_in_smaller_pieces(ask: str, monk
         signal: Tensor = real(self)
         return signal
 
-    monkeypatch.setattr(Information, "signal", property(scarce))
+    monkeypatch.setattr(Information, "_signal", property(scarce))
     again = getattr(arena(), ask)(members)
     assert tried[:14] == [2**29 // 2**halved for halved in range(14)]
     assert set(tried[13:]) == {2**16}

@@ -118,7 +118,7 @@ class Banzhaf:
             players = ranks.agreed(_most_confident(round, runs, size))
             game = Information.of(
                 round.task.once(self.propagate),
-                round.prediction.logits[runs],
+                round.prediction.logits if len(runs) == len(sizes) else round.prediction.logits[runs],
                 round.labels.known[runs],
                 players,
                 normalise=self.normalise,

@@ -80,11 +80,8 @@ def _pairs(operator: Pushing, nodes: Tensor, room: int) -> Pairs:
 
 
 def _base(game: Information) -> Tensor:
-    """P X̂(∅) [D, R, N], each rank propagating its share of the R · D columns."""
-    R, N, D = game.signal.shape
-    known = (game.signal * game.known[..., None]).permute(2, 0, 1).reshape(D * R, N)
-    mine = torch.tensor(ranks.own(D * R), dtype=torch.long, device=known.device)
-    base = torch.zeros_like(known)
-    if len(mine):
-        base[mine] = game.operator(known[mine].T.contiguous()).T
-    return ranks.summed(base).view(D, R, N)
+    """P X̂(∅) [D, R, N], each rank propagating its share of the D · R columns."""
+    mine = ranks.own(game.width * game.runs)
+    base = torch.zeros(game.width * game.runs, game.logits.shape[1], device=game.device)
+    base[mine.start :: mine.step] = game.heard(mine)
+    return ranks.summed(base).view(game.width, game.runs, -1)

@@ -1,6 +1,6 @@
 """Information: the game the candidate nodes play."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, wraps
 from typing import Any
@@ -12,7 +12,7 @@ from bangs.errors import InvalidInput, OutOfMemory, ran_out_of_memory
 from bangs.graphs.propagation import Operator
 from bangs.graphs.push import Pairs
 from bangs.valuation.columns import Whole
-from bangs.valuation.reach import TILE, TINY, Look, Normalise, Reach, read, split
+from bangs.valuation.reach import TILE, TINY, Look, Normalise, Reach, read, slices, split
 from bangs.valuation.scattering import PAIR, ROW, scattered
 
 COLUMNS = 64  # players whose columns a processor propagates together; a GPU takes all
@@ -151,9 +151,9 @@ class Information:
         """
         open, count = self.open[..., None].float(), self.open.sum(1)[:, None, None]
         runs = torch.arange(self.runs, device=self.device)[:, None]
-        brought = self.signal[runs, self.nodes][..., None]
+        brought = self._signal[runs, self.nodes][..., None]
         slopes = []
-        for part in split(members.transpose(0, 1), self.budget // (40 * self.signal.numel())):
+        for part in split(members.transpose(0, 1), self.budget // (40 * self._signal.numel())):
             slope = Look.of(self._spread(part.transpose(0, 1)), self.normalise, count, open=open).slope
             D, R, N, b = slope.shape
             back = _widely(self.operator.adjoint, slope.permute(2, 1, 0, 3).reshape(N, R * D * b))
@@ -162,7 +162,7 @@ class Information:
         return torch.cat(slopes, dim=1)
 
     @cached_property
-    def signal(self) -> Tensor:
+    def _signal(self) -> Tensor:
         """What is propagated [R, N, D]: the logits, and a one behind them if mass is counted."""
         if self.normalise == "none":
             return self.logits
@@ -174,14 +174,39 @@ class Information:
         if "base" in self.made:
             made: Tensor = self.made["base"]
             return made
+        if hasattr(self.operator, "pairs"):
+            return self.heard(range(self.width * self.runs)).view(self.width, self.runs, -1)
         return self._spread(torch.zeros(self.runs, 1, self.players, device=self.device))[..., 0]
+
+    @property
+    def width(self) -> int:
+        """D, the numbers propagated for a node: its logits, and a one if mass is counted."""
+        return self.logits.shape[2] + (self.normalise == "mass")
+
+    def heard(self, columns: Sequence[int]) -> Tensor:
+        """P X̂(∅) in some of its columns, d R + r for number d of run r: [columns, N]; as many at once as fit."""
+        nodes = self.logits.shape[1]
+        base = torch.empty(len(columns), nodes, device=self.device)
+        for part in slices(len(columns), self.budget // (16 * nodes)):
+            base[part] = self.operator(torch.stack([self._known_column(own) for own in columns[part]], dim=1)).T
+        return base
+
+    def _known_column(self, column: int) -> Tensor:
+        number, run = divmod(column, self.runs)
+        known = self.known[run].float()
+        return known if number == self.logits.shape[2] else known * self.logits[run, :, number]
+
+    def _brought(self, run: int) -> Tensor:
+        """What the players of a run bring: [K, D]."""
+        own = self.logits[run, self.nodes[run]]
+        return own if self.normalise == "none" else torch.cat([own, torch.ones_like(own[:, :1])], dim=1)
 
     def _spread(self, members: Tensor) -> Tensor:
         """P X̂(S) at memberships [R, b, K]: [D, R, N, b], classes before nodes for a fast softmax."""
-        (R, b, K), (N, D) = members.shape, self.signal.shape[1:]
+        (R, b, K), (N, D) = members.shape, self._signal.shape[1:]
         degree = self.known.float()[..., None].repeat(1, 1, b)
         degree.scatter_(1, self.nodes[..., None].expand(R, K, b), members.float().transpose(1, 2))
-        signal = (self.signal[..., None] * degree[:, :, None]).movedim(0, 1)
+        signal = (self._signal[..., None] * degree[:, :, None]).movedim(0, 1)
         arrived = _widely(self.operator, signal.reshape(N, R * D * b)).reshape(N, R, D, b)
         return arrived.permute(2, 1, 0, 3).contiguous()
 
@@ -194,11 +219,11 @@ class Information:
             return scattered(
                 found.to(self.device),
                 self._base[:, run],
-                self.signal[run, self.nodes[run]],
+                self._brought(run),
                 self.open[run],
                 self.normalise,
                 self.tolerance,
-                self.budget // (ROW * self.signal.shape[2]),
+                self.budget // (ROW * self.width),
                 torch.Generator().manual_seed(number),
             )
         width = COLUMNS if self.device.type == "cpu" else self.players
@@ -209,7 +234,7 @@ class Information:
         return Reach(
             columns=Whole(torch.cat([chunk.index_select(0, rows) for chunk in chunks], dim=1)),
             base=self._base[:, run, rows],
-            brought=self.signal[run, self.nodes[run]],
+            brought=self._brought(run),
             total=p.double().sum(1),
             certainty=torch.xlogy(p, p).double().sum(),
             count=int(self.open[run].sum()),
