@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 import torch
 import typer
+from torch import Tensor
 
 from bangs.classifier import SelfTrainingClassifier
 from bangs.cli.console import Rounds, Voice
@@ -119,7 +120,7 @@ def fit(
 
 
 def _fit(folder: RunFolder, own: custom.OwnGraph, learner: SelfTrainingClassifier, voice: Voice) -> dict[str, Any]:
-    """Learn, and write every file; result.json comes last and says that all the others are there."""
+    """Learn, from wherever an earlier attempt left off, and write every file."""
     keeper = Keeper(folder)
     if keeper.round is not None:
         voice.say(f"going on after round {keeper.round}")
@@ -136,7 +137,14 @@ def _fit(folder: RunFolder, own: custom.OwnGraph, learner: SelfTrainingClassifie
     learner.node_names_ = own.ids
     truth = exam(own.data.y, own.classes, learner, test)
     result = outcome(learner, truth, keeper.seconds)
-    names, classes = [str(name) for name in own.ids], result["classes"]
+    voice.say("writing predictions, reasons and the page")
+    _write(folder, learner, truth, result)
+    return result
+
+
+def _write(folder: RunFolder, learner: SelfTrainingClassifier, truth: Tensor, result: dict[str, Any]) -> None:
+    """Every file of a fit; result.json comes last and says that all the others are there."""
+    names, classes = [str(name) for name in learner.node_names_], result["classes"]
     path, snapshot = folder.path, learner.snapshot_
     learner.save(path)
     if (truth >= 0).any():
@@ -147,7 +155,6 @@ def _fit(folder: RunFolder, own: custom.OwnGraph, learner: SelfTrainingClassifie
     write_atomic(path / "MODEL_CARD.md", model_card(folder.config, result, read_run(path).environment))
     write_page(path, result=result)
     folder.finish(result)
-    return result
 
 
 def _pool(own: custom.OwnGraph) -> int:
