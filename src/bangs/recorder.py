@@ -12,7 +12,7 @@ from bangs.errors import InvalidInput
 from bangs.history import row
 from bangs.learners.calibration import Calibrator
 from bangs.loop import State
-from bangs.snapshot import Ledger, Snapshot
+from bangs.snapshot import Ledger, Snapshot, bare
 from bangs.types import Task
 
 _WEIGHTS, _LEDGER = "weights.", "ledger."
@@ -106,7 +106,7 @@ class Recorder:
         tensors |= {name: getattr(chosen, name) for name in _TENSORS}
         tensors |= {f"{_WEIGHTS}{name}": value for name, value in chosen.weights.items()}
         tensors |= {f"{_LEDGER}{own.name}": getattr(ledger, own.name) for own in fields(Ledger)}
-        return tensors, {"rows": ledger.bare(self.rows), "chosen": chosen.round, "merit": list(chosen.merit)}
+        return tensors, {"rows": bare(self.rows), "chosen": chosen.round, "merit": list(chosen.merit)}
 
     def recall(self, tensors: Mapping[str, Tensor], facts: Mapping[str, Any], task: Task) -> None:
         """Remember what `to_plain` told of the first rounds of a run on this task."""

@@ -67,10 +67,6 @@ class Ledger:
     def __len__(self) -> int:
         return len(self.round)
 
-    def bare(self, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """History rows of this one run without the nodes they adopted, which stand here; for `dress`."""
-        return [{**row, "adopted": None} for row in rows]
-
     def dress(self, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """The rows that `bare` bared, with the nodes they adopted."""
         return [{**row, "adopted": [self._adopted(row["round"])]} if row["adopted"] is None else row for row in rows]
@@ -80,6 +76,11 @@ class Ledger:
         names = ("node", "label", "raw_confidence", "confidence", "score", "stderr")
         columns: dict[str, list[Any]] = {name: getattr(here, name).tolist() for name in names}
         return columns if here.stderr.isfinite().any() else {**columns, "stderr": []}
+
+
+def bare(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """History rows of one run without the nodes they adopted, which stand in the ledger; for `Ledger.dress`."""
+    return [{**row, "adopted": None} for row in rows]
 
 
 _LEDGER_TYPES = (
@@ -149,7 +150,7 @@ class Snapshot:
         """Named tensors and JSON-able facts, for `from_plain`."""
         tensors = {name: getattr(self, name) for name in _TENSORS if getattr(self, name) is not None}
         tensors |= {f"ledger.{own.name}": getattr(self.ledger, own.name) for own in fields(self.ledger)}
-        return tensors, {"chosen": self.chosen, "rows": self.ledger.bare(self.rows)}
+        return tensors, {"chosen": self.chosen, "rows": bare(self.rows)}
 
     @classmethod
     def from_plain(cls, tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> "Snapshot":
