@@ -14,6 +14,7 @@ dense factor that it leads to, and every row that comes out; what caches give ba
 default the 4.8 TB/s of an H200. An epoch has six products: forward, back, and forward for the look, h and C wide.
 """
 
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -51,9 +52,11 @@ def main() -> None:
     torch.set_num_threads(asked.threads)
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     made, task = _timed(lambda: _task(asked, device))
-    bench = _Bench(task, asked, [{"what": "graph made", "seconds": made, "peak_bytes": peak_bytes()}])
-    bench.whole()
+    bench = _Bench(task, asked, [])
+    bench.tell({"what": "graph made", "seconds": made, "peak_bytes": peak_bytes()})
+    learner = bench.whole()
     bench.batches()
+    bench.select(learner)
     edges = int(task.graph.edge_index.shape[1])
     show(bench.rows, asked.json, nodes=task.nodes, edges=edges, labelled=int(task.given.known.sum()))
 
@@ -64,13 +67,18 @@ class _Bench:
     asked: Any
     rows: list[dict[str, Any]]
 
-    def whole(self) -> None:
-        """Products, epochs, logits and a selection on the whole graph."""
+    def tell(self, row: dict[str, Any]) -> None:
+        """One more row, shown at once on stderr."""
+        self.rows.append(row)
+        print(row, file=sys.stderr, flush=True)
+
+    def whole(self) -> Learner:
+        """Products, epochs and logits on the whole graph."""
         asked, task = self.asked, self.task
         settings = trainer("gcn", "tuned", epochs=asked.epochs, patience=10**6)
         learner = settings.prepare(task)
         prepared, field = _timed(lambda: learner.surroundings.whole)
-        self.rows.append({"what": "graph prepared", "seconds": prepared, "peak_bytes": peak_bytes()})
+        self.tell({"what": "graph prepared", "seconds": prepared, "peak_bytes": peak_bytes()})
         hidden, entries = settings.model.hidden, len(field.hops[0].values)
         dense = torch.randn(task.nodes, hidden, device=task.device)
         _ = field.hops[0] @ dense
@@ -81,10 +89,9 @@ class _Bench:
         seconds, teacher = _timed(lambda: learner.fit(task.given, rng))
         widths = 3 * [hidden, task.classes]
         self._row("epoch, whole graph", seconds / asked.epochs, self._traffic(entries, widths))
-        self.rows[-1]["validation"] = float(teacher.validation)
         seconds, _ = _timed(lambda: teacher.predict(task.graph))
         self._row("logits, whole graph", seconds, self._traffic(entries, [hidden, task.classes]))
-        self._select(learner)
+        return learner
 
     def batches(self) -> None:
         """Epochs with drawn neighbourhoods, and logits layer by layer."""
@@ -100,12 +107,12 @@ class _Bench:
         seconds = (more - once) / MORE  # what a fit does besides its epochs falls away
         steps = -(-int(task.given.known.sum()) // asked.size)
         row = {"what": "epoch, batches", "seconds": seconds, "steps": steps, "seconds_a_step": seconds / steps}
-        self.rows.append({**row, "validation": float(teacher.validation), "peak_bytes": peak_bytes()})
+        self.tell({**row, "validation": float(teacher.validation), "peak_bytes": peak_bytes()})
         teacher.predict(task.graph)  # those the fit ended with
         seconds, _ = _timed(lambda: teacher.predict(task.graph))
-        self.rows.append({"what": "logits, layer by layer", "seconds": seconds, "peak_bytes": peak_bytes()})
+        self.tell({"what": "logits, layer by layer", "seconds": seconds, "peak_bytes": peak_bytes()})
 
-    def _select(self, learner: Learner) -> None:
+    def select(self, learner: Learner) -> None:
         """A round of BANGS after the first model; the first round builds what later ones reuse."""
         budget = Budget(k=self.asked.k, candidates=self.asked.candidates, normalise="mass", teacher="latest")
         recipe = replace(method("bangs", budget), rounds=2)
@@ -116,12 +123,12 @@ class _Bench:
             state = trained.advance(state, rng)
             for stage in ("calibrate", "select", "train"):
                 row = {"what": f"{stage}, {name}", "seconds": state.seconds[stage], "peak_bytes": peak_bytes()}
-                self.rows.append(row)
+                self.tell(row)
 
     def _row(self, what: str, seconds: float, traffic: tuple[float, float]) -> None:
         gathered, least = traffic
         full = self.asked.bandwidth * seconds
-        self.rows.append(
+        self.tell(
             {
                 "what": what,
                 "seconds": seconds,
