@@ -5,7 +5,7 @@ import sys
 import typer
 
 from bangs.cli.commands import Commands
-from bangs.cli.console import harmless
+from bangs.cli.terminal import harmless
 from bangs.errors import BangsError, ran_out_of_memory
 
 app = typer.Typer(

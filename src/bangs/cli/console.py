@@ -1,7 +1,6 @@
 """How commands speak: a live table in a terminal, plain lines in a pipe, one JSON object with --json."""
 
 import json
-import re
 import sys
 import warnings
 from typing import Any, Self
@@ -10,14 +9,8 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
+from bangs.cli.terminal import harmless
 from bangs.loop import State
-
-_COMMANDS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
-
-
-def harmless(text: str) -> str:
-    """A text without the characters that command a terminal; they are spelled out."""
-    return _COMMANDS.sub(lambda found: found.group().encode("unicode_escape").decode(), text)
 
 
 class Voice:
