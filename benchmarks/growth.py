@@ -9,9 +9,8 @@ process of its own. `peak_bytes` is the largest memory above the loaded graph; `
 (`plain_training.py`, `plain_selection.py`) take turns with ours up to 30,000 nodes.
 """
 
-import argparse
 import json
-import subprocess
+import multiprocessing
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
@@ -214,19 +213,14 @@ def main() -> int:
     parser = options(__doc__)
     parser.add_argument("--quick", action="store_true", help="graphs of at most 100,000 nodes")
     parser.add_argument("--plot", type=Path, metavar="FILE")
-    parser.add_argument("--case", help=argparse.SUPPRESS)
     asked = parser.parse_args()
-    torch.set_num_threads(asked.threads)
-    if asked.case is not None:
-        print(json.dumps(measure(Case(**json.loads(asked.case)), asked.repeats)))
-        return 0
     rows = []
-    for case in cases(100_000 if asked.quick else 1_000_000):
-        print(case, file=sys.stderr)
-        shared = ["--repeats", str(asked.repeats), "--threads", str(asked.threads)]
-        command = [sys.executable, __file__, "--case", json.dumps(asdict(case)), *shared]
-        done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
-        rows.append(json.loads(done.stdout))
+    # a process of its own for every case; where it can be forked it need not import everything again
+    start = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
+    with start.Pool(1, torch.set_num_threads, (asked.threads,), maxtasksperchild=1) as pool:
+        for case in sorted(cases(100_000 if asked.quick else 1_000_000), key=lambda case: case.nodes):
+            rows.append(pool.apply(measure, (case, asked.repeats)))
+            print(json.dumps(rows[-1]), file=sys.stderr)
     if asked.plot is not None:
         plot(rows, asked.plot)
     powers = exponents(rows)
