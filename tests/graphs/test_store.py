@@ -15,7 +15,7 @@ from bangs.graphs import custom, datasets
 from bangs.graphs.custom import BadTables
 from bangs.graphs.custom.parts import Asked
 from bangs.graphs.links import Links
-from bangs.graphs.store import Store, Synthetic, convert_from, is_store, opening, read_own
+from bangs.graphs.store import Store, Synthetic, convert_from, is_store, opening, read_own, release
 from bangs.graphs.store.ids import Ids, key
 from bangs.graphs.store.sorting import Wires
 from bangs.graphs.store.writing import Writer
@@ -269,6 +269,23 @@ def test_a_whole_run_goes_by_the_map(made):
     assert len(result["rounds"]) == 2
     assert result["batch_size"] == 32
     assert result["rounds"][1]["labelled"][0] == 65
+
+
+def test_wrong_labels_are_seen_by_the_learner_and_not_by_the_store(made):
+    store = Store.open(made)
+    task, exam = Experiment(dataset=str(made), seeds=(0, 1), noise=1.0).task(store)
+    known = task.given.known
+    assert not (task.given.target == store.y)[known].any()
+    assert torch.equal(exam.truth[0], store.y)
+
+
+def test_what_was_let_go_is_still_there(made):
+    features = Store.open(made).unlabelled().x
+    before = features.clone()
+    release(features)
+    assert torch.equal(features, before)
+    release(before)
+    assert torch.equal(features, before)
 
 
 def test_a_large_store_says_what_cannot_be_done_with_it(made, monkeypatch):

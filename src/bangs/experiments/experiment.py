@@ -16,6 +16,7 @@ from bangs.experiments.exam import Exam
 from bangs.experiments.journal import Found, Journal, as_row
 from bangs.experiments.settings import VALIDATION_SHARE, check
 from bangs.graphs import datasets, splits
+from bangs.graphs.store import Store
 from bangs.history import row
 from bangs.learners.calibration import CALIBRATORS
 from bangs.learners.presets import trainer
@@ -130,8 +131,8 @@ class Experiment:
         split = self._split(data)
         exam = Exam.of(data, split)
         if self.noise:
-            data = data.clone()
-            data.y = splits.noisy(data.y, split, self.noise, self.seeds, int(data.num_classes))
+            wrong = splits.noisy(data.y, split, self.noise, self.seeds, int(data.num_classes))
+            data = data.relabelled(wrong) if isinstance(data, Store) else data.clone().update({"y": wrong})
         return Task.of(data, split, int(data.num_classes)), exam
 
     def run(

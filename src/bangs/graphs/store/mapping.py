@@ -24,5 +24,5 @@ def release(array: Tensor | npt.NDArray[Any]) -> None:
     """Let go of the pages of a mapped array that were read or written; the file has them. Others are left alone."""
     address = array.untyped_storage().data_ptr() if isinstance(array, Tensor) else array.ctypes.data
     found: Any = _maps.get(address)
-    if found is not None:
+    if found is not None and hasattr(mmap, "MADV_DONTNEED"):
         found._mmap.madvise(mmap.MADV_DONTNEED)

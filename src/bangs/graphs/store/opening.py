@@ -1,7 +1,7 @@
 """Opening: a store as a graph to learn on, mapped from the disk and read only where it is asked for."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
@@ -113,6 +113,12 @@ class Store:
             parts = torch.from_numpy(np.asarray(self.array("split")) == _PARTS[name])
             return parts[0] if len(parts) == 1 else parts.T
         return default
+
+    def relabelled(self, y: Tensor) -> "Store":
+        """The same store with other labels: long [N], or [R, N] where runs see different ones."""
+        other = replace(self)
+        other.__dict__["y"] = y
+        return other
 
     def keys(self) -> list[str]:
         """As of a `Data`: what tells this graph from another, which its digest does alone."""
