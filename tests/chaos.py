@@ -31,6 +31,7 @@ import numpy as np
 import torch
 
 from bangs.cli import app
+from bangs.cli.commands import load
 from bangs.experiments.journal import Journal
 from bangs.graphs.splits import per_class
 from bangs.graphs.synthetic import citation
@@ -44,6 +45,7 @@ STAGES = ("start", "open", "begin", "select", "train", "keep", "finish", "forget
 CALLS = ("open", "write", "pwrite", "fsync", "replace", "unlink", "mkdir", "ftruncate")
 FILES = ("other", "lock", "config", "environment", "events", "history", "checkpoint", "result", "folder")
 NOTHING = -1
+HOPELESS = 10  # lost runs after which no more are tried
 
 
 @dataclass
@@ -268,11 +270,12 @@ def deaths(twin: Twin, draw: random.Random) -> Iterator[Death]:
 def chaos(root: Path, kills: int, seed: int, methods: list[str], rounds: int) -> Report:
     """Kill until so many kills have struck, and finish what was begun."""
     report, draw, begin = Report(), random.Random(seed), time.monotonic()
+    load("run")  # once, so that no attempt spends its life on imports
     world = World(small(root / "small.npz"), rounds)
     twins = {method: undisturbed(world, method, root / f"{method}-undisturbed") for method in methods}
     moments = {method: deaths(twins[method], draw) for method in methods}
     number = 0
-    while report.kills < kills:
+    while report.kills < kills and report.lost < HOPELESS:
         method = methods[number % len(methods)]
         _live_and_die(root / f"{number}-{method}", world, method, twins[method], moments[method], kills, report)
         number += 1
