@@ -8,6 +8,7 @@ from tests.cli.speaking import bangs
 
 from bangs.cli.run import parse_fanout
 from bangs.errors import InvalidInput
+from bangs.experiments.suite_file import parse_suite
 from worlds import graph_file
 
 OWN = Path(__file__).parents[2] / "examples" / "own-graph"
@@ -78,3 +79,20 @@ def test_fan_outs_are_numbers_or_all():
     assert parse_fanout("all") == (-1,)
     with pytest.raises(InvalidInput, match="--fanout must be numbers"):
         parse_fanout("ten")
+
+
+def test_a_suite_may_train_in_batches_on_a_store(tmp_path):
+    made("synthetic:nodes=100,edges=400,classes=2", str(tmp_path / "store"))
+    text = f"""
+        [experiment]
+        batch_size = 64
+        fanout = [5, -1]
+        [axes]
+        dataset = ["{tmp_path / "store"}"]
+        method = ["raw", "bangs"]
+    """
+    suite = parse_suite(text, "batches", "batches.toml")
+    experiments = [cell.experiment for cell in suite.cells()]
+    assert all("Sampling(size=64, fanout=(5, -1)" in one.config()["parts"]["trainer"] for one in experiments)
+    with pytest.raises(InvalidInput, match="fanout must list the neighbours"):
+        parse_suite(text.replace("[5, -1]", "[0]"), "batches", "batches.toml")
