@@ -8,6 +8,7 @@ epoch in ten, which is timed times ten; then it has no accuracy to show. Every r
 plain take turns, and medians over repetitions are shown.
 """
 
+import sys
 import time
 from dataclasses import dataclass, replace
 from typing import Any
@@ -51,6 +52,7 @@ def main() -> None:
         epochs = _ours(experiment, data, asked.device, ours)
         if not asked.without_plain:
             _plainly(replace(experiment, seeds=seeds[:1]), data, epochs, asked.every, plain)
+        print(f"seeds {seeds}: {ours.last()}; {plain.last()}", file=sys.stderr)
     case = {"dataset": name, "preset": asked.preset, "rounds": len(epochs) - 1}
     accounts = [ours] if asked.without_plain else [ours, plain]
     show(
@@ -72,6 +74,13 @@ class Account:
     def __post_init__(self) -> None:
         self.times, self.accuracy, self.epochs = Times(), [], []
         self.peak = 0
+
+    def last(self) -> str:
+        """The last repetition, in a line."""
+        times = self.times
+        return (
+            f"{self.system} {times.clock[-1]:.1f} s, of the processor {times.processor[-1]:.1f}" if times.clock else ""
+        )
 
     def row(self, plain: "Account | None") -> dict[str, Any]:
         row: dict[str, Any] = {"system": self.system, "runs": self.runs, "seconds": self.times.seconds}
