@@ -187,6 +187,10 @@ CRASHERS: dict[str, Callable[[], tuple[str, dict[str, bytes]]]] = {
     "a published number without end": lambda: ("suite", {"small.toml": suite("80.1", "9" * 400)}),
     "a number of too many digits": lambda: ("suite", {"small.toml": suite("80.1", "9" * 5000)}),
     "lists in lists in lists": lambda: ("suite", {"small.toml": suite("80.1", "[" * 3000 + "]" * 3000)}),
+    "a dataset with a name too long for a file": lambda: (
+        "suite",
+        {"small.toml": suite('["synthetic", "cora"]', f'["{"9" * 5000}"]')},
+    ),
     "rows that are no text": lambda: ("rows", {"rows.jsonl": b"\xff\xfe\n"}),
     "a row without a seed": lambda: ("rows", {"rows.jsonl": row(seed=None)}),
     "a row of curves of unequal length": lambda: ("rows", {"rows.jsonl": row(validation=[0.5])}),
