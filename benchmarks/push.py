@@ -1,0 +1,69 @@
+"""Pushed columns against whole ones: how fine they must be for the same selection.
+
+    BANGS_DATA=… python benchmarks/push.py [--datasets pubmed amazon_computers] [--candidates 200] [--k 100] [--json]
+
+The first round of a tuned GCN (seed 0), its temperature fitted. The default estimator with the same coalitions values
+the candidates twice, with the columns of `PPR` and with those of `Push` at several errors. `bound` is what `Push`
+vouches for, `off` the largest difference there is, `spearman` the rank correlation of values, `agreement` the share of
+the k best in common.
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from bangs.graphs.propagation import Operator
+from bangs.graphs.push import Push
+from bangs.valuation.banzhaf import DEFAULT, ESTIMATORS
+from bangs.valuation.utility import Information
+from measuring import options, show
+from rounds import Occasion, agreement, rank_correlation, trained
+
+ERRORS = (1e-2, 1e-3, 1e-4)
+
+
+def case(occasion: Occasion, candidates: int, k: int) -> list[dict[str, Any]]:
+    """One row for every normalisation and error."""
+    rows = []
+    players = occasion.players(candidates)
+    whole = occasion.operator.columns(players)
+
+    def values(operator: Operator, normalise: Any) -> Tensor:
+        game = Information.of(operator, occasion.logits[None], occasion.known[None], players[None], normalise=normalise)
+        return ESTIMATORS[DEFAULT](None)(game, k, [torch.Generator().manual_seed(1)]).mean[0]
+
+    for normalise in ("none", "mass"):
+        wanted = values(occasion.operator, normalise)
+        for error in ERRORS:
+            operator = Push(error=error)(occasion.graph)
+            pairs = operator.pairs(players)
+            found = values(operator, normalise)
+            rows.append(
+                {
+                    "dataset": occasion.name,
+                    "normalise": normalise,
+                    "error": error,
+                    "bound": pairs.bound,
+                    "off": float((operator.columns(players) - whole).abs().max()),
+                    "pairs of one": len(pairs.node) // candidates,
+                    "spearman": rank_correlation(found, wanted),
+                    "agreement": agreement(found, wanted, k),
+                }
+            )
+    return rows
+
+
+def main() -> None:
+    parser = options(__doc__)
+    parser.add_argument("--datasets", nargs="+", default=["pubmed", "amazon_computers"])
+    parser.add_argument("--candidates", type=int, default=200)
+    parser.add_argument("--k", type=int, default=100)
+    asked = parser.parse_args()
+    torch.set_num_threads(asked.threads)
+    rows = [row for name in asked.datasets for row in case(trained(name), asked.candidates, asked.k)]
+    show(rows, asked.json)
+
+
+if __name__ == "__main__":
+    main()
