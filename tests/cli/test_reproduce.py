@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from bangs.cli import app
-from bangs.errors import UnknownName
+from bangs.errors import InvalidInput, UnknownName
 from bangs.experiments import engines, jobs
 from bangs.experiments.results import results_in, rows_of
 from bangs.runs import RunFolder, read_run
@@ -127,6 +127,14 @@ def test_names_a_suite_does_not_have_are_refused(done: tuple[Path, Path]) -> Non
     suite, out = done
     for words in (["--datasets", "three"], ["--methods", "bang"], ["--engine", "cloud"]):
         assert isinstance(reproduce(suite, out, *words).exception, UnknownName)
+
+
+def test_an_address_is_for_ray_and_help_names_what_to_install(done: tuple[Path, Path]) -> None:
+    suite, out = done
+    refused = reproduce(suite, out, "--address", "head:6379").exception
+    assert isinstance(refused, InvalidInput)
+    assert "add --engine ray" in str(refused)
+    assert "'bangs[ray]'" in CliRunner().invoke(app, ["reproduce", "--help"], env={"COLUMNS": "200"}).output
 
 
 def test_ray_missing_is_a_sentence(done: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
