@@ -16,9 +16,9 @@ from bangs.learners.sampling import Sampler, Sampling
 from bangs.learners.sessions import Eager, Part, Settings
 from bangs.rng import Streams
 
-KEPT = 2**26  # bytes of drawn batches that are kept where every epoch draws the same
-LOOK = 4  # batches' worth of nodes in one look, which keeps nothing for a gradient
-AHEAD = 2  # batches drawn before they are asked for, per worker
+KEPT = 2**24  # bytes of drawn batches that are kept where every epoch draws the same
+LOOK = 2  # batches' worth of nodes in one look, which keeps nothing for a gradient
+AHEAD = 1  # batches drawn before they are asked for, per worker
 
 T = TypeVar("T")
 
