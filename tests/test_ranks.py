@@ -45,7 +45,8 @@ def test_two_ranks_of_which_one_is_killed_learn_value_and_choose_as_one_process(
     monkeypatch.setattr(sys, "argv", sys.argv)
     monkeypatch.setattr(Shared, "epoch", Shared.epoch)
     ranked.everything(tmp_path / "graph.npz", alone)
-    torchrun = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--max-restarts", "2"]
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    torchrun += ["--max-restarts", "2"]
     done = subprocess.run(
         [*torchrun, ranked.__file__, str(tmp_path), str(shared)], capture_output=True, text=True, timeout=280
     )
