@@ -1,11 +1,12 @@
 """A whole BANGS run on one graph: ours against the plain implementation doing the same epochs.
 
-    python benchmarks/end_to_end.py [--dataset cora] [--preset paper] [--rounds 40] [--repeats 5] [--every 10] [--json]
+    python benchmarks/end_to_end.py [--dataset cora] [--preset paper] [--rounds 40] [--repeats 5] [--every 10] [--first 0]
+        [--json]
 
 The plain twin (`plain_training.py`, `plain_selection.py`) works as the paper's pseudo-code says, on the CPU, one seed
 after the other: as many epochs a round as ours had, 500 coalitions valued one by one. With `--every 10` it trains one
-epoch in ten, which is timed times ten; then it has no accuracy to show. Every repetition has seeds of its own, ours and
-plain take turns, and medians over repetitions are shown.
+epoch in ten, which is timed times ten; then it has no accuracy to show. Every repetition has seeds of its own, from
+`--first` on, ours and plain take turns, and medians over repetitions are shown.
 """
 
 import sys
@@ -37,6 +38,7 @@ def main() -> None:
     parser.add_argument("--preset", default="paper")
     parser.add_argument("--rounds", type=int, default=40)
     parser.add_argument("--runs", type=int, default=1, help="seeds at once; the plain twin runs the first of them")
+    parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--device", default="auto")
     parser.add_argument("--every", type=int, default=1, help="the plain twin trains one epoch in so many")
     parser.add_argument("--without-plain", action="store_true", help="time ours only")
@@ -45,7 +47,7 @@ def main() -> None:
     name, data = graph(asked.dataset)
     ours, plain = Account("bangs", asked.runs), Account("plain", 1)
     for repeat in range(asked.repeats):
-        seeds = tuple(range(repeat * asked.runs, (repeat + 1) * asked.runs))
+        seeds = tuple(asked.first + repeat * asked.runs + run for run in range(asked.runs))
         experiment = Experiment(
             dataset=name, preset=asked.preset, seeds=seeds, rounds=asked.rounds, candidates=K, k=TAKE
         )
