@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from bangs.cli import options
 from bangs.cli.console import Voice
 from bangs.errors import InvalidInput
 from bangs.graphs import datasets
@@ -22,27 +23,27 @@ def convert(
         ),
     ],
     out: Annotated[Path, typer.Argument(help="the folder to make")],
-    id: Annotated[str | None, typer.Option(help="the column of the node table that names a node")] = None,
-    label: Annotated[str | None, typer.Option(help="its column of labels; blank = unknown")] = None,
-    split: Annotated[str | None, typer.Option(help="its column of train, val and test")] = None,
-    from_column: Annotated[str | None, typer.Option("--source", help="the column an edge begins with")] = None,
-    to_column: Annotated[str | None, typer.Option("--target", help="the column it ends with")] = None,
-    weight: Annotated[str | None, typer.Option(help="the column of edge weights")] = None,
-    directed: Annotated[bool, typer.Option("--directed", help="edges go one way only")] = False,
-    ignore: Annotated[list[str] | None, typer.Option(help="a column to leave out; can be repeated")] = None,
-    categorical: Annotated[list[str] | None, typer.Option(help="a column of digits that are words")] = None,
-    fill: Annotated[str | None, typer.Option(help="mean: put a column's mean where a number is missing")] = None,
-    unknown: Annotated[list[str] | None, typer.Option(help="a word that means: no label; can be repeated")] = None,
+    id: options.Id = None,
+    label: options.Label = None,
+    split: options.SplitColumn = None,
+    from_column: options.Source = None,
+    to_column: options.Target = None,
+    weight: options.Weight = None,
+    directed: options.Directed = False,
+    ignore: options.Ignore = None,
+    categorical: options.Categorical = None,
+    fill: options.Fill = None,
+    unknown: options.Unknown = None,
     like: Annotated[
         Path | None, typer.Option(help="a store whose columns and classes these tables are read by, for predictions")
     ] = None,
     half: Annotated[bool, typer.Option("--half", help="features as float16, in half the space")] = False,
     seed: Annotated[int, typer.Option(help="of a synthetic graph")] = 0,
-    data: Annotated[Path | None, typer.Option(help="folder of datasets; BANGS_DATA if left out")] = None,
+    data: options.DataFolder = None,
     verify: Annotated[bool, typer.Option("--verify", help="read the store again and compare every checksum")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="replace the store that is there")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="one JSON object to stdout and nothing else")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="only the result")] = False,
+    as_json: options.Json = False,
+    quiet: options.Quiet = False,
 ) -> None:
     """A graph of any size as a store, which every command takes in place of a graph.
 

@@ -7,6 +7,7 @@ import typer
 from rich.table import Table
 from scipy import stats
 
+from bangs.cli import options
 from bangs.cli.console import Rounds, Voice
 from bangs.cli.run import save
 from bangs.experiments.experiment import Experiment, compact
@@ -26,9 +27,9 @@ EXPERIMENT = Experiment(
 
 def demo(
     out: Annotated[Path, typer.Option(help="folder for the files")] = Path("runs/demo"),
-    device: Annotated[str, typer.Option(help="auto, cpu or cuda")] = "auto",
-    as_json: Annotated[bool, typer.Option("--json", help="one JSON object to stdout and nothing else")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="only the result")] = False,
+    device: options.Device = "auto",
+    as_json: options.Json = False,
+    quiet: options.Quiet = False,
 ) -> None:
     """Raw and BANGS on a citation network made from a seed; under a minute on two cores.
 

@@ -1,21 +1,21 @@
 """`bangs explain`: why a node has its label, in words and numbers."""
 
 from dataclasses import asdict
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from bangs.classifier import SelfTrainingClassifier
+from bangs.cli import options
 from bangs.cli.console import Voice
 from bangs.explain import Influence, Neighbour, Reasons
 
 
 def explain(
-    folder: Annotated[Path, typer.Argument(help="a folder that `bangs fit` wrote")],
+    folder: options.FittedFolder,
     node: Annotated[str, typer.Argument(help="the id of a node of the fitted graph")],
     top: Annotated[int, typer.Option(min=1, max=100, help="how many neighbours and influences to name")] = 5,
-    as_json: Annotated[bool, typer.Option("--json", help="one JSON object to stdout and nothing else")] = False,
+    as_json: options.Json = False,
 ) -> None:
     """Why this label: neighbours, influences, value, confidence, and how the prediction changed over rounds.
 

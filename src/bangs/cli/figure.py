@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from bangs.cli import options
 from bangs.cli.console import Voice
 from bangs.cli.table import suites_of
 from bangs.errors import InvalidInput
@@ -14,13 +15,11 @@ from bangs.experiments.suite import FIGURES
 
 
 def figure(
-    place: Annotated[Path, typer.Argument(help="the --out folder of `bangs reproduce`, or rows it exported")],
-    suite: Annotated[str | None, typer.Option(help="a suite's name or file; those of the folder if left out")] = None,
-    protocol: Annotated[
-        str | None, typer.Option(help="which round counts: validation, best_test, last; the suite's if left out")
-    ] = None,
+    place: options.Results,
+    suite: options.SuiteName = None,
+    protocol: options.Protocol = None,
     out: Annotated[Path | None, typer.Option(help="folder for the pictures; beside the runs if left out")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="one JSON object to stdout and nothing else")] = False,
+    as_json: options.Json = False,
 ) -> None:
     """Curves with bands of one standard deviation, as SVG and PNG, and their numbers as CSV.
 

@@ -10,6 +10,7 @@ import typer
 from torch import Tensor
 
 from bangs.classifier import SelfTrainingClassifier
+from bangs.cli import options
 from bangs.cli.console import Rounds, Voice
 from bangs.cli.run import parse_fanout
 from bangs.cli.stopping import again, stoppable
@@ -35,37 +36,35 @@ def fit(
         Path, typer.Argument(help="a folder with edges.csv and nodes.csv (or .tsv, .parquet), one .npz, or a store")
     ],
     out: Annotated[Path, typer.Option(help="folder for everything that is found")],
-    id: Annotated[str | None, typer.Option(help="the column of nodes.csv that names a node")] = None,
-    label: Annotated[str | None, typer.Option(help="its column of labels; blank = unknown")] = None,
-    split: Annotated[str | None, typer.Option(help="its column of train, val and test")] = None,
-    source: Annotated[str | None, typer.Option(help="the column of edges.csv an edge begins with")] = None,
-    target: Annotated[str | None, typer.Option(help="the column it ends with")] = None,
-    weight: Annotated[str | None, typer.Option(help="the column of edge weights")] = None,
-    directed: Annotated[bool, typer.Option("--directed", help="edges go one way only")] = False,
-    ignore: Annotated[list[str] | None, typer.Option(help="a column to leave out; can be repeated")] = None,
-    categorical: Annotated[list[str] | None, typer.Option(help="a column of digits that are words")] = None,
-    fill: Annotated[str | None, typer.Option(help="mean: put a column's mean where a number is missing")] = None,
-    unknown: Annotated[list[str] | None, typer.Option(help="a word that means: no label; can be repeated")] = None,
-    model: Annotated[str, typer.Option(help="a name from `bangs list models`")] = "gcn",
+    id: options.Id = None,
+    label: options.Label = None,
+    split: options.SplitColumn = None,
+    source: options.Source = None,
+    target: options.Target = None,
+    weight: options.Weight = None,
+    directed: options.Directed = False,
+    ignore: options.Ignore = None,
+    categorical: options.Categorical = None,
+    fill: options.Fill = None,
+    unknown: options.Unknown = None,
+    model: options.Model = "gcn",
     selector: Annotated[str, typer.Option(help="banzhaf, confidence, agreement or random")] = "banzhaf",
-    calibrator: Annotated[str, typer.Option(help="a name from `bangs list calibrators`")] = "ets",
+    calibrator: options.Calibrator = "ets",
     k: Annotated[
         int | None, typer.Option(help="nodes adopted a round; half the pool over all rounds if left out")
     ] = None,
-    rounds: Annotated[int, typer.Option(help="rounds of self-training at most")] = 10,
-    teacher: Annotated[str, typer.Option(help="who labels the next round: first, latest or best")] = "best",
+    rounds: options.Rounds = 10,
+    teacher: options.Teacher = "best",
     validation: Annotated[float, typer.Option(help="share of labels held back, where the tables name none")] = 0.25,
     epochs: Annotated[int | None, typer.Option(help="epochs of training at most; 300 if left out")] = None,
-    batch_size: Annotated[
-        int | None, typer.Option(help="labelled nodes a step, with drawn neighbourhoods; the whole graph if left out")
-    ] = None,
-    fanout: Annotated[str | None, typer.Option(help="neighbours heard at each hop, such as 10,10 or all")] = None,
+    batch_size: options.BatchSize = None,
+    fanout: options.Fanout = None,
     seed: Annotated[int, typer.Option(help="the same seed gives the same result")] = 0,
-    device: Annotated[str, typer.Option(help="auto, cpu or cuda")] = "auto",
-    resume: Annotated[bool, typer.Option("--resume", help="go on with an interrupted fit")] = False,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="discard the fit in --out")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="one JSON object to stdout and nothing else")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="only the result")] = False,
+    device: options.Device = "auto",
+    resume: options.Resume = False,
+    overwrite: options.Overwrite = False,
+    as_json: options.Json = False,
+    quiet: options.Quiet = False,
 ) -> None:
     """Your own graph: reads two tables, learns, and writes predictions, reasons, a model and a page to look at.
 

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from bangs.cli import options
 from bangs.cli.console import Voice
 from bangs.errors import UnknownName
 from bangs.experiments.suite_file import read_suite, suite_files
@@ -37,7 +38,7 @@ KINDS: dict[str, Callable[[], dict[str, str]]] = {
 
 def listing(
     kind: Annotated[str, typer.Argument(help="datasets, methods, models, calibrators, suites or estimators")],
-    as_json: Annotated[bool, typer.Option("--json", help="one JSON object and nothing else")] = False,
+    as_json: options.Json = False,
 ) -> None:
     """The names the other commands understand.
 

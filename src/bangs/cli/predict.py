@@ -7,6 +7,7 @@ import numpy as np
 import typer
 
 from bangs.classifier import SelfTrainingClassifier
+from bangs.cli import options
 from bangs.cli.console import Voice
 from bangs.cli.fit import filling
 from bangs.errors import InvalidInput
@@ -18,26 +19,26 @@ from bangs.runs import read_run
 
 
 def predict(
-    folder: Annotated[Path, typer.Argument(help="a folder that `bangs fit` wrote")],
+    folder: options.FittedFolder,
     graph: Annotated[
         Path, typer.Argument(help="a folder of tables, or one .npz, with the columns of the fitted graph")
     ],
     out: Annotated[
         Path | None, typer.Option(help="a CSV file; GRAPH-predictions.csv in the model's folder if left out")
     ] = None,
-    id: Annotated[
-        str | None, typer.Option(help="the column that names a node, if called otherwise than before")
-    ] = None,
-    label: Annotated[str | None, typer.Option(help="the column of labels, likewise")] = None,
-    source: Annotated[str | None, typer.Option(help="the column an edge begins with, likewise")] = None,
-    target: Annotated[str | None, typer.Option(help="the column it ends with, likewise")] = None,
-    weight: Annotated[str | None, typer.Option(help="the column of edge weights, likewise")] = None,
+    id: options.Id = None,
+    label: options.Label = None,
+    source: options.Source = None,
+    target: options.Target = None,
+    weight: options.Weight = None,
     fill: Annotated[str | None, typer.Option(help="mean: the fitted graph's mean where a number is missing")] = None,
-    device: Annotated[str, typer.Option(help="auto, cpu or cuda")] = "auto",
-    as_json: Annotated[bool, typer.Option("--json", help="one JSON object to stdout and nothing else")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="only the result")] = False,
+    device: options.Device = "auto",
+    as_json: options.Json = False,
+    quiet: options.Quiet = False,
 ) -> None:
     """Label the nodes of another graph: the fitted one with new nodes, or one with the same columns.
+
+    Columns are looked for under the names they had; only one that is called otherwise needs an option.
 
     Example: bangs predict out/library examples/own-graph-grown
     """

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from bangs.cli import options
 from bangs.cli.console import Voice
 from bangs.cli.table import suites_of
 from bangs.experiments.results import results_in
@@ -16,7 +17,7 @@ def report(
     place: Annotated[
         Path, typer.Argument(help="the --out folder of `bangs fit`, `run`, `demo` or `reproduce`, or a file of rows")
     ],
-    as_json: Annotated[bool, typer.Option("--json", help="one JSON object to stdout and nothing else")] = False,
+    as_json: options.Json = False,
 ) -> None:
     """One self-contained HTML page about a finished run or a suite, written beside its results.
 

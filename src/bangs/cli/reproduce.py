@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from bangs.cli import options
 from bangs.cli.console import Voice
 from bangs.cli.progress import Progress
 from bangs.cli.run import parse_seeds
@@ -25,7 +26,7 @@ def reproduce(
     methods: Annotated[str | None, typer.Option(help="only these, such as cpl,bangs")] = None,
     models: Annotated[str | None, typer.Option(help="only these, such as gcn,gat")] = None,
     seeds: Annotated[str | None, typer.Option(help="how many seeds, or a list; the suite's if left out")] = None,
-    device: Annotated[str, typer.Option(help="auto, cpu or cuda")] = "auto",
+    device: options.Device = "auto",
     jobs: Annotated[int, typer.Option(help="runs at the same time")] = 1,
     engine: Annotated[
         str, typer.Option(help=r"local, or ray: a cluster or a local Ray (pip install 'bangs\[ray]')")
@@ -34,14 +35,14 @@ def reproduce(
         str | None, typer.Option(help="of the Ray cluster; RAY_ADDRESS if left out, else a local Ray is started")
     ] = None,
     gpu_share: Annotated[float, typer.Option(help="of a GPU for one run on Ray; 0.25 puts four runs on it")] = 1.0,
-    data: Annotated[Path | None, typer.Option(help="folder of datasets; BANGS_DATA if left out")] = None,
+    data: options.DataFolder = None,
     out: Annotated[Path, typer.Option(help="folder of the runs; suites share them")] = Path("out/reproduce"),
     known: Annotated[
         Path | None, typer.Option(help="rows exported before: runs that are there are not done again")
     ] = None,
     export: Annotated[Path | None, typer.Option(help="write the rows of all runs of the suite to this file")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="one JSON object to stdout and nothing else")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="only the result")] = False,
+    as_json: options.Json = False,
+    quiet: options.Quiet = False,
 ) -> None:
     """Every run of a suite, each in a folder named by its configuration: what is finished is not done again.
 

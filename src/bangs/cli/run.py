@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from bangs import ranks
+from bangs.cli import options
 from bangs.cli.console import Rounds, Voice
 from bangs.cli.stopping import again, stoppable
 from bangs.determinism import same_bits
@@ -24,10 +25,10 @@ def run(
         str, typer.Option(help="a name from `bangs list datasets`, or a path to an .npz or a store")
     ] = "synthetic",
     method: Annotated[str, typer.Option(help="a name from `bangs list methods`")] = "bangs",
-    model: Annotated[str, typer.Option(help="a name from `bangs list models`")] = "gcn",
+    model: options.Model = "gcn",
     preset: Annotated[str, typer.Option(help="training settings: paper or tuned")] = "tuned",
     seeds: Annotated[str, typer.Option(help="how many seeds (0, 1, …), or a list such as 910,911")] = "10",
-    rounds: Annotated[int, typer.Option(help="rounds of self-training at most")] = 40,
+    rounds: options.Rounds = 40,
     k: Annotated[int, typer.Option(help="nodes adopted a round")] = 100,
     candidates: Annotated[
         int | None, typer.Option(help="K, the most confident nodes that play the game [paper: k + 100, tuned: 5 k]")
@@ -39,8 +40,8 @@ def run(
         int | None, typer.Option(help="coalitions an estimator draws; its own default if left out")
     ] = None,
     estimator: Annotated[str, typer.Option(help="a name from `bangs list estimators`")] = DEFAULT,
-    calibrator: Annotated[str, typer.Option(help="a name from `bangs list calibrators`")] = "ets",
-    teacher: Annotated[str, typer.Option(help="who labels the next round: first, latest or best")] = "first",
+    calibrator: options.Calibrator = "ets",
+    teacher: options.Teacher = "first",
     pool: Annotated[str, typer.Option(help="free: validation nodes are never adopted; open: they may be")] = "free",
     noise: Annotated[float, typer.Option(help="share of training and validation labels flipped")] = 0.0,
     share: Annotated[
@@ -48,23 +49,21 @@ def run(
     ] = None,
     epochs: Annotated[int | None, typer.Option(help="epochs of training at most")] = None,
     patience: Annotated[int | None, typer.Option(help="epochs without a better validation accuracy")] = None,
-    batch_size: Annotated[
-        int | None, typer.Option(help="labelled nodes a step, with drawn neighbourhoods; the whole graph if left out")
-    ] = None,
-    fanout: Annotated[str | None, typer.Option(help="neighbours heard at each hop, such as 10,10 or all")] = None,
+    batch_size: options.BatchSize = None,
+    fanout: options.Fanout = None,
     pieces: Annotated[
         int | None, typer.Option(help="parts of a step that torchrun's ranks share; one for each rank if left out")
     ] = None,
-    device: Annotated[str, typer.Option(help="auto, cpu or cuda")] = "auto",
+    device: options.Device = "auto",
     deterministic: Annotated[
         bool, typer.Option("--deterministic", help="the same bits for any number of threads; slower")
     ] = False,
-    data: Annotated[Path | None, typer.Option(help="folder of datasets; BANGS_DATA if left out")] = None,
+    data: options.DataFolder = None,
     out: Annotated[Path | None, typer.Option(help="run folder: every round is kept, the result at the end")] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="go on with the run in --out")] = False,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="discard the run in --out")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="one JSON object to stdout and nothing else")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="only the result")] = False,
+    resume: options.Resume = False,
+    overwrite: options.Overwrite = False,
+    as_json: options.Json = False,
+    quiet: options.Quiet = False,
 ) -> None:
     """One method on one dataset: accuracy by three rules, named as such.
 

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from bangs.cli import options
 from bangs.errors import InvalidInput, UnknownName
 from bangs.experiments.page import write_page
 from bangs.experiments.rendering import FORMATS
@@ -15,12 +16,10 @@ from bangs.experiments.table import tabulate
 
 
 def table(
-    place: Annotated[Path, typer.Argument(help="the --out folder of `bangs reproduce`, or rows it exported")],
-    suite: Annotated[str | None, typer.Option(help="a suite's name or file; those of the folder if left out")] = None,
+    place: options.Results,
+    suite: options.SuiteName = None,
     form: Annotated[str, typer.Option("--format", help="markdown, latex, csv or json")] = "markdown",
-    protocol: Annotated[
-        str | None, typer.Option(help="which round counts: validation, best_test, last; the suite's if left out")
-    ] = None,
+    protocol: options.Protocol = None,
     page: Annotated[
         Path | None, typer.Option(help="write one page of all suites with their figures to this .md instead")
     ] = None,

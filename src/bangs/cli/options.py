@@ -1,0 +1,47 @@
+"""Options that several commands take: each is declared once, and a command gives its default."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+# how a command speaks
+Json = Annotated[bool, typer.Option("--json", help="one JSON object to stdout and nothing else")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="only the result")]
+
+# where things are
+Device = Annotated[str, typer.Option(help="auto, cpu or cuda")]
+DataFolder = Annotated[Path | None, typer.Option(help="folder of datasets; BANGS_DATA if left out")]
+FittedFolder = Annotated[Path, typer.Argument(help="a folder that `bangs fit` wrote")]
+Resume = Annotated[bool, typer.Option("--resume", help="go on with the run in --out")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="discard the run in --out")]
+
+# the tables of a graph
+Id = Annotated[str | None, typer.Option("--id", help="the column of the node table that names a node")]
+Label = Annotated[str | None, typer.Option("--label", help="its column of labels; blank = unknown")]
+SplitColumn = Annotated[str | None, typer.Option("--split", help="its column of train, val and test")]
+Source = Annotated[str | None, typer.Option("--source", help="the column of the edge table an edge begins with")]
+Target = Annotated[str | None, typer.Option("--target", help="the column it ends with")]
+Weight = Annotated[str | None, typer.Option("--weight", help="the column of edge weights")]
+Directed = Annotated[bool, typer.Option("--directed", help="edges go one way only")]
+Ignore = Annotated[list[str] | None, typer.Option("--ignore", help="a column to leave out; can be repeated")]
+Categorical = Annotated[list[str] | None, typer.Option("--categorical", help="a column of digits that are words")]
+Fill = Annotated[str | None, typer.Option("--fill", help="mean: put a column's mean where a number is missing")]
+Unknown = Annotated[list[str] | None, typer.Option("--unknown", help="a word that means: no label; can be repeated")]
+
+# the parts of a method and its training
+Model = Annotated[str, typer.Option(help="a name from `bangs list models`")]
+Calibrator = Annotated[str, typer.Option(help="a name from `bangs list calibrators`")]
+Teacher = Annotated[str, typer.Option(help="who labels the next round: first, latest or best")]
+Rounds = Annotated[int, typer.Option(help="rounds of self-training at most")]
+BatchSize = Annotated[
+    int | None, typer.Option(help="labelled nodes a step, with drawn neighbourhoods; the whole graph if left out")
+]
+Fanout = Annotated[str | None, typer.Option(help="neighbours heard at each hop, such as 10,10 or all")]
+
+# results of a suite
+Results = Annotated[Path, typer.Argument(help="the --out folder of `bangs reproduce`, or rows it exported")]
+SuiteName = Annotated[str | None, typer.Option(help="a suite's name or file; those of the folder if left out")]
+Protocol = Annotated[
+    str | None, typer.Option(help="which round counts: validation, best_test, last; the suite's if left out")
+]
