@@ -107,3 +107,10 @@ def test_rows_belong_to_the_targets_of_edges() -> None:
     arrow = Data(edge_index=torch.tensor([[0], [1]]), edge_weight=torch.tensor([3.0]), num_nodes=2)
     assert adjacency(arrow, loops=0.0, normalise="none").toarray().tolist() == [[0, 0], [3, 0]]
     np.testing.assert_allclose(adjacency(arrow).toarray(), [[1, 0], [3 / 4, 1 / 4]])
+
+
+def test_a_count_says_how_often_an_edge_is_there_whatever_its_weight():
+    graph = Data(
+        edge_index=torch.tensor([[0, 0, 1], [1, 1, 1]]), edge_weight=torch.tensor([0.0, 5.0, 2.0]), num_nodes=2
+    )
+    assert adjacency(graph, 1.0, "count").toarray().tolist() == [[1, 0], [2, 2]]

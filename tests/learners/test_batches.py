@@ -163,3 +163,14 @@ def test_what_a_view_does_not_change_is_not_made_again():
     assert many(fewer, 2.0, "symmetric", like).features is like.features
     louder = [Data(x=sparse(2 * torch.eye(12)), edge_index=graph.edge_index) for _ in range(3)]
     assert many(louder, 2.0, "symmetric", like).hops is like.hops
+
+
+def test_a_field_tells_where_a_hops_nodes_stand_among_those_it_takes_from():
+    surroundings = Surroundings.of(two_rings(), 2, 1.0, "count")
+    field = surroundings.field(np.array([3, 11]), 2)
+    nodes = [np.array([3, 11])]
+    for _ in range(2):
+        nodes.insert(0, np.unique(surroundings.matrix[nodes[0]].indices))
+    for hop, own in enumerate(field.own):
+        assert nodes[hop][own].tolist() == nodes[hop + 1].tolist()
+    assert [own.tolist() for own in field.only(torch.tensor([True, False])).own] == [own.tolist() for own in field.own]

@@ -16,7 +16,7 @@ from bangs import fused
 if TYPE_CHECKING:
     from bangs.fused.products import Turns
 
-Normalise = Literal["row", "symmetric", "none"]
+Normalise = Literal["row", "symmetric", "none", "count"]
 
 WIDE = 32  # columns from which a processor sums rows faster than it multiplies matrices
 
@@ -158,7 +158,8 @@ def union(graphs: list[Data], loops: float = 1.0, normalise: Normalise = "row") 
     """The normalised adjacencies A[target, source] of some graphs with N nodes each, along one diagonal [G·N, G·N].
 
     `row` gives D⁻¹(A + loops·I), rows summing to one; `symmetric` gives D^-½(A + loops·I)D^-½ with D the row sums;
-    `none` leaves the weights alone. Repeated edges add up. Made on the graphs' device.
+    `none` leaves the weights alone, `count` gives every edge the weight one. Repeated edges add up. Made on the
+    graphs' device.
     """
     nodes = int(graphs[0].num_nodes or 0)
     size = len(graphs) * nodes
@@ -168,7 +169,9 @@ def union(graphs: list[Data], loops: float = 1.0, normalise: Normalise = "row") 
     weight = torch.cat([*(_weights(graph) for graph in graphs), torch.full((size,), loops, device=edges.device)])
     order = (target * size + source).argsort()
     target, source, weight = target[order], source[order], weight[order]
-    if normalise != "none":
+    if normalise == "count":
+        weight = torch.ones_like(weight)
+    elif normalise != "none":
         degree = torch.zeros(size, device=edges.device).index_add_(0, target, weight)
         scale = degree.pow(-1.0 if normalise == "row" else -0.5).masked_fill(degree <= 0, 0.0)
         weight = weight * scale[target] * (1.0 if normalise == "row" else scale[source])

@@ -74,10 +74,12 @@ class Field:
     features: Features
     hops: tuple[Sparse, ...]
     graphs: tuple[Data, ...] = ()  # of the whole graph: one for all runs, or one each
+    own: tuple[Tensor, ...] = ()  # long [n_out] per hop: where its nodes stand among those it takes from; () = alike
 
     def only(self, busy: Tensor) -> "Field":
         """The same field, to be seen by the busy runs [R] only; what the others see is undefined."""
-        return Field(self.runs, self.features.only(busy), tuple(hop.only(busy) for hop in self.hops), self.graphs)
+        hops = tuple(hop.only(busy) for hop in self.hops)
+        return Field(self.runs, self.features.only(busy), hops, self.graphs, self.own)
 
     def propagate(self, hop: int, x: Tensor) -> Tensor:
         """One hop: [R, n_in, d] -> [R, n_out, d]."""
@@ -107,16 +109,18 @@ class Surroundings:
     def field(self, nodes: "np.ndarray[Any, Any]", hops: int) -> Field:
         """The field of the given nodes (sorted), `hops` steps deep; the same logits as the whole graph's."""
         layers: list[Sparse] = []
+        own: list[Tensor] = []
         outputs = nodes
         for _ in range(hops):
             rows = self.matrix[outputs]
             inputs = np.unique(rows.indices)
             local = sp.csr_array(rows[:, inputs])
             layers.insert(0, Sparse.of(local, self.device).repeat(self.runs))
+            own.insert(0, torch.as_tensor(np.searchsorted(inputs, outputs), device=self.device))
             outputs = inputs
         needed = torch.as_tensor(outputs, device=self.device) if isinstance(self.features, Tensor) else outputs
         features = Features.of(self.features[needed], self.runs, self.device)
-        return Field(self.runs, features, tuple(layers))
+        return Field(self.runs, features, tuple(layers), own=tuple(own))
 
 
 def many(graphs: Sequence[Data], loops: float, normalise: Normalise, like: Field) -> Field:

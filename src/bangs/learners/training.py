@@ -137,7 +137,7 @@ class Learner:
         self._width = width
         self._captured: dict[bool, Captured] = {}
         self._said: tuple[dict[str, Tensor], Prediction] | None = None  # under the weights just learned
-        if trainer.batches is not None and self.network.hops is None:
+        if trainer.batches is not None and (self.network.hops is None or not self.network.staged):
             raise InvalidInput(
                 f"Trainer.batches needs a model whose nodes see a few hops, such as GCN, GraphSAGE or SGC; "
                 f"{type(trainer.model).__name__} needs the whole graph, so leave batches out"
