@@ -24,6 +24,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,6 @@ import numpy as np
 import torch
 
 from bangs.cli import app
-from bangs.cli.commands import load
 from bangs.experiments.journal import Journal
 from bangs.graphs.splits import per_class
 from bangs.graphs.synthetic import citation
@@ -270,7 +270,7 @@ def deaths(twin: Twin, draw: random.Random) -> Iterator[Death]:
 def chaos(root: Path, kills: int, seed: int, methods: list[str], rounds: int) -> Report:
     """Kill until so many kills have struck, and finish what was begun."""
     report, draw, begin = Report(), random.Random(seed), time.monotonic()
-    load("run")  # once, so that no attempt spends its life on imports
+    import_module("bangs.cli.running")  # once, so that no attempt spends its life on imports
     world = World(small(root / "small.npz"), rounds)
     twins = {method: undisturbed(world, method, root / f"{method}-undisturbed") for method in methods}
     moments = {method: deaths(twins[method], draw) for method in methods}

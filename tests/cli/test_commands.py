@@ -2,23 +2,57 @@
 
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 from tests.cli.speaking import bangs
 
+from bangs import Experiment, SelfTrainingClassifier
 from bangs.cli.commands import FILES, first_words, load
 
+ANSWERS_AT_ONCE = """
+import sys
+from typer.testing import CliRunner
+from bangs.cli import app
+from bangs.cli.commands import FILES
 
-def test_help_and_completion_do_not_wait_for_torch() -> None:
-    code = (
-        "import sys; from bangs.cli import app; from typer.testing import CliRunner;"
-        "said = CliRunner().invoke(app, ['--help']); assert 'predict' in said.output, said.output;"
-        "said = CliRunner().invoke(app, [], env={'_BANGS_COMPLETE': 'complete_bash', 'COMP_WORDS': 'bangs pre',"
-        " 'COMP_CWORD': '1'}, prog_name='bangs'); assert said.output.split() == ['predict'], said.output;"
-        "slow = {'torch', 'pandas', 'scipy', 'sklearn', 'matplotlib'} & sys.modules.keys(); assert not slow, slow"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+def said(*words, **env):
+    told = CliRunner().invoke(app, words, env=env, prog_name="bangs").output
+    slow = {"torch", "numpy", "pandas", "scipy", "sklearn", "matplotlib"} & sys.modules.keys()
+    assert not slow, (words, env, slow)
+    return told
+
+def completed(line):
+    return said(_BANGS_COMPLETE="complete_bash", COMP_WORDS=line, COMP_CWORD=str(line.count(" "))).split()
+
+assert "predict" in said("--help")
+assert completed("bangs pre") == ["predict"]
+assert completed("bangs run --see") == ["--seeds"]
+for name in FILES:
+    assert "Example" in said(name, "--help"), name
+    assert "--nonsense" in said(name, "--nonsense"), name
+"""
+
+
+def test_help_completion_and_slips_of_the_pen_do_not_wait_for_torch() -> None:
+    done = subprocess.run([sys.executable, "-c", ANSWERS_AT_ONCE], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+def defaults(name: str) -> dict[str, Any]:
+    """What the options of a command are where they are left out, by parameter."""
+    return {param.name: param.default for param in load(name).params}
+
+
+def test_what_is_left_out_is_the_librarys_own_default() -> None:
+    experiment = Experiment()
+    run = {name: value for name, value in defaults("run").items() if hasattr(experiment, name) and name != "seeds"}
+    assert run == {name: getattr(experiment, name) for name in run}
+    learner = SelfTrainingClassifier().get_params(deep=False)
+    fit = {name: value for name, value in defaults("fit").items() if name in learner}
+    assert fit == {name: learner[name] for name in fit}
+    assert len(run) > 15
+    assert len(fit) > 8
 
 
 @pytest.mark.parametrize("name", FILES)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from tests.cli.speaking import bangs
 
-from bangs.cli.run import parse_fanout
+from bangs.cli.words import parse_fanout
 from bangs.errors import InvalidInput
 from bangs.experiments.suite_file import parse_suite
 from worlds import graph_file

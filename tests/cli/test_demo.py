@@ -1,12 +1,12 @@
 """`bangs demo` and `bangs list`: what a newcomer sees first."""
 
 import json
-from dataclasses import replace
 
 import pytest
 from typer.testing import CliRunner
 
 from bangs.cli import app, demo
+from bangs.graphs import datasets
 from bangs.graphs.synthetic import citation
 from bangs.learners.models import MODELS
 from bangs.methods import METHODS
@@ -15,9 +15,9 @@ from bangs.methods import METHODS
 @pytest.fixture
 def short(monkeypatch, tmp_path):
     """A demo of a small graph, two seeds, one round and few epochs."""
-    quick = replace(demo.EXPERIMENT, seeds=(0, 1), rounds=1, k=40, candidates=60, changes={"lr": 0.02, "epochs": 25})
-    monkeypatch.setattr(demo, "EXPERIMENT", quick)
-    monkeypatch.setattr(demo.datasets, "load", lambda name: citation(nodes=400))
+    quick = {"seeds": (0, 1), "rounds": 1, "k": 40, "candidates": 60, "changes": {"lr": 0.02, "epochs": 25}}
+    monkeypatch.setattr(demo, "SETTINGS", demo.SETTINGS | quick)
+    monkeypatch.setattr(datasets, "load", lambda name: citation(nodes=400))
     monkeypatch.chdir(tmp_path)
     return lambda *more: CliRunner().invoke(app, ["demo", "--device", "cpu", *more])
 

@@ -8,7 +8,7 @@ import pytest
 from tests.cli.speaking import bangs
 
 from bangs import SelfTrainingClassifier
-from bangs.cli import explain
+from bangs.cli.reasons import in_words
 
 
 def first(library: Path, source: str) -> dict[str, str]:
@@ -65,6 +65,6 @@ def test_a_label_against_its_labelled_influences_says_what_decided(library: Path
     model = SelfTrainingClassifier.load(library)
     for node in range(60):
         reasons = model.explain(node)
-        words = explain.in_words(reasons, model.node_names_.tolist(), model.classes_.tolist())
+        words = in_words(reasons, model.node_names_.tolist(), model.classes_.tolist())
         against = reasons.support.index(max(reasons.support)) != reasons.label
         assert ("its own features and the unlabelled nodes around it decided" in words) == against

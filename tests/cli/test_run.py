@@ -14,7 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from bangs.cli import app
-from bangs.cli.run import parse_seeds
+from bangs.cli.words import parse_seeds
 from bangs.errors import InvalidInput
 from bangs.files import Unwritable
 from bangs.runs import RunFolder, read_run

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import torch
 
-from bangs.cli.run import save
+from bangs.cli.running import save
 from bangs.experiments.experiment import Experiment
 from bangs.graphs.synthetic import citation
 from bangs.report.facts import facts

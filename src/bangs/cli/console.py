@@ -3,14 +3,16 @@
 import json
 import sys
 import warnings
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
 from bangs.cli.terminal import harmless
-from bangs.loop import State
+
+if TYPE_CHECKING:
+    from bangs.loop import State
 
 
 class Voice:
@@ -61,7 +63,7 @@ class Rounds:
         if self._animated:
             self.live.__exit__(*exception)
 
-    def __call__(self, state: State, row: dict[str, Any]) -> None:
+    def __call__(self, state: "State", row: dict[str, Any]) -> None:
         right = [value for value in row["pseudo_accuracy"] if value is not None]
         line = (
             f"{row['round']}",
@@ -105,5 +107,5 @@ def _mean(values: list[float]) -> float:
     return sum(values) / len(values)
 
 
-def _given(state: State) -> float:
+def _given(state: "State") -> float:
     return float((state.labels.born == 0).sum(1).float().mean())

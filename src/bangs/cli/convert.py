@@ -2,17 +2,18 @@
 
 import time
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from bangs.cli import options
 from bangs.cli.console import Voice
+from bangs.cli.words import parse_fill
 from bangs.errors import InvalidInput
-from bangs.graphs import datasets
-from bangs.graphs.custom.encoding import Encoding
-from bangs.graphs.custom.parts import Asked
-from bangs.graphs.store import Manifest, Store, convert_from, is_store
+
+if TYPE_CHECKING:
+    from bangs.graphs.custom import Encoding
+    from bangs.graphs.store import Manifest
 
 
 def convert(
@@ -49,6 +50,10 @@ def convert(
 
     Example: bangs convert synthetic:nodes=1e5,edges=1e6 out/graph
     """
+    from bangs.graphs import datasets
+    from bangs.graphs.custom.parts import Asked
+    from bangs.graphs.store import Store, convert_from, is_store
+
     voice = Voice(as_json=as_json, quiet=quiet)
     begin = time.perf_counter()
     roles = {"id": id, "label": label, "split": split, "source": from_column, "target": to_column, "weight": weight}
@@ -57,7 +62,7 @@ def convert(
         directed=directed,
         ignore=tuple(ignore or ()),
         categorical=tuple(categorical or ()),
-        fill=_fill(fill),
+        fill=parse_fill(fill),
         unknown=unknown,
         encoding=None if like is None else _encoding(like),
     )
@@ -83,20 +88,17 @@ def convert(
     voice.result(facts, _told(made, out))
 
 
-def _encoding(store: Path) -> Encoding:
+def _encoding(store: Path) -> "Encoding":
+    from bangs.graphs.custom import Encoding
+    from bangs.graphs.store import Store
+
     found = Store.open(store).manifest.encoding
     if found is None:
         raise InvalidInput(f"'{store}' was not made from tables, so it does not say how columns become features")
     return Encoding.from_dict(found)
 
 
-def _fill(word: str | None) -> Literal["mean"] | None:
-    if word not in (None, "mean"):
-        raise InvalidInput(f"--fill knows one way, 'mean', got '{word}'")
-    return "mean" if word else None
-
-
-def _told(made: Manifest, out: Path) -> str:
+def _told(made: "Manifest", out: Path) -> str:
     return (
         f"{made.nodes:,} nodes, {made.edges:,} edges, {made.features:,} features, {len(made.classes)} classes: "
         f"{made.bytes / 2**20:,.1f} MiB in {out}"

@@ -5,24 +5,19 @@ from typing import Annotated, Any
 
 import typer
 from rich.table import Table
-from scipy import stats
 
 from bangs.cli import options
 from bangs.cli.console import Rounds, Voice
-from bangs.cli.run import save
-from bangs.experiments.experiment import Experiment, compact
-from bangs.graphs import datasets
-from bangs.report.witness import Witness
 
-EXPERIMENT = Experiment(
-    dataset="synthetic",
-    seeds=tuple(range(5)),
-    rounds=5,
-    k=400,
-    candidates=600,
-    teacher="first",
-    changes={"lr": 0.02, "epochs": 200, "patience": 60},
-)
+SETTINGS: dict[str, Any] = {
+    "dataset": "synthetic",
+    "seeds": tuple(range(5)),
+    "rounds": 5,
+    "k": 400,
+    "candidates": 600,
+    "teacher": "first",
+    "changes": {"lr": 0.02, "epochs": 200, "patience": 60},
+}
 
 
 def demo(
@@ -35,16 +30,22 @@ def demo(
 
     Example: bangs demo
     """
+    from bangs.cli.running import save
+    from bangs.experiments.experiment import Experiment, compact
+    from bangs.graphs import datasets
+    from bangs.report.witness import Witness
+
+    experiment = Experiment(**SETTINGS)
     voice = Voice(as_json=as_json, quiet=quiet)
     voice.say(
         f"A citation network of 2,708 papers in 7 fields, 20 labels a field. A GCN learns it, then labels "
-        f"{EXPERIMENT.k} more papers a round:\nthose whose Banzhaf value in the information game is highest. "
-        f"{len(EXPERIMENT.seeds)} seeds at once.\n"
+        f"{experiment.k} more papers a round:\nthose whose Banzhaf value in the information game is highest. "
+        f"{len(experiment.seeds)} seeds at once.\n"
     )
-    with Rounds(voice, "BANGS, mean over seeds", EXPERIMENT.rounds) as view:
-        data = datasets.load(EXPERIMENT.dataset)
-        witness = Witness(EXPERIMENT, data.y)
-        result = EXPERIMENT.run(data=data, device=device, observers=[view, witness])
+    with Rounds(voice, "BANGS, mean over seeds", experiment.rounds) as view:
+        data = datasets.load(experiment.dataset)
+        witness = Witness(experiment, data.y)
+        result = experiment.run(data=data, device=device, observers=[view, witness])
     save(result, out)
     page = witness.write(out)
     comparison = compare(result)
@@ -54,6 +55,8 @@ def demo(
 
 def compare(result: dict[str, Any]) -> dict[str, float | None]:
     """BANGS less Raw over the same seeds, with a one-sided paired t-test; p is None where all seeds gain the same."""
+    from scipy import stats
+
     ours, raw = result["validation"]["per_seed"], result["raw"]["per_seed"]
     gains = [a - b for a, b in zip(ours, raw, strict=True)]
     p = float(stats.ttest_rel(ours, raw, alternative="greater").pvalue) if len(set(gains)) > 1 else None

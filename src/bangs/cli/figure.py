@@ -7,11 +7,7 @@ import typer
 
 from bangs.cli import options
 from bangs.cli.console import Voice
-from bangs.cli.table import suites_of
 from bangs.errors import InvalidInput
-from bangs.experiments.figure import draw, panels
-from bangs.experiments.results import results_in
-from bangs.experiments.suite import FIGURES
 
 
 def figure(
@@ -25,6 +21,11 @@ def figure(
 
     Example: bangs figure out/reproduce --suite figure-k
     """
+    from bangs.cli.places import suites_of
+    from bangs.experiments.figure import draw, panels
+    from bangs.experiments.results import results_in
+    from bangs.experiments.suite import FIGURES
+
     chosen = [one for one in suites_of(place, suite) if one.kind in FIGURES or suite is not None]
     if not chosen:
         raise InvalidInput(f"'{place}' holds no suite that is a figure; use bangs table")

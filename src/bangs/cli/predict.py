@@ -1,21 +1,16 @@
 """`bangs predict`: a saved model on a grown graph, or another one with the same columns."""
 
+from collections import Counter
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
 import typer
 
-from bangs.classifier import SelfTrainingClassifier
 from bangs.cli import options
 from bangs.cli.console import Voice
-from bangs.cli.fit import filling
+from bangs.cli.words import parse_fill
 from bangs.errors import InvalidInput
 from bangs.files import write_atomic
-from bangs.graphs import custom
-from bangs.graphs.store import read_own
-from bangs.report.tables import new_predictions
-from bangs.runs import read_run
 
 
 def predict(
@@ -42,6 +37,14 @@ def predict(
 
     Example: bangs predict out/library examples/own-graph-grown
     """
+    import numpy as np
+
+    from bangs.classifier import SelfTrainingClassifier
+    from bangs.graphs import custom
+    from bangs.graphs.store import read_own
+    from bangs.report.tables import new_predictions
+    from bangs.runs import read_run
+
     voice = Voice(as_json=as_json, quiet=quiet)
     model = SelfTrainingClassifier.load(folder).set_params(device=device)
     columns = read_run(folder).config.get("columns")
@@ -49,7 +52,7 @@ def predict(
         raise InvalidInput(f"'{folder}' does not say how columns became features; make it with `bangs fit`")
     encoding = custom.Encoding.from_dict(columns)
     own = read_own(
-        graph, id=id, label=label, source=source, target=target, weight=weight, fill=filling(fill), encoding=encoding
+        graph, id=id, label=label, source=source, target=target, weight=weight, fill=parse_fill(fill), encoding=encoding
     )
     for note in own.notes:
         voice.say(f"· {note}")
@@ -66,11 +69,11 @@ def predict(
 
 def _summary(probs: Any, known: list[str], classes: list[str], new: Any) -> dict[str, Any]:
     said = probs.argmax(1)
-    counts = np.bincount(said[new], minlength=len(classes))
+    counts = Counter(said[new].tolist())
     return {
         "nodes": len(said),
         "new": int(new.sum()),
-        "new_by_class": {name: int(count) for name, count in zip(classes, counts, strict=True)},
+        "new_by_class": {name: counts[number] for number, name in enumerate(classes)},
         "confidence": float(probs.max(1).mean()),
         "labelled": sum(bool(word) for word in known),
     }

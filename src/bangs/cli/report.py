@@ -7,10 +7,6 @@ import typer
 
 from bangs.cli import options
 from bangs.cli.console import Voice
-from bangs.cli.table import suites_of
-from bangs.experiments.results import results_in
-from bangs.report.page import PAGE, write_page
-from bangs.report.suite import write_suite_page
 
 
 def report(
@@ -23,6 +19,11 @@ def report(
 
     Example: bangs report out/library
     """
+    from bangs.cli.places import suites_of
+    from bangs.experiments.results import results_in
+    from bangs.report.page import PAGE, write_page
+    from bangs.report.suite import write_suite_page
+
     if place.suffix == ".jsonl" or (place / "suites").is_dir():
         path = place.with_suffix(".html") if place.suffix == ".jsonl" else place / PAGE
         write_suite_page(suites_of(place, None), results_in(place), path)

@@ -1,19 +1,20 @@
 """`bangs reproduce`: all runs behind a table or figure."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from bangs.cli import options
 from bangs.cli.console import Voice
-from bangs.cli.progress import Progress
-from bangs.cli.run import parse_seeds
 from bangs.cli.stopping import again, stoppable
+from bangs.cli.words import parse_names, parse_seeds
 from bangs.errors import InvalidInput, UnknownName
-from bangs.experiments.cluster import Ray
-from bangs.experiments.engines import Engine, Here, Processes
-from bangs.experiments.reproducing import Only, Plan
+
+if TYPE_CHECKING:
+    from bangs.cli.progress import Progress
+    from bangs.experiments.engines import Engine
+
 
 ENGINES = ("local", "ray")
 
@@ -48,10 +49,13 @@ def reproduce(
 
     Example: bangs reproduce table-main --datasets cora --seeds 3 --device cuda
     """
+    from bangs.cli.progress import Progress
+    from bangs.experiments.reproducing import Only, Plan
+
     voice = Voice(as_json=as_json, quiet=quiet)
     if engine not in ENGINES:
         raise UnknownName("engine", engine, ENGINES)
-    only = Only(_names(datasets), _names(methods), _names(models), parse_seeds(seeds) if seeds else None)
+    only = Only(parse_names(datasets), parse_names(methods), parse_names(models), parse_seeds(seeds) if seeds else None)
     plan = Plan.of(suites, out, only, data, device, known)
     progress = Progress(voice, plan)
     try:
@@ -70,13 +74,12 @@ def reproduce(
         raise typer.Exit(1)
 
 
-def _engine(name: str, jobs: int, address: str | None, gpu_share: float, progress: Progress) -> Engine:
+def _engine(name: str, jobs: int, address: str | None, gpu_share: float, progress: "Progress") -> "Engine":
+    from bangs.experiments.cluster import Ray
+    from bangs.experiments.engines import Here, Processes
+
     if name == "ray":
         return Ray(jobs if jobs > 1 else None, address, gpu_share, progress.survey)
     if address is not None:
         raise InvalidInput("--address names a Ray cluster; add --engine ray")
     return Here((progress.watch,)) if jobs == 1 else Processes(jobs)
-
-
-def _names(text: str | None) -> list[str] | None:
-    return None if text is None else [name.strip() for name in text.split(",") if name.strip()]

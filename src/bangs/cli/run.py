@@ -1,23 +1,16 @@
 """`bangs run`: one method on one dataset."""
 
-import json
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from bangs import ranks
 from bangs.cli import options
 from bangs.cli.console import Rounds, Voice
 from bangs.cli.stopping import again, stoppable
-from bangs.determinism import same_bits
-from bangs.devices import choose_device
+from bangs.cli.words import parse_fanout, parse_seeds
 from bangs.errors import InvalidInput
-from bangs.experiments.experiment import Experiment, compact
-from bangs.files import write_atomic
-from bangs.runs import RunFolder
-from bangs.valuation.banzhaf import DEFAULT
 
 
 def run(
@@ -39,7 +32,7 @@ def run(
     samples: Annotated[
         int | None, typer.Option(help="coalitions an estimator draws; its own default if left out")
     ] = None,
-    estimator: Annotated[str, typer.Option(help="a name from `bangs list estimators`")] = DEFAULT,
+    estimator: Annotated[str, typer.Option(help="a name from `bangs list estimators`")] = "marginals",
     calibrator: options.Calibrator = "ets",
     teacher: options.Teacher = "first",
     pool: Annotated[str, typer.Option(help="free: validation nodes are never adopted; open: they may be")] = "free",
@@ -69,6 +62,12 @@ def run(
 
     Example: bangs run --dataset synthetic --method bangs --seeds 3 --rounds 5
     """
+    from bangs import ranks
+    from bangs.cli.running import run_in, scores
+    from bangs.determinism import same_bits
+    from bangs.devices import choose_device
+    from bangs.experiments.experiment import Experiment, compact
+
     asked = (("epochs", epochs), ("patience", patience), ("field", "whole" if deterministic else None))
     changes: dict[str, float | int | str] = {name: value for name, value in asked if value is not None}
     experiment = Experiment(
@@ -105,88 +104,7 @@ def run(
         else:
             resume, overwrite = resume or ranks.restarted(), overwrite and not ranks.restarted()
             with stoppable(again("--resume")):
-                result = _run_in(out, experiment, voice, title, data, device, resume=resume, overwrite=overwrite)
+                result = run_in(out, experiment, voice, title, data, device, resume=resume, overwrite=overwrite)
             voice.say(f"written: {out / 'result.json'}, {out / 'history.jsonl'}")
         if ranks.first():
             voice.result(compact(result), scores(result))
-
-
-def _run_in(
-    out: Path,
-    experiment: Experiment,
-    voice: Voice,
-    title: str,
-    data: Path | None,
-    device: str,
-    *,
-    resume: bool,
-    overwrite: bool,
-) -> dict[str, Any]:
-    """The result of an experiment whose rounds are kept in a run folder, by the first rank where there are several."""
-    if not ranks.first():
-        finished: dict[str, Any] | None = ranks.told(None)
-        return experiment.run(data, device) if finished is None else finished
-    place = choose_device(device)
-    with RunFolder.create_or_resume(
-        out, experiment.config(), resume=resume, overwrite=overwrite, device=place
-    ) as folder:
-        done = ranks.told(folder.result)
-        if done is not None:
-            folder.forget()  # a kill may have come between the result and this
-            voice.say(f"'{out}' holds the finished run; nothing is left to do")
-            return done
-        latest = folder.latest()
-        if latest is not None:
-            voice.say(f"going on after round {latest.round}")
-        with Rounds(voice, title, experiment.rounds) as view:
-            result = experiment.run(data, device, [view], store=folder)
-        folder.finish(compact(result))
-        folder.forget()
-        return result
-
-
-def parse_fanout(text: str | None) -> tuple[int, ...] | None:
-    """`10,5` is 10 at the first hop and 5 at the second; `all` is every neighbour."""
-    if text is None:
-        return None
-    try:
-        return tuple(-1 if part.strip() == "all" else int(part) for part in text.split(","))
-    except ValueError:
-        raise InvalidInput(f"--fanout must be numbers such as 10,10, or all, got '{text}'") from None
-
-
-def parse_seeds(text: str) -> tuple[int, ...]:
-    """`10` is 0 … 9; `910,911` and `910-919` are those."""
-    try:
-        if "," in text:
-            return tuple(int(part) for part in text.split(","))
-        if "-" in text.lstrip("-"):
-            first, last = (int(part) for part in text.split("-"))
-            return tuple(range(first, last + 1))
-        count = int(text)
-    except ValueError:
-        raise InvalidInput(
-            f"--seeds must be a number, a list such as 910,911 or a range 910-919, got '{text}'"
-        ) from None
-    if count < 1:
-        raise InvalidInput(f"--seeds must be at least 1, got {count}")
-    return tuple(range(count))
-
-
-def save(result: dict[str, Any], out: Path) -> None:
-    """result.json and history.jsonl, the rows with every adopted node."""
-    out.mkdir(parents=True, exist_ok=True)
-    write_atomic(out / "history.jsonl", "".join(json.dumps(row) + "\n" for row in result["rounds"]))
-    write_atomic(out / "result.json", json.dumps(compact(result), indent=1))
-
-
-def scores(result: dict[str, Any]) -> str:
-    """The three figures of a run, each with the rule that chose the round."""
-    lines = [
-        ("raw", "round 0"),
-        ("validation", "round chosen by validation accuracy"),
-        ("best_test", "best round by test accuracy (an oracle, as in the paper's main table)"),
-        ("last", "last round"),
-    ]
-    figures = [f"  {name:<11}{result[name]['mean']:6.2f} ± {result[name]['std']:.2f}  {rule}" for name, rule in lines]
-    return "\n".join(["test accuracy, mean ± std over seeds", *figures, f"  {result['seconds']['total']:.1f} s in all"])

@@ -6,13 +6,7 @@ from typing import Annotated
 import typer
 
 from bangs.cli import options
-from bangs.errors import InvalidInput, UnknownName
-from bangs.experiments.page import write_page
-from bangs.experiments.rendering import FORMATS
-from bangs.experiments.results import results_in
-from bangs.experiments.suite import Suite
-from bangs.experiments.suite_file import find_suite, read_suite, suite_files
-from bangs.experiments.table import tabulate
+from bangs.errors import UnknownName
 
 
 def table(
@@ -28,6 +22,13 @@ def table(
 
     Example: bangs table out/reproduce --suite table-main --protocol validation
     """
+    from bangs.cli.places import suites_of
+    from bangs.experiments.page import write_page
+    from bangs.experiments.rendering import FORMATS
+    from bangs.experiments.results import results_in
+    from bangs.experiments.suite_file import find_suite, suite_files
+    from bangs.experiments.table import tabulate
+
     if form not in FORMATS:
         raise UnknownName("format", form, FORMATS)
     results = results_in(place)
@@ -48,15 +49,3 @@ def joined(texts: list[str], form: str) -> str:
     if form == "csv":
         return "".join(text if number == 0 else text.split("\n", 1)[1] for number, text in enumerate(texts))
     return "\n".join(texts)
-
-
-def suites_of(place: Path, name: str | None) -> list[Suite]:
-    """The suite asked for, else those that were run into the folder, else the one a file of rows is named after."""
-    if name is not None:
-        return [find_suite(name)]
-    kept = sorted((place / "suites").glob("*.toml")) if place.is_dir() else []
-    if kept:
-        return [read_suite(path) for path in kept]
-    if place.suffix == ".jsonl":
-        return [find_suite(place.stem)]
-    raise InvalidInput(f"'{place}' does not say which suite it holds; add --suite NAME")
