@@ -1,0 +1,128 @@
+"""Predict and propagate: APPNP and GRAND, a perceptron of two layers and hops without weights."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from bangs.learners.batches import Field
+from bangs.learners.dense import times
+from bangs.learners.ensemble import Network, cross_entropy
+from bangs.learners.models.base import Settings, glorot
+from bangs.learners.noise import Noise
+from bangs.rng import Streams
+
+
+@dataclass(frozen=True)
+class APPNP(Settings):
+    """Predict then propagate (Gasteiger et al. 2019): Z⁰ = MLP(X), Z' = (1−alpha) Â Z + alpha Z⁰, `steps` times."""
+
+    hidden: int = 64
+    dropout: float = 0.5
+    input_dropout: float = 0.5
+    steps: int = 10
+    alpha: float = 0.1
+
+    def build(self, features: int, classes: int, rng: Streams) -> Network:
+        return _Personalised(self, features, classes, rng)
+
+
+@dataclass(frozen=True)
+class GRAND(Settings):
+    """Random propagation with consistency (Feng et al. 2020).
+
+    Each of `samples` views drops whole nodes (rate `drop_node`), averages Â⁰X … Â^order X and runs an MLP; the loss is
+    the mean cross-entropy plus `consistency` times the squared distance of every view to the sharpened mean.
+    """
+
+    hidden: int = 32
+    order: int = 8
+    samples: int = 4
+    drop_node: float = 0.5
+    input_dropout: float = 0.5
+    dropout: float = 0.5
+    consistency: float = 1.0
+    sharpening: float = 0.5
+
+    def build(self, features: int, classes: int, rng: Streams) -> Network:
+        return _RandomPropagation(self, features, classes, rng)
+
+
+class _Perceptron(nn.Module):
+    """Two layers on the features: [R, n, C]."""
+
+    def __init__(self, features: int, hidden: int, classes: int, rng: Streams) -> None:
+        super().__init__()
+        self.first = glorot(rng.at("init", "first"), features, hidden)
+        self.second = glorot(rng.at("init", "second"), hidden, classes)
+        self.first_bias = nn.Parameter(torch.zeros(len(rng), 1, hidden))
+        self.second_bias = nn.Parameter(torch.zeros(len(rng), 1, classes))
+
+    def hidden(self, product: Tensor) -> Tensor:
+        """The first layer of a product with its weights: [R, n, h]."""
+        h: Tensor = (product + self.first_bias).relu()
+        return h
+
+    def forward(self, product: Tensor, noise: Noise | None, dropout: float) -> Tensor:
+        h = self.hidden(product)
+        return times(h if noise is None else noise.drop(h, dropout), self.second) + self.second_bias
+
+
+class _Personalised(Network):
+    def __init__(self, settings: APPNP, features: int, classes: int, rng: Streams) -> None:
+        super().__init__()
+        self.settings = settings
+        self.predict = _Perceptron(features, settings.hidden, classes, rng)
+
+    def forward(self, field: Field, noise: Noise | None = None) -> Tensor:
+        product = field.features.drop(noise, self.settings.input_dropout).times(self.predict.first)
+        return self._spread(field, self.predict(product, noise, self.settings.dropout))
+
+    def embed(self, field: Field) -> Tensor:
+        # propagation is linear, so the hidden layer may take the way that its logits take
+        return self._spread(field, self.predict.hidden(field.features.times(self.predict.first)))
+
+    def _spread(self, field: Field, start: Tensor) -> Tensor:
+        h = start
+        for step in range(self.settings.steps):
+            h = (1 - self.settings.alpha) * field.propagate(step, h) + self.settings.alpha * start
+        return h
+
+
+class _RandomPropagation(Network):
+    def __init__(self, settings: GRAND, features: int, classes: int, rng: Streams) -> None:
+        super().__init__()
+        self.settings = settings
+        self.predict = _Perceptron(features, settings.hidden, classes, rng)
+
+    def forward(self, field: Field, noise: Noise | None = None) -> Tensor:
+        settings = self.settings
+        if noise is None:
+            return self._read(self._spread(field, field.features.times(self.predict.first)), None)
+        x = field.features.dense()
+        x = x * noise.factors((x.shape[1], 1), settings.drop_node)
+        x = noise.drop(self._spread(field, x), settings.input_dropout)
+        return self._read(times(x, self.predict.first), noise)
+
+    def embed(self, field: Field) -> Tensor:
+        return self.predict.hidden(self._spread(field, field.features.times(self.predict.first)))
+
+    def loss(self, field: Field, target: Tensor, weight: Tensor, noise: Noise, transition: Tensor | None) -> Tensor:
+        views = [self(field, noise) for _ in range(self.settings.samples)]
+        fit = torch.stack([cross_entropy(view, target, weight, transition) for view in views]).mean(0)
+        probs = torch.stack([view.softmax(-1) for view in views])
+        sharp = probs.mean(0).pow(1 / self.settings.sharpening)
+        sharp = (sharp / sharp.sum(-1, keepdim=True)).detach()
+        return fit + self.settings.consistency * (probs - sharp).square().sum(-1).mean((0, 2))
+
+    def _spread(self, field: Field, x: Tensor) -> Tensor:
+        """The mean of Â⁰x … Â^order x; linear, so weights may be applied before or after."""
+        total = x = x.expand(field.runs, -1, -1)
+        for hop in range(self.settings.order):
+            x = field.propagate(hop, x)
+            total = total + x
+        return total / (self.settings.order + 1)
+
+    def _read(self, product: Tensor, noise: Noise | None) -> Tensor:
+        logits: Tensor = self.predict(product, noise, self.settings.dropout)
+        return logits
