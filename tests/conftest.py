@@ -2,7 +2,10 @@
 
 import os
 import signal
+import subprocess
 import warnings
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import torch
@@ -43,3 +46,20 @@ def world() -> tuple[Data, Split]:
 @pytest.fixture
 def task(world: tuple[Data, Split]) -> Task:
     return Task.of(*world)
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk of 1 MB."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    try:
+        done = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "none", str(disk)], capture_output=True)
+    except FileNotFoundError:
+        pytest.skip("there is no mount command here")
+    if done.returncode:
+        pytest.skip(f"mounting is not allowed here: {done.stderr.decode().strip()}")
+    try:
+        yield disk
+    finally:
+        subprocess.run(["umount", "-l", str(disk)], check=True)

@@ -4,7 +4,6 @@ import errno
 import os
 import resource
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,23 +13,6 @@ from bangs.errors import BangsError
 from bangs.runs import RunFolder, Unwritable
 
 BIG = {"w": torch.arange(100_000.0)}  # 400 kB
-
-
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A disk of 1 MB."""
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    try:
-        done = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "none", str(disk)], capture_output=True)
-    except FileNotFoundError:
-        pytest.skip("there is no mount command here")
-    if done.returncode:
-        pytest.skip(f"mounting is not allowed here: {done.stderr.decode().strip()}")
-    try:
-        yield disk
-    finally:
-        subprocess.run(["umount", "-l", str(disk)], check=True)
 
 
 def test_a_full_disk_stops_the_run_and_space_lets_it_go_on(small_disk: Path) -> None:
