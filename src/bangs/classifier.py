@@ -1,8 +1,7 @@
 """SelfTrainingClassifier: graph self-training for people who know scikit-learn."""
 
 import numbers
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -18,35 +17,25 @@ from torch_geometric.data import Data
 from bangs import saving
 from bangs.applying import apply, calibrate_beside
 from bangs.devices import choose_device
-from bangs.errors import InvalidInput, UnknownName
+from bangs.errors import InvalidInput
 from bangs.explain import Reasons, reasons
 from bangs.graphs.custom.validation import check_share, validation_split
 from bangs.inputs import as_graph, as_labels, in_order, labelled
 from bangs.keeping import Keeper
 from bangs.learners.calibration import Calibrator, calibrator
 from bangs.learners.models import Architecture
-from bangs.learners.presets import trainer
 from bangs.learners.sampling import Sampling
 from bangs.learners.training import Trainer
 from bangs.loop import Method, Observer, SelfTrainer, State
+from bangs.recipe import self_training, training
 from bangs.recorder import Recorder
-from bangs.selection.quotas import Top
-from bangs.selection.scores import Agreement, Banzhaf, Chance, Confidence, Score
+from bangs.selection.scores import Score
 from bangs.snapshot import Snapshot
 from bangs.types import Task
 
 Array = npt.NDArray[Any]
 
-EPOCHS, PATIENCE = 300, 50
 WEIGHTS = "weights."
-MOST = 100  # nodes a round by default, since values of very many candidates take long
-
-SELECTORS: dict[str, Callable[[int, int], Score]] = {
-    "banzhaf": lambda k, candidates: Banzhaf(k, candidates, normalise="mass"),
-    "confidence": lambda k, candidates: Confidence(),
-    "agreement": lambda k, candidates: Agreement(),
-    "random": lambda k, candidates: Chance(),
-}
 
 
 class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
@@ -144,7 +133,11 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         """What the parameters describe for a graph of which `pool` nodes have no label; checks every one of them."""
         check_share(self.validation)
         choose_device(self.device)
-        return self._trainer(), self._method(pool)
+        learner = training(self.model, self.preset, self.epochs, self.patience, self.batches)
+        calibrate = self._calibrator()
+        return learner, self_training(
+            self.selector, calibrate, self.k, self.candidates, self.rounds, self.teacher, pool
+        )
 
     def predict_proba(self, X: Any = None, edge_index: Any = None, *, edge_weight: Any = None) -> Array:
         """Calibrated probabilities float [N, C]: of the fitted graph, or of another one with the same columns."""
@@ -257,37 +250,6 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
-
-    def _method(self, pool: int) -> Method:
-        for name, low in (("rounds", 0), ("k", 1), ("candidates", 1)):
-            value = getattr(self, name)
-            if value is not None and (not isinstance(value, numbers.Integral) or value < low):
-                raise InvalidInput(f"{name} must be a whole number from {low}, got {value!r}")
-        if self.teacher not in ("first", "latest", "best"):
-            raise UnknownName("teacher", str(self.teacher), ("first", "latest", "best"))
-        k = min(max(-(-pool // (2 * max(self.rounds, 1))), 1), MOST) if self.k is None else int(self.k)
-        score = self.selector
-        if isinstance(score, str):
-            if score not in SELECTORS:
-                raise UnknownName("selector", score, SELECTORS)
-            score = SELECTORS[score](k, 5 * k if self.candidates is None else int(self.candidates))
-        calibrate = self._calibrator()
-        for name, part in (("selector", score), ("calibrator", calibrate)):
-            if not callable(part):
-                raise InvalidInput(f"{name} must be a name or a part that can be called, got {part!r}")
-        return Method(int(self.rounds), calibrate=calibrate, score=score, quota=Top(k), teacher=self.teacher)
-
-    def _trainer(self) -> Trainer:
-        asked = (("epochs", self.epochs), ("patience", self.patience), ("batches", self.batches))
-        changes: dict[str, Any] = {name: value for name, value in asked if value is not None}
-        if isinstance(self.model, Trainer):
-            return replace(self.model, **changes)
-        changes = {"epochs": EPOCHS, "patience": PATIENCE, **changes}
-        if isinstance(self.model, str):
-            return trainer(self.model, self.preset, **changes)
-        if not callable(getattr(self.model, "build", None)):
-            raise InvalidInput(f"model must be a name, an architecture such as GCN() or a Trainer, got {self.model!r}")
-        return replace(trainer("gcn", self.preset, **changes), model=self.model)
 
     def _seed(self) -> int:
         if isinstance(self.random_state, numbers.Integral):
