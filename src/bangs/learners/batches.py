@@ -11,6 +11,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from bangs.graphs.sparse import Normalise, Sparse, adjacency, csr, to_scipy, union
+from bangs.learners.dense import times
 from bangs.learners.noise import Noise
 
 DENSE_ABOVE = 0.25  # share of stored values from which a dense product is the faster one
@@ -44,7 +45,7 @@ class Features:
     def times(self, weight: Tensor) -> Tensor:
         """The product [R, n, h] with each run's weight [R, F, h]."""
         if isinstance(self.stored, Tensor):
-            return self.stored @ weight
+            return times(self.stored, weight)
         return (self.stored @ weight.flatten(0, 1)).view(self.runs, -1, weight.shape[2])
 
     def only(self, busy: Tensor) -> "Features":

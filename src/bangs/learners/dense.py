@@ -8,18 +8,26 @@ from torch import Tensor
 from bangs import fused
 
 WIDE = 64  # columns from which a product keeps the whole device busy by itself
+TALL = 256  # lines up to which a narrow weight's gradient is our own kernel's
+PIECES = 8  # of the lines, over which a wide weight's gradient is summed
 
 
 def times(x: Tensor, weight: Tensor) -> Tensor:
     """The product [R, n, b] of x [R, n, a] and weight [R, a, b].
 
-    On a GPU the gradient of a narrow weight, a sum over all n lines, is taken in many pieces at once; cuBLAS gives
-    each run to a handful of its blocks.
+    On a GPU the gradient of a weight, a sum over all n lines, is taken in many pieces at once; cuBLAS gives each run
+    to a handful of its blocks.
     """
-    if not fused.serves(x, weight) or not weight.requires_grad or weight.shape[2] > WIDE:
+    product: Tensor
+    if not fused.serves(x, weight) or not weight.requires_grad:
         return x @ weight
-    product: Tensor = _Narrow.apply(x.expand(len(weight), -1, -1), weight)
-    return product
+    if weight.shape[1] <= TALL and weight.shape[2] <= WIDE:
+        product = _Narrow.apply(x.expand(len(weight), -1, -1), weight)
+        return product
+    if len(x) == len(weight) and x.shape[1] % PIECES == 0 and not x.requires_grad:
+        product = _InPieces.apply(x, weight)
+        return product
+    return x @ weight
 
 
 class _Narrow(torch.autograd.Function):
@@ -35,3 +43,20 @@ class _Narrow(torch.autograd.Function):
         x, weight = ctx.saved_tensors
         back = gradient @ weight.transpose(1, 2) if ctx.needs_input_grad[0] else None
         return back, tall(x, gradient)
+
+
+class _InPieces(torch.autograd.Function):
+    """The gradient of a weight by lines that have none themselves; their number is a multiple of PIECES."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor) -> Tensor:
+        ctx.save_for_backward(x)
+        return x @ weight
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[None, Tensor]:
+        (x,) = ctx.saved_tensors
+        runs, lines, width = x.shape
+        cut = x.reshape(runs * PIECES, lines // PIECES, width)
+        parts = cut.transpose(1, 2) @ gradient.reshape(runs * PIECES, lines // PIECES, -1)
+        return None, parts.view(runs, PIECES, width, -1).sum(1)

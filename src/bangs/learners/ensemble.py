@@ -21,6 +21,7 @@ class Network(nn.Module):
     loops: float = 1.0  # weight of the self-loops in the adjacency it propagates with
     normalise: Normalise = "symmetric"
     hops: int | None = None  # how far a node sees; None = only the whole graph will do
+    hops_first: bool = False  # whether stage 0 is one product with the features, so that a hop may come before it
     staged: bool = True  # whether a hop is a product with the adjacency and nothing else, as `stage` needs it
 
     def stage(self, number: int, h: Features | Tensor, noise: Noise | None = None) -> Tensor:

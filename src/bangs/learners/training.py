@@ -13,6 +13,7 @@ from torch_geometric.data import Data
 
 from bangs import ranks
 from bangs.errors import InvalidInput
+from bangs.learners.ahead import Ahead, FirstHop
 from bangs.learners.batches import Field, Surroundings, many
 from bangs.learners.layerwise import Layerwise
 from bangs.learners.models import GCN, Architecture
@@ -149,6 +150,12 @@ class Learner:
         return Surroundings.of(self.task.graph, self.task.runs, self.network.loops, self.network.normalise)
 
     @cached_property
+    def first_hop(self) -> FirstHop | None:
+        """The features after one hop, where the model may multiply them with its first weight and a GPU gains by it."""
+        wanted = self.network.hops_first and self.trainer.field == "needed" and self.task.device.type == "cuda"
+        return FirstHop.of(self.surroundings) if wanted else None
+
+    @cached_property
     def sampler(self) -> Sampler:
         """The graph, prepared for drawing neighbourhoods and for inference layer by layer."""
         return Sampler.of(self.task.graph, self.network.loops, self.network.normalise)
@@ -273,7 +280,7 @@ class Learner:
         return Surroundings.of(graph, self.task.runs, loops, normalise).whole
 
     def _session(self, labels: Labels, transition: Tensor | None) -> Session:
-        """Who runs the epochs: on a GPU one captured graph that all rounds reuse, else a fresh session."""
+        """Who runs the epochs: on a GPU a captured graph, which all rounds reuse that see the whole graph."""
         if self.trainer.batches is not None:
             pages = self._pages(labels.target, labels.weight)
             if self.trainer.batches.pieces > 1:
@@ -284,6 +291,8 @@ class Learner:
         lesson = self._part(labels.target, labels.weight, whole=captured)
         if not captured:
             return Eager(self.network, lesson, self.examiner, self.trainer)
+        if isinstance(lesson.field, Ahead):
+            return Captured(self.network, lesson, self.examiner, self.trainer)
         corrected = transition is not None
         if corrected not in self._captured:
             static = Part(lesson.field, lesson.target.clone(), lesson.weight.clone())
@@ -307,7 +316,10 @@ class Learner:
         return Pages(self.sampler, self.trainer.batches, hops, nodes, target[:, nodes], weight[:, nodes])
 
     def _part(self, target: Tensor, weight: Tensor, *, whole: bool = False) -> Part:
-        """The nodes with a target in any run, and the field that decides their logits."""
+        """The nodes with a target in any run, or in each by itself, and the field that decides their logits."""
+        own = None if self.first_hop is None else self.first_hop.part(target, weight, self.network.hops or 0)
+        if own is not None:
+            return own
         nodes = (target >= 0).any(0).nonzero().squeeze(1)
         whole = whole or self.network.hops is None or self.trainer.field == "whole"
         if whole or len(nodes) > WHOLE_FROM * target.shape[1]:

@@ -63,6 +63,7 @@ class _Convolutions(Network):
     ) -> None:
         super().__init__()
         self.settings, self.loops, self.normalise, self.hops = settings, settings.loops, normalise, settings.layers
+        self.hops_first = settings.input_dropout == 0
         sizes = [features, *[settings.hidden] * (settings.layers - 1), classes]
         self.weight = nn.ParameterList(
             glorot(rng.at("init", layer), *sizes[layer : layer + 2]) for layer in range(settings.layers)
@@ -93,6 +94,7 @@ class _Simple(Network):
     def __init__(self, settings: SGC, features: int, classes: int, rng: Streams) -> None:
         super().__init__()
         self.settings, self.loops, self.hops = settings, settings.loops, settings.hops
+        self.hops_first = settings.dropout == 0
         self.weight = glorot(rng.at("init"), features, classes)
         self.bias = nn.Parameter(torch.zeros(len(rng), 1, classes))
 
