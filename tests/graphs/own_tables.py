@@ -2,6 +2,9 @@
 
 from pathlib import Path
 
+import torch
+from torch_geometric.data import Data
+
 NODES = """id,height,colour,label
 a,1.5,red,cat
 b,2.5,blue,cat
@@ -27,3 +30,10 @@ def folder(path: Path, nodes: str | bytes | None = NODES, edges: str | bytes | N
             name = name.replace("__", ".")
             (path / name).write_bytes(content.encode() if isinstance(content, str) else content)
     return path
+
+
+def edges_of(data: Data) -> dict[tuple[int, int], float]:
+    """The weight of every edge, one without a weight counting one."""
+    weight = data.get("edge_weight")
+    weight = torch.ones(data.num_edges) if weight is None else weight
+    return {(int(s), int(t)): float(w) for s, t, w in zip(*data.edge_index, weight, strict=True)}

@@ -1,4 +1,4 @@
-"""Stores: graphs on disk, made from a seed, arrays or tables, against the same graphs in memory."""
+"""Stores: graphs on disk, made from a seed or arrays, against the same graphs in memory."""
 
 import json
 import os
@@ -7,16 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from tests.graphs.own_tables import edges_of
 from torch_geometric.data import Data
 
 from bangs.errors import BangsError, DataUnavailable, InvalidInput
 from bangs.experiments.experiment import Experiment
-from bangs.graphs import custom, datasets
-from bangs.graphs.custom import BadTables
-from bangs.graphs.custom.parts import Asked
+from bangs.graphs import datasets
 from bangs.graphs.links import Links
 from bangs.graphs.store import Store, Synthetic, convert_from, is_store, opening, read_own, release
-from bangs.graphs.store.ids import Ids, key
 from bangs.graphs.store.sorting import Wires
 from bangs.graphs.store.writing import Writer
 from bangs.graphs.synthetic import citation
@@ -25,8 +23,6 @@ from bangs.learners.sampling import Sampling
 from bangs.learners.training import Trainer
 from bangs.rng import Streams
 from bangs.types import Split, Task
-
-OWN = Path(__file__).parents[2] / "examples" / "own-graph"
 
 
 @pytest.fixture
@@ -46,18 +42,12 @@ def small(weighted: bool = False) -> Data:
     return data
 
 
-def edges(data: Data) -> dict[tuple[int, int], float]:
-    weight = data.get("edge_weight")
-    weight = torch.ones(data.num_edges) if weight is None else weight
-    return {(int(s), int(t)): float(w) for s, t, w in zip(*data.edge_index, weight, strict=True)}
-
-
 @pytest.mark.parametrize("weighted", [False, True])
 def test_a_graph_comes_back_as_it_was(tmp_path, weighted):
     data = small(weighted)
     convert_from(data, tmp_path / "store")
     back = Store.open(tmp_path / "store").whole()
-    assert edges(back) == pytest.approx(edges(data))
+    assert edges_of(back) == pytest.approx(edges_of(data))
     assert torch.equal(back.x, data.x)
     for name in ("y", "train_mask", "val_mask", "test_mask"):
         assert torch.equal(back[name], data[name])
@@ -119,7 +109,7 @@ def test_a_made_graph_is_undirected_and_mostly_stays_within_its_classes(made):
     store = Store.open(made)
     data = store.whole()
     assert 2800 < data.num_edges <= 3000
-    assert edges(data).keys() == {(t, s) for s, t in edges(data)}
+    assert edges_of(data).keys() == {(t, s) for s, t in edges_of(data)}
     same = data.y[data.edge_index[0]] == data.y[data.edge_index[1]]
     assert 0.75 < float(same.float().mean()) < 0.95
     assert [int(data[name].sum()) for name in ("train_mask", "val_mask", "test_mask")] == [60, 60, 380]
@@ -311,105 +301,9 @@ def test_a_folder_of_arrays_is_read_from_front_to_back(tmp_path):
         np.save(folder / f"{name}.npy", data[name].numpy())
     convert_from(str(folder), tmp_path / "store")
     back = Store.open(tmp_path / "store").whole()
-    assert edges(back) == pytest.approx(edges(data))
+    assert edges_of(back) == pytest.approx(edges_of(data))
     assert torch.equal(back.val_mask, data.val_mask)
     np.save(folder / "edge_index.npy", np.array([[0], [90]]))
     np.save(folder / "edge_weight.npy", np.ones(1))
     with pytest.raises(InvalidInput, match=r"edge 0 of .* leads beyond its nodes"):
         convert_from(str(folder), tmp_path / "other")
-
-
-def test_tables_become_what_they_become_in_memory(tmp_path, monkeypatch):
-    monkeypatch.setattr("bangs.graphs.custom.streaming.BLOCK", 4096)
-    convert_from(str(OWN), tmp_path / "store")
-    stored, plain = read_own(tmp_path / "store"), custom.read(OWN)
-    assert list(stored.ids) == list(plain.ids)
-    assert stored.classes == plain.classes
-    assert torch.equal(stored.data.y, plain.data.y)
-    assert edges(stored.data) == pytest.approx(edges(plain.data))
-    torch.testing.assert_close(stored.data.x, plain.data.x, atol=1e-5, rtol=1e-5)
-    assert stored.columns.features == plain.columns.features
-    assert stored.columns.roles == plain.columns.roles
-
-
-def test_parquet_and_an_array_beside_the_table(tmp_path):
-    pq, pa = pytest.importorskip("pyarrow.parquet"), pytest.importorskip("pyarrow")
-    folder = tmp_path / "tables"
-    folder.mkdir()
-    split = ["train", "train", "val", "test"]
-    pq.write_table(
-        pa.table({"id": [10, 11, 12, 13], "y": ["a", "b", "a", None], "split": split}), folder / "nodes.parquet"
-    )
-    pq.write_table(pa.table({"u": [10, 11, 12], "v": [11, 12, 12]}), folder / "edges.parquet")
-    np.save(folder / "features.npy", np.arange(8.0).reshape(4, 2))
-    made = convert_from(str(folder), tmp_path / "store")
-    data = Store.open(tmp_path / "store").whole()
-    assert edges(data).keys() == {(0, 1), (1, 0), (1, 2), (2, 1)}
-    assert data.y.tolist() == [0, 1, 0, -1]
-    assert data.x.tolist() == [[0, 1], [2, 3], [4, 5], [6, 7]]
-    assert data.train_mask.tolist() == [True, True, False, False]
-    assert any("1 edge from a node to itself" in note for note in made.notes)
-
-
-def _folder(tmp_path: Path, nodes: str, edges: str) -> Path:
-    folder = tmp_path / "tables"
-    folder.mkdir()
-    (folder / "nodes.csv").write_text(nodes)
-    (folder / "edges.csv").write_text(edges)
-    return folder
-
-
-def test_every_mistake_is_told_with_its_row(tmp_path):
-    nodes = "id,size,label,split\n1,3,a,train\n2,x,b,train\n1,5,a,sometimes\n,6,b,val\n5,7,,val\n6,8,a\n7,9,b,test\n"
-    folder = _folder(tmp_path, nodes, "source,target,weight\n1,2,1\n1,9,2\n2,,3\n5,2,-1\n")
-    with pytest.raises(BadTables) as caught:
-        convert_from(str(folder), tmp_path / "store")
-    told = {(complaint.file, complaint.row, complaint.kind) for complaint in caught.value.complaints}
-    assert told >= {
-        ("nodes.csv", 4, "duplicate-id"),
-        ("nodes.csv", 5, "blank-id"),
-        ("nodes.csv", 7, "ragged-row"),
-        ("edges.csv", 3, "unknown-node"),
-        ("edges.csv", 4, "blank-end"),
-        ("edges.csv", 5, "bad-weight"),
-    }
-    assert not (tmp_path / "store").exists()
-
-
-def test_wrong_numbers_and_splits_are_told_with_their_rows(tmp_path):
-    nodes = "id,size,label,split\n1,3,a,train\n2,x,b,train\n3,5,a,sometimes\n4,6,b,val\n5,7,,val\n"
-    folder = _folder(tmp_path, nodes, "source,target\n1,2\n3,4\n")
-    with pytest.raises(BadTables) as caught:
-        convert_from(str(folder), tmp_path / "store")
-    assert ("nodes.csv", 3, "not-a-number") in {
-        (complaint.file, complaint.row, complaint.kind) for complaint in caught.value.complaints
-    }
-    (folder / "nodes.csv").write_text(nodes.replace("2,x", "2,4"))
-    with pytest.raises(BadTables) as caught:
-        convert_from(str(folder), tmp_path / "store")
-    told = {(complaint.row, complaint.kind) for complaint in caught.value.complaints}
-    assert told == {(4, "split-word"), (6, "split-without-label")}
-
-
-def test_tables_may_be_read_as_other_tables_were(tmp_path):
-    convert_from(str(OWN), tmp_path / "first")
-    encoding = custom.Encoding.from_dict(Store.open(tmp_path / "first").manifest.encoding)
-    grown = OWN.parent / "own-graph-grown"
-    convert_from(str(grown), tmp_path / "grown", asked=Asked.plain(encoding=encoding))
-    stored, plain = read_own(tmp_path / "grown", encoding=encoding), custom.read(grown, encoding=encoding)
-    torch.testing.assert_close(stored.data.x, plain.data.x, atol=1e-5, rtol=1e-5)
-    assert torch.equal(stored.data.y, plain.data.y)
-    convert_from(str(grown), tmp_path / "alone")
-    with pytest.raises(InvalidInput, match=r"in another way.*--like"):
-        read_own(tmp_path / "alone", encoding=encoding)
-
-
-def test_words_and_numbers_are_found_by_their_keys():
-    pa = pytest.importorskip("pyarrow")
-    words = pa.array(["7", "x7", "007", "é", "18446744073709551616", "0"])
-    ids = Ids(key(words))
-    assert ids(words).tolist() == [0, 1, 2, 3, 4, 5]
-    assert ids(pa.array(["07", "1", ""])).tolist() == [-1, -1, -1]
-    plain = Ids(key(pa.array(["0", "1", "2"])))
-    assert plain.plain
-    assert plain(pa.array(["2", "3", "a", "1"])).tolist() == [2, -1, -1, 1]

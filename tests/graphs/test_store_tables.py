@@ -1,0 +1,103 @@
+"""Stores made from tables, against the same tables read into memory."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from tests.graphs.own_tables import edges_of, folder
+
+from bangs.errors import InvalidInput
+from bangs.graphs import custom
+from bangs.graphs.custom import BadTables
+from bangs.graphs.custom.parts import Asked
+from bangs.graphs.store import Store, convert_from, read_own
+from bangs.graphs.store.ids import Ids, key
+
+OWN = Path(__file__).parents[2] / "examples" / "own-graph"
+
+
+def test_tables_become_what_they_become_in_memory(tmp_path, monkeypatch):
+    monkeypatch.setattr("bangs.graphs.custom.streaming.BLOCK", 4096)
+    convert_from(str(OWN), tmp_path / "store")
+    stored, plain = read_own(tmp_path / "store"), custom.read(OWN)
+    assert list(stored.ids) == list(plain.ids)
+    assert stored.classes == plain.classes
+    assert torch.equal(stored.data.y, plain.data.y)
+    assert edges_of(stored.data) == pytest.approx(edges_of(plain.data))
+    torch.testing.assert_close(stored.data.x, plain.data.x, atol=1e-5, rtol=1e-5)
+    assert stored.columns.features == plain.columns.features
+    assert stored.columns.roles == plain.columns.roles
+
+
+def test_parquet_and_an_array_beside_the_table(tmp_path):
+    pq, pa = pytest.importorskip("pyarrow.parquet"), pytest.importorskip("pyarrow")
+    split = ["train", "train", "val", "test"]
+    pq.write_table(
+        pa.table({"id": [10, 11, 12, 13], "y": ["a", "b", "a", None], "split": split}), tmp_path / "nodes.parquet"
+    )
+    pq.write_table(pa.table({"u": [10, 11, 12], "v": [11, 12, 12]}), tmp_path / "edges.parquet")
+    np.save(tmp_path / "features.npy", np.arange(8.0).reshape(4, 2))
+    made = convert_from(str(tmp_path), tmp_path / "store")
+    data = Store.open(tmp_path / "store").whole()
+    assert edges_of(data).keys() == {(0, 1), (1, 0), (1, 2), (2, 1)}
+    assert data.y.tolist() == [0, 1, 0, -1]
+    assert data.x.tolist() == [[0, 1], [2, 3], [4, 5], [6, 7]]
+    assert data.train_mask.tolist() == [True, True, False, False]
+    assert any("1 edge from a node to itself" in note for note in made.notes)
+
+
+def test_every_mistake_is_told_with_its_row(tmp_path):
+    nodes = "id,size,label,split\n1,3,a,train\n2,x,b,train\n1,5,a,sometimes\n,6,b,val\n5,7,,val\n6,8,a\n7,9,b,test\n"
+    tables = folder(tmp_path, nodes, "source,target,weight\n1,2,1\n1,9,2\n2,,3\n5,2,-1\n")
+    with pytest.raises(BadTables) as caught:
+        convert_from(str(tables), tmp_path / "store")
+    told = {(complaint.file, complaint.row, complaint.kind) for complaint in caught.value.complaints}
+    assert told >= {
+        ("nodes.csv", 4, "duplicate-id"),
+        ("nodes.csv", 5, "blank-id"),
+        ("nodes.csv", 7, "ragged-row"),
+        ("edges.csv", 3, "unknown-node"),
+        ("edges.csv", 4, "blank-end"),
+        ("edges.csv", 5, "bad-weight"),
+    }
+    assert not (tmp_path / "store").exists()
+
+
+def test_wrong_numbers_and_splits_are_told_with_their_rows(tmp_path):
+    nodes = "id,size,label,split\n1,3,a,train\n2,x,b,train\n3,5,a,sometimes\n4,6,b,val\n5,7,,val\n"
+    tables = folder(tmp_path, nodes, "source,target\n1,2\n3,4\n")
+    with pytest.raises(BadTables) as caught:
+        convert_from(str(tables), tmp_path / "store")
+    assert ("nodes.csv", 3, "not-a-number") in {
+        (complaint.file, complaint.row, complaint.kind) for complaint in caught.value.complaints
+    }
+    (tables / "nodes.csv").write_text(nodes.replace("2,x", "2,4"))
+    with pytest.raises(BadTables) as caught:
+        convert_from(str(tables), tmp_path / "store")
+    told = {(complaint.row, complaint.kind) for complaint in caught.value.complaints}
+    assert told == {(4, "split-word"), (6, "split-without-label")}
+
+
+def test_tables_may_be_read_as_other_tables_were(tmp_path):
+    convert_from(str(OWN), tmp_path / "first")
+    encoding = custom.Encoding.from_dict(Store.open(tmp_path / "first").manifest.encoding)
+    grown = OWN.parent / "own-graph-grown"
+    convert_from(str(grown), tmp_path / "grown", asked=Asked.plain(encoding=encoding))
+    stored, plain = read_own(tmp_path / "grown", encoding=encoding), custom.read(grown, encoding=encoding)
+    torch.testing.assert_close(stored.data.x, plain.data.x, atol=1e-5, rtol=1e-5)
+    assert torch.equal(stored.data.y, plain.data.y)
+    convert_from(str(grown), tmp_path / "alone")
+    with pytest.raises(InvalidInput, match=r"in another way.*--like"):
+        read_own(tmp_path / "alone", encoding=encoding)
+
+
+def test_words_and_numbers_are_found_by_their_keys():
+    pa = pytest.importorskip("pyarrow")
+    words = pa.array(["7", "x7", "007", "é", "18446744073709551616", "0"])
+    ids = Ids(key(words))
+    assert ids(words).tolist() == [0, 1, 2, 3, 4, 5]
+    assert ids(pa.array(["07", "1", ""])).tolist() == [-1, -1, -1]
+    plain = Ids(key(pa.array(["0", "1", "2"])))
+    assert plain.plain
+    assert plain(pa.array(["2", "3", "a", "1"])).tolist() == [2, -1, -1, 1]
