@@ -1,12 +1,15 @@
 """An epoch on a GPU: with our kernels and with torch's, the kernels it consists of, and the share of bandwidth reached.
 
-    python benchmarks/device.py [--json] [--datasets cora pubmed] [--presets paper tuned] [--runs 10] [--kernels 12]
+    python benchmarks/device.py [--json] [--datasets cora pubmed] [--presets paper tuned] [--runs 10] [--adopted 0 2000]
+        [--kernels 12]
 
 An epoch is one step of Adam and one look at the validation nodes for all seeds at once, replayed as one CUDA graph.
+`adopted` nodes, drawn by chance for every seed, have labels besides those that came with the graph, as later rounds do.
 `bandwidth` is what the sparse products must read and write (each dense line once per entry, as no cache is counted on)
 over the time of those products; the card's memory does 4.8 TB/s on an H200, its second-level cache more.
 """
 
+import itertools
 import os
 import sys
 from collections.abc import Iterator
@@ -18,12 +21,12 @@ from torch.profiler import ProfilerActivity, profile
 
 from bangs import fused
 from bangs.graphs import splits
+from bangs.learners.ahead import Ahead
 from bangs.learners.batches import Field
 from bangs.learners.presets import trainer
 from bangs.learners.sessions import Captured
 from bangs.learners.training import Learner
-from bangs.rng import Streams
-from bangs.types import Task
+from bangs.types import Labels, Task
 from measuring import graph, in_turns, options, show, table
 
 EPOCHS = 50  # a turn
@@ -34,6 +37,7 @@ def main() -> None:
     parser.add_argument("--datasets", nargs="+", default=["cora", "pubmed"])
     parser.add_argument("--presets", nargs="+", default=["paper", "tuned"])
     parser.add_argument("--runs", type=int, default=10, help="seeds at once")
+    parser.add_argument("--adopted", type=int, nargs="+", default=[0, 2000], help="nodes with labels besides the given")
     parser.add_argument("--kernels", type=int, default=12, help="kernels named in the profile of each case")
     asked = parser.parse_args()
     if not torch.cuda.is_available():
@@ -43,15 +47,15 @@ def main() -> None:
     for wanted in asked.datasets:
         name, data = graph(wanted)
         task = Task.of(data, splits.default(data, range(asked.runs))).to("cuda")
-        for preset in asked.presets:
+        for preset, adopted in itertools.product(asked.presets, asked.adopted):
             found = {}
             for system in ("torch", "bangs"):
                 with kernels(on=system == "bangs"):
-                    found[system] = session(task, preset, name)
+                    found[system] = session(task, preset, name, adopted)
             times = in_turns({system: replays(one) for system, one in found.items()}, asked.repeats)
             for system, one in found.items():
                 spent = spent_by_kernel(one)
-                case = {"dataset": name, "preset": preset, "system": system, "runs": asked.runs}
+                case = {"dataset": name, "preset": preset, "adopted": adopted, "system": system, "runs": asked.runs}
                 facts = {
                     "seconds": times[system].seconds / EPOCHS,
                     "ratio": times["torch"].seconds / times[system].seconds,
@@ -62,17 +66,17 @@ def main() -> None:
                 if system == "bangs":
                     products = sum(seconds for kernel, (_, seconds) in spent.items() if kernel == "_product")
                     facts["bandwidth"] = traffic(one) / products
-                    profiles[f"{name}, {preset}"] = spent
+                    profiles[f"{name}, {preset}, {adopted} adopted"] = spent
                 rows.append(case | facts)
     show(rows, asked.json, unit=f"seconds an epoch of all seeds; medians of {asked.repeats}")
     if not asked.json:
-        for case, spent in profiles.items():
+        for title, spent in profiles.items():
             leading = sorted(spent.items(), key=lambda item: -item[1][1])[: asked.kernels]
             lines = [
                 {"microseconds": 1e6 * seconds, "calls": count, "kernel": kernel[:70]}
                 for kernel, (count, seconds) in leading
             ]
-            print(f"\n{case}, an epoch by kernel\n{table(lines)}")
+            print(f"\n{title}, an epoch by kernel\n{table(lines)}")
 
 
 @contextmanager
@@ -87,11 +91,17 @@ def kernels(*, on: bool) -> Iterator[None]:
         fused.ready.cache_clear()
 
 
-def session(task: Task, preset: str, dataset: str) -> Captured:
+def session(task: Task, preset: str, dataset: str, adopted: int) -> Captured:
     """A session whose epoch is captured."""
     learner: Learner = trainer("gcn", preset, dataset, epochs=64).prepare(task)
-    learner.fit(task.given, Streams(tuple(range(task.runs))))
-    (one,) = learner._captured.values()
+    target = task.given.target.clone()
+    for run, own in enumerate(target):
+        random = torch.Generator().manual_seed(run)
+        own[torch.randperm(len(own), generator=random)[:adopted].to(own.device)] = 0
+    one = learner._session(Labels(target, task.given.weight, task.given.born), None)
+    assert isinstance(one, Captured)
+    one.begin(list(range(task.runs)), None)
+    one.train(EPOCHS)
     one.begin(one.numbers, None)
     return one
 
@@ -122,8 +132,8 @@ def traffic(one: Captured) -> float:
 
 
 def _bytes(field: Field, hidden: int, classes: int) -> float:
-    first, last = field.hops[0], field.hops[-1]
-    products = [(first, hidden), (last, classes)]
+    widths = [classes] if isinstance(field, Ahead) else [hidden, classes]
+    products = [(field.hops[min(hop, len(field.hops) - 1)], width) for hop, width in enumerate(widths)]
     if not isinstance(field.features.stored, torch.Tensor):
         products.append((field.features.stored, hidden))
     return sum(4.0 * (len(matrix.values) * (width + 2) + matrix.shape[0] * width) for matrix, width in products)
