@@ -30,16 +30,24 @@ def killed(work: Work, kills: int, seconds: float, seed: int | None = None) -> i
     return died
 
 
-def _fork(work: Work, seconds: float | None) -> int:
+def in_a_child(work: Callable[[], int]) -> int:
+    """The id of a forked process that does the work and ends with its result."""
     child = os.fork()
     if child == 0:
-        status = 1
+        status = 99
         try:
-            if seconds is not None:
-                signal.signal(signal.SIGPROF, signal.SIG_DFL)
-                signal.setitimer(signal.ITIMER_PROF, seconds)
-            work()
-            status = 0
+            status = work()
         finally:
             os._exit(status)
     return child
+
+
+def _fork(work: Work, seconds: float | None) -> int:
+    def mortally() -> int:
+        if seconds is not None:
+            signal.signal(signal.SIGPROF, signal.SIG_DFL)
+            signal.setitimer(signal.ITIMER_PROF, seconds)
+        work()
+        return 0
+
+    return in_a_child(mortally)

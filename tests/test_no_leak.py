@@ -13,7 +13,7 @@ from torch_geometric.data import Data
 from bangs.classifier import SelfTrainingClassifier
 from bangs.errors import InvalidInput
 from bangs.experiments.experiment import Experiment
-from bangs.graphs.splits import per_class
+from bangs.graphs.splits import mark, per_class
 from bangs.graphs.synthetic import citation
 from bangs.loop import State
 from bangs.methods import METHODS
@@ -27,9 +27,7 @@ EXAM = ("test", "pseudo_accuracy", "seconds")  # of a history row: what only the
 def town() -> Data:
     """A small citation network with a split of its own: 12 labelled, 24 for validation, 60 for the exam."""
     data = citation(nodes=120, classes=3, features=40, seed=1, mean_degree=5.0, homophily=0.9, signal=0.7)
-    split = per_class(data.y, 4, 24, 60, [0])
-    data.train_mask, data.val_mask, data.test_mask = split.train[0], split.val[0], split.test[0]
-    return data
+    return mark(data, per_class(data.y, 4, 24, 60, [0]))
 
 
 def relabelled(make: Callable[[Tensor], Tensor]) -> Data:

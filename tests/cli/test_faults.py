@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from tests.cli.speaking import Said, bangs
 from bangs.experiments.experiment import Experiment
 from bangs.runs import events, lock, read_run
 from chaos import outcome
+from killing import in_a_child
 from worlds import graph_file
 
 QUICK = ("--seeds=2", "--rounds=3", "--k=5", "--candidates=10", "--epochs=10", "--device=cpu", "--quiet")
@@ -25,18 +25,6 @@ QUICK = ("--seeds=2", "--rounds=3", "--k=5", "--candidates=10", "--epochs=10", "
 @pytest.fixture
 def graph(tmp_path: Path) -> Path:
     return graph_file(tmp_path / "one.npz")
-
-
-def in_a_child(work: Callable[[], int]) -> int:
-    """The id of a forked process that does the work and ends with its result."""
-    child = os.fork()
-    if child == 0:
-        status = 99
-        try:
-            status = work()
-        finally:
-            os._exit(status)
-    return child
 
 
 def status_of(child: int) -> int:

@@ -28,7 +28,7 @@ from bangs.experiments.results import results_in
 from bangs.experiments.suite_file import read_suite
 from bangs.graphs import custom, flickr, lastfm, planetoid
 from bangs.graphs.npz import read_graph
-from bangs.graphs.splits import per_class
+from bangs.graphs.splits import mark, per_class
 from bangs.graphs.store import Store, convert_from
 from bangs.graphs.synthetic import citation
 from bangs.keeping import Keeper
@@ -207,9 +207,7 @@ def _check(data: Data) -> None:
 def _graph() -> Data:
     """30 nodes in three classes."""
     data = citation(nodes=30, classes=3, features=8, seed=1, mean_degree=4.0, homophily=0.9, signal=0.9)
-    split = per_class(data.y, 2, 6, 12, [0])
-    data.train_mask, data.val_mask, data.test_mask = split.train[0], split.val[0], split.test[0]
-    return data
+    return mark(data, per_class(data.y, 2, 6, 12, [0]))
 
 
 def _packed(**arrays: Any) -> bytes:
@@ -449,13 +447,18 @@ def _stopped_fit() -> dict[str, bytes]:
         return _contents(Path(place))
 
 
+def _tables_in(place: Path) -> Path:
+    tables = place / "tables"
+    tables.mkdir()
+    for name, content in _csv().items():
+        (tables / name).write_bytes(content)
+    return tables
+
+
 def _fitted() -> dict[str, bytes]:
     """What `bangs fit` leaves."""
     with TemporaryDirectory() as place:
-        tables = Path(place) / "tables"
-        tables.mkdir()
-        for name, content in _csv().items():
-            (tables / name).write_bytes(content)
+        tables = _tables_in(Path(place))
         words = ["fit", str(tables), "--out", f"{place}/fit", "--rounds=2", "--k=3", "--epochs=5", "--device=cpu"]
         with redirect_stdout(io.StringIO()):
             app([*words, "--quiet"], standalone_mode=False)
@@ -466,10 +469,7 @@ def _fitted() -> dict[str, bytes]:
 def _stored() -> dict[str, bytes]:
     """What `bangs convert` makes of two tables."""
     with TemporaryDirectory() as place:
-        tables = Path(place) / "tables"
-        tables.mkdir()
-        for name, content in _csv().items():
-            (tables / name).write_bytes(content)
+        tables = _tables_in(Path(place))
         convert_from(str(tables), Path(place) / "store")
         return _contents(Path(place) / "store")
 

@@ -20,6 +20,12 @@ def taken(quota) -> list[list[int]]:
     return [row.nonzero().flatten().tolist() for row in quota(SCORE, LABEL)]
 
 
+def drawn_labels(data: st.DataObject, score: torch.Tensor) -> torch.Tensor:
+    """Labels of three classes in the shape of the scores."""
+    row = st.lists(st.integers(0, 2), min_size=score.shape[1], max_size=score.shape[1])
+    return torch.tensor([data.draw(row) for _ in score])
+
+
 def test_top_by_hand():
     assert taken(Top(2)) == [[0, 3], [2]]
     assert taken(Top(2, floor=0.8)) == [[0], []]
@@ -66,8 +72,7 @@ def test_top_takes_k_of_those_allowed_and_none_better_is_left(rows, k):
 @settings(max_examples=30, deadline=None)
 def test_top_per_class_is_top_of_every_class(rows, k, data):
     score = torch.tensor(rows)
-    labels = st.lists(st.integers(0, 2), min_size=score.shape[1], max_size=score.shape[1])
-    label = torch.tensor([data.draw(labels) for _ in rows])
+    label = drawn_labels(data, score)
     chosen = TopPerClass(k)(score, label)
     assert not (chosen & (score == NEVER)).any()
     for index in range(3):
@@ -79,8 +84,7 @@ def test_top_per_class_is_top_of_every_class(rows, k, data):
 @settings(max_examples=30, deadline=None)
 def test_balanced_takes_k_in_turns(rows, k, data):
     score = torch.tensor(rows)
-    labels = st.lists(st.integers(0, 2), min_size=score.shape[1], max_size=score.shape[1])
-    label = torch.tensor([data.draw(labels) for _ in rows])
+    label = drawn_labels(data, score)
     chosen = Balanced(k)(score, label)
     assert torch.equal(chosen.sum(1), (score > NEVER).sum(1).clamp_max(k))
     for own_score, own_label, own in zip(score, label, chosen, strict=True):

@@ -11,7 +11,7 @@ from torch import Tensor
 from bangs.classifier import SelfTrainingClassifier
 from bangs.cli.console import Rounds, Voice
 from bangs.devices import choose_device
-from bangs.graphs import custom
+from bangs.graphs import custom, splits
 from bangs.graphs.fingerprint import fingerprint
 from bangs.keeping import Keeper
 from bangs.loop import State
@@ -57,7 +57,7 @@ def _fit(folder: RunFolder, own: custom.OwnGraph, learner: SelfTrainingClassifie
     data, split = own.data.clone(), own.split
     test = torch.zeros(data.num_nodes, dtype=torch.bool)
     if split is not None:
-        data.train_mask, data.val_mask, data.test_mask = split.train[0], split.val[0], split.test[0]
+        splits.mark(data, split)
         if not split.val[0].any():
             del data.val_mask
         test = split.test[0]

@@ -178,9 +178,7 @@ def _planetoid(
 def _embedded() -> Data:
     """The embedded graph with a split like the citation graphs' public one, the same for every seed."""
     data = synthetic.citation()
-    split = splits.per_class(data.y, 20, 500, 1000, [0])
-    data.train_mask, data.val_mask, data.test_mask = split.train[0], split.val[0], split.test[0]
-    return data
+    return splits.mark(data, splits.per_class(data.y, 20, 500, 1000, [0]))
 
 
 DATASETS: Mapping[str, Dataset] = {

@@ -38,6 +38,12 @@ def public(data: Data, runs: int) -> Split:
     return _from_masks(data, range(runs))
 
 
+def mark(data: Data, split: Split) -> Data:
+    """The same graph, which now holds the masks of the split's first run as its own."""
+    data.train_mask, data.val_mask, data.test_mask = split.train[0], split.val[0], split.test[0]
+    return data
+
+
 def per_class(y: Tensor, n: int, val: int, test: int | None, seeds: Sequence[int]) -> Split:
     """n training nodes of each class, then `val` and `test` nodes drawn uniformly from the rest: bool [R, N].
 
