@@ -9,8 +9,11 @@ from typing import Any
 import pytest
 from tests.cli.speaking import bangs
 
+from bangs.cli.commands import FILES, load
+
 ROOT = Path(__file__).parents[1]
 GUIDES = ("quickstart", "own-graph", "extending")
+PAGES = sorted(path.relative_to(ROOT) for folder in (ROOT, ROOT / "docs") for path in folder.glob("*.md"))
 
 
 @pytest.fixture(scope="module")
@@ -38,11 +41,41 @@ def test_a_guide_works_as_printed(name: str, place: Path, monkeypatch: pytest.Mo
             assert said.code == 0, f"{line}\n{said.err}"
 
 
-@pytest.mark.parametrize("name", GUIDES)
-def test_links_between_files_lead_somewhere(name: str) -> None:
-    text = (ROOT / "docs" / f"{name}.md").read_text()
-    for target in re.findall(r"\]\(([^)#:]+)\)", text):
-        assert (ROOT / "docs" / target).exists(), target
+def links(page: Path) -> list[tuple[Path, str]]:
+    """Where the links of a page lead on this disk: files, and the headings asked for."""
+    found = re.findall(r"\]\(([^)#:\s]*)(?:#([^)\s]+))?\)", page.read_text())
+    return [((page.parent / file) if file else page, heading) for file, heading in found]
+
+
+def anchors(page: Path) -> set[str]:
+    """The names by which the headings of a page can be linked to."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text(), re.M)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=str)
+def test_links_between_files_lead_somewhere(page: Path) -> None:
+    for file, heading in links(ROOT / page):
+        assert file.exists(), file
+        assert not heading or heading in anchors(file), (file, heading)
+
+
+def test_every_page_can_be_found_from_the_readme() -> None:
+    seen, left = set(), {ROOT / "README.md"}
+    while left:
+        page = left.pop()
+        seen.add(page)
+        left |= {file.resolve() for file, _ in links(page) if file.suffix == ".md"} - seen
+    assert seen >= {ROOT / page for page in PAGES}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=str)
+def test_every_option_a_page_gives_a_command_exists(page: Path) -> None:
+    text = (ROOT / page).read_text().replace("\\\n", " ")
+    for name, words in re.findall(r"\bbangs (\w+)((?: [^`#|\n]*)?)", text):
+        if name in FILES:
+            known = {option for param in load(name).params for option in param.opts} | {"--help"}
+            assert set(re.findall(r"(?<!\S)--[a-z][\w-]*", words)) <= known, words
 
 
 def test_a_score_of_ones_own_runs() -> None:
