@@ -23,7 +23,7 @@ from conftest import two_rings
 SEEDS = (3, 5, 7)
 CLASSES = 3
 SMALL = {"gcnii": {"layers": 4, "hidden": 16}, "gat": {"heads": 2}, "grand": {"order": 3}}  # to save seconds
-LOCAL = ("gcn", "graphsage", "sgc")  # a node sees only so many hops
+LOCAL = ("gcn", "graphsage", "sgc", "gat", "gin")  # a node sees only so many hops
 WEIGHTED = ("gcn", "graphsage", "sgc", "appnp", "gcnii", "grand")  # listen to edge weights
 
 

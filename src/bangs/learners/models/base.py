@@ -46,3 +46,9 @@ def glorot(rng: Streams, rows: int, columns: int) -> nn.Parameter:
     """Uniform weights [R, rows, columns] of Glorot & Bengio (2010), drawn on the CPU so that devices agree."""
     bound = math.sqrt(6 / (rows + columns))
     return nn.Parameter(rng.rand(rows, columns).mul_(2).sub_(1).mul_(bound))
+
+
+def uniform(rng: Streams, rows: int, columns: int, among: int | None = None) -> nn.Parameter:
+    """Uniform weights [R, rows, columns] within ±1/√inputs, as torch's linear layers have them; `among` such inputs."""
+    bound = 1 / math.sqrt(among or rows)
+    return nn.Parameter(rng.rand(rows, columns).mul_(2).sub_(1).mul_(bound))

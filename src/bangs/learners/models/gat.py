@@ -1,20 +1,27 @@
 """GAT: every node weighs its neighbours by attention."""
 
 from dataclasses import dataclass
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor, nn
-from torch_geometric.nn import GATConv
 
-from bangs.learners.ensemble import Network, Separate
-from bangs.learners.models.base import Settings
+from bangs.graphs.sparse import Normalise, Pattern
+from bangs.learners.attention import Heads, attend, drop, weigh
+from bangs.learners.batches import Features, Field
+from bangs.learners.dense import times
+from bangs.learners.ensemble import Network
+from bangs.learners.models.base import Settings, glorot
+from bangs.learners.noise import Noise
 from bangs.rng import Streams
 
 
 @dataclass(frozen=True)
 class GAT(Settings):
-    """Graph attention (Veličković et al. 2018) on stock PyG layers; heads concatenated, averaged at the end.
+    """Graph attention (Veličković et al. 2018); heads concatenated, averaged at the end.
 
+    Head h of a layer gives Σ_j w_ij z_j over i and its neighbours, z = H W_h, w_ij the softmax over j of
+    LeakyReLU(a_h·z_j + b_h·z_i), whose weights are dropped like the layer's input. All layers but the first add H W'.
     Edge weights are not looked at.
     """
 
@@ -24,41 +31,75 @@ class GAT(Settings):
     dropout: float = 0.6
 
     def build(self, features: int, classes: int, rng: Streams) -> Network:
-        return Separate(lambda: _Attention(self, features, classes), rng)
+        return _Attention(self, features, classes, rng)
 
 
-class _Attention(nn.Module):
-    def __init__(self, settings: GAT, features: int, classes: int) -> None:
+class _Attention(Network):
+    normalise: Normalise = "count"
+    staged = False
+
+    def __init__(self, settings: GAT, features: int, classes: int, rng: Streams) -> None:
         super().__init__()
-        self.dropout = settings.dropout
-        width = settings.hidden * settings.heads
-        sizes = [features, *[width] * (settings.layers - 1)]
-        self.layers = nn.ModuleList(
-            GATConv(
-                size,
-                classes if layer == settings.layers - 1 else settings.hidden,
-                heads=settings.heads,
-                concat=layer < settings.layers - 1,
-                dropout=settings.dropout,
-                residual=layer > 0,
-                add_self_loops=False,
-            )
-            for layer, size in enumerate(sizes)
+        self.settings, self.hops = settings, settings.layers
+        last, heads = settings.layers - 1, settings.heads
+        sizes = [features, *[settings.hidden * heads] * last, classes]
+        wide = [settings.hidden] * last + [classes]  # of one head
+        self.weight, self.source, self.target = (nn.ParameterList() for _ in range(3))
+        for layer, width in enumerate(wide):
+            start = rng.at("init", layer)
+            self.weight.append(glorot(start, sizes[layer], heads * width))
+            self.source.append(glorot(start.at("source"), heads, width))
+            self.target.append(glorot(start.at("target"), heads, width))
+        self.residual = nn.ParameterList(
+            glorot(rng.at("init", layer, "residual"), *sizes[layer : layer + 2]) for layer in range(1, settings.layers)
         )
+        self.bias = nn.ParameterList(nn.Parameter(torch.zeros(len(rng), 1, size)) for size in sizes[1:])
+        self._heads: WeakKeyDictionary[Pattern, Heads] = WeakKeyDictionary()
 
-    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
-        return self._attend(x, _looped(edge_index, x), len(self.layers))
+    def forward(self, field: Field, noise: Noise | None = None) -> Tensor:
+        last: Tensor = self._attended(field, noise, self.settings.layers) + self.bias[-1]
+        return last
 
-    def embed(self, x: Tensor, edge_index: Tensor) -> Tensor:
-        hidden = len(self.layers) - 1
-        return self._attend(x, _looped(edge_index, x), hidden).relu() if hidden else self(x, edge_index)
+    def embed(self, field: Field) -> Tensor:
+        hidden = self.settings.layers - 1
+        if hidden == 0:
+            return super().embed(field)
+        last: Tensor = self._attended(field, None, hidden) + self.bias[hidden - 1]
+        return last.relu()
 
-    def _attend(self, x: Tensor, edges: Tensor, layers: int) -> Tensor:
-        for layer in range(layers):
-            x = self.layers[layer](torch.dropout(x if layer == 0 else x.relu(), self.dropout, self.training), edges)
-        return x
+    def _attended(self, field: Field, noise: Noise | None, layers: int) -> Tensor:
+        """What so many layers give, before the bias of the last one: [R, n, d]."""
+        rate = self.settings.dropout
+        h = self._layer(field, 0, field.features.drop(noise, rate), noise)
+        for layer in range(1, layers):
+            bias: Tensor = self.bias[layer - 1]
+            h = self._layer(field, layer, (h + bias).relu() if noise is None else noise.activate(h, bias, rate), noise)
+        return h
 
+    def _layer(self, field: Field, layer: int, x: Features | Tensor, noise: Noise | None) -> Tensor:
+        weight: Tensor = self.weight[layer]
+        z = x.times(weight) if isinstance(x, Features) else times(x, weight)
+        hop = field.hops[min(layer, len(field.hops) - 1)]
+        own = field.own[layer] if field.own else None
+        heads = self._heads.get(hop.pattern)
+        if heads is None:
+            heads = self._heads[hop.pattern] = Heads.of(hop, self.settings.heads)
+        source, target = self._scores(layer, z)
+        weights = weigh(heads, source, target if own is None else target.index_select(1, own), hop.busy)
+        weights = drop(heads, weights, field.runs, noise, self.settings.dropout)
+        heard = attend(heads, weights, z.unflatten(2, (self.settings.heads, -1)), hop.busy)
+        out = heard.mean(2) if layer == self.settings.layers - 1 else heard.flatten(2)
+        if isinstance(x, Features):
+            return out
+        return out + times(x if own is None else x.index_select(1, own), self.residual[layer - 1])
 
-def _looped(edge_index: Tensor, x: Tensor) -> Tensor:
-    """The edges and one loop per node; PyG's own way asks the GPU for a count, which cannot be captured."""
-    return torch.cat([edge_index, torch.arange(x.shape[0], device=x.device).expand(2, -1)], dim=1)
+    def _scores(self, layer: int, z: Tensor) -> tuple[Tensor, Tensor]:
+        """How much every node scores as a source and as a target: [R, n, H] of z [R, n, H·d].
+
+        One product for both and all heads reads z once.
+        """
+        vectors = torch.stack([self.source[layer], self.target[layer]], dim=3)  # [R, H, d, 2]
+        each = torch.eye(self.settings.heads, device=z.device)[:, None, None, :]
+        matrix = (vectors[..., None] * each).flatten(3).flatten(1, 2)  # [R, H·d, 2·H]
+        source, target = times(z, matrix).split(self.settings.heads, dim=2)
+        return source, target
