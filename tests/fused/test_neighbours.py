@@ -8,10 +8,15 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from bangs.graphs.sparse import Sparse
+from bangs import fused
+from bangs.graphs.sparse import Sparse, to_torch
 from bangs.learners import attention
 from bangs.learners.attention import SLOPE, Heads
+from bangs.learners.batches import Surroundings
 from bangs.learners.maxima import Heard, Overlaid, largest
+from bangs.learners.models import GAT, GIN
+from bangs.rng import Streams
+from learners.stock import crowd, gradients
 
 pytest.importorskip("triton", reason="Triton comes with torch for CUDA")
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
@@ -125,3 +130,25 @@ def test_the_largest_of_stored_values():
     cols, stored = there(overlaid.heard.pattern.cols, values.reshape(-1, 1))
     found = maxima.largest(turns, cols, stored, RUNS)[0].view(RUNS, -1)
     assert torch.equal(found.cpu(), overlaid._largest(values, None))
+
+
+@pytest.mark.parametrize("model", [GAT(hidden=5, heads=2, layers=3), GIN(hidden=6)])
+@pytest.mark.parametrize("kind", ["dense", "sparse", "part"])
+def test_a_network_by_our_kernels_gives_the_same_logits_and_gradients(model, kind, monkeypatch):
+    graph = crowd()
+    if kind == "sparse":
+        graph.x = to_torch(sp.csr_array(graph.x.numpy()))
+    graph = graph.to(DEVICE)
+    network = model.build(25, 3, Streams((1, 2, 3))).to(DEVICE)
+    around = Surroundings.of(graph, 3, network.loops, network.normalise)
+    field = around.field(np.array([0, 1, 7, 30]), network.hops) if kind == "part" else around.whole
+    field = field.only(torch.ones(3, dtype=torch.bool, device=DEVICE))
+    found = []
+    for served in (False, True):
+        monkeypatch.setattr(fused, "serves", lambda *tensors, served=served: served)
+        logits = network(field)
+        found.append((logits, gradients(network, logits, torch.ones_like(logits).cumsum(1) / 10)))
+    (logits, expected), (ours, grads) = found
+    torch.testing.assert_close(ours, logits, rtol=1e-4, atol=1e-5)
+    for name, gradient in grads.items():
+        torch.testing.assert_close(gradient, expected[name], rtol=1e-3, atol=1e-4)

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 from torch_geometric.nn import GATConv, GINConv
 
+from bangs import fused
 from bangs.errors import InvalidInput
 from bangs.graphs.sparse import Sparse, to_torch
 from bangs.learners.attention import Heads, attend, drop, weigh
@@ -270,3 +271,29 @@ def test_first_weights_are_drawn_as_stock_layers_draw_them():
     assert spread(gin.weight[0], gin.bias[0], gin.weight[1], gin.bias[1]) == pytest.approx(bounds, rel=0.05)
     stock = GINConv(nn.Linear(100, 60))
     assert spread(stock.nn.weight, stock.nn.bias) == pytest.approx([1 / 10, 1 / 10], rel=0.1)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+class TestOnGPU:
+    @pytest.mark.parametrize("kernels", [True, False])
+    def test_a_gpu_gives_the_logits_and_gradients_of_a_processor(self, model, graph, kernels, monkeypatch):
+        if not kernels:
+            monkeypatch.setattr(fused, "serves", lambda *_: False)
+        network, field = built(model, graph)
+        wish = torch.randn(3, len(graph.x), CLASSES)
+        logits = network(field)
+        expected = gradients(network, logits, wish)
+        there = network.to("cuda")
+        ours = there(Surroundings.of(graph.clone().to("cuda"), 3, network.loops, network.normalise).whole)
+        torch.testing.assert_close(ours.cpu(), logits, rtol=1e-4, atol=1e-4)
+        for name, gradient in gradients(there, ours, wish.cuda()).items():
+            torch.testing.assert_close(gradient.cpu(), expected[name], rtol=1e-3, atol=1e-3)
+
+    @pytest.mark.parametrize("kernels", [True, False])
+    def test_an_epoch_is_captured(self, model, task, kernels, monkeypatch):
+        if not kernels:
+            monkeypatch.setattr(fused, "serves", lambda *_: False)
+        learner = Trainer(replace(model, dropout=0.5), epochs=3).prepare(task.to("cuda"))
+        learner.fit(learner.task.given, Streams(SEEDS))
+        assert learner._captured[False].graph is not None
