@@ -88,10 +88,13 @@ class _Attention(Network):
         weights = weigh(heads, source, target if own is None else target.index_select(1, own), hop.busy)
         weights = drop(heads, weights, field.runs, noise, self.settings.dropout)
         heard = attend(heads, weights, z.unflatten(2, (self.settings.heads, -1)), hop.busy)
-        out = heard.mean(2) if layer == self.settings.layers - 1 else heard.flatten(2)
+        last = layer == self.settings.layers - 1
+        out = heard.mean(2) if last else heard.flatten(2)
         if isinstance(x, Features):
             return out
-        return out + times(x if own is None else x.index_select(1, own), self.residual[layer - 1])
+        mine, residual = x if own is None else x.index_select(1, own), self.residual[layer - 1]
+        # a hidden layer's sum is taken along with its product, which saves passes over its numbers
+        return out + times(mine, residual) if last else torch.baddbmm(out, mine, residual)
 
     def _scores(self, layer: int, z: Tensor) -> tuple[Tensor, Tensor]:
         """How much every node scores as a source and as a target: [R, n, H] of z [R, n, H·d].
