@@ -13,7 +13,8 @@ from bangs.graphs.sparse import Pattern, Sparse, csr
 if TYPE_CHECKING:
     from bangs.fused.products import Turns
 
-CHUNK = {"cpu": 2**17, "cuda": 2**26}  # numbers compared at once where no kernel of ours serves; a cache holds the few
+CACHED = 2**17  # numbers that a processor compares at once, few enough for its cache
+CHUNK = 2**26  # and another device, where no kernel of ours serves
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,7 +102,7 @@ def _largest(heard: Heard, x: Tensor) -> Tensor:
 
 def _back(heard: Heard, x: Tensor, found: Tensor, gradient: Tensor) -> Tensor:
     """The gradient [R·m, d] of the maxima found in x, given theirs [R·n, d]."""
-    step = max(CHUNK[x.device.type] // x.shape[1], 1)
+    step = max((CACHED if x.device.type == "cpu" else CHUNK) // x.shape[1], 1)
     parts = list(zip(heard.lines.split(step), heard.pattern.cols.split(step), strict=True))
     ties = torch.zeros_like(found)
     for line, col in parts:
@@ -133,13 +134,13 @@ class Overlaid:
         else:  # a graph of its own for every run
             runs, own = 1, None
         width, stored = features.shape[1], len(features.cols)
-        entry, place = _runs_of(features.rows, hop.cols)
+        entry, place = _entries(features.rows, hop.cols)
         key = hop.lines.long()[entry] * width + features.cols[place]
         key, order = key.sort(stable=True)
         key, counts = key.unique_consecutive(return_counts=True)
         line = key // width
         mine = torch.arange(hop.shape[0], device=key.device) if own is None else own
-        node, kept = _runs_of(features.rows, mine)
+        node, kept = _entries(features.rows, mine)
         at = torch.full((len(key),), stored, device=key.device)
         at[torch.searchsorted(key, node * width + features.cols[kept])] = kept
         found = Pattern(
@@ -172,7 +173,7 @@ class Overlaid:
         )
 
 
-def _runs_of(rows: Tensor, lines: Tensor) -> tuple[Tensor, Tensor]:
+def _entries(rows: Tensor, lines: Tensor) -> tuple[Tensor, Tensor]:
     """For some lines of a CSR the numbers 0, 1, … of the lines and the places of all their entries: long, long."""
     length = rows.diff()[lines]
     number = torch.arange(len(lines), device=rows.device).repeat_interleave(length)
