@@ -1,13 +1,12 @@
-"""Ranks: two processes under torchrun end where one process ends.
-
-With BANGS_LONG=1 one of the two is killed in the middle of a round. That does not always end well on a busy machine (a
-rank that waits for the dead one is given half a minute to stop, and restarts may run out), so it is not the default.
-"""
+"""Ranks: two processes under torchrun end where one process ends, even if one of them is killed on the way."""
 
 import json
-import os
+import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -38,24 +37,45 @@ def told(out: Path) -> list[dict[str, Any]]:
     return [{name: value for name, value in row.items() if name != "seconds"} for row in rows]
 
 
+@contextmanager
+def torchrun(script: str, *words: object) -> Iterator[subprocess.Popen[str]]:
+    """Two ranks of the script, restarted once if one is lost, with all they say in one stream."""
+    options = ["--standalone", "--nproc-per-node", "2", "--max-restarts", "1"]
+    command = [sys.executable, "-m", "torch.distributed.run", *options, script, *map(str, words)]
+    agent = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    try:
+        yield agent
+    finally:
+        agent.kill()
+
+
 @pytest.mark.slow
-def test_two_ranks_learn_value_and_choose_as_one_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_ranks_that_wait_end_with_their_torchrun(number: signal.Signals) -> None:
+    with torchrun(str(Path(__file__).with_name("waiting.py"))) as agent:
+        assert agent.stdout is not None
+        list(islice((line for line in agent.stdout if line.startswith("rank ")), 2))
+        agent.send_signal(number)
+        said, _ = agent.communicate(timeout=100)  # returns when the last of them has let go of the stream
+    assert said.count("torchrun is gone") == (2 if number == signal.SIGKILL else 0), said
+    assert "no safe point" not in said, said  # what rank 0 waits for breaks when rank 1 has come to one
+
+
+@pytest.mark.slow
+def test_two_ranks_one_killed_learn_value_and_choose_as_one_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     graph_file(tmp_path / "graph.npz")
     alone, shared = tmp_path / "alone", tmp_path / "shared"
     for folder in (alone, shared):
         folder.mkdir()
-    killed = os.environ.get("BANGS_LONG") == "1"
-    if killed:
-        (shared / "strike").touch()
+    (shared / "strike").touch()
     monkeypatch.setattr(sys, "argv", sys.argv)
     monkeypatch.setattr(Shared, "epoch", Shared.epoch)
     ranked.everything(tmp_path / "graph.npz", alone)
-    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-    torchrun += ["--max-restarts", "2"]
-    done = subprocess.run(
-        [*torchrun, ranked.__file__, str(tmp_path), str(shared)], capture_output=True, text=True, timeout=280
-    )
-    assert done.returncode == 0, [line for line in done.stderr.splitlines() if "Error" in line]
+    with torchrun(ranked.__file__, tmp_path, shared) as agent:
+        said, _ = agent.communicate(timeout=200)
+    assert agent.returncode == 0, said
 
     one, two = (torch.load(out / "learned.pt") for out in (alone, shared))
     assert two["bytes"] > 0 == one["bytes"]
@@ -67,7 +87,7 @@ def test_two_ranks_learn_value_and_choose_as_one_process(tmp_path: Path, monkeyp
 
     assert not (shared / "strike").exists()
     kinds = [event["kind"] for event in read_run(shared / "run").events]
-    assert [kinds.count(kind) for kind in ("started", "resumed", "finished")] == [1, int(killed), 1]
+    assert [kinds.count(kind) for kind in ("started", "resumed", "finished")] == [1, 1, 1]
     for here, there in zip(told(alone), told(shared), strict=True):
         assert [own["node"] for own in here["adopted"]] == [own["node"] for own in there["adopted"]]
         assert (here["test"], here["validation"], here["epochs"]) == (

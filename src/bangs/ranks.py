@@ -1,6 +1,7 @@
 """Ranks: the processes that share one run under torchrun; in a process alone, nothing here does anything."""
 
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,9 +12,25 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
+from bangs import signals
+from bangs.errors import BangsError
+from bangs.lifeline import lifeline
+
 T = TypeVar("T")
 
-PATIENCE = timedelta(hours=2)  # for a rank that is busy with what the others wait for
+JOINING = timedelta(minutes=10)  # for ranks that are still starting
+PATIENCE = timedelta(minutes=30)  # for a rank that is busy with what the others wait for
+
+
+class RankLost(BangsError):
+    """Another rank of this run is gone or does not answer; torchrun decides what comes next."""
+
+    def __init__(self, why: object):
+        reason = re.sub(r"^\[\S*\] ", "", str(why)).partition(". ")[0]  # gloo begins with a place in its source
+        super().__init__(
+            f"the ranks of this run have lost each other ({reason[:200]}); torchrun starts them again while "
+            "--max-restarts allows, later go on with --resume"
+        )
 
 
 @dataclass
@@ -25,6 +42,7 @@ class Traffic:
 
 
 traffic = Traffic()
+_attempt = 1  # the number of this start of all ranks
 
 
 def size() -> int:
@@ -48,26 +66,25 @@ def started() -> int:
 
 
 def restarted() -> bool:
-    """Whether torchrun has started this run before, and a rank was lost."""
-    return started() > 1 and int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0
+    """Whether torchrun has started this run before, and a rank was lost; asked inside `joined`."""
+    return started() > 1 and (_attempt > 1 or int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0)
 
 
 @contextmanager
 def joined(device: torch.device) -> Iterator[None]:
-    """Inside, the processes that torchrun started for this run are one group: gloo on CPUs, nccl on GPUs.
+    """Inside, the processes that torchrun started for this run are one group.
 
-    Each takes the GPU of its place on its machine. Without torchrun this does nothing.
+    Each takes the GPU of its place on its machine. The transport is nccl where every process has a GPU to itself, else
+    gloo. A process that is told to stop, or whose torchrun is gone, ends within `lifeline.GRACE`, even while it
+    waits for others. Without torchrun this does nothing.
     """
     if started() == 1 or _joined():
         yield
         return
-    if device.type == "cuda":
-        torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")) % torch.cuda.device_count())
-    dist.init_process_group("nccl" if device.type == "cuda" else "gloo", timeout=PATIENCE)
-    try:
+    with lifeline():
+        _join(_transport(device))
         yield
-    finally:
-        dist.destroy_process_group()
+        dist.destroy_process_group()  # not after an error: nccl would wait for ranks that may be gone
 
 
 def own(count: int) -> range:
@@ -80,7 +97,8 @@ def summed(x: Tensor) -> Tensor:
     if size() == 1:
         return x
     carried = _carried(x)
-    dist.all_reduce(carried)
+    with _others():
+        dist.all_reduce(carried)
     return carried.to(x.device)
 
 
@@ -113,7 +131,8 @@ def agreed(x: Tensor) -> Tensor:
     if size() == 1:
         return x
     carried = _carried(x.to(torch.uint8) if x.dtype == torch.bool else x)
-    dist.broadcast(carried, 0)
+    with _others():
+        dist.broadcast(carried, 0)
     return carried.to(x.device, x.dtype)
 
 
@@ -127,7 +146,8 @@ def told(fact: T) -> T:
     if size() == 1:
         return fact
     box: list[Any] = [fact]
-    dist.broadcast_object_list(box, 0)
+    with _others():
+        dist.broadcast_object_list(box, 0)
     answer: T = box[0]
     return answer
 
@@ -136,8 +156,43 @@ def _joined() -> bool:
     return dist.is_available() and dist.is_initialized()
 
 
+def _transport(device: torch.device) -> str:
+    """Take this process's GPU, where it wants one; the name of what carries messages."""
+    if device.type != "cuda":
+        return "gloo"
+    cards, local = torch.cuda.device_count(), int(os.environ.get("LOCAL_RANK", "0"))
+    torch.cuda.set_device(local % cards)
+    return "nccl" if int(os.environ.get("LOCAL_WORLD_SIZE", "1")) <= cards else "gloo"
+
+
+def _join(transport: str) -> None:
+    """Make the group of the processes that are alive now, whatever dead ones left in torchrun's store."""
+    global _attempt
+    # here, since some builds of torch have none of it
+    from torch.distributed.distributed_c10d import PrefixStore
+    from torch.distributed.rendezvous import rendezvous
+
+    from bangs.meeting import meet
+
+    with _others():
+        store, rank, size = next(rendezvous("env://", timeout=JOINING))
+        _attempt = meet(PrefixStore("bangs", store), rank, size, JOINING)
+        fresh = PrefixStore(f"bangs/{_attempt}", store)
+        dist.init_process_group(transport, store=fresh, rank=rank, world_size=size, timeout=PATIENCE)
+
+
+@contextmanager
+def _others() -> Iterator[None]:
+    """Around what needs the other processes: their loss is one sentence, and a signal to stop comes first."""
+    try:
+        yield
+    except (RuntimeError, TimeoutError) as error:
+        signals.check()
+        raise RankLost(error) from error
+
+
 def _carried(x: Tensor) -> Tensor:
-    """The tensor in a form that the group's transport takes, and counted."""
+    """The tensor where the group's transport takes it, and counted."""
     traffic.calls += 1
     traffic.bytes += x.numel() * x.element_size()
-    return (x.cuda() if dist.get_backend() == "nccl" else x).contiguous()
+    return (x.cuda() if dist.get_backend() == "nccl" else x.cpu()).contiguous()
