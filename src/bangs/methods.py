@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from bangs.errors import UnknownName
+from bangs.graphs.propagation import PPR, Propagator
 from bangs.graphs.views import DropEdges, DropFeatures, Noise, Same
 from bangs.learners.calibration import ETS, Calibrator, Uncalibrated
 from bangs.learners.graph_calibration import CaGCN
@@ -30,6 +31,7 @@ class Budget:
     estimate: Estimator = field(default_factory=lambda: ESTIMATORS[DEFAULT](None))
     pool: Literal["free", "open", "unused"] = "free"
     normalise: Literal["none", "mass"] = "none"  # of the estimated logits in the information game
+    propagate: Propagator = field(default_factory=PPR)  # whom a candidate reaches in that game
 
 
 def raw(budget: Budget) -> Method:
@@ -86,7 +88,7 @@ def drgst_dropedge(budget: Budget, threshold: float = 0.54, rate: float = 0.4, b
 
 def bangs(budget: Budget) -> Method:
     """The k candidates with the highest k-bounded Banzhaf value, on calibrated confidences."""
-    game = Banzhaf(budget.k, budget.candidates, budget.estimate, normalise=budget.normalise)
+    game = Banzhaf(budget.k, budget.candidates, budget.estimate, budget.propagate, budget.normalise)
     return _common(budget, Method(score=game, calibrate=budget.calibrate))
 
 

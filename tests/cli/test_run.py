@@ -55,6 +55,23 @@ def test_a_run_folder_holds_config_history_and_result(graph: Path, tmp_path: Pat
     assert list((tmp_path / "run" / "checkpoints").iterdir()) == []
 
 
+def test_columns_pushed_without_error_choose_the_nodes_of_whole_columns(graph: Path, tmp_path: Path) -> None:
+    whole, pushed = tmp_path / "whole", tmp_path / "pushed"
+    assert run(graph, "--out", str(whole)).exit_code == 0
+    assert run(graph, "--push", "0", "--out", str(pushed)).exit_code == 0
+    assert "push" not in read_run(whole).config
+    assert "propagate=Push(alpha=0.15, steps=10, error=0.0)" in read_run(pushed).config["parts"]["method"]
+    here, there = ((folder / "history.jsonl").read_text().splitlines() for folder in (whole, pushed))
+    for one, other in zip(here, there, strict=True):
+        assert [own["node"] for own in json.loads(one)["adopted"]] == [
+            own["node"] for own in json.loads(other)["adopted"]
+        ]
+
+
+def test_an_error_of_pushed_columns_beyond_all_entries_is_refused(graph: Path) -> None:
+    assert "push must be a number from 0 to 1, got 2.0" in str(run(graph, "--push", "2").exception)
+
+
 def test_a_folder_in_use_by_another_run_is_refused_with_the_way_out(graph: Path, tmp_path: Path) -> None:
     out = str(tmp_path / "run")
     assert run(graph, "--out", out).exit_code == 0

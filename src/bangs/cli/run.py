@@ -29,6 +29,12 @@ def run(
     normalise: Annotated[
         str | None, typer.Option(help="estimated logits by the mass that reaches a node [paper: none, tuned: mass]")
     ] = None,
+    push: Annotated[
+        float | None,
+        typer.Option(
+            help="reach of candidates by forward push, right to within this; 1e-4 above 200,000 nodes and on disk"
+        ),
+    ] = None,
     samples: Annotated[
         int | None, typer.Option(help="coalitions an estimator draws; its own default if left out")
     ] = None,
@@ -80,6 +86,7 @@ def run(
         k=k,
         candidates=candidates,
         normalise=normalise,  # type: ignore[arg-type]  # checked by Experiment
+        push=push,
         estimator=estimator,
         samples=samples,
         calibrator=calibrator,

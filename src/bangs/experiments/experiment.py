@@ -16,6 +16,8 @@ from bangs.experiments.exam import Exam
 from bangs.experiments.journal import Found, Journal, as_row
 from bangs.experiments.settings import VALIDATION_SHARE, check
 from bangs.graphs import datasets, splits
+from bangs.graphs.propagation import PPR
+from bangs.graphs.push import Push
 from bangs.graphs.store import Store
 from bangs.history import row
 from bangs.learners.calibration import CALIBRATORS
@@ -28,9 +30,10 @@ from bangs.types import Split, Task
 from bangs.valuation.banzhaf import DEFAULT, ESTIMATORS
 
 # the settings a published recipe brings along
-BUDGET = ("k", "candidates", "normalise", "estimator", "samples", "calibrator", "teacher", "pool")
+BUDGET = ("k", "candidates", "normalise", "push", "estimator", "samples", "calibrator", "teacher", "pool")
 
-BATCHES = ("batch_size", "fanout", "pieces")
+# left out of a run's settings where they say nothing, so that it keeps the name it always had
+LATER = ("batch_size", "fanout", "pieces", "push")
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,7 @@ class Experiment:
     k: int = 100
     candidates: int | None = None  # K; None = the preset's: k + 100 as in the paper, 5 k if tuned
     normalise: Literal["none", "mass"] | None = None  # None = the preset's: none as in the paper, mass if tuned
+    push: float | None = None  # influence by forward push, within this error; None = as `PPR` decides
     estimator: str = DEFAULT
     samples: int | None = None
     calibrator: str = "ets"
@@ -82,8 +86,7 @@ class Experiment:
         ignored = () if self.recipe == "budget" else BUDGET
         found = {key: value for key, value in asdict(self).items() if key not in ignored}
         found |= {"seeds": list(self.seeds), "fanout": None if self.fanout is None else list(self.fanout)}
-        # left out where they say nothing, so that a run of the whole graph keeps the name it always had
-        return {key: value for key, value in found.items() if key not in BATCHES or value is not None}
+        return {key: value for key, value in found.items() if key not in LATER or value is not None}
 
     def config(self) -> dict[str, Any]:
         """Everything the result depends on, down to the parts the names stand for; its hash names the run."""
@@ -118,6 +121,7 @@ class Experiment:
                 k=self.k,
                 candidates=(5 * self.k if tuned else self.k + 100) if self.candidates is None else self.candidates,
                 normalise=self.normalise or ("mass" if tuned else "none"),
+                propagate=PPR() if self.push is None else Push(error=self.push),
                 rounds=self.rounds,
                 teacher=self.teacher,
                 calibrate=CALIBRATORS[self.calibrator](),

@@ -102,6 +102,7 @@ RULES: dict[str, Callable[[str, Any], None]] = {
     "k": _whole(0),
     "candidates": _whole(0, optional=True),
     "normalise": _one_of(("none", "mass"), optional=True),
+    "push": _share(0.0, 1.0, optional=True),
     "estimator": _one_of(ESTIMATORS),
     "samples": _whole(1, optional=True),
     "calibrator": _one_of(CALIBRATORS),
