@@ -158,6 +158,10 @@ class Bare(Eager):
         return (self.accuracy, self.nll, self.better, self.born, self.clock, self.active)
 
 
+def test_a_mask_does_not_depend_on_how_many_are_drawn():
+    assert torch.equal(masks([11], 4, 5000, 0.5)[:, :1700], masks([11], 4, 1700, 0.5))
+
+
 @pytest.mark.parametrize("monitor", ["accuracy", "loss"])
 @pytest.mark.parametrize(("nodes", "classes"), [(30, 7), (700, 3), (5, 18)])
 def test_a_session_judges_alike_with_either_code(monitor, nodes, classes):

@@ -9,37 +9,56 @@ BLOCK = 1024  # elements that one program changes
 SETTLED = 20_000  # steps after which Adam's corrections are one to the last bit
 
 
-@triton.jit
-def _mask(out, seeds, clock, count, quarter, rate, scale, B: tl.constexpr):
-    run = tl.program_id(1).to(tl.int64)
-    place = tl.program_id(0) * B + tl.arange(0, B)
-    none = place * 0
-    a, b, c, d = tl.philox(tl.load(seeds + run), place, none + tl.load(clock).to(tl.int32), none, none)
-    _keep(out + run * count, a, place, tl.minimum(quarter, count), rate, scale)
-    _keep(out + run * count + quarter, b, place, tl.minimum(quarter, count - quarter), rate, scale)
-    _keep(out + run * count + 2 * quarter, c, place, tl.minimum(quarter, count - 2 * quarter), rate, scale)
-    _keep(out + run * count + 3 * quarter, d, place, tl.minimum(quarter, count - 3 * quarter), rate, scale)
+@triton.jit(do_not_specialize=["count"])
+def _mask(out, seeds, clock, count, rate, scale, B: tl.constexpr):
+    run, first, a, b, c, d = _drawn(seeds, clock, B)
+    out += run * count
+    _keep(out, a, first, count, rate, scale)
+    _keep(out, b, first + B, count, rate, scale)
+    _keep(out, c, first + 2 * B, count, rate, scale)
+    _keep(out, d, first + 3 * B, count, rate, scale)
 
 
-@triton.jit
-def _activate(x, bias, out, seeds, clock, count, width, quarter, rate, scale, B: tl.constexpr):
-    run = tl.program_id(1).to(tl.int64)
-    place = tl.program_id(0) * B + tl.arange(0, B)
-    none = place * 0
-    a, b, c, d = tl.philox(tl.load(seeds + run), place, none + tl.load(clock).to(tl.int32), none, none)
+@triton.jit(do_not_specialize=["count"])
+def _activate(x, bias, out, seeds, clock, count, width, rate, scale, B: tl.constexpr):
+    run, first, a, b, c, d = _drawn(seeds, clock, B)
     x, out, bias = x + run * count, out + run * count, bias + run * width
-    _activated(x, bias, out, a, place, place < quarter, count, width, rate, scale)
-    _activated(x, bias, out, b, place + quarter, place < quarter, count, width, rate, scale)
-    _activated(x, bias, out, c, place + 2 * quarter, place < quarter, count, width, rate, scale)
-    _activated(x, bias, out, d, place + 3 * quarter, place < quarter, count, width, rate, scale)
+    _activated(x, bias, out, a, first, count, width, rate, scale)
+    _activated(x, bias, out, b, first + B, count, width, rate, scale)
+    _activated(x, bias, out, c, first + 2 * B, count, width, rate, scale)
+    _activated(x, bias, out, d, first + 3 * B, count, width, rate, scale)
 
 
 @triton.jit
-def _activated(x, bias, out, draw, place, own, count, width, rate, scale):
-    inside = own & (place < count)
+def _drawn(seeds, clock, B: tl.constexpr):
+    """Numbers for 4·B places of a run, the first B of which are given; a place has its own whatever comes after."""
+    run = tl.program_id(1).to(tl.int64)
+    lane = tl.arange(0, B)
+    turn = tl.program_id(0) * B + lane
+    none = turn * 0
+    a, b, c, d = tl.philox(tl.load(seeds + run), turn, none + tl.load(clock).to(tl.int32), none, none)
+    return run, tl.program_id(0) * 4 * B + lane, a, b, c, d
+
+
+@triton.jit
+def _activated(x, bias, out, draw, place, count, width, rate, scale):
+    inside = place < count
     h = tl.load(x + place, mask=inside) + tl.load(bias + place % width, mask=inside)
     kept = (tl.uint_to_uniform_float(draw) >= rate) & (h > 0)
     tl.store(out + place, tl.where(kept, h * scale, 0.0), mask=inside)
+
+
+@triton.jit(do_not_specialize=["nodes"])
+def _passed(out, gradient, back, sums, nodes, width, scale, N: tl.constexpr, W: tl.constexpr):
+    part, run = tl.program_id(0), tl.program_id(1).to(tl.int64)
+    column = tl.arange(0, W)
+    node = part * N + tl.arange(0, N)
+    inside = (node < nodes)[:, None] & (column < width)[None, :]
+    place = (run * nodes + node)[:, None] * width + column[None, :]
+    kept = tl.load(out + place, mask=inside, other=0.0) > 0
+    passed = tl.where(kept, tl.load(gradient + place, mask=inside, other=0.0) * scale, 0.0)
+    tl.store(back + place, passed, mask=inside)
+    tl.store(sums + (run * tl.num_programs(0) + part) * width + column, tl.sum(passed, axis=0), mask=column < width)
 
 
 @triton.jit
@@ -116,23 +135,32 @@ def _keep_best(improved, weight, kept, count, B: tl.constexpr):
 
 
 def mask(seeds: Tensor, clock: Tensor, count: int, rate: float) -> Tensor:
-    """Dropout as a factor [R, count], 0 or 1/(1−rate); a pure function of seeds [R] and clock []."""
+    """Dropout as a factor [R, count], 0 or 1/(1−rate); a pure function of seeds [R], clock [] and place."""
     out = torch.empty(len(seeds), count, device=seeds.device)
-    quarter = triton.cdiv(count, 4)  # one draw of Philox gives four numbers
-    _mask[(triton.cdiv(quarter, 256), len(seeds))](
-        out, seeds, clock, count, quarter, rate, 1 / (1 - rate), B=256, num_warps=4
-    )
+    _mask[(triton.cdiv(count, 4 * 256), len(seeds))](out, seeds, clock, count, rate, 1 / (1 - rate), B=256, num_warps=4)
     return out
 
 
 def activate(x: Tensor, bias: Tensor, seeds: Tensor, clock: Tensor, rate: float) -> Tensor:
     """Dropout of relu(x + bias) for x [R, n, h] and bias [R, 1, h]; the mask is that of `mask`."""
     out, count = torch.empty_like(x), x[0].numel()
-    quarter = triton.cdiv(count, 4)
-    _activate[(triton.cdiv(quarter, 256), len(x))](
-        x, bias, out, seeds, clock, count, x.shape[-1], quarter, rate, 1 / (1 - rate), B=256, num_warps=4
+    _activate[(triton.cdiv(count, 4 * 256), len(x))](
+        x, bias, out, seeds, clock, count, x.shape[-1], rate, 1 / (1 - rate), B=256, num_warps=4
     )
     return out
+
+
+def passed(out: Tensor, gradient: Tensor, rate: float) -> tuple[Tensor, Tensor]:
+    """The gradients of x [R, n, h] and of bias [R, 1, h] where `activate` gave `out`."""
+    runs, nodes, width = out.shape
+    columns = triton.next_power_of_2(width)
+    lines = max(1, 8192 // columns)
+    parts = triton.cdiv(nodes, lines)
+    back, sums = torch.empty_like(out), torch.empty(runs, parts, width, device=out.device)
+    _passed[(parts, runs)](
+        out, gradient.contiguous(), back, sums, nodes, width, 1 / (1 - rate), N=lines, W=columns, num_warps=8
+    )
+    return back, sums.sum(1, keepdim=True)
 
 
 def judge(

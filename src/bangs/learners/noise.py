@@ -95,9 +95,11 @@ class _Activation(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, None, None]:
+        from bangs.fused.steps import passed
+
         (out,) = ctx.saved_tensors
-        back = torch.where(out > 0, gradient, 0.0).mul_(1 / (1 - ctx.rate))
-        return back, back.sum(1, keepdim=True), None, None
+        back, bias = passed(out, gradient, ctx.rate)
+        return back, bias, None, None
 
 
 def source(numbers: Sequence[int], device: torch.device, rate: float | None = None) -> Noise:
