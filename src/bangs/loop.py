@@ -167,7 +167,8 @@ class SelfTrainer:
             chosen = ranks.agreed(method.quota(ranking.score, prediction.label) & pool & state.running[:, None])
             took_part = chosen.any(1)
             left = (pool & ~chosen).any(1) if method.memory == "accumulate" else took_part
-            labels = base.adopt(chosen, prediction.label, 1.0, index)
+            # on GPUs ranks differ in the last bits, which must decide neither who is adopted nor as what
+            labels = base.adopt(chosen, ranks.agreed(prediction.label), 1.0, index)
             if method.weigh is not None:
                 labels = labels.weighted(method.weigh(round, labels))
             labels = Labels.where(took_part, labels, state.labels)

@@ -269,7 +269,7 @@ class Learner:
         said = self.predict(teacher.weights, self.task.graph)
         self._said = teacher.weights, said
         right = (said.label == self.task.validation).sum(1)  # a label is never -1
-        return replace(teacher, validation=right.double() / self.task.held.sum(1))
+        return replace(teacher, validation=ranks.agreed(right.double() / self.task.held.sum(1)))
 
     def _seen(self, graph: Data | Sequence[Data]) -> Field:
         loops, normalise = self.network.loops, self.network.normalise
