@@ -31,6 +31,31 @@ def test_a_process_alone_is_the_first_and_shares_nothing() -> None:
         assert ranks.size() == 1
 
 
+@pytest.mark.parametrize(
+    ("cards", "local", "carried_by", "card"), [(2, 2, "nccl", 1), (8, 2, "nccl", 1), (1, 2, "gloo", 0)]
+)
+def test_a_rank_takes_the_gpu_of_its_place_and_nccl_where_none_is_shared(
+    cards: int, local: int, carried_by: str, card: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken: list[int] = []
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: cards)
+    monkeypatch.setattr(torch.cuda, "set_device", taken.append)
+    monkeypatch.setenv("LOCAL_RANK", "1")
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", str(local))
+    assert ranks.transport(torch.device("cpu")) == "gloo"
+    assert taken == []
+    assert ranks.transport(torch.device("cuda")) == carried_by
+    assert taken == [card]
+
+
+def test_a_lost_rank_is_a_sentence_without_the_transports_own_places() -> None:
+    words = "[/somewhere/gloo/pair.cc:537] Read error [127.0.0.1]:4999: Connection reset by peer. This is typical."
+    said = str(ranks.RankLost(RuntimeError(words)))
+    assert said.startswith("the ranks of this run have lost each other (Read error [127.0.0.1]:4999: Connection reset ")
+    assert "--max-restarts" in said
+    assert "--resume" in said
+
+
 def told(out: Path) -> list[dict[str, Any]]:
     """The rows of a run, without what a clock says."""
     rows = [json.loads(line) for line in (out / "run" / "history.jsonl").read_text().splitlines()]

@@ -82,9 +82,18 @@ def joined(device: torch.device) -> Iterator[None]:
         yield
         return
     with lifeline():
-        _join(_transport(device))
+        _join(transport(device))
         yield
         dist.destroy_process_group()  # not after an error: nccl would wait for ranks that may be gone
+
+
+def transport(device: torch.device) -> str:
+    """What carries the messages of processes on such a device, each on the GPU of its place, which becomes its own."""
+    if device.type != "cuda":
+        return "gloo"
+    cards, local = torch.cuda.device_count(), int(os.environ.get("LOCAL_RANK", "0"))
+    torch.cuda.set_device(local % cards)
+    return "nccl" if int(os.environ.get("LOCAL_WORLD_SIZE", "1")) <= cards else "gloo"
 
 
 def own(count: int) -> range:
@@ -154,15 +163,6 @@ def told(fact: T) -> T:
 
 def _joined() -> bool:
     return dist.is_available() and dist.is_initialized()
-
-
-def _transport(device: torch.device) -> str:
-    """Take this process's GPU, where it wants one; the name of what carries messages."""
-    if device.type != "cuda":
-        return "gloo"
-    cards, local = torch.cuda.device_count(), int(os.environ.get("LOCAL_RANK", "0"))
-    torch.cuda.set_device(local % cards)
-    return "nccl" if int(os.environ.get("LOCAL_WORLD_SIZE", "1")) <= cards else "gloo"
 
 
 def _join(transport: str) -> None:
