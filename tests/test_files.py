@@ -93,7 +93,7 @@ def test_impossible_places_are_explained(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(Unwritable, match="a part of the path is a file"):
         write_atomic(tmp_path / "file" / "a", "x")
-    with pytest.raises(Unwritable, match="could not be written: No such file"):
+    with pytest.raises(Unwritable, match="could not be written: its folder does not exist; make it"):
         write_atomic(tmp_path / "missing" / "a", "x")
     (tmp_path / "folder").mkdir()
     with pytest.raises(Unwritable, match="it is a folder"):

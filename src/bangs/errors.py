@@ -1,7 +1,7 @@
 """The named errors of bangs; each is a sentence a person can act on."""
 
 from collections.abc import Iterable
-from difflib import get_close_matches
+from difflib import SequenceMatcher, get_close_matches
 
 
 class BangsError(Exception):
@@ -17,8 +17,10 @@ class UnknownName(BangsError, LookupError):
 
     def __init__(self, kind: str, name: str, known: Iterable[str]):
         choices = sorted(known)
-        near = get_close_matches(name.lower(), choices, n=1, cutoff=0.5)
-        hint = f" did you mean '{near[0]}'?" if near else ""
+        near = get_close_matches(name.lower(), choices, n=3, cutoff=0.5)
+        # of those equally near, the one that begins alike
+        near.sort(key=lambda own: (SequenceMatcher(None, own, name).ratio(), own[:1] == name[:1]))
+        hint = f" did you mean '{near[-1]}'?" if near else ""
         super().__init__(f"{kind} '{name}' is unknown;{hint} Known: {', '.join(choices)}")
 
 

@@ -25,6 +25,8 @@ _REASONS = {
     errno.EROFS: "the disk is mounted read-only; write elsewhere",
     errno.EACCES: "permission is denied; change the permissions or write elsewhere",
     errno.EPERM: "permission is denied; change the permissions or write elsewhere",
+    errno.ENOENT: "its folder does not exist; make it, or write elsewhere",
+    errno.EEXIST: "a file stands where a folder should be; write elsewhere",
     errno.ENOTDIR: "a part of the path is a file, not a folder; write elsewhere",
     errno.EISDIR: "it is a folder, not a file; name a file",
     errno.ELOOP: "it is a symbolic link, which is not followed here; put a plain file or folder in its place",
@@ -57,6 +59,12 @@ def write_atomic(path: str | Path, content: bytes | bytearray | str) -> None:
                 os.unlink(temporary)
             raise
         sync_folder(path.parent)
+
+
+def make_folder(path: Path) -> None:
+    """The folder, and those it lies in, where they are not there yet."""
+    with explained(path):
+        path.mkdir(parents=True, exist_ok=True)
 
 
 def write_all(file: int, body: bytes | bytearray) -> None:

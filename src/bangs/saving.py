@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from bangs.errors import BangsError, InvalidInput
-from bangs.files import read_plain
+from bangs.files import make_folder, read_plain
 from bangs.graphs.propagation import PPR, ExactPPR
 from bangs.graphs.push import Push
 from bangs.learners.calibration import CALIBRATORS, calibrator
@@ -42,7 +42,7 @@ KNOWN: dict[str, Any] = {part.__name__: part for part in _PARTS}
 def save(path: str | Path, tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> None:
     """Write tensors and JSON-able facts to the file, or to `model.safetensors` in the folder, whole or not at all."""
     file = model_file(path)
-    file.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(file.parent)
     write_atomic(file, encode(Checkpoint(0, dict(tensors), dict(facts)), KIND))
 
 

@@ -1,5 +1,6 @@
 """The command line: `bangs COMMAND`; each command has a file of its own, read when the command is called."""
 
+import io
 import sys
 
 import typer
@@ -20,6 +21,8 @@ def bangs() -> None:
 
 def main() -> None:
     """The console script: a user's mistake is one sentence and exit code 2, never a traceback."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # a terminal that knows no é is told \xe9
     try:
         app()
     except BangsError as error:
@@ -30,6 +33,9 @@ def main() -> None:
             raise
         way = "lower --seeds (runs trained at once), --candidates or the model's size, or use another --device"
         print(f"bangs: memory ran out; {way}", file=sys.stderr)
+        sys.exit(2)
+    except OSError as error:
+        print(f"bangs: {harmless(str(error.filename or 'the output'))}: {error.strerror or error}", file=sys.stderr)
         sys.exit(2)
     except KeyboardInterrupt:
         print("bangs: interrupted", file=sys.stderr)

@@ -22,7 +22,8 @@ class Voice:
         warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta state")
         self.as_json, self.quiet = as_json, quiet
         # names and paths are a person's own: brackets in them are no markup, nor colons an emoji
-        self.console = Console(markup=False, emoji=False, highlight=False, soft_wrap=not sys.stdout.isatty())
+        piped = sys.stdout is None or not sys.stdout.isatty()  # None where it was closed
+        self.console = Console(markup=False, emoji=False, highlight=False, soft_wrap=piped)
 
     @property
     def silent(self) -> bool:
@@ -92,8 +93,12 @@ class Rounds:
         table = Table(
             title=harmless(self.title), title_justify="left", caption=f"round {self.lines[-1][0]} of {self.rounds}"
         )
-        for name in self.HEADER:
-            table.add_column(name, justify="right")
+        narrow = self.voice.console.width < sum(len(name) + 3 for name in self.HEADER) + 1
+        if narrow:  # no room for lines, and headings are folded to the width of the numbers
+            table.box, table.padding = None, (0, 1, 0, 0)
+        for name, *cells in zip(self.HEADER, *self.lines, strict=True):
+            widest = max(4, *map(len, cells))
+            table.add_column(name, justify="right", overflow="fold", width=widest if narrow else None)
         for line in self.lines:
             table.add_row(*line)
         return table

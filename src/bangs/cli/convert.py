@@ -99,7 +99,10 @@ def _encoding(store: Path) -> "Encoding":
 
 
 def _told(made: "Manifest", out: Path) -> str:
+    from bangs.graphs.custom.complaints import counted
+
     return (
-        f"{made.nodes:,} nodes, {made.edges:,} edges, {made.features:,} features, {len(made.classes)} classes: "
+        f"{made.nodes:,} nodes, {counted(made.edges, 'edge')}, {counted(made.features, 'feature')}, "
+        f"{counted(len(made.classes), 'class', 'classes')}: "
         f"{made.bytes / 2**20:,.1f} MiB in {out}"
     )

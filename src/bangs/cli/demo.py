@@ -8,6 +8,7 @@ from rich.table import Table
 
 from bangs.cli import options
 from bangs.cli.console import Rounds, Voice
+from bangs.files import make_folder
 
 SETTINGS: dict[str, Any] = {
     "dataset": "synthetic",
@@ -31,10 +32,13 @@ def demo(
     Example: bangs demo
     """
     from bangs.cli.running import save
+    from bangs.devices import choose_device
     from bangs.experiments.experiment import Experiment, compact
     from bangs.graphs import datasets
     from bangs.report.witness import Witness
 
+    choose_device(device)
+    make_folder(out)  # what cannot be done is told before the work
     experiment = Experiment(**SETTINGS)
     voice = Voice(as_json=as_json, quiet=quiet)
     voice.say(

@@ -10,7 +10,9 @@ from bangs.cli.console import Voice
 
 def explain(
     folder: options.FittedFolder,
-    node: Annotated[str, typer.Argument(help="the id of a node of the fitted graph")],
+    node: Annotated[
+        str, typer.Argument(help="the id of a node of the fitted graph; one with a dash in front comes after --")
+    ],
     top: Annotated[int, typer.Option(min=1, max=100, help="how many neighbours and influences to name")] = 5,
     as_json: options.Json = False,
 ) -> None:

@@ -21,15 +21,14 @@ def figure(
 
     Example: bangs figure out/reproduce --suite figure-k
     """
-    from bangs.cli.places import suites_of
+    from bangs.cli.places import results_of, suites_of
     from bangs.experiments.figure import draw, panels
-    from bangs.experiments.results import results_in
     from bangs.experiments.suite import FIGURES
 
+    results = results_of(place)
     chosen = [one for one in suites_of(place, suite) if one.kind in FIGURES or suite is not None]
     if not chosen:
         raise InvalidInput(f"'{place}' holds no suite that is a figure; use bangs table")
-    results = results_in(place)
     folder = out or (place if place.is_dir() else place.parent) / "figures"
     rules = None if protocol is None else protocol.split(",")
     written = [path for one in chosen for path in draw(one, panels(one, results, rules), folder)]

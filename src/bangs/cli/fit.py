@@ -36,7 +36,7 @@ def fit(
     rounds: options.Rounds = 10,
     teacher: options.Teacher = "best",
     validation: Annotated[float, typer.Option(help="share of labels held back, where the tables name none")] = 0.25,
-    epochs: Annotated[int | None, typer.Option(help="epochs of training at most; 300 if left out")] = None,
+    epochs: Annotated[int | None, typer.Option(min=1, help="epochs of training at most; 300 if left out")] = None,
     batch_size: options.BatchSize = None,
     fanout: options.Fanout = None,
     seed: Annotated[int, typer.Option(help="the same seed gives the same result")] = 0,
@@ -56,6 +56,20 @@ def fit(
     from bangs.learners.sampling import sampling
 
     voice = Voice(as_json=as_json, quiet=quiet)
+    learner = SelfTrainingClassifier(
+        model,
+        selector,
+        calibrator,
+        k=k,
+        rounds=rounds,
+        teacher=teacher,  # type: ignore[arg-type]  # checked by fit
+        validation=validation,
+        epochs=epochs,
+        batches=sampling(batch_size, parse_fanout(fanout)),
+        device=device,
+        random_state=seed,
+    )
+    learner.recipe(pool=1)  # a wrong setting is told before anything is read
     own = read_own(
         graph,
         id=id,
@@ -73,19 +87,6 @@ def fit(
     )
     for note in own.notes:
         voice.say(f"· {note}")
-    learner = SelfTrainingClassifier(
-        model,
-        selector,
-        calibrator,
-        k=k,
-        rounds=rounds,
-        teacher=teacher,  # type: ignore[arg-type]  # checked by fit
-        validation=validation,
-        epochs=epochs,
-        batches=sampling(batch_size, parse_fanout(fanout)),
-        device=device,
-        random_state=seed,
-    )
     with stoppable(again("--resume")):
         done = fit_in(out, own, learner, graph.resolve().name, voice, resume=resume, overwrite=overwrite)
     voice.result({**done, "out": out.name}, told(done, out))

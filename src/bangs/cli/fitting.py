@@ -35,7 +35,6 @@ def fit_in(
     overwrite: bool,
 ) -> dict[str, Any]:
     """The result of a fit whose rounds and files are kept in a folder; `name` is the graph's."""
-    learner.recipe(_pool(own))  # a wrong setting is told before a folder is touched
     place = choose_device(learner.device)
     with RunFolder.create_or_resume(
         out, _config(name, own, learner), resume=resume, overwrite=overwrite, device=place
@@ -85,12 +84,6 @@ def _write(folder: RunFolder, learner: SelfTrainingClassifier, truth: Tensor, re
     write_atomic(path / "MODEL_CARD.md", model_card(folder.config, result, read_run(path).environment))
     write_page(path, result=result)
     folder.finish(result)
-
-
-def _pool(own: custom.OwnGraph) -> int:
-    """How many nodes have no label to learn from or to validate on."""
-    known = own.data.y >= 0 if own.split is None else (own.split.train | own.split.val)[0]
-    return int((~known).sum())
 
 
 def _config(name: str, own: custom.OwnGraph, learner: SelfTrainingClassifier) -> dict[str, Any]:

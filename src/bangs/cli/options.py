@@ -35,7 +35,8 @@ Calibrator = Annotated[str, typer.Option(help="a name from `bangs list calibrato
 Teacher = Annotated[str, typer.Option(help="who labels the next round: first, latest or best")]
 Rounds = Annotated[int, typer.Option(help="rounds of self-training at most")]
 BatchSize = Annotated[
-    int | None, typer.Option(help="labelled nodes a step, with drawn neighbourhoods; the whole graph if left out")
+    int | None,
+    typer.Option(min=1, help="labelled nodes a step, with drawn neighbourhoods; the whole graph if left out"),
 ]
 Fanout = Annotated[str | None, typer.Option(help="neighbours heard at each hop, such as 10,10 or all")]
 

@@ -1,10 +1,19 @@
-"""Places with results: which suites a folder or a file of rows holds."""
+"""Places with results: what a folder or a file of rows holds, and of which suites."""
 
 from pathlib import Path
 
 from bangs.errors import InvalidInput
+from bangs.experiments.results import Result, results_in
 from bangs.experiments.suite import Suite
-from bangs.experiments.suite_file import find_suite, read_suite
+from bangs.experiments.suite_file import find_suite, read_suite, suite_files
+
+
+def results_of(place: Path) -> list[Result]:
+    """The results there, of which there must be some in a file of rows."""
+    results = results_in(place)
+    if place.is_file() and not results:
+        raise InvalidInput(f"'{place}' holds no rows; write it again with --export")
+    return results
 
 
 def suites_of(place: Path, name: str | None) -> list[Suite]:
@@ -14,6 +23,6 @@ def suites_of(place: Path, name: str | None) -> list[Suite]:
     kept = sorted((place / "suites").glob("*.toml")) if place.is_dir() else []
     if kept:
         return [read_suite(path) for path in kept]
-    if place.suffix == ".jsonl":
+    if place.suffix == ".jsonl" and place.stem in suite_files():
         return [find_suite(place.stem)]
     raise InvalidInput(f"'{place}' does not say which suite it holds; add --suite NAME")

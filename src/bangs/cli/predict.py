@@ -10,7 +10,7 @@ from bangs.cli import options
 from bangs.cli.console import Voice
 from bangs.cli.words import parse_fill
 from bangs.errors import InvalidInput
-from bangs.files import write_atomic
+from bangs.files import make_folder, write_atomic
 
 
 def predict(
@@ -40,12 +40,16 @@ def predict(
     import numpy as np
 
     from bangs.classifier import SelfTrainingClassifier
+    from bangs.devices import choose_device
     from bangs.graphs import custom
     from bangs.graphs.store import read_own
     from bangs.report.tables import new_predictions
     from bangs.runs import read_run
 
     voice = Voice(as_json=as_json, quiet=quiet)
+    choose_device(device)
+    if folder.is_file():
+        raise InvalidInput(f"'{folder}' is a file; name the folder that `bangs fit` wrote")
     model = SelfTrainingClassifier.load(folder).set_params(device=device)
     columns = read_run(folder).config.get("columns")
     if not isinstance(columns, dict):
@@ -62,6 +66,7 @@ def predict(
     seen = set(model.node_names_)
     new = np.array([name not in seen for name in own.ids])
     known = [own.classes[label] if label >= 0 else "" for label in own.data.y.tolist()]
+    make_folder(path.parent)
     write_atomic(path, new_predictions([str(name) for name in own.ids], known, probs, classes, new.tolist()))
     result = _summary(probs, known, classes, new)
     voice.result({**result, "file": path.name}, _told(result, path))

@@ -13,20 +13,21 @@ def report(
     place: Annotated[
         Path, typer.Argument(help="the --out folder of `bangs fit`, `run`, `demo` or `reproduce`, or a file of rows")
     ],
+    suite: options.SuiteName = None,
     as_json: options.Json = False,
 ) -> None:
     """One self-contained HTML page about a finished run or a suite, written beside its results.
 
     Example: bangs report out/library
     """
-    from bangs.cli.places import suites_of
-    from bangs.experiments.results import results_in
+    from bangs.cli.places import results_of, suites_of
     from bangs.report.page import PAGE, write_page
     from bangs.report.suite import write_suite_page
 
-    if place.suffix == ".jsonl" or (place / "suites").is_dir():
+    if suite is not None or place.suffix == ".jsonl" or (place / "suites").is_dir():
         path = place.with_suffix(".html") if place.suffix == ".jsonl" else place / PAGE
-        write_suite_page(suites_of(place, None), results_in(place), path)
+        results = results_of(place)
+        write_suite_page(suites_of(place, suite), results, path)
     else:
         path = write_page(place)
     Voice(as_json=as_json).result({"page": str(path)}, f"look at {path}")

@@ -35,7 +35,7 @@ def reproduce(
     address: Annotated[
         str | None, typer.Option(help="of the Ray cluster; RAY_ADDRESS if left out, else a local Ray is started")
     ] = None,
-    gpu_share: Annotated[float, typer.Option(help="of a GPU for one run on Ray; 0.25 puts four runs on it")] = 1.0,
+    gpu_share: Annotated[float, typer.Option(min=0, help="of a GPU for one run on Ray; 0.25 puts four on it")] = 1.0,
     data: options.DataFolder = None,
     out: Annotated[Path, typer.Option(help="folder of the runs; suites share them")] = Path("out/reproduce"),
     known: Annotated[
@@ -50,12 +50,20 @@ def reproduce(
     Example: bangs reproduce table-main --datasets cora --seeds 3 --device cuda
     """
     from bangs.cli.progress import Progress
+    from bangs.devices import choose_device
     from bangs.experiments.reproducing import Only, Plan
 
     voice = Voice(as_json=as_json, quiet=quiet)
     if engine not in ENGINES:
         raise UnknownName("engine", engine, ENGINES)
-    only = Only(parse_names(datasets), parse_names(methods), parse_names(models), parse_seeds(seeds) if seeds else None)
+    if engine == "local":
+        choose_device(device)  # Ray's machines may have what this one has not
+    only = Only(
+        parse_names("--datasets", datasets),
+        parse_names("--methods", methods),
+        parse_names("--models", models),
+        None if seeds is None else parse_seeds(seeds),
+    )
     plan = Plan.of(suites, out, only, data, device, known)
     progress = Progress(voice, plan)
     try:

@@ -41,13 +41,18 @@ def run(
     estimator: Annotated[str, typer.Option(help="a name from `bangs list estimators`")] = "marginals",
     calibrator: options.Calibrator = "ets",
     teacher: options.Teacher = "first",
-    pool: Annotated[str, typer.Option(help="free: validation nodes are never adopted; open: they may be")] = "free",
+    pool: Annotated[
+        str,
+        typer.Option(
+            help="who may be adopted: free, all but validation nodes; open, those too; unused, no test nodes either"
+        ),
+    ] = "free",
     noise: Annotated[float, typer.Option(help="share of training and validation labels flipped")] = 0.0,
     share: Annotated[
         float | None, typer.Option(help="share of nodes labelled for training, instead of the split")
     ] = None,
-    epochs: Annotated[int | None, typer.Option(help="epochs of training at most")] = None,
-    patience: Annotated[int | None, typer.Option(help="epochs without a better validation accuracy")] = None,
+    epochs: Annotated[int | None, typer.Option(min=1, help="epochs of training at most")] = None,
+    patience: Annotated[int | None, typer.Option(min=1, help="epochs without a better validation accuracy")] = None,
     batch_size: options.BatchSize = None,
     fanout: options.Fanout = None,
     pieces: Annotated[
@@ -73,6 +78,7 @@ def run(
     from bangs.determinism import same_bits
     from bangs.devices import choose_device
     from bangs.experiments.experiment import Experiment, compact
+    from bangs.graphs.custom.complaints import counted
 
     asked = (("epochs", epochs), ("patience", patience), ("field", "whole" if deterministic else None))
     changes: dict[str, float | int | str] = {name: value for name, value in asked if value is not None}
@@ -99,7 +105,7 @@ def run(
         fanout=parse_fanout(fanout),
         pieces=pieces if pieces or not (batch_size or fanout) or ranks.started() == 1 else ranks.started(),
     )
-    title = f"{method} on {dataset} ({model}, {preset}), {len(experiment.seeds)} seeds"
+    title = f"{method} on {dataset} ({model}, {preset}), {counted(len(experiment.seeds), 'seed')}"
     arithmetic = same_bits() if deterministic else nullcontext()
     if out is None and (resume or overwrite):
         raise InvalidInput("--resume and --overwrite need the run's folder; add --out DIR")

@@ -8,7 +8,7 @@ from bangs import ranks
 from bangs.cli.console import Rounds, Voice
 from bangs.devices import choose_device
 from bangs.experiments.experiment import Experiment, compact
-from bangs.files import write_atomic
+from bangs.files import make_folder, write_atomic
 from bangs.runs import RunFolder
 
 
@@ -48,7 +48,7 @@ def run_in(
 
 def save(result: dict[str, Any], out: Path) -> None:
     """result.json and history.jsonl, the rows with every adopted node."""
-    out.mkdir(parents=True, exist_ok=True)
+    make_folder(out)
     write_atomic(out / "history.jsonl", "".join(json.dumps(row) + "\n" for row in result["rounds"]))
     write_atomic(out / "result.json", json.dumps(compact(result), indent=1))
 

@@ -22,16 +22,15 @@ def table(
 
     Example: bangs table out/reproduce --suite table-main --protocol validation
     """
-    from bangs.cli.places import suites_of
+    from bangs.cli.places import results_of, suites_of
     from bangs.experiments.page import write_page
     from bangs.experiments.rendering import FORMATS
-    from bangs.experiments.results import results_in
     from bangs.experiments.suite_file import find_suite, suite_files
     from bangs.experiments.table import tabulate
 
     if form not in FORMATS:
         raise UnknownName("format", form, FORMATS)
-    results = results_in(place)
+    results = results_of(place)
     if page is not None:
         suites = [find_suite(name) for name in suite_files()]
         for path in write_page(suites, results, page, f"bangs table {place} --page {page}"):

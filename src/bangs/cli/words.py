@@ -1,26 +1,33 @@
 """Words of the command line that stand for more than they say: lists, ranges and choices."""
 
+from collections.abc import Sequence
 from typing import Literal
 
 from bangs.errors import InvalidInput
+
+MOST_SEEDS = 10_000
 
 
 def parse_seeds(text: str) -> tuple[int, ...]:
     """`10` is 0 … 9; `910,911` and `910-919` are those."""
     try:
-        if "," in text:
-            return tuple(int(part) for part in text.split(","))
-        if "-" in text.lstrip("-"):
-            first, last = (int(part) for part in text.split("-"))
-            return tuple(range(first, last + 1))
-        count = int(text)
+        seeds = _seeds(text)
     except ValueError:
         raise InvalidInput(
             f"--seeds must be a number, a list such as 910,911 or a range 910-919, got '{text}'"
         ) from None
-    if count < 1:
-        raise InvalidInput(f"--seeds must be at least 1, got {count}")
-    return tuple(range(count))
+    if not 1 <= len(seeds) <= MOST_SEEDS:
+        raise InvalidInput(f"--seeds must name from 1 to {MOST_SEEDS:,} seeds, got '{text}'")
+    return tuple(seeds)
+
+
+def _seeds(text: str) -> Sequence[int]:
+    if "," in text:
+        return [int(part) for part in text.split(",")]
+    if "-" in text.lstrip("-"):
+        first, last = (int(part) for part in text.split("-"))
+        return range(first, min(last, first + MOST_SEEDS) + 1)
+    return range(min(int(text), MOST_SEEDS + 1))
 
 
 def parse_fanout(text: str | None) -> tuple[int, ...] | None:
@@ -28,14 +35,22 @@ def parse_fanout(text: str | None) -> tuple[int, ...] | None:
     if text is None:
         return None
     try:
-        return tuple(-1 if part.strip() == "all" else int(part) for part in text.split(","))
+        hops = tuple(-1 if part.strip() == "all" else int(part) for part in text.split(","))
     except ValueError:
-        raise InvalidInput(f"--fanout must be numbers such as 10,10, or all, got '{text}'") from None
+        hops = (0,)
+    if any(own < 1 and own != -1 for own in hops):
+        raise InvalidInput(f"--fanout must be numbers such as 10,10, or all, got '{text}'")
+    return hops
 
 
-def parse_names(text: str | None) -> list[str] | None:
+def parse_names(option: str, text: str | None) -> list[str] | None:
     """`cora, pubmed` is those two."""
-    return None if text is None else [name.strip() for name in text.split(",") if name.strip()]
+    if text is None:
+        return None
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    if not names:
+        raise InvalidInput(f"{option} must name something, or be left out, got '{text}'")
+    return names
 
 
 def parse_fill(word: str | None) -> Literal["mean"] | None:

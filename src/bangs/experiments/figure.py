@@ -11,7 +11,7 @@ from typing import Any
 from bangs.errors import InvalidInput
 from bangs.experiments.results import Result, matching
 from bangs.experiments.suite import FIGURES, PROTOCOLS, Suite
-from bangs.files import write_atomic
+from bangs.files import make_folder, write_atomic
 
 # Okabe and Ito: told apart by people who see few colours
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -79,7 +79,7 @@ def draw(suite: Suite, drawn: Sequence[Panel], folder: Path, forms: Sequence[str
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     written = [folder / f"{suite.name}.csv"]
     write_atomic(written[0], as_csv(suite, drawn))
     # a fixed salt and no date: the same numbers give the same file

@@ -9,6 +9,7 @@ from bangs.experiments.rendering import grid, missing, tests
 from bangs.experiments.results import Result
 from bangs.experiments.suite import FIGURES, PROTOCOLS, Suite
 from bangs.experiments.table import Entry, Table, tabulate
+from bangs.files import make_folder, write_atomic
 
 # the order of the paper
 ORDER = (
@@ -24,8 +25,8 @@ def write_page(suites: Iterable[Suite], results: Sequence[Result], path: Path, c
     for table in tables:
         if table.suite.kind in FIGURES and _was_run(table):
             written += draw(table.suite, panels(table.suite, results), path.parent / "figures", ("svg",))
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(page(tables, results, command), encoding="utf-8")
+    make_folder(path.parent)
+    write_atomic(path, page(tables, results, command))
     return written
 
 

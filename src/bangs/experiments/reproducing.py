@@ -10,7 +10,7 @@ from bangs.experiments.jobs import Job, Outcome
 from bangs.experiments.results import results_in, rows_of, spelled
 from bangs.experiments.suite import Suite, plain_name
 from bangs.experiments.suite_file import find_suite, suite_path
-from bangs.files import write_atomic
+from bangs.files import make_folder, write_atomic
 from bangs.runs import read_run
 
 
@@ -71,7 +71,7 @@ class Plan:
 
     def do(self, engine: Engine, tell: Tell) -> None:
         """Do what is left; the folder keeps the suites, so that a table can be made of it alone."""
-        (self.out / "suites").mkdir(parents=True, exist_ok=True)
+        make_folder(self.out / "suites")
         for suite, path in zip(self.suites, self.files, strict=True):
             write_atomic(self.out / "suites" / f"{suite.name}.toml", path.read_bytes())
         engine(self.left(), tell)
@@ -80,7 +80,7 @@ class Plan:
         """Write the rows of all runs that ended, well or not, to one file; how many there are."""
         begun = [job for job in self.jobs if (job.folder / "config.json").exists()]
         rows = [row for job in begun for row in rows_of(read_run(job.folder))]
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
         write_atomic(path, spelled(rows))
         return len(rows)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from torch_geometric.data import Data
 
-from bangs.errors import DataUnavailable, UnknownName
+from bangs.errors import BangsError, DataUnavailable, InvalidInput, UnknownName
 from bangs.graphs import flickr, lastfm, planetoid, splits, synthetic
 from bangs.graphs.download import Download, Remote
 from bangs.graphs.npz import read_graph
@@ -45,9 +45,7 @@ def load(name: str | Path, folder: Path | None = None, *, base: str | None = Non
     if is_store(path):
         store = Store.open(path)
         return store.whole() if store.fits else store
-    if path.suffix == ".npz" and (path.is_file() or len(path.parts) > 1):
-        if not path.is_file():
-            raise DataUnavailable(f"{path} does not exist; give the path of an .npz file or one of {_listed(folder)}")
+    if path.suffix == ".npz" and path.is_file():
         return read_graph(path)
     key = str(name).lower().replace("-", "_").removesuffix(".npz")
     if key == "synthetic":
@@ -56,8 +54,8 @@ def load(name: str | Path, folder: Path | None = None, *, base: str | None = Non
         dataset = DATASETS[key]
         return dataset.read(_locate(dataset, folder, base))
     files = npz_files(folder)
-    if key not in files:
-        raise UnknownName("dataset", str(name), {*DATASETS, *files})
+    if key not in files or len(path.parts) > 1:
+        raise _no_graph(path, {*DATASETS, *files})
     return read_graph(files[key])
 
 
@@ -115,8 +113,18 @@ def _moved(remote: Remote, base: str, file: str) -> Remote:
     return Remote(f"{base.rstrip('/')}/{file}", remote.sha256, remote.starts, remote.most_bytes)
 
 
-def _listed(folder: Path | None) -> str:
-    return ", ".join(sorted({*DATASETS, *npz_files(folder)}))
+def _no_graph(path: Path, known: Collection[str]) -> BangsError:
+    """Why there is no graph at the path, which may have been meant as a name."""
+    if path.is_dir():
+        return InvalidInput(
+            f"'{path}' is a folder, but no store; `bangs fit` learns from tables, `bangs convert` makes a store of them"
+        )
+    if path.exists():
+        return InvalidInput(f"'{path}' is neither an .npz file nor a store; `bangs convert` makes a store of tables")
+    if path.suffix == ".npz" or len(path.parts) > 1:
+        ways = f"give the path of an .npz file or one of {', '.join(sorted(known))}"
+        return DataUnavailable(f"{path} does not exist; {ways}")
+    return UnknownName("dataset", str(path), known)
 
 
 _PLANETOID = "https://github.com/kimiyoung/planetoid"

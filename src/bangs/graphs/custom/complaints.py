@@ -47,6 +47,10 @@ class Complaints:
     def __bool__(self) -> bool:
         return bool(self._groups)
 
+    def about(self, file: str) -> bool:
+        """Whether anything is wrong with the file."""
+        return any(own == file for own, _ in self._groups)
+
     def add(self, kind: str, file: str, message: str, remedy: str, row: int | None = None) -> None:
         """One more complaint."""
         self.add_many(kind, file, [(row, message)], remedy)

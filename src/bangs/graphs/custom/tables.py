@@ -46,6 +46,9 @@ class Table:
 
 def find(folder: Path, stem: str, complaints: Complaints) -> Path | None:
     """The file `stem.csv`, `stem.tsv` or `stem.parquet` of a folder."""
+    if any("\ud800" <= letter <= "\udfff" for letter in str(folder)):  # so Python spells bytes that are no text
+        complaints.add("path", str(folder), "the folder's name is not UTF-8", "rename it, or copy the tables elsewhere")
+        return None
     found = [folder / f"{stem}{suffix}" for suffix in FORMATS if (folder / f"{stem}{suffix}").is_file()]
     if len(found) == 1:
         return found[0]

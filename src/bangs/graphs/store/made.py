@@ -38,7 +38,9 @@ class Synthetic:
     signal: float = 1.0
 
     def __post_init__(self) -> None:
-        if not 2 <= self.classes <= self.nodes <= MOST_NODES:
+        if self.nodes > MOST_NODES:
+            raise InvalidInput(f"synthetic nodes must be at most {MOST_NODES:,}, got {self.nodes:.3g}")
+        if not 2 <= self.classes <= self.nodes:
             raise InvalidInput(
                 f"synthetic nodes must be at least as many as classes, of which there must be two, "
                 f"got nodes={self.nodes} and classes={self.classes}"

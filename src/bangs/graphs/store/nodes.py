@@ -63,9 +63,10 @@ class Nodes:
             for column in self._columns:
                 column.add(table)
         if self.size == 0:
-            self.complaints.add(
-                "no-rows", self.file, "it has a header and no rows", "a graph needs nodes; add them below it"
-            )
+            if not self.complaints.about(self.file):
+                self.complaints.add(
+                    "no-rows", self.file, "it has a header and no rows", "a graph needs nodes; add them below it"
+                )
             return
         self.ids = Ids(np.concatenate(keys))
         self._complain_of_repeats(np.concatenate(rows))

@@ -80,9 +80,10 @@ def _edges(
         own = None if weight is None else weight[known][apart]
         wires.add(index[0][apart], index[1][apart], own)
     if wires is None or roles is None:
-        complaints.add(
-            "no-rows", pieces.path.name, "it has a header and no rows", "a graph needs edges; add them below it"
-        )
+        if not complaints.about(pieces.path.name):
+            complaints.add(
+                "no-rows", pieces.path.name, "it has a header and no rows", "a graph needs edges; add them below it"
+            )
         return None
     if loops:
         notes.append(f"{pieces.path.name}: {counted(loops, 'edge')} from a node to itself dropped")

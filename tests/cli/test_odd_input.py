@@ -1,0 +1,149 @@
+"""Whatever is typed, given or missing: a sentence that says what is wrong, and exit code 2."""
+
+import io
+import sys
+from pathlib import Path
+from typing import TextIO
+
+import pytest
+from rich.console import Console
+from tests.cli.conftest import EXAMPLES
+from tests.cli.speaking import bangs
+
+from bangs.cli import main
+from bangs.cli.console import Rounds, Voice
+from bangs.cli.words import parse_names, parse_seeds
+from bangs.errors import InvalidInput, UnknownName
+from bangs.experiments.page import write_page
+from bangs.files import Unwritable
+
+RUN = ("run", "--seeds=1", "--rounds=0", "--epochs=2", "--device=cpu")
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder to stand in, with a text, an empty folder, and rows of nothing."""
+    (tmp_path / "text").write_text("hello")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "empty.jsonl").touch()
+    (tmp_path / "own").mkdir()
+    for name in ("nodes.csv", "edges.csv"):
+        (tmp_path / "own" / name).touch()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("BANGS_DATA", raising=False)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ((*RUN, "--dataset=folder"), "'folder' is a folder, but no store; `bangs fit` learns from tables"),
+        ((*RUN, "--dataset=text"), "'text' is neither an .npz file nor a store"),
+        ((*RUN, "--dataset=missing.npz"), "missing.npz does not exist; give the path of an .npz file or one of cite"),
+        ((*RUN, "--dataset=no/such"), "no/such does not exist"),
+        ((*RUN, "--model=gcm"), "did you mean 'gcn'?"),
+        ((*RUN, "--seeds=1000000000000"), "--seeds must name from 1 to 10,000 seeds"),
+        ((*RUN, "--seeds=3-1"), "--seeds must name from 1 to 10,000 seeds, got '3-1'"),
+        ((*RUN, "--fanout=0"), "--fanout must be numbers such as 10,10, or all, got '0'"),
+        ((*RUN, "--batch-size=0"), "--batch-size"),
+        ((*RUN, "--out=text"), "'text' must be a folder, but it is a file"),
+        (("fit", EXAMPLES / "own-graph", "--out=x", "--epochs=0"), "--epochs"),
+        (("fit", "nowhere", "--out=x", "--model=gcm"), "did you mean 'gcn'?"),  # before anything is read
+        (("predict", "text", "folder"), "'text' is a file; name the folder that `bangs fit` wrote"),
+        (("predict", "folder", "folder", "--device=tpu"), "device 'tpu' is unknown"),
+        (("report", "missing.jsonl"), "'missing.jsonl' does not exist"),
+        (("report", "empty.jsonl"), "'empty.jsonl' holds no rows"),
+        (("table", "empty.jsonl", "--suite=table-main"), "'empty.jsonl' holds no rows"),
+        (("figure", "missing"), "'missing' does not exist"),
+        (("convert", "own", "store"), "2 complaints"),
+        (("convert", "synthetic:nodes=1e30", "store"), "synthetic nodes must be at most 2,147,483,647"),
+        (("convert", "synthetic:nodes=90,edges=200,classes=2", "text/x"), "a file stands where a folder should be"),
+        (("reproduce", "table-main", "--datasets="), "--datasets must name something, or be left out"),
+        (("reproduce", "table-main", "--out=text", "--device=cpu"), "'text/suites' could not be written"),
+        (("reproduce", "table-main", "--device=tpu"), "device 'tpu' is unknown"),
+        (("demo", "--out=text", "--device=cpu"), "'text' could not be written: a file stands where a folder should"),
+    ],
+)
+def test_odd_input_is_a_sentence(place: Path, words: tuple[object, ...], sentence: str) -> None:
+    said = bangs(*words)
+    assert said.code == 2
+    assert sentence in said.err
+    assert "Traceback" not in said.err
+
+
+def test_a_page_that_cannot_be_written_is_a_sentence(place: Path) -> None:
+    with pytest.raises(Unwritable, match="folder' could not be written: it is a folder, not a file"):
+        write_page([], [], place / "folder", "bangs table")
+
+
+def test_predictions_may_go_into_a_folder_that_is_not_there_yet(library: Path, tmp_path: Path) -> None:
+    out = tmp_path / "mit Leerzeichen" / "☃" / "p.csv"
+    said = bangs("predict", library, EXAMPLES / "own-graph", "--out", out, "--device=cpu")
+    assert said.code == 0, said.err
+    assert out.read_text().count("\n") == 301
+
+
+def test_a_name_that_is_no_text_is_refused_in_a_sentence(place: Path) -> None:
+    odd = place / "caf\udce9"
+    odd.mkdir()
+    said = bangs("fit", odd, "--out", "x")
+    assert said.code == 2
+    assert "the folder's name is not UTF-8" in said.err
+
+
+def speak_to(output: TextIO | None, monkeypatch: pytest.MonkeyPatch) -> int:
+    """The exit code of `bangs list models` whose words go there."""
+    monkeypatch.setattr(sys, "argv", ["bangs", "list", "models"])
+    monkeypatch.setattr(sys, "stdout", output)
+    try:
+        main()
+    except SystemExit as end:
+        return int(end.code or 0)
+    return 0
+
+
+def test_a_closed_output_hears_nothing_and_breaks_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert speak_to(None, monkeypatch) == 0
+
+
+def test_an_output_that_knows_ascii_only_is_told_the_rest_in_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    heard = io.BytesIO()
+    assert speak_to(io.TextIOWrapper(heard, encoding="ascii", write_through=True), monkeypatch) == 0
+    assert b"\\u03c3" in heard.getvalue()
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no full device here")
+def test_an_output_on_a_full_disk_is_a_sentence(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with open("/dev/full", "wb", buffering=0) as full:
+        assert speak_to(io.TextIOWrapper(full, write_through=True), monkeypatch) == 2
+        assert capsys.readouterr().err == "bangs: the output: No space left on device\n"
+
+
+@pytest.mark.parametrize("width", [40, 60, 80])
+def test_no_number_of_a_round_is_lost_in_a_narrow_terminal(width: int) -> None:
+    voice = Voice()
+    voice.console = Console(file=io.StringIO(), width=width)
+    rounds = Rounds(voice, "bangs on cora", 40)
+    rounds.lines = [("10", "81.54", "79.90", "1000", "97.3", "1234", "1234.56")]
+    voice.console.print(rounds._table())
+    shown = voice.console.file.getvalue()
+    assert all(cell in shown for cell in rounds.lines[0])
+    assert "…" not in shown
+
+
+def test_lists_on_the_command_line_hold_something() -> None:
+    assert parse_names("--datasets", " cora, pubmed,") == ["cora", "pubmed"]
+    assert parse_names("--datasets", None) is None
+    with pytest.raises(InvalidInput, match="--datasets must name something"):
+        parse_names("--datasets", " ,")
+    assert len(parse_seeds("10000")) == len(parse_seeds("1-10000")) == 10_000
+    for much in ("10001", "1-10001", "0-99999999999999999999"):
+        with pytest.raises(InvalidInput, match="from 1 to 10,000"):
+            parse_seeds(much)
+
+
+def test_of_two_names_equally_near_the_one_that_begins_alike_is_meant() -> None:
+    assert "did you mean 'gcn'?" in str(UnknownName("model", "gcm", ("sgc", "gcn", "gin")))
+    assert "did you mean 'sgc'?" in str(UnknownName("model", "sgm", ("sgc", "gcn", "gin")))
