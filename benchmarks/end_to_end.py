@@ -1,7 +1,7 @@
 """A whole BANGS run on one graph: ours against the plain implementation doing the same epochs.
 
-    python benchmarks/end_to_end.py [--dataset cora] [--preset paper] [--rounds 40] [--repeats 5] [--every 10] [--first 0]
-        [--json]
+    python benchmarks/end_to_end.py [--dataset cora] [--preset paper] [--rounds 40] [--repeats 5] [--every 10]
+        [--first 0] [--json]
 
 The plain twin (`plain_training.py`, `plain_selection.py`) works as the paper's pseudo-code says, on the CPU, one seed
 after the other: as many epochs a round as ours had, 500 coalitions valued one by one. With `--every 10` it trains one
