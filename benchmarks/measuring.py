@@ -168,6 +168,8 @@ def _wait() -> None:
 def _spell(column: str, value: Any) -> str:
     if value is None:
         return ""
+    if isinstance(value, Mapping):
+        return f"{value['mean']:.4g} ± {value['std']:.2g}"
     if column.endswith("_bytes"):
         return f"{value / 2**20:,.0f} MiB"
     return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -1,20 +1,17 @@
 """Reasons: seconds it takes to say why, on a large graph with hubs.
 
-    python benchmarks/reasons.py [--nodes 200000] [--edges 2000000] [--adopted 1000]
+    python benchmarks/reasons.py [--nodes 200000] [--edges 2000000] [--adopted 1000] [--json]
 
 A made-up run: one node in fifty is labelled, pseudo-labels come a hundred a round, and some nodes have tens of
-thousands of neighbours. Told are processor seconds, of one thread where OMP_NUM_THREADS=1.
+thousands of neighbours.
 """
-
-import argparse
-import time
-from collections.abc import Callable
 
 import torch
 
 from bangs.explain import reasons
 from bangs.report.tables import predictions, pseudo_labels
 from bangs.snapshot import Ledger, Snapshot
+from measuring import in_turns, options, peak_of, show
 
 CLASSES, A_ROUND = 5, 100
 
@@ -42,23 +39,28 @@ def made_up(nodes: int, edges: int, adopted: int, seed: int = 0) -> Snapshot:
     return Snapshot(edge_index, None, given, held, learned, born, logits, logits, said, sure, ledger, last, [])
 
 
-def timed(what: str, work: Callable[[], object]) -> None:
-    begin = time.process_time()
-    work()
-    print(f"{what:<42}{time.process_time() - begin:6.1f} s")
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options(__doc__)
+    parser.set_defaults(repeats=1)
     parser.add_argument("--nodes", type=int, default=200_000)
     parser.add_argument("--edges", type=int, default=2_000_000)
     parser.add_argument("--adopted", type=int, default=1000)
     asked = parser.parse_args()
+    torch.set_num_threads(asked.threads)
     run = made_up(asked.nodes, asked.edges, asked.adopted)
     names, classes = [f"node-{node}" for node in range(asked.nodes)], [f"class {label}" for label in range(CLASSES)]
-    timed("the reasons of one node", lambda: reasons(run, int(run.ledger.node[0])))
-    timed(f"pseudo_labels.csv, {asked.adopted:,} rows", lambda: pseudo_labels(run, names, classes))
-    timed(f"predictions.csv, {asked.nodes:,} rows", lambda: predictions(run, names, classes))
+    acts = {
+        "the reasons of one node": lambda: reasons(run, int(run.ledger.node[0])),
+        f"pseudo_labels.csv, {asked.adopted:,} rows": lambda: pseudo_labels(run, names, classes),
+        f"predictions.csv, {asked.nodes:,} rows": lambda: predictions(run, names, classes),
+    }
+    times = in_turns(acts, asked.repeats)
+    case = {"nodes": asked.nodes, "edges": asked.edges}
+    rows = [
+        {**case, "act": name, "seconds": own.seconds, "cpu_seconds": own.cpu_seconds, "peak_bytes": peak_of(acts[name])}
+        for name, own in times.items()
+    ]
+    show(rows, asked.json, protocol=f"a made-up run, seed 0; medians of {asked.repeats}")
 
 
 if __name__ == "__main__":

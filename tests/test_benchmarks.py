@@ -1,5 +1,6 @@
 """What benchmarks compare with computes the same as we do, and their figures are what they say."""
 
+import json
 import sys
 from importlib import import_module
 from pathlib import Path
@@ -20,6 +21,7 @@ from bangs.valuation.utility import Information
 sys.path.append(str(Path(__file__).parent.parent / "benchmarks"))
 growth, measuring = import_module("growth"), import_module("measuring")
 plain_selection, plain_training = import_module("plain_selection"), import_module("plain_training")
+calibration, reading, reasons = import_module("calibration"), import_module("reading"), import_module("reasons")
 
 
 @pytest.fixture(scope="module")
@@ -94,3 +96,31 @@ def test_every_axis_varies_its_own_size_alone():
             varied = {name for name in vars(own[0]) if len({getattr(case, name) for case in own}) > 1}
             assert varied == {"degree" if grows == "edges" else grows}
             assert len(own) == len(sizes)
+
+
+@pytest.mark.parametrize(
+    ("benchmark", "words", "rows"),
+    [
+        (calibration, "--datasets tiny --seeds 2 --calibrators none ets --validation 10 20", 4),
+        (reading, "--nodes 2000 --edges 4000 --columns 10", 1),
+        (reasons, "--nodes 500 --edges 2000 --adopted 50", 3),
+    ],
+    ids=["calibration", "reading", "reasons"],
+)
+def test_as_json_a_benchmark_is_one_object_with_rows(data, benchmark, words, rows, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["benchmark", *words.split(), "--json"])
+    if benchmark is calibration:
+        monkeypatch.setattr(calibration, "graph", lambda name: (name, data))
+    benchmark.main()
+    told = json.loads(capsys.readouterr().out)
+    assert {"device", "torch", "python"} <= told.keys()
+    assert len(told["rows"]) == rows
+    for row in told["rows"]:
+        assert row["seconds"] > 0
+        assert row["cpu_seconds"] >= 0
+        assert row["peak_bytes"] >= 0
+    assert len(measuring.table(told["rows"]).splitlines()) == rows + 2
+
+
+def test_a_mean_with_its_deviation_is_one_cell():
+    assert "| 0.5123 ± 0.012 |" in measuring.table([{"nll": {"mean": 0.51234, "std": 0.0123}}])
