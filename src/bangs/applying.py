@@ -1,43 +1,91 @@
 """Applying: a trained model on a graph it has not seen, as honest there as where it was validated."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from bangs.errors import InvalidInput
+from bangs.graphs.store import StoredGraph
 from bangs.learners.batches import Surroundings
 from bangs.learners.calibration import Calibrator
+from bangs.learners.ensemble import Network
+from bangs.learners.layerwise import Layerwise
 from bangs.learners.models import Architecture
+from bangs.learners.sampling import Sampler, Sampling
 from bangs.rng import Streams
 from bangs.snapshot import Snapshot
 from bangs.types import Labels, Prediction, Task
 
 
 def apply(
-    architecture: Architecture, weights: Mapping[str, Tensor], classes: int, graph: Data, place: torch.device
+    architecture: Architecture,
+    weights: Mapping[str, Tensor],
+    classes: int,
+    graph: Data | StoredGraph,
+    place: torch.device,
+    memory: int = Sampling.memory,
 ) -> Tensor:
-    """What a model with these weights [1, …] says of every node of a graph: logits [1, N, C], on the CPU."""
+    """What a model with these weights [1, …] says of every node of a graph: logits [1, N, C], on the CPU.
+
+    A graph on disk goes through the model layer by layer, with about `memory` bytes in use beside the logits.
+    """
     network = architecture.build(int(graph.x.shape[1]), classes, Streams((0,))).to(place)
     network.load(weights)
-    field = Surroundings.of(graph.to(place), 1, network.loops, network.normalise).whole
     with torch.no_grad():
+        if isinstance(graph, StoredGraph):
+            _check_staged(network, architecture)
+            return Layerwise(memory)(network, Sampler.of(graph, network.loops, network.normalise), 1).cpu()
+        field = Surroundings.of(graph.to(place), 1, network.loops, network.normalise).whole
         logits: Tensor = network(field, None)
     return logits.cpu()
 
 
-def calibrate_beside(old: Snapshot, logits: Tensor, graph: Data, calibrate: Calibrator) -> Tensor:
+def calibrate_beside(old: Snapshot, logits: Tensor, graph: Data | StoredGraph, calibrate: Calibrator) -> Tensor:
     """Logits [N, C] of new nodes, calibrated in the company of the nodes whose labels were held for validation."""
     new = int(graph.num_nodes or 0)
+    both = _Apart(old.nodes + new) if isinstance(graph, StoredGraph) else _side_by_side(old, graph, new)
+    nobody = torch.full((new,), -1)
+    given, held = (torch.cat([part, nobody])[None] for part in (old.given, old.held))
+    task = Task(both, Labels.given(given), held, old.classes)
+    return calibrate(Prediction(torch.cat([old.raw[None], logits], dim=1)), task).logits[0, old.nodes :]
+
+
+@dataclass(frozen=True)
+class _Apart:
+    """Two graphs as one, for calibrators that look at no edges; one of them stays on the disk."""
+
+    num_nodes: int
+
+    @property
+    def edge_index(self) -> Tensor:
+        raise InvalidInput(
+            "the model's calibrator looks at edges, and a graph on disk is not read whole; "
+            "fit the model with --calibrator ets, temperature or vector"
+        )
+
+    def get(self, name: str, default: Any = None) -> Any:
+        return getattr(self, name, default)
+
+
+def _side_by_side(old: Snapshot, graph: Data, new: int) -> Data:
     both = Data(
         edge_index=torch.cat([old.edge_index, graph.edge_index.cpu() + old.nodes], dim=1), num_nodes=old.nodes + new
     )
     if old.edge_weight is not None or graph.get("edge_weight") is not None:
         both.edge_weight = torch.cat([_weights(old.graph), _weights(graph)])
-    nobody = torch.full((new,), -1)
-    given, held = (torch.cat([part, nobody])[None] for part in (old.given, old.held))
-    task = Task(both, Labels.given(given), held, old.classes)
-    return calibrate(Prediction(torch.cat([old.raw[None], logits], dim=1)), task).logits[0, old.nodes :]
+    return both
+
+
+def _check_staged(network: Network, architecture: Architecture) -> None:
+    if network.hops is None or not network.staged:
+        raise InvalidInput(
+            f"a {type(architecture).__name__} needs the whole graph at once, and one on disk is not read whole; "
+            "gcn, graphsage and sgc go layer by layer"
+        )
 
 
 def _weights(graph: Data) -> Tensor:

@@ -20,6 +20,7 @@ from bangs.devices import choose_device
 from bangs.errors import InvalidInput
 from bangs.explain import Reasons, reasons
 from bangs.graphs.custom.validation import check_share, validation_split
+from bangs.graphs.store import Store
 from bangs.inputs import as_graph, as_labels, in_order, labelled
 from bangs.keeping import Keeper
 from bangs.learners.calibration import Calibrator, calibrator
@@ -140,7 +141,11 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         )
 
     def predict_proba(self, X: Any = None, edge_index: Any = None, *, edge_weight: Any = None) -> Array:
-        """Calibrated probabilities float [N, C]: of the fitted graph, or of another one with the same columns."""
+        """Calibrated probabilities float [N, C]: of the fitted graph, or of another one with the same columns.
+
+        X may also be a `Store`, which is read piece by piece, where the model is a gcn, graphsage or sgc and its
+        calibrator looks at no edges.
+        """
         return _probs(self._calibrated_logits(X, edge_index, edge_weight))
 
     def predict(self, X: Any = None, edge_index: Any = None, *, edge_weight: Any = None) -> Array:
@@ -279,7 +284,7 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         check_is_fitted(self)
         if X is None:
             return self.snapshot_.calibrated
-        graph = as_graph(X, edge_index, edge_weight)
+        graph = X.unlabelled() if isinstance(X, Store) else as_graph(X, edge_index, edge_weight)
         if graph.x.shape[1] != self.n_features_in_:
             raise InvalidInput(
                 f"X has {graph.x.shape[1]} features, but {type(self).__name__} is expecting {self.n_features_in_} "

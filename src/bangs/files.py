@@ -37,20 +37,21 @@ class Unwritable(BangsError, OSError):
     """A file could not be written; what stood under its name before is untouched."""
 
 
-def write_atomic(path: str | Path, content: bytes | bytearray | str) -> None:
-    """Put content (text as UTF-8) under the path such that a reader, or a crash, sees all of it or none.
+def write_atomic(path: str | Path, content: bytes | bytearray | str | Iterator[str]) -> None:
+    """Put content (text as UTF-8, perhaps in pieces) under the path such that a reader, or a crash, sees all or none.
 
     A temporary file beside it is written, synced and renamed, then the folder is synced. If anything fails, the
     temporary file is removed and the former content stays.
     """
     path = Path(path)
-    body = content.encode() if isinstance(content, str) else content
+    pieces = iter([content]) if isinstance(content, bytes | bytearray | str) else content
     temporary = path.parent / f".{path.name}.{secrets.token_hex(8)}.tmp"
     with explained(path):
         try:
             file = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
             try:
-                write_all(file, body)
+                for piece in pieces:
+                    write_all(file, piece.encode() if isinstance(piece, str) else piece)
             finally:
                 os.close(file)
             os.replace(temporary, path)

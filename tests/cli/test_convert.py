@@ -3,12 +3,14 @@
 import json
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from tests.cli.speaking import bangs
 
 from bangs.cli.words import parse_fanout
 from bangs.errors import InvalidInput
 from bangs.experiments.suite_file import parse_suite
+from bangs.graphs.store import opening
 from worlds import graph_file
 
 OWN = Path(__file__).parents[2] / "examples" / "own-graph"
@@ -36,7 +38,7 @@ def test_a_made_graph_is_run_in_batches_and_gone_on_with(tmp_path):
     assert plain.code == 0, plain.err
 
 
-def test_tables_are_fitted_and_predicted_from_stores(tmp_path):
+def test_tables_are_fitted_and_predicted_from_stores(tmp_path, monkeypatch):
     first, grown, out = (str(tmp_path / name) for name in ("first", "grown", "fit"))
     made(str(OWN), first)
     made(str(OWN.parent / "own-graph-grown"), grown, "--like", first)
@@ -45,6 +47,12 @@ def test_tables_are_fitted_and_predicted_from_stores(tmp_path):
     told = bangs("predict", out, grown, "--json", "--device", "cpu")
     assert told.code == 0, told.err
     assert json.loads(told.out)["new"] > 0
+
+    table = tmp_path / "fit" / "grown-predictions.csv"
+    whole = pd.read_csv(table)
+    monkeypatch.setattr(opening, "WHOLE", 0)  # so that the store stays on the disk
+    assert bangs("predict", out, grown, "--device", "cpu").code == 0
+    pd.testing.assert_frame_equal(pd.read_csv(table), whole, rtol=1e-4)
 
 
 def test_an_npz_becomes_a_store(tmp_path):

@@ -16,7 +16,7 @@ from bangs.files import make_folder, write_atomic
 def predict(
     folder: options.FittedFolder,
     graph: Annotated[
-        Path, typer.Argument(help="a folder of tables, or one .npz, with the columns of the fitted graph")
+        Path, typer.Argument(help="a folder of tables, one .npz or a store, with the columns of the fitted graph")
     ],
     out: Annotated[
         Path | None, typer.Option(help="a CSV file; GRAPH-predictions.csv in the model's folder if left out")
@@ -56,7 +56,15 @@ def predict(
         raise InvalidInput(f"'{folder}' does not say how columns became features; make it with `bangs fit`")
     encoding = custom.Encoding.from_dict(columns)
     own = read_own(
-        graph, id=id, label=label, source=source, target=target, weight=weight, fill=parse_fill(fill), encoding=encoding
+        graph,
+        id=id,
+        label=label,
+        source=source,
+        target=target,
+        weight=weight,
+        fill=parse_fill(fill),
+        encoding=encoding,
+        whole=False,
     )
     for note in own.notes:
         voice.say(f"· {note}")

@@ -1,10 +1,10 @@
 """Tables: predictions and pseudo-labels as CSV that a spreadsheet opens without surprises."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from bangs.cells import to_csv
+from bangs.cells import csv_pieces, to_csv
 from bangs.explain import influences, origins
 from bangs.snapshot import Snapshot
 
@@ -76,11 +76,12 @@ def pseudo_labels(snapshot: Snapshot, names: Sequence[str], classes: Sequence[st
 
 def new_predictions(
     names: Sequence[str], known: Sequence[str], probs: Any, classes: Sequence[str], new: Sequence[bool]
-) -> str:
-    """One row per node of another graph; `new` says that the model had not seen a node of this name."""
+) -> Iterator[str]:
+    """One row per node of another graph, in pieces; `new` says that the model had not seen a node of this name."""
     header = ["id", "known", "predicted", "confidence", "new", *(f"p_{name}" for name in classes)]
-    columns = zip(names, known, probs.tolist(), new, strict=True)
-    return to_csv(
+    # row by row: as Python's own numbers, all of a large graph would take eight times the room
+    columns = zip(names, known, (row.tolist() for row in probs), new, strict=True)
+    return csv_pieces(
         header,
         (
             [name, own, classes[row.index(max(row))], _number(max(row)), "yes" if unseen else "no", *map(_number, row)]
