@@ -2,6 +2,8 @@
 
 import subprocess
 import sys
+import tomllib
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -26,10 +28,11 @@ def completed(line):
     return said(_BANGS_COMPLETE="complete_bash", COMP_WORDS=line, COMP_CWORD=str(line.count(" "))).split()
 
 assert "predict" in said("--help")
+assert said("--version").startswith("bangs 0.")
 assert completed("bangs pre") == ["predict"]
 assert completed("bangs run --see") == ["--seeds"]
 for name in FILES:
-    assert "Example" in said(name, "--help"), name
+    assert "Example" in said(name, "-h") == said(name, "--help"), name
     assert "--nonsense" in said(name, "--nonsense"), name
 """
 
@@ -75,3 +78,8 @@ def test_public_names_come_when_they_are_asked_for() -> None:
     assert all(getattr(package, name) is not None for name in package.__all__)
     with pytest.raises(AttributeError, match="module 'bangs' has no attribute 'nothing'"):
         _ = package.nothing
+
+
+def test_the_version_told_is_the_one_that_is_built() -> None:
+    built = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]["version"]
+    assert bangs("--version").out == f"bangs {built}\n"

@@ -2,20 +2,37 @@
 
 import io
 import sys
+from typing import Annotated
 
 import typer
 
-from bangs.cli.commands import Commands
+from bangs import __version__
+from bangs.cli.commands import HELP, Commands
 from bangs.cli.terminal import harmless
 from bangs.errors import BangsError, ran_out_of_memory
 
 app = typer.Typer(
-    name="bangs", cls=Commands, no_args_is_help=True, rich_markup_mode="rich", pretty_exceptions_enable=False
+    name="bangs",
+    cls=Commands,
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings=HELP,
 )
 
 
+def _tell_version(asked: bool) -> None:
+    if asked:
+        print(f"bangs {__version__}")
+        raise typer.Exit
+
+
 @app.callback()
-def bangs() -> None:
+def bangs(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_tell_version, is_eager=True, help="which bangs this is")
+    ] = False,
+) -> None:
     """Graph self-training: few labels in, calibrated predictions and a reason for every pseudo-label out."""
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+HELP = {"help_option_names": ["-h", "--help"]}
 # in the order of the help; a command is the function of its file's name
 FILES = {
     "demo": "demo",
@@ -44,7 +45,7 @@ class _Later(TyperCommand):
 def load(name: str) -> Any:
     """The command of that name, with its options."""
     file = FILES[name]
-    alone = typer.Typer(add_completion=False, rich_markup_mode="rich")
+    alone = typer.Typer(add_completion=False, rich_markup_mode="rich", context_settings=HELP)
     alone.command(name)(getattr(import_module(f"bangs.cli.{file}"), file))
     return typer.main.get_command(alone)
 
