@@ -52,7 +52,8 @@ def main() -> None:
         print(f"bangs: memory ran out; {way}", file=sys.stderr)
         sys.exit(2)
     except OSError as error:
-        print(f"bangs: {harmless(str(error.filename or 'the output'))}: {error.strerror or error}", file=sys.stderr)
+        place = f"'{error.filename}': " if error.filename else ""
+        print(f"bangs: {harmless(place)}{error.strerror or error}", file=sys.stderr)
         sys.exit(2)
     except KeyboardInterrupt:
         print("bangs: interrupted", file=sys.stderr)

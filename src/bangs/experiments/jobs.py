@@ -14,6 +14,7 @@ from bangs.devices import choose_device
 from bangs.errors import BangsError
 from bangs.experiments.experiment import Experiment, compact
 from bangs.graphs import datasets
+from bangs.graphs.custom.complaints import counted
 from bangs.loop import State
 from bangs.runs import InUse, RunFolder, config_hash, read_run
 from bangs.signals import check
@@ -47,7 +48,7 @@ class Job:
             words.append(f"k={it.k}" + ("" if it.candidates is None else f" K={it.candidates}"))
         words += [f"noise={it.noise:g}"] if it.noise else []
         words += [f"share={it.share:g}"] if it.share is not None else []
-        return " · ".join([*words, f"{len(it.seeds)} seeds", self.name])
+        return " · ".join([*words, counted(len(it.seeds), "seed"), self.name])
 
     @property
     def standing(self) -> "Standing | None":
