@@ -4,13 +4,14 @@ import json
 import os
 import shutil
 import signal
+import threading
 from pathlib import Path
 
 import pytest
 
 from bangs.errors import BangsError
 from bangs.runs import InUse, RunFolder
-from bangs.runs.lock import Lock
+from bangs.runs.lock import Lock, hold
 
 
 class Holder:
@@ -139,3 +140,13 @@ def test_a_folder_closed_or_replaced_is_written_no_more(tmp_path: Path) -> None:
     run.close()
     with pytest.raises(BangsError, match="is not held any more"):
         new.finish({})
+
+
+def test_a_lock_in_use_is_waited_for_as_long_as_one_likes(tmp_path: Path) -> None:
+    first = Lock(tmp_path)
+    with pytest.raises(InUse):
+        hold(tmp_path, patience=0.1)
+    threading.Timer(0.3, first.release).start()
+    second = hold(tmp_path, patience=60)
+    assert second.held()
+    second.release()

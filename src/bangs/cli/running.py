@@ -11,6 +11,8 @@ from bangs.experiments.experiment import Experiment, compact
 from bangs.files import make_folder, write_atomic
 from bangs.runs import RunFolder
 
+RELEASE = 60.0  # seconds that the hold of a first rank which was lost may outlast it
+
 
 def run_in(
     out: Path,
@@ -28,8 +30,9 @@ def run_in(
         finished: dict[str, Any] | None = ranks.told(None)
         return experiment.run(data, device) if finished is None else finished
     place = choose_device(device)
+    patience = RELEASE if ranks.restarted() else 0.0
     with RunFolder.create_or_resume(
-        out, experiment.config(), resume=resume, overwrite=overwrite, device=place
+        out, experiment.config(), resume=resume, overwrite=overwrite, device=place, patience=patience
     ) as folder:
         done = ranks.told(folder.result)
         if done is not None:

@@ -25,7 +25,7 @@ from bangs.files import (
 from bangs.runs.checkpoint import LARGEST, Checkpoint, Damaged, decode, encode
 from bangs.runs.environment import environment
 from bangs.runs.events import Log, read_events
-from bangs.runs.lock import Lock
+from bangs.runs.lock import Lock, hold
 from bangs.runs.sealed import FORMAT, differences, seal, unseal
 
 __all__ = ["FORMAT", "Record", "RunFolder", "config_hash", "read_run"]
@@ -87,12 +87,13 @@ class RunFolder:
         resume: bool,
         overwrite: bool = False,
         device: torch.device | str = "cpu",
+        patience: float = 0.0,
     ) -> "RunFolder":
         """Hold the folder at `path` for the run of this (complete) configuration.
 
         A folder that holds a run is refused unless `resume` (the configuration must be the same) or `overwrite`
         (its run is discarded) is true; one that holds other people's files is always refused. Where there is no run
-        yet, both begin one.
+        yet, both begin one. A folder that another process holds is waited for, `patience` seconds at most.
         """
         if resume and overwrite:
             raise InvalidInput("a run is either resumed or overwritten; give one of --resume and --overwrite")
@@ -104,7 +105,7 @@ class RunFolder:
                 raise InvalidInput(f"'{folder}' must be a folder, but it is a file; name another")
             folder.mkdir(parents=True, exist_ok=True)
             _refuse_strangers(folder)
-            run = cls(folder, wanted, Lock(folder))
+            run = cls(folder, wanted, hold(folder, patience))
             try:
                 run._open(resume, overwrite, environment(device))
             except BaseException:

@@ -7,6 +7,7 @@ import json
 import os
 import platform
 import re
+import time
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
@@ -15,7 +16,9 @@ from weakref import WeakSet
 
 from bangs.errors import BangsError, InvalidInput
 from bangs.files import open_plain, parse
+from bangs.signals import check
 
+_PAUSE = 0.2  # seconds between two tries
 _SOUND = {"pid": r"\d{1,9}", "since": r"[\d:.TZ+-]{10,40}", "host": r"[0-9a-f]{12}"}
 
 
@@ -79,6 +82,22 @@ class Lock:
         if not isinstance(facts, dict) or not all(re.fullmatch(_SOUND[key], str(facts.get(key))) for key in _SOUND):
             return None
         return {key: facts[key] for key in _SOUND}
+
+
+def hold(folder: Path, patience: float = 0.0) -> Lock:
+    """The folder's lock, as soon as whoever has it is gone; `InUse` where it is not after so many seconds.
+
+    The hold of a dead process may outlast it on a network file system.
+    """
+    end = time.monotonic() + patience
+    while True:
+        try:
+            return Lock(folder)
+        except InUse:
+            check()
+            if time.monotonic() >= end:
+                raise
+            time.sleep(_PAUSE)
 
 
 _held: "WeakSet[Lock]" = WeakSet()
