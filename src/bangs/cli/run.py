@@ -116,7 +116,8 @@ def run(
                 result = experiment.run(data, device, [view])
         else:
             resume, overwrite = resume or ranks.restarted(), overwrite and not ranks.restarted()
-            with stoppable(again("--resume")):
+            way_on = again("--resume") if ranks.size() == 1 else "the same torchrun command, with --resume"
+            with stoppable(way_on):
                 result = run_in(out, experiment, voice, title, data, device, resume=resume, overwrite=overwrite)
             voice.say(f"written: {out / 'result.json'}, {out / 'history.jsonl'}")
         if ranks.first():

@@ -16,8 +16,7 @@ from bangs.experiments.experiment import Experiment, compact
 from bangs.graphs import datasets
 from bangs.graphs.custom.complaints import counted
 from bangs.loop import State
-from bangs.runs import InUse, RunFolder, config_hash, read_run
-from bangs.signals import check
+from bangs.runs import RunFolder, config_hash, read_run
 
 PAUSE = 10.0  # seconds between two checkpoints; a job that is killed loses no more work than that
 
@@ -120,15 +119,7 @@ def perform(job: Job, watchers: Sequence[Watcher] = (), patience: float = 0.0) -
 def _held(job: Job, patience: float) -> RunFolder:
     """The job's folder, as soon as whoever worked there is gone."""
     config, place = job.experiment.config(), choose_device(job.device)
-    end = time.monotonic() + patience
-    while True:
-        try:
-            return RunFolder.create_or_resume(job.folder, config, resume=True, device=place)
-        except InUse:
-            check()
-            if time.monotonic() >= end:
-                raise
-            time.sleep(0.2)
+    return RunFolder.create_or_resume(job.folder, config, resume=True, device=place, patience=patience)
 
 
 @functools.lru_cache(maxsize=1)
