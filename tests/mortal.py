@@ -29,11 +29,11 @@ def experiment(method: str, **settings: Any) -> Experiment:
     return Experiment(dataset="small", method=method, **{**chosen, **settings})
 
 
-def attempt(folder: Path, of: Experiment, pause: float = 0.0) -> dict[str, Any]:
+def attempt(folder: Path, of: Experiment, pause: float = 0.0, device: str = "cpu") -> dict[str, Any]:
     """Run the experiment in the folder, from wherever it stands."""
     with RunFolder.create_or_resume(folder, of.config(), resume=True) as store:
         if store.result is None:
-            store.finish(timeless(of.run(data=small(), device="cpu", store=store, pause=pause)))
+            store.finish(timeless(of.run(data=small(), device=device, store=store, pause=pause)))
             store.forget()
         result = store.result
         assert result is not None

@@ -27,7 +27,7 @@ class Enough(Exception):
     """The end of a run that an observer calls."""
 
 
-def stopped_after(folder: Path, of: Any, index: int, pause: float = 0.0) -> None:
+def stopped_after(folder: Path, of: Any, index: int, device: str = "cpu", pause: float = 0.0) -> None:
     def stop(state: State, row: dict[str, Any]) -> None:
         if state.index == index:
             raise Enough
@@ -36,17 +36,21 @@ def stopped_after(folder: Path, of: Any, index: int, pause: float = 0.0) -> None
         RunFolder.create_or_resume(folder, of.config(), resume=True) as store,
         pytest.raises(Enough),
     ):
-        of.run(data=small(), device="cpu", store=store, observers=[stop], pause=pause)
+        of.run(data=small(), device=device, store=store, observers=[stop], pause=pause)
 
 
+there = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU here")
+
+
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=[pytest.mark.gpu, there])])
 @pytest.mark.parametrize("name", ["bangs", "cpl", "drgst"])
-def test_a_run_stopped_after_any_round_ends_like_an_undisturbed_one(name: str, tmp_path: Path) -> None:
+def test_a_run_stopped_after_any_round_ends_like_an_undisturbed_one(name: str, device: str, tmp_path: Path) -> None:
     of = experiment(name, rounds=2)
-    whole = attempt(tmp_path / "whole", of)
+    whole = attempt(tmp_path / "whole", of, device=device)
     for index in range(3):
         folder = tmp_path / f"after-{index}"
-        stopped_after(folder, of, index)
-        assert attempt(folder, of) == whole
+        stopped_after(folder, of, index, device)
+        assert attempt(folder, of, device=device) == whole
         assert history(folder) == history(tmp_path / "whole")
 
 
