@@ -113,15 +113,31 @@ class Surroundings:
         own: list[Tensor] = []
         outputs = nodes
         for _ in range(hops):
-            rows = self.matrix[outputs]
-            inputs = np.unique(rows.indices)
-            local = sp.csr_array(rows[:, inputs])
-            layers.insert(0, Sparse.of(local, self.device).repeat(self.runs))
+            inputs = self.inputs(outputs)
+            layers.insert(0, self.hop(inputs, outputs))
             own.insert(0, torch.as_tensor(np.searchsorted(inputs, outputs), device=self.device))
             outputs = inputs
-        needed = torch.as_tensor(outputs, device=self.device) if isinstance(self.features, Tensor) else outputs
-        features = Features.of(self.features[needed], self.runs, self.device)
-        return Field(self.runs, features, tuple(layers), own=tuple(own))
+        return Field(self.runs, self.read(outputs), tuple(layers), own=tuple(own))
+
+    def inputs(self, outputs: "np.ndarray[Any, Any]") -> "np.ndarray[Any, Any]":
+        """The nodes that a hop to the given ones takes from, sorted."""
+        return np.unique(self.matrix[outputs].indices)
+
+    def hop(self, inputs: "np.ndarray[Any, Any]", outputs: "np.ndarray[Any, Any]") -> Sparse:
+        """The hop of all runs from some nodes to others [R·n_out, R·n_in]."""
+        if self._everyone(inputs) and self._everyone(outputs):
+            return self.whole.hops[0]
+        return Sparse.of(sp.csr_array(self.matrix[outputs][:, inputs]), self.device).repeat(self.runs)
+
+    def read(self, nodes: "np.ndarray[Any, Any]") -> Features:
+        """The features of some nodes."""
+        if self._everyone(nodes):
+            return self.whole.features
+        needed = torch.as_tensor(nodes, device=self.device) if isinstance(self.features, Tensor) else nodes
+        return Features.of(self.features[needed], self.runs, self.device)
+
+    def _everyone(self, nodes: "np.ndarray[Any, Any]") -> bool:
+        return np.array_equal(nodes, np.arange(self.matrix.shape[0]))
 
 
 def many(graphs: Sequence[Data], loops: float, normalise: Normalise, like: Field) -> Field:

@@ -63,15 +63,21 @@ def cross_entropy(logits: Tensor, target: Tensor, weight: Tensor, transition: Te
 
     With a transition T [R, C, C], p = softmax(logits)·T: what a noisy labeller would say (DR-GST's correction).
     """
-    if transition is None:
-        log_probs = logits.log_softmax(-1)
-    else:
-        log_probs = (logits.softmax(-1) @ transition).clamp_min(1e-12).log()
-    return (surprise(log_probs, target) * weight).sum(1) / (target >= 0).sum(1)
+    seen = log_softmax(logits) if transition is None else (logits.softmax(-1) @ transition).clamp_min(1e-12).log()
+    return (surprise(seen, target) * weight).sum(1) / (target >= 0).sum(1)
+
+
+def log_softmax(logits: Tensor) -> Tensor:
+    """log p of every class [R, n, C]; a processor takes all nodes of a class at once, since classes are few."""
+    if logits.is_cuda:
+        return logits.log_softmax(-1)
+    return logits.transpose(1, 2).log_softmax(1).transpose(1, 2)
 
 
 def surprise(log_probs: Tensor, target: Tensor) -> Tensor:
     """−log p(target) of every node, zero where there is no target: [R, n]."""
+    if not log_probs.is_cuda:
+        return nn.functional.nll_loss(log_probs.transpose(1, 2), target, ignore_index=-1, reduction="none")
     flat = nn.functional.nll_loss(log_probs.flatten(0, 1), target.flatten(), ignore_index=-1, reduction="none")
     return flat.view(target.shape)
 

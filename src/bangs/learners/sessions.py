@@ -11,8 +11,9 @@ import torch
 from torch import Tensor
 
 from bangs import fused, signals
+from bangs.learners.adam import Adam
 from bangs.learners.batches import Field
-from bangs.learners.ensemble import Network, surprise
+from bangs.learners.ensemble import Network, log_softmax, surprise
 from bangs.learners.noise import source
 
 LOOK_EVERY = 32  # epochs between two looks of the host at a GPU
@@ -126,10 +127,10 @@ class Session(ABC):
 
             state = (self.accuracy, self.nll, self.better, self.born, self.clock, self.active)
             return judge(logits, part.target, part.counts, state, settings.patience, settings.monitor)
-        log_probs = logits.log_softmax(-1)
-        accuracy = (log_probs.argmax(-1) == part.target).sum(1).double() / part.counts
+        log_probs = log_softmax(logits)
+        accuracy = (logits.argmax(-1) == part.target).sum(1).double() / part.counts
         nll = surprise(log_probs, part.target).sum(1, dtype=torch.float64) / part.counts
-        sound = torch.isfinite(nll) & self.active
+        sound = (nll < torch.inf) & self.active
         progress = improved = sound & (nll < self.nll)
         if settings.monitor == "accuracy":
             progress = sound & (accuracy > self.accuracy)
@@ -224,19 +225,10 @@ class Captured(Session):
         self.begin(numbers, self.transition)
 
 
-class _Adam(torch.optim.Adam):
-    def restart(self) -> None:
-        """Forget every step."""
-        for state in self.state.values():
-            for value in state.values():
-                value.zero_()
-
-
-def _optimiser(weights: list[Tensor], settings: Settings, busy: Tensor) -> "_Adam | fused.steps.Adam":
-    """Adam: torch's, or our own where it serves."""
+def _optimiser(weights: list[Tensor], settings: Settings, busy: Tensor) -> "Adam | fused.steps.Adam":
+    """Adam by torch's kernel, or by our own where it serves."""
     if fused.serves(*weights):
-        from bangs.fused.steps import Adam
+        from bangs.fused.steps import Adam as Fused
 
-        return Adam(weights, settings.lr, settings.weight_decay, busy)
-    captured = weights[0].is_cuda
-    return _Adam(weights, lr=settings.lr, weight_decay=settings.weight_decay, fused=True, capturable=captured)
+        return Fused(weights, settings.lr, settings.weight_decay, busy)
+    return Adam(weights, settings.lr, settings.weight_decay)

@@ -18,10 +18,12 @@ from bangs.learners.batches import Field, Surroundings, many
 from bangs.learners.layerwise import Layerwise
 from bangs.learners.models import GCN, Architecture
 from bangs.learners.noise import Noise, source
+from bangs.learners.once import Answers, parts
 from bangs.learners.sampled import Pages, Sampled
 from bangs.learners.sampling import Sampler, Sampling
 from bangs.learners.sessions import Captured, Eager, Part, Session
 from bangs.learners.shared import Shared
+from bangs.learners.tiny import tiny_is_zero
 from bangs.rng import Streams
 from bangs.types import Labels, Prediction, Task
 
@@ -202,7 +204,7 @@ class Learner:
         session.begin(rng.at("dropout").numbers(), transition)
         limit = self.trainer.epochs
         kept = None
-        with _precision(self.trainer.precision):
+        with _precision(self.trainer.precision), tiny_is_zero():
             if early is not None:
                 session.train(min(early, limit), patient=True)
                 kept = self.network.weights()
@@ -287,6 +289,8 @@ class Learner:
                 return Shared(self.network, pages, self._exam, self.trainer, self.task.classes)
             return Sampled(self.network, pages, self._exam, self.trainer)
         captured = self.task.device.type == "cuda"
+        if not captured and self.network.hops_first and self.first_hop is None:
+            return Eager(self.network, *self._parts(labels), self.trainer)
         # a captured graph outlives the round, so its lesson must not depend on who is labelled
         lesson = self._part(labels.target, labels.weight, whole=captured)
         if not captured:
@@ -301,6 +305,15 @@ class Learner:
         session.lesson.target.copy_(lesson.target)
         session.lesson.weight.copy_(lesson.weight)
         return session
+
+    def _parts(self, labels: Labels) -> tuple[Part, Part]:
+        """The labelled nodes and those of validation, sharing their first layer."""
+        validation = self.task.validation
+        exam = Answers(validation, torch.ones_like(validation, dtype=torch.float32))
+        whole = self.trainer.field == "whole"
+        return parts(
+            self.surroundings, self.network.hops or 0, Answers(labels.target, labels.weight), exam, whole=whole
+        )
 
     @cached_property
     def _exam(self) -> Pages:

@@ -76,7 +76,7 @@ class _Convolutions(Network):
         bias: Tensor = self.bias[number - 1]
         if number == len(self.weight):
             return h + bias
-        hidden = (h + bias).relu() if noise is None else noise.activate(h, bias, self.settings.dropout)
+        hidden = (h + bias).relu_() if noise is None else noise.activate(h, bias, self.settings.dropout)
         return times(hidden, self.weight[number])
 
     def embed(self, field: Field) -> Tensor:

@@ -1,0 +1,43 @@
+"""Adam: a step of torch's fused kernel, without the bookkeeping of an optimiser around it."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+
+class Adam:
+    """`torch.optim.Adam` with its usual betas; everything it keeps is changed in place."""
+
+    def __init__(self, weights: Sequence[Tensor], lr: float, weight_decay: float):
+        self.weights, self.lr, self.decay = list(weights), lr, weight_decay
+        self.means = [torch.zeros_like(weight) for weight in weights]
+        self.squares = [torch.zeros_like(weight) for weight in weights]
+        self.turns = [torch.zeros((), device=weight.device) for weight in weights]
+
+    def restart(self) -> None:
+        """Forget every step."""
+        for value in (*self.means, *self.squares, *self.turns):
+            value.zero_()
+
+    def zero_grad(self) -> None:
+        for weight in self.weights:
+            weight.grad = None
+
+    @torch.no_grad()
+    def step(self) -> None:
+        """One step along the gradients."""
+        weights, gradients, means, squares, turns = [], [], [], [], []
+        for number, weight in enumerate(self.weights):
+            if weight.grad is not None:
+                weights.append(weight)
+                gradients.append(weight.grad)
+                means.append(self.means[number])
+                squares.append(self.squares[number])
+                turns.append(self.turns[number])
+        torch._foreach_add_(turns, 1)
+        torch._fused_adam_(
+            weights, gradients, means, squares, [], turns, lr=self.lr, beta1=0.9, beta2=0.999,
+            weight_decay=self.decay, eps=1e-8, amsgrad=False, maximize=False,
+        )  # fmt: skip
+        torch.autograd.graph.increment_version(weights)  # which torch's kernel forgets

@@ -1,0 +1,36 @@
+"""Subnormal numbers while weights are learned."""
+
+import pytest
+import torch
+
+from bangs.learners.tiny import tiny_is_zero
+
+
+@pytest.fixture(autouse=True)
+def usual():
+    if not torch.set_flush_denormal(False):
+        pytest.skip("this processor cannot take tiny numbers as zero")
+    yield
+    torch.set_flush_denormal(False)
+
+
+def halved() -> float:
+    return float(torch.tensor(torch.finfo(torch.float32).tiny).div(2))
+
+
+def test_they_are_zero_inside_and_themselves_again_outside():
+    assert halved() > 0
+    with tiny_is_zero():
+        assert halved() == 0
+    assert halved() > 0
+
+
+def test_the_former_setting_comes_back_after_an_error():
+    torch.set_flush_denormal(True)
+    with tiny_is_zero():
+        pass
+    assert halved() == 0
+    torch.set_flush_denormal(False)
+    with pytest.raises(KeyError), tiny_is_zero():
+        raise KeyError
+    assert halved() > 0
