@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 import torch
@@ -144,11 +144,13 @@ def test_the_memory_a_valuation_may_take_does_not_change_what_is_adopted(estimat
             torch.testing.assert_close(one.adoption.ranking.score, other.adoption.ranking.score, rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.parametrize("field", ["whole", "needed"])
 @pytest.mark.parametrize("name", ["bangs", "cpl", "m3s", "drgst", "random"])
-def test_a_run_draws_the_same_alone_and_in_company_with_the_whole_field(name: str) -> None:
-    together = lived(name)
+def test_a_run_draws_the_same_alone_and_in_company(name: str, field: Literal["whole", "needed"]) -> None:
+    trainer = replace(TRAINER, field=field)
+    together = lived(name, trainer=trainer)
     for run, seed in enumerate(SEEDS):
-        assert_rounded(lived(name, world().only([run]), (seed,)), together, 0, run)
+        assert_rounded(lived(name, world().only([run]), (seed,), trainer), together, 0, run)
 
 
 def test_the_order_of_the_seeds_does_not_matter() -> None:

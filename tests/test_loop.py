@@ -14,7 +14,8 @@ from bangs.learners.calibration import Temperature
 from bangs.learners.looks import Dropout
 from bangs.learners.models import GCN
 from bangs.learners.noise import Noise
-from bangs.learners.training import Learner, Teacher, Trainer
+from bangs.learners.teacher import Teacher
+from bangs.learners.training import Learner, Trainer
 from bangs.loop import Method, SelfTrainer, State
 from bangs.rng import Streams
 from bangs.selection.quotas import Above, Nobody, Top, TopPerClass

@@ -14,7 +14,8 @@ from bangs.errors import Diverged, InvalidInput
 from bangs.graphs.views import Same
 from bangs.learners.calibration import Calibrator, Uncalibrated
 from bangs.learners.looks import Look, look
-from bangs.learners.training import Learner, Teacher, Trainer
+from bangs.learners.teacher import Teacher
+from bangs.learners.training import Learner, Trainer
 from bangs.rng import Streams
 from bangs.selection.quotas import Quota, Top
 from bangs.selection.scores import Confidence, Score

@@ -15,7 +15,8 @@ from bangs.learners.ensemble import Network
 from bangs.learners.models import GCN, MODELS, SGC
 from bangs.learners.noise import Noise
 from bangs.learners.sessions import Captured, Eager, Part
-from bangs.learners.training import Teacher, Trainer
+from bangs.learners.teacher import Assignment, Teacher
+from bangs.learners.training import Trainer
 from bangs.rng import Streams
 from bangs.types import Labels, Split, Task
 from conftest import two_rings
@@ -63,7 +64,7 @@ def follow(
     monitor: str = "accuracy",
     **asked,
 ) -> Teacher:
-    """The teacher that came of a script, where all validation nodes are of class 0."""
+    """The teacher that came of a script, all runs in one session, where all validation nodes are of class 0."""
     frozen = tuple(tuple(tuple(epoch) for epoch in run) for run in script)
     runs, epochs, nodes = len(frozen), len(frozen[0]), len(frozen[0][0])
     data = two_rings()
@@ -74,7 +75,7 @@ def follow(
     trainer = Trainer(Scripted(frozen), lr=1.0, weight_decay=0.0, epochs=epochs, patience=patience, monitor=monitor)
     learner = trainer.prepare(task)
     first = None if start is None else {"clock": torch.full((runs, 1), start)}
-    return learner.fit(task.given, Streams(tuple(range(runs))), start=first, **asked)
+    return learner._train(Assignment(task.given, Streams(tuple(range(runs))), first, **asked))
 
 
 def kept_epoch(teacher: Teacher) -> list[int]:

@@ -17,12 +17,13 @@ from bangs.learners.ahead import Ahead, FirstHop
 from bangs.learners.batches import Field, Surroundings, many
 from bangs.learners.layerwise import Layerwise
 from bangs.learners.models import GCN, Architecture
-from bangs.learners.noise import Noise, source
+from bangs.learners.noise import Noise
 from bangs.learners.once import Answers, parts
 from bangs.learners.sampled import Pages, Sampled
 from bangs.learners.sampling import Sampler, Sampling
 from bangs.learners.sessions import Captured, Eager, Part, Session
 from bangs.learners.shared import Shared
+from bangs.learners.teacher import Assignment, Teacher
 from bangs.learners.tiny import tiny_is_zero
 from bangs.rng import Streams
 from bangs.types import Labels, Prediction, Task
@@ -37,7 +38,7 @@ class Trainer:
     Between equal accuracies the lower validation loss wins. A run stops when its accuracy has not improved for
     `patience` epochs. With `monitor = "loss"` both go by the validation loss alone. With `field = "needed"` an epoch
     touches only the nodes that decide the loss or the validation score; `"whole"` always takes the whole graph, so that
-    dropout does not depend on a run's company. With `batches` an epoch is a step for every batch of labelled nodes,
+    dropout does not depend on who has labels. With `batches` an epoch is a step for every batch of labelled nodes,
     each with a drawn neighbourhood, run by run; models that see further than their hops say cannot learn so.
     """
 
@@ -71,63 +72,6 @@ class Trainer:
     def fit(self, task: Task, labels: Labels, rng: Streams) -> "Teacher":
         """One teacher, from scratch."""
         return self.prepare(task).fit(labels, rng)
-
-
-@dataclass(frozen=True, eq=False)
-class Teacher:
-    """R trained models."""
-
-    learner: "Learner"
-    weights: dict[str, Tensor]  # each [R, …]
-    validation: Tensor  # float [R], accuracy on the validation nodes
-    epochs: Tensor  # long [R], until the best weights
-    sound: Tensor  # bool [R], False where training diverged
-    early: dict[str, Tensor] | None = None  # the weights at the epoch asked for, to start a student from
-
-    def predict(self, graph: Data | Sequence[Data]) -> Prediction:
-        """Logits [R, N, C] of every node; a sequence holds one graph per run."""
-        return self.learner.predict(self.weights, graph)
-
-    def sample(self, graph: Data, rng: Streams, rate: float | None = None) -> Prediction:
-        """Logits [R, N, C] of one pass with dropout on, at the model's own rate or the one given."""
-        return self.learner.predict(self.weights, graph, source(rng.numbers(), self.learner.task.device, rate))
-
-    def embed(self, graph: Data) -> Tensor:
-        """The last hidden layer of every node: float [R, N, h]."""
-        return self.learner.embed(self.weights, graph)
-
-    @staticmethod
-    def joined(learner: "Learner", alone: Sequence["Teacher"]) -> "Teacher":
-        """Teachers of one run each, as one teacher of all runs."""
-
-        def cat(parts: Sequence[dict[str, Tensor] | None]) -> dict[str, Tensor] | None:
-            found = [part for part in parts if part is not None]
-            return {name: torch.cat([part[name] for part in found]) for name in found[0]} if found else None
-
-        return Teacher(
-            learner,
-            cat([teacher.weights for teacher in alone]) or {},
-            torch.cat([teacher.validation for teacher in alone]),
-            torch.cat([teacher.epochs for teacher in alone]),
-            torch.cat([teacher.sound for teacher in alone]),
-            cat([teacher.early for teacher in alone]),
-        )
-
-    @staticmethod
-    def where(run: Tensor, first: "Teacher", second: "Teacher") -> "Teacher":
-        """The first teacher where run [R] is true, the second elsewhere."""
-
-        def pick(one: Tensor, other: Tensor) -> Tensor:
-            return torch.where(run.view(-1, *[1] * (one.dim() - 1)), one, other)
-
-        return Teacher(
-            first.learner,
-            {name: pick(first.weights[name], second.weights[name]) for name in first.weights},
-            pick(first.validation, second.validation),
-            pick(first.epochs, second.epochs),
-            pick(first.sound, second.sound),
-            first.early if first.early is not None else second.early,
-        )
 
 
 class Learner:
@@ -183,30 +127,23 @@ class Learner:
         """
         if len(rng) != self.task.runs:
             raise InvalidInput(f"{len(rng)} random streams for {self.task.runs} runs; there must be one per run")
+        asked = Assignment(labels, rng, start, transition, early)
         batches = self.trainer.batches
-        if batches is None or self.task.runs == 1:
-            taught = self._train(labels, rng, start, transition, early)
-        else:
-            taught = self._one_by_one(labels, rng, start, transition, early)
+        # what a run draws then does not depend on its company, and a processor's cache holds one run better than all
+        alone = self.task.runs > 1 and (batches is not None or self.task.device.type == "cpu")
+        taught = self._one_by_one(asked) if alone else self._train(asked)
         return taught if batches is None or batches.exact else self._examined(taught)
 
-    def _train(
-        self,
-        labels: Labels,
-        rng: Streams,
-        start: dict[str, Tensor] | None,
-        transition: Tensor | None,
-        early: int | None,
-    ) -> Teacher:
-        fresh = self.trainer.model.build(self._width, self.task.classes, rng)
-        self.network.load(fresh.weights() if start is None else start)
-        session = self._session(labels, transition)
-        session.begin(rng.at("dropout").numbers(), transition)
+    def _train(self, asked: Assignment) -> Teacher:
+        fresh = self.trainer.model.build(self._width, self.task.classes, asked.rng)
+        self.network.load(fresh.weights() if asked.start is None else asked.start)
+        session = self._session(asked.labels, asked.transition)
+        session.begin(asked.rng.at("dropout").numbers(), asked.transition)
         limit = self.trainer.epochs
         kept = None
         with _precision(self.trainer.precision), tiny_is_zero():
-            if early is not None:
-                session.train(min(early, limit), patient=True)
+            if asked.early is not None:
+                session.train(min(asked.early, limit), patient=True)
                 kept = self.network.weights()
             session.train(limit)
         # ranks have learned the same, but on GPUs not to the last bit
@@ -239,29 +176,20 @@ class Learner:
         with torch.no_grad(), _precision(self.trainer.precision):
             return self.network.embed(self._seen(graph))
 
-    def _one_by_one(
-        self,
-        labels: Labels,
-        rng: Streams,
-        start: dict[str, Tensor] | None,
-        transition: Tensor | None,
-        early: int | None,
-    ) -> Teacher:
-        """Every run trained alone, so that the neighbourhoods it draws do not depend on its company."""
-        taught = []
-        for run in range(self.task.runs):
-            alone = Learner(self.trainer, self.task.only([run]))
-            alone.sampler = self.sampler
-            taught.append(
-                alone._train(
-                    Labels(labels.target[[run]], labels.weight[[run]], labels.born[[run]]),
-                    rng.only([run]),
-                    None if start is None else {name: value[[run]] for name, value in start.items()},
-                    None if transition is None else transition[[run]],
-                    early,
-                )
-            )
-        return Teacher.joined(self, taught)
+    def _one_by_one(self, asked: Assignment) -> Teacher:
+        """Every run trained alone."""
+        return Teacher.joined(self, [learner._train(asked.only(run)) for run, learner in enumerate(self._alone)])
+
+    @cached_property
+    def _alone(self) -> list["Learner"]:
+        """A learner for every run, all of one prepared graph."""
+        learners = [Learner(self.trainer, self.task.only([run])) for run in range(self.task.runs)]
+        for learner in learners:
+            if self.trainer.batches is not None:
+                learner.sampler = self.sampler
+            else:
+                learner.surroundings = learners[0].surroundings
+        return learners
 
     def _examined(self, teacher: Teacher) -> Teacher:
         """The teacher with its accuracy where every neighbour is heard; epochs were compared by drawn ones.

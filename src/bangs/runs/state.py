@@ -6,7 +6,8 @@ import torch
 from torch import Tensor
 
 from bangs.errors import InvalidInput
-from bangs.learners.training import Learner, Teacher
+from bangs.learners.teacher import Teacher
+from bangs.learners.training import Learner
 from bangs.loop import State
 from bangs.runs.checkpoint import Checkpoint
 from bangs.runs.folder import RunFolder
