@@ -11,6 +11,8 @@ epoch in ten, which is timed times ten; then it has no accuracy to show. Every r
 
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,6 +24,7 @@ from bangs.devices import choose_device
 from bangs.experiments.exam import Exam
 from bangs.experiments.experiment import Experiment
 from bangs.learners.calibration import ETS
+from bangs.learners.sessions import Captured, Eager, Session
 from bangs.loop import State
 from bangs.types import Prediction
 from measuring import Times, graph, options, peak_bytes, resident, show
@@ -100,9 +103,15 @@ class Account:
 def _ours(experiment: Experiment, data: Data, device: str, account: Account) -> list[int]:
     """The epochs of every round of the first run."""
     epochs: list[int] = []
+    fits: list[int] = []
+
+    def count(state: State, row: Any) -> None:
+        epochs.append(fits[-1] if state.took_part[0] else 0)
+
     before = resident()
     begin, busy = time.perf_counter(), time.process_time()
-    result = experiment.run(device=device, data=data, observers=[lambda state, row: epochs.append(_trained(state))])
+    with _counted(fits):
+        result = experiment.run(device=device, data=data, observers=[count])
     account.times.clock.append(time.perf_counter() - begin)
     account.times.processor.append(time.process_time() - busy)
     account.peak = max(account.peak, peak_bytes() - before)
@@ -111,10 +120,22 @@ def _ours(experiment: Experiment, data: Data, device: str, account: Account) -> 
     return epochs
 
 
-def _trained(state: State) -> int:
-    """The epochs the first run trained for in this round: until its best, and its patience."""
-    settings = state.student.learner.trainer
-    return min(settings.epochs, int(state.student.epochs[0]) + settings.patience) if state.took_part[0] else 0
+@contextmanager
+def _counted(fits: list[int]) -> Iterator[None]:
+    """Inside, every fit adds the epochs that its first run trained for, until it lost patience."""
+    own = {kind: kind.train for kind in (Eager, Captured)}
+
+    def counting(session: Session, limit: int, **asked: bool) -> None:
+        own[type(session)](session, limit, **asked)
+        fits.append(min(session.epochs, int(session.better[0]) + session.settings.patience + 1))
+
+    try:
+        for kind in own:
+            kind.train = counting
+        yield
+    finally:
+        for kind, train in own.items():
+            kind.train = train
 
 
 def _plainly(experiment: Experiment, data: Data, epochs: list[int], every: int, account: Account) -> None:
