@@ -14,6 +14,7 @@ from bangs import fused, signals
 from bangs.learners.adam import Adam
 from bangs.learners.batches import Field
 from bangs.learners.ensemble import Network, log_softmax, surprise
+from bangs.learners.memory import keep_freed
 from bangs.learners.noise import source
 
 LOOK_EVERY = 32  # epochs between two looks of the host at a GPU
@@ -146,6 +147,10 @@ class Session(ABC):
 
 class Eager(Session):
     """Epoch by epoch; the weights are copied only where a run improved."""
+
+    def __init__(self, network: Network, lesson: Part, examiner: Part, settings: Settings):
+        super().__init__(network, lesson, examiner, settings)
+        keep_freed()
 
     def train(self, limit: int, *, patient: bool = False) -> None:
         while self.epochs < limit and (patient or self.active.any()):
