@@ -66,6 +66,13 @@ def test_copies_along_the_diagonal_serve_every_run(runs: int) -> None:
     torch.testing.assert_close(weight.grad, (dense(ours).T @ torch.ones(5, 2)).repeat(runs, 1))
 
 
+def test_the_transpose_of_copies_keeps_every_runs_own_values() -> None:
+    copies = Sparse.of(matrix(5, 4)).repeat(3)
+    own = copies.valued(torch.rand_like(copies.values))
+    whole = own @ torch.eye(12)
+    torch.testing.assert_close(own.T @ torch.eye(15), whole.T)
+
+
 def test_a_matrix_without_entries_multiplies_to_zero() -> None:
     assert (Sparse.of(sp.csr_array((3, 2), dtype=np.float32)) @ torch.ones(2, 2)).abs().sum() == 0
 

@@ -56,6 +56,11 @@ class Pattern:
     @cached_property
     def flipped(self) -> Flipped:
         """The transpose, made when a gradient first asks for it."""
+        if self.block is not None:
+            rows, cols, order = self.block.flipped
+            copies = Pattern(rows, cols, (self.block.shape[1], self.block.shape[0])).repeat(self.runs)
+            step = torch.arange(self.runs, device=order.device)[:, None]
+            return Flipped(copies.rows, copies.cols, (order + step * len(order)).flatten())
         order = self.cols.argsort(stable=True)
         counts = torch.bincount(self.cols, minlength=self.shape[1])
         return Flipped(_pointers(counts, self.rows.dtype), self.lines[order], order)
