@@ -6,6 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from bangs.cli import app, demo
+from bangs.cli.kinds import KINDS
 from bangs.graphs import datasets
 from bangs.graphs.synthetic import citation
 from bangs.learners.models import MODELS
@@ -65,6 +66,12 @@ def test_lists_are_plain_lines_in_a_pipe(kind):
     told = CliRunner().invoke(app, ["list", kind])
     assert told.exit_code == 0
     assert len(told.output.splitlines()) > 3
+
+
+def test_without_a_kind_all_of_them_are_listed():
+    told = CliRunner().invoke(app, ["list"]).output.splitlines()
+    assert [line for line in told if line.endswith("s:") and " " not in line] == [f"{kind}:" for kind in KINDS]
+    assert set(json.loads(CliRunner().invoke(app, ["list", "--json"]).output)) == set(KINDS)
 
 
 def test_an_unknown_list_gets_a_suggestion():

@@ -47,7 +47,9 @@ def test_two_small_tables_become_the_graph_they_describe(tmp_path: Path) -> None
 
 
 def test_a_directed_graph_keeps_its_directions(tmp_path: Path) -> None:
-    assert edges_of(read(tmp_path, directed=True)) == {("a", "b"), ("c", "d"), ("a", "c"), ("b", "e"), ("d", "f")}
+    graph = read(tmp_path, directed=True)
+    assert edges_of(graph) == {("a", "b"), ("c", "d"), ("a", "c"), ("b", "e"), ("d", "f")}
+    assert said(graph, "5 rows make 5 directed edges")
 
 
 def test_ids_stay_as_they_were_written(tmp_path: Path) -> None:

@@ -354,7 +354,7 @@ BROKEN = [
         "nodes.csv",
         6,
         "label 'emu' is seen once",
-        "label a second node",
+        "name the validation nodes in a column 'split'",
         nodes(NODES.replace("green,\nf", "green,emu\nf")),
     ),
     Broken(
@@ -676,7 +676,7 @@ BROKEN = [
         "graph.npz",
         None,
         "label '1' is seen once",
-        "label a second",
+        "name the validation nodes in masks",
         lambda p: folder(p, graph__npz=npz(edge_index=np.array([[0], [1]]), y=np.array([0, 0, 1]))) / "graph.npz",
     ),
 ]

@@ -58,6 +58,12 @@ def test_no_name_ran_as_code(tab: Browser, pages: dict[str, Path]) -> None:
     assert SCRIPT in tab.js("document.querySelector('h1').textContent")
 
 
+def test_a_name_from_right_to_left_does_not_turn_the_words_beside_it(tab: Browser, pages: dict[str, Path]) -> None:
+    tab.open(pages["fit"])
+    told = tab.js(f"{TABLE}.map(row => row.lastChild.textContent).join('\\n')")
+    assert "\u2068\u0645\u0631\u062d\u0628\u0627 7\u2069 (" in told
+
+
 def test_search_narrows_and_sort_orders_the_table(tab: Browser, pages: dict[str, Path]) -> None:
     tab.open(pages["fit"])
     everything = tab.js(f"{TABLE}.length")

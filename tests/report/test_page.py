@@ -2,11 +2,13 @@
 
 import json
 import re
+from dataclasses import replace
 
 import pytest
 from tests.report.worlds import SCRIPT, experiment_story, fit_story
 
 from bangs.report.facts import facts
+from bangs.report.headline import headline
 from bangs.report.page import render
 from bangs.report.story import Story
 
@@ -82,6 +84,14 @@ def test_every_pseudo_label_stands_in_the_table_with_its_reasons(story: Story) -
     assert names == [story.names[node] for node in taken.node.tolist()]
     for place in found["pseudo"]["node"]:
         assert found["around"][str(place)]["influences"]
+
+
+def test_where_no_pseudo_label_was_used_the_page_says_so(story: Story) -> None:
+    assert "labelled" in headline(story)["lead"]
+    unused = replace(story, result={**story.result, "adopted": 0})
+    assert headline(unused)["lead"].endswith(
+        "No round of self-training did better than these alone, so the model learned from them only."
+    )
 
 
 def test_a_large_graph_is_sampled_with_labels_first(story: Story, monkeypatch: pytest.MonkeyPatch) -> None:

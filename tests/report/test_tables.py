@@ -1,12 +1,18 @@
 """Cells of a spreadsheet, a model card, places on a map."""
 
+import csv
+import io
+
 import numpy as np
 import pytest
 import torch
+from tests.conftest import two_rings
 
 from bangs.cells import cell, to_csv
+from bangs.classifier import SelfTrainingClassifier
 from bangs.report.card import word
 from bangs.report.layout import places
+from bangs.report.tables import pseudo_labels
 
 
 @pytest.mark.parametrize(
@@ -33,6 +39,17 @@ def test_only_what_a_spreadsheet_would_run_is_marked(text: str, shown: str) -> N
 
 def test_commas_quotes_and_lines_survive() -> None:
     assert to_csv(["a", "=b"], [['x,"y"', 1.5], ["two\nlines", -3]]) == 'a,\'=b\n"x,""y""",1.5\n"two\nlines",-3\n'
+
+
+def test_a_pseudo_label_that_no_labelled_node_reaches_has_a_reason_too() -> None:
+    data = two_rings(30, 2)
+    data.edge_index = data.edge_index[:, (data.edge_index < 20).all(0)]
+    data.y = torch.where(torch.arange(30) < 12, data.y, -1)
+    snapshot = SelfTrainingClassifier(rounds=1, k=18, epochs=20).fit(data).snapshot_
+    rows = list(csv.DictReader(io.StringIO(pseudo_labels(snapshot, [str(node) for node in range(30)], ["a", "b"]))))
+    told = {row["id"]: row["influences"] for row in rows}
+    assert told["29"] == "no labelled node within reach: its own features decide"
+    assert "%" in told["13"]
 
 
 def test_a_word_in_markdown_stays_a_word() -> None:

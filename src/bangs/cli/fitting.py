@@ -142,7 +142,8 @@ def told(result: dict[str, Any], out: Path) -> str:
     if test is not None:
         lines.append(f"test accuracy {test['accuracy']:.1%} on {test['nodes']:,} nodes (round 0: {test['raw']:.1%})")
     lines += [
-        f"calibration error {validation['error_before']:.3f} before, {validation['error_after']:.3f} after",
+        f"calibration error {validation['error_before']:.3f} before, {validation['error_after']:.3f} after, "
+        f"on the {result['held']:,} nodes it was fitted to",
         f"look at {out / 'report.html'}; the rest lies beside it: predictions.csv, pseudo_labels.csv, MODEL_CARD.md",
     ]
     return "\n".join(lines)

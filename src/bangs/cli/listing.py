@@ -11,7 +11,9 @@ from bangs.errors import UnknownName
 
 
 def listing(
-    kind: Annotated[str, typer.Argument(help="datasets, methods, models, calibrators, suites or estimators")],
+    kind: Annotated[
+        str | None, typer.Argument(help="datasets, methods, models, calibrators, suites or estimators; all if left out")
+    ] = None,
     as_json: options.Json = False,
 ) -> None:
     """The names the other commands understand.
@@ -20,13 +22,16 @@ def listing(
     """
     from bangs.cli.kinds import KINDS
 
-    if kind not in KINDS:
+    if kind is not None and kind not in KINDS:
         raise UnknownName("list", kind, KINDS)
-    names = KINDS[kind]()
+    found = {name: KINDS[name]() for name in (KINDS if kind is None else [kind])}
     if as_json:
-        print(json.dumps({kind: names}))
+        print(json.dumps(found))
         return
     voice = Voice()
-    width = max(map(len, names))
-    for name, words in names.items():
-        voice.say(f"{name:<{width}}  {words}")
+    for title, names in found.items():
+        if kind is None:
+            voice.say(f"{title}:")
+        width = max(map(len, names))
+        for name, words in names.items():
+            voice.say(f"{name:<{width}}  {words}")

@@ -61,7 +61,7 @@ def scores(result: dict[str, Any]) -> str:
     lines = [
         ("raw", "round 0"),
         ("validation", "round chosen by validation accuracy"),
-        ("best_test", "best round by test accuracy (an oracle, as in the paper's main table)"),
+        ("best_test", "best round after round 0 by test accuracy (an oracle, as in the paper's main table)"),
         ("last", "last round"),
     ]
     figures = [f"  {name:<11}{result[name]['mean']:6.2f} ± {result[name]['std']:.2f}  {rule}" for name, rule in lines]

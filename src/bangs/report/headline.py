@@ -44,8 +44,12 @@ def _of_fit(story: Story) -> dict[str, Any]:
     return {
         "lead": (
             f"{result['nodes']:,} nodes in {len(result['classes'])} classes, {result['given']:,} labels to learn from. "
-            f"The model then labelled {result['adopted']:,} more nodes itself, those that teach it most, "
-            "and learned again."
+            + (
+                f"The model then labelled {result['adopted']:,} more nodes itself, those that teach it most, "
+                "and learned again."
+                if result["adopted"]
+                else "No round of self-training did better than these alone, so the model learned from them only."
+            )
         ),
         "protocol": (
             f"The model is the one of round {result['chosen']} of {result['rounds']}, which did best on the validation "
@@ -66,7 +70,7 @@ def _of_run(story: Story) -> dict[str, Any]:
         ("raw", "Without self-training", "test accuracy of round 0"),
         ("validation", "At the chosen round", "test accuracy at the round with the best validation accuracy"),
         ("last", "At the last round", "test accuracy"),
-        ("best_test", "At the best round", "chosen by the test labels themselves: an oracle, not a fair figure"),
+        ("best_test", "At the best round", "of rounds after 0, chosen by test labels: an oracle, not a fair figure"),
     ]
     figures = [
         {

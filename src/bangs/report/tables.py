@@ -8,6 +8,8 @@ from bangs.cells import csv_pieces, to_csv
 from bangs.explain import influences, origins
 from bangs.snapshot import Snapshot
 
+ALONE = "no labelled node within reach: its own features decide"
+
 
 def predictions(snapshot: Snapshot, names: Sequence[str], classes: Sequence[str]) -> str:
     """One row per node: what is known, what is predicted and how sure, and where its label comes from.
@@ -49,7 +51,7 @@ def pseudo_labels(snapshot: Snapshot, names: Sequence[str], classes: Sequence[st
     """One row per adoption, in the order of rounds and values: the audit trail.
 
     `used` says whether the chosen model learned from it; `influences` names the strongest labelled nodes, each with its
-    label and its share of all labelled influence.
+    label and its share of all labelled influence, or says that none is within reach.
     """
     header = ["id", "round", "label", "confidence_before", "confidence", "value", "stderr", "used", "influences"]
     taken = snapshot.ledger.where(snapshot.ledger.taken)
@@ -68,7 +70,7 @@ def pseudo_labels(snapshot: Snapshot, names: Sequence[str], classes: Sequence[st
                 _number(float(taken.score[line]), 8),
                 _number(float(taken.stderr[line]), 8),
                 "yes" if int(snapshot.born[node]) == round else "no",
-                spoken,
+                spoken or ALONE,
             ]
         )
     return to_csv(header, rows)

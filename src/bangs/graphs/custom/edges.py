@@ -118,6 +118,8 @@ def tidy(index: Indices, weight: Weights | None, nodes: int, directed: bool, fil
             total = larger
         notes.append(f"{file}: {counted(listed, 'row')} make {counted(len(both) // 2, 'undirected edge')}")
         unique = both
+    else:
+        notes.append(f"{file}: {counted(listed, 'row')} make {counted(len(unique), 'directed edge')}")
     ends = np.stack([unique // nodes, unique % nodes])
     joined = np.zeros(nodes, dtype=bool)
     joined[ends] = True

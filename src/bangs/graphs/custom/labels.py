@@ -121,7 +121,10 @@ def check_enough(
         for node in once
     ]
     if told:
-        remedy = "label a second node so, give it another label, or leave it blank"
+        where = "a column 'split'" if rows is not None else "masks train_mask and val_mask"
+        remedy = (
+            f"label a second node so, give it another label, leave it blank, or name the validation nodes in {where}"
+        )
         complaints.add_many("label-once", file, told, remedy)
 
 

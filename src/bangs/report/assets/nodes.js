@@ -147,7 +147,7 @@ function drawNode() {
   watchers.push((node) => {
     const found = facts.around[node], label = nodes.label[node], why = $("#why");
     const line = facts.pseudo.node.lastIndexOf(node);
-    const parts = [h("p", { class: "said" }, h("b", {}, nodes.name[node]), " is ", dot(label), " ", h("b", {}, className(label)), `, ${percent(nodes.confidence[node])} sure`)];
+    const parts = [h("p", { class: "said" }, h("bdi", {}, h("b", {}, nodes.name[node])), " is ", dot(label), " ", h("bdi", {}, h("b", {}, className(label))), `, ${percent(nodes.confidence[node])} sure`)];
     const story = [origin(node)[0].toUpperCase() + origin(node).slice(1)];
     if (line >= 0) {
       const p = facts.pseudo;
@@ -161,7 +161,7 @@ function drawNode() {
     parts.push(picture);
     if (found.influences.length) {
       parts.push(h("h3", {}, `Labelled nodes that speak to it loudest (${found.degree} neighbours)`),
-        bars(found.influences.map(([other, share, as, born]) => [`${nodes.name[other]} · ${className(as)}${born > 0 ? ` · round ${born}` : ""}`, share, colour(as), facts.around[other] ? () => choose(other) : null])));
+        bars(found.influences.map(([other, share, as, born]) => [`${apart(nodes.name[other])} · ${apart(className(as))}${born > 0 ? ` · round ${born}` : ""}`, share, colour(as), facts.around[other] ? () => choose(other) : null])));
       const support = found.support.map((share, c) => [share, c]).filter(([share]) => share > 0.005).sort((a, b) => b[0] - a[0]).slice(0, 6);
       parts.push(h("h3", {}, "All labelled influence, by class"), bars(support.map(([share, c]) => [className(c), share, colour(c), null])));
     } else parts.push(h("p", { class: "how" }, "No labelled node is within reach; its own features decide."));

@@ -15,7 +15,8 @@ function make(space, tag, attributes, children) {
 const h = (tag, attributes, ...children) => make(null, tag, attributes, children);
 const s = (tag, attributes, ...children) => make("http://www.w3.org/2000/svg", tag, attributes, children);
 
-const clip = (text, most) => (text.length > most ? text.slice(0, most - 1) + "…" : text);
+const clip = (text, most) => { const letters = [...text]; return letters.length > most ? letters.slice(0, most - 1).join("") + "…" : text; };
+const apart = (name) => `\u2068${name}\u2069`;  // a name written from right to left does not turn the words beside it
 const whole = (x) => Math.round(x).toLocaleString("en");
 const percent = (x, digits = 1) => `${(100 * x).toFixed(digits)} %`;
 const plural = (n, word) => `${whole(n)} ${word}${n === 1 ? "" : "s"}`;
