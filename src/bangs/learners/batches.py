@@ -121,7 +121,9 @@ class Surroundings:
 
     def inputs(self, outputs: "np.ndarray[Any, Any]") -> "np.ndarray[Any, Any]":
         """The nodes that a hop to the given ones takes from, sorted."""
-        return np.unique(self.matrix[outputs].indices)
+        seen = np.zeros(self.matrix.shape[1], dtype=bool)
+        seen[self.matrix[outputs].indices] = True
+        return np.flatnonzero(seen)
 
     def hop(self, inputs: "np.ndarray[Any, Any]", outputs: "np.ndarray[Any, Any]") -> Sparse:
         """The hop of all runs from some nodes to others [R·n_out, R·n_in]."""
