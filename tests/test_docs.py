@@ -3,13 +3,18 @@
 import re
 import runpy
 import shlex
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from tests.cli.speaking import bangs
 
+from bangs import SelfTrainer, Task, Trainer
 from bangs.cli.commands import FILES, load
+from bangs.graphs import splits
+from bangs.graphs.synthetic import citation
 
 ROOT = Path(__file__).parents[1]
 GUIDES = ("quickstart", "own-graph", "extending")
@@ -39,6 +44,21 @@ def test_a_guide_works_as_printed(name: str, place: Path, monkeypatch: pytest.Mo
             assert words[0] == "bangs"
             said = bangs(*words[1:])
             assert said.code == 0, f"{line}\n{said.err}"
+
+
+def test_the_readme_works_as_printed() -> None:
+    graph = citation(nodes=200, classes=3, seed=0)
+    space: dict[str, Any] = {"__name__": "readme", "X": graph.x, "edge_index": graph.edge_index}
+    space["y"] = np.where(np.arange(200) < 60, graph.y.numpy(), -1)
+    for text in re.findall(r"^```python\n(.*?)^```", (ROOT / "README.md").read_text(), re.M | re.S):
+        exec(compile(text, "README.md", "exec"), space)
+    task = Task.of(graph, splits.by_share(graph.y, 0.1, 0.2, seeds=(0,)), classes=3)
+    state = SelfTrainer(Trainer(epochs=20), replace(space["mine"], rounds=1)).fit(task, seeds=(0,))
+    assert state.adoption is not None
+    chosen, confidence = state.adoption.chosen, state.adoption.confidence
+    left = ~(chosen | task.held | task.given.known)
+    assert int(chosen.sum()) == 50
+    assert confidence[chosen].max() <= confidence[left].min()
 
 
 def links(page: Path) -> list[tuple[Path, str]]:

@@ -31,6 +31,7 @@ def test_every_number_of_the_table_is_on_the_page(world: tuple[Suite, list[Resul
     suite, results = world
     found = suite_facts([suite], results)["suites"][0]
     assert found["columns"] == ["raw", "cpl", "BANGS"]
+    assert found["along"] == "method"
     ours = next(line for line in found["lines"] if line["row"] == "one" and line["rule"] == "validation")
     assert [entry["mean"] for entry in ours["entries"]] == pytest.approx([61, 71, 72])
     assert ours["entries"][2]["rank"] == 1

@@ -53,6 +53,7 @@ def _suite(table: Table, results: Sequence[Result]) -> dict[str, Any]:
         "about": suite.about,
         "reading": suite.reading,
         "kind": suite.kind,
+        "along": ", ".join(suite.names.get(axis, axis) for axis in suite.columns),
         "caption": table.caption,
         "columns": [suite.called(column) or "test accuracy" for column in table.columns],
         "lines": [

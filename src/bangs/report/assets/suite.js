@@ -81,7 +81,7 @@ for (const suite of facts.suites) {
   const draw = () => {
     plots.replaceChildren();
     if (suite.kind === "sweep" || suite.kind === "rounds") {
-      if (suite.kind === "sweep") plot(plots, `Along ${suite.title.toLowerCase()}`, (width) => levels(suite, rule.value, width), rows);
+      if (suite.kind === "sweep") plot(plots, `Along ${suite.along}`, (width) => levels(suite, rule.value, width), rows);
       else plot(plots, "Round by round, mean over seeds", (width) => rounds(suite.curves, (one) => one.row, width), suite.curves.map((one) => one.row));
       return;
     }
