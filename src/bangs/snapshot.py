@@ -1,7 +1,7 @@
 """Snapshot: what one run of self-training leaves for those who ask it questions later."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
 
@@ -10,9 +10,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from bangs.errors import InvalidInput
-from bangs.learners.calibration import Calibrator
 from bangs.loop import State
-from bangs.types import Labels, Prediction, Task
 
 LEDGER = 2000  # scored nodes kept per round, the best
 
@@ -132,19 +130,10 @@ class Snapshot:
             graph.edge_weight = self.edge_weight
         return graph
 
-    @property
-    def task(self) -> Task:
-        """What a calibrator may see of the run: edges, given labels, validation labels."""
-        return Task(self.graph, Labels.given(self.given[None]), self.held[None], self.classes)
-
     @cached_property
     def probs(self) -> Tensor:
         """Calibrated probabilities: float [N, C]."""
         return self.calibrated.softmax(-1)
-
-    def recalibrated(self, calibrate: Calibrator) -> "Snapshot":
-        """The same run under another calibrator."""
-        return replace(self, calibrated=calibrate(Prediction(self.raw[None]), self.task).logits[0])
 
     def to_plain(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """Named tensors and JSON-able facts, for `from_plain`."""

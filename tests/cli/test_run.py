@@ -72,6 +72,13 @@ def test_an_error_of_pushed_columns_beyond_all_entries_is_refused(graph: Path) -
     assert "push must be a number from 0 to 1, got 2.0" in str(run(graph, "--push", "2").exception)
 
 
+def test_an_option_that_a_method_does_not_look_at_is_named(graph: Path) -> None:
+    told = run(graph, "--method", "random", "--estimator", "msr", "--calibrator", "vector", "--pieces", "2").output
+    idle = [line for line in told.splitlines() if "makes no difference" in line]
+    assert [line.split()[1] for line in idle] == ["--candidates", "--estimator", "--calibrator", "--pieces"]
+    assert "makes no difference" not in run(graph, "--estimator", "msr", "--calibrator", "vector").output
+
+
 def test_a_folder_in_use_by_another_run_is_refused_with_the_way_out(graph: Path, tmp_path: Path) -> None:
     out = str(tmp_path / "run")
     assert run(graph, "--out", out).exit_code == 0

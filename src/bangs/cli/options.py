@@ -36,7 +36,9 @@ Teacher = Annotated[str, typer.Option(help="who labels the next round: first, la
 Rounds = Annotated[int, typer.Option(help="rounds of self-training at most")]
 BatchSize = Annotated[
     int | None,
-    typer.Option(min=1, help="labelled nodes a step, with drawn neighbourhoods; the whole graph if left out"),
+    typer.Option(
+        min=1, help="labelled nodes a step, with drawn neighbourhoods; without it and --fanout the whole graph"
+    ),
 ]
 Fanout = Annotated[str | None, typer.Option(help="neighbours heard at each hop, such as 10,10 or all")]
 

@@ -111,6 +111,8 @@ def run(
         raise InvalidInput("--resume and --overwrite need the run's folder; add --out DIR")
     with ranks.joined(choose_device(device)), arithmetic:
         voice = Voice(as_json=as_json, quiet=quiet or not ranks.first())
+        for name in experiment.idle():
+            voice.say(f"· --{name} makes no difference to this run of '{method}'")
         if out is None:
             with stoppable(), Rounds(voice, title, rounds) as view:
                 result = experiment.run(data, device, [view])

@@ -3,6 +3,7 @@
 import statistics
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -31,6 +32,9 @@ from bangs.valuation.banzhaf import DEFAULT, ESTIMATORS
 
 # the settings a published recipe brings along
 BUDGET = ("k", "candidates", "normalise", "push", "estimator", "samples", "calibrator", "teacher", "pool")
+
+# those that only some methods, or runs in batches, look at
+WITH_USERS = (*BUDGET, "rounds", "pieces")
 
 # left out of a run's settings where they say nothing, so that it keeps the name it always had
 LATER = ("batch_size", "fanout", "pieces", "push")
@@ -92,6 +96,17 @@ class Experiment:
         """Everything the result depends on, down to the parts the names stand for; its hash names the run."""
         trainer = self.trainer()
         return {**self.settings(), "parts": {"trainer": repr(trainer.trainer), "method": repr(trainer.method)}}
+
+    def idle(self) -> list[str]:
+        """Settings that were changed without a difference to this run's parts, such as the estimator of 'random'."""
+        usual = {own.name: own.default for own in fields(self) if own.name in WITH_USERS}
+        return [name for name in usual if getattr(self, name) != usual[name] and self._same_with(name, usual[name])]
+
+    def _same_with(self, name: str, value: Any) -> bool:
+        """Whether this run would have the same parts with another value of a setting."""
+        with suppress(InvalidInput):  # one that cannot be with the others does make a difference
+            return bool(replace(self, **{name: value}).config()["parts"] == self.config()["parts"])
+        return False
 
     def trainer(self, observers: Sequence[Observer] = ()) -> SelfTrainer:
         """The parts this configuration names."""

@@ -21,7 +21,7 @@ MOST = 2**31  # bytes of features that are laid out anew for every run
 
 @dataclass(frozen=True, eq=False)
 class Ahead(Field):
-    """The field of every run's own nodes, whose features [R, n, F] have had their first hop."""
+    """A field whose features, or their product with a weight (`once`), have had the first hop already."""
 
     def only(self, busy: Tensor) -> "Ahead":
         """The field as it is: dense products leave no run out."""
