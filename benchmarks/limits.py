@@ -26,20 +26,20 @@ from training import labelled
 
 EPOCHS = 50
 GROUPS = {
-    "sparse products": ("_embedding_bag", "embedding_bag", "addmm", "_Product"),
-    "dense products": ("bmm", "mm"),
+    "sparse products": ("_embedding_bag", "embedding_bag", "addmm", "_Product", "_Known", "index_select"),
+    "dense products": ("bmm", "mm", "_Narrow"),
     "activation and dropout": (
-        "random_",
+        "_Activation",
         "ge_",
         "mul",
         "add",
         "relu",
         "clamp_min",
-        "threshold_backward",
+        "elu_backward",
         "copy_",
         "sum",
     ),
-    "Adam": ("_fused_adam_", "Adam", "Optimizer"),
+    "Adam": ("_fused_adam_", "_foreach_add_"),
 }
 
 

@@ -9,6 +9,6 @@ def keep_freed() -> None:
     """Let glibc keep up to 62 MiB of freed memory instead of giving it back to the system after every epoch.
 
     It keeps twice the largest block it has seen freed, so one is taken and freed here, without being written to. Given
-    back and taken again, every page is cleared anew: up to a fifth of an epoch on Cora.
+    back and taken again, every page is cleared anew.
     """
     torch.empty(LARGEST, dtype=torch.uint8)

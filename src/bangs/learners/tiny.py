@@ -1,7 +1,7 @@
 """Tiny: numbers below a float's normal range count as zero while weights are learned.
 
 Weight decay drives weights that no label reaches towards zero. After some 1,400 steps of Adam they are below 10⁻³⁸,
-where a processor needs fifty times as long for a product: an epoch on Cora took 32 ms instead of 7.
+where a processor needs many times as long for a product.
 """
 
 from collections.abc import Iterator
