@@ -25,6 +25,7 @@ def test_a_pseudo_label_is_told_with_all_its_reasons(library: Path) -> None:
     assert text.startswith(f"{row['id']} is '")
     assert f"Adopted in round 1 as '{row['label']}'" in text
     assert "number 1 of" in text
+    assert "The value says how much its label adds to what the model would know of the other nodes" in text
     assert "Neighbours, " in text
     assert "Labelled nodes that speak to it loudest" in text
     assert row["influences"].split(" (")[0] in text

@@ -64,6 +64,14 @@ def test_a_name_from_right_to_left_does_not_turn_the_words_beside_it(tab: Browse
     assert "\u2068\u0645\u0631\u062d\u0628\u0627 7\u2069 (" in told
 
 
+def test_what_a_value_means_is_said_where_values_are_shown(tab: Browser, pages: dict[str, Path]) -> None:
+    for name, words in (("fit", "candidates of a round. Those right of the cut"), ("run", "nodes a round adopted")):
+        tab.open(pages[name])
+        told = tab.js("document.querySelector('#values .sub').textContent")
+        assert f"Banzhaf value of the {words}" in told
+        assert "how much a node's label adds to what the model would know of the others" in told
+
+
 def test_search_narrows_and_sort_orders_the_table(tab: Browser, pages: dict[str, Path]) -> None:
     tab.open(pages["fit"])
     everything = tab.js(f"{TABLE}.length")

@@ -26,4 +26,5 @@ def explain(
     model = SelfTrainingClassifier.load(folder)
     reasons = model.explain(node, top)
     names, classes = [str(name) for name in model.node_names_], [str(name) for name in model.classes_]
-    Voice(as_json=as_json).result(named(reasons, names, classes), in_words(reasons, names, classes))
+    words = in_words(reasons, names, classes, model.selector)
+    Voice(as_json=as_json).result(named(reasons, names, classes), words)

@@ -5,13 +5,22 @@ from typing import Any
 
 from bangs.explain import Influence, Neighbour, Reasons
 
+_MEANING = {
+    "banzhaf": "The value says how much its label adds to what the model would know of the other nodes, "
+    "in the mean over the ways the round could have been filled.",
+    "confidence": "The value is the teacher's confidence.",
+    "agreement": "The value is the teacher's confidence, where a clustering of the nodes agrees with its label.",
+    "random": "The value is a random number.",
+}
 
-def in_words(reasons: Reasons, names: list[str], classes: list[str]) -> str:
-    """The reasons as a person would tell them."""
+
+def in_words(reasons: Reasons, names: list[str], classes: list[str], selector: object = "") -> str:
+    """The reasons as a person would tell them; `selector` is the classifier's, which says what a value means."""
     name, label = names[reasons.node], classes[reasons.label]
     parts = [f"{name} is '{label}', {reasons.confidence:.1%} sure ({_origin(reasons, classes)})."]
     if reasons.adoption is not None:
-        parts.append(_adopted(reasons, classes))
+        meaning = _MEANING.get(selector, "") if isinstance(selector, str) else ""
+        parts.append(f"{_adopted(reasons, classes)} {meaning}".rstrip())
     ranked = sorted(range(len(classes)), key=lambda c: -reasons.probs[c])[:4]
     parts.append("Probabilities: " + ", ".join(f"{classes[c]} {reasons.probs[c]:.1%}" for c in ranked) + _raw(reasons))
     parts.append(_neighbours(reasons, names, classes))
@@ -49,7 +58,7 @@ def _raw(reasons: Reasons) -> str:
 
 def _neighbours(reasons: Reasons, names: list[str], classes: list[str]) -> str:
     if not reasons.neighbours:
-        return "It has no neighbours: its own features decide."
+        return "No edge leads to it: its own features decide."
     lines = [f"Neighbours, {len(reasons.neighbours)} of {reasons.degree}:"]
     for one in reasons.neighbours:
         how = {"given": "given", "held": "held for validation", "adopted": "adopted", "predicted": "predicted"}
