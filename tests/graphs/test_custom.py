@@ -353,7 +353,7 @@ def test_another_graph_is_read_with_the_first_ones_scale_levels_and_classes(tmp_
     assert graph.data.y.tolist() == [1, -1]
     assert graph.data.x[0].tolist() == pytest.approx([0, 0, 0, 1], abs=1e-6)
     assert graph.data.x[1, 1:].tolist() == [0, 0, 0]
-    assert said(graph, "'mauve', unknown to the model")
+    assert said(graph, "'mauve', unknown to the model; no category there for 1 node")
     assert said(graph, "1 column unknown to the model not used: 'extra'")
 
 

@@ -108,7 +108,7 @@ class ColumnCount:
             notes.append(f"{place} has one value throughout; left out")
             return None
         if self.missing:
-            notes.append(f"{place}: {counted(self.missing, 'blank')} have no category there")
+            notes.append(f"{place}: no category for {counted(self.missing, 'blank')}")
         if len(levels) > LEVELS:
             notes.append(f"{place} has {len(levels):,} categories; the {LEVELS} most frequent are kept, others as one")
         return Categorical(self.name, tuple(sorted(word for _, word in levels[:LEVELS])), other=len(levels) > LEVELS)

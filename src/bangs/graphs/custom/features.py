@@ -204,7 +204,7 @@ def _one_hot(table: Table, column: Categorical, block: Matrix, notes: list[str])
         new = pc.unique(words.filter(pa.array(stray))).to_pylist()
         notes.append(
             f"{table.file}: column {column.name!r} holds {listed(new, 4)}, unknown to the model; "
-            f"{counted(int(stray.sum()), 'node')} have no category there"
+            f"no category there for {counted(int(stray.sum()), 'node')}"
         )
     nodes = np.flatnonzero(level >= 0)
     block[nodes, level[nodes]] = 1.0
@@ -227,7 +227,7 @@ def _categories(table: Table, name: str, notes: list[str]) -> Categorical | None
         return None
     if len(present) < len(words):
         notes.append(
-            f"{table.file}: {counted(len(words) - len(present), 'blank')} of column {name!r} have no category there"
+            f"{table.file}: no category for {counted(len(words) - len(present), 'blank')} of column {name!r}"
         )
     if len(levels) > LEVELS:
         notes.append(
