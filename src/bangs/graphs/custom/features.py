@@ -226,9 +226,7 @@ def _categories(table: Table, name: str, notes: list[str]) -> Categorical | None
         )
         return None
     if len(present) < len(words):
-        notes.append(
-            f"{table.file}: no category for {counted(len(words) - len(present), 'blank')} of column {name!r}"
-        )
+        notes.append(f"{table.file}: no category for {counted(len(words) - len(present), 'blank')} of column {name!r}")
     if len(levels) > LEVELS:
         notes.append(
             f"{table.file}: column {name!r} has {len(levels):,} categories; the {LEVELS} most frequent are kept, "
