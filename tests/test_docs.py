@@ -82,6 +82,13 @@ def test_links_between_files_lead_somewhere(page: Path) -> None:
         assert not heading or heading in anchors(file), (file, heading)
 
 
+def test_the_map_of_the_largest_room_names_every_file_in_it() -> None:
+    page = (ROOT / "ARCHITECTURE.md").read_text()
+    table = page.split("The largest room")[1].split("## Decisions")[0]
+    files = {path.stem for path in (ROOT / "src" / "bangs" / "learners").glob("*.py")} - {"__init__"}
+    assert files <= set(re.findall(r"`(\w+)`", table))
+
+
 def test_every_page_can_be_found_from_the_readme() -> None:
     seen, left = set(), {ROOT / "README.md"}
     while left:
