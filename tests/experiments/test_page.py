@@ -7,6 +7,7 @@ import pytest
 from bangs.experiments.figure import as_csv, draw, panels
 from bangs.experiments.page import write_page
 from bangs.experiments.results import Result, gather, results_in
+from bangs.experiments.suite import PROTOCOLS
 from bangs.experiments.suite_file import find_suite, suite_files
 from worlds import fake_rows
 
@@ -59,6 +60,11 @@ def test_a_figure_is_the_same_file_every_time(tmp_path: Path) -> None:
         draw(suite, drawn, folder)
     for name in ("figure-noise.svg", "figure-noise.png", "figure-noise.csv"):
         assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
+
+
+def test_the_rule_of_a_panel_fits_above_it() -> None:
+    """In 8-point type a panel 4.6 inches wide takes some 72 letters."""
+    assert max(map(len, PROTOCOLS.values())) <= 70
 
 
 def test_the_numbers_of_a_figure_are_those_of_its_rows() -> None:

@@ -11,7 +11,7 @@ from bangs.experiments.settings import RULES
 
 PROTOCOLS = {
     "validation": "test accuracy at the round with the best validation accuracy",
-    "best_test": "best test accuracy over the rounds after round 0, chosen by test labels (an oracle)",
+    "best_test": "best test accuracy after round 0, chosen by test labels (an oracle)",
     "last": "test accuracy of the last round",
 }
 KINDS = ("table", "time", "stages", "sweep", "rounds")
