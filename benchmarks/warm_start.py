@@ -5,7 +5,7 @@
 BANGS with the tuned GCN and the first model as teacher. A student starts from scratch, from its teacher's best weights,
 or from the first model's weights at an early epoch. All seeds of a dataset run at once, each with the same splits and
 random streams under every start, so differences are paired by seed. Epochs are those until a run's best weights, summed
-over its rounds after the first model; with patience, training goes on 200 epochs beyond them.
+over its rounds after the first model; `epochs_trained` adds the whole patience, so it is the most there can have been.
 """
 
 import statistics
