@@ -8,6 +8,7 @@ from bangs.learners.ahead import FirstHop
 from bangs.learners.dense import _InPieces
 from bangs.learners.models import GCN, SGC
 from bangs.learners.noise import source
+from bangs.learners.teacher import Assignment
 from bangs.learners.training import Trainer
 from bangs.rng import Streams
 from bangs.types import Task
@@ -51,7 +52,7 @@ def test_loss_and_gradient_are_those_of_the_whole_graph(task, model):
 
 def test_training_ends_with_the_same_weights(task):
     taught = [
-        learner(task, GCN(dropout=0.0, hidden=16), ahead=ahead).fit(task.given, Streams(SEEDS))
+        learner(task, GCN(dropout=0.0, hidden=16), ahead=ahead)._train(Assignment(task.given, Streams(SEEDS)))
         for ahead in (True, False)
     ]
     for name, value in taught[0].weights.items():

@@ -37,9 +37,10 @@ class Trainer:
 
     Between equal accuracies the lower validation loss wins. A run stops when its accuracy has not improved for
     `patience` epochs. With `monitor = "loss"` both go by the validation loss alone. With `field = "needed"` an epoch
-    touches only the nodes that decide the loss or the validation score; `"whole"` always takes the whole graph, so that
-    dropout does not depend on who has labels. With `batches` an epoch is a step for every batch of labelled nodes,
-    each with a drawn neighbourhood, run by run; models that see further than their hops say cannot learn so.
+    on a CPU, and on a GPU where features are dense enough, touches only the nodes that decide the loss or the
+    validation score; `"whole"` always takes the whole graph, so that dropout does not depend on who has labels. With
+    `batches` an epoch is a step for every batch of labelled nodes, each with a drawn neighbourhood, run by run; models
+    that see further than their hops say cannot learn so.
     """
 
     model: Architecture = field(default_factory=GCN)
