@@ -89,6 +89,12 @@ def test_a_folder_in_use_by_another_run_is_refused_with_the_way_out(graph: Path,
     assert read_run(out).config["k"] == 6
 
 
+def test_the_precision_of_products_is_part_of_the_configuration(graph: Path, tmp_path: Path) -> None:
+    assert run(graph, "--precision", "tf32", "--out", str(tmp_path / "run")).exit_code == 0
+    assert read_run(tmp_path / "run").config["changes"]["precision"] == "tf32"
+    assert "Trainer.precision must be one of float32, tf32" in str(run(graph, "--precision", "tf16").exception)
+
+
 def test_resume_and_overwrite_need_a_folder(graph: Path) -> None:
     for flag in ("--resume", "--overwrite"):
         assert isinstance(run(graph, flag).exception, InvalidInput)

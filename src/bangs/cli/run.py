@@ -59,6 +59,9 @@ def run(
         int | None, typer.Option(help="parts of a step that torchrun's ranks share; one for each rank if left out")
     ] = None,
     device: options.Device = "auto",
+    precision: Annotated[
+        str | None, typer.Option(help="of matrix products on a GPU: float32 (if left out), or tf32, faster and coarser")
+    ] = None,
     deterministic: Annotated[
         bool, typer.Option("--deterministic", help="the same bits for any number of threads; slower")
     ] = False,
@@ -80,7 +83,8 @@ def run(
     from bangs.experiments.experiment import Experiment, compact
     from bangs.graphs.custom.complaints import counted
 
-    asked = (("epochs", epochs), ("patience", patience), ("field", "whole" if deterministic else None))
+    field = "whole" if deterministic else None
+    asked = (("epochs", epochs), ("patience", patience), ("precision", precision), ("field", field))
     changes: dict[str, float | int | str] = {name: value for name, value in asked if value is not None}
     experiment = Experiment(
         dataset=dataset,
