@@ -22,7 +22,7 @@ from torch.profiler import ProfilerActivity, profile
 from bangs import fused
 from bangs.graphs import splits
 from bangs.learners.ahead import Ahead
-from bangs.learners.batches import Field
+from bangs.learners.fields import Field
 from bangs.learners.presets import trainer
 from bangs.learners.sessions import Captured
 from bangs.learners.training import Learner

@@ -16,7 +16,7 @@ import torch
 from torch.profiler import ProfilerActivity, profile
 
 from bangs.graphs import splits
-from bangs.learners.batches import Field
+from bangs.learners.fields import Field
 from bangs.learners.presets import trainer
 from bangs.learners.training import Learner
 from bangs.rng import Streams

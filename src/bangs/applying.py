@@ -10,9 +10,9 @@ from torch_geometric.data import Data
 
 from bangs.errors import InvalidInput
 from bangs.graphs.store import StoredGraph
-from bangs.learners.batches import Surroundings
 from bangs.learners.calibration import Calibrator
 from bangs.learners.ensemble import Network
+from bangs.learners.fields import Surroundings
 from bangs.learners.layerwise import Layerwise
 from bangs.learners.models import Architecture
 from bangs.learners.sampling import Sampler, Sampling

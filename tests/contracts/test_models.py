@@ -11,8 +11,8 @@ from torch_geometric.data import Data
 
 from bangs.graphs.sparse import to_torch
 from bangs.learners import models
-from bangs.learners.batches import Surroundings, many
 from bangs.learners.ensemble import Network
+from bangs.learners.fields import Surroundings, many
 from bangs.learners.models import MODELS, Architecture
 from bangs.learners.noise import Noise
 from bangs.learners.training import Trainer

@@ -12,7 +12,7 @@ from bangs import fused
 from bangs.graphs.sparse import Sparse, to_torch
 from bangs.learners import attention
 from bangs.learners.attention import SLOPE, Heads
-from bangs.learners.batches import Surroundings
+from bangs.learners.fields import Surroundings
 from bangs.learners.maxima import Heard, Overlaid, largest
 from bangs.learners.models import GAT, GIN
 from bangs.rng import Streams

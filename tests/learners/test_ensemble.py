@@ -7,8 +7,8 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.nn import GCNConv
 
-from bangs.learners.batches import Surroundings
 from bangs.learners.ensemble import Separate, cross_entropy
+from bangs.learners.fields import Surroundings
 from bangs.learners.models import GCN
 from bangs.learners.noise import Noise
 from bangs.rng import Streams

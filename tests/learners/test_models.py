@@ -11,8 +11,8 @@ from torch_geometric.nn import GCN2Conv, GCNConv, SGConv
 
 from bangs.errors import InvalidInput
 from bangs.graphs.sparse import adjacency
-from bangs.learners.batches import Surroundings
 from bangs.learners.ensemble import Network, Separate
+from bangs.learners.fields import Surroundings
 from bangs.learners.models import APPNP, GAT, GCN, GCNII, GIN, GRAND, MODELS, SGC, Architecture, GraphSAGE
 from bangs.learners.noise import Noise
 from bangs.rng import Streams

@@ -16,8 +16,8 @@ from bangs import fused
 from bangs.errors import InvalidInput
 from bangs.graphs.sparse import Sparse, to_torch
 from bangs.learners.attention import Heads, attend, drop, weigh
-from bangs.learners.batches import Field, Surroundings, many
 from bangs.learners.ensemble import Network
+from bangs.learners.fields import Field, Surroundings, many
 from bangs.learners.maxima import Heard, Overlaid, largest
 from bangs.learners.models import GAT, GIN
 from bangs.learners.noise import Noise

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from bangs.learners.noise import Noise, Raw, source
+from bangs.learners.noise import Noise, Numpy, source
 from bangs.rng import Streams
 
 
@@ -13,7 +13,7 @@ def noise(request):
 
     def made(*seeds: int) -> Noise:
         streams = Streams(seeds).at("dropout")
-        return Noise(streams.generators()) if request.param == "torch" else Raw(streams.numbers())
+        return Noise(streams.generators()) if request.param == "torch" else Numpy(streams.numbers())
 
     return made
 
@@ -87,7 +87,7 @@ def test_a_restart_draws_the_same_masks_again(noise):
 
 
 def test_bits_that_numpy_promises_for_ever():
-    kept = Raw([7]).kept((16,), 0.5)
+    kept = Numpy([7]).kept((16,), 0.5)
     words = [1791289110853690569, 15195811958582366061, 4353573261847909477, 3192670137268717821]  # of PCG64DXSM(7)
     signs = [word >> (16 * part + 15) & 1 for word in words for part in range(4)]
     assert kept[0].tolist() == [1.0 - sign for sign in signs]
@@ -110,4 +110,4 @@ def test_activation_is_dropout_of_a_relu_in_values_and_gradients(noise, rate):
 
 
 def test_a_processor_draws_by_numpy():
-    assert isinstance(source([1], torch.device("cpu")), Raw)
+    assert isinstance(source([1], torch.device("cpu")), Numpy)

@@ -10,8 +10,8 @@ from torch import Tensor, nn
 
 from bangs.errors import InvalidInput
 from bangs.graphs.sparse import adjacency, to_torch
-from bangs.learners.batches import Field
 from bangs.learners.ensemble import Network
+from bangs.learners.fields import Field
 from bangs.learners.models import GCN, MODELS, SGC
 from bangs.learners.noise import Noise
 from bangs.learners.sessions import Captured, Eager, Part

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from bangs.graphs.sparse import Sparse
-from bangs.learners.batches import DENSE_ABOVE, Features, Field, Surroundings
+from bangs.learners.fields import DENSE_ABOVE, Features, Field, Surroundings
 from bangs.learners.sessions import Part
 
 ROUND = 64  # numbers of nodes are multiples of it

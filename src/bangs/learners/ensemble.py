@@ -10,7 +10,7 @@ from torch.func import functional_call
 from torch_geometric.data import Data
 
 from bangs.graphs.sparse import Normalise
-from bangs.learners.batches import Features, Field
+from bangs.learners.fields import Features, Field
 from bangs.learners.noise import Noise
 from bangs.rng import Streams
 

@@ -13,8 +13,8 @@ from bangs import signals
 from bangs.errors import InvalidInput
 from bangs.graphs.sparse import Pattern, Sparse
 from bangs.graphs.store import mapped, release
-from bangs.learners.batches import Features
 from bangs.learners.ensemble import Network
+from bangs.learners.fields import Features
 from bangs.learners.noise import Noise
 from bangs.learners.sampling import Sampler
 

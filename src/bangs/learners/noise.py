@@ -70,7 +70,7 @@ class Noise:
         )
 
 
-class Raw(Noise):
+class Numpy(Noise):
     """Dropout on a CPU by numpy's PCG64DXSM, three times as fast as torch's generators, which stock modules need."""
 
     def __init__(self, numbers: Sequence[int], rate: float | None = None):
@@ -139,7 +139,7 @@ def source(numbers: Sequence[int], device: torch.device, rate: float | None = No
     if fused.serves(torch.empty(0, device=device)):
         return Counted(numbers, device, rate)
     if device.type == "cpu":
-        return Raw(numbers, rate)
+        return Numpy(numbers, rate)
     drawn = Noise([torch.Generator(device) for _ in numbers], rate)
     drawn.restart(numbers)
     return drawn

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from bangs.graphs.sparse import Sparse
 from bangs.learners.ahead import Ahead
-from bangs.learners.batches import Features, Surroundings
+from bangs.learners.fields import Features, Surroundings
 from bangs.learners.sessions import Part
 
 

@@ -13,7 +13,7 @@ from bangs.errors import InvalidInput
 from bangs.graphs.links import Links, pointed, ragged
 from bangs.graphs.sparse import Normalise, Pattern, Sparse
 from bangs.graphs.store import release
-from bangs.learners.batches import Features, Field, sampled_rows
+from bangs.learners.fields import Features, Field, sampled_rows
 
 ALL = -1  # a fan-out without a bound
 

@@ -12,9 +12,9 @@ from torch import Tensor
 
 from bangs import fused, signals
 from bangs.learners.adam import Adam
-from bangs.learners.batches import Field
 from bangs.learners.ensemble import Network, log_softmax, surprise
-from bangs.learners.memory import keep_freed
+from bangs.learners.fields import Field
+from bangs.learners.freed import keep_freed
 from bangs.learners.noise import source
 
 LOOK_EVERY = 32  # epochs between two looks of the host at a GPU

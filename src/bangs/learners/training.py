@@ -14,7 +14,7 @@ from torch_geometric.data import Data
 from bangs import ranks
 from bangs.errors import InvalidInput
 from bangs.learners.ahead import Ahead, FirstHop
-from bangs.learners.batches import Field, Surroundings, many
+from bangs.learners.fields import Field, Surroundings, many
 from bangs.learners.layerwise import Layerwise
 from bangs.learners.models import GCN, Architecture
 from bangs.learners.noise import Noise

@@ -6,9 +6,9 @@ import torch
 from torch import Tensor, nn
 
 from bangs.graphs.sparse import Normalise
-from bangs.learners.batches import Features, Field
 from bangs.learners.dense import times
 from bangs.learners.ensemble import Network
+from bangs.learners.fields import Features, Field
 from bangs.learners.models.base import Settings, glorot
 from bangs.learners.noise import Noise
 from bangs.rng import Streams

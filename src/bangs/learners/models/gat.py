@@ -8,9 +8,9 @@ from torch import Tensor, nn
 
 from bangs.graphs.sparse import Normalise, Pattern
 from bangs.learners.attention import Heads, attend, drop, weigh
-from bangs.learners.batches import Features, Field
 from bangs.learners.dense import times
 from bangs.learners.ensemble import Network
+from bangs.learners.fields import Features, Field
 from bangs.learners.models.base import Settings, glorot
 from bangs.learners.noise import Noise
 from bangs.rng import Streams

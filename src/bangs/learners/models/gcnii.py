@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from bangs.learners.batches import Field
 from bangs.learners.dense import times
 from bangs.learners.ensemble import Network
+from bangs.learners.fields import Field
 from bangs.learners.models.base import Settings, glorot
 from bangs.learners.noise import Noise
 from bangs.rng import Streams

@@ -7,9 +7,9 @@ import torch
 from torch import Tensor, nn
 
 from bangs.graphs.sparse import Normalise, Pattern, Sparse
-from bangs.learners.batches import Features, Field
 from bangs.learners.dense import times
 from bangs.learners.ensemble import Network
+from bangs.learners.fields import Features, Field
 from bangs.learners.maxima import Heard, Overlaid, largest
 from bangs.learners.models.base import Settings, uniform
 from bangs.learners.noise import Noise

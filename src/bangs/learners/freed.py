@@ -1,4 +1,4 @@
-"""Memory: what an epoch frees stays with the process for the next one."""
+"""Freed: what an epoch frees stays with the process for the next one."""
 
 import torch
 

@@ -6,7 +6,7 @@ import resource
 import pytest
 import torch
 
-from bangs.learners.memory import keep_freed
+from bangs.learners.freed import keep_freed
 
 
 def pages(times: int) -> int:

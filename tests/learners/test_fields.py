@@ -8,7 +8,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from bangs.graphs.sparse import adjacency, to_torch
-from bangs.learners.batches import Features, Field, Surroundings, many
+from bangs.learners.fields import Features, Field, Surroundings, many
 from bangs.learners.noise import Noise
 from bangs.rng import Streams
 from conftest import two_rings
