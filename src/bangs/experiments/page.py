@@ -145,8 +145,10 @@ def _verdicts(table: Table, rule: str, own: Sequence[Comparison]) -> str:
             groups[test.verdict].append(f"{called(test.second)}{where} ({test.difference:+.2f})")
     noise = len(own) - sum(map(len, groups.values()))
     words = [f"{verdict} than {', '.join(names)}" for verdict, names in groups.items() if names]
-    words.append(f"no difference shown in {noise} of {len(own)} comparisons")
-    return f"By '{rule}' {called(own[0].first)} is " + "; ".join(words) + "."
+    rest = f"no difference is shown in {noise} of {len(own)} comparisons."
+    if not words:
+        return f"By '{rule}', of {called(own[0].first)}, {rest}"
+    return f"By '{rule}' {called(own[0].first)} is {'; '.join(words)}; {rest}"
 
 
 def _absent(table: Table, notes: Sequence[str]) -> str:
