@@ -122,11 +122,11 @@ def _binned(value: Tensor, hit: Tensor, counted: Tensor, bins: int, binning: Bin
             -1, order, torch.arange(value.shape[-1], device=value.device).expand_as(order)
         )
         place = rank * bins // counted.sum(-1, keepdim=True).clamp(min=1)
-    place = place.clamp(0, bins - 1)
+    place = place.clamp(0, bins - 1).cpu()  # a GPU adds up scattered numbers in any order
 
     def total(part: Tensor) -> Tensor:
-        empty = torch.zeros(len(value), bins, dtype=torch.float64, device=value.device)
-        return empty.scatter_add(-1, place, torch.where(counted, part.double(), 0.0))
+        empty = torch.zeros(len(value), bins, dtype=torch.float64)
+        return empty.scatter_add(-1, place, torch.where(counted, part.double(), 0.0).cpu()).to(value.device)
 
     count = total(counted)
     return Reliability(total(value) / count, total(hit) / count, count.long())

@@ -7,6 +7,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from bangs.errors import InvalidInput
+from bangs.graphs.sparse import row_sums
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,13 +27,13 @@ class Links:
             return into
         (source, target), nodes = graph.edge_index, int(graph.num_nodes or 0)
         order = target.argsort(stable=True)
-        counts = torch.bincount(target, minlength=nodes)
+        pointers = pointed(torch.bincount(target, minlength=nodes))
         weight = graph.get("edge_weight")
         weights = sums = None
         if weight is not None:
             weights = weight.float()[order]
-            sums = torch.zeros(nodes, device=weights.device).index_add_(0, target, weight.float())
-        return cls(pointed(counts), source[order].int(), weights, sums)
+            sums = row_sums(pointers, weights)
+        return cls(pointers, source[order].int(), weights, sums)
 
     def __len__(self) -> int:
         return len(self.pointers) - 1

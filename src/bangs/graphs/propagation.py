@@ -1,6 +1,7 @@
 """Propagation: personalised PageRank of a graph as a linear operator."""
 
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
@@ -11,7 +12,7 @@ from torch_geometric.data import Data
 
 from bangs.errors import InvalidInput
 from bangs.graphs.push import Push, Pushing
-from bangs.graphs.sparse import Sparse, adjacency, multiply, union
+from bangs.graphs.sparse import Sparse, adjacency, union
 
 LARGE = 200_000  # nodes from which columns are pushed
 
@@ -107,11 +108,11 @@ class PowerIteration:
     steps: int
 
     def __call__(self, x: Tensor) -> Tensor:
-        return _iterate(self._forward, x, self.alpha, self.steps)
+        return self._iterate(self._shrunk.times, x)
 
     def adjoint(self, x: Tensor) -> Tensor:
         # P is a polynomial in Ã, so its transpose is the same polynomial in Ãᵀ
-        return _iterate(self._backward, x, self.alpha, self.steps)
+        return self._iterate(self._shrunk.back, x)
 
     def columns(self, nodes: Tensor) -> Tensor:
         device, count = self.step.device, len(nodes)
@@ -121,22 +122,20 @@ class PowerIteration:
         x = torch.zeros(self.step.shape[0], count, device=device)
         x.view(-1)[place] = 1
         for _ in range(self.steps):
-            x = multiply(self._shrunk, x)
+            x = self._shrunk.times(x)
             x.view(-1).index_add_(0, place, start)
         return x
 
+    def _iterate(self, shrink: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
+        now = x
+        for _ in range(self.steps):
+            now = shrink(now).add_(x, alpha=self.alpha)
+        return now
+
     @cached_property
-    def _shrunk(self) -> Tensor:
+    def _shrunk(self) -> Sparse:
         """(1 − alpha) Ã."""
-        return self.step.valued((1 - self.alpha) * self.step.values).csr
-
-    @cached_property
-    def _forward(self) -> Tensor:
-        return self.step.csr
-
-    @cached_property
-    def _backward(self) -> Tensor:
-        return self.step.backward
+        return self.step.valued((1 - self.alpha) * self.step.values)
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,16 +152,6 @@ class Matrix:
 
     def columns(self, nodes: Tensor) -> Tensor:
         return self.matrix[:, nodes.to(self.matrix.device)]
-
-
-def _iterate(step: Tensor, x: Tensor, alpha: float, steps: int) -> Tensor:
-    x = x.contiguous()
-    now, free = x, torch.empty_like(x)
-    for index in range(steps):
-        torch.addmm(x, step, now, beta=alpha, alpha=1 - alpha, out=free)
-        # two buffers take turns; the argument itself is never written to
-        now, free = free, torch.empty_like(x) if index == 0 and steps > 1 else now
-    return now
 
 
 def _check_alpha(name: str, alpha: float) -> None:

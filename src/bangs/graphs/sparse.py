@@ -174,14 +174,14 @@ def union(graphs: list[Data], loops: float = 1.0, normalise: Normalise = "row") 
     weight = torch.cat([*(_weights(graph) for graph in graphs), torch.full((size,), loops, device=edges.device)])
     order = (target * size + source).argsort()
     target, source, weight = target[order], source[order], weight[order]
+    rows = _pointers(torch.bincount(target, minlength=size), torch.int32)
     if normalise == "count":
         weight = torch.ones_like(weight)
     elif normalise != "none":
-        degree = torch.zeros(size, device=edges.device).index_add_(0, target, weight)
+        degree = row_sums(rows, weight)
         scale = degree.pow(-1.0 if normalise == "row" else -0.5).masked_fill(degree <= 0, 0.0)
         weight = weight * scale[target] * (1.0 if normalise == "row" else scale[source])
-    counts = torch.bincount(target, minlength=size)
-    return Sparse(Pattern(_pointers(counts, torch.int32), source.int(), (size, size)), weight)
+    return Sparse(Pattern(rows, source.int(), (size, size)), weight)
 
 
 def adjacency(graph: Data, loops: float = 1.0, normalise: Normalise = "row") -> "sp.csr_array[Any]":
@@ -216,6 +216,11 @@ def to_torch(matrix: "sp.csr_array[Any]") -> Tensor:
 def csr(rows: Tensor, cols: Tensor, values: Tensor, shape: tuple[int, int]) -> Tensor:
     """The torch tensor of CSR parts that are known to be sound."""
     return torch.sparse_csr_tensor(rows, cols, values, size=shape, check_invariants=False)
+
+
+def row_sums(rows: Tensor, values: Tensor) -> Tensor:
+    """The sum [n] of each row's values [nnz] between its pointers [n + 1], added up in order on any device."""
+    return torch.segment_reduce(values, "sum", offsets=rows)
 
 
 class _Product(torch.autograd.Function):

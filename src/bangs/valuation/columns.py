@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from bangs.graphs.sparse import Pattern, Sparse
+from bangs.graphs.sparse import Pattern, Sparse, row_sums
 
 
 class Columns(Protocol):
@@ -87,7 +87,7 @@ class Scattered:
         return self.matrix.back(field)
 
     def sums(self) -> Tensor:
-        return torch.zeros(len(self), device=self.matrix.device).index_add_(0, self._node, self.matrix.values)
+        return row_sums(self.matrix.pattern.rows, self.matrix.values)
 
     def above(self, least: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         node, player, weight = self._node, self.matrix.pattern.cols.long(), self.matrix.values

@@ -11,6 +11,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from bangs.graphs.sparse import Pattern, Sparse
 from bangs.valuation.columns import Columns
 
 Normalise = Literal["none", "mass"]
@@ -97,16 +98,16 @@ class Reach:
         """What gradients miss of the change in |open| · U, at the pairs that are near: [K, b]."""
         sign = torch.where(members.T, -1.0, 1.0)
         log_mean = look.mean.log()
-        sums = -torch.stack([near.joined @ field for field in (*look.p, look.divergence)])  # [C + 1, K, b]
+        sums = -torch.stack([near.joined.times(field) for field in (*look.p, look.divergence)])  # [C + 1, K, b]
         for pairs in near.split(budget // (24 * look.mean.numel())):
             step = (pairs.weight[:, None] * self.brought[pairs.player]).T[..., None]  # [D, M, 1]
             h = look.h.index_select(1, pairs.node).addcmul_(step, sign[pairs.player])
             q, log_q = _softmax(read(h, self.normalise))
             divergence = log_q.sub_(log_mean).mul_(q).sum(0)
-            sums += torch.stack([pairs.each @ field for field in (*q, divergence)])
+            sums += torch.stack([pairs.each.times(field) for field in (*q, divergence)])
         moved = sums[:-1] / self.count
         drift = ((look.mean + moved) * torch.log1p(moved / look.mean)).sum(0)  # KL(q̄ ‖ p̄)
-        linear = torch.stack([near.weighted @ slope for slope in look.slope], dim=1) * self.brought[..., None]
+        linear = torch.stack([near.weighted.times(slope) for slope in look.slope], dim=1) * self.brought[..., None]
         return sign * (sums[-1] - self.count * drift) - linear.sum(1)
 
 
@@ -120,18 +121,18 @@ class Near:
     size: tuple[int, int]  # K, n
 
     @cached_property
-    def joined(self) -> Tensor:
-        """Sums a field [n, b] over the nodes of each player: sparse [K, n]; products have a fixed order of sums."""
+    def joined(self) -> Sparse:
+        """Sums a field [n, b] over the nodes of each player: [K, n]; products have a fixed order of sums."""
         return self._sparse(self.node, torch.ones_like(self.weight), self.size[1])
 
     @cached_property
-    def weighted(self) -> Tensor:
-        """The players' columns at near nodes, turned: sparse [K, n]."""
+    def weighted(self) -> Sparse:
+        """The players' columns at near nodes, turned: [K, n]."""
         return self._sparse(self.node, self.weight, self.size[1])
 
     @cached_property
-    def each(self) -> Tensor:
-        """Sums a field [M, b] of pairs over each player: sparse [K, M]."""
+    def each(self) -> Sparse:
+        """Sums a field [M, b] of pairs over each player: [K, M]."""
         pairs = torch.arange(len(self.node), device=self.node.device)
         return self._sparse(pairs, torch.ones_like(self.weight), len(pairs))
 
@@ -139,11 +140,10 @@ class Near:
         for part in slices(len(self.node), size):
             yield Near(self.node[part], self.player[part], self.weight[part], self.size)
 
-    def _sparse(self, columns: Tensor, values: Tensor, width: int) -> Tensor:
+    def _sparse(self, columns: Tensor, values: Tensor, width: int) -> Sparse:
         players = torch.arange(self.size[0] + 1, device=columns.device)
         starts = torch.searchsorted(self.player, players).int()
-        size = (self.size[0], width)
-        return torch.sparse_csr_tensor(starts, columns.int(), values, size=size, check_invariants=False)
+        return Sparse(Pattern(starts, columns.int(), (self.size[0], width)), values)
 
 
 @dataclass(frozen=True, eq=False)
