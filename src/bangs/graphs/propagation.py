@@ -126,10 +126,10 @@ class PowerIteration:
             x.view(-1).index_add_(0, place, start)
         return x
 
-    def _iterate(self, shrink: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
-        now = x
+    def _iterate(self, shrink: Callable[[Tensor, Tensor, float], Tensor], x: Tensor) -> Tensor:
+        now = x = x.contiguous()
         for _ in range(self.steps):
-            now = shrink(now).add_(x, alpha=self.alpha)
+            now = shrink(now, x, self.alpha)
         return now
 
     @cached_property
