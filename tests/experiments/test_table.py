@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -80,6 +81,14 @@ def test_best_and_second_are_marked_and_the_focus_carries_its_stars(table: Table
     assert "<u>81.00 ± 1.00</u>" in text
     assert "**82.00 ± 0.50** |" in text  # published, without a test of ours
     assert r"\textbf{91.00 $\pm$ 1.00}$^{**}$" in latex(table)
+
+
+def test_datasets_along_a_line_are_not_ranked() -> None:
+    both = [row for cell in SUITE.cells() for row in fake_rows(cell.experiment, SCORES[cell.column])]
+    turned = tabulate(replace(SUITE, rows=("method",), columns=("dataset",), focus=None, published={}), gather(both))
+    assert [line.row for line in turned.lines[::2]] == ["raw", "cpl", "bangs"]
+    assert all(entry is not None and entry.rank == 0 for line in turned.lines for entry in line.entries)
+    assert "bold" not in turned.caption
 
 
 def test_the_caption_names_the_rule_behind_every_line(table: Table) -> None:

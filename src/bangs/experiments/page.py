@@ -115,10 +115,10 @@ def _readings(table: Table) -> list[str]:
     if gaps and "best test" in table.suite.published_as:
         low, high = min(gaps), max(gaps)
         mean = sum(gap for gap, _ in gaps) / len(gaps)
-        said.append(
-            f"By the paper's own rule (best test) ours differ from the published numbers by {mean:+.2f} points in the "
-            f"mean of {len(gaps)} cells, from {low[0]:+.2f} ({low[1]}) to {high[0]:+.2f} ({high[1]})."
-        )
+        told = f"By the paper's own rule (best test) ours differ from the published numbers by {mean:+.2f} points"
+        if len(gaps) > 1:
+            told += f" in the mean of {len(gaps)} cells, from {low[0]:+.2f} ({low[1]}) to {high[0]:+.2f} ({high[1]})"
+        said.append(told + ".")
     return said
 
 

@@ -164,9 +164,9 @@ def _entry(result: Result, rule: str) -> Entry:
 
 
 def _ranked(suite: Suite, columns: Sequence[str], entries: Sequence[Entry | None]) -> tuple[Entry | None, ...]:
-    """Best and second of a table's line, and the paper's mark where the focus is the best."""
+    """Best and second of a table's line, and the paper's mark where the focus is the best; datasets do not compete."""
     present = sorted((entry.mean for entry in entries if entry is not None), reverse=True)
-    if suite.kind != "table" or len(present) < 2:
+    if suite.kind != "table" or suite.columns == ("dataset",) or len(present) < 2:
         return tuple(entries)
     best, second = present[0], present[1]
     rivals = [entry for entry in entries if entry is not None and entry.mean == second]
