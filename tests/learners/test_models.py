@@ -13,7 +13,7 @@ from bangs.errors import InvalidInput
 from bangs.graphs.sparse import adjacency
 from bangs.learners.ensemble import Network, Separate
 from bangs.learners.fields import Surroundings
-from bangs.learners.models import APPNP, GAT, GCN, GCNII, GIN, GRAND, MODELS, SGC, Architecture, GraphSAGE
+from bangs.learners.models import APPNP, GAT, GCN, GCNII, GIN, GRAND, MODELS, SGC, Architecture, GraphSAGE, propagated
 from bangs.learners.noise import Noise
 from bangs.rng import Streams
 from conftest import two_rings
@@ -198,6 +198,16 @@ def test_grand_spreads_by_the_mean_of_matrix_powers(graph, order):
     spread = sum(torch.linalg.matrix_power(matrix, power) @ graph.x for power in range(order + 1)) / (order + 1)
     for run in range(2):
         torch.testing.assert_close(logits[run], perceptron(network.weights(), run, spread))
+
+
+@pytest.mark.parametrize("kept", [None, torch.tensor([0.0, 2.0]).repeat(9)[None, :, None]], ids=["all", "some"])
+def test_grand_takes_columns_together_or_apart_to_the_last_bit(graph, kept, monkeypatch):
+    graph.x = torch.randn(18, 3 * propagated.COLUMNS - 7, generator=torch.Generator().manual_seed(0))
+    network, _ = built(GRAND(hidden=6, order=3), graph, runs=1)
+    field = Surroundings.of(graph, 1, network.loops, network.normalise).whole
+    apart = network._spread(field, field.features.dense(), kept)
+    monkeypatch.setattr(propagated, "COLUMNS", graph.x.shape[1])
+    assert torch.equal(apart, network._spread(field, field.features.dense(), kept))
 
 
 @torch.no_grad()

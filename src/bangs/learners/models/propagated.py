@@ -12,6 +12,8 @@ from bangs.learners.models.base import Settings, glorot
 from bangs.learners.noise import Noise
 from bangs.rng import Streams
 
+COLUMNS = 64  # that a processor propagates together
+
 
 @dataclass(frozen=True)
 class APPNP(Settings):
@@ -96,32 +98,47 @@ class _RandomPropagation(Network):
         self.predict = _Perceptron(features, settings.hidden, classes, rng)
 
     def forward(self, field: Field, noise: Noise | None = None) -> Tensor:
-        settings = self.settings
         if noise is None:
             return self._read(self._spread(field, field.features.times(self.predict.first)), None)
-        x = field.features.dense()
-        x = x * noise.factors((x.shape[1], 1), settings.drop_node)
-        x = noise.drop(self._spread(field, x), settings.input_dropout)
-        return self._read(times(x, self.predict.first), noise)
+        return self._view(field, field.features.dense(), noise)
 
     def embed(self, field: Field) -> Tensor:
         return self.predict.hidden(self._spread(field, field.features.times(self.predict.first)))
 
     def loss(self, field: Field, target: Tensor, weight: Tensor, noise: Noise, transition: Tensor | None) -> Tensor:
-        views = [self(field, noise) for _ in range(self.settings.samples)]
+        x = field.features.dense()
+        views = [self._view(field, x, noise) for _ in range(self.settings.samples)]
         fit = torch.stack([cross_entropy(view, target, weight, transition) for view in views]).mean(0)
         probs = torch.stack([view.softmax(-1) for view in views])
         sharp = probs.mean(0).pow(1 / self.settings.sharpening)
         sharp = (sharp / sharp.sum(-1, keepdim=True)).detach()
         return fit + self.settings.consistency * (probs - sharp).square().sum(-1).mean((0, 2))
 
-    def _spread(self, field: Field, x: Tensor) -> Tensor:
-        """The mean of Â⁰x … Â^order x; linear, so weights may be applied before or after."""
-        total = x = x.expand(field.runs, -1, -1)
-        for hop in range(self.settings.order):
+    def _view(self, field: Field, x: Tensor, noise: Noise) -> Tensor:
+        """The logits [R, n, C] of one random view of the features x [1 or R, n, F]."""
+        kept = noise.factors((x.shape[1], 1), self.settings.drop_node)
+        x = noise.drop(self._spread(field, x, kept), self.settings.input_dropout)
+        return self._read(times(x, self.predict.first), noise)
+
+    def _spread(self, field: Field, x: Tensor, kept: Tensor | None = None) -> Tensor:
+        """The mean of Â⁰x … Â^order x, of x [1 or R, n, d] or of x times `kept` [R, n, 1].
+
+        It is linear, so weights may be applied before or after. A processor takes some columns after the other through
+        all hops, since its cache holds them.
+        """
+        if x.is_cuda:
+            return self._mean_hop(field, x if kept is None else x * kept)
+        parts = x.tensor_split(-(-x.shape[2] // COLUMNS), dim=2)
+        return torch.cat([self._mean_hop(field, part if kept is None else part * kept) for part in parts], dim=2)
+
+    def _mean_hop(self, field: Field, x: Tensor) -> Tensor:
+        start = x.expand(field.runs, -1, -1)
+        x = field.propagate(0, start)
+        total = start + x
+        for hop in range(1, self.settings.order):
             x = field.propagate(hop, x)
-            total = total + x
-        return total / (self.settings.order + 1)
+            total += x
+        return total.div_(self.settings.order + 1)
 
     def _read(self, product: Tensor, noise: Noise | None) -> Tensor:
         logits: Tensor = self.predict(product, noise, self.settings.dropout)
