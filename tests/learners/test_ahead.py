@@ -5,10 +5,10 @@ import torch
 
 from bangs.graphs import splits, synthetic
 from bangs.learners.ahead import FirstHop
+from bangs.learners.assignment import Assignment
 from bangs.learners.dense import _InPieces
 from bangs.learners.models import GCN, SGC
 from bangs.learners.noise import source
-from bangs.learners.teacher import Assignment
 from bangs.learners.training import Trainer
 from bangs.rng import Streams
 from bangs.types import Task

@@ -10,12 +10,13 @@ from torch import Tensor, nn
 
 from bangs.errors import InvalidInput
 from bangs.graphs.sparse import adjacency, to_torch
+from bangs.learners.assignment import Assignment
 from bangs.learners.ensemble import Network
 from bangs.learners.fields import Field
 from bangs.learners.models import GCN, MODELS, SGC
 from bangs.learners.noise import Noise
 from bangs.learners.sessions import Captured, Eager, Part
-from bangs.learners.teacher import Assignment, Teacher
+from bangs.learners.teacher import Teacher
 from bangs.learners.training import Trainer
 from bangs.rng import Streams
 from bangs.types import Labels, Split, Task

@@ -14,6 +14,7 @@ from torch_geometric.data import Data
 from bangs import ranks
 from bangs.errors import InvalidInput
 from bangs.learners.ahead import Ahead, FirstHop
+from bangs.learners.assignment import Assignment
 from bangs.learners.fields import Field, Surroundings, many
 from bangs.learners.layerwise import Layerwise
 from bangs.learners.models import GCN, Architecture
@@ -23,7 +24,7 @@ from bangs.learners.sampled import Pages, Sampled
 from bangs.learners.sampling import Sampler, Sampling
 from bangs.learners.sessions import Captured, Eager, Part, Session
 from bangs.learners.shared import Shared
-from bangs.learners.teacher import Assignment, Teacher
+from bangs.learners.teacher import Teacher
 from bangs.learners.tiny import tiny_is_zero
 from bangs.rng import Streams
 from bangs.types import Labels, Prediction, Task
