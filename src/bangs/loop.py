@@ -273,4 +273,4 @@ class _Stopwatch:
         yield
         if torch.cuda.is_available():
             torch.cuda.synchronize()
-        self.laps[stage] = self.laps.get(stage, 0.0) + time.perf_counter() - begin
+        self.laps[stage] = time.perf_counter() - begin
