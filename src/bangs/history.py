@@ -1,25 +1,12 @@
 """History rows: the one record of a self-training run, plain enough for JSON."""
 
-from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from bangs.loop import State
 
-
-@dataclass
-class History:
-    """Observes a run; one row a round."""
-
-    rows: list[dict[str, Any]] = field(default_factory=list)
-
-    def __call__(self, state: State) -> None:
-        self.rows.append(row(state))
-
-    def __len__(self) -> int:
-        return len(self.rows)
+_COLUMNS = ("node", "label", "raw_confidence", "confidence", "score", "stderr")  # of the nodes a round adopted
 
 
 def row(state: State) -> dict[str, Any]:
@@ -34,49 +21,23 @@ def row(state: State) -> dict[str, Any]:
         "took_part": state.took_part.tolist(),
         "labelled": known.sum(1).tolist(),
         "class_counts": counts.tolist(),
-        "adopted": adopted(state),
+        "adopted": _adopted(state),
         "evaluations": 0 if state.adoption is None else state.adoption.ranking.evaluations,
         "seconds": {stage: round(value, 6) for stage, value in state.seconds.items()},
     }
 
 
-def adopted(state: State) -> list[dict[str, list[Any]]]:
-    """The nodes a round adopted, run by run, with label, confidence before and after calibration, and value."""
-    if state.adoption is None:
-        return [_columns() for _ in range(len(state.running))]
+def _adopted(state: State) -> list[dict[str, list[Any]]]:
+    """The nodes a round adopted, run by run, best first: label, confidence before and after calibration, and value."""
     facts = state.adoption
+    if facts is None:
+        return [{name: [] for name in _COLUMNS} for _ in state.running]
+    score, stderr = facts.ranking.score, facts.ranking.stderr
     out = []
     for run, chosen in enumerate(facts.chosen):
         nodes = chosen.nonzero().squeeze(1)
-        order = nodes[facts.ranking.score[run, nodes].argsort(descending=True, stable=True)]
-        stderr = facts.ranking.stderr
-        out.append(
-            _columns(
-                order,
-                facts.label[run, order],
-                facts.raw_confidence[run, order],
-                facts.confidence[run, order],
-                facts.ranking.score[run, order],
-                None if stderr is None else stderr[run, order],
-            )
-        )
+        nodes = nodes[score[run, nodes].argsort(descending=True, stable=True)]
+        told = (facts.label, facts.raw_confidence, facts.confidence, score, stderr)
+        columns = [nodes.tolist(), *([] if every is None else every[run, nodes].tolist() for every in told)]
+        out.append(dict(zip(_COLUMNS, columns, strict=True)))
     return out
-
-
-def _columns(
-    node: Tensor | None = None,
-    label: Tensor | None = None,
-    raw_confidence: Tensor | None = None,
-    confidence: Tensor | None = None,
-    score: Tensor | None = None,
-    stderr: Tensor | None = None,
-) -> dict[str, list[Any]]:
-    columns = {
-        "node": node,
-        "label": label,
-        "raw_confidence": raw_confidence,
-        "confidence": confidence,
-        "score": score,
-        "stderr": stderr,
-    }
-    return {name: [] if column is None else column.tolist() for name, column in columns.items()}
