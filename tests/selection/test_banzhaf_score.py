@@ -70,7 +70,7 @@ def test_a_run_alone_equals_the_run_in_a_batch(round: Round, propagate: Propagat
 
 def test_nodes_that_stand_for_others_are_drawn_by_the_runs_own_seed(round: Round) -> None:
     own = Banzhaf(k=2, candidates=6, estimate=Exact(), propagate=SAMPLED[0], budget=SAMPLED[1])
-    first, again, other = (own(replace(only(round, 0), rng=Streams((seed,)))).score for seed in (1, 1, 9))
+    first, again, other = (own(replace(only(round, 0), rng=Streams((seed,)))).score for seed in (1, 1, 3))
     assert torch.equal(first, again)
     assert not torch.equal(first, other)
 
