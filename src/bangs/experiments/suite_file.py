@@ -3,7 +3,7 @@
 import math
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -82,12 +82,7 @@ class _Reader:
             raise self._unknown("kind", str(kind), KINDS, "kind")
         experiment = self._settings(content.get("experiment", {}), "experiment")
         axes = self._axes(content.get("axes", {}))
-        rows = self._layout(content, "rows", axes, ("method",) if kind in FIGURES else ("dataset",))
-        columns = self._layout(content, "columns", axes, ("method",) if kind in ("table", "time") else ())
-        if kind == "sweep" and len(columns) != 1:
-            raise self._wrong("columns", f"must name the one axis a sweep runs along, got {list(columns)}")
-        if left := [axis for axis in axes if axis not in (*rows, *columns) and len(axes[axis]) > 1]:
-            raise self._wrong(f"axes.{left[0]}", "has several values but stands neither in rows nor in columns")
+        rows, columns = self._laid_out(content, kind, axes)
         made = Suite(
             name=name,
             title=self._text(content, "title", name),
@@ -104,24 +99,39 @@ class _Reader:
             reading=self._text(content, "reading", "").strip(),
         )
         cells = self._cells(made)
-        lines = {cell.row if kind in FIGURES else cell.column for cell in cells}
-        if made.focus is not None and made.focus not in lines:
-            raise self._unknown("focus", made.focus, lines, "focus")
-        for row in made.absent:
-            if row not in {cell.row for cell in cells}:
-                raise self._unknown("row", row, {cell.row for cell in cells}, f"absent.{row}")
+        self._check_names(made, cells)
         if "published" not in content:
             return made
         published = content["published"]
         if not isinstance(published, dict):
             raise self._wrong("published", "must be a table")
-        return Suite(
-            **{
-                **vars(made),
-                "published": self._published(published, kind, cells),
-                "published_as": self._text(published, "protocol", "", "published."),
-            }
+        return replace(
+            made,
+            published=self._published(published, kind, cells),
+            published_as=self._text(published, "protocol", "", "published."),
         )
+
+    def _laid_out(
+        self, content: dict[str, Any], kind: str, axes: Mapping[str, Any]
+    ) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The axes down and along; every one with several values must stand on one side."""
+        rows = self._layout(content, "rows", axes, ("method",) if kind in FIGURES else ("dataset",))
+        columns = self._layout(content, "columns", axes, ("method",) if kind in ("table", "time") else ())
+        if kind == "sweep" and len(columns) != 1:
+            raise self._wrong("columns", f"must name the one axis a sweep runs along, got {list(columns)}")
+        if left := [axis for axis in axes if axis not in (*rows, *columns) and len(axes[axis]) > 1]:
+            raise self._wrong(f"axes.{left[0]}", "has several values but stands neither in rows nor in columns")
+        return rows, columns
+
+    def _check_names(self, suite: Suite, cells: Sequence[Cell]) -> None:
+        """Raise where the focus, or a row said to be absent, is nowhere in the table."""
+        rows, columns = {cell.row for cell in cells}, {cell.column for cell in cells}
+        lines = rows if suite.kind in FIGURES else columns
+        if suite.focus is not None and suite.focus not in lines:
+            raise self._unknown("focus", suite.focus, lines, "focus")
+        for row in suite.absent:
+            if row not in rows:
+                raise self._unknown("row", row, rows, f"absent.{row}")
 
     def _cells(self, suite: Suite) -> list[Cell]:
         try:
@@ -224,23 +234,27 @@ class _Reader:
         for row, columns in wanted.items():
             if row not in content:
                 raise self._missing(f"published.{row}")
-            entry = content[row]
-            if entry == "none":
-                continue
-            if columns == {""}:
-                found[row, ""] = self._numbers(entry, kind, f"published.{row}")
-                continue
-            if not isinstance(entry, dict):
-                raise self._wrong(f"published.{row}", f'must be a table or "none", got {entry!r}')
-            for column in entry:
-                if column not in columns:
-                    raise self._unknown("column", column, columns, f"published.{row}.{column}")
-            for column in columns:
-                if column not in entry:
-                    raise self._missing(f"published.{row}.{column}")
-                if entry[column] != "none":
-                    found[row, column] = self._numbers(entry[column], kind, f"published.{row}.{column}")
+            for column, entry in self._published_row(content[row], row, columns).items():
+                if entry != "none":
+                    place = ".".join(["published", row, *([column] if column else [])])
+                    found[row, column] = self._numbers(entry, kind, place)
         return found
+
+    def _published_row(self, entry: Any, row: str, columns: set[str]) -> dict[str, Any]:
+        """What a row gives for its columns; nothing where it is "none" as a whole."""
+        if entry == "none":
+            return {}
+        if columns == {""}:
+            return {"": entry}
+        if not isinstance(entry, dict):
+            raise self._wrong(f"published.{row}", f'must be a table or "none", got {entry!r}')
+        for column in entry:
+            if column not in columns:
+                raise self._unknown("column", column, columns, f"published.{row}.{column}")
+        for column in columns:
+            if column not in entry:
+                raise self._missing(f"published.{row}.{column}")
+        return entry
 
     def _numbers(self, value: Any, kind: str, place: str) -> Published:
         counts = {"stages": (len(STAGES),), "time": (1,)}.get(kind, (1, 2))
