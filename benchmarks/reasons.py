@@ -7,6 +7,7 @@ thousands of neighbours.
 """
 
 import torch
+from torch_geometric.data import Data
 
 from bangs.explain import reasons
 from bangs.report.tables import predictions, pseudo_labels
@@ -35,8 +36,8 @@ def made_up(nodes: int, edges: int, adopted: int, seed: int = 0) -> Snapshot:
     logits = torch.randn(nodes, CLASSES, generator=random)
     said, sure = logits.argmax(-1).repeat(last + 1, 1), logits.softmax(-1).amax(-1).repeat(last + 1, 1)
     ledger = Ledger(rounds, taken, torch.ones_like(taken, dtype=torch.bool), label[taken], some, some, some, some)
-    edge_index = torch.cat([ends, ends.flip(0)], dim=1)
-    return Snapshot(edge_index, None, given, held, learned, born, logits, logits, said, sure, ledger, last, [])
+    graph = Data(edge_index=torch.cat([ends, ends.flip(0)], dim=1), num_nodes=nodes)
+    return Snapshot(graph, given, held, learned, born, logits, logits, said, sure, ledger, last, [])
 
 
 def main() -> None:
@@ -52,7 +53,7 @@ def main() -> None:
     acts = {
         "the reasons of one node": lambda: reasons(run, int(run.ledger.node[0])),
         f"pseudo_labels.csv, {asked.adopted:,} rows": lambda: pseudo_labels(run, names, classes),
-        f"predictions.csv, {asked.nodes:,} rows": lambda: predictions(run, names, classes),
+        f"predictions.csv, {asked.nodes:,} rows": lambda: "".join(predictions(run, names, classes)),
     }
     times = in_turns(acts, asked.repeats)
     case = {"nodes": asked.nodes, "edges": asked.edges}

@@ -3,6 +3,7 @@
 import pytest
 import torch
 from tests.conftest import two_rings
+from torch_geometric.data import Data
 
 from bangs.classifier import SelfTrainingClassifier
 from bangs.errors import InvalidInput
@@ -29,8 +30,7 @@ def line_graph(lines: Ledger | None = None) -> Snapshot:
         target[lines.node[line]], born[lines.node[line]] = lines.label[line], lines.round[line]
     logits = torch.tensor([[2.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 2.0]])
     return Snapshot(
-        edge_index=torch.cat([edges, edges.flip(0)], dim=1),
-        edge_weight=None,
+        graph=Data(edge_index=torch.cat([edges, edges.flip(0)], dim=1), num_nodes=4),
         given=given,
         held=torch.full((4,), -1),
         target=target,
@@ -77,7 +77,7 @@ def test_a_large_graph_is_asked_for_near_walks_only(monkeypatch: pytest.MonkeyPa
 
 def test_a_symmetric_node_hears_both_sides_alike() -> None:
     snapshot = line_graph()
-    snapshot.edge_index[:] = torch.tensor([[0, 1, 1, 3, 2, 0], [1, 0, 3, 1, 0, 2]])
+    snapshot.graph.edge_index[:] = torch.tensor([[0, 1, 1, 3, 2, 0], [1, 0, 3, 1, 0, 2]])
     (_, support, _) = influences(snapshot, [1])[0]
     assert support[0] > 0.5 > support[1]  # node 0 has a further neighbour, node 3 has none
 
@@ -92,7 +92,7 @@ def test_only_labels_older_than_an_adoption_count_for_it() -> None:
 
 def test_a_node_out_of_reach_of_labels_has_no_influences() -> None:
     snapshot = line_graph()
-    snapshot.edge_index[:] = 1
+    snapshot.graph.edge_index[:] = 1
     found = reasons(snapshot, 2)
     assert found.influences == []
     assert found.support == [0.0, 0.0]

@@ -9,7 +9,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from bangs.errors import InvalidInput
-from bangs.graphs.store import StoredGraph
+from bangs.graphs.store import StoredGraph, Whereabouts
 from bangs.learners.calibration import Calibrator
 from bangs.learners.ensemble import Network
 from bangs.learners.fields import Surroundings
@@ -47,7 +47,8 @@ def apply(
 def calibrate_beside(old: Snapshot, logits: Tensor, graph: Data | StoredGraph, calibrate: Calibrator) -> Tensor:
     """Logits [N, C] of new nodes, calibrated in the company of the nodes whose labels were held for validation."""
     new = int(graph.num_nodes or 0)
-    both = _Apart(old.nodes + new) if isinstance(graph, StoredGraph) else _side_by_side(old, graph, new)
+    mapped = isinstance(graph, StoredGraph) or isinstance(old.graph, Whereabouts)
+    both = _Apart(old.nodes + new) if mapped else _side_by_side(old.graph, graph)
     nobody = torch.full((new,), -1)
     given, held = (torch.cat([part, nobody])[None] for part in (old.given, old.held))
     task = Task(both, Labels.given(given), held, old.classes)
@@ -71,12 +72,12 @@ class _Apart:
         return getattr(self, name, default)
 
 
-def _side_by_side(old: Snapshot, graph: Data, new: int) -> Data:
-    both = Data(
-        edge_index=torch.cat([old.edge_index, graph.edge_index.cpu() + old.nodes], dim=1), num_nodes=old.nodes + new
-    )
-    if old.edge_weight is not None or graph.get("edge_weight") is not None:
-        both.edge_weight = torch.cat([_weights(old.graph), _weights(graph)])
+def _side_by_side(old: Data, graph: Data) -> Data:
+    before, new = int(old.num_nodes or 0), int(graph.num_nodes or 0)
+    edges = torch.cat([old.edge_index, graph.edge_index.cpu() + before], dim=1)
+    both = Data(edge_index=edges, num_nodes=before + new)
+    if old.get("edge_weight") is not None or graph.get("edge_weight") is not None:
+        both.edge_weight = torch.cat([_weights(old), _weights(graph)])
     return both
 
 

@@ -19,20 +19,19 @@ from bangs.applying import apply, calibrate_beside
 from bangs.devices import choose_device
 from bangs.errors import InvalidInput
 from bangs.explain import Reasons, reasons
-from bangs.graphs.custom.validation import check_share, validation_split
-from bangs.graphs.store import Store
-from bangs.inputs import as_graph, as_labels, in_order, labelled
+from bangs.graphs.custom.validation import check_share
+from bangs.graphs.store import Store, Whereabouts, place_of
+from bangs.inputs import as_graph, as_labels, as_task, in_order, mask_of, names_of, opened
 from bangs.keeping import Keeper
 from bangs.learners.calibration import Calibrator, calibrator
 from bangs.learners.models import Architecture
 from bangs.learners.sampling import Sampling
 from bangs.learners.training import Trainer
 from bangs.loop import Method, Observer, SelfTrainer, State
-from bangs.recipe import self_training, training
+from bangs.recipe import from_disk, self_training, training
 from bangs.recorder import Recorder
 from bangs.selection.scores import Score
 from bangs.snapshot import Snapshot
-from bangs.types import Task
 
 Array = npt.NDArray[Any]
 
@@ -51,14 +50,16 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
     teacher: who labels the next round: the "first" model, the "latest", or the "best" on the validation nodes so far.
     validation: share of the labelled nodes of every class held back, where the data bring no validation nodes.
     epochs, patience: None = 300 and 50, or those of a `Trainer` given as model.
-    batches: None = every step sees the whole graph; a `Sampling` trains in batches with drawn neighbourhoods.
+    batches: None = every step sees the whole graph, if it is in memory; a `Sampling` trains in batches with drawn
+    neighbourhoods.
     random_state: an int makes `fit` repeatable.
 
     After `fit` (N nodes, C classes):
     classes_ [C] · labels_ [N], the labels the chosen model learned from, unknown = -1 or "" ·
     labeled_iter_ [N], 0 = given, t = adopted in round t, -1 = never · n_iter_, rounds run · best_iter_, the chosen
     round · termination_condition_, "max_iter", "all_labeled" or "no_change" · history_, one row a round ·
-    validation_score_ · n_features_in_ · feature_names_in_, where X was a frame · node_names_, its index, else 0 … N−1.
+    validation_score_ · n_features_in_ · feature_names_in_, where X was a frame · node_names_, its index, the names in a
+    store, else 0 … N−1.
     """
 
     def __init__(
@@ -104,41 +105,38 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         observers: Sequence[Observer] = (),
         keeper: Keeper | None = None,
     ) -> Self:
-        """Learn from a PyG `Data`, or from features X [N, F], edges [2, E] and labels y [N].
+        """Learn from a PyG `Data`, from features X [N, F], edges [2, E] and labels y [N], or from a `Store`.
 
         Unknown labels are -1 (None, NaN or "" among words). Of a `Data` with masks only the labels under `train_mask`
         and `val_mask` are read. Where X is a frame, a series y is read by its index, and rows it does not name are
         unknown. An undirected edge is listed in both directions, as PyG does (`torch_geometric.utils.to_undirected`).
-        Observers are called with the state of every round. A `Keeper` keeps the rounds in a folder, from which a fit
-        that was stopped or killed goes on.
+        A `Store` of more than 1 GiB stays on the disk and is learned from in batches, the usual ones if none are
+        given; the fitted model then refers to it. Observers are called with the state of every round. A `Keeper`
+        keeps the rounds in a folder, from which a fit that was stopped or killed goes on.
         """
-        graph = as_graph(X, edge_index, edge_weight)
-        target, self.classes_, given = labelled(X, y, int(graph.num_nodes or 0))
-        if len(self.classes_) < 2:
-            raise InvalidInput(
-                f"a classifier needs two classes, the labels know one class only: {self.classes_.tolist()[0]!r}"
-            )
-        seed = self._seed()
-        split = validation_split(target, given, [seed], self.validation)
-        graph.y = target
-        task = Task.of(graph, split, len(self.classes_)).to(choose_device(self.device))
-        learner, method = self.recipe(int((~task.given.known & ~task.held).sum()))
-        recorder = Recorder(method.calibrate)
+        seed, source = self._seed(), opened(X)
+        task, self.classes_ = as_task(source, edge_index, y, edge_weight, seed, self.validation)
+        task = task.to(choose_device(self.device))
+        store = source if isinstance(source, Store) else None
+        learner, method = self.recipe(int((~task.given.known & ~task.held).sum()), store)
+        recorder = Recorder(method.calibrate, where=None if store is None else Whereabouts.of(store))
         resume = None if keeper is None else keeper.resume(task, recorder)
         keep: Sequence[Observer] = () if keeper is None else (lambda state: keeper.keep(state, recorder),)
         state = SelfTrainer(learner, method, (recorder, *keep, *observers)).fit(task, [seed], resume)
         self._remember(X, learner.model, recorder, state)
         return self
 
-    def recipe(self, pool: int) -> tuple[Trainer, Method]:
-        """What the parameters describe for a graph of which `pool` nodes have no label; checks every one of them."""
+    def recipe(self, pool: int, store: Store | None = None) -> tuple[Trainer, Method]:
+        """What the parameters describe for a graph of which `pool` nodes have no label; checks every one of them.
+
+        Give a `store` that stays on the disk, and parts that need the whole graph at once are refused.
+        """
         check_share(self.validation)
         choose_device(self.device)
         learner = training(self.model, self.preset, self.epochs, self.patience, self.batches)
         calibrate = self._calibrator()
-        return learner, self_training(
-            self.selector, calibrate, self.k, self.candidates, self.rounds, self.teacher, pool
-        )
+        method = self_training(self.selector, calibrate, self.k, self.candidates, self.rounds, self.teacher, pool)
+        return (learner if store is None else from_disk(learner, method, store)), method
 
     def predict_proba(self, X: Any = None, edge_index: Any = None, *, edge_weight: Any = None) -> Array:
         """Calibrated probabilities float [N, C]: of the fitted graph, or of another one with the same columns.
@@ -156,13 +154,14 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
     def score(self, X: Any, edge_index: Any = None, y: Any = None, *, edge_weight: Any = None) -> float:
         """Accuracy over the nodes with a label; of a `Data` with a `test_mask` over its test nodes."""
         said = self.predict(X, edge_index, edge_weight=edge_weight)
-        y = X.get("y") if isinstance(X, Data) and y is None else y
+        own = isinstance(X, Data | Store)
+        y = X.get("y") if own and y is None else y
         if y is None:
             raise InvalidInput("a score needs labels; give y, -1 where a label is unknown")
         target, classes = as_labels(in_order(X, y), len(said))
         counted = target >= 0
-        if isinstance(X, Data) and X.get("test_mask") is not None:
-            counted &= X.test_mask.cpu()
+        if own and (test := mask_of(X, "test", len(said))) is not None:
+            counted &= test
         if not counted.any():
             raise InvalidInput("no node to score has a label")
         nodes = counted.numpy()
@@ -171,23 +170,18 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
     def explain(self, node: int | str, top: int = 5) -> Reasons:
         """Why a node of the fitted graph, by its number or its name, has the label it has."""
         check_is_fitted(self)
-        if isinstance(node, str):
-            found = np.flatnonzero(self.node_names_ == node)
-            if not len(found):
-                shown = ", ".join(map(repr, self.node_names_[:3]))
-                raise InvalidInput(f"no node is called {node!r}; names look like {shown}")
-            node = int(found[0])
-        return reasons(self.snapshot_, node, top)
+        number = place_of(node, self.node_names_) if isinstance(node, str) else node
+        return reasons(self.snapshot_, number, top)
 
     def save(self, path: str | Path) -> None:
         """Write all that `load` needs to one safetensors file; a folder gets a `model.safetensors`."""
         check_is_fitted(self)
-        tensors, facts = self.snapshot_.to_plain()
+        tensors, facts = self.snapshot_.to_plain(saving.model_file(path).parent)
         saving.save(
             path,
             tensors
             | {f"{WEIGHTS}{name}": value for name, value in self.weights_.items()}
-            | saving.pack_words("names", self.node_names_),
+            | saving.pack_names(self.node_names_),
             {
                 "snapshot": facts,
                 "params": {name: saving.spell(value) for name, value in self.get_params(deep=False).items()},
@@ -201,10 +195,11 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         )
 
     @classmethod
-    def load(cls, path: str | Path, **parts: Any) -> Self:
+    def load(cls, path: str | Path, *, store: str | Path | None = None, **parts: Any) -> Self:
         """The classifier saved at the path.
 
         Parts of your own cannot be saved; give them again by the parameter's name: `load(path, calibrator=Mine())`.
+        A model of a graph that stays on the disk looks for it where it was; `store` says where it lies now.
         """
         tensors, facts = saving.load(path)
         weights = {name.removeprefix(WEIGHTS): t for name, t in tensors.items() if name.startswith(WEIGHTS)}
@@ -218,8 +213,10 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
                 found.feature_names_in_ = np.array(facts["feature_names"], dtype=object)
             architecture = _own_architecture(parts) or saving.read("model", facts["architecture"], parts)
             saving.check_weights(architecture, weights, found.n_features_in_, len(found.classes_))
-            found.snapshot_ = Snapshot.from_plain(tensors, facts["snapshot"])
-            found.node_names_ = saving.unpack_words("names", tensors, found.snapshot_.nodes)
+            found.snapshot_ = Snapshot.from_plain(tensors, facts["snapshot"], saving.model_file(path).parent)
+            if store is not None:
+                found.snapshot_ = found.snapshot_.with_store(store)
+            found.node_names_ = saving.unpack_names(tensors, found.snapshot_)
             found.architecture_, found.weights_ = architecture, weights
             found.n_iter_, found.termination_condition_ = int(facts["rounds"]), str(facts["ended"])
         return found
@@ -271,8 +268,7 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
             self.feature_names_in_ = np.array(X.columns, dtype=object)
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
-        index = X.index if isinstance(X, pd.DataFrame) else pd.RangeIndex(self.snapshot_.nodes)
-        self.node_names_ = np.array([str(name) for name in index], dtype=object)
+        self.node_names_ = names_of(X, self.snapshot_.nodes)
         self.n_iter_ = sum(row["took_part"][0] for row in self.snapshot_.rows[1:])
         task = state.student.learner.task
         left = bool((~state.labels.known & ~task.held).any())

@@ -6,6 +6,7 @@ from typing import Literal
 
 import torch
 from torch import Tensor
+from torch_geometric.data import Data
 
 from bangs.errors import InvalidInput
 from bangs.graphs.propagation import PPR
@@ -14,8 +15,9 @@ from bangs.snapshot import Snapshot
 
 Origin = Literal["given", "held", "adopted", "predicted"]
 
+EVERYONE = slice(None)
 TOGETHER = 64  # nodes whose influences are found at once
-LARGE = 200_000  # entries of edge_index beyond which only near walks are followed
+LARGE = 200_000  # links beyond which only near walks are followed
 
 
 @dataclass(frozen=True)
@@ -73,10 +75,10 @@ class Reasons:
     path: list[tuple[int, int, float]]  # (round, label, calibrated confidence) of every round's student
 
 
-def origins(snapshot: Snapshot) -> list[Origin]:
-    """Where the label of every node comes from; pseudo-labels that the chosen model did not see are predictions."""
+def origins(snapshot: Snapshot, nodes: Tensor | slice = EVERYONE) -> list[Origin]:
+    """Where the labels of nodes come from; pseudo-labels that the chosen model did not see are predictions."""
     out: list[Origin] = []
-    for born, held in zip(snapshot.born.tolist(), snapshot.held.tolist(), strict=True):
+    for born, held in zip(snapshot.born[nodes].tolist(), snapshot.held[nodes].tolist(), strict=True):
         out.append("given" if born == 0 else "held" if held >= 0 else "adopted" if born > 0 else "predicted")
     return out
 
@@ -92,7 +94,8 @@ def influences(
     adopted.
     """
     if propagate is None:
-        propagate = PPR() if snapshot.edge_index.shape[1] <= LARGE else NearWalks()
+        near = not isinstance(snapshot.graph, Data) or snapshot.graph.edge_index.shape[1] > LARGE
+        propagate = NearWalks() if near else PPR()
     since, label = _adopted_in(snapshot), _label_of(snapshot)
     heard = _heard(snapshot, nodes, propagate)
     return [
@@ -106,13 +109,13 @@ def reasons(snapshot: Snapshot, node: int, top: int = 5) -> Reasons:
     if not 0 <= node < snapshot.nodes:
         raise InvalidInput(f"nodes are numbered 0 … {snapshot.nodes - 1}, got {node}")
     strongest, support, reach = influences(snapshot, [node], top)[0]
-    probs = snapshot.probs[node]
+    probs = snapshot.calibrated[node].softmax(-1)
     given, held = int(snapshot.given[node]), int(snapshot.held[node])
     known = max(given, held)
     neighbours, degree = _neighbours(snapshot, node, top)
     return Reasons(
         node=node,
-        origin=origins(snapshot)[node],
+        origin=origins(snapshot, torch.tensor([node]))[0],
         label=int(probs.argmax()),
         known=known if known >= 0 else None,
         probs=probs.tolist(),
@@ -167,7 +170,7 @@ def _heard(snapshot: Snapshot, nodes: Sequence[int], propagate: PPR | NearWalks)
     """For every node whom it hears, long [n], and how loud, float [n]: the entries of a row of P."""
     chunks = [torch.as_tensor(list(nodes[start : start + TOGETHER])) for start in range(0, len(nodes), TOGETHER)]
     if isinstance(propagate, NearWalks):
-        walker = propagate(snapshot.graph)
+        walker = propagate(snapshot.graph if isinstance(snapshot.graph, Data) else snapshot.links)
         for chunk in chunks:
             rows = walker.rows(chunk)
             for begin, end in zip(rows.indptr[:-1], rows.indptr[1:], strict=True):
@@ -210,15 +213,12 @@ def _label_of(snapshot: Snapshot) -> Tensor:
 
 def _neighbours(snapshot: Snapshot, node: int, top: int) -> tuple[list[Neighbour], int]:
     """The heaviest neighbours that send to the node, and how many there are."""
-    arriving = snapshot.edge_index[1] == node
-    source = snapshot.edge_index[0][arriving]
-    weight = torch.ones(len(source)) if snapshot.edge_weight is None else snapshot.edge_weight[arriving]
+    _, source, weight = snapshot.links.rows(torch.tensor([node]))
     distinct, place = source.unique(return_inverse=True)
     total = torch.zeros(len(distinct)).scatter_add(0, place, weight)
     order = total.argsort(descending=True, stable=True)[:top]
-    origin, said = origins(snapshot), snapshot.raw.argmax(-1)
-    label = torch.where(snapshot.target >= 0, snapshot.target, torch.where(snapshot.held >= 0, snapshot.held, said))
-    return [
-        Neighbour(int(other), float(value), origin[other], int(label[other]))
-        for other, value in zip(distinct[order].tolist(), total[order].tolist(), strict=True)
-    ], len(distinct)
+    others = distinct[order]
+    target, held, said = snapshot.target[others], snapshot.held[others], snapshot.raw[others].argmax(-1)
+    label = torch.where(target >= 0, target, torch.where(held >= 0, held, said))
+    columns = (others.tolist(), total[order].tolist(), origins(snapshot, others), label.tolist())
+    return [Neighbour(*one) for one in zip(*columns, strict=True)], len(distinct)

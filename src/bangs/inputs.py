@@ -13,8 +13,11 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from bangs.errors import InvalidInput
+from bangs.graphs.custom.validation import validation_split
 from bangs.graphs.sparse import to_torch
-from bangs.types import Split, check_graph
+from bangs.graphs.splits import MASKS
+from bangs.graphs.store import Names, Store, Whereabouts
+from bangs.types import Split, Task, check_graph
 
 Classes = npt.NDArray[Any]
 
@@ -46,6 +49,45 @@ def as_graph(X: Any, edge_index: Any = None, edge_weight: Any = None) -> Data:
         graph.edge_weight = torch.as_tensor(np.asarray(edge_weight, dtype=np.float32))
     check_graph(graph)
     return graph
+
+
+def as_task(X: Any, edge_index: Any, y: Any, edge_weight: Any, seed: int, share: float) -> tuple[Task, Classes]:
+    """What a fit learns from, and its classes; a share of the labels is held where the data bring no validation nodes.
+
+    A `Store` stays where it is.
+    """
+    if isinstance(X, Store) and not (edge_index is None and edge_weight is None):
+        raise InvalidInput("a Store carries its own edges; give either a Store or X and edge_index, not both")
+    graph = X if isinstance(X, Store) else as_graph(X, edge_index, edge_weight)
+    target, classes, given = labelled(X, y, int(graph.num_nodes or 0))
+    if len(classes) < 2:
+        raise InvalidInput(f"a classifier needs two classes, the labels know one class only: {classes.tolist()[0]!r}")
+    split = validation_split(target, given, [seed], share)
+    if isinstance(graph, Store):
+        graph = graph.relabelled(target)
+    else:
+        graph.y = target
+    return Task.of(graph, split, len(classes)), classes
+
+
+def names_of(X: Any, nodes: int) -> Any:
+    """What the nodes are called: as the index of a frame or a store says, else 0 … N−1; an array, or `Names`."""
+    if isinstance(X, Store):
+        names = Names(Whereabouts.of(X))
+        return np.array(list(names), dtype=object) if X.fits else names
+    index = X.index if isinstance(X, pd.DataFrame) else pd.RangeIndex(nodes)
+    return np.array([str(name) for name in index], dtype=object)
+
+
+def opened(X: Any) -> Any:
+    """X, but for a `Store` of at most 1 GiB, which is read whole; of several splits it has the first."""
+    if not isinstance(X, Store) or not X.fits:
+        return X
+    data = X.whole()
+    for name in MASKS:
+        if name in data and data[name].dim() == 2:
+            data[name] = data[name][:, 0]
+    return data
 
 
 def features(X: Any) -> Tensor:
@@ -148,16 +190,16 @@ def as_labels(y: Any, nodes: int, read: Tensor | None = None) -> tuple[Tensor, C
 
 
 def labelled(X: Any, y: Any, nodes: int) -> tuple[Tensor, Classes, Split | None]:
-    """Class numbers [N], the classes, and the split [1, N] that the masks of a Data make; None where it has none.
+    """Class numbers [N], the classes, and the split [1, N] that masks of the data make; None where there are none.
 
-    Of a Data with masks only labels under `train_mask` and `val_mask` are read, or all but those of test nodes where
-    it has no `train_mask`.
+    Of a Data or a Store with masks only labels under `train_mask` and `val_mask` are read, or all but those of test
+    nodes where it has no `train_mask`.
     """
-    data = X if isinstance(X, Data) else Data()
+    data = X if isinstance(X, Data | Store) else Data()
     y = data.get("y") if y is None else in_order(X, y)
     if y is None:
         raise InvalidInput("requires y to be passed, but the target y is None: give one label per node, -1 = unknown")
-    masks = {name: _mask(data, name, nodes) for name in ("train", "val", "test")}
+    masks = {name: mask_of(data, name, nodes) for name in ("train", "val", "test")}
     if all(mask is None for mask in masks.values()):
         return *as_labels(y, nodes), None
     none = torch.zeros(nodes, dtype=torch.bool)
@@ -168,8 +210,11 @@ def labelled(X: Any, y: Any, nodes: int) -> tuple[Tensor, Classes, Split | None]
     return target, classes, Split((train & known)[None], (val & known)[None], test[None])
 
 
-def _mask(data: Data, name: str, nodes: int) -> Tensor | None:
+def mask_of(data: Data | Store, name: str, nodes: int) -> Tensor | None:
+    """The mask [N] of one part of the split that the data bring; of several splits a store gives the first."""
     mask = data.get(f"{name}_mask")
+    if isinstance(data, Store) and mask is not None and mask.dim() == 2:
+        mask = mask[:, 0]
     if mask is not None and (mask.dtype != torch.bool or mask.shape != (nodes,)):
         raise InvalidInput(
             f"data.{name}_mask must be bool with one entry per node [{nodes}], got {mask.dtype} of shape "

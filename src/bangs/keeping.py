@@ -6,7 +6,9 @@ from collections.abc import Callable
 from torch_geometric.data import Data
 
 from bangs.errors import InvalidInput
+from bangs.files import digest
 from bangs.graphs.fingerprint import fingerprint
+from bangs.graphs.store import StoredGraph
 from bangs.learners.training import Learner
 from bangs.loop import State
 from bangs.recorder import Recorder
@@ -82,7 +84,10 @@ class Keeper:
 def _identity(task: Task) -> str:
     """The fingerprint of all that a fit learns from."""
     graph = task.graph
-    seen = Data(x=graph.x, edge_index=graph.edge_index, given=task.given.target, held=task.validation)
+    labels = Data(given=task.given.target, held=task.validation)
+    if isinstance(graph, StoredGraph):  # its digest stands for all that is stored
+        return digest([graph.identity, fingerprint(labels)])
+    seen = Data(x=graph.x, edge_index=graph.edge_index, **labels)
     if graph.get("edge_weight") is not None:
         seen.edge_weight = graph.edge_weight
     return fingerprint(seen)

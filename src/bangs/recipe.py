@@ -1,19 +1,25 @@
 """Recipe: the trainer and the method that the parameters of a classifier describe, each checked."""
 
+import logging
 import numbers
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Literal
 
 from bangs.errors import InvalidInput, UnknownName
+from bangs.graphs.store import Store, check_edges
 from bangs.learners.calibration import Calibrator
+from bangs.learners.graph_calibration import GATS, CaGCN
 from bangs.learners.models import Architecture
 from bangs.learners.presets import trainer
 from bangs.learners.sampling import Sampling
 from bangs.learners.training import Trainer
 from bangs.loop import Method
+from bangs.rng import Streams
 from bangs.selection.quotas import Top
 from bangs.selection.scores import Agreement, Banzhaf, Chance, Confidence, Score
+
+log = logging.getLogger(__name__)
 
 EPOCHS, PATIENCE = 300, 50
 MOST = 100  # nodes a round by default, since values of very many candidates take long
@@ -40,6 +46,21 @@ def training(
     if not callable(getattr(model, "build", None)):
         raise InvalidInput(f"model must be a name, an architecture such as GCN() or a Trainer, got {model!r}")
     return replace(trainer("gcn", preset, **changes), model=model)
+
+
+def from_disk(learner: Trainer, method: Method, store: Store) -> Trainer:
+    """The trainer of a graph that stays on the disk: in the usual batches, where it says none.
+
+    Raises where a part of the recipe needs the whole graph at once.
+    """
+    if learner.batches is None:
+        learner = replace(learner, batches=Sampling())
+        log.info("'%s' stays on the disk, so training goes in %s", store.path.name, learner.batches)
+    manifest = store.manifest
+    learner.network(manifest.features, len(manifest.classes), Streams((0,)))
+    if isinstance(method.calibrate, CaGCN | GATS) or isinstance(method.score, Agreement):
+        check_edges(manifest.edges)
+    return learner
 
 
 def self_training(

@@ -6,14 +6,16 @@ from typing import Any, Literal
 
 import torch
 from torch import Tensor
+from torch_geometric.data import Data
 
 from bangs import metrics
 from bangs.errors import InvalidInput
+from bangs.graphs.store import Whereabouts
 from bangs.history import row
 from bangs.learners.calibration import Calibrator
 from bangs.loop import State
 from bangs.snapshot import Ledger, Snapshot, bare
-from bangs.types import Task
+from bangs.types import Prediction, Task
 
 _WEIGHTS, _LEDGER = "weights.", "ledger."
 
@@ -36,10 +38,18 @@ class Recorder:
 
     The chosen round has the best validation accuracy. Between equal accuracies the lower validation loss after
     calibration wins if `ties = "loss"`, as it does between the epochs of a fit, and the earlier round otherwise.
+
+    `where` says where the graph lies, if it stays on the disk; of every round it then keeps three bytes a node.
     """
 
-    def __init__(self, calibrate: Calibrator, run: int = 0, ties: Literal["loss", "earliest"] = "loss"):
-        self.calibrate, self.run, self.ties = calibrate, run, ties
+    def __init__(
+        self,
+        calibrate: Calibrator,
+        run: int = 0,
+        ties: Literal["loss", "earliest"] = "loss",
+        where: Whereabouts | None = None,
+    ):
+        self.calibrate, self.run, self.ties, self.where = calibrate, run, ties, where
         self.rows: list[dict[str, Any]] = []
         self._task: Task | None = None
         self._said: list[Tensor] = []
@@ -52,11 +62,13 @@ class Recorder:
         self._task = task = state.student.learner.task
         calibrated = self.calibrate(state.prediction, task)
         self.rows.append(row(state))
-        self._said.append(state.prediction.label[run].cpu())
-        self._sure.append(calibrated.confidence[run].cpu())
+        said, sure = state.prediction.label[run].cpu(), calibrated.confidence[run].cpu()
+        if self.where is not None:
+            said, sure = said.to(torch.uint8 if task.classes <= 256 else torch.int32), sure.half()
+        self._said.append(said)
+        self._sure.append(sure)
         self._ledgers.append(Ledger.of(state, run))
-        loss = float(metrics.negative_log_likelihood(calibrated, task.validation)[run]) if self.ties == "loss" else 0.0
-        merit = (float(state.validation[run]), -loss)
+        merit = (float(state.validation[run]), -self._loss(calibrated, task))
         if self._chosen is None or merit > self._chosen.merit:
             self._chosen = _Chosen(
                 state.index,
@@ -81,10 +93,8 @@ class Recorder:
     def snapshot(self) -> Snapshot:
         """The run as it stands."""
         task, chosen = self._seen()
-        weight = task.graph.get("edge_weight")
         return Snapshot(
-            edge_index=task.graph.edge_index.cpu(),
-            edge_weight=None if weight is None else weight.cpu(),
+            graph=_edges(task) if self.where is None else self.where,
             given=task.given.target[self.run].cpu(),
             held=task.validation[self.run].cpu(),
             target=chosen.target,
@@ -126,10 +136,27 @@ class Recorder:
             *(tensors[name] for name in _TENSORS),
         )
 
+    def _loss(self, calibrated: Prediction, task: Task) -> float:
+        """What decides between rounds of equal accuracy."""
+        if self.ties == "earliest":
+            return 0.0
+        held = task.held[self.run]
+        said = Prediction(calibrated.logits[self.run : self.run + 1, held])
+        return float(metrics.negative_log_likelihood(said, task.validation[self.run : self.run + 1, held]))
+
     def _seen(self) -> tuple[Task, _Chosen]:
         if self._task is None or self._chosen is None:
             raise InvalidInput("the recorder has seen no round yet; give it to SelfTrainer as an observer")
         return self._task, self._chosen
+
+
+def _edges(task: Task) -> Data:
+    """The graph without features, on the CPU."""
+    weight = task.graph.get("edge_weight")
+    graph = Data(edge_index=task.graph.edge_index.cpu(), num_nodes=task.nodes)
+    if weight is not None:
+        graph.edge_weight = weight.cpu()
+    return graph
 
 
 def _is_row(facts: Any) -> bool:

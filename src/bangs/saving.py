@@ -15,6 +15,7 @@ from bangs.errors import BangsError, InvalidInput
 from bangs.files import make_folder, read_plain
 from bangs.graphs.propagation import PPR, ExactPPR
 from bangs.graphs.push import Push
+from bangs.graphs.store import Names, Whereabouts
 from bangs.learners.calibration import CALIBRATORS, calibrator
 from bangs.learners.crossfit import Crossfit
 from bangs.learners.models import MODELS, Architecture
@@ -24,6 +25,7 @@ from bangs.rng import Streams
 from bangs.runs import write_atomic
 from bangs.runs.checkpoint import LARGEST, Checkpoint, Damaged, decode, encode
 from bangs.selection.scores import Agreement, Alone, Banzhaf, Chance, Confidence
+from bangs.snapshot import Snapshot
 from bangs.valuation import banzhaf
 
 FILE = "model.safetensors"
@@ -91,6 +93,18 @@ def unpack_words(name: str, tensors: Mapping[str, Tensor], count: int) -> "npt.N
     starts = [0, *ends[:-1]]
     words = [body[start:end].decode("utf-8", "surrogatepass") for start, end in zip(starts, ends, strict=True)]
     return np.array(words, dtype=object)
+
+
+def pack_names(names: Any) -> dict[str, Tensor]:
+    """The names of nodes as tensors; none where a store has them."""
+    return {} if isinstance(names, Names) else pack_words("names", names)
+
+
+def unpack_names(tensors: Mapping[str, Tensor], snapshot: Snapshot) -> Any:
+    """The names that `pack_names` packed, or those of the snapshot's store."""
+    if isinstance(snapshot.graph, Whereabouts):
+        return Names(snapshot.graph)
+    return unpack_words("names", tensors, snapshot.nodes)
 
 
 def spell(value: Any) -> Any:

@@ -1,8 +1,9 @@
 """Snapshot: what one run of self-training leaves for those who ask it questions later."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -10,8 +11,11 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from bangs.errors import InvalidInput
+from bangs.graphs.links import Links
+from bangs.graphs.store import Whereabouts
 from bangs.loop import State
 
+HERE = Path()  # the folder in which a store's path is told, where no file is written
 LEDGER = 2000  # scored nodes kept per round, the best
 
 
@@ -100,16 +104,15 @@ class Snapshot:
     The chosen round is the one with the best validation accuracy; its student gave `raw` and learned from `target`.
     """
 
-    edge_index: Tensor  # long [2, E]
-    edge_weight: Tensor | None  # float [E]
+    graph: Data | Whereabouts  # the edges, in memory or where a store has them; no features
     given: Tensor  # long [N], labels to learn from, -1 = none
     held: Tensor  # long [N], labels held for validation, -1 = none
     target: Tensor  # long [N], given labels and pseudo-labels the chosen student learned from, -1 = none
     born: Tensor  # long [N], 0 = given, t = adopted in round t, -1 = none
     raw: Tensor  # float [N, C], the chosen student's logits
     calibrated: Tensor  # float [N, C]
-    said: Tensor  # long [T, N], the label each round's student gives
-    sure: Tensor  # float [T, N], its calibrated confidence
+    said: Tensor  # long [T, N], the label each round's student gives; of a store one byte, where classes are few
+    sure: Tensor  # float [T, N], its calibrated confidence; of a store float16
     ledger: Ledger
     chosen: int
     rows: list[dict[str, Any]]  # of `history`
@@ -123,37 +126,41 @@ class Snapshot:
         return self.raw.shape[1]
 
     @cached_property
-    def graph(self) -> Data:
-        """The graph without features."""
-        graph = Data(edge_index=self.edge_index, num_nodes=self.nodes)
-        if self.edge_weight is not None:
-            graph.edge_weight = self.edge_weight
-        return graph
+    def links(self) -> Links:
+        """Whom every node hears; those of a store are mapped."""
+        return Links.of(self.graph) if isinstance(self.graph, Data) else self.graph.store.unlabelled().into
 
-    @cached_property
-    def probs(self) -> Tensor:
-        """Calibrated probabilities: float [N, C]."""
-        return self.calibrated.softmax(-1)
+    def with_store(self, path: str | Path) -> "Snapshot":
+        """The same run, whose store lies at another place."""
+        if isinstance(self.graph, Data):
+            raise InvalidInput("it holds its graph itself and needs no store")
+        return replace(self, graph=self.graph.at(path))
 
-    def to_plain(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
-        """Named tensors and JSON-able facts, for `from_plain`."""
-        tensors = {name: getattr(self, name) for name in _TENSORS if getattr(self, name) is not None}
+    def to_plain(self, folder: Path = HERE) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """Named tensors and JSON-able facts, for `from_plain`, to be written to a file in the folder."""
+        tensors = {name: getattr(self, name) for name in _TENSORS}
         tensors |= {f"ledger.{own.name}": getattr(self.ledger, own.name) for own in fields(self.ledger)}
-        return tensors, {"chosen": self.chosen, "rows": bare(self.rows)}
+        facts: dict[str, Any] = {"chosen": self.chosen, "rows": bare(self.rows)}
+        if not isinstance(self.graph, Data):
+            return tensors, {**facts, "store": self.graph.to_plain(folder)}
+        edges = {name: self.graph.get(name) for name in ("edge_index", "edge_weight")}
+        return {**{name: part for name, part in edges.items() if part is not None}, **tensors}, facts
 
     @classmethod
-    def from_plain(cls, tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> "Snapshot":
-        """The snapshot that `to_plain` described; names, shapes and ranges are checked."""
+    def from_plain(cls, tensors: Mapping[str, Tensor], facts: Mapping[str, Any], folder: Path = HERE) -> "Snapshot":
+        """The snapshot that `to_plain` described in a file in the folder; names, shapes and ranges are checked."""
         try:
             ledger = Ledger(*(tensors[f"ledger.{own.name}"] for own in fields(Ledger)))
-            parts = {name: tensors[name] for name in _TENSORS if name != "edge_weight"}
-            found = cls(
-                edge_weight=tensors.get("edge_weight"),
-                ledger=ledger,
-                chosen=facts["chosen"],
-                rows=ledger.dress(facts["rows"]),
-                **parts,
-            )
+            parts = {name: tensors[name] for name in _TENSORS}
+            graph: Data | Whereabouts
+            if "store" in facts:
+                graph = Whereabouts.from_plain(facts["store"], folder)
+            else:
+                graph = Data(edge_index=tensors["edge_index"], num_nodes=len(parts["given"]))
+                if "edge_weight" in tensors:
+                    graph.edge_weight = tensors["edge_weight"]
+            rows = ledger.dress(facts["rows"])
+            found = cls(graph=graph, ledger=ledger, chosen=facts["chosen"], rows=rows, **parts)
         except KeyError as error:
             raise InvalidInput(f"the saved run holds no '{error.args[0]}'; it was not written by bangs") from error
         found._check()
@@ -167,15 +174,14 @@ class Snapshot:
             **dict.fromkeys(("given", "held", "target", "born"), (nodes,)),
             **dict.fromkeys(("raw", "calibrated"), (nodes, classes)),
             **dict.fromkeys(("said", "sure"), (rounds, nodes)),
-            "edge_index": (2, self.edge_index.shape[-1]),
         }
         for name, shape in shapes.items():
             if getattr(self, name).shape != shape:
                 raise InvalidInput(
                     f"'{name}' of the saved run must have shape {list(shape)}, got {list(getattr(self, name).shape)}"
                 )
+        self._check_graph()
         within = {
-            "edge_index": (self.edge_index, 0, nodes),
             "given": (self.given, -1, classes),
             "held": (self.held, -1, classes),
             "target": (self.target, -1, classes),
@@ -186,13 +192,32 @@ class Snapshot:
             "ledger.round": (self.ledger.round, 1, rounds),
         }
         for name, (value, low, high) in within.items():
-            if value.is_floating_point() or (value.numel() and not (value.min() >= low and value.max() < high)):
-                raise InvalidInput(f"'{name}' of the saved run must hold whole numbers from {low} to {high - 1}")
+            _check_whole(name, value, low, high)
         lengths = {len(getattr(self.ledger, own.name)) for own in fields(self.ledger)}
         if len(lengths) > 1:
             raise InvalidInput(f"the columns of the saved ledger must be equally long, got {sorted(lengths)}")
         if type(self.chosen) is not int or not 0 <= self.chosen < rounds or not isinstance(self.rows, list):
             raise InvalidInput("the chosen round of the saved run must be one of its rounds")
 
+    def _check_graph(self) -> None:
+        if not isinstance(self.graph, Data):
+            if self.graph.nodes != self.nodes:
+                raise InvalidInput(f"its store must have {self.nodes:,} nodes, got {self.graph.nodes:,}")
+            return
+        edges = self.graph.edge_index
+        if edges.dim() != 2 or len(edges) != 2:
+            raise InvalidInput(f"'edge_index' of the saved run must have shape [2, E], got {list(edges.shape)}")
+        _check_whole("edge_index", edges, 0, self.nodes)
+        weight = self.graph.get("edge_weight")
+        if weight is not None and (weight.shape != edges.shape[1:] or not weight.is_floating_point()):
+            raise InvalidInput(
+                f"'edge_weight' of the saved run must hold one number per edge, got {list(weight.shape)}"
+            )
 
-_TENSORS = tuple(own.name for own in fields(Snapshot) if own.name not in ("ledger", "chosen", "rows"))
+
+def _check_whole(name: str, value: Tensor, low: int, high: int) -> None:
+    if value.is_floating_point() or (value.numel() and not (value.min() >= low and value.max() < high)):
+        raise InvalidInput(f"'{name}' of the saved run must hold whole numbers from {low} to {high - 1}")
+
+
+_TENSORS = tuple(own.name for own in fields(Snapshot) if own.name not in ("graph", "ledger", "chosen", "rows"))

@@ -16,7 +16,7 @@ from bangs.experiments.results import results_in
 from bangs.experiments.suite_file import read_suite
 from bangs.graphs import custom, flickr, lastfm, planetoid
 from bangs.graphs.npz import read_graph
-from bangs.graphs.store import Store
+from bangs.graphs.store import Names, Store, Whereabouts
 from bangs.keeping import Keeper
 from bangs.report.page import page_of
 from bangs.runs import RunFolder, read_run
@@ -158,7 +158,7 @@ def _store(folder: Path) -> None:
     store = Store.open(folder)
     with suppress(BangsError):
         store.verify()
-    store.ids()
+    list(Names(Whereabouts.of(store)))
     _check(store.whole())
 
 

@@ -284,8 +284,7 @@ def test_a_large_store_says_what_cannot_be_done_with_it(made, monkeypatch):
     assert isinstance(datasets.load(made), Store)
     with pytest.raises(InvalidInput, match="--batch-size"):
         Trainer(GCN(hidden=4), epochs=1).fit(*_given(Store.open(made)), Streams((0,)))
-    with pytest.raises(InvalidInput, match="bangs run --dataset"):
-        read_own(made)
+    assert isinstance(read_own(made).data, Store)
 
 
 def _given(store: Store):

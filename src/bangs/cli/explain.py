@@ -14,6 +14,7 @@ def explain(
         str, typer.Argument(help="the id of a node of the fitted graph; one with a dash in front comes after --")
     ],
     top: Annotated[int, typer.Option(min=1, max=100, help="how many neighbours and influences to name")] = 5,
+    store: options.FittedStore = None,
     as_json: options.Json = False,
 ) -> None:
     """Why this label: neighbours, influences, value, confidence, and how the prediction changed over rounds.
@@ -23,8 +24,8 @@ def explain(
     from bangs.classifier import SelfTrainingClassifier
     from bangs.cli.reasons import in_words, named
 
-    model = SelfTrainingClassifier.load(folder)
+    model = SelfTrainingClassifier.load(folder, store=store)
     reasons = model.explain(node, top)
-    names, classes = [str(name) for name in model.node_names_], [str(name) for name in model.classes_]
+    names, classes = model.node_names_, [str(name) for name in model.classes_]
     words = in_words(reasons, names, classes, model.selector)
     Voice(as_json=as_json).result(named(reasons, names, classes), words)

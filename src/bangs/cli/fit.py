@@ -51,8 +51,8 @@ def fit(
     Example: bangs fit examples/own-graph --out out/library
     """
     from bangs.classifier import SelfTrainingClassifier
-    from bangs.cli.fitting import fit_in, told
-    from bangs.graphs.store import read_own
+    from bangs.cli.fitting import fit_in, in_batches, told
+    from bangs.graphs.store import Store, read_own
     from bangs.learners.sampling import sampling
 
     voice = Voice(as_json=as_json, quiet=quiet)
@@ -87,6 +87,11 @@ def fit(
     )
     for note in own.notes:
         voice.say(f"· {note}")
+    if isinstance(own.data, Store):
+        trainer, _ = learner.recipe(1, own.data)  # and what cannot be done from the disk before anything is written
+        if learner.batches is None:
+            learner.set_params(batches=trainer.batches)
+            voice.say(f"· {in_batches(trainer.batches)}; --batch-size and --fanout say otherwise")
     with stoppable(again("--resume")):
         done = fit_in(out, own, learner, graph.resolve().name, voice, resume=resume, overwrite=overwrite)
     voice.result({**done, "out": out.name}, told(done, out))

@@ -13,7 +13,9 @@ from bangs.cli.console import Rounds, Voice
 from bangs.devices import choose_device
 from bangs.graphs import custom, splits
 from bangs.graphs.fingerprint import fingerprint
+from bangs.graphs.store import Store
 from bangs.keeping import Keeper
+from bangs.learners.sampling import Sampling
 from bangs.loop import State
 from bangs.report.card import model_card
 from bangs.report.outcome import exam, outcome
@@ -53,13 +55,10 @@ def _fit(folder: RunFolder, own: custom.OwnGraph, learner: SelfTrainingClassifie
     keeper = Keeper(folder)
     if keeper.round is not None:
         voice.say(f"going on after round {keeper.round}")
-    data, split = own.data.clone(), own.split
-    test = torch.zeros(data.num_nodes, dtype=torch.bool)
-    if split is not None:
-        splits.mark(data, split)
-        if not split.val[0].any():
-            del data.val_mask
-        test = split.test[0]
+    data, split = own.data, own.split
+    if split is not None and not isinstance(data, Store):  # a store has its own
+        data = splits.mark(data.clone(), split)
+    test = torch.zeros(data.num_nodes, dtype=torch.bool) if split is None else split.test[0]
     with _Lines(voice, "round by round", learner.rounds) as lines:
         learner.fit(data, observers=[lines.see], keeper=keeper)
     learner.classes_ = np.array(own.classes)[learner.classes_]
@@ -73,7 +72,7 @@ def _fit(folder: RunFolder, own: custom.OwnGraph, learner: SelfTrainingClassifie
 
 def _write(folder: RunFolder, learner: SelfTrainingClassifier, truth: Tensor, result: dict[str, Any]) -> None:
     """Every file of a fit; result.json comes last and says that all the others are there."""
-    names, classes = [str(name) for name in learner.node_names_], result["classes"]
+    names, classes = learner.node_names_, result["classes"]
     path, snapshot = folder.path, learner.snapshot_
     learner.save(path)
     if (truth >= 0).any():
@@ -90,14 +89,16 @@ def _config(name: str, own: custom.OwnGraph, learner: SelfTrainingClassifier) ->
     """Everything the result depends on; names no path beyond the folder itself."""
     params = learner.get_params(deep=False)
     recipe = {"model", "selector", "calibrator"}
+    stored = isinstance(own.data, Store)
     return {
         "command": "fit",
         "graph": {
             "name": name,
             "nodes": int(own.data.num_nodes or 0),
-            "edges": int(own.data.edge_index.shape[1]),
+            "edges": own.data.manifest.edges if stored else int(own.data.edge_index.shape[1]),
             "sha256": fingerprint(own.data),
             "notes": own.notes,
+            **({"stored": True} if stored else {}),
         },
         "parts": {name: str(params[name]) for name in sorted(recipe)},
         "settings": {
@@ -123,6 +124,13 @@ class _Lines(Rounds):
             f"{sum(state.seconds.values()):.2f}",
         )
         self.tell(line)
+
+
+def in_batches(batches: Sampling | None) -> str:
+    """How a graph on disk is trained, in words."""
+    assert batches is not None
+    heard = " and ".join("all" if bound < 0 else f"{bound:,}" for bound in batches.fanout)
+    return f"trained from the disk in batches of {batches.size:,} labelled nodes, which hear {heard} neighbours"
 
 
 def _unused(result: dict[str, Any]) -> str:

@@ -13,6 +13,9 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="only the result")]
 Device = Annotated[str, typer.Option(help="auto, cpu or cuda")]
 DataFolder = Annotated[Path | None, typer.Option(help="folder of datasets; BANGS_DATA if left out")]
 FittedFolder = Annotated[Path, typer.Argument(help="a folder that `bangs fit` wrote")]
+FittedStore = Annotated[
+    Path | None, typer.Option("--store", help="where the store lies now that the model was fitted on, if it was moved")
+]
 Resume = Annotated[bool, typer.Option("--resume", help="go on with the run in --out")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="discard the run in --out")]
 

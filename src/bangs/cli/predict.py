@@ -21,6 +21,7 @@ def predict(
     out: Annotated[
         Path | None, typer.Option(help="a CSV file; GRAPH-predictions.csv in the model's folder if left out")
     ] = None,
+    store: options.FittedStore = None,
     id: options.Id = None,
     label: options.Label = None,
     source: options.Source = None,
@@ -37,12 +38,10 @@ def predict(
 
     Example: bangs predict out/library examples/own-graph-grown
     """
-    import numpy as np
-
     from bangs.classifier import SelfTrainingClassifier
     from bangs.devices import choose_device
     from bangs.graphs import custom
-    from bangs.graphs.store import read_own
+    from bangs.graphs.store import known_names, read_own
     from bangs.report.tables import new_predictions
     from bangs.runs import read_run
 
@@ -50,7 +49,7 @@ def predict(
     choose_device(device)
     if folder.is_file():
         raise InvalidInput(f"'{folder}' is a file; name the folder that `bangs fit` wrote")
-    model = SelfTrainingClassifier.load(folder).set_params(device=device)
+    model = SelfTrainingClassifier.load(folder, store=store).set_params(device=device)
     columns = read_run(folder).config.get("columns")
     if not isinstance(columns, dict):
         raise InvalidInput(f"'{folder}' does not say how columns became features; make it with `bangs fit`")
@@ -64,18 +63,16 @@ def predict(
         weight=weight,
         fill=parse_fill(fill),
         encoding=encoding,
-        whole=False,
     )
     for note in own.notes:
         voice.say(f"· {note}")
     probs = model.predict_proba(own.data)
     classes = [str(name) for name in model.classes_]
     path = folder / f"{graph.resolve().stem}-predictions.csv" if out is None else out
-    seen = set(model.node_names_)
-    new = np.array([name not in seen for name in own.ids])
+    new = ~known_names(own.ids, model.node_names_)
     known = [own.classes[label] if label >= 0 else "" for label in own.data.y.tolist()]
     make_folder(path.parent)
-    write_atomic(path, new_predictions([str(name) for name in own.ids], known, probs, classes, new.tolist()))
+    write_atomic(path, new_predictions(own.ids, known, probs, classes, new.tolist()))
     result = _summary(probs, known, classes, new)
     voice.result({**result, "file": path.name}, _told(result, path))
 

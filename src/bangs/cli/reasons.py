@@ -1,5 +1,6 @@
 """The reasons for a label, in a person's words and under a person's names."""
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -14,7 +15,7 @@ _MEANING = {
 }
 
 
-def in_words(reasons: Reasons, names: list[str], classes: list[str], selector: object = "") -> str:
+def in_words(reasons: Reasons, names: Sequence[str], classes: list[str], selector: object = "") -> str:
     """The reasons as a person would tell them; `selector` is the classifier's, which says what a value means."""
     name, label = names[reasons.node], classes[reasons.label]
     parts = [f"{name} is '{label}', {reasons.confidence:.1%} sure ({_origin(reasons, classes)})."]
@@ -56,7 +57,7 @@ def _raw(reasons: Reasons) -> str:
     return f"; before calibration it was {reasons.raw_confidence:.1%} sure."
 
 
-def _neighbours(reasons: Reasons, names: list[str], classes: list[str]) -> str:
+def _neighbours(reasons: Reasons, names: Sequence[str], classes: list[str]) -> str:
     if not reasons.neighbours:
         return "No edge leads to it: its own features decide."
     lines = [f"Neighbours, {len(reasons.neighbours)} of {reasons.degree}:"]
@@ -66,7 +67,7 @@ def _neighbours(reasons: Reasons, names: list[str], classes: list[str]) -> str:
     return "\n".join(lines)
 
 
-def _influences(reasons: Reasons, names: list[str], classes: list[str]) -> str:
+def _influences(reasons: Reasons, names: Sequence[str], classes: list[str]) -> str:
     if not reasons.influences:
         return "No labelled node is within reach."
     lines = ["Labelled nodes that speak to it loudest, with their share of all labelled influence:"]
@@ -102,7 +103,7 @@ def _path(reasons: Reasons, classes: list[str]) -> str:
     return "Over the rounds the models said " + ", then ".join(told) + "."
 
 
-def named(reasons: Reasons, names: list[str], classes: list[str]) -> dict[str, Any]:
+def named(reasons: Reasons, names: Sequence[str], classes: list[str]) -> dict[str, Any]:
     """The reasons with the person's own names in place of numbers."""
 
     def other(one: Influence | Neighbour) -> dict[str, Any]:

@@ -14,6 +14,7 @@ def report(
         Path, typer.Argument(help="the --out folder of `bangs fit`, `run`, `demo` or `reproduce`, or a file of rows")
     ],
     suite: options.SuiteName = None,
+    store: options.FittedStore = None,
     as_json: options.Json = False,
 ) -> None:
     """One self-contained HTML page about a finished run or a suite, written beside its results.
@@ -29,5 +30,5 @@ def report(
         results = results_of(place)
         write_suite_page(suites_of(place, suite), results, path)
     else:
-        path = write_page(place)
+        path = write_page(place, store=store)
     Voice(as_json=as_json).result({"page": str(path)}, f"look at {path}")

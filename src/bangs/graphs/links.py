@@ -50,6 +50,17 @@ class Links:
             raise InvalidInput("the pointers of a stored graph do not rise; it is damaged, so convert it again")
         return starts, counts
 
+    def rows(self, nodes: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """The rows of some nodes long [n], one after the other: how many links each has, long [n], and of every link
+        its source, long [m], and its weight, float [m]."""
+        starts, counts = self.spans(nodes)
+        places = ragged(starts, counts)
+        sources = self.nodes[places].long()
+        if len(sources) and not 0 <= int(sources.min()) <= int(sources.max()) < len(self):
+            raise InvalidInput("a link of a stored graph leads to no node; it is damaged, so convert it again")
+        weights = torch.ones(len(sources), device=sources.device) if self.weights is None else self.weights[places]
+        return counts, sources, weights
+
     def strength(self, nodes: Tensor) -> Tensor:
         """The row sums Σ_j A_ij of some nodes: float [n]."""
         if self.sums is not None:

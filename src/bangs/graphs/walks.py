@@ -5,10 +5,12 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
 from bangs.errors import InvalidInput
+from bangs.graphs.links import Links
 from bangs.graphs.sparse import adjacency
 
 
@@ -31,27 +33,41 @@ class NearWalks:
         if self.steps < 1 or not 0 <= self.floor < 1:
             raise InvalidInput(f"NearWalks needs steps from 1 and a floor in [0, 1), got {self.steps}, {self.floor}")
 
-    def __call__(self, graph: Data) -> "Walker":
-        return Walker(self, adjacency(graph, normalise="row"))
+    def __call__(self, graph: Data | Links) -> "Walker":
+        return Walker(self, graph if isinstance(graph, Links) else adjacency(graph, normalise="row"))
 
 
 @dataclass(frozen=True, eq=False)
 class Walker:
-    """Near walks on one graph."""
+    """Near walks on one graph; of links only the rows that are walked over are read."""
 
     walks: NearWalks
-    step: Any  # scipy CSR [N, N], Ã
+    step: "sp.csr_array[Any] | Links"  # Ã [N, N], or the A it is made of
 
     def rows(self, nodes: Tensor) -> Any:
         """What each of some nodes long [K] hears of every other: scipy CSR [K, N]."""
         alpha, count = self.walks.alpha, len(nodes)
         one = np.ones(count, dtype=np.float32)
-        now = sp.csr_array((one, (np.arange(count), nodes.numpy())), shape=(count, self.step.shape[0]))
+        size = len(self.step) if isinstance(self.step, Links) else self.step.shape[0]
+        now: Any = sp.csr_array((one, (np.arange(count), nodes.numpy())), shape=(count, size))
         heard = alpha * now
         for step in range(self.walks.steps):
-            now = (1 - alpha) * (now @ self.step)
+            now = (1 - alpha) * (_over(self.step, now) if isinstance(self.step, Links) else now @ self.step)
             if step:  # each of many neighbours carries little, and all of them are heard
                 now.data[now.data < self.walks.floor] = 0
                 now.eliminate_zeros()
             heard = heard + alpha * now
         return heard
+
+
+def _over(links: Links, now: Any) -> Any:
+    """One step Ã = D̂⁻¹(A + I) of walks [K, N] over the links of the nodes they have come to: scipy CSR [K, N]."""
+    nodes, place = np.unique(now.indices, return_inverse=True)
+    here = torch.from_numpy(nodes.astype(np.int64))
+    counts, sources, weights = links.rows(here)
+    rows = np.repeat(np.arange(len(nodes)), counts.numpy())
+    entries = np.concatenate([weights.numpy(), np.ones(len(nodes), dtype=np.float32)])
+    ends = (np.concatenate([rows, np.arange(len(nodes))]), np.concatenate([sources.numpy(), nodes]))
+    degree = (links.strength(here) + 1).numpy()
+    step = sp.csr_array((entries / degree[ends[0]], ends), shape=(len(nodes), len(links)))
+    return sp.csr_array((now.data, place, now.indptr), shape=(now.shape[0], len(nodes))) @ step

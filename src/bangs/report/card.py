@@ -45,8 +45,7 @@ def model_card(config: Mapping[str, Any], result: Mapping[str, Any], environment
             "- It knows these classes and no other; a node of a new class gets one of the old names.",
             "- It expects a graph like the one it learned from: the same columns, and edges of the same kind.",
             "- Pseudo-labels are the model's own opinions. `pseudo_labels.csv` lists every one with its reasons.",
-            "- `model.safetensors` holds the edges, the node names and the labels of the graph; share it as you would "
-            "share the data.",
+            f"- `model.safetensors` {_held(graph)}; share it as you would share the data.",
             "",
             "## How it was made",
             "",
@@ -56,6 +55,15 @@ def model_card(config: Mapping[str, Any], result: Mapping[str, Any], environment
             "",
         ]
     )
+
+
+def _held(graph: Mapping[str, Any]) -> str:
+    if graph.get("stored"):
+        return (
+            "holds the labels of the graph and the way to its store, whose edges and node names `explain` and `report` "
+            "read"
+        )
+    return "holds the edges, the node names and the labels of the graph"
 
 
 def word(text: str) -> str:

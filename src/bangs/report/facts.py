@@ -11,7 +11,6 @@ from torch import Tensor
 
 from bangs import metrics
 from bangs.explain import influences, origins
-from bangs.graphs.sparse import adjacency
 from bangs.report.headline import headline
 from bangs.report.layout import places
 from bangs.report.story import Story
@@ -177,19 +176,20 @@ def _nodes(story: Story, snapshot: Snapshot, shown: Tensor) -> dict[str, Any]:
     place = {node: index for index, node in enumerate(order)}
     spots = places(snapshot.raw[shown])
     spot = dict(zip(shown.tolist(), spots.tolist(), strict=True))
-    origin = origins(snapshot)
-    confidence, label = snapshot.probs.max(-1)
-    known = snapshot.given.maximum(snapshot.held)
+    here = torch.tensor(order)
+    confidence, label = snapshot.calibrated[here].softmax(-1).max(-1)
+    known = snapshot.given[here].maximum(snapshot.held[here])
+    origin = [("given", "held", "adopted", "predicted").index(own) for own in origins(snapshot, here)]
     return {
         "total": snapshot.nodes,
         "shown": len(shown),
         "nodes": {
             "name": [story.names[node] for node in order],
-            "label": label[order].tolist(),
-            "known": known[order].tolist(),
-            "origin": [("given", "held", "adopted", "predicted").index(origin[node]) for node in order],
-            "born": snapshot.born[order].tolist(),
-            "confidence": _short(confidence[order].tolist(), 4),
+            "label": label.tolist(),
+            "known": known.tolist(),
+            "origin": origin,
+            "born": snapshot.born[here].tolist(),
+            "confidence": _short(confidence.tolist(), 4),
             "truth": None if truth is None else truth[order].tolist(),
             "xy": [[round(value, 4) for value in spot[node]] if node in spot else None for node in order],
         },
@@ -228,15 +228,16 @@ def _surroundings(
     snapshot: Snapshot, nodes: Sequence[int]
 ) -> tuple[dict[int, int], dict[int, list[tuple[int, float]]]]:
     """How many neighbours send to each of some nodes, and the heaviest of them with the weight of the edge."""
-    matrix = adjacency(snapshot.graph, 0.0, "none")
-    matrix.eliminate_zeros()
-    degree, heaviest = {}, {}
-    for node in nodes:
-        begin, end = int(matrix.indptr[node]), int(matrix.indptr[node + 1])
-        others, weights = matrix.indices[begin:end], matrix.data[begin:end]
-        order = np.argsort(-weights, kind="stable")[:NEIGHBOURS]
-        pairs = [(int(others[i]), float(weights[i])) for i in order if int(others[i]) != node]
-        degree[node], heaviest[node] = int((others != node).sum()), pairs
+    counts, sources, weights = (part.numpy() for part in snapshot.links.rows(torch.tensor(list(nodes))))
+    degree, heaviest, end = {}, {}, 0
+    for node, count in zip(nodes, counts, strict=True):
+        begin, end = end, end + count
+        others, place = np.unique(sources[begin:end], return_inverse=True)
+        total = np.bincount(place, weights[begin:end], len(others))
+        there = (total != 0) & (others != node)
+        others, total = others[there], total[there]
+        order = np.argsort(-total, kind="stable")[:NEIGHBOURS]
+        degree[node], heaviest[node] = len(others), [(int(others[i]), float(total[i])) for i in order]
     return degree, heaviest
 
 

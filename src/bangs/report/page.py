@@ -16,17 +16,20 @@ from bangs.report.story import Story, gather
 PAGE = "report.html"
 
 
-def write_page(folder: str | Path, result: dict[str, Any] | None = None) -> Path:
-    """Make report.html of a run's folder, anew if there is one; `result` where result.json is not yet there."""
+def write_page(folder: str | Path, result: dict[str, Any] | None = None, store: Path | None = None) -> Path:
+    """Make report.html of a run's folder, anew if there is one; `result` where result.json is not yet there.
+
+    `store` says where the graph on disk lies that the model was fitted on, if it was moved.
+    """
     path = Path(folder) / PAGE
-    write_atomic(path, page_of(folder) if result is None else render(gather(folder, result)))
+    write_atomic(path, page_of(folder, store) if result is None else render(gather(folder, result)))
     return path
 
 
-def page_of(folder: str | Path) -> str:
+def page_of(folder: str | Path, store: Path | None = None) -> str:
     """The page of a finished run; a folder whose files are not what bangs writes is refused in a sentence."""
     try:
-        return render(gather(folder))
+        return render(gather(folder, store=store))
     except BangsError:
         raise
     except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:

@@ -1,5 +1,6 @@
 """Story: everything there is to tell of a run, gathered from its folder."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -32,11 +33,11 @@ class Story:
     environment: dict[str, Any] = field(default_factory=dict)
     snapshot: Snapshot | None = None
     truth: Tensor | None = None  # long [N], -1 = unknown; only for marking
-    names: list[str] = field(default_factory=list)  # of the nodes
+    names: Sequence[str] = ()  # of the nodes
     classes: list[str] = field(default_factory=list)
 
 
-def gather(folder: str | Path, result: dict[str, Any] | None = None) -> Story:
+def gather(folder: str | Path, result: dict[str, Any] | None = None, store: Path | None = None) -> Story:
     """The story of a folder that `bangs fit`, `bangs run` or `bangs demo` wrote; `result` where it is not yet there."""
     folder = Path(folder)
     if not folder.is_dir():
@@ -48,17 +49,17 @@ def gather(folder: str | Path, result: dict[str, Any] | None = None) -> Story:
     result, config = _without_folders(result), _without_folders(config)
     truth = _truth(folder)
     if (folder / saving.FILE).exists():
-        model = SelfTrainingClassifier.load(folder)
-        names, classes = [str(name) for name in model.node_names_], [str(name) for name in model.classes_]
+        model = SelfTrainingClassifier.load(folder, store=store)
+        names, classes = model.node_names_, [str(name) for name in model.classes_]
         title = str(config.get("graph", {}).get("name", folder.name))
         found = Story("fit", title, rows, result, config, environment, model.snapshot_, truth, names, classes)
     else:
         snapshot = _snapshot(folder)
         count = len(rows[0]["class_counts"][0])
-        names = [] if snapshot is None else [str(node) for node in range(snapshot.nodes)]
+        numbers = [] if snapshot is None else [str(node) for node in range(snapshot.nodes)]
         classes = [f"class {label}" for label in range(count)]
         title = f"{result.get('method', 'a method')} on {result.get('dataset', 'a graph')}"
-        found = Story("run", title, rows, result, config, environment, snapshot, truth, names, classes)
+        found = Story("run", title, rows, result, config, environment, snapshot, truth, numbers, classes)
     if found.snapshot is not None and truth is not None and len(truth) != found.snapshot.nodes:
         raise InvalidInput(f"'{folder / EXAM}' is of another graph than the run; make both again")
     return found

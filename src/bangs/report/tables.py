@@ -4,47 +4,45 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from bangs.cells import csv_pieces, to_csv
+from bangs.cells import PIECE, csv_pieces, to_csv
 from bangs.explain import influences, origins
 from bangs.snapshot import Snapshot
 
 ALONE = "no labelled node within reach: its own features decide"
 
 
-def predictions(snapshot: Snapshot, names: Sequence[str], classes: Sequence[str]) -> str:
-    """One row per node: what is known, what is predicted and how sure, and where its label comes from.
+def predictions(snapshot: Snapshot, names: Sequence[str], classes: Sequence[str]) -> Iterator[str]:
+    """One row per node, in pieces: what is known, what is predicted and how sure, and where its label comes from.
 
     `source` is given, held (for validation), adopted or predicted; `round` is the round of adoption.
     """
     header = ["id", "known", "predicted", "confidence", "source", "round", *(f"p_{name}" for name in classes)]
-    probs = snapshot.probs
-    confidence, label = probs.max(-1)
-    known = snapshot.given.maximum(snapshot.held)
-    columns = zip(
-        names,
-        known.tolist(),
-        label.tolist(),
-        confidence.tolist(),
-        origins(snapshot),
-        snapshot.born.tolist(),
-        probs.tolist(),
-        strict=True,
-    )
-    return to_csv(
+    return csv_pieces(
         header,
         (
             [
                 name,
                 classes[own] if own >= 0 else "",
-                classes[said],
-                _number(sure),
+                classes[row.index(max(row))],
+                _number(max(row)),
                 source,
                 born if born > 0 else "",
                 *map(_number, row),
             ]
-            for name, own, said, sure, source, born, row in columns
+            for name, (own, source, born, row) in zip(names, _by_node(snapshot), strict=True)
         ),
     )
+
+
+def _by_node(snapshot: Snapshot) -> Iterator[tuple[int, str, int, list[float]]]:
+    """The known label, its origin, the round of adoption and the probabilities of every node."""
+    for start in range(0, snapshot.nodes, PIECE):
+        here = slice(start, start + PIECE)
+        known = snapshot.given[here].maximum(snapshot.held[here])
+        probs = snapshot.calibrated[here].softmax(-1)
+        yield from zip(
+            known.tolist(), origins(snapshot, here), snapshot.born[here].tolist(), probs.tolist(), strict=True
+        )
 
 
 def pseudo_labels(snapshot: Snapshot, names: Sequence[str], classes: Sequence[str], top: int = 3) -> str:

@@ -3,10 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 import torch
 from torch import Tensor
@@ -28,8 +27,8 @@ from bangs.types import Split
 class OwnGraph:
     """A person's graph, with all it takes to speak to them in their own names."""
 
-    data: Data  # x float [N, F] dense or CSR; edge_index [2, E]; perhaps edge_weight [E]; y long [N], -1 = unknown
-    ids: npt.NDArray[np.object_]  # str [N], as they were written
+    data: Data  # x float [N, F] dense or CSR, edge_index [2, E], perhaps edge_weight [E], y long [N]; or a `Store`
+    ids: Any  # str [N], as they were written: an array, or `Names` that are read from a disk
     classes: list[str]  # [C], the labels as they were written
     columns: Encoding  # how columns became features; give it to `read` for another graph
     split: Split | None  # bool [S, N], where one was given; val may be empty
@@ -37,7 +36,7 @@ class OwnGraph:
 
     def index(self, id: str) -> int:
         """The number of the node with this id."""
-        found = np.flatnonzero(self.ids == str(id))
+        found = np.flatnonzero(np.asarray(self.ids) == str(id))
         if not len(found):
             raise InvalidInput(f"no node has the id {quoted(id)}; ids look like {listed(list(self.ids[:3]))}")
         return int(found[0])

@@ -46,12 +46,7 @@ class StoredGraph:
     @property
     def edge_index(self) -> Tensor:
         """All edges: long [2, E]."""
-        if len(self.into.nodes) > EDGES:
-            raise InvalidInput(
-                f"this part of the method needs all {len(self.into.nodes):,} edges at once, and a store with more than "
-                f"{EDGES:,} is read piece by piece; train it with --batch-size and --fanout, on a gcn, graphsage or "
-                "sgc, with a calibrator that looks at no edges (ets, temperature, vector)"
-            )
+        check_edges(len(self.into.nodes))
         target = torch.arange(self.num_nodes).repeat_interleave(self.into.pointers.diff())
         return torch.stack([self.into.nodes.long(), target])
 
@@ -62,6 +57,16 @@ class StoredGraph:
     def to(self, device: torch.device | str) -> "StoredGraph":
         """Itself: a store stays where it is, and parts move what they read."""
         return self
+
+
+def check_edges(count: int) -> None:
+    """Raises where a stored graph has too many edges for a part that wants all of them at once."""
+    if count > EDGES:
+        raise InvalidInput(
+            f"this part of the method needs all {count:,} edges at once, and a store with more than {EDGES:,} is read "
+            "piece by piece; train it with --batch-size and --fanout, on a gcn, graphsage or sgc, with a calibrator "
+            "that looks at no edges (ets, temperature, vector)"
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +107,7 @@ class Store:
         """The labels: long [N], −1 = unknown."""
         labels = torch.from_numpy(np.asarray(self.array("labels"), dtype=np.int64))
         if len(labels) and not -1 <= int(labels.min()) <= int(labels.max()) < self.num_classes:
-            raise self._damaged("labels", f"a label outside −1 … {self.num_classes - 1}")
+            raise self.damaged("labels", f"a label outside −1 … {self.num_classes - 1}")
         return labels
 
     def get(self, name: str, default: Any = None) -> Any:
@@ -149,34 +154,20 @@ class Store:
         data.num_classes = self.num_classes
         return data
 
-    def ids(self) -> npt.NDArray[np.object_]:
-        """The names of all nodes: str [N]; their numbers where they have none."""
-        if "ids.bytes" not in self.manifest.arrays:
-            return np.array([str(node) for node in range(self.num_nodes)], dtype=object)
-        body, ends = self.array("ids.bytes").tobytes(), np.asarray(self.array("ids.ends"))
-        starts = np.concatenate([[0], ends[:-1]])
-        if len(ends) and (ends[-1] != len(body) or (ends < starts).any()):
-            raise self._damaged("ids.ends", "names that do not follow each other")
-        try:
-            words = [body[start:end].decode() for start, end in zip(starts, ends, strict=True)]
-        except UnicodeDecodeError as error:
-            raise self._damaged("ids.bytes", "a name that is not UTF-8") from error
-        return np.array(words, dtype=object)
-
     def verify(self, *, checksums: bool = True) -> None:
         """Read everything once; raises where a file is not as it was written, or says what no graph says."""
         for name, own in self.manifest.arrays.items() if checksums else ():
             if _sha256(self.path / f"{name}.bin") != own.sha256:
-                raise self._damaged(name, "another checksum than when it was written")
+                raise self.damaged(name, "another checksum than when it was written")
         for side in ("in", "out") if self.manifest.directed else ("in",):
             pointers = self.array(f"{side}.pointers")
             if pointers[0] != 0 or pointers[-1] != self.manifest.edges or (np.diff(pointers) < 0).any():
-                raise self._damaged(f"{side}.pointers", f"pointers that do not rise from 0 to {self.manifest.edges:,}")
+                raise self.damaged(f"{side}.pointers", f"pointers that do not rise from 0 to {self.manifest.edges:,}")
             for block in _blocks(self.array(f"{side}.nodes")):
                 if block.min() < 0 or block.max() >= self.num_nodes:
-                    raise self._damaged(f"{side}.nodes", f"a neighbour outside 0 … {self.num_nodes - 1:,}")
+                    raise self.damaged(f"{side}.nodes", f"a neighbour outside 0 … {self.num_nodes - 1:,}")
         if not all(np.isfinite(block).all() for block in _blocks(self.array("features"))):
-            raise self._damaged("features", "NaN or infinity")
+            raise self.damaged("features", "NaN or infinity")
 
     def _links(self, side: str) -> Links:
         def tensor(name: str) -> Tensor:
@@ -184,12 +175,13 @@ class Store:
 
         pointers = tensor("pointers")
         if int(pointers[0]) != 0 or int(pointers[-1]) != self.manifest.edges:
-            raise self._damaged(f"{side}.pointers", f"pointers that do not rise from 0 to {self.manifest.edges:,}")
+            raise self.damaged(f"{side}.pointers", f"pointers that do not rise from 0 to {self.manifest.edges:,}")
         if not self.manifest.weighted:
             return Links(pointers, tensor("nodes"))
         return Links(pointers, tensor("nodes"), tensor("weights"), tensor("sums"))
 
-    def _damaged(self, name: str, what: str) -> InvalidInput:
+    def damaged(self, name: str, what: str) -> InvalidInput:
+        """The error that says what is wrong with a file."""
         return InvalidInput(f"'{self.path / name}.bin' is damaged: it holds {what}; convert the graph again")
 
 

@@ -1,34 +1,32 @@
-"""Owned: a store as a person's own graph, for the commands that read one whole."""
+"""Owned: a store as a person's own graph."""
 
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
-from torch_geometric.data import Data
 
 from bangs.errors import InvalidInput
 from bangs.graphs import custom
 from bangs.graphs.custom.encoding import Encoding
+from bangs.graphs.splits import MASKS
 from bangs.graphs.store.manifest import is_store
-from bangs.graphs.store.opening import WHOLE, Store
+from bangs.graphs.store.names import Names
+from bangs.graphs.store.opening import Store
+from bangs.graphs.store.whereabouts import Whereabouts
 from bangs.types import Split
 
 
-def read_own(path: Path, *, encoding: Encoding | None = None, whole: bool = True, **options: Any) -> custom.OwnGraph:
+def read_own(path: Path, *, encoding: Encoding | None = None, **options: Any) -> custom.OwnGraph:
     """The graph of a folder of tables, an .npz file or a store; `options` are those of `custom.read`.
 
     A store was read when it was converted: of the options only the encoding counts, which must be the store's own.
-    Where the graph need not be `whole`, one of more than 1 GiB stays on the disk: its data are the `Store`.
+    One of more than 1 GiB stays on the disk: its data are the `Store`, and its ids are read where they are asked for.
     """
     if not is_store(path):
         return custom.read(path, encoding=encoding, **options)
     store = Store.open(path)
     manifest = store.manifest
-    if whole and not store.fits:
-        raise InvalidInput(
-            f"'{path}' holds {manifest.bytes / 2**30:.1f} GiB, and this command reads a graph whole, up to "
-            f"{WHOLE >> 30} GiB; use `bangs run --dataset {path} --batch-size 1024`, which reads it piece by piece"
-        )
     plain = Encoding(array=manifest.features, classes=manifest.classes, directed=manifest.directed)
     own = plain if manifest.encoding is None else Encoding.from_dict(manifest.encoding)
     if encoding is not None and (own.columns, own.array) != (encoding.columns, encoding.array):
@@ -40,21 +38,26 @@ def read_own(path: Path, *, encoding: Encoding | None = None, whole: bool = True
         store = store.relabelled(_renumbered(store.y, manifest.classes, encoding.classes, path))
     elif not (store.y >= 0).any():
         raise InvalidInput(f"no node of '{path}' has a label; convert tables that have some")
-    data, split = _in_memory(store) if store.fits else (store, None)
+    names = Names(Whereabouts.of(store))
     classes = list(manifest.classes if encoding is None else encoding.classes)
-    notes = [*manifest.notes, f"{path.name}: read from a store of {manifest.bytes / 2**20:,.1f} MiB"]
-    return custom.OwnGraph(data, store.ids(), classes, own, split, notes)
-
-
-def _in_memory(store: Store) -> tuple[Data, Split | None]:
-    """The whole graph, and its split beside it."""
+    size = f"of {manifest.bytes / 2**20:,.1f} MiB"
+    if not store.fits:
+        notes = [*manifest.notes, f"{path.name}: a store {size}, which stays on the disk"]
+        return custom.OwnGraph(store, names, classes, own, _split(store), notes)
     data = store.whole()
-    masks = [data.get(name) for name in ("train_mask", "val_mask", "test_mask")]
+    for name in MASKS:
+        if name in data:
+            del data[name]
+    notes = [*manifest.notes, f"{path.name}: read from a store {size}"]
+    return custom.OwnGraph(data, np.array(list(names), dtype=object), classes, own, _split(store), notes)
+
+
+def _split(store: Store) -> Split | None:
+    """The splits that came with a store: bool [S, N]."""
+    masks = [store.get(name) for name in MASKS]
     if masks[0] is None:
-        return data, None
-    for name in ("train_mask", "val_mask", "test_mask"):
-        del data[name]
-    return data, Split(*(mask.T if mask.dim() == 2 else mask[None] for mask in masks))
+        return None
+    return Split(*(mask.T if mask.dim() == 2 else mask[None] for mask in masks))
 
 
 def _renumbered(y: torch.Tensor, names: tuple[str, ...], wanted: tuple[str, ...], path: Path) -> torch.Tensor:

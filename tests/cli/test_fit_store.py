@@ -1,0 +1,74 @@
+"""`bangs fit` on a store that stays on the disk, and every command that asks its model."""
+
+import json
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from tests.cli.speaking import bangs
+
+from bangs.graphs.store import opening
+
+OWN = Path(__file__).parents[2] / "examples" / "own-graph"
+ASKED = ("--rounds", "2", "--k", "10", "--epochs", "8", "--selector", "confidence", "--device", "cpu")
+BATCHES = ("--batch-size", "16", "--fanout", "5,5")
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> str:
+    assert bangs("convert", str(OWN), str(tmp_path / "store")).code == 0
+    return str(tmp_path / "store")
+
+
+def test_its_files_are_those_of_the_same_fit_in_memory(store, tmp_path, monkeypatch):
+    assert bangs("fit", store, "--out", str(tmp_path / "whole"), *ASKED, *BATCHES).code == 0
+    monkeypatch.setattr(opening, "WHOLE", 0)  # so that the store counts as large
+    said = bangs("fit", store, "--out", str(tmp_path / "fit"), *ASKED, *BATCHES)
+    assert said.code == 0, said.err
+    assert "which stays on the disk" in said.out
+    for name in ("predictions.csv", "pseudo_labels.csv"):
+        one, other = (pd.read_csv(tmp_path / folder / name) for folder in ("fit", "whole"))
+        kept = [column for column in one if column != "influences"]  # near walks here, all walks in memory
+        pd.testing.assert_frame_equal(one[kept], other[kept], rtol=1e-4)
+    assert "the way to its store" in (tmp_path / "fit" / "MODEL_CARD.md").read_text()
+
+    name = pd.read_csv(tmp_path / "fit" / "predictions.csv")["id"][3]
+    one, other = (
+        json.loads(bangs("explain", str(tmp_path / folder), name, "--json").out) for folder in ("fit", "whole")
+    )
+    assert one["neighbours"] == other["neighbours"]
+    assert one["probs"] == pytest.approx(other["probs"], abs=1e-5)
+    again = bangs("fit", store, "--out", str(tmp_path / "fit"), *ASKED, *BATCHES, "--resume")
+    assert "nothing is left to do" in again.out
+
+
+def test_a_store_that_moved_is_told_and_found_again(store, tmp_path, monkeypatch):
+    monkeypatch.setattr(opening, "WHOLE", 0)
+    out, moved = str(tmp_path / "fit"), str(tmp_path / "elsewhere")
+    said = bangs("fit", store, "--out", out, *ASKED)
+    assert said.code == 0, said.err
+    assert "batches of 1,024 labelled nodes, which hear 10 and 10 neighbours; --batch-size and" in said.out
+    name = pd.read_csv(tmp_path / "fit" / "predictions.csv")["id"][0]
+    (tmp_path / "store").rename(moved)
+    for command in (("explain", out, name), ("report", out), ("predict", out, moved)):
+        lost = bangs(*command)
+        assert lost.code == 2
+        assert f"a store at '{tmp_path / 'store'}', and none lies there" in lost.err
+        assert "--store PATH" in lost.err
+        found = bangs(*command, "--store", moved)
+        assert found.code == 0, found.err
+    table = pd.read_csv(tmp_path / "fit" / "elsewhere-predictions.csv")
+    assert set(table["new"]) == {"no"}
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [(("--model", "gat"), "GAT needs the whole graph"), (("--calibrator", "gats"), "edges at once")],
+)
+def test_what_cannot_be_done_from_the_disk_is_told_before_a_folder_is_made(store, tmp_path, monkeypatch, words, told):
+    monkeypatch.setattr(opening, "WHOLE", 0)
+    monkeypatch.setattr(opening, "EDGES", 10)
+    said = bangs("fit", store, "--out", str(tmp_path / "fit"), *ASKED, *words)
+    assert said.code == 2
+    assert told in said.err
+    assert not (tmp_path / "fit").exists()
