@@ -23,7 +23,7 @@ class Attention(nn.Module):
                 heads=settings.heads,
                 concat=layer < settings.layers - 1,
                 dropout=settings.dropout,
-                residual=layer > 0,
+                residual=settings.residual and layer > 0,
                 add_self_loops=False,
             )
             for layer, size in enumerate(sizes)
@@ -85,7 +85,7 @@ def by_stock_names(model: GAT | GIN, found: dict[str, Tensor]) -> dict[str, Tens
         out[f"layers-{layer}-att_src"] = found[f"source.{layer}"][:, None]
         out[f"layers-{layer}-att_dst"] = found[f"target.{layer}"][:, None]
         out[f"layers-{layer}-bias"] = found[f"bias.{layer}"][:, 0]
-        if layer:
+        if layer and model.residual:
             out[f"layers-{layer}-res-weight"] = found[f"residual.{layer - 1}"].mT
     return out
 

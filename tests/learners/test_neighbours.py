@@ -33,6 +33,7 @@ MODELS = {
     "gat": GAT(hidden=5, heads=3),
     "gat of one layer": GAT(heads=2, layers=1),
     "gat of three layers": GAT(hidden=33, heads=2, layers=3),
+    "gat without residuals": GAT(hidden=5, heads=2, layers=3, residual=False),
     "gin": GIN(hidden=6),
 }
 

@@ -28,7 +28,7 @@ def _paper(model: str, dataset: str) -> Trainer:
 _TUNED: dict[str, Trainer] = {
     "gcn": Trainer(GCN(hidden=64, dropout=0.5, input_dropout=0.5, loops=1.0)),
     "graphsage": Trainer(GraphSAGE(hidden=64, dropout=0.5, input_dropout=0.5, loops=1.0)),
-    "gat": Trainer(GAT(hidden=8, heads=8, layers=2, dropout=0.6), lr=0.005),
+    "gat": Trainer(GAT(residual=False), lr=0.005, monitor="loss", patience=100),
     "gin": Trainer(GIN(dropout=0.5)),
     "appnp": Trainer(APPNP()),
     "sgc": Trainer(SGC(), lr=0.2, weight_decay=1e-5, patience=50),

@@ -21,14 +21,15 @@ class GAT(Settings):
     """Graph attention (Veličković et al. 2018); heads concatenated, averaged at the end.
 
     Head h of a layer gives Σ_j w_ij z_j over i and its neighbours, z = H W_h, w_ij the softmax over j of
-    LeakyReLU(a_h·z_j + b_h·z_i), whose weights are dropped like the layer's input. All layers but the first add H W'.
-    Edge weights are not looked at.
+    LeakyReLU(a_h·z_j + b_h·z_i), whose weights are dropped like the layer's input. With `residual`, as the BANGS paper
+    has it, all layers but the first add H W'. Edge weights are not looked at.
     """
 
     hidden: int = 8
     heads: int = 8
     layers: int = 2
     dropout: float = 0.6
+    residual: bool = True
 
     def build(self, features: int, classes: int, rng: Streams) -> Network:
         return _Attention(self, features, classes, rng)
@@ -51,7 +52,9 @@ class _Attention(Network):
             self.source.append(glorot(start.at("source"), heads, width))
             self.target.append(glorot(start.at("target"), heads, width))
         self.residual = nn.ParameterList(
-            glorot(rng.at("init", layer, "residual"), *sizes[layer : layer + 2]) for layer in range(1, settings.layers)
+            glorot(rng.at("init", layer, "residual"), *sizes[layer : layer + 2])
+            for layer in range(1, settings.layers)
+            if settings.residual
         )
         self.bias = nn.ParameterList(nn.Parameter(torch.zeros(len(rng), 1, size)) for size in sizes[1:])
         self._heads: WeakKeyDictionary[Pattern, Heads] = WeakKeyDictionary()
@@ -90,7 +93,7 @@ class _Attention(Network):
         heard = attend(heads, weights, z.unflatten(2, (self.settings.heads, -1)), hop.busy)
         last = layer == self.settings.layers - 1
         out = heard.mean(2) if last else heard.flatten(2)
-        if isinstance(x, Features):
+        if isinstance(x, Features) or not self.settings.residual:
             return out
         mine, residual = x if own is None else x.index_select(1, own), self.residual[layer - 1]
         # a hidden layer's sum is taken along with its product, which saves passes over its numbers
