@@ -142,7 +142,7 @@ def test_batches_that_nobody_asked_for_are_told(store: Store, caplog: pytest.Log
 @pytest.mark.parametrize(
     ("changes", "told"),
     [
-        ({"model": "gat"}, "GAT needs the whole graph"),
+        ({"model": "gat"}, "a GAT needs the whole graph at once.*gcn, graphsage and sgc"),
         ({"calibrator": "cagcn"}, "needs all .* edges at once.*ets, temperature, vector"),
         ({"selector": "agreement"}, "needs all .* edges at once"),
     ],

@@ -37,7 +37,7 @@ def apply(
     network.load(weights)
     with torch.no_grad():
         if isinstance(graph, StoredGraph):
-            _check_staged(network, architecture)
+            check_staged(network, architecture)
             return Layerwise(memory)(network, Sampler.of(graph, network.loops, network.normalise), 1).cpu()
         field = Surroundings.of(graph.to(place), 1, network.loops, network.normalise).whole
         logits: Tensor = network(field, None)
@@ -81,7 +81,8 @@ def _side_by_side(old: Data, graph: Data) -> Data:
     return both
 
 
-def _check_staged(network: Network, architecture: Architecture) -> None:
+def check_staged(network: Network, architecture: Architecture) -> None:
+    """Raises where a model cannot go layer by layer over a graph on disk."""
     if network.hops is None or not network.staged:
         raise InvalidInput(
             f"a {type(architecture).__name__} needs the whole graph at once, and one on disk is not read whole; "

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Literal
 
+from bangs.applying import check_staged
 from bangs.errors import InvalidInput, UnknownName
 from bangs.graphs.store import Store, check_edges
 from bangs.learners.calibration import Calibrator
@@ -57,7 +58,7 @@ def from_disk(learner: Trainer, method: Method, store: Store) -> Trainer:
         learner = replace(learner, batches=Sampling())
         log.info("'%s' stays on the disk, so training goes in %s", store.path.name, learner.batches)
     manifest = store.manifest
-    learner.network(manifest.features, len(manifest.classes), Streams((0,)))
+    check_staged(learner.model.build(manifest.features, len(manifest.classes), Streams((0,))), learner.model)
     if isinstance(method.calibrate, CaGCN | GATS) or isinstance(method.score, Agreement):
         check_edges(manifest.edges)
     return learner

@@ -15,7 +15,6 @@ from bangs import ranks
 from bangs.errors import InvalidInput
 from bangs.learners.ahead import Ahead, FirstHop
 from bangs.learners.assignment import Assignment
-from bangs.learners.ensemble import Network
 from bangs.learners.fields import Field, Surroundings, many
 from bangs.learners.layerwise import Layerwise
 from bangs.learners.models import GCN, Architecture
@@ -68,16 +67,6 @@ class Trainer:
             if getattr(self, name) not in known:
                 raise InvalidInput(f"Trainer.{name} must be one of {', '.join(known)}, got '{getattr(self, name)}'")
 
-    def network(self, features: int, classes: int, rng: Streams) -> Network:
-        """Fresh models, one for every stream; raises where they cannot learn in the batches asked for."""
-        network = self.model.build(features, classes, rng)
-        if self.batches is not None and (network.hops is None or not network.staged):
-            raise InvalidInput(
-                f"Trainer.batches needs a model whose nodes see a few hops, such as GCN, GraphSAGE or SGC; "
-                f"{type(self.model).__name__} needs the whole graph, so leave batches out"
-            )
-        return network
-
     def prepare(self, task: Task) -> "Learner":
         """A learner of this task; what does not change between rounds is built once."""
         return Learner(self, task)
@@ -93,10 +82,15 @@ class Learner:
     def __init__(self, trainer: Trainer, task: Task):
         self.trainer, self.task = trainer, task
         width = int(task.graph.x.shape[1])
-        self.network = trainer.network(width, task.classes, Streams((0,) * task.runs)).to(task.device)
+        self.network = trainer.model.build(width, task.classes, Streams((0,) * task.runs)).to(task.device)
         self._width = width
         self._captured: dict[bool, Captured] = {}
         self._said: tuple[dict[str, Tensor], Prediction] | None = None  # under the weights just learned
+        if trainer.batches is not None and (self.network.hops is None or not self.network.staged):
+            raise InvalidInput(
+                f"Trainer.batches needs a model whose nodes see a few hops, such as GCN, GraphSAGE or SGC; "
+                f"{type(trainer.model).__name__} needs the whole graph, so leave batches out"
+            )
 
     @cached_property
     def surroundings(self) -> Surroundings:
