@@ -7,6 +7,8 @@ from dataclasses import replace
 
 import pytest
 
+from bangs.errors import InvalidInput
+from bangs.experiments.experiment import Experiment
 from bangs.experiments.rendering import as_csv, as_json, latex, markdown
 from bangs.experiments.results import Result, gather, matching, rows_of, spelled
 from bangs.experiments.suite import Suite
@@ -152,17 +154,39 @@ def test_a_run_is_found_by_its_settings_and_the_one_with_most_seeds_counts() -> 
     experiment = next(SUITE.cells()).experiment
     few = fake_rows(experiment, [[0.5]])
     many = [{**row, "run": "other"} for row in fake_rows(experiment, [[0.5], [0.6]])]
-    found = matching(gather([*many, *few]), experiment)
+    found = matching(gather([*many, *few]), experiment.settings())
     assert found is not None
     assert found.run == "other"
-    assert matching(gather(few), list(SUITE.cells())[1].experiment) is None
+    assert matching(gather(few), list(SUITE.cells())[1].settings) is None
 
 
 def test_a_setting_that_came_later_has_its_default_in_older_rows() -> None:
     experiment = next(SUITE.cells()).experiment
     (row,) = fake_rows(experiment, [[0.5]])
     del row["config"]["normalise"]
-    assert matching(gather([row]), experiment) is not None
+    assert matching(gather([row]), experiment.settings()) is not None
+
+
+def test_a_table_needs_rows_and_no_part_behind_a_name() -> None:
+    text = """
+title = "Mine"
+[experiment]
+model = "my-model"
+seeds = 2
+[axes]
+dataset = ["a-store-elsewhere"]
+method = ["raw", "mine"]
+"""
+    with pytest.raises(InvalidInput, match="model 'my-model' is unknown"):
+        parse_suite(text, "mine", "mine.toml")
+    suite = parse_suite(text, "mine", "mine.toml", names="any")
+    rows = fake_rows(Experiment(), [[0.5, 0.6], [0.7, 0.8]])
+    settings = {"dataset": "a-store-elsewhere", "model": "my-model", "method": "mine"}
+    table = tabulate(suite, gather({**row, "config": {**row["config"], **settings}} for row in rows), ["last"])
+    raw, mine = table.lines[0].entries
+    assert raw is None
+    assert mine is not None
+    assert mine.mean == pytest.approx(70.0)
 
 
 def test_seconds_are_those_of_one_run_and_one_round() -> None:

@@ -19,10 +19,10 @@ def results_of(place: Path) -> list[Result]:
 def suites_of(place: Path, name: str | None) -> list[Suite]:
     """The suite asked for, else those that were run into the folder, else the one a file of rows is named after."""
     if name is not None:
-        return [find_suite(name)]
+        return [find_suite(name, names="any")]
     kept = sorted((place / "suites").glob("*.toml")) if place.is_dir() else []
     if kept:
-        return [read_suite(path) for path in kept]
+        return [read_suite(path, names="any") for path in kept]
     if place.suffix == ".jsonl" and place.stem in suite_files():
         return [find_suite(place.stem)]
     raise InvalidInput(f"'{place}' does not say which suite it holds; add --suite NAME")

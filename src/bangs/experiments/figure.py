@@ -42,7 +42,7 @@ def panels(suite: Suite, results: Sequence[Result], protocols: Sequence[str] | N
     """The panels of a figure: one for each protocol of a sweep, one for rounds."""
     if suite.kind not in FIGURES:
         raise InvalidInput(f"the suite {suite.name} is a {suite.kind}, not a figure; use bangs table")
-    found = [(cell, matching(results, cell.experiment)) for cell in suite.cells()]
+    found = [(cell, matching(results, cell.settings)) for cell in suite.cells()]
     present = [(cell, result) for cell, result in found if result is not None and result.rows]
     if not present:
         raise InvalidInput(f"there are no results of the suite {suite.name} yet; run: bangs reproduce {suite.name}")

@@ -87,9 +87,9 @@ def gather(rows: Iterable[Mapping[str, Any]]) -> list[Result]:
     return [_result(name, own) for name, own in runs.items()]
 
 
-def matching(results: Iterable[Result], experiment: Experiment) -> Result | None:
-    """The result of these settings, whatever its seeds: the one with most seeds; of equals, the last."""
-    wanted = _comparable(experiment.settings())
+def matching(results: Iterable[Result], settings: Mapping[str, Any]) -> Result | None:
+    """The result of an experiment's settings, whatever its seeds: the one with most seeds; of equals, the last."""
+    wanted = _comparable(settings)
     found = [result for result in results if _comparable(result.config) == wanted]
     return max(enumerate(found), key=lambda pair: (len(pair[1].rows), pair[0]))[1] if found else None
 

@@ -36,7 +36,19 @@ class Cell:
     row: str
     column: str
     place: Mapping[str, Any]  # axis -> value
-    experiment: Experiment
+    settings: Mapping[str, Any]  # of the experiment, those that are not as usual
+
+    @property
+    def experiment(self) -> Experiment:
+        """The experiment itself, whose every name must be known here; rows are found by settings alone."""
+        return Experiment(**self.settings)
+
+    def setting(self, name: str) -> Any:
+        """One setting of the experiment, the usual one where nothing was said."""
+        return self.settings.get(name, getattr(_USUAL, name))
+
+
+_USUAL = Experiment()
 
 
 @dataclass(frozen=True)
@@ -74,13 +86,13 @@ class Suite:
                 settings |= {key: value for key, value in choice.items() if key in RULES}
             if seeds is not None:
                 settings["seeds"] = tuple(seeds)
-            experiment = Experiment(**settings)
+            place = {axis: choice[axis] for axis, choice in zip(self.axes, chosen, strict=True)}
+            cell = Cell(_key(self.rows, place), _key(self.columns, place), place, settings)
             if all(
-                values is None or plain_name(getattr(experiment, key)) in map(plain_name, values)
+                values is None or plain_name(cell.setting(key)) in map(plain_name, values)
                 for key, values in wanted.items()
             ):
-                place = {axis: choice[axis] for axis, choice in zip(self.axes, chosen, strict=True)}
-                yield Cell(_key(self.rows, place), _key(self.columns, place), place, experiment)
+                yield cell
 
     def called(self, key: str) -> str:
         """A row, column or value as people call it."""
@@ -88,7 +100,7 @@ class Suite:
 
     def values(self, setting: str) -> set[str]:
         """The values a setting takes in the suite."""
-        return {plain_name(getattr(cell.experiment, setting)) for cell in self.cells()}
+        return {plain_name(cell.setting(setting)) for cell in self.cells()}
 
 
 def _key(axes: Sequence[str], place: Mapping[str, Any]) -> str:

@@ -5,7 +5,7 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from bangs.errors import BangsError, InvalidInput, UnknownName
 from bangs.experiments.experiment import Experiment
@@ -14,10 +14,12 @@ from bangs.experiments.suite import FIGURES, KINDS, PROTOCOLS, STAGES, Cell, Pub
 from bangs.graphs.datasets import DATASETS, npz_files
 from bangs.graphs.store import is_store
 
+Names = Literal["known", "any"]
 
-def find_suite(name: str, data: Path | None = None) -> Suite:
+
+def find_suite(name: str, data: Path | None = None, names: Names = "known") -> Suite:
     """The suite of a name, or of a path to a file."""
-    return read_suite(suite_path(name), data)
+    return read_suite(suite_path(name), data, names)
 
 
 def suite_path(name: str) -> Path:
@@ -40,24 +42,28 @@ def suite_files() -> dict[str, Path]:
     return {}
 
 
-def read_suite(path: Path, data: Path | None = None) -> Suite:
-    """The suite in a file; a mistake is a sentence that names file and key."""
+def read_suite(path: Path, data: Path | None = None, names: Names = "known") -> Suite:
+    """The suite in a file; a mistake is a sentence that names file and key.
+
+    To do its runs, every dataset, method and part must be known here. A table needs rows only, so for one the names may
+    be `any`: those of a method that a script gave, of a graph that lies elsewhere.
+    """
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidInput(
             f"the suite {path} could not be read: {getattr(error, 'strerror', None) or error}"
         ) from error
-    return parse_suite(text, path.stem, str(path), data)
+    return parse_suite(text, path.stem, str(path), data, names)
 
 
-def parse_suite(text: str, name: str, source: str, data: Path | None = None) -> Suite:
+def parse_suite(text: str, name: str, source: str, data: Path | None = None, names: Names = "known") -> Suite:
     """The suite in a text; `source` is what the sentences call it."""
     try:
         content = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # not TOML, a number of thousands of digits, or nested too deep
         raise InvalidInput(f"{source} is not sound TOML: {error}") from error
-    reader = _Reader(source, data)
+    reader = _Reader(source, data, names)
     return reader.suite(name, content)
 
 
@@ -70,8 +76,8 @@ _SETTINGS = {own.name for own in fields(Experiment)}
 class _Reader:
     """Turns the content of a file into a suite, key by key."""
 
-    def __init__(self, source: str, data: Path | None):
-        self.source, self.data = source, data
+    def __init__(self, source: str, data: Path | None, names: Names):
+        self.source, self.data, self.names = source, data, names
 
     def suite(self, name: str, content: dict[str, Any]) -> Suite:
         for key in content:
@@ -134,10 +140,13 @@ class _Reader:
                 raise self._unknown("row", row, rows, f"absent.{row}")
 
     def _cells(self, suite: Suite) -> list[Cell]:
+        cells = list(suite.cells())
         try:
-            return list(suite.cells())
+            for cell in cells if self.names == "known" else ():
+                Experiment(**cell.settings)
         except BangsError as error:
             raise InvalidInput(f"{self.source}: a run of the suite is not possible: {error}") from error
+        return cells
 
     def _settings(self, content: Any, place: str) -> dict[str, Any]:
         if not isinstance(content, dict):
@@ -156,6 +165,8 @@ class _Reader:
             if key == "dataset":
                 self._dataset(value)
         except BangsError as error:
+            if isinstance(error, UnknownName) and self.names == "any":
+                return value
             raise InvalidInput(f"{self.source}: {place}: {error}") from error
         return value
 

@@ -145,8 +145,8 @@ Found = Mapping[tuple[str, str], Result | None]
 def _found(suite: Suite, results: Sequence[Result], cell: Cell) -> Result | None:
     """The result of a cell; seconds count only for as many seeds at once as the suite asks for."""
     if suite.kind in ("time", "stages"):
-        results = [result for result in results if len(result.seeds) == len(cell.experiment.seeds)]
-    return matching(results, cell.experiment)
+        results = [result for result in results if len(result.seeds) == len(cell.setting("seeds"))]
+    return matching(results, cell.settings)
 
 
 def _line(suite: Suite, row: str, columns: Sequence[str], found: Found, rule: str) -> Line:

@@ -104,7 +104,7 @@ def _curves(suite: Suite, results: Sequence[Result]) -> list[dict[str, Any]]:
     """Test accuracy after each round, mean over seeds, of every cell that was run for more than round 0."""
     out = []
     for cell in suite.cells():
-        result = matching(results, cell.experiment)
+        result = matching(results, cell.settings)
         if result is not None and result.rows:
             rounds = min(len(row["test"]) for row in result.rows)
             means = [100 * fmean(row["test"][index] for row in result.rows) for index in range(rounds)]
