@@ -40,8 +40,7 @@ PERCENT = ("ece", "ece_mass", "classwise_ece", "accuracy", "confidence")
 
 
 def main() -> None:
-    parser = options(__doc__)
-    parser.set_defaults(repeats=1)
+    parser = options(__doc__, repeats=1)
     parser.add_argument("--datasets", nargs="+", default=["cora", "citeseer", "pubmed"])
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--calibrators", nargs="+", default=[*CALIBRATORS, "cagcn, margin 0"])

@@ -35,8 +35,7 @@ K, TAKE = 200, 100
 
 
 def main() -> None:
-    parser = options(__doc__)
-    parser.set_defaults(repeats=1)
+    parser = options(__doc__, repeats=1)
     parser.add_argument("--dataset", default="cora")
     parser.add_argument("--preset", default="paper")
     parser.add_argument("--rounds", type=int, default=40)

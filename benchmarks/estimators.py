@@ -10,8 +10,6 @@ pseudo-code (`plain_selection.py`, 500 coalitions, of which one in ten is timed)
 Without BANGS_DATA the embedded synthetic graph takes the place of the datasets.
 """
 
-import argparse
-import json
 import statistics
 import sys
 import time
@@ -25,9 +23,9 @@ import torch
 
 from bangs.valuation.banzhaf import DEFAULT, ESTIMATORS, Estimator, Values
 from bangs.valuation.utility import Information
-from measuring import in_turns, peak_of
+from measuring import in_turns, options, peak_of, show
 from plain_selection import PlainSelection
-from rounds import Occasion, Reference, agreement, has_data, rank_correlation, trained
+from rounds import Occasion, Reference, agreement, rank_correlation, trained
 
 COALITIONS, SCALE = 500, 10  # of the plain one, and one in so many is timed
 SETTINGS = ((200, 100), (500, 100))
@@ -106,25 +104,6 @@ class Trial:
             self.found.append(values)
 
 
-def table(rows: Sequence[dict[str, Any]]) -> str:
-    """The rows as a Markdown table."""
-    lines = [
-        "| dataset | K | k | estimator | samples | evaluations | ms | CPU ms | ratio, CPU | peak MiB "
-        "| correlation (worst) | top k (worst) |",
-        "|---|---|---|---|---|---|---|---|---|---|---|---|",
-    ]
-    for row in rows:
-        name = f"**{row['estimator']}**" if row["default"] else row["estimator"]
-        lines.append(
-            f"| {row['dataset']} | {row['K']} | {row['k']} | {name} | {row['samples'] or ''} | {row['evaluations']} "
-            f"| {1000 * row['seconds']:.1f} | {1000 * row['cpu_seconds']:.1f} "
-            f"| {row['cpu_ratio']:.1f} × | {row['peak_bytes'] / 2**20:.0f} "
-            f"| {row['spearman']:.4f} ({row['spearman_worst']:.4f}) "
-            f"| {100 * row['top_k']:.1f} % ({100 * row['top_k_worst']:.0f} %) |"
-        )
-    return "\n".join(lines)
-
-
 def plot(rows: Sequence[dict[str, Any]], file: Path) -> None:
     """Quality against time, one panel a setting."""
     import matplotlib
@@ -150,51 +129,31 @@ def plot(rows: Sequence[dict[str, Any]], file: Path) -> None:
     figure.savefig(file, dpi=110)
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def main() -> None:
+    parser = options(__doc__, repeats=None)
     parser.add_argument("--datasets", nargs="+", default=["cora"])
     parser.add_argument("--adopted", type=int, nargs="+", default=[0], help="pseudo-labels that are there already")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--reference", type=int, default=100, help="coalitions in each half of the reference")
-    parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--plot", type=Path, metavar="FILE")
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
-    arguments = parser.parse_args()
-    torch.set_num_threads(arguments.threads)
-    names, note = arguments.datasets, None
-    if not has_data():
-        names, note = ["synthetic"], "BANGS_DATA is not set: the embedded synthetic graph instead of real ones"
-        print(note, file=sys.stderr)
+    asked = parser.parse_args()
+    torch.set_num_threads(asked.threads)
     references, rows = [], []
-    for name in names:
+    for name in asked.datasets:
         first = trained(name)
-        for adopted in arguments.adopted:
+        for adopted in asked.adopted:
             occasion = first.after(adopted) if adopted else first
             for players, k in SETTINGS:
                 print(f"{occasion.name}, K = {players}, k = {k} …", file=sys.stderr)
-                known, found = measure(occasion, players, k, arguments.seeds, arguments.reference)
+                known, found = measure(occasion, players, k, asked.seeds, asked.reference)
                 references.append(known)
-                rows.extend(found)
-    if arguments.plot is not None:
-        plot(rows, arguments.plot)
+                rows += found
+    if asked.plot is not None:
+        plot(rows, asked.plot)
     worst = min(known["split_half"] for known in references)
-    if arguments.json:
-        report = {
-            "reference": {"split_half": worst, "settings": references},
-            "default": DEFAULT,
-            "threads": arguments.threads,
-            "note": note,
-            "rows": rows,
-        }
-        print(json.dumps(report))
-        return 0
-    print(table(rows))
-    print(f"\nReference: exact marginals at {2 * arguments.reference} coalitions; rank correlation of its halves:")
-    for known in references:
-        print(f"  {known['dataset']}, K = {known['K']}, k = {known['k']}: {known['split_half']:.4f}")
-    print(f"Default: {DEFAULT}, in bold. {arguments.threads} thread(s), median of {arguments.seeds} seeds.")
-    return 0
+    reference = {"split_half": worst, "settings": references}
+    show(rows, asked.json, default=DEFAULT, reference=reference, unit=f"medians of {asked.seeds} seeds")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -18,7 +18,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
 import torch
 from torch_geometric.data import Data
 
@@ -29,7 +28,7 @@ from bangs.rng import Streams
 from bangs.types import Split, Task
 from bangs.valuation.banzhaf import Marginals
 from bangs.valuation.utility import Information
-from measuring import in_turns, options, peak_of, show, table
+from measuring import in_turns, options, peak_of, power, show, table
 from plain_selection import PlainSelection
 from plain_training import PlainGCN, PlainTraining
 from rounds import Occasion, pretended
@@ -180,10 +179,8 @@ def exponents(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _powers(sizes: list[float], rows: list[dict[str, Any]]) -> dict[str, Any]:
-    def power(name: str) -> float:
-        return float(np.polyfit(np.log(sizes), np.log([row[name] for row in rows]), 1)[0])
-
-    return {"from": min(sizes), "to": max(sizes), "time": power("cpu_seconds"), "memory": power("peak_bytes")}
+    time, memory = (power(sizes, [row[name] for row in rows]) for name in ("cpu_seconds", "peak_bytes"))
+    return {"from": min(sizes), "to": max(sizes), "time": time, "memory": memory}
 
 
 def plot(rows: list[dict[str, Any]], file: Path) -> None:

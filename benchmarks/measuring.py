@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import torch
 from torch_geometric.data import Data
 
@@ -48,12 +49,14 @@ class Times:
         }
 
 
-def options(about: str) -> argparse.ArgumentParser:
-    """A parser with --json, --repeats and --threads."""
+def options(about: str, repeats: int | None = 5) -> argparse.ArgumentParser:
+    """A parser with --json, --threads and, unless its default is None, --repeats."""
     warnings.filterwarnings("ignore")
     parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", action="store_true", help="one JSON object and nothing else")
-    parser.add_argument("--repeats", type=int, default=5, help="how often each case is timed; the median counts")
+    if repeats is not None:
+        how_often = "how often each case is timed; the median counts"
+        parser.add_argument("--repeats", type=int, default=repeats, help=how_often)
     parser.add_argument("--threads", type=int, default=1, help="of every act, the plain ones too")
     return parser
 
@@ -120,6 +123,11 @@ def peak_bytes() -> int:
     except (OSError, StopIteration):
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         return peak if sys.platform == "darwin" else peak * 1024
+
+
+def power(sizes: Sequence[float], values: Sequence[float]) -> float:
+    """The power of the size that values grow with, by least squares of logarithms."""
+    return float(np.polyfit(np.log(sizes), np.log(values), 1)[0])
 
 
 def graph(name: str) -> tuple[str, Data]:

@@ -23,7 +23,7 @@ BOUND = 24 * 2**30  # bytes
 
 
 def main() -> int:
-    parser = options(__doc__)
+    parser = options(__doc__, repeats=None)
     parser.set_defaults(threads=2)
     parser.add_argument("--nodes", type=int, default=1_000_000)
     parser.add_argument("--degree", type=float, default=20.0, help="neighbours of a node, in the mean")

@@ -37,7 +37,7 @@ MORE = 2  # epochs in batches that are timed
 
 
 def main() -> None:
-    parser = options(__doc__)
+    parser = options(__doc__, repeats=None)
     parser.add_argument("--nodes", type=int, default=2_400_000)
     parser.add_argument("--edges", type=int, default=120_000_000, help="in both directions")
     parser.add_argument("--features", type=int, default=100)

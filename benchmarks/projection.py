@@ -118,7 +118,7 @@ def projected(edges: float, ranks: int, rate: dict[str, float], asked: Any) -> d
 
 
 def main() -> None:
-    parser = options(__doc__)
+    parser = options(__doc__, repeats=None)
     parser.add_argument("--nodes", type=int, default=1_000_000, help="of the store that rates are measured on")
     parser.add_argument("--bandwidth", type=float, default=4.8e12, help="of a GPU's memory, bytes a second")
     parser.add_argument("--share", type=float, default=0.3, help="of the bandwidth that is reached")

@@ -55,7 +55,7 @@ def case(occasion: Occasion, candidates: int, k: int) -> list[dict[str, Any]]:
 
 
 def main() -> None:
-    parser = options(__doc__)
+    parser = options(__doc__, repeats=None)
     parser.add_argument("--datasets", nargs="+", default=["pubmed", "amazon_computers"])
     parser.add_argument("--candidates", type=int, default=200)
     parser.add_argument("--k", type=int, default=100)

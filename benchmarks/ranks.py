@@ -32,7 +32,7 @@ from bangs.types import Split, Task
 from bangs.valuation.banzhaf import DEFAULT, ESTIMATORS
 from bangs.valuation.sharing import Shared
 from bangs.valuation.utility import Information
-from measuring import options, peak_bytes, show
+from measuring import options, peak_bytes, power, show
 
 LABELLED = 10_000
 PLAYERS, K = 100, 50
@@ -101,17 +101,15 @@ def exponents(rows: list[dict[str, Any]]) -> dict[str, float]:
     found = {}
     for count in sorted({row["ranks"] for row in rows}):
         own = [row for row in rows if row["ranks"] == count]
-        x = torch.tensor([math.log(row["nodes"]) for row in own])
         for name in GROWN:
             if all(row[name] > 0 for row in own) and len(own) > 1:
-                y = torch.tensor([math.log(row[name]) for row in own])
-                slope = ((x - x.mean()) * (y - y.mean())).sum() / (x - x.mean()).square().sum()
-                found[f"{name}, {count} ranks"] = round(float(slope), 2)
+                slope = power([row["nodes"] for row in own], [row[name] for row in own])
+                found[f"{name}, {count} ranks"] = round(slope, 2)
     return found
 
 
 def main() -> None:
-    parser = options(__doc__)
+    parser = options(__doc__, repeats=None)
     parser.add_argument("--nodes", default="30000,100000,300000")
     parser.add_argument("--ranks", default="1,2")
     parser.add_argument("--epochs", type=int, default=3)

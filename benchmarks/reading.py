@@ -29,8 +29,8 @@ SECONDS, BYTES = 30.0, 4 * 2**30
 
 
 def main() -> int:
-    parser = options(__doc__)
-    parser.set_defaults(repeats=1, threads=2)
+    parser = options(__doc__, repeats=1)
+    parser.set_defaults(threads=2)
     parser.add_argument("--nodes", type=int, default=200_000)
     parser.add_argument("--edges", type=int, default=2_000_000)
     parser.add_argument("--columns", type=int, default=50)

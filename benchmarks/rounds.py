@@ -2,7 +2,6 @@
 
 import os
 from dataclasses import dataclass
-from pathlib import Path
 
 import torch
 from scipy.stats import spearmanr
@@ -17,6 +16,7 @@ from bangs.rng import Streams
 from bangs.types import Split, Task
 from bangs.valuation.banzhaf import Marginals
 from bangs.valuation.utility import Information
+from measuring import graph
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,9 +52,9 @@ class Occasion:
         return Occasion(f"{self.name}+{adopted}", self.graph, self.operator, self.logits, known, self.pool & ~known)
 
 
-def trained(dataset: str, folder: Path | None = None, seed: int = 0) -> Occasion:
+def trained(dataset: str, seed: int = 0) -> Occasion:
     """The first round on a real graph: a tuned GCN, its temperature fitted on the validation nodes."""
-    data = datasets.load(dataset, folder)
+    dataset, data = graph(dataset)
     split = splits.default(data, [seed])
     task = Task.of(data, split, int(data.num_classes))
     teacher = trainer("gcn", "tuned").fit(task, task.given, Streams((seed,)))
@@ -72,13 +72,13 @@ def pretended(name: str, data: Data, seed: int = 0) -> Occasion:
     return _occasion(name, data, logits, splits.by_share(data.y, 0.05, 0.15, [seed]))
 
 
-def has_data() -> bool:
-    return bool(os.environ.get("BANGS_DATA"))
-
-
 def lastfm_size() -> Occasion:
     """LastFM Asia's graph and labels, else a citation network of its size."""
-    data = datasets.load("lastfm_asia_nofeat") if has_data() else synthetic.citation(7624, 18, 64, mean_degree=7.3)
+    data = (
+        datasets.load("lastfm_asia_nofeat")
+        if "BANGS_DATA" in os.environ
+        else synthetic.citation(7624, 18, 64, mean_degree=7.3)
+    )
     return pretended("lastfm size", data)
 
 

@@ -37,7 +37,7 @@ GIVEN_BACK = {"MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_ARENA_MAX": "1"}
 def main() -> None:
     if sys.platform == "linux" and not GIVEN_BACK.keys() <= os.environ.keys():
         os.execve(sys.executable, [sys.executable, *sys.argv], {**os.environ, **GIVEN_BACK})
-    parser = options(__doc__)
+    parser = options(__doc__, repeats=None)
     parser.set_defaults(threads=2)
     parser.add_argument("--datasets", nargs="+", default=["pubmed", "amazon_computers"])
     parser.add_argument("--seeds", type=int, default=5)

@@ -10,8 +10,6 @@ on, propagation included; memory is the peak above what is there before.
 Without BANGS_DATA the embedded synthetic graph takes Cora's place.
 """
 
-import argparse
-import json
 import statistics
 import sys
 from collections.abc import Callable
@@ -22,9 +20,9 @@ import torch
 from torch import Tensor
 
 from bangs.valuation.banzhaf import DEFAULT, ESTIMATORS
-from measuring import in_turns, peak_of
+from measuring import in_turns, options, peak_of, show
 from plain_selection import PlainSelection
-from rounds import Occasion, Reference, agreement, flickr_size, has_data, lastfm_size, rank_correlation, trained
+from rounds import Occasion, Reference, agreement, flickr_size, lastfm_size, rank_correlation, trained
 
 FASTEST = "meanfield"
 METHODS = ("plain", "msr", DEFAULT, FASTEST)
@@ -75,45 +73,23 @@ def case(name: str, occasion: Occasion, players: int, k: int, scale: int, halves
 
 
 CASES: dict[str, Callable[[int], list[Any]]] = {
-    "cora": lambda n: case("cora", trained("cora" if has_data() else "synthetic"), 200, 100, 1, 100, n),
+    "cora": lambda n: case("cora", trained("cora"), 200, 100, 1, 100, n),
     "lastfm": lambda n: case("lastfm", lastfm_size(), 500, 400, 100, 40, n),
     "flickr": lambda n: case("flickr", flickr_size(), 500, 400, 100, 20, n),
 }
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--threads", type=int, default=1)
+def main() -> None:
+    parser = options(__doc__)
     parser.add_argument("--cases", nargs="+", choices=list(CASES), default=list(CASES))
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
-    arguments = parser.parse_args()
-    torch.set_num_threads(arguments.threads)
-    note = None if has_data() else "BANGS_DATA is not set: synthetic graphs take the place of Cora and LastFM Asia"
-    if note:
-        print(note, file=sys.stderr)
+    asked = parser.parse_args()
+    torch.set_num_threads(asked.threads)
     rows = []
-    for name in arguments.cases:
+    for name in asked.cases:
         print(f"{name} …", file=sys.stderr)
-        rows.extend(CASES[name](arguments.repeats))
-    if arguments.json:
-        report = {"default": DEFAULT, "fastest": FASTEST, "threads": arguments.threads, "note": note, "rows": rows}
-        print(json.dumps(report))
-        return 0
-    print(
-        "| graph | nodes | C | K | k | estimator | ms | ratio | CPU ms | ratio | peak MiB | rank correlation | top k |"
-    )
-    print("|---|---|---|---|---|---|---|---|---|---|---|---|---|")
-    for row in rows:
-        quality = f"{row['spearman']:.4f} | {100 * row['top_k']:.1f} %" if "spearman" in row else " | "
-        print(
-            f"| {row['graph']} | {row['nodes']} | {row['classes']} | {row['K']} | {row['k']} "
-            f"| {row['estimator']} | {1000 * row['seconds']:.1f} | {row['ratio']:.1f} × "
-            f"| {1000 * row['cpu_seconds']:.1f} | {row['cpu_ratio']:.1f} × "
-            f"| {row['peak_bytes'] / 2**20:.0f} | {quality} |"
-        )
-    return 0
+        rows += CASES[name](asked.repeats)
+    show(rows, asked.json, default=DEFAULT, fastest=FASTEST, unit=f"medians of {asked.repeats}")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

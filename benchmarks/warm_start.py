@@ -5,7 +5,8 @@
 BANGS with the tuned GCN and the first model as teacher. A student starts from scratch, from its teacher's best weights,
 or from the first model's weights at an early epoch. All seeds of a dataset run at once, each with the same splits and
 random streams under every start, so differences are paired by seed. Epochs are those until a run's best weights, summed
-over its rounds after the first model; `epochs_trained` adds the whole patience, so it is the most there can have been.
+over its rounds after the first model; `epochs_at_most` adds the whole patience of every student, which is the most that
+can have been trained.
 """
 
 import statistics
@@ -25,8 +26,7 @@ STARTS: dict[str, str | int] = {"fresh": "fresh", "teacher": "teacher", "epoch 1
 
 
 def main() -> None:
-    parser = options(__doc__)
-    parser.set_defaults(repeats=1)
+    parser = options(__doc__, repeats=None)
     parser.add_argument("--datasets", nargs="+", default=["cora", "citeseer"])
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--rounds", type=int, default=6)
@@ -83,7 +83,7 @@ def _compared(own: dict[str, Any], fresh: dict[str, Any]) -> dict[str, Any]:
         "gain": statistics.fmean(gap),
         "stderr": statistics.stdev(gap) / len(gap) ** 0.5 if len(gap) > 1 else 0.0,
         "epochs_to_best": statistics.fmean(own["epochs"]),
-        "epochs_trained": statistics.fmean(own["trained"]),
+        "epochs_at_most": statistics.fmean(own["trained"]),
         "seconds": own["seconds"],
         "cpu_seconds": own["cpu_seconds"],
         "ratio": fresh["cpu_seconds"] / own["cpu_seconds"],
