@@ -165,6 +165,7 @@ class Experiment:
     ) -> dict[str, Any]:
         """Scores, rounds and seconds; observers get every state with its row.
 
+        The dataset is looked for in the `folder`, unless the graph itself is given as `data`.
         With a `store` every round is kept there (checkpoints at least `pause` seconds apart), and a run it holds
         goes on from its last checkpoint, to the result it would have had undisturbed.
         """

@@ -52,8 +52,7 @@ class CaGCN:
         check_prior(type(self).__name__, self.prior)
 
     def __call__(self, prediction: Prediction, task: Task) -> Prediction:
-        temperature = self.temperatures(prediction, task).to(prediction.logits.dtype)
-        return Prediction(prediction.logits / temperature[..., None])
+        return _cooled(prediction, self.temperatures(prediction, task))
 
     def temperatures(self, prediction: Prediction, task: Task) -> Tensor:
         """What the logits of every node are divided by: float64 [R, N]."""
@@ -100,8 +99,7 @@ class GATS:
         check_prior(type(self).__name__, self.prior)
 
     def __call__(self, prediction: Prediction, task: Task) -> Prediction:
-        temperature = self.temperatures(prediction, task).to(prediction.logits.dtype)
-        return Prediction(prediction.logits / temperature[..., None])
+        return _cooled(prediction, self.temperatures(prediction, task))
 
     def temperatures(self, prediction: Prediction, task: Task) -> Tensor:
         """What the logits of every node are divided by: float64 [R, N]."""
@@ -221,6 +219,11 @@ class _Attention:
         attended = sums[..., :-1] / sums[..., -1:]
         inner = attended @ theta + (omega[:, None] * self.excess.repeat(fits, 1))[..., None]
         return functional.softplus(inner).mean(-1) + (1 - math.log(2)) * least.exp()[:, None]
+
+
+def _cooled(prediction: Prediction, temperatures: Tensor) -> Prediction:
+    """The logits of every node divided by its temperature [R, N]."""
+    return Prediction(prediction.logits / temperatures.to(prediction.logits.dtype)[..., None])
 
 
 def _start(prediction: Prediction, task: Task, prior: float) -> tuple[Tensor, Prediction, Sample]:
