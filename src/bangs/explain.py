@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from numbers import Integral
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -10,6 +11,7 @@ from torch_geometric.data import Data
 
 from bangs.errors import InvalidInput
 from bangs.graphs.propagation import PPR
+from bangs.graphs.store import place_of
 from bangs.graphs.walks import NearWalks
 from bangs.snapshot import Snapshot
 
@@ -104,6 +106,16 @@ def influences(
     ]
 
 
+def node_of(node: int | str, names: Any) -> int:
+    """The number of a node that is asked for by its name, or by its number where nodes are not called by numbers."""
+    if isinstance(node, str):
+        return place_of(node, names)
+    if isinstance(node, bool) or not isinstance(node, Integral):
+        raise InvalidInput(f"a node is asked for by its name or its number, got {node!r}")
+    numbered = all(name.removeprefix("-").isdecimal() for name in names[:3])
+    return place_of(str(node), names) if numbered else int(node)
+
+
 def reasons(snapshot: Snapshot, node: int, top: int = 5) -> Reasons:
     """Why the node has the label it has."""
     if not 0 <= node < snapshot.nodes:
@@ -170,7 +182,7 @@ def _heard(snapshot: Snapshot, nodes: Sequence[int], propagate: PPR | NearWalks)
     """For every node whom it hears, long [n], and how loud, float [n]: the entries of a row of P."""
     chunks = [torch.as_tensor(list(nodes[start : start + TOGETHER])) for start in range(0, len(nodes), TOGETHER)]
     if isinstance(propagate, NearWalks):
-        walker = propagate(snapshot.graph if isinstance(snapshot.graph, Data) else snapshot.links)
+        walker = propagate(snapshot.links)
         for chunk in chunks:
             rows = walker.rows(chunk)
             for begin, end in zip(rows.indptr[:-1], rows.indptr[1:], strict=True):

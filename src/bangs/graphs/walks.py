@@ -11,7 +11,6 @@ from torch_geometric.data import Data
 
 from bangs.errors import InvalidInput
 from bangs.graphs.links import Links
-from bangs.graphs.sparse import adjacency
 
 
 @dataclass(frozen=True)
@@ -34,40 +33,39 @@ class NearWalks:
             raise InvalidInput(f"NearWalks needs steps from 1 and a floor in [0, 1), got {self.steps}, {self.floor}")
 
     def __call__(self, graph: Data | Links) -> "Walker":
-        return Walker(self, graph if isinstance(graph, Links) else adjacency(graph, normalise="row"))
+        return Walker(self, graph if isinstance(graph, Links) else Links.of(graph))
 
 
 @dataclass(frozen=True, eq=False)
 class Walker:
-    """Near walks on one graph; of links only the rows that are walked over are read."""
+    """Near walks on one graph, of which only the rows that are walked over are read."""
 
     walks: NearWalks
-    step: "sp.csr_array[Any] | Links"  # Ã [N, N], or the A it is made of
+    links: Links
 
     def rows(self, nodes: Tensor) -> Any:
         """What each of some nodes long [K] hears of every other: scipy CSR [K, N]."""
         alpha, count = self.walks.alpha, len(nodes)
         one = np.ones(count, dtype=np.float32)
-        size = len(self.step) if isinstance(self.step, Links) else self.step.shape[0]
-        now: Any = sp.csr_array((one, (np.arange(count), nodes.numpy())), shape=(count, size))
+        now = sp.csr_array((one, (np.arange(count), nodes.numpy())), shape=(count, len(self.links)))
         heard = alpha * now
         for step in range(self.walks.steps):
-            now = (1 - alpha) * (_over(self.step, now) if isinstance(self.step, Links) else now @ self.step)
+            now = (1 - alpha) * self._over(now)
             if step:  # each of many neighbours carries little, and all of them are heard
                 now.data[now.data < self.walks.floor] = 0
                 now.eliminate_zeros()
             heard = heard + alpha * now
         return heard
 
-
-def _over(links: Links, now: Any) -> Any:
-    """One step Ã = D̂⁻¹(A + I) of walks [K, N] over the links of the nodes they have come to: scipy CSR [K, N]."""
-    nodes, place = np.unique(now.indices, return_inverse=True)
-    here = torch.from_numpy(nodes.astype(np.int64))
-    counts, sources, weights = links.rows(here)
-    rows = np.repeat(np.arange(len(nodes)), counts.numpy())
-    entries = np.concatenate([weights.numpy(), np.ones(len(nodes), dtype=np.float32)])
-    ends = (np.concatenate([rows, np.arange(len(nodes))]), np.concatenate([sources.numpy(), nodes]))
-    degree = (links.strength(here) + 1).numpy()
-    step = sp.csr_array((entries / degree[ends[0]], ends), shape=(len(nodes), len(links)))
-    return sp.csr_array((now.data, place, now.indptr), shape=(now.shape[0], len(nodes))) @ step
+    def _over(self, now: Any) -> Any:
+        """One step Ã = D̂⁻¹(A + I) of walks [K, N] over the links of the nodes they have come to: scipy CSR [K, N]."""
+        nodes, place = np.unique(now.indices, return_inverse=True)
+        here = torch.from_numpy(nodes.astype(np.int64))
+        counts, sources, weights = self.links.rows(here)
+        own = np.arange(len(nodes))
+        line = np.concatenate([np.repeat(own, counts.numpy()), own])
+        entries = np.concatenate([weights.numpy(), np.ones(len(nodes), dtype=np.float32)])
+        entries /= (self.links.strength(here) + 1).numpy()[line]
+        ends = (line, np.concatenate([sources.numpy(), nodes]))
+        step = sp.csr_array((entries, ends), shape=(len(nodes), len(self.links)))
+        return sp.csr_array((now.data, place, now.indptr), shape=(len(now.indptr) - 1, len(nodes))) @ step
