@@ -189,6 +189,41 @@ def test_the_mean_field_is_close_where_players_are_weak(players: int, k: int) ->
     assert error.abs().max() < 0.05 * reference.abs().max()
 
 
+@pytest.mark.parametrize(("players", "k", "groups"), [(12, 12, 1), (24, 8, 4), (32, 1, 32)])
+def test_the_mean_field_judges_a_player_at_a_half_while_the_mean_is_that_of_coalitions(
+    players: int, k: int, groups: int
+) -> None:
+    asked = []
+
+    class Watched(Additive):
+        def gradient(self, members: Tensor) -> Tensor:
+            asked.append(members)
+            return members
+
+    values = MeanField()(Watched(torch.ones(1, players)), k, ())
+    share = coalitions.mean_share(players, k)
+    own = {12: share, 24: 0.5, 32: 0.0}[players]  # with k = 1 nobody has company, and nothing is left of a half
+    torch.testing.assert_close(values.mean, torch.full((1, players), own, dtype=torch.float64))
+    torch.testing.assert_close(asked[0].mean(2), torch.full((1, groups), share))
+    assert values.evaluations == groups
+
+
+def test_a_standard_error_is_that_of_a_mean_of_so_many() -> None:
+    """Of 1, 2 and 3 the mean is 2 and its variance 1/3; of 1 and 3, the second left out, 2 and 1."""
+    worth = torch.tensor([1.0, 2.0, 3.0], dtype=torch.float64)[None, :, None]
+    weight = torch.tensor([[1, 1], [1, 0], [1, 1]])[None]
+    mean, variance = banzhaf._moments(worth, weight)
+    assert mean.tolist() == [[2.0, 2.0]]
+    assert variance.tolist() == [[pytest.approx(1 / 3), pytest.approx(1.0)]]
+
+
+def test_evaluations_are_those_a_plain_game_would_need() -> None:
+    game = Interacting.random(1, 7)
+    counts = {"exact": 1 + 7 + 21, "msr": 50, "wls": 50, "gradient": 50, "marginals": 50 * 8, "meanfield": 7}
+    for name, count in counts.items():
+        assert banzhaf.ESTIMATORS[name](50)(game, 2, generators(0)).evaluations == count, name
+
+
 @pytest.mark.parametrize("name", sorted(banzhaf.ESTIMATORS))
 def test_a_run_alone_equals_the_run_in_a_batch(name: str) -> None:
     game = Interacting.random(3, 8, seed=11)
