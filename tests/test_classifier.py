@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import networkx as nx
 import numpy as np
 import pandas as pd
 import pytest
@@ -15,7 +16,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.neighbors import kneighbors_graph
 from sklearn.utils.estimator_checks import check_estimator
 from tests.conftest import two_rings
-from torch_geometric.data import Data
+from torch_geometric.data import Data, HeteroData
 
 from bangs.classifier import SelfTrainingClassifier
 from bangs.errors import BangsError, InvalidInput, UnknownName
@@ -150,6 +151,17 @@ class TestInputs:
         words = pd.Series(pd.Categorical(np.where(self.y < 0, None, np.array(["x", "y"])[self.y])))
         assert SelfTrainingClassifier(**QUICK).fit(self.x, self.edges, words).classes_.tolist() == ["x", "y"]
 
+    def test_minus_one_among_words_is_unknown_too(self) -> None:
+        mixed = [["x", "y"][label] if label >= 0 else -1 for label in self.y]
+        for y in (
+            np.array(mixed),
+            np.array(mixed, dtype=object),
+            np.array([str(word) for word in mixed], dtype=object),
+        ):
+            target, classes, _ = labelled(self.x, y, 40)
+            assert classes.tolist() == ["x", "y"]
+            assert target.tolist() == self.y.tolist()
+
     def test_a_series_is_read_by_its_index_where_x_is_a_frame(self) -> None:
         names = [f"n{i}" for i in range(40)]
         frame, words = pd.DataFrame(self.x, index=names), pd.Series(self.y, index=names)
@@ -192,7 +204,8 @@ class TestComplaints:
             ((x, edges, y[:-1]), "one label per node"),
             ((x, edges, np.full(40, -1)), "no node has a label"),
             ((x, edges, np.where(y >= 0, 0, -1)), "one class"),
-            ((x, edges, np.where(np.arange(40) == 0, 5, y)), "class 2 has one labelled node"),
+            ((x, edges, np.where(np.arange(40) == 0, 5, y)), "class 5 has one labelled node"),
+            ((x, edges, np.array(["a", "b", *["c"] * 38])), "class 'a' has one labelled node"),
             ((x, edges, y + 0.5), "Unknown label type"),
             ((x, edges, np.array([1, "a"] * 20, dtype=object)), "mixture"),
             ((x[:, 0], edges, y), "Expected 2D array"),
@@ -202,7 +215,18 @@ class TestComplaints:
             ((x, np.eye(40), y), "an adjacency is given sparse"),
             ((x, y), r"got \[40\]; call fit\(X, edge_index, y\)"),
             ((pd.DataFrame({"a": ["u"] * 40}), edges, y), "column 'a' of X is not numeric"),
-            ((pd.DataFrame(x), pd.DataFrame({"s": [0], "t": [77]}), y), "names node"),
+            ((pd.DataFrame(x), pd.DataFrame({"s": [0], "t": [77]}), y), "names node 77 in column 't'.* index of X"),
+            ((x, pd.DataFrame({"s": [0], "t": [77]}), y), "row numbers 0 … 39"),
+            (
+                (pd.DataFrame(x), pd.DataFrame({"s": [0], "t": [1], "w": ["x"]}), y),
+                "weight of an edge must be a number",
+            ),
+            ((x, edges.astype(str), y), "must hold row numbers, got <U"),
+            ((x, edges.astype(float), y), r"whole numbers of shape \[2, E\], got torch.float64"),
+            ((x, nx.path_graph(40), y), r"to_scipy_sparse_array\(graph, nodelist=range\(40\)\)"),
+            ((pd.DataFrame(x), nx.path_graph(40), y), r"nodelist=X.index"),
+            (("examples/own-graph",), "`bangs fit`"),
+            ((HeteroData(),), "to_homogeneous"),
             ((data, edges), "a Data carries its own edges"),
             ((x.astype(complex), edges, y), "Complex"),
         ],
@@ -237,6 +261,57 @@ class TestComplaints:
         assert params.items() <= made.get_params().items()
         with pytest.raises(error, match=sentence):
             made.fit(self.data)
+
+    @pytest.mark.parametrize(
+        ("weight", "sentence"),
+        [
+            (np.ones(3), r"one number per edge \[\d+\], got shape \[3\]"),
+            (np.full(edges.shape[1], -2.0), "non-negative numbers, got -2.0 for edge 0"),
+            (["heavy"] * edges.shape[1], "weight of an edge must be a number"),
+        ],
+    )
+    def test_weights(self, weight: Any, sentence: str) -> None:
+        with pytest.raises(InvalidInput, match=sentence):
+            SelfTrainingClassifier(**QUICK).fit(self.x, self.edges, self.y, edge_weight=weight)
+
+    @pytest.mark.parametrize(
+        ("part", "sentence"),
+        [
+            ({"selector": lambda round: round.prediction.confidence}, r"must give a Ranking, got Tensor"),
+            ({"selector": lambda round: Ranking(round.prediction.confidence[:, 1:])}, r"\[1, 40\], got \[1, 39\]"),
+            ({"selector": lambda round: Ranking(round.prediction.confidence / 0 * 0)}, "got NaN"),
+            ({"calibrator": lambda prediction, task: prediction.logits}, "must give a Prediction, got Tensor"),
+            ({"calibrator": lambda p, task: Prediction(p.logits[:, 1:])}, r"\[1, 40, 2\], got \[1, 39, 2\]"),
+        ],
+    )
+    def test_what_a_part_of_ones_own_gives_back(self, part: dict[str, Any], sentence: str) -> None:
+        with pytest.raises(InvalidInput, match=sentence):
+            SelfTrainingClassifier(**QUICK, **part).fit(self.data)
+
+    def test_columns_in_another_order(self) -> None:
+        frame = pd.DataFrame(self.x, columns=["a", "b"])
+        found = SelfTrainingClassifier(rounds=0, epochs=5).fit(frame, self.edges, self.y)
+        with pytest.raises(InvalidInput, match=r"it had 'a', 'b', X has 'b', 'a'; write X\[list"):
+            found.predict(frame[["b", "a"]], self.edges)
+        assert (found.predict(frame.to_numpy(), self.edges) == found.predict(frame, self.edges)).all()
+
+    def test_a_node_is_asked_for_by_its_name_or_where_names_are_words_by_its_row(self) -> None:
+        def fit(names: Any) -> SelfTrainingClassifier:
+            frame = pd.DataFrame(self.x, index=names)
+            return SelfTrainingClassifier(rounds=0, epochs=5).fit(frame, self.edges, self.y)
+
+        from_one, words = fit(range(1, 41)), fit([f"n{i}" for i in range(40)])
+        assert [from_one.explain(node).node for node in (1, "1", 40)] == [0, 0, 39]
+        assert [words.explain(node).node for node in ("n7", 7, np.int64(7))] == [7, 7, 7]
+        for model, node, sentence in (
+            (from_one, 0, "no node is called '0'"),
+            (words, 40, "numbered 0 … 39"),
+            (words, 1.0, "by its name or its number, got 1.0"),
+            (words, None, "by its name or its number"),
+            (words, True, "by its name or its number"),
+        ):
+            with pytest.raises(InvalidInput, match=sentence):
+                model.explain(node)
 
     def test_another_width(self, fitted: SelfTrainingClassifier) -> None:
         with pytest.raises(InvalidInput, match="X has 1 features, but SelfTrainingClassifier is expecting 2"):

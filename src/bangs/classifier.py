@@ -18,10 +18,10 @@ from bangs import saving
 from bangs.applying import apply, calibrate_beside
 from bangs.devices import choose_device
 from bangs.errors import InvalidInput
-from bangs.explain import Reasons, reasons
+from bangs.explain import Reasons, node_of, reasons
 from bangs.graphs.custom.validation import check_share
-from bangs.graphs.store import Store, Whereabouts, place_of
-from bangs.inputs import as_graph, as_labels, as_task, in_order, mask_of, names_of, opened
+from bangs.graphs.store import Store, Whereabouts
+from bangs.inputs import as_graph, as_labels, as_task, check_columns, in_order, mask_of, names_of, opened
 from bangs.keeping import Keeper
 from bangs.learners.calibration import Calibrator, calibrator
 from bangs.learners.models import Architecture
@@ -107,8 +107,8 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
     ) -> Self:
         """Learn from a PyG `Data`, from features X [N, F], edges [2, E] and labels y [N], or from a `Store`.
 
-        Unknown labels are -1 (None, NaN or "" among words). Of a `Data` with masks only the labels under `train_mask`
-        and `val_mask` are read. Where X is a frame, a series y is read by its index, and rows it does not name are
+        Unknown labels are -1, None, NaN or "". Of a `Data` with masks only the labels under `train_mask` and
+        `val_mask` are read. Where X is a frame, a series y is read by its index, and rows it does not name are
         unknown. An undirected edge is listed in both directions, as PyG does (`torch_geometric.utils.to_undirected`).
         A `Store` of more than 1 GiB stays on the disk and is learned from in batches, the usual ones if none are
         given; the fitted model then refers to it. Observers are called with the state of every round. A `Keeper`
@@ -168,10 +168,12 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         return float(np.mean(said[nodes] == classes[target.numpy()[nodes]]))
 
     def explain(self, node: int | str, top: int = 5) -> Reasons:
-        """Why a node of the fitted graph, by its number or its name, has the label it has."""
+        """Why a node of the fitted graph, by its name, has the label it has.
+
+        A number is the row of X, or the name of a node where nodes are called by numbers.
+        """
         check_is_fitted(self)
-        number = place_of(node, self.node_names_) if isinstance(node, str) else node
-        return reasons(self.snapshot_, number, top)
+        return reasons(self.snapshot_, node_of(node, self.node_names_), top)
 
     def save(self, path: str | Path) -> None:
         """Write all that `load` needs to one safetensors file; a folder gets a `model.safetensors`."""
@@ -286,6 +288,7 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
                 f"X has {graph.x.shape[1]} features, but {type(self).__name__} is expecting {self.n_features_in_} "
                 "features as input: those it was fitted with"
             )
+        check_columns(X, getattr(self, "feature_names_in_", None))
         logits = apply(self.architecture_, self.weights_, len(self.classes_), graph, choose_device(self.device))
         return calibrate_beside(self.snapshot_, logits, graph, self._calibrator())
 

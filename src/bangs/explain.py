@@ -106,7 +106,7 @@ def influences(
     ]
 
 
-def node_of(node: int | str, names: Any) -> int:
+def node_of(node: Any, names: Any) -> int:
     """The number of a node that is asked for by its name, or by its number where nodes are not called by numbers."""
     if isinstance(node, str):
         return place_of(node, names)

@@ -1,5 +1,6 @@
 """Inputs: what people hold in a notebook, as one graph with numbered classes."""
 
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import torch
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 from torch import Tensor
-from torch_geometric.data import Data
+from torch_geometric.data import Data, HeteroData
 
 from bangs.errors import InvalidInput
 from bangs.graphs.custom.validation import validation_split
@@ -18,6 +19,7 @@ from bangs.graphs.sparse import to_torch
 from bangs.graphs.splits import MASKS
 from bangs.graphs.store import Names, Store, Whereabouts
 from bangs.types import Split, Task, check_graph
+from bangs.wiring import edges, weights
 
 Classes = npt.NDArray[Any]
 
@@ -36,9 +38,7 @@ def as_graph(X: Any, edge_index: Any = None, edge_weight: Any = None) -> Data:
         edge_weight = X.get("edge_weight")
     else:
         if edge_index is None:
-            raise InvalidInput(
-                "edge_index is missing: give the edges as an array [2, E] of row numbers, or a PyG Data in place of X"
-            )
+            raise InvalidInput(f"edge_index is missing: {_no_edges(X)}")
         x = features(X)
         index, weight = edges(edge_index, len(x), X.index if isinstance(X, pd.DataFrame) else None)
         if weight is not None and edge_weight is not None:
@@ -46,7 +46,7 @@ def as_graph(X: Any, edge_index: Any = None, edge_weight: Any = None) -> Data:
         graph = Data(x=x, edge_index=index, num_nodes=len(x))
         edge_weight = weight if edge_weight is None else edge_weight
     if edge_weight is not None:
-        graph.edge_weight = torch.as_tensor(np.asarray(edge_weight, dtype=np.float32))
+        graph.edge_weight = weights(edge_weight)
     check_graph(graph)
     return graph
 
@@ -62,7 +62,7 @@ def as_task(X: Any, edge_index: Any, y: Any, edge_weight: Any, seed: int, share:
     target, classes, given = labelled(X, y, int(graph.num_nodes or 0))
     if len(classes) < 2:
         raise InvalidInput(f"a classifier needs two classes, the labels know one class only: {classes.tolist()[0]!r}")
-    split = validation_split(target, given, [seed], share)
+    split = validation_split(target, given, [seed], share, classes.tolist())
     if isinstance(graph, Store):
         graph = graph.relabelled(target)
     else:
@@ -120,26 +120,6 @@ def features(X: Any) -> Tensor:
     return _two_axes(numbers)
 
 
-def edges(edge_index: Any, nodes: int, names: "pd.Index[Any] | None" = None) -> tuple[Tensor, Tensor | None]:
-    """Edges long [2, E] and their weights float [E], None where every edge weighs the same."""
-    if sp.issparse(edge_index):
-        given: Any = edge_index
-        matrix = sp.coo_array(given)
-        if matrix.shape != (nodes, nodes):
-            raise InvalidInput(f"the adjacency must have shape [{nodes}, {nodes}], got {list(matrix.shape)}")
-        ends = torch.from_numpy(np.stack(matrix.coords).astype(np.int64))
-        plain = bool((matrix.data == 1).all())
-        return ends, None if plain else torch.as_tensor(matrix.data.astype(np.float32))
-    if isinstance(edge_index, pd.DataFrame):
-        return _edge_frame(edge_index, nodes, names)
-    index = edge_index if isinstance(edge_index, Tensor) else torch.as_tensor(np.asarray(edge_index))
-    if index.numel() == 0:
-        index = index.reshape(2, -1).long()
-    if index.dim() != 2 or index.shape[0] != 2:
-        raise InvalidInput(f"edge_index must have shape [2, E], got {list(index.shape)}{_way_out(index, nodes)}")
-    return index, None
-
-
 def in_order(X: Any, y: Any) -> Any:
     """Labels in the order of the rows of X.
 
@@ -165,7 +145,7 @@ def in_order(X: Any, y: Any) -> Any:
 def as_labels(y: Any, nodes: int, read: Tensor | None = None) -> tuple[Tensor, Classes]:
     """Class numbers long [N], -1 = unknown, and the classes in order.
 
-    Unknown is -1 among numbers; None, NaN or an empty word among words. Labels outside the mask `read` [N] are unknown,
+    Unknown is -1; among words also None, NaN or an empty one. Labels outside the mask `read` [N] are unknown,
     whatever they say.
     """
     if isinstance(y, Tensor):
@@ -227,8 +207,8 @@ def _known(values: Classes) -> tuple[Classes, npt.NDArray[np.bool_]]:
     """The labels, and which of them say something: bool [N]."""
     if values.dtype.kind == "O":
         return _objects(values)
-    if values.dtype.kind in "US":
-        return values, values != values.dtype.type()
+    if values.dtype.kind in "US":  # numpy makes "-1" of a -1 among words
+        return values, (values != values.dtype.type()) & (values.astype(str) != "-1")
     return values, (values != -1) & (~np.isnan(values) if values.dtype.kind == "f" else True)
 
 
@@ -236,13 +216,25 @@ def _or_none(x: Any, make: Any) -> Any:
     return None if x is None else make(x)
 
 
-def _way_out(index: Tensor, nodes: int) -> str:
-    """What to do about an array of edges of another shape."""
-    if index.dim() == 2 and index.shape[1] == 2:
-        return "; pairs stand in columns: write edge_index.T"
-    if index.shape == (nodes, nodes):
-        return "; an adjacency is given sparse: scipy.sparse.csr_array(adjacency)"
-    return "; call fit(X, edge_index, y)" if index.dim() == 1 else ""
+def _no_edges(X: Any) -> str:
+    """What to give instead, where X came alone and is no `Data`."""
+    if isinstance(X, str | PathLike):
+        return "tables are read by `bangs fit`; in Python, bangs.graphs.custom.read(path).data is a graph for fit"
+    if isinstance(X, HeteroData):
+        return "a HeteroData has nodes of several kinds; data.to_homogeneous(), with features x, has one"
+    return "give the edges as an array [2, E] of row numbers, or a PyG Data in place of X"
+
+
+def check_columns(X: Any, fitted: "npt.NDArray[Any] | None") -> None:
+    """Raises where the columns of a frame are not those of the fit, in their order."""
+    if fitted is None or not isinstance(X, pd.DataFrame) or list(map(str, X.columns)) == fitted.tolist():
+        return
+    came, wanted = (", ".join(map(repr, map(str, names[:5]))) for names in (X.columns, fitted))
+    raise InvalidInput(
+        "The feature names should match those that were passed during fit, in their order: it had "
+        f"{wanted}{' …' * (len(fitted) > 5)}, X has {came}{' …' * (X.shape[1] > 5)}; "
+        "write X[list(model.feature_names_in_)], or X.to_numpy() if they mean the same"
+    )
 
 
 def _two_axes(x: Tensor) -> Tensor:
@@ -256,28 +248,11 @@ def _two_axes(x: Tensor) -> Tensor:
     return x
 
 
-def _edge_frame(frame: pd.DataFrame, nodes: int, names: "pd.Index[Any] | None") -> tuple[Tensor, Tensor | None]:
-    if frame.shape[1] not in (2, 3):
-        raise InvalidInput(f"a frame of edges has two or three columns (source, target, weight), got {frame.shape[1]}")
-    known = pd.RangeIndex(nodes) if names is None else names
-    if not known.is_unique:
-        raise InvalidInput("the index of X must name every row once; call X.reset_index(drop=True) to number them")
-    ends = [known.get_indexer(pd.Index(frame.iloc[:, end])) for end in (0, 1)]
-    for end, found in enumerate(ends):
-        if (found < 0).any():
-            row = int(np.flatnonzero(found < 0)[0])
-            raise InvalidInput(
-                f"row {row} of the edges names node {frame.iloc[row, end]!r} in column '{frame.columns[end]}', "
-                "which is not in the index of X"
-            )
-    weight = None if frame.shape[1] == 2 else torch.as_tensor(frame.iloc[:, 2].to_numpy(dtype=np.float32))
-    return torch.from_numpy(np.stack(ends).astype(np.int64)), weight
-
-
 def _objects(values: Classes) -> tuple[Classes, npt.NDArray[np.bool_]]:
     """An array of Python objects as words or numbers, and which of them say something."""
     known = np.array([not (value is None or value is pd.NA or value != value or value == "") for value in values])
     known &= np.array([not (isinstance(value, int | float | np.number) and value == -1) for value in values])
+    known &= np.array([not (isinstance(value, str) and value == "-1") for value in values])
     kinds = {str if isinstance(value, str) else type(value) for value in values[known]}
     if kinds <= {str}:
         return np.where(known, values, "").astype(str), known

@@ -16,6 +16,7 @@ from bangs.learners.calibration import Calibrator, Uncalibrated
 from bangs.learners.looks import Look, look
 from bangs.learners.teacher import Teacher
 from bangs.learners.training import Learner, Trainer
+from bangs.parts import calibrated, ranked
 from bangs.rng import Streams
 from bangs.selection.quotas import Quota, Top
 from bangs.selection.scores import Confidence, Score
@@ -164,7 +165,7 @@ class SelfTrainer:
             base = state.labels if method.memory == "accumulate" else state.labels.forget()
             pool = self._pool(task, base if method.memory == "rebuild" else state.labels)
             round = Round(index, task, base, raw, prediction, pool, state.teacher, rng)
-            ranking = method.score(round)
+            ranking = ranked(method.score(round), pool)
             chosen = ranks.agreed(method.quota(ranking.score, prediction.label) & pool & state.running[:, None])
             took_part = chosen.any(1)
             left = (pool & ~chosen).any(1) if method.memory == "accumulate" else took_part
@@ -220,7 +221,7 @@ class SelfTrainer:
         assert total is not None  # a method has at least one view
         # one look is the mean of itself, and [R, N, C] may be large
         raw = Prediction(total if len(self.method.views) == 1 else total / len(self.method.views))
-        return raw, self.method.calibrate(raw, task)
+        return raw, calibrated(self.method.calibrate(raw, task), raw)
 
     def _pool(self, task: Task, labels: Labels) -> Tensor:
         """Nodes that may be adopted: bool [R, N]."""

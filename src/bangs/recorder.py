@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from bangs import metrics
+from bangs import metrics, parts
 from bangs.errors import InvalidInput
 from bangs.graphs.store import Whereabouts
 from bangs.history import row
@@ -60,7 +60,7 @@ class Recorder:
     def __call__(self, state: State) -> None:
         run = self.run
         self._task = task = state.student.learner.task
-        calibrated = self.calibrate(state.prediction, task)
+        calibrated = parts.calibrated(self.calibrate(state.prediction, task), state.prediction)
         self.rows.append(row(state))
         said, sure = state.prediction.label[run].cpu(), calibrated.confidence[run].cpu()
         if self.where is not None:

@@ -307,15 +307,25 @@ def check_graph(data: Data) -> int:
         raise InvalidInput("features must be finite numbers, but data.x holds NaN or infinity; fill or drop them")
     edges = data.edge_index
     if edges is None or edges.dim() != 2 or edges.shape[0] != 2 or edges.is_floating_point():
-        raise InvalidInput("data.edge_index must hold whole numbers of shape [2, E]")
+        came = "None" if edges is None else f"{edges.dtype} of shape {list(edges.shape)}"
+        raise InvalidInput(f"data.edge_index must hold whole numbers of shape [2, E], got {came}")
     if edges.numel() and (int(edges.min()) < 0 or int(edges.max()) >= nodes):
         wrong = int(((edges < 0) | (edges >= nodes)).any(0).nonzero()[0])
         raise InvalidInput(
             f"edge {wrong} joins nodes {edges[:, wrong].tolist()}, but nodes are numbered 0 … {nodes - 1}"
         )
     weight = data.get("edge_weight")
-    if weight is not None and (
-        weight.shape != edges.shape[1:] or not (torch.isfinite(weight).all() and (weight >= 0).all())
-    ):
-        raise InvalidInput("data.edge_weight must hold one finite, non-negative number per edge")
+    if weight is not None:
+        _check_weights(weight, edges.shape[1])
     return nodes
+
+
+def _check_weights(weight: Tensor, edges: int) -> None:
+    if weight.shape != (edges,):
+        raise InvalidInput(f"data.edge_weight must hold one number per edge [{edges}], got shape {list(weight.shape)}")
+    wrong = ~(torch.isfinite(weight) & (weight >= 0))
+    if wrong.any():
+        edge = int(wrong.nonzero()[0])
+        raise InvalidInput(
+            f"data.edge_weight must hold finite, non-negative numbers, got {float(weight[edge])} for edge {edge}"
+        )
