@@ -13,7 +13,7 @@ from bangs.graphs.push import Pairs, Push, Pushing
 from bangs.valuation import coalitions, scattering
 from bangs.valuation.banzhaf import Marginals, MeanField
 from bangs.valuation.columns import Scattered, Whole
-from bangs.valuation.reach import Normalise
+from bangs.valuation.reach import Normalise, Reach
 from bangs.valuation.utility import Information
 
 GRAPH = synthetic.citation(nodes=600, classes=4, features=16, mean_degree=5.0, seed=3)
@@ -123,6 +123,26 @@ def test_a_sample_stands_for_the_nodes_that_nobody_moves() -> None:
     near = reach.near(game.tolerance)
     assert len(near.node) == len(whole.near(game.tolerance).node) > 0
     assert bool((reach.weight[near.node] == 1).all())
+
+
+def test_at_least_half_the_room_is_for_the_sample_however_many_are_moved() -> None:
+    game = replace(sampled(0), budget=40 * 4 * scattering.ROW)
+    weight = game._reach(0).weight
+    assert weight is not None
+    assert int((weight == 1).sum()) == 40  # who are moved take all the room there is
+    assert int((weight > 1).sum()) == 20
+
+
+def test_the_standard_error_of_a_sample_by_hand() -> None:
+    """Of four nodes two are drawn, a half of which the sample tells for sure: 4/5 √((1 − 2/4) / 2 · s²)."""
+    base = torch.tensor([[2.0, 0.0, 1.0], [0.0, 3.0, -1.0]])
+    weight, nothing = torch.tensor([1.0, 2.0, 2.0]), torch.zeros((), dtype=torch.float64)
+    reach = Reach(Whole(torch.zeros(3, 1)), base, torch.zeros(1, 2), nothing.expand(2), nothing, 5, "none", weight)
+    p = base.double().softmax(0)
+    mean = (p * weight).sum(1) / 5
+    told = (p * (p / mean[:, None]).log()).sum(0)[1:]
+    expected = 4 / 5 * float((0.25 * told.var()).sqrt())
+    assert reach.stderr(torch.zeros(1, 1, dtype=torch.bool)).tolist() == [pytest.approx(expected, rel=1e-5)]
 
 
 def test_the_same_seed_draws_the_same_nodes() -> None:
