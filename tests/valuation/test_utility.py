@@ -138,6 +138,19 @@ def test_the_budget_does_not_change_the_outcome(budget: int) -> None:
     assert torch.allclose(game.gradient(members), tight.gradient(members), atol=1e-7)
 
 
+def test_a_small_budget_looks_at_few_coalitions_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    game = arena(runs=1, budget=3 * 16 * 8 * 4)  # 16 bytes for every number that 8 players bring to 4 classes
+    together, worth = [], reach.Reach.worth
+
+    def watched(self: reach.Reach, members: Tensor, budget: int) -> Tensor:
+        together.append(len(members))
+        return worth(self, members, budget)
+
+    monkeypatch.setattr(reach.Reach, "worth", watched)
+    game(some(game, 8))
+    assert together == [3, 3, 2]
+
+
 def test_the_size_of_tiles_does_not_change_the_outcome(monkeypatch: pytest.MonkeyPatch) -> None:
     game = arena()
     members = some(game)
