@@ -20,8 +20,8 @@ class UnknownName(BangsError, LookupError):
         near = get_close_matches(name.lower(), choices, n=3, cutoff=0.5)
         # of those equally near, the one that begins alike
         near.sort(key=lambda own: (SequenceMatcher(None, own, name).ratio(), own[:1] == name[:1]))
-        hint = f" did you mean '{near[-1]}'?" if near else ""
-        super().__init__(f"{kind} '{name}' is unknown;{hint} Known: {', '.join(choices)}")
+        hint = f"; did you mean '{near[-1]}'?" if near else "."
+        super().__init__(f"{kind} '{name}' is unknown{hint} Known: {', '.join(choices)}")
 
 
 class DataUnavailable(BangsError, OSError):

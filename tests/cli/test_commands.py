@@ -67,8 +67,33 @@ def test_a_command_is_listed_with_the_first_words_of_its_own_help(name: str) -> 
 def test_a_command_spelled_wrong_is_named_with_a_near_one() -> None:
     said = bangs("predct")
     assert said.code == 2
-    assert "No such command 'predct'" in said.err
-    assert "predict" in said.err
+    assert said.err == "bangs: no such command 'predct'. Did you mean 'predict'? See bangs -h\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("fit",), "missing argument 'graph'; see bangs fit -h"),
+        (("fit", "own"), "missing option '--out'; see bangs fit -h"),
+        (("fit", "own", "--out=x", "--rounds", "two"), "--rounds must be a whole number, got 'two'; see bangs fit -h"),
+        (("explain", "out", "n", "--top=0"), "--top must be greater than or equal to 1, got '0'; see bangs explain -h"),
+        (("explain", "out", "-12"), "an id that begins with a dash comes after --; see bangs explain -h"),
+        (("report", "\x1b[31m", "b"), "got unexpected extra argument"),
+        (("run", "--\x1b[31m"), r"no such option: --\x1b[31m"),
+    ],
+)
+def test_what_is_mistyped_is_told_in_one_sentence(words: tuple[str, ...], sentence: str) -> None:
+    said = bangs(*words)
+    assert said.code == 2
+    assert said.err.startswith("bangs: ")
+    assert sentence in said.err
+    assert said.err.count("\n") == 1
+
+
+def test_without_a_command_the_commands_are_listed() -> None:
+    said = bangs()
+    assert said.code == 2
+    assert "reproduce" in said.err + said.out
 
 
 def test_public_names_come_when_they_are_asked_for() -> None:

@@ -69,6 +69,7 @@ def test_columns_called_otherwise_can_be_named_and_gaps_filled(library: Path, tm
     refused = bangs("predict", library, folder, *words)
     assert refused.code == 2
     assert "--fill mean" in refused.err
+    assert "--ignore" not in refused.err  # which `bangs predict` does not take
     said = bangs("predict", library, folder, *words, "--fill", "mean")
     assert said.code == 0, said.err
     assert [row["predicted"] for row in table(out)[1:]] == [

@@ -55,6 +55,14 @@ def test_an_unfinished_run_is_a_sentence(tmp_path: Path) -> None:
     assert "holds no result.json" in said.err
 
 
+def test_the_folder_of_one_run_is_no_table(library: Path) -> None:
+    said = bangs("table", library)
+    assert said.code == 2
+    assert (
+        "is the folder of one run, which `bangs report` shows; give the --out folder of `bangs reproduce`" in said.err
+    )
+
+
 def test_no_folder_is_a_sentence(tmp_path: Path) -> None:
     assert "is no folder" in bangs("report", tmp_path / "none").err
 

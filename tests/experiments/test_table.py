@@ -114,6 +114,11 @@ def test_what_is_missing_is_told_with_its_reason(table: Table) -> None:
     assert "cora: not run" in markdown(empty)
 
 
+def test_no_sign_of_a_title_is_latex(table: Table) -> None:
+    text = latex(replace(table, suite=replace(table.suite, title=r"a\b {c} 5$ ~ ^2 > |x| …")))
+    assert r"a\textbackslash{}b \{c\} 5\$ \textasciitilde{} \textasciicircum{}2 $>$ $|$x$|$ \ldots{}:" in text
+
+
 def test_latex_is_booktabs_and_escapes(table: Table) -> None:
     text = latex(table)
     assert all(word in text for word in (r"\toprule", r"\midrule", r"\bottomrule", r"C\_PL", r"in \%"))

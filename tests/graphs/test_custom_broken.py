@@ -91,6 +91,15 @@ BROKEN = [
         "give a folder",
         lambda p: folder(p) / "nodes.csv",
     ),
+    Broken(
+        "packed edges",
+        "no-table",
+        "edges.csv",
+        None,
+        "it holds 'edges.csv.gz', 'nodes.csv'",
+        "unpack 'edges.csv.gz'",
+        lambda p: (folder(p) / "edges.csv").rename(p / "edges.csv.gz") and None,
+    ),
     Broken("no edge table", "no-table", "edges.csv", None, "no edges.csv, edges.tsv or", "put the edges", edges(None)),
     Broken(
         "misspelled table",

@@ -9,6 +9,7 @@ import typer
 from bangs import __version__
 from bangs.cli.commands import HELP, Commands
 from bangs.cli.terminal import harmless
+from bangs.cli.usage import UsageError, tell
 from bangs.errors import BangsError, ran_out_of_memory
 
 app = typer.Typer(
@@ -41,7 +42,10 @@ def main() -> None:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # a terminal that knows no é is told \xe9
     try:
-        app()
+        sys.exit(app(prog_name="bangs", standalone_mode=False))
+    except UsageError as error:
+        tell(error)
+        sys.exit(2)
     except BangsError as error:
         print(f"bangs: {harmless(str(error))}", file=sys.stderr)
         sys.exit(2)

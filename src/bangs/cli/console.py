@@ -55,9 +55,8 @@ class Rounds:
     def __enter__(self) -> Self:
         if self._animated:
             self.live.__enter__()
-        elif not self.voice.silent:
+        else:
             self.voice.say(self.title)
-            self.voice.say("  ".join(f"{name:>13}" for name in self.HEADER))
         return self
 
     def __exit__(self, *exception: Any) -> None:
@@ -83,6 +82,8 @@ class Rounds:
         if self._animated:
             self.live.update(self._table())
         else:
+            if len(self.lines) == 1:
+                self.voice.say("  ".join(f"{name:>13}" for name in self.HEADER))
             self.voice.say("  ".join(f"{cell:>13}" for cell in line))
 
     @property

@@ -23,7 +23,7 @@ def listing(
     from bangs.cli.kinds import KINDS
 
     if kind is not None and kind not in KINDS:
-        raise UnknownName("list", kind, KINDS)
+        raise UnknownName("kind of names", kind, KINDS)
     found = {name: KINDS[name]() for name in (KINDS if kind is None else [kind])}
     if as_json:
         print(json.dumps(found))

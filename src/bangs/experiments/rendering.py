@@ -116,6 +116,21 @@ def _marked(entry: Entry, table: Table) -> str:
     return text + entry.stars.replace("*", r"\*")
 
 
+_TEX = str.maketrans(
+    {
+        **{sign: "\\" + sign for sign in "&%_#${}"},
+        **{sign: f"${sign}$" for sign in "<>|"},
+        "±": r"$\pm$",
+        "·": r"$\cdot$",
+        "…": r"\ldots{}",
+        "−": "$-$",
+        "\\": r"\textbackslash{}",
+        "~": r"\textasciitilde{}",
+        "^": r"\textasciicircum{}",
+    }
+)
+
+
 def _tex_entry(entry: Entry, table: Table) -> str:
     text = _number(entry, table).replace("±", r"$\pm$")
     text = rf"\textbf{{{text}}}" if entry.rank == 1 else rf"\underline{{{text}}}" if entry.rank == 2 else text
@@ -123,9 +138,7 @@ def _tex_entry(entry: Entry, table: Table) -> str:
 
 
 def _tex(text: str) -> str:
-    for sign, spelled in (("\\", r"\textbackslash{}"), ("&", r"\&"), ("%", r"\%"), ("_", r"\_"), ("#", r"\#")):
-        text = text.replace(sign, spelled)
-    return text.replace("±", r"$\pm$").replace("·", r"$\cdot$").replace("<", "$<$")
+    return text.translate(_TEX)
 
 
 def _tests(table: Table, rule: str, tests: tuple[Comparison, ...]) -> str:

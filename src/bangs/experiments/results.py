@@ -12,6 +12,7 @@ from bangs.experiments.suite import plain_name
 from bangs.files import parse
 from bangs.runs import Record, config_hash, read_run
 
+_WANTED = "give the --out folder of `bangs reproduce`, or rows it exported"
 _BY_ROUND = {"validation": 5, "test": 5, "pseudo_accuracy": 4, "labelled": 0, "epochs": 0}  # decimals
 
 
@@ -75,7 +76,7 @@ def _without_folder(sentence: str, dataset: str) -> str:
 def results_in(place: Path) -> list[Result]:
     """The results of a suite's folder, of a file of rows, or of a folder of such files."""
     if not place.exists():
-        raise InvalidInput(f"'{place}' does not exist; give the --out folder of bangs reproduce, or a file of rows")
+        raise InvalidInput(f"'{place}' does not exist; {_WANTED}")
     return gather(_rows_in(place))
 
 
@@ -98,10 +99,12 @@ def _rows_in(place: Path) -> Iterator[dict[str, Any]]:
     if place.is_file():
         yield from _rows_in_file(place)
         return
+    if (place / "config.json").is_file():
+        raise InvalidInput(f"'{place}' is the folder of one run, which `bangs report` shows; {_WANTED}")
     files = sorted(place.glob("*.jsonl"))
     runs = place / "runs"
     if not files and not runs.is_dir():
-        raise InvalidInput(f"'{place}' holds neither runs nor rows (.jsonl); give the --out folder of bangs reproduce")
+        raise InvalidInput(f"'{place}' holds neither runs nor rows (.jsonl); {_WANTED}")
     for file in files:
         yield from _rows_in_file(file)
     if runs.is_dir():

@@ -81,37 +81,43 @@ def read_numbers(table: Table, name: str, notes: list[str]) -> Numbers:
     return found
 
 
+# the way out of a cell that is no number: of a graph to learn from, and of one read as a fitted model wants it
+_WAYS_OUT = {
+    "fitting": {
+        "not-a-number": "correct it, or take the column as categories with --categorical COLUMN",
+        "missing-number": "fill it in, take the column's mean with --fill mean, or leave the column out with "
+        "--ignore COLUMN",
+        "not-finite": "correct it, or leave the column out with --ignore COLUMN",
+    },
+    "fitted": {
+        "not-a-number": "correct it, or fit the model again; it was fitted with numbers there",
+        "missing-number": "fill it in, or take the fitted graph's mean with --fill mean",
+        "not-finite": "correct it",
+    },
+}
+
+
 def complain_of_numbers(
-    table: Table, name: str, found: Numbers, fill: Literal["mean"] | None, complaints: Complaints
+    table: Table,
+    name: str,
+    found: Numbers,
+    fill: Literal["mean"] | None,
+    complaints: Complaints,
+    model: Literal["fitting", "fitted"] = "fitting",
 ) -> bool:
     """Complains of cells that cannot be used as numbers; whether there were any."""
     words = table.columns[name]
     with np.errstate(invalid="ignore"):
         huge = np.abs(found.values) > LARGEST
     blank = found.missing if fill is None else np.zeros_like(found.missing)
-    for kind, where, tells, remedy in (
-        (
-            "not-a-number",
-            found.wrong,
-            "which is no number",
-            "correct it, or take the column as categories with --categorical COLUMN",
-        ),
-        (
-            "missing-number",
-            blank,
-            "where a number should be",
-            "fill it in, take the column's mean with --fill mean, or leave the column out with --ignore COLUMN",
-        ),
-        (
-            "not-finite",
-            huge,
-            "which is infinite or beyond ±1e30",
-            "correct it, or leave the column out with --ignore COLUMN",
-        ),
+    for kind, where, tells in (
+        ("not-a-number", found.wrong, "which is no number"),
+        ("missing-number", blank, "where a number should be"),
+        ("not-finite", huge, "which is infinite or beyond ±1e30"),
     ):
         nodes = np.flatnonzero(where)
         if len(nodes):
-            _tell(kind, table, name, words, nodes, tells, remedy, complaints)
+            _tell(kind, table, name, words, nodes, tells, _WAYS_OUT[model][kind], complaints)
     return bool((found.wrong | blank | huge).any())
 
 
@@ -179,7 +185,7 @@ def _numeric(
     found = parsed.get(column.name)
     if found is None:
         found = read_numbers(table, column.name, notes)
-        if complain_of_numbers(table, column.name, found, fill, complaints):
+        if complain_of_numbers(table, column.name, found, fill, complaints, "fitted"):
             return
     scaled = (np.where(found.missing, column.mean, found.values) - column.mean) / column.scale
     if fill is not None and found.missing.any():

@@ -60,7 +60,9 @@ def find(folder: Path, stem: str, complaints: Complaints) -> Path | None:
         return found[0]
     present = sorted(path.name for path in folder.iterdir() if not path.name.startswith("."))
     near = get_close_matches(stem, present, n=1, cutoff=0.5)
-    if near:
+    if near and near[0].endswith((".gz", ".zip", ".bz2", ".xz", ".zst")):
+        remedy = f"unpack {near[0]!r} if that is it; a table is a plain .csv or .tsv file, or a .parquet file"
+    elif near:
         remedy = f"rename {near[0]!r} if that is it; a table is a .csv, .tsv or .parquet file"
     else:
         remedy = f"put the {stem} table into {folder} under one of these names"

@@ -1,0 +1,45 @@
+"""Usage: a mistyped command line, told in one sentence."""
+
+import sys
+from typing import Any
+
+import typer
+
+from bangs.cli.terminal import harmless
+
+# what Typer raises for anything mistyped; it has no public name
+UsageError: type[Exception] = typer.BadParameter.__mro__[1]
+
+_RULE = "Input should be "
+
+
+def tell(error: Any) -> None:
+    """Write the sentence, or the help where nothing was typed, to stderr."""
+    if type(error).__name__ == "NoArgsIsHelpError":
+        print(error.ctx.get_help(), file=sys.stderr)
+        return
+    command = error.ctx.command_path if error.ctx else "bangs"
+    words = harmless(_sentence(error))
+    print(f"bangs: {words}{' See' if words.endswith('?') else '; see'} {command} -h", file=sys.stderr)
+
+
+def _sentence(error: Any) -> str:
+    words = str(error.format_message()).rstrip(".")
+    if _RULE in words and getattr(error, "param", None) is not None:
+        option = error.param.opts[0]
+        rule = words.split(_RULE)[1].split(", unable")[0].replace("a valid integer", "a whole number")
+        return f"{option} must be {rule}{_came(error.param.opts)}"
+    dash = words.startswith("No such option") and error.ctx.command.name == "explain"
+    return words[0].lower() + words[1:] + ("; an id that begins with a dash comes after --" if dash else "")
+
+
+def _came(options: list[str]) -> str:
+    """What was typed for an option."""
+    typed = sys.argv[1:]
+    for option in options:
+        for word, after in zip(typed, [*typed[1:], ""], strict=True):
+            if word == option:
+                return f", got '{after}'"
+            if word.startswith(f"{option}="):
+                return f", got '{word.split('=', 1)[1]}'"
+    return ""
