@@ -231,6 +231,29 @@ def test_a_part_of_the_graph_teaches_as_the_whole_does(task):
     torch.testing.assert_close(part.predict(task.graph).logits, whole.predict(task.graph).logits, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize("precision", ["float32", "tf32"])
+def test_products_are_as_precise_as_asked_while_a_trainer_works(task, precision, monkeypatch):
+    seen, forward = set(), Network.forward
+
+    def watched(network: Network, field: Field, noise: Noise | None = None) -> Tensor:
+        seen.add(torch.backends.cuda.matmul.allow_tf32)
+        return forward(network, field, noise)
+
+    monkeypatch.setattr(Network, "forward", watched)
+    monkeypatch.setattr(torch.backends.cuda.matmul, "allow_tf32", precision == "float32")
+    Trainer(QUIET, epochs=2, precision=precision).fit(task, task.given, SEEDS).predict(task.graph)
+    assert seen == {precision == "tf32"}
+    assert torch.backends.cuda.matmul.allow_tf32 == (precision == "float32")
+
+
+@pytest.mark.parametrize("model", [GCN(hidden=8), GCN(hidden=8, input_dropout=0.5)], ids=["once", "twice"])
+@pytest.mark.parametrize(("field", "sizes"), [("needed", [4, 6]), ("whole", [24, 24])])
+def test_an_epoch_sees_the_nodes_that_matter_or_all(task, model, field, sizes):
+    """Whether the first layer is taken once for step and look, or twice; so dropout hangs on the labels or does not."""
+    session = Trainer(model, field=field).prepare(task)._session(task.given, None)
+    assert [part.target.shape[1] for part in (session.lesson, session.examiner)] == sizes
+
+
 def test_sparse_features_teach_as_dense_ones_do():
     data = two_rings()
     data.x = torch.cat([data.x, torch.zeros(24, 20)], 1)
