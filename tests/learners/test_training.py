@@ -1,7 +1,8 @@
 """The trainer: what it learns, which weights it keeps, when it stops, and what it does when all goes wrong."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 import scipy.sparse as sp
@@ -231,19 +232,27 @@ def test_a_part_of_the_graph_teaches_as_the_whole_does(task):
     torch.testing.assert_close(part.predict(task.graph).logits, whole.predict(task.graph).logits, rtol=1e-4, atol=1e-4)
 
 
+@pytest.fixture
+def products() -> Iterator[Any]:
+    """How torch multiplies matrices on a GPU; put back as it was."""
+    before = torch.backends.cuda.matmul.allow_tf32
+    yield torch.backends.cuda.matmul
+    torch.backends.cuda.matmul.allow_tf32 = before
+
+
 @pytest.mark.parametrize("precision", ["float32", "tf32"])
-def test_products_are_as_precise_as_asked_while_a_trainer_works(task, precision, monkeypatch):
+def test_products_are_as_precise_as_asked_while_a_trainer_works(task, products, precision, monkeypatch):
     seen, forward = set(), Network.forward
 
     def watched(network: Network, field: Field, noise: Noise | None = None) -> Tensor:
-        seen.add(torch.backends.cuda.matmul.allow_tf32)
+        seen.add(products.allow_tf32)
         return forward(network, field, noise)
 
     monkeypatch.setattr(Network, "forward", watched)
-    monkeypatch.setattr(torch.backends.cuda.matmul, "allow_tf32", precision == "float32")
+    products.allow_tf32 = precision == "float32"
     Trainer(QUIET, epochs=2, precision=precision).fit(task, task.given, SEEDS).predict(task.graph)
     assert seen == {precision == "tf32"}
-    assert torch.backends.cuda.matmul.allow_tf32 == (precision == "float32")
+    assert products.allow_tf32 == (precision == "float32")
 
 
 @pytest.mark.parametrize("model", [GCN(hidden=8), GCN(hidden=8, input_dropout=0.5)], ids=["once", "twice"])
