@@ -3,7 +3,11 @@
 import pytest
 import torch
 
+from bangs.learners.ensemble import Network
+from bangs.learners.models import GCN
 from bangs.learners.tiny import tiny_is_zero
+from bangs.learners.training import Trainer
+from bangs.rng import Streams
 
 
 @pytest.fixture(autouse=True)
@@ -34,3 +38,13 @@ def test_the_former_setting_comes_back_after_an_error():
     with pytest.raises(KeyError), tiny_is_zero():
         raise KeyError
     assert halved() > 0
+
+
+def test_a_trainer_learns_without_them_and_answers_with_them(task, monkeypatch):
+    seen, forward = [], Network.forward
+    monkeypatch.setattr(Network, "forward", lambda *words: seen.append(halved()) or forward(*words))
+    teacher = Trainer(GCN(hidden=4), epochs=2).fit(task, task.given, Streams((1, 2, 3)))
+    assert not any(seen)
+    seen.clear()
+    teacher.predict(task.graph)
+    assert all(seen)
