@@ -7,15 +7,17 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from bangs import signals
 from bangs.learners.assignment import Assignment
 from bangs.learners.ensemble import Network
 from bangs.learners.fields import Field
 from bangs.learners.models import GCN
 from bangs.learners.noise import Noise
-from bangs.learners.sessions import Captured, Eager, Part
+from bangs.learners.sessions import LOOK_EVERY, Captured, Eager, Part
 from bangs.learners.teacher import Teacher
 from bangs.learners.training import Trainer
 from bangs.rng import Streams
+from bangs.signals import Stopped
 from bangs.types import Split, Task
 from conftest import two_rings
 
@@ -234,3 +236,18 @@ def test_a_session_leaves_the_transition_it_was_given_alone(task):
     session.begin((1, 2, 3), second)
     assert torch.equal(first, torch.eye(2).expand(3, 2, 2))
     assert torch.equal(session.transition, second)
+
+
+@pytest.mark.parametrize(("which", "stride"), [(0, 1), (1, LOOK_EVERY)])
+def test_a_stop_is_heeded_between_epochs(task, which, stride, monkeypatch):
+    session, quiet = sessions(task)[which], iter(range(2))
+
+    def check() -> None:
+        if next(quiet, None) is None:
+            raise Stopped(15)
+
+    monkeypatch.setattr(signals, "check", check)
+    session.begin((1, 2, 3), None)
+    with pytest.raises(Stopped):
+        session.train(200, patient=True)
+    assert session.epochs == 2 * stride
