@@ -91,3 +91,21 @@ def test_names_that_do_not_follow_each_other_are_told(named: Names) -> None:
     np.array([3, 1, *ends[2:]], dtype="<i8").tofile(named.where.path / "ids.ends.bin")
     with pytest.raises(InvalidInput, match=r"ids.ends.bin' is damaged.*do not follow each other"):
         list(Names(Whereabouts.of(Store.open(named.where.path))))
+
+
+def test_a_model_that_names_a_strange_folder_gets_a_sentence_that_tells_nothing_of_it(
+    where: Whereabouts, tmp_path: Path
+) -> None:
+    (tmp_path / "secret").mkdir()
+    (tmp_path / "secret" / "manifest.json").write_text('{"kind": "a secret"}')
+    for path in ("secret", "../../../../etc", "store/labels.bin"):
+        facts = {**where.to_plain(tmp_path), "path": path}
+        with pytest.raises(InvalidInput) as told:
+            _ = Whereabouts.from_plain(facts, tmp_path).store
+        assert "a secret" not in str(told.value)
+
+
+@pytest.mark.parametrize("wrong", [{"path": 7}, {"path": "a\0b"}, {"nodes": "many"}, {"checksums": []}])
+def test_facts_that_are_none_are_refused(where: Whereabouts, tmp_path: Path, wrong: dict[str, object]) -> None:
+    with pytest.raises((InvalidInput, TypeError, ValueError)):
+        Whereabouts.from_plain({**where.to_plain(tmp_path), **wrong}, tmp_path)

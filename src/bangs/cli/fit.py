@@ -13,7 +13,10 @@ from bangs.cli.words import parse_fanout, parse_fill
 
 def fit(
     graph: Annotated[
-        Path, typer.Argument(help="a folder with edges.csv and nodes.csv (or .tsv, .parquet), one .npz, or a store")
+        Path,
+        typer.Argument(
+            help="a folder with edges.csv and nodes.csv (or .tsv, .parquet), one .npz, or a store of any size"
+        ),
     ],
     out: Annotated[Path, typer.Option(help="folder for everything that is found")],
     id: options.Id = None,

@@ -11,6 +11,9 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="only the result")]
 
 # where things are
 Device = Annotated[str, typer.Option(help="auto, cpu or cuda")]
+Code = Annotated[
+    Path | None, typer.Option("--code", help="a Python file of yours that is run first, for methods it adds to METHODS")
+]
 DataFolder = Annotated[Path | None, typer.Option(help="folder of datasets; BANGS_DATA if left out")]
 FittedFolder = Annotated[Path, typer.Argument(help="a folder that `bangs fit` wrote")]
 FittedStore = Annotated[
@@ -40,7 +43,8 @@ Rounds = Annotated[int, typer.Option(help="rounds of self-training at most")]
 BatchSize = Annotated[
     int | None,
     typer.Option(
-        min=1, help="labelled nodes a step, with drawn neighbourhoods; without it and --fanout the whole graph"
+        min=1,
+        help="labelled nodes a step, with drawn neighbourhoods; without it and --fanout the whole graph in memory",
     ),
 ]
 Fanout = Annotated[str | None, typer.Option(help="neighbours heard at each hop, such as 10,10 or all")]
