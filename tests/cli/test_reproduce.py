@@ -152,7 +152,7 @@ def test_a_job_whose_process_dies_is_tried_again_but_not_for_ever(
     for seed, deaths in enumerate((1, 2)):
         experiment = jobs.Experiment(dataset=str(graph), method="raw", seeds=(seed,), changes={"epochs": 3})
         (tmp_path / str(seed)).mkdir()
-        deadly.append(Deadly(experiment, tmp_path / str(seed), None, "cpu", deaths, os.getpid()))
+        deadly.append(Deadly(experiment, tmp_path / str(seed), device="cpu", deaths=deaths, parent=os.getpid()))
     told = {}
     engines.Processes(1)(deadly, lambda job, outcome: told.update({job.name: outcome.kind}))
     assert [told[job.name] for job in deadly] == ["done", "failed"]

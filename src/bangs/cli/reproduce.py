@@ -37,6 +37,7 @@ def reproduce(
     ] = None,
     gpu_share: Annotated[float, typer.Option(min=0, help="of a GPU for one run on Ray; 0.25 puts four on it")] = 1.0,
     data: options.DataFolder = None,
+    code: options.Code = None,
     out: Annotated[Path, typer.Option(help="folder of the runs; suites share them")] = Path("out/reproduce"),
     known: Annotated[
         Path | None, typer.Option(help="rows exported before: runs that are there are not done again")
@@ -64,7 +65,7 @@ def reproduce(
         parse_names("--models", models),
         None if seeds is None else parse_seeds(seeds),
     )
-    plan = Plan.of(suites, out, only, data, device, known)
+    plan = Plan.of(suites, out, only, data, device, known, None if code is None else code.resolve())
     progress = Progress(voice, plan)
     try:
         with stoppable(again()):

@@ -66,6 +66,7 @@ def run(
         bool, typer.Option("--deterministic", help="the same bits for any number of threads; slower")
     ] = False,
     data: options.DataFolder = None,
+    code: options.Code = None,
     out: Annotated[Path | None, typer.Option(help="run folder: every round is kept, the result at the end")] = None,
     resume: options.Resume = False,
     overwrite: options.Overwrite = False,
@@ -81,8 +82,11 @@ def run(
     from bangs.determinism import same_bits
     from bangs.devices import choose_device
     from bangs.experiments.experiment import Experiment, compact
+    from bangs.experiments.own_code import run_code
     from bangs.graphs.custom.complaints import counted
 
+    if code is not None:
+        run_code(code)
     field = "whole" if deterministic else None
     asked = (("epochs", epochs), ("patience", patience), ("precision", precision), ("field", field))
     changes: dict[str, float | int | str] = {name: value for name, value in asked if value is not None}

@@ -13,6 +13,7 @@ from torch_geometric.data import Data
 from bangs.devices import choose_device
 from bangs.errors import BangsError
 from bangs.experiments.experiment import Experiment, compact
+from bangs.experiments.own_code import run_code
 from bangs.graphs import datasets
 from bangs.graphs.custom.complaints import counted
 from bangs.loop import State
@@ -29,6 +30,7 @@ class Job:
     runs: Path  # the folder of all run folders
     data: Path | None = None
     device: str = "auto"
+    code: Path | None = None  # run first, wherever the job is done
 
     @functools.cached_property
     def name(self) -> str:
@@ -96,6 +98,8 @@ def perform(job: Job, watchers: Sequence[Watcher] = (), patience: float = 0.0) -
     """
     begin = time.perf_counter()
     try:
+        if job.code is not None:
+            run_code(job.code)
         with _held(job, patience) as store:
             if store.finished:
                 return Outcome("already done")

@@ -7,6 +7,7 @@ from pathlib import Path
 from bangs.errors import UnknownName
 from bangs.experiments.engines import Engine, Here, Tell
 from bangs.experiments.jobs import Job, Outcome
+from bangs.experiments.own_code import run_code
 from bangs.experiments.results import results_in, rows_of, spelled
 from bangs.experiments.suite import Suite, plain_name
 from bangs.experiments.suite_file import find_suite, suite_path
@@ -51,17 +52,21 @@ class Plan:
         data: Path | None = None,
         device: str = "auto",
         known: Path | None = None,
+        code: Path | None = None,
     ) -> "Plan":
         """The plan of suites by name or file; a run that stands in two places is done once.
 
-        Runs of which `known`, a folder or file of exported rows, has the results are not done again.
+        Runs of which `known`, a folder or file of exported rows, has the results are not done again. A file of `code`
+        is run first, here and wherever a job is done.
         """
+        if code is not None:
+            run_code(code)
         only = only or Only()
         files = tuple(suite_path(name) for name in names)
         suites = tuple(find_suite(str(path), data) for path in files)
         only.check(suites)
         cells = [c for suite in suites for c in suite.cells(only.datasets, only.methods, only.models, only.seeds)]
-        jobs = {job.name: job for job in (Job(cell.experiment, out / "runs", data, device) for cell in cells)}
+        jobs = {job.name: job for job in (Job(cell.experiment, out / "runs", data, device, code) for cell in cells)}
         told = () if known is None else results_in(known)
         return cls(out, suites, tuple(jobs.values()), files, frozenset(result.run for result in told if result.rows))
 

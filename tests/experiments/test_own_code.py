@@ -1,0 +1,121 @@
+"""A method of one's own in the commands: the file that names it is run first, and only because it is asked for."""
+
+import pickle
+from collections.abc import Iterator
+from pathlib import Path
+from unittest import mock
+
+import pytest
+from tests.cli.speaking import bangs
+
+from bangs import METHODS, Experiment
+from bangs.errors import InvalidInput
+from bangs.experiments.jobs import Job, perform
+from bangs.experiments.own_code import run_code
+from worlds import graph_file
+
+CODE = """
+from __future__ import annotations
+from dataclasses import dataclass, replace
+
+from bangs import METHODS, Budget, Method, Ranking, Round, method
+
+@dataclass(frozen=True)
+class Unsure:
+    power: float = 2.0
+
+    def __call__(self, round: Round) -> Ranking:
+        return Ranking((-round.prediction.confidence).masked_fill(~round.pool, float("-inf")))
+
+def unsure(budget: Budget) -> Method:
+    return replace(method("confidence", budget), score=Unsure())
+
+METHODS["unsure"] = unsure
+
+if __name__ == "__main__":
+    raise SystemExit("this is no script here")
+"""
+SUITE = """
+[experiment]
+rounds = 1
+k = 5
+seeds = 1
+changes = { epochs = 5 }
+[axes]
+dataset = ["GRAPH"]
+method = ["raw", "unsure"]
+"""
+
+
+@pytest.fixture(autouse=True)
+def forgotten() -> Iterator[None]:
+    """What a file adds is not for other tests."""
+    with mock.patch.dict(METHODS):
+        run_code.cache_clear()
+        yield
+    run_code.cache_clear()
+
+
+@pytest.fixture
+def code(tmp_path: Path) -> Path:
+    path = tmp_path / "mine.py"
+    path.write_text(CODE)
+    return path
+
+
+@pytest.fixture
+def graph(tmp_path: Path) -> str:
+    return str(graph_file(tmp_path / "tiny.npz"))
+
+
+def test_a_file_of_code_gives_a_method_to_bangs_run(code: Path, graph: str) -> None:
+    words = ("run", "--dataset", graph, "--method=unsure", "--seeds=1", "--rounds=1", "--k=5")
+    refused = bangs(*words)
+    assert refused.code == 2
+    assert "method 'unsure' is unknown" in refused.err
+    said = bangs(*words, "--epochs=5", "--device=cpu", "--code", code)
+    assert said.code == 0, said.err
+
+
+def test_a_suite_is_run_with_code_and_its_table_made_without(code: Path, graph: str, tmp_path: Path) -> None:
+    suite = tmp_path / "own.toml"
+    suite.write_text(SUITE.replace("GRAPH", graph))
+    with mock.patch.dict(METHODS):
+        said = bangs("reproduce", suite, "--out", tmp_path / "out", "--device=cpu", "--code", code)
+        assert said.code == 0, said.err
+    assert "unsure" not in METHODS
+    table = bangs("table", tmp_path / "out", "--format=csv")
+    assert table.code == 0, table.err
+    assert table.out.count(",unsure,") == 2
+
+
+def test_a_job_brings_its_code_to_another_process(code: Path, graph: str, tmp_path: Path) -> None:
+    with mock.patch.dict(METHODS):
+        run_code(code)
+        experiment = Experiment(graph, "unsure", seeds=(0,), rounds=1, k=5, changes={"epochs": 5})
+        sent = pickle.dumps(Job(experiment, tmp_path / "runs", device="cpu", code=code))
+    run_code.cache_clear()
+    outcome = perform(pickle.loads(sent))
+    assert outcome.kind == "done", outcome.error
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        (None, "mine.py' does not exist; name the file"),
+        ("x = 1\ny = undefined", "failed in line 2: NameError: name 'undefined' is not defined"),
+        ("x = (", "SyntaxError: '\\(' was never closed"),
+    ],
+)
+def test_code_that_fails_is_a_sentence_with_the_line(tmp_path: Path, text: str | None, sentence: str) -> None:
+    path = tmp_path / "mine.py"
+    if text is not None:
+        path.write_text(text)
+    with pytest.raises(InvalidInput, match=sentence):
+        run_code(path)
+
+
+def test_code_is_python(tmp_path: Path) -> None:
+    (tmp_path / "suite.toml").write_text("")
+    with pytest.raises(InvalidInput, match=r"suite.toml' is no Python file \(.py\)"):
+        run_code(tmp_path / "suite.toml")
