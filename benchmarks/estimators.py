@@ -49,9 +49,7 @@ def measure(occasion: Occasion, players: int, k: int, seeds: int, halves: int) -
         "seconds": time.perf_counter() - begin,
     }
     trials = [Trial(name, budget) for name, budgets in BUDGETS.items() for budget in budgets]
-    acts: dict[str, Callable[[], Any]] = {
-        trial.title: partial(trial, occasion.game, players, k, seeds) for trial in trials
-    }
+    acts: dict[str, Callable[[], Any]] = {trial.title: partial(trial, occasion.game, players, k) for trial in trials}
     peaks = {title: peak_of(act) for title, act in acts.items()}
     plain = PlainSelection(samples=COALITIONS // SCALE)
     acts["plain"] = lambda: plain(occasion.graph, occasion.logits, occasion.known, occasion.players(players), k)
@@ -95,8 +93,8 @@ class Trial:
     def estimator(self) -> Estimator:
         return ESTIMATORS[self.name](self.budget)
 
-    def __call__(self, game: Callable[[int], Information], players: int, k: int, seeds: int) -> None:
-        """Values of the game; kept for the seeds 0 … seeds − 1, which come after two calls to warm up."""
+    def __call__(self, game: Callable[[int], Information], players: int, k: int) -> None:
+        """Values of the game; kept for the seeds from 0 on, which come after two calls to warm up."""
         seed = self.calls - 2
         self.calls += 1
         values = self.estimator(game(players), k, [torch.Generator().manual_seed(max(seed, 0))])

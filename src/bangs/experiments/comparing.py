@@ -26,6 +26,7 @@ class Comparison:
 
     @property
     def verdict(self) -> Literal["better", "worse", "no difference shown"]:
+        """What the corrected test says of the first."""
         if self.corrected >= LEVEL:
             return "no difference shown"
         return "better" if self.difference > 0 else "worse"

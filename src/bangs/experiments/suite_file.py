@@ -80,6 +80,7 @@ class _Reader:
         self.source, self.data, self.names = source, data, names
 
     def suite(self, name: str, content: dict[str, Any]) -> Suite:
+        """The suite, every key, setting and published number of which is sound."""
         for key in content:
             if key not in _KEYS:
                 raise self._unknown("key", key, _KEYS, key)

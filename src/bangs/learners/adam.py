@@ -21,6 +21,7 @@ class Adam:
             value.zero_()
 
     def zero_grad(self) -> None:
+        """Forget the gradients."""
         for weight in self.weights:
             weight.grad = None
 

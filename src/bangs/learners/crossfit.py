@@ -94,6 +94,7 @@ class _Lesson:
 
     @classmethod
     def of(cls, sample: Sample, shuffle: Tensor, folds: int) -> "_Lesson":
+        """The validation nodes dealt into folds in the order of `shuffle` [R, V]."""
         leaders = sample.logits.topk(2, dim=1).indices
         rank = torch.where(sample.held, shuffle, 2.0).argsort(stable=True, dim=1).argsort(dim=1)
         mine = torch.arange(-1, folds, device=shuffle.device)[:, None, None]

@@ -101,6 +101,7 @@ class Surroundings:
 
     @classmethod
     def of(cls, graph: Data, runs: int, loops: float, normalise: Normalise) -> "Surroundings":
+        """The graph with the adjacency of a model, the same for every run, on the graph's device."""
         matrix = adjacency(graph, loops, normalise)
         features = rows_of(graph)
         device = graph.edge_index.device

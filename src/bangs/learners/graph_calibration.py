@@ -142,6 +142,7 @@ class _Convolution:
 
     @classmethod
     def of(cls, matrix: "sp.csr_array[Any]", smooth: Tensor, nodes: Tensor) -> "_Convolution":
+        """For nodes long [R, V], from the adjacency [N, N] and the smooth logits of all nodes [R, N, C]."""
         targets, place = nodes.unique(return_inverse=True)
         rows = matrix[targets.cpu().numpy()]
         sources = np.unique(rows.indices)
@@ -174,6 +175,7 @@ class _Attention:
 
     @classmethod
     def of(cls, pattern: "sp.csr_array[Any]", prediction: Prediction, distance: Tensor, nodes: Tensor) -> "_Attention":
+        """For nodes long [R, V]; `distance` long [R, N] is that of all nodes from a given label."""
         runs, width = nodes.shape
         device = nodes.device
         pointers = torch.as_tensor(pattern.indptr.astype(np.int64), device=device)

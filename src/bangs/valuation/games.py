@@ -70,10 +70,11 @@ class Interacting:
     scale: Tensor  # float [R, h], the c
 
     @classmethod
-    def random(cls, runs: int, players: int, seed: int = 0, terms: int = 4) -> "Interacting":
+    def random(cls, runs: int, players: int, seed: int = 0) -> "Interacting":
+        """A game of four terms."""
         generator = torch.Generator().manual_seed(seed)
-        strength = torch.randn(runs, terms, players, generator=generator, dtype=torch.float64) * 0.5
-        return cls(strength, torch.randn(runs, terms, generator=generator, dtype=torch.float64))
+        strength = torch.randn(runs, 4, players, generator=generator, dtype=torch.float64) * 0.5
+        return cls(strength, torch.randn(runs, 4, generator=generator, dtype=torch.float64))
 
     @property
     def runs(self) -> int:

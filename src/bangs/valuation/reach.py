@@ -137,6 +137,7 @@ class Near:
         return self._sparse(pairs, torch.ones_like(self.weight), len(pairs))
 
     def split(self, size: int) -> "Iterator[Near]":
+        """The pairs in pieces, each sorted as the whole."""
         for part in slices(len(self.node), size):
             yield Near(self.node[part], self.player[part], self.weight[part], self.size)
 
@@ -197,9 +198,10 @@ def _softmax(logits: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def split(rows: Tensor, size: int) -> Iterator[Tensor]:
+    """The rows [n, …] in pieces of so many, at least one."""
     return (rows[part] for part in slices(len(rows), size))
 
 
 def slices(total: int, size: int) -> Iterator[slice]:
-    """0 … total in pieces."""
+    """0 … total in pieces of so many, at least one."""
     return (slice(start, start + max(1, size)) for start in range(0, total, max(1, size)))

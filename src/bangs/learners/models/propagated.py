@@ -66,6 +66,7 @@ class _Perceptron(nn.Module):
         return h
 
     def forward(self, product: Tensor, noise: Noise | None, dropout: float) -> Tensor:
+        """The logits [R, n, C] of a product with the first weights [R, n, h]."""
         h = self.hidden(product)
         return times(h if noise is None else noise.drop(h, dropout), self.second) + self.second_bias
 
