@@ -14,6 +14,7 @@ from tests.cli.speaking import bangs
 
 from bangs import METHODS, SelfTrainer, Task, Trainer
 from bangs.cli.commands import FILES, load
+from bangs.experiments.own_code import run_code
 from bangs.graphs import splits
 from bangs.graphs.synthetic import citation
 
@@ -37,15 +38,16 @@ def test_a_guide_works_as_printed(name: str, place: Path, monkeypatch: pytest.Mo
     blocks = re.findall(r"^```(python|sh)\n(.*?)^```", (ROOT / "docs" / f"{name}.md").read_text(), re.M | re.S)
     assert blocks
     for kind, text in blocks:
-        if kind == "python":
-            with mock.patch.dict(METHODS):  # what a guide adds is not for other tests
+        with mock.patch.dict(METHODS):  # what a guide adds is not for other tests
+            if kind == "python":
                 exec(compile(text, f"{name}.md", "exec"), space)
-            continue
-        for line in text.strip().splitlines():
-            words = shlex.split(line)
-            assert words[0] == "bangs"
-            said = bangs(*words[1:])
-            assert said.code == 0, f"{line}\n{said.err}"
+                continue
+            for line in text.strip().splitlines():
+                words = shlex.split(line)
+                assert words[0] == "bangs"
+                said = bangs(*words[1:])
+                assert said.code == 0, f"{line}\n{said.err}"
+    run_code.cache_clear()
 
 
 def test_the_readme_works_as_printed() -> None:
