@@ -11,6 +11,8 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
+from bangs.learners.noise import Noise
+from bangs.rng import Streams
 from bangs.types import Split, Task
 
 os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", "/tmp/bangs-hypothesis")
@@ -32,6 +34,16 @@ def two_rings(nodes: int = 24, classes: int = 2, seed: int = 0) -> Data:
     edges = torch.cat([edges, edges.flip(0)], dim=1)
     x = torch.nn.functional.one_hot(y, classes).float() + 0.5 * torch.randn(nodes, classes, generator=generator)
     return Data(x=x, edge_index=edges, y=y)
+
+
+def generators(*seeds: int) -> list[torch.Generator]:
+    """A generator for every run, by its seed."""
+    return [torch.Generator().manual_seed(seed) for seed in seeds]
+
+
+def noise(*seeds: int, rate: float | None = None) -> Noise:
+    """Dropout of some runs by torch's generators, which stock modules draw from too."""
+    return Noise(Streams(seeds).at("dropout").generators(), rate)
 
 
 @pytest.fixture

@@ -14,11 +14,10 @@ from bangs.learners import models
 from bangs.learners.ensemble import Network
 from bangs.learners.fields import Surroundings, many
 from bangs.learners.models import MODELS, Architecture
-from bangs.learners.noise import Noise
 from bangs.learners.training import Trainer
 from bangs.rng import Streams
 from bangs.types import Labels, Task
-from conftest import two_rings
+from conftest import noise, two_rings
 
 SEEDS = (3, 5, 7)
 CLASSES = 3
@@ -44,10 +43,6 @@ def build(model: Architecture, graph: Data, seeds: tuple[int, ...] = SEEDS) -> N
 
 def whole(network: Network, graph: Data, runs: int = len(SEEDS)):
     return Surroundings.of(graph, runs, network.loops, network.normalise).whole
-
-
-def noise(*seeds: int) -> Noise:
-    return Noise(Streams(seeds).at("dropout").generators())
 
 
 @torch.no_grad()

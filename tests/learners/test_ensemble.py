@@ -12,7 +12,7 @@ from bangs.learners.fields import Surroundings
 from bangs.learners.models import GCN
 from bangs.learners.noise import Noise
 from bangs.rng import Streams
-from conftest import two_rings
+from conftest import noise, two_rings
 
 
 class Scaled(nn.Module):
@@ -26,10 +26,6 @@ class Scaled(nn.Module):
 
     def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
         return self.drop(self.layer(torch.dropout(x, self.dropout, self.training), edge_index)) * self.scale
-
-
-def noise(*seeds: int) -> Noise:
-    return Noise(Streams(seeds).generators())
 
 
 def test_cross_entropy_by_hand():

@@ -9,19 +9,13 @@ from torch_geometric.data import Data
 
 from bangs.graphs.sparse import adjacency, to_torch
 from bangs.learners.fields import Features, Field, Surroundings, many
-from bangs.learners.noise import Noise
-from bangs.rng import Streams
-from conftest import two_rings
+from conftest import noise, two_rings
 
 CPU = torch.device("cpu")
 
 
 def random_features(nodes: int, width: int, density: float, seed: int = 0) -> sp.csr_array:
     return sp.random_array((nodes, width), density=density, format="csr", rng=seed, dtype=np.float32)
-
-
-def noise(*seeds: int) -> Noise:
-    return Noise(Streams(seeds).generators())
 
 
 @pytest.mark.parametrize("density", [0.05, 0.24, 0.26, 1.0])

@@ -20,11 +20,10 @@ from bangs.learners.ensemble import Network
 from bangs.learners.fields import Field, Surroundings, many
 from bangs.learners.maxima import Heard, Overlaid, largest
 from bangs.learners.models import GAT, GIN
-from bangs.learners.noise import Noise
 from bangs.learners.sampling import Sampling
 from bangs.learners.training import Trainer
 from bangs.rng import Streams
-from conftest import two_rings
+from conftest import noise, two_rings
 from learners.stock import by_stock_names, crowd, gradients, twin
 
 SEEDS = (3, 5, 7)
@@ -64,10 +63,6 @@ def built(model: GAT | GIN, graph: Data, seeds: tuple[int, ...] = SEEDS) -> tupl
         for layer, bias in enumerate(network.bias):
             bias.copy_(Streams(seeds).at("bias", layer).randn(*bias.shape[1:]))
     return network, Surroundings.of(graph, len(seeds), network.loops, network.normalise).whole
-
-
-def noise(*seeds: int, rate: float | None = None) -> Noise:
-    return Noise(Streams(seeds).at("dropout").generators(), rate)
 
 
 def test_logits_embeddings_and_gradients_are_those_of_stock_layers(model, graph):

@@ -13,10 +13,7 @@ from bangs.errors import InvalidInput
 from bangs.valuation import banzhaf, coalitions
 from bangs.valuation.banzhaf import MSR, WLS, Estimator, Exact, Game, Gradient, Marginals, MeanField
 from bangs.valuation.games import Additive, Glove, Interacting, Majority
-
-
-def generators(*seeds: int) -> list[torch.Generator]:
-    return [torch.Generator().manual_seed(seed) for seed in seeds]
+from conftest import generators
 
 
 def definition(game: Game, k: int) -> Tensor:

@@ -9,10 +9,7 @@ from torch import Tensor
 
 from bangs.errors import InvalidInput
 from bangs.valuation import coalitions
-
-
-def generators(*seeds: int) -> list[torch.Generator]:
-    return [torch.Generator().manual_seed(seed) for seed in seeds]
+from conftest import generators
 
 
 def likely(sizes: Tensor, law: Tensor) -> float:

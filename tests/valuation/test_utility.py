@@ -15,10 +15,7 @@ from bangs.valuation import banzhaf, coalitions, reach, utility
 from bangs.valuation.banzhaf import Exact, Marginals, MeanField
 from bangs.valuation.reach import Normalise
 from bangs.valuation.utility import Information, PlainInformation
-
-
-def generators(*seeds: int) -> list[torch.Generator]:
-    return [torch.Generator().manual_seed(seed) for seed in seeds]
+from conftest import generators
 
 
 def ring(nodes: int, isolated: int = 0) -> Data:
