@@ -38,6 +38,7 @@ from bangs.graphs.synthetic import citation
 from bangs.learners.training import Learner
 from bangs.loop import SelfTrainer
 from bangs.runs import RunFolder, read_run
+from timeless import timeless
 
 METHODS = ("bangs", "cpl", "drgst")
 SETTINGS = ("--k=8", "--candidates=16", "--seeds=3", "--epochs=20", "--device=cpu", "--quiet")
@@ -228,13 +229,6 @@ def struck(board: Board) -> str:
         return STAGES[board["stage"]]
     torn = "half of " if board["torn"] == 1 else ""
     return f"{torn}{CALLS[board['call']]} of {FILES[board['file']]}"
-
-
-def timeless(value: Any) -> Any:
-    """A result without its seconds, which no two runs share."""
-    if isinstance(value, dict):
-        return {key: timeless(own) for key, own in value.items() if key != "seconds"}
-    return [timeless(own) for own in value] if isinstance(value, list) else value
 
 
 def outcome(folder: Path) -> tuple[Any, ...]:

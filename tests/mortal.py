@@ -18,6 +18,7 @@ from bangs.experiments.experiment import Experiment
 from bangs.graphs.synthetic import citation
 from bangs.runs import RunFolder, read_run
 from killing import killed, undisturbed
+from timeless import timeless
 
 
 def small() -> Data:
@@ -38,13 +39,6 @@ def attempt(folder: Path, of: Experiment, pause: float = 0.0, device: str = "cpu
         result = store.result
         assert result is not None
         return result
-
-
-def timeless(result: Any) -> Any:
-    """A result without its seconds, which no two runs share."""
-    if isinstance(result, dict):
-        return {key: timeless(value) for key, value in result.items() if key != "seconds"}
-    return [timeless(value) for value in result] if isinstance(result, list | tuple) else result
 
 
 def history(folder: Path) -> list[Any]:

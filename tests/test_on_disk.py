@@ -18,6 +18,7 @@ from bangs.learners.sampling import Sampling
 from bangs.loop import State
 from bangs.runs import RunFolder
 from bangs.selection.scores import Banzhaf
+from timeless import timeless
 
 BATCHES = Sampling(16, (3, 3), memory=2**14)
 PARAMS = {
@@ -53,14 +54,10 @@ def classifier(**changes: object) -> SelfTrainingClassifier:
     return SelfTrainingClassifier(**{**PARAMS, **changes})  # type: ignore[arg-type]
 
 
-def timeless(model: SelfTrainingClassifier) -> list[dict[str, object]]:
-    return [{key: value for key, value in row.items() if key != "seconds"} for row in model.history_]
-
-
 def test_a_fit_from_the_disk_equals_the_fit_in_memory(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     mapped, whole = classifier().fit(store), classifier().fit(store.whole())
     assert isinstance(mapped.node_names_, Names)
-    assert timeless(mapped) == timeless(whole)
+    assert timeless(mapped.history_) == timeless(whole.history_)
     assert all(torch.equal(value, mapped.weights_[name]) for name, value in whole.weights_.items())
     assert np.array_equal(mapped.predict_proba(), whole.predict_proba())
     assert (mapped.labels_ == whole.labels_).all()
@@ -123,7 +120,7 @@ def test_a_stopped_fit_goes_on_and_ends_alike(store: Store, tmp_path: Path) -> N
     with RunFolder.create_or_resume(tmp_path / "run", {}, resume=True) as folder:
         assert Keeper(folder).round == 1
         again = classifier().fit(store, keeper=Keeper(folder))
-    assert timeless(again) == timeless(whole)
+    assert timeless(again.history_) == timeless(whole.history_)
     assert np.array_equal(again.predict_proba(), whole.predict_proba())
     assert torch.equal(again.snapshot_.said, whole.snapshot_.said)
     with RunFolder.create_or_resume(tmp_path / "run", {}, resume=True) as folder:

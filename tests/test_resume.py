@@ -18,7 +18,8 @@ from bangs.loop import SelfTrainer, State
 from bangs.methods import Budget, method
 from bangs.runs import Checkpoint, RunFolder, pack, read_run, unpack
 from bangs.types import Task
-from mortal import attempt, experiment, history, small, timeless
+from mortal import attempt, experiment, history, small
+from timeless import timeless
 
 HERE = Path(__file__).parent
 

@@ -19,7 +19,7 @@ from bangs.errors import InvalidInput
 from bangs.files import Unwritable
 from bangs.runs import RunFolder, read_run
 from bangs.signals import Stopped
-from mortal import timeless
+from timeless import timeless
 from worlds import graph_file
 
 ROOT = Path(__file__).parents[2]
