@@ -66,10 +66,10 @@ def predict(
     )
     for note in own.notes:
         voice.say(f"· {note}")
+    new = ~known_names(own.ids, model.node_names_)  # which needs the store of the fit, so it comes before the work
     probs = model.predict_proba(own.data)
     classes = [str(name) for name in model.classes_]
     path = folder / f"{graph.resolve().stem}-predictions.csv" if out is None else out
-    new = ~known_names(own.ids, model.node_names_)
     known = [own.classes[label] if label >= 0 else "" for label in own.data.y.tolist()]
     make_folder(path.parent)
     write_atomic(path, new_predictions(own.ids, known, probs, classes, new.tolist()))
