@@ -19,7 +19,7 @@ from bangs.graphs import splits
 from bangs.graphs.synthetic import citation
 
 ROOT = Path(__file__).parents[1]
-GUIDES = ("quickstart", "own-graph", "extending")
+GUIDES = ("quickstart", "own-graph", "extending", "calibration", "run-folders")
 PAGES = sorted(path.relative_to(ROOT) for folder in (ROOT, ROOT / "docs") for path in folder.glob("*.md"))
 
 
