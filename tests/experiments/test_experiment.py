@@ -1,0 +1,103 @@
+"""An experiment: the parts its settings name, and how its rounds become scores."""
+
+from typing import Any
+
+import pytest
+import torch
+
+from bangs.errors import InvalidInput
+from bangs.experiments.experiment import LATER, Experiment, compact, summary
+from bangs.graphs.propagation import PPR
+from bangs.graphs.push import Push
+from bangs.graphs.synthetic import citation
+from bangs.learners.calibration import ETS
+from bangs.learners.sampling import Sampling
+from bangs.selection.quotas import Top
+from bangs.selection.scores import Banzhaf
+from bangs.valuation.banzhaf import MSR, Marginals
+
+
+@pytest.mark.parametrize(
+    ("settings", "game"),
+    [
+        ({}, Banzhaf(20, 100, Marginals(16), PPR(), "mass")),
+        ({"preset": "paper"}, Banzhaf(20, 120, Marginals(16), PPR(), "none")),
+        ({"candidates": 30, "normalise": "none"}, Banzhaf(20, 30, Marginals(16), PPR(), "none")),
+        ({"push": 0.01}, Banzhaf(20, 100, Marginals(16), Push(error=0.01), "mass")),
+        ({"estimator": "msr", "samples": 70}, Banzhaf(20, 100, MSR(70), PPR(), "mass")),
+    ],
+    ids=["tuned", "paper", "chosen", "pushed", "estimator"],
+)
+def test_settings_name_the_parts(settings: dict[str, Any], game: Banzhaf) -> None:
+    recipe = Experiment(k=20, rounds=7, teacher="best", pool="open", **settings).trainer().method
+    assert recipe.score == game
+    assert (recipe.quota, recipe.calibrate) == (Top(20), ETS())
+    assert (recipe.rounds, recipe.teacher, recipe.pool) == (7, "best", "open")
+
+
+def test_batches_and_changes_reach_the_trainer() -> None:
+    of = Experiment(changes={"epochs": 3}, batch_size=64, fanout=(5, 5), pieces=2)
+    trainer = of.trainer().trainer
+    assert trainer.epochs == 3
+    assert trainer.batches == Sampling(64, (5, 5), pieces=2)
+    assert Experiment().trainer().trainer.batches is None
+
+
+def test_a_published_recipe_brings_its_settings_of_which_only_rounds_can_be_cut() -> None:
+    of = Experiment(dataset="citeseer", method="cpl", recipe="authors", rounds=3)
+    assert (of.trainer().method.rounds, of.trainer().method.quota) == (3, Top(70))
+    assert Experiment(dataset="citeseer", method="cpl", recipe="authors").trainer().method.rounds == 30
+    assert "k" not in of.settings()
+    with pytest.raises(InvalidInput, match="the recipe 'authors' brings its own k"):
+        Experiment(method="cpl", recipe="authors", k=3)
+
+
+def test_settings_that_came_later_stand_only_where_they_say_something() -> None:
+    assert not set(LATER) & set(Experiment().settings())
+    assert Experiment(batch_size=8).settings()["batch_size"] == 8
+
+
+def test_settings_without_a_use_are_named() -> None:
+    assert Experiment(method="random", estimator="msr", samples=9, k=5).idle() == ["estimator", "samples"]
+    assert Experiment(estimator="msr", samples=9, k=5).idle() == []
+    assert Experiment(pieces=2).idle() == ["pieces"]
+
+
+def test_noise_turns_labels_that_are_learned_and_none_of_the_exam() -> None:
+    data = citation(nodes=200, classes=3, features=20)
+    plain, noisy = (Experiment(seeds=(0, 1), noise=noise).task(data) for noise in (0.0, 0.5))
+    assert torch.equal(noisy[1].answers, plain[1].answers)
+    assert torch.equal(noisy[1].truth, plain[1].truth)
+    for one, other in ((noisy[0].given.target, plain[0].given.target), (noisy[0].validation, plain[0].validation)):
+        assert torch.equal(one >= 0, other >= 0)
+        assert not torch.equal(one, other)
+
+
+def a_row(test: list[float], validation: list[float], seconds: float = 1.0) -> dict[str, Any]:
+    adopted = [{"node": [3, 4], "label": [0, 1]}, {"node": [], "label": []}]
+    return {"test": test, "validation": validation, "seconds": {"train": seconds, "select": 0.5}, "adopted": adopted}
+
+
+def test_scores_of_every_rule_by_hand() -> None:
+    """Seed 0 is best in rounds 1 and 2 alike, of which the first counts; seed 1 in round 0."""
+    rows = [a_row([0.5, 0.9], [0.6, 0.8]), a_row([0.6, 0.7], [0.7, 0.8]), a_row([0.4, 0.8], [0.7, 0.5], 2.0)]
+    found = summary(Experiment(seeds=(0, 1)), rows, total=9.0)
+    assert found["chosen_round"] == [1, 0]
+    assert found["raw"]["per_seed"] == [50.0, 90.0]
+    assert found["validation"]["per_seed"] == [60.0, 90.0]
+    assert found["best_test"]["per_seed"] == [60.0, 80.0]  # without round 0
+    assert found["last"]["per_seed"] == [40.0, 80.0]
+    assert (found["last"]["mean"], found["last"]["std"]) == (60.0, pytest.approx(28.2843))
+    assert found["seconds"] == {"train": 4.0, "calibrate": 0.0, "select": 1.5, "total": 9.0}
+
+
+def test_without_rounds_the_first_model_is_all_there_is() -> None:
+    found = summary(Experiment(method="raw", seeds=(4,)), [a_row([0.5], [0.6])], total=1.0)
+    assert {found[rule]["mean"] for rule in ("raw", "validation", "best_test", "last")} == {50.0}
+    assert found["best_test"]["std"] == 0.0
+
+
+def test_a_compact_result_counts_the_adopted_nodes_and_is_compact_already() -> None:
+    once = compact({"rounds": [a_row([0.5, 0.9], [0.6, 0.8])]})
+    assert [row["adopted"] for row in once["rounds"]] == [[2, 0]]
+    assert compact(once) == once
