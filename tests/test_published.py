@@ -1,5 +1,7 @@
 """What the authors suggest and what the paper ran, as written down in the papers, scripts and READMEs."""
 
+from dataclasses import replace
+
 import pytest
 
 from bangs.errors import InvalidInput, UnknownName
@@ -58,6 +60,11 @@ def test_cagcn_never_adopts_test_nodes_in_its_authors_hands(dataset, rounds, thr
     assert (recipe.rounds, recipe.quota, recipe.pool) == (rounds, Above(threshold), "unused")
     assert recipe.calibrate == CaGCN()
     assert paper("cagcn", dataset) == recipe
+
+
+@pytest.mark.parametrize("dataset", ["lastfm_asia", "amazon_computers"])
+def test_where_its_authors_tried_nothing_cagcn_may_adopt_test_nodes_since_shares_leave_none_unused(dataset):
+    assert paper("cagcn", dataset) == replace(authors("cagcn", "cora"), pool="free")
 
 
 @pytest.mark.parametrize(
