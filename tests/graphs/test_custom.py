@@ -6,12 +6,15 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 import scipy.sparse as sp
 import torch
 
 from bangs.errors import InvalidInput
 from bangs.graphs import custom
+from bangs.graphs.custom.counting import ColumnCount
+from bangs.graphs.custom.tables import Table
 from bangs.types import check_graph
 
 from .own_tables import EDGES, NODES, folder
@@ -212,15 +215,38 @@ def test_digits_are_categories_where_asked(tmp_path: Path) -> None:
 
 
 def test_rare_categories_become_one_and_names_are_left_out(tmp_path: Path) -> None:
-    rows = [f"n{i},town {i % 60 if i < 180 else 0},{i}x,{'u' if i % 2 else 'v'}" for i in range(200)]
-    graph = read(tmp_path, nodes="id,town,name,label\n" + "\n".join(rows) + "\n", edges="source,target\nn0,n1\n")
+    rows = [f"n{i},town {i % 60 if i < 180 else 0},{i}x,m{i % 150},{'uv'[i % 2]}" for i in range(200)]
+    graph = read(tmp_path, nodes="id,town,name,mail,label\n" + "\n".join(rows) + "\n", edges="source,target\nn0,n1\n")
     (town,) = graph.columns.columns
     assert isinstance(town, custom.Categorical)
     assert len(town.levels) == 50
     assert town.other
     assert graph.data.x.sum(dim=1).tolist() == [1.0] * 200
     assert said(graph, "'town' has 60 categories; the 50 most frequent are kept")
-    assert said(graph, "'name' has 200 different words")
+    assert said(graph, "'mail' has 150 different words in 200 cells")
+    assert said(graph, "'name' has another word in every cell, so no categories; left out")
+
+
+def test_a_small_column_of_names_is_left_out_too(tmp_path: Path) -> None:
+    nodes = "id,who,label\n" + "".join(f"n{i},person {i},{'uv'[i % 2]}\n" for i in range(12))
+    graph = read(tmp_path, nodes=nodes, edges="source,target\nn0,n1\nn1,n2\n")
+    assert graph.columns.left_out == ("who",)
+    counted = ColumnCount("who", "nodes.csv", categorical=False, fill=None)
+    counted.add(Table("nodes.csv", {"who": pa.chunked_array([[f"person {i}" for i in range(12)]])}, np.arange(12)))
+    notes: list[str] = []
+    assert counted.encoding(notes) is None  # piece by piece as in one
+    assert "another word in every cell" in notes[0]
+
+
+def test_classes_that_may_be_one_are_named(tmp_path: Path) -> None:
+    names = ["Yes", "yes ", "no", "1", "1.0", "2"] * 2
+    nodes = "id,x,label\n" + "".join(f"n{i},{i},{name}\n" for i, name in enumerate(names))
+    graph = read(tmp_path, nodes=nodes, edges="source,target\nn0,n1\nn1,n2\n")
+    assert graph.classes == ["1", "1.0", "2", "Yes", "no", "yes"]
+    assert [note for note in graph.notes if "different classes" in note] == [
+        "nodes.csv: '1', '1.0' are taken as different classes; write them alike if they are one",
+        "nodes.csv: 'Yes', 'yes' are taken as different classes; write them alike if they are one",
+    ]
 
 
 def test_blank_and_constant_columns_are_left_out_aloud(tmp_path: Path) -> None:

@@ -92,6 +92,15 @@ BROKEN = [
         lambda p: folder(p) / "nodes.csv",
     ),
     Broken(
+        "a comment",
+        "comment",
+        "edges.csv",
+        1,
+        "it begins with a comment, '# made by hand'",
+        "delete such rows",
+        edges("# made by hand\n" + EDGES),
+    ),
+    Broken(
         "packed edges",
         "no-table",
         "edges.csv",

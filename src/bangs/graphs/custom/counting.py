@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from bangs.graphs.custom.complaints import counted
 from bangs.graphs.custom.encoding import Categorical, Numeric
-from bangs.graphs.custom.features import FORGIVEN, LEVELS, rank, read_numbers
+from bangs.graphs.custom.features import FORGIVEN, LEVELS, NAMES, rank, read_numbers
 from bangs.graphs.custom.numbers import are_codes, is_missing
 from bangs.graphs.custom.tables import Table
 
@@ -101,6 +101,9 @@ class ColumnCount:
     def _categories(self, place: str, notes: list[str]) -> Categorical | None:
         levels = sorted(((count, word) for word, count in self.tally.words.items()), key=rank)
         present = self.rows - self.missing
+        if len(levels) == present >= NAMES:
+            notes.append(f"{place} has another word in every cell, so no categories; left out")
+            return None
         if self.tally.many or (len(levels) > LEVELS and 2 * len(levels) > present):
             notes.append(f"{place} has too many different words to be categories; left out")
             return None

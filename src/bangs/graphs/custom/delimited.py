@@ -89,6 +89,15 @@ def head_of(path: Path, complaints: Complaints, notes: list[str]) -> str | None:
     if not text.strip():
         complaints.add("empty", file, "the file is empty", "let the first row name the columns, one row each below it")
         return None
+    if text.startswith("#"):
+        complaints.add(
+            "comment",
+            file,
+            f"it begins with a comment, {quoted(text.splitlines()[0])}",
+            "delete such rows, or the # alone where the row names the columns",
+            row=1,
+        )
+        return None
     return text
 
 

@@ -15,6 +15,7 @@ from bangs.graphs.custom.numbers import LARGEST, Numbers, are_codes, is_missing,
 from bangs.graphs.custom.tables import Limits, Table, places_in
 
 LEVELS = 50  # the most categories a column keeps; what is rarer becomes "other"
+NAMES = 10  # so many cells, no two alike, name nodes and are no categories
 _FARTHEST = 1e6  # standard deviations; never reached by the table an encoding was fitted on
 FORGIVEN = 0.5  # a column with more numbers than this is meant as numbers
 
@@ -224,6 +225,9 @@ def _categories(table: Table, name: str, notes: list[str]) -> Categorical | None
     levels = sorted(zip(counts.field("counts").to_pylist(), counts.field("values").to_pylist(), strict=True), key=rank)
     if len(levels) < 2:
         notes.append(f"{table.file}: column {name!r} has one value throughout; left out")
+        return None
+    if len(levels) == len(present) >= NAMES:
+        notes.append(f"{table.file}: column {name!r} has another word in every cell, so no categories; left out")
         return None
     if len(levels) > LEVELS and 2 * len(levels) > len(present):
         notes.append(

@@ -68,6 +68,10 @@ def read_labels(
             )
         else:
             notes.append(f"{file}: {counted(int((y >= 0).sum()), 'label')} of {len(y):,} nodes in {listed(names)}")
+            notes += [
+                f"{file}: {listed(own)} are taken as different classes; write them alike if they are one"
+                for own in _alike(names)
+            ]
     return y, names
 
 
@@ -140,6 +144,15 @@ def _unknown(words: Any, notes: list[str], file: str) -> Mask:
         names = pc.unique(words.filter(pa.array(spelled))).to_pylist()
         notes.append(f"{file}: label {listed(names)} means unknown in {counted(int(spelled.sum()), 'row')}")
     return blank
+
+
+def _alike(names: Sequence[str]) -> list[list[str]]:
+    """Classes that may be one: their names differ in capitals or spaces only, or are the same number."""
+    groups: dict[str | float, list[str]] = {}
+    found = numbers(pa.array(names, pa.string()))
+    for name, wrong, value in zip(names, found.wrong | found.missing, found.values.tolist(), strict=True):
+        groups.setdefault("".join(name.casefold().split()) if wrong else value, []).append(name)
+    return [own for own in groups.values() if len(own) > 1]
 
 
 def _sorted(names: Sequence[str]) -> list[str]:

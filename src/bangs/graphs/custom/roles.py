@@ -163,7 +163,7 @@ def _first_unique(table: Table, complaints: Complaints, notes: list[str]) -> str
         "no-id-column",
         table.file,
         f"no column looks like an id (id, node, node_id …); the table has {listed(table.names)}",
-        "name it with --id COLUMN",
+        "name it with --id COLUMN, or add one: the names by which the edge table knows the nodes",
     )
     return None
 
