@@ -154,6 +154,7 @@ MISTAKES: dict[str, tuple[Callable[[], object], list[str]]] = {
         lambda: Trainer().fit(task(), task().given, Streams((1,))),
         ["1 random streams for 2 runs", "one per run"],
     ),
+    "a model by name": (lambda: Trainer(model="gcn"), ["Trainer.model", "GCN(hidden=64)", "'gcn'", "presets.trainer"]),
     "no epochs": (lambda: Trainer(epochs=0), ["Trainer.epochs must be at least 1", "got 0"]),
     "no patience": (lambda: Trainer(patience=0), ["Trainer.patience must be at least 1", "got 0"]),
     "a learning rate of 0": (lambda: Trainer(lr=0.0), ["Trainer.lr must be positive", "got 0.0"]),

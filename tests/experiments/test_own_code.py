@@ -12,6 +12,7 @@ from bangs import METHODS, Experiment
 from bangs.errors import InvalidInput
 from bangs.experiments.jobs import Job, perform
 from bangs.experiments.own_code import run_code
+from bangs.experiments.reproducing import reproduce
 from worlds import graph_file
 
 CODE = """
@@ -87,6 +88,15 @@ def test_a_suite_is_run_with_code_and_its_table_made_without(code: Path, graph: 
     table = bangs("table", tmp_path / "out", "--format=csv")
     assert table.code == 0, table.err
     assert table.out.count(",unsure,") == 2
+
+
+def test_a_script_may_name_one_suite_without_a_list(code: Path, graph: str, tmp_path: Path) -> None:
+    run_code(code)
+    suite = tmp_path / "own.toml"
+    suite.write_text(SUITE.replace("GRAPH", graph))
+    said: list[str] = []
+    assert reproduce(str(suite), tmp_path / "out", device="cpu", say=said.append) == []
+    assert len(said) == 2
 
 
 def test_a_job_brings_its_code_to_another_process(code: Path, graph: str, tmp_path: Path) -> None:

@@ -42,9 +42,9 @@ def demo(
     experiment = Experiment(**SETTINGS)
     voice = Voice(as_json=as_json, quiet=quiet)
     voice.say(
-        f"A citation network of 2,708 papers in 7 fields, 20 labels a field. A GCN learns it, then labels "
-        f"{experiment.k} more papers a round:\nthose whose Banzhaf value in the information game is highest. "
-        f"{len(experiment.seeds)} seeds at once.\n"
+        "A citation network of 2,708 papers in 7 fields, 20 labels a field. A GCN learns\n"
+        f"it, then labels {experiment.k} more papers a round: those whose Banzhaf value in the\n"
+        f"information game is highest. {len(experiment.seeds)} seeds at once.\n"
     )
     with Rounds(voice, "BANGS, mean over seeds", experiment.rounds) as view:
         data = datasets.load(experiment.dataset)

@@ -91,7 +91,7 @@ class Plan:
 
 
 def reproduce(
-    suites: Sequence[str],
+    suites: str | Sequence[str],
     out: str | Path,
     export: str | Path | None = None,
     only: Only | None = None,
@@ -104,8 +104,9 @@ def reproduce(
 
     The rows are exported after every run, so that whatever ends the process, they are there.
     """
+    names = [suites] if isinstance(suites, str) else suites
     plan = Plan.of(
-        suites, Path(out), only, None if data is None else Path(data), device, None if known is None else Path(known)
+        names, Path(out), only, None if data is None else Path(data), device, None if known is None else Path(known)
     )
     failures: list[str] = []
 

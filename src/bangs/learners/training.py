@@ -55,6 +55,11 @@ class Trainer:
     batches: Sampling | None = None  # None = the whole graph in every step
 
     def __post_init__(self) -> None:
+        if not hasattr(self.model, "build"):
+            raise InvalidInput(
+                f"Trainer.model must be an architecture such as GCN(hidden=64), got {self.model!r}; "
+                "bangs.learners.presets.trainer makes a Trainer from names"
+            )
         for name in ("epochs", "patience"):
             if getattr(self, name) < 1:
                 raise InvalidInput(f"Trainer.{name} must be at least 1, got {getattr(self, name)}")
