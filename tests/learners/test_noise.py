@@ -111,3 +111,11 @@ def test_activation_is_dropout_of_a_relu_in_values_and_gradients(noise, rate):
 
 def test_a_processor_draws_by_numpy():
     assert isinstance(source([1], torch.device("cpu")), Numpy)
+
+
+@pytest.mark.parametrize("own", [1, 2], ids=["shared", "each"])
+def test_numbers_without_a_gradient_are_dropped_alike_and_stay_as_they_were(noise, own):
+    x = torch.randn(own, 5, 4, generator=torch.Generator().manual_seed(0))
+    before, learned = x.clone(), x.clone().requires_grad_()
+    assert torch.equal(noise(1, 2).drop(x, 0.5), noise(1, 2).drop(learned, 0.5))
+    assert torch.equal(x, before)

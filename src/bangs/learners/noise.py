@@ -46,8 +46,9 @@ class Noise:
         rate = rate if self.rate is None else self.rate
         if rate <= 0:
             return x
+        factors = self.factors(tuple(x.shape[1:]), rate)
         # a product is an order of magnitude faster than torch.where on a CPU, and so is its gradient
-        return x * self.factors(tuple(x.shape[1:]), rate)
+        return x * factors if x.requires_grad else factors.mul_(x)
 
     def activate(self, x: Tensor, bias: Tensor, rate: float) -> Tensor:
         """Dropout of relu(x + bias): x [R, n, h], bias [R, 1, h]."""
