@@ -165,6 +165,14 @@ def test_a_run_is_found_by_its_settings_and_the_one_with_most_seeds_counts() -> 
     assert matching(gather(few), list(SUITE.cells())[1].settings) is None
 
 
+def test_of_runs_with_equally_many_seeds_the_last_counts() -> None:
+    experiment = next(SUITE.cells()).experiment
+    rows = [{**row, "run": run} for run in ("first", "last") for row in fake_rows(experiment, [[0.5], [0.6]])]
+    found = matching(gather(rows), experiment.settings())
+    assert found is not None
+    assert found.run == "last"
+
+
 def test_a_setting_that_came_later_has_its_default_in_older_rows() -> None:
     experiment = next(SUITE.cells()).experiment
     (row,) = fake_rows(experiment, [[0.5]])
