@@ -11,7 +11,7 @@ function drawLedger() {
     p.used.every(Boolean) ? null : ["Used", (i) => Number(p.used[i]), ""], ["Strongest labelled influences", null, "wide"]].filter(Boolean);
   const state = { words: "", label: "", round: "", by: null, down: false, page: 0 };
   const SIZE = 20;
-  const reasons = (i) => ((facts.around[p.node[i]] || { influences: [] }).influences);
+  const reasons = (i) => ((facts.around[p.node[i]] || { influences: [] }).influences.slice(0, 3)); // those shown, so that a search finds what is seen
   const none = (i) => (facts.around[p.node[i]] ? "none within reach: its own features decide" : "not in this page");
   const text = p.node.map((node, i) => [nodes.name[node], className(p.label[i]), ...reasons(i).map(([other]) => nodes.name[other])].join("\n").toLowerCase());
   const cells = {
@@ -21,7 +21,7 @@ function drawLedger() {
     [value]: (i) => [worth(p.value[i]), p.stderr[i] === null ? null : h("span", { class: "se" }, give(p.value[i], p.stderr[i]).slice(worth(p.value[i]).length))],
     Right: (i) => (p.right[i] === null ? "–" : h("span", { class: p.right[i] ? "yes" : "no" }, p.right[i] ? "yes" : "no")),
     Used: (i) => (p.used[i] ? "yes" : "no, came later"),
-    "Strongest labelled influences": (i) => reasons(i).slice(0, 3).map(([other, share]) => `${apart(clip(nodes.name[other], 24))} (${percent(share, 0)})`).join(" · ") || none(i),
+    "Strongest labelled influences": (i) => reasons(i).map(([other, share]) => `${apart(clip(nodes.name[other], 24))} (${percent(share, 0)})`).join(" · ") || none(i),
   };
   const head = $("#ledger thead"), body = $("#ledger tbody");
   const draw = () => {
