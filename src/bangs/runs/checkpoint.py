@@ -41,20 +41,22 @@ class Checkpoint:
     facts: dict[str, Any]
 
 
-def encode(checkpoint: Checkpoint, config: str) -> bytearray:
+def encode(checkpoint: Checkpoint, config: str) -> bytes:
     """The bytes of a checkpoint of the run with this configuration hash."""
+    tensors = _apart(checkpoint.tensors)
     facts = plain(checkpoint.facts, "facts")
     entry = {"sha256": _ZEROS.decode(), "format": FORMAT, "config": config, "round": checkpoint.round, "facts": facts}
     spelled = json.dumps(entry, separators=(",", ":"))  # nan and inf stay numbers here: facts come back as they were
     if len(spelled) > LARGEST_FACTS:
         raise InvalidInput(f"the facts of a checkpoint must take at most {LARGEST_FACTS:,} bytes, got {len(spelled):,}")
-    body = bytearray(_serialise(checkpoint.tensors, spelled))
+    body = _serialise(tensors, spelled)
     if len(body) > LARGEST:
         raise InvalidInput(f"a checkpoint must take at most {LARGEST:,} bytes, this one takes {len(body):,}")
     if body[8:_END] != _BEFORE + _ZEROS:
         raise BangsError("this safetensors library writes metadata in a form bangs does not know; install 0.4 to 0.8")
-    body[_START:_END] = sha256(body).hexdigest().encode()
-    return body
+    seen = sha256(body).hexdigest()
+    del body  # written once more rather than copied: those of a large graph take much room
+    return _serialise(tensors, spelled.replace(_ZEROS.decode(), seen, 1))
 
 
 def decode(body: bytes, config: str) -> Checkpoint:
@@ -82,15 +84,25 @@ def decode(body: bytes, config: str) -> Checkpoint:
     return Checkpoint(round, tensors, facts)
 
 
-def _serialise(tensors: Mapping[str, Tensor], spelled: str) -> bytes:
-    copies = {}
+def _apart(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The tensors on the CPU, each in memory of its own, as safetensors wants them; copied only where they are not."""
+    found, taken = {}, set()
     for name, tensor in tensors.items():
         if not isinstance(tensor, Tensor) or tensor.layout != torch.strided:
             raise InvalidInput(f"tensors['{name}'] must be a dense tensor; save the parts of a sparse one")
-        # a copy of its own, since safetensors refuses tensors that share memory
-        copies[name] = torch.empty(tensor.shape, dtype=tensor.dtype).copy_(tensor.detach())
+        memory = tensor.untyped_storage()
+        alone = memory.data_ptr() not in taken and memory.nbytes() == tensor.nbytes
+        taken.add(memory.data_ptr())
+        if alone and tensor.device.type == "cpu" and tensor.is_contiguous():
+            found[name] = tensor.detach()
+        else:
+            found[name] = torch.empty(tensor.shape, dtype=tensor.dtype).copy_(tensor.detach())
+    return found
+
+
+def _serialise(tensors: dict[str, Tensor], spelled: str) -> bytes:
     try:
-        body: bytes = save(copies, metadata={"bangs": spelled})
+        body: bytes = save(tensors, metadata={"bangs": spelled})
     except Exception as error:
         raise InvalidInput(f"these tensors cannot be saved: {error}") from error
     return body
