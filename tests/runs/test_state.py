@@ -1,0 +1,90 @@
+"""A round as tensors and facts: nothing the next round needs is lost, and nothing else is taken for one."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from bangs.errors import InvalidInput
+from bangs.learners.models import GCN
+from bangs.learners.training import Learner, Trainer
+from bangs.loop import Method, SelfTrainer, State
+from bangs.rng import Streams
+from bangs.runs import Checkpoint, pack, unpack
+from bangs.selection.quotas import Top
+
+QUICK = Trainer(GCN(hidden=4), epochs=4)
+RNG = Streams((1, 2, 3))
+LOOP = SelfTrainer(QUICK, Method(start=2, teacher="best", quota=Top(3)))
+
+
+@pytest.fixture
+def learner(task) -> Learner:
+    return QUICK.prepare(task)
+
+
+@pytest.fixture
+def first(learner) -> State:
+    return LOOP.begin(learner, RNG)
+
+
+def kept(state: State) -> Checkpoint:
+    return Checkpoint(state.index, *pack(state))
+
+
+def assert_same(one: State, other: State) -> None:
+    assert one.index == other.index
+    for name in ("best_round", "running", "took_part"):
+        assert torch.equal(getattr(one, name), getattr(other, name))
+    assert torch.equal(one.labels.target, other.labels.target)
+    assert torch.equal(one.labels.born, other.labels.born)
+    assert torch.equal(one.prediction.logits, other.prediction.logits)
+    for role in ("student", "teacher", "best"):
+        mine, theirs = getattr(one, role), getattr(other, role)
+        assert all(torch.equal(value, theirs.weights[name]) for name, value in mine.weights.items())
+        assert torch.equal(mine.validation, theirs.validation)
+
+
+def test_a_model_of_several_roles_is_stored_once_and_is_one_again(first, learner):
+    checkpoint = kept(first)
+    assert checkpoint.facts == {"roles": dict.fromkeys(("student", "teacher", "best"), "student")}
+    assert not any(name.startswith(("teacher.", "best.")) for name in checkpoint.tensors)
+    found = unpack(checkpoint, learner)
+    assert found.student is found.teacher is found.best
+
+
+def test_early_weights_go_along(first, learner):
+    found = unpack(kept(first), learner).student.early
+    assert found is not None
+    assert first.student.early is not None
+    assert all(torch.equal(value, first.student.early[name]) for name, value in found.items())
+
+
+def test_the_rounds_after_are_those_of_a_run_that_went_on(first, learner):
+    here = there = first
+    for _ in range(3):
+        here, there = LOOP.advance(here, RNG), LOOP.advance(unpack(kept(there), learner), RNG)
+        assert_same(here, there)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "fault"),
+    [
+        ({"logits": torch.zeros(3, 24, 5)}, "tensor 'logits' is"),
+        ({"surplus": torch.zeros(3)}, "tensor 'surplus' is"),
+        ({"labels.target": torch.full((3, 24), 2)}, "its labels lie outside 0 … 1"),
+    ],
+    ids=["another shape", "one too many", "another class"],
+)
+def test_tensors_of_another_task_are_refused(first, learner, wrong, fault):
+    checkpoint = kept(first)
+    with pytest.raises(InvalidInput, match=fault):
+        unpack(replace(checkpoint, tensors=checkpoint.tensors | wrong), learner)
+
+
+@pytest.mark.parametrize(
+    "roles", [None, {}, {"student": "best", "teacher": "teacher", "best": "best"}], ids=["none", "empty", "forward"]
+)
+def test_roles_that_no_run_has_are_refused(first, learner, roles):
+    with pytest.raises(InvalidInput, match="its roles are not those of a run"):
+        unpack(replace(kept(first), facts={"roles": roles}), learner)
