@@ -230,6 +230,7 @@ def test_grand_with_noise_drops_whole_nodes():
 
 
 def test_grands_loss_is_cross_entropy_plus_distance_to_the_sharpened_mean():
+    """The sharpened mean is what views are drawn to, and has no gradient of its own."""
     graph = two_rings()
     settings = GRAND(hidden=6, samples=3, consistency=0.7, sharpening=0.5)
     network, _ = built(settings, graph)
@@ -239,12 +240,18 @@ def test_grands_loss_is_cross_entropy_plus_distance_to_the_sharpened_mean():
     loss = network.loss(field, target, weight, Noise(Streams((1, 2)).generators()), None)
     source = Noise(Streams((1, 2)).generators())
     views = [network(field, source).softmax(-1) for _ in range(3)]
+    expected = []
     for run in range(2):
-        mean = sum(view[run] for view in views) / 3
+        mean = (sum(view[run] for view in views) / 3).detach()
         sharp = mean**2 / (mean**2).sum(1, keepdim=True)
         fit = sum(-view[run, torch.arange(4), target[run, :4]].log().mean() for view in views) / 3
         apart = sum(((view[run] - sharp) ** 2).sum(1).mean() for view in views) / 3
-        torch.testing.assert_close(loss[run], fit + 0.7 * apart)
+        expected.append(fit + 0.7 * apart)
+    torch.testing.assert_close(loss, torch.stack(expected))
+    gradients, theirs = (
+        torch.autograd.grad(total, list(network.parameters())) for total in (loss.sum(), sum(expected))
+    )
+    torch.testing.assert_close(gradients, theirs)
 
 
 def test_first_weights_are_glorot_uniform():
