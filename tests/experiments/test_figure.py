@@ -1,0 +1,29 @@
+"""Figures: curves whose points stand where they belong, and when there is something to draw."""
+
+from bangs.experiments.figure import as_csv, panels
+from bangs.experiments.page import page
+from bangs.experiments.results import gather
+from bangs.experiments.suite_file import parse_suite
+from bangs.experiments.table import tabulate
+from worlds import fake_rows
+
+SWEEP = parse_suite(
+    'kind = "sweep"\ncolumns = "noise"\n[axes]\nmethod = ["raw", "bangs"]\nnoise = [0.4, 0.0, 0.2]\n', "sweep", "a test"
+)
+ROUNDS = parse_suite('kind = "rounds"\ntitle = "By round"\n[axes]\nmethod = ["raw", "bangs"]\n', "rounds", "a test")
+
+
+def test_points_of_a_curve_rise_though_their_values_were_listed_otherwise() -> None:
+    cells = list(SWEEP.cells())
+    rows = [row for cell in cells for row in fake_rows(cell.experiment, [[0.5, 0.6], [0.7, 0.8]])]
+    drawn = panels(SWEEP, gather(rows), ["last"])
+    assert [[point.x for point in points] for points in drawn[0].curves.values()] == [[0.0, 0.2, 0.4]] * 2
+    assert drawn[0].curves["bangs"][0].mean == 70.0
+    assert as_csv(SWEEP, drawn).splitlines()[1].startswith("sweep,last,raw,0,70.0000,14.1421,2,")
+
+
+def test_rounds_are_drawn_once_there_are_two_curves_to_compare() -> None:
+    raw, bangs = (fake_rows(cell.experiment, [[0.5, 0.6]]) for cell in ROUNDS.cells())
+    alone, both = (gather(rows) for rows in (raw, [*raw, *bangs]))
+    assert "## By round" not in page([tabulate(ROUNDS, alone)], alone, "make")
+    assert "## By round" in page([tabulate(ROUNDS, both)], both, "make")
