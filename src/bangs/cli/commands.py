@@ -5,6 +5,7 @@ function calls that needs more stands in a file of its own: `bangs fit --help` a
 """
 
 import ast
+from functools import cache
 from importlib import import_module, resources
 from typing import Any
 
@@ -50,6 +51,7 @@ def load(name: str) -> Any:
     return typer.main.get_command(alone)
 
 
+@cache
 def first_words(name: str) -> str:
     """The first paragraph of a command's docstring, read from its file without running it."""
     file = FILES[name]
