@@ -15,6 +15,7 @@ from torch_geometric.nn import GATConv, GINConv
 from bangs import fused
 from bangs.errors import InvalidInput
 from bangs.graphs.sparse import Sparse, to_torch
+from bangs.learners import maxima
 from bangs.learners.attention import Heads, attend, drop, weigh
 from bangs.learners.ensemble import Network
 from bangs.learners.fields import Field, Surroundings, many
@@ -185,6 +186,17 @@ def test_the_largest_by_hand_with_its_gradient_shared_by_ties():
     assert found.tolist() == [[3, -1], [3, -2]]
     (found * torch.tensor([[4.0, 1.0], [10.0, 7.0]])).sum().backward()
     assert x.grad.tolist() == [[2, 1], [12, 0], [0, 7]]
+
+
+@pytest.mark.parametrize("chunk", [1, 700, 2**20])
+def test_gradients_of_maxima_summed_in_order_are_those_that_are_scattered(chunk, monkeypatch):
+    monkeypatch.setattr(maxima, "CHUNK", chunk)
+    matrix = sp.csr_array(sp.random_array((30, 40), density=0.2, dtype=np.float32, rng=2) + sp.eye_array(30, 40))
+    heard = Heard.of(Sparse.of(matrix).repeat(2).pattern)
+    x = torch.randint(0, 5, (80, 7), generator=torch.Generator().manual_seed(0)).float()  # so that many tie
+    found = largest(heard, x)
+    wish = torch.randn(found.shape, generator=torch.Generator().manual_seed(1))
+    torch.testing.assert_close(maxima._back_in_order(heard, x, found, wish), maxima._back(heard, x, found, wish))
 
 
 def test_features_laid_over_one_another_by_hand():

@@ -12,6 +12,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from bangs import fused
+from bangs.graphs import ordered
 
 if TYPE_CHECKING:
     from bangs.fused.products import Turns
@@ -34,7 +35,7 @@ class Flipped(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Pattern:
-    """Where a matrix [n, m] has entries, in CSR; int32, which MKL and cuSPARSE multiply without converting."""
+    """Where a matrix [n, m] has entries, in CSR; int32, which MKL multiplies without converting."""
 
     rows: Tensor  # int [n + 1], row pointers
     cols: Tensor  # int [nnz]
@@ -52,6 +53,16 @@ class Pattern:
         from bangs.fused.products import Turns
 
         return Turns.of(self.rows), Turns.of(self.flipped.rows)
+
+    @cached_property
+    def cut(self) -> ordered.Cut:
+        """How its threads share out the rows where no kernel of ours serves."""
+        return ordered.Cut.of(self.rows)
+
+    @cached_property
+    def flipped_cut(self) -> ordered.Cut:
+        """The same of the transpose."""
+        return ordered.Cut.of(self.flipped.rows)
 
     @cached_property
     def flipped(self) -> Flipped:
@@ -152,15 +163,20 @@ class Sparse:
 
     def times(self, dense: Tensor, plus: Tensor | None = None, share: float = 0.0) -> Tensor:
         """The product [n, d], plus a share of [n, d]."""
+        if dense.device.type == "cpu":
+            return multiply(self.csr, dense, plus, share)
         if fused.serves(dense):
             return _added(_fused(self, dense), plus, share)
-        return multiply(self.csr, dense, plus, share)
+        return _added(ordered.product(self.pattern.cut, self.pattern.cols, self.values, dense), plus, share)
 
     def back(self, dense: Tensor, plus: Tensor | None = None, share: float = 0.0) -> Tensor:
         """The product [m, d] of the transpose, plus a share of [m, d]."""
+        if dense.device.type == "cpu":
+            return multiply(self.backward, dense, plus, share)
         if fused.serves(dense):
             return _added(_fused(self, dense, flipped=True), plus, share)
-        return multiply(self.backward, dense, plus, share)
+        _, cols, order = self.pattern.flipped
+        return _added(ordered.product(self.pattern.flipped_cut, cols, self.values[order], dense), plus, share)
 
 
 def union(graphs: list[Data], loops: float = 1.0, normalise: Normalise = "row") -> Sparse:
@@ -239,8 +255,8 @@ class _Product(torch.autograd.Function):
 
 
 def multiply(matrix: Tensor, dense: Tensor, plus: Tensor | None = None, share: float = 0.0) -> Tensor:
-    """The product [n, d] of a torch CSR matrix with a dense one, plus a share of [n, d]."""
-    if dense.shape[1] >= WIDE and dense.device.type == "cpu" and dense.dtype == torch.float32:
+    """The product [n, d] of a torch CSR matrix with a dense one on a processor, plus a share of [n, d]."""
+    if dense.shape[1] >= WIDE and dense.dtype == torch.float32:
         # weighted sums of rows, as embeddings are summed: up to twice as fast as MKL's product of a sparse matrix
         rows, cols, values = matrix.crow_indices(), matrix.col_indices(), matrix.values()
         product = torch.embedding_bag(dense.detach().contiguous(), cols, rows, False, 0, False, values, True)[0]

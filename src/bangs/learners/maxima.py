@@ -1,5 +1,6 @@
 """Maxima: the largest number among those a node hears, column by column, of dense or of sparse features."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from bangs.fused.products import Turns
 
 CACHED = 2**17  # numbers that a processor compares at once, few enough for its cache
-CHUNK = 2**26  # and another device, where no kernel of ours serves
+CHUNK = 2**25  # and another device, where no kernel of ours serves
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,13 +97,14 @@ def _largest(heard: Heard, x: Tensor) -> Tensor:
     if x.device.type == "cpu":
         found: Tensor = torch.sparse.mm(heard.csr, x, "amax")
         return found
-    pattern = heard.pattern
-    return torch.segment_reduce(x.index_select(0, pattern.cols), "max", offsets=pattern.rows, unsafe=True)
+    return torch.cat([_reduced(part, heard.pattern) for (part,) in _columns(heard, x)], dim=1)
 
 
 def _back(heard: Heard, x: Tensor, found: Tensor, gradient: Tensor) -> Tensor:
     """The gradient [R·m, d] of the maxima found in x, given theirs [R·n, d]."""
-    step = max((CACHED if x.device.type == "cpu" else CHUNK) // x.shape[1], 1)
+    if x.device.type != "cpu":
+        return _back_in_order(heard, x, found, gradient)
+    step = max(CACHED // x.shape[1], 1)
     parts = list(zip(heard.lines.split(step), heard.pattern.cols.split(step), strict=True))
     ties = torch.zeros_like(found)
     for line, col in parts:
@@ -113,6 +115,30 @@ def _back(heard: Heard, x: Tensor, found: Tensor, gradient: Tensor) -> Tensor:
         same = x.index_select(0, col).eq_(found.index_select(0, line))
         back.index_add_(0, col, same.mul_(share.index_select(0, line)))
     return back
+
+
+def _back_in_order(heard: Heard, x: Tensor, found: Tensor, gradient: Tensor) -> Tensor:
+    """The same on a device that adds up scattered numbers in any order: entries stand by their columns first."""
+    pattern, lines = heard.pattern, heard.lines
+    rows, _, order = pattern.flipped
+    parts = []
+    for own, most, wish in _columns(heard, x, found, gradient):
+        same = own.index_select(0, pattern.cols).eq_(most.index_select(0, lines))
+        ties = torch.segment_reduce(same, "sum", offsets=pattern.rows, unsafe=True)
+        shared = same.mul_((wish / ties).index_select(0, lines)).index_select(0, order)
+        parts.append(torch.segment_reduce(shared, "sum", offsets=rows, unsafe=True))
+    return torch.cat(parts, dim=1)
+
+
+def _reduced(x: Tensor, pattern: Pattern) -> Tensor:
+    """The largest of the lines of x [R·m, …] that each row names: [R·n, …]."""
+    return torch.segment_reduce(x.index_select(0, pattern.cols), "max", offsets=pattern.rows, unsafe=True)
+
+
+def _columns(heard: Heard, *tensors: Tensor) -> Iterator[tuple[Tensor, ...]]:
+    """The same few columns of each tensor at a time, as many as may be laid out entry by entry."""
+    step = max(CHUNK // max(len(heard.pattern.cols), 1), 1)
+    return zip(*(tensor.split(step, dim=1) for tensor in tensors), strict=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,14 +189,12 @@ class Overlaid:
         return Sparse(self.pattern, torch.add(found, mine, alpha=share).flatten(), busy)
 
     def _largest(self, values: Tensor, busy: Tensor | None) -> Tensor:
-        cols, rows = self.heard.pattern.cols, self.heard.pattern.rows
         if fused.serves(values):
             from bangs.fused.maxima import largest as kernel
 
+            cols = self.heard.pattern.cols
             return kernel(self.heard.turns, cols, values.reshape(-1, 1), self.runs, busy)[0].view(self.runs, -1)
-        return torch.stack(
-            [torch.segment_reduce(own.index_select(0, cols), "max", offsets=rows, unsafe=True) for own in values]
-        )
+        return torch.stack([_reduced(own, self.heard.pattern) for own in values])
 
 
 def _entries(rows: Tensor, lines: Tensor) -> tuple[Tensor, Tensor]:

@@ -1,0 +1,49 @@
+"""Ordered: sparse products on a GPU without kernels of ours, whose sums come in one order every time.
+
+cuSPARSE, which torch multiplies sparse matrices with, shares out a row among threads that add up as they come.
+"""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+LONGEST = 128  # entries of a row that one thread adds up
+
+
+class Cut(NamedTuple):
+    """The rows of a CSR in pieces of at most LONGEST entries, so that no thread works while all others are done."""
+
+    starts: Tensor  # int [P + 1], where each of P pieces begins among the entries
+    merge: "Cut | None"  # the rows [n] among the pieces, cut in the same way; None where every row is one piece
+
+    @classmethod
+    def of(cls, rows: Tensor) -> "Cut":
+        """The pieces of rows by their pointers int [n + 1]."""
+        count = (rows.diff() + LONGEST - 1).div(LONGEST, rounding_mode="floor").clamp_min(1)
+        owners = torch.cat([torch.zeros_like(rows[:1]), count.cumsum(0).to(rows.dtype)])
+        if int(owners[-1]) == len(count):
+            return cls(rows, None)
+        owner = torch.arange(len(count), device=rows.device).repeat_interleave(count)
+        within = torch.arange(len(owner), device=rows.device) - owners[owner]
+        starts = torch.cat([(rows[owner] + within * LONGEST).to(rows.dtype), rows[-1:]])
+        return cls(starts, cls.of(owners))
+
+
+def product(cut: Cut, cols: Tensor, values: Tensor, dense: Tensor) -> Tensor:
+    """The product [n, d] of a CSR with cols int [E] and values [E] and a dense [m, d], in any floating type.
+
+    Weighted sums of lines, as embeddings are summed: a thread adds up one column of one piece, entry by entry.
+    """
+    out = _sums(dense.detach().contiguous(), cols, cut.starts, values)
+    while cut.merge is not None:
+        cut = cut.merge
+        each = torch.arange(len(out), dtype=cols.dtype, device=cols.device)
+        out = _sums(out, each, cut.starts, None)
+    return out
+
+
+def _sums(lines: Tensor, cols: Tensor, starts: Tensor, values: Tensor | None) -> Tensor:
+    """What the lines [m, d] named in cols between two starts add up to: [P, d]."""
+    summed: Tensor = torch.embedding_bag(lines, cols, starts, False, 0, False, values, True)[0]
+    return summed
