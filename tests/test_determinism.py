@@ -11,13 +11,17 @@ from typing import Any, Literal
 
 import pytest
 import torch
+from torch import Tensor, nn
+from torch_geometric.nn import GATConv
 
 from bangs.cli import app
 from bangs.determinism import same_bits
+from bangs.learners.ensemble import Network, Separate
 from bangs.learners.models import GCN
 from bangs.learners.training import Trainer
 from bangs.loop import SelfTrainer, State
 from bangs.methods import METHODS, Budget, method
+from bangs.rng import Streams
 from bangs.runs import environment, read_run
 from bangs.types import Task
 from bangs.valuation.banzhaf import ESTIMATORS
@@ -178,3 +182,39 @@ def test_a_run_draws_the_same_alone_and_in_company_on_a_gpu() -> None:
     together = lived("bangs", task)
     for run, seed in enumerate(SEEDS):
         assert_rounded(lived("bangs", task.only([run]), (seed,)), together, 0, run)
+
+
+class Stock(nn.Module):
+    """A layer of PyG's, which scatters its messages."""
+
+    def __init__(self, features: int, classes: int) -> None:
+        super().__init__()
+        self.layer = GATConv(features, classes, heads=2, concat=False, dropout=0.3)
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        out: Tensor = self.layer(x, edge_index)
+        return out
+
+    @staticmethod
+    def build(features: int, classes: int, rng: Streams) -> Network:
+        return Separate(lambda: Stock(features, classes), rng)
+
+
+@pytest.mark.parametrize(
+    ("device", "asked"),
+    [
+        ("cpu", nullcontext),
+        ("cpu", same_bits),
+        pytest.param(
+            *("cuda", same_bits),
+            marks=[pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU here")],
+        ),
+    ],
+)
+def test_a_stock_layer_learns_the_same_bits(device: str, asked: Callable[[], AbstractContextManager[None]]) -> None:
+    task, lives = world().to(device), []
+    for _ in range(3):
+        with threads(2), asked():
+            taught = Trainer(Stock, epochs=10).fit(task, task.given, Streams(SEEDS))  # type: ignore[arg-type]
+            lives.append(taught.weights)
+    assert all(torch.equal(value, life[name]) for life in lives for name, value in lives[0].items())

@@ -15,23 +15,19 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch_geometric.data import Data
-from torch_geometric.nn import GATConv
 from torch_geometric.utils import coalesce
 
 from bangs import fused
-from bangs.determinism import same_bits
 from bangs.experiments.experiment import Experiment
 from bangs.graphs.sparse import Sparse
 from bangs.graphs.splits import mark, per_class
 from bangs.graphs.synthetic import citation
 from bangs.learners.attention import Heads, attend, weigh
 from bangs.learners.calibration import CALIBRATORS
-from bangs.learners.ensemble import Network, Separate
 from bangs.learners.maxima import Heard, largest
 from bangs.learners.models import MODELS
-from bangs.learners.training import Trainer
 from bangs.loop import State
 from bangs.methods import METHODS
 from bangs.rng import Streams
@@ -193,34 +189,5 @@ def test_gradients_of_maxima_are_summed_in_one_order(kernels: bool) -> None:
         x = lines.clone().requires_grad_()
         found = largest(heard, x)
         return [found.detach(), *torch.autograd.grad(found, x, wish)]
-
-    assert_same(act)
-
-
-class Stock:
-    """An architecture of anyone's, of PyG's layers."""
-
-    def build(self, features: int, classes: int, rng: Streams) -> Network:
-        return Separate(lambda: _Layer(features, classes), rng)
-
-
-class _Layer(nn.Module):
-    def __init__(self, features: int, classes: int) -> None:
-        super().__init__()
-        self.layer = GATConv(features, classes, heads=2, concat=False, dropout=0.3)
-
-    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
-        out: Tensor = self.layer(x, edge_index)
-        return out
-
-
-def test_a_stock_layer_learns_the_same_bits_in_a_deterministic_run() -> None:
-    """Which scatters its messages, in any order otherwise."""
-    task, _ = experiment().task(city())
-    task = task.to(DEVICE)
-
-    def act() -> list[Tensor]:
-        with same_bits():
-            return list(Trainer(Stock(), epochs=10).fit(task, task.given, Streams((3, 7))).weights.values())
 
     assert_same(act)

@@ -1,6 +1,6 @@
 """Ordered: sparse products on a GPU without kernels of ours, whose sums come in one order every time.
 
-cuSPARSE, which torch multiplies sparse matrices with, shares out a row among threads that add up as they come.
+cuSPARSE, by which torch multiplies sparse matrices, promises no order: its sums may round otherwise every time.
 """
 
 from typing import NamedTuple
