@@ -39,14 +39,14 @@ def test_scattered_columns_do_what_whole_ones_do() -> None:
     random = torch.Generator().manual_seed(0)
     matrix = torch.rand(9, 5, generator=random) * (torch.rand(9, 5, generator=random) < 0.4)
     node, player = matrix.nonzero().T
-    whole, scattered = Whole(matrix), Scattered.of(node, player, matrix[node, player], (9, 5))
-    field, coming = torch.randn(9, 3, generator=random), torch.randn(5, 3, generator=random)
+    whole, scattered = Whole(matrix[None]), Scattered.of(node, player, matrix[node, player], (9, 5))
+    field, coming = torch.randn(1, 9, 3, generator=random), torch.randn(1, 5, 3, generator=random)
     assert len(whole) == len(scattered) == 9
     torch.testing.assert_close(scattered.back(field), whole.back(field))
     torch.testing.assert_close(scattered.sums(), whole.sums())
     for rows in (slice(None), slice(2, 7), slice(8, 20), slice(0, 0)):
         torch.testing.assert_close(scattered.times(coming, rows), whole.times(coming, rows))
-    for least in (torch.rand(1, 5, generator=random), torch.rand(9, 1, generator=random)):
+    for least in (torch.rand(1, 1, 5, generator=random), torch.rand(1, 9, 1, generator=random)):
         for one, other in zip(scattered.above(least), whole.above(least), strict=True):
             torch.testing.assert_close(one, other)
 
@@ -115,19 +115,19 @@ def sampled(seed: int) -> Information:
 
 def test_a_sample_stands_for_the_nodes_that_nobody_moves() -> None:
     game = sampled(0)
-    reach, whole = game._reach(0), replace(game, budget=2**29)._reach(0)
+    reach, whole = game._reach(slice(0, 1)), replace(game, budget=2**29)._reach(slice(0, 1))
     assert whole.weight is None
     assert reach.weight is not None
     assert len(reach.columns) < len(whole.columns)
     assert float(reach.weight.sum()) == pytest.approx(len(whole.columns))
     near = reach.near(game.tolerance)
     assert len(near.node) == len(whole.near(game.tolerance).node) > 0
-    assert bool((reach.weight[near.node] == 1).all())
+    assert bool((reach.weight[0, near.node] == 1).all())
 
 
 def test_at_least_half_the_room_is_for_the_sample_however_many_are_moved() -> None:
     game = replace(sampled(0), budget=40 * 4 * scattering.ROW)
-    weight = game._reach(0).weight
+    weight = game._reach(slice(0, 1)).weight
     assert weight is not None
     assert int((weight == 1).sum()) == 40  # who are moved take all the room there is
     assert int((weight > 1).sum()) == 20
@@ -136,13 +136,22 @@ def test_at_least_half_the_room_is_for_the_sample_however_many_are_moved() -> No
 def test_the_standard_error_of_a_sample_by_hand() -> None:
     """Of four nodes two are drawn, a half of which the sample tells for sure: 4/5 √((1 − 2/4) / 2 · s²)."""
     base = torch.tensor([[2.0, 0.0, 1.0], [0.0, 3.0, -1.0]])
-    weight, nothing = torch.tensor([1.0, 2.0, 2.0]), torch.zeros((), dtype=torch.float64)
-    reach = Reach(Whole(torch.zeros(3, 1)), base, torch.zeros(1, 2), nothing.expand(2), nothing, 5, "none", weight)
+    weight, nothing = torch.tensor([1.0, 2.0, 2.0]), torch.zeros(1, dtype=torch.float64)
+    reach = Reach(
+        columns=Whole(torch.zeros(1, 3, 1)),
+        base=base[:, None],
+        brought=torch.zeros(1, 1, 2),
+        total=nothing.expand(2, 1),
+        certainty=nothing,
+        count=torch.tensor([5]),
+        normalise="none",
+        weight=weight[None],
+    )
     p = base.double().softmax(0)
     mean = (p * weight).sum(1) / 5
     told = (p * (p / mean[:, None]).log()).sum(0)[1:]
     expected = 4 / 5 * float((0.25 * told.var()).sqrt())
-    assert reach.stderr(torch.zeros(1, 1, dtype=torch.bool)).tolist() == [pytest.approx(expected, rel=1e-5)]
+    assert float(reach.stderr(torch.zeros(1, 1, 1, dtype=torch.bool))) == pytest.approx(expected, rel=1e-5)
 
 
 def test_the_same_seed_draws_the_same_nodes() -> None:

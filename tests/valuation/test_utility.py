@@ -11,7 +11,7 @@ from torch_geometric.data import Data
 
 from bangs.errors import InvalidInput, OutOfMemory, ran_out_of_memory
 from bangs.graphs.propagation import PPR, ExactPPR, Matrix
-from bangs.valuation import banzhaf, coalitions, reach, utility
+from bangs.valuation import banzhaf, coalitions, gathering, reach, utility
 from bangs.valuation.banzhaf import Exact, Marginals, MeanField
 from bangs.valuation.reach import Normalise
 from bangs.valuation.utility import Information, PlainInformation
@@ -105,7 +105,7 @@ def test_marginals_with_tolerance_are_nearly_flips(normalise: Normalise) -> None
     for tolerance, error in ((0.3, 0.05), (0.1, 0.025), (0.01, 0.001)):
         change = replace(game, tolerance=tolerance).marginals(members)
         assert (change - flips).abs().max() < error * flips.abs().max()
-        assert pairs < (pairs := len(game._reach(0).near(tolerance).node))
+        assert pairs < (pairs := len(game._reach(slice(0, 1)).near(tolerance).node))
 
 
 def test_marginals_with_endless_tolerance_are_gradients() -> None:
@@ -140,7 +140,7 @@ def test_a_small_budget_looks_at_few_coalitions_at_once(monkeypatch: pytest.Monk
     together, worth = [], reach.Reach.worth
 
     def watched(self: reach.Reach, members: Tensor, budget: int) -> Tensor:
-        together.append(len(members))
+        together.append(members.shape[1])
         return worth(self, members, budget)
 
     monkeypatch.setattr(reach.Reach, "worth", watched)
@@ -152,7 +152,7 @@ def test_the_size_of_tiles_does_not_change_the_outcome(monkeypatch: pytest.Monke
     game = arena()
     members = some(game)
     worth, change = game(members), game.marginals(members)
-    monkeypatch.setattr(utility, "COLUMNS", 3)
+    monkeypatch.setattr(gathering, "COLUMNS", 3)
     monkeypatch.setattr(utility, "WIDTH", 2)
     monkeypatch.setattr(reach, "TILE", 50)
     assert torch.allclose(game(members), worth, atol=1e-9)
@@ -196,7 +196,7 @@ def test_other_errors_are_not_taken_for_want_of_memory(monkeypatch: pytest.Monke
 
 def test_only_reached_nodes_are_looked_at_and_the_others_still_count() -> None:
     game = arena(runs=1, players=2)
-    reached = game._reach(0).columns
+    reached = game._reach(slice(0, 1)).columns
     assert 0 < len(reached) < int(game.open.sum())
     members = some(game, 3, 1)
     assert torch.allclose(game(members), plain(game)(members), atol=1e-6)
@@ -213,7 +213,7 @@ def test_players_on_their_own_are_heard_only_at_home() -> None:
     logits = torch.randn(1, 20, 3, generator=random)
     game = Information.of(PPR()(graph), logits, known, torch.arange(5, 9)[None], tolerance=0)
     members = some(game, 4, 2)
-    assert len(game._reach(0).columns) == 4
+    assert len(game._reach(slice(0, 1)).columns) == 4
     assert torch.allclose(game.marginals(members).double(), banzhaf.marginals(plain(game), members), atol=1e-6)
 
 

@@ -21,8 +21,11 @@ def draw(players: int, k: int, count: int, generators: Sequence[torch.Generator]
     `regression` P(m) ∝ η_m C(K, m) with the weights of `regression_weights`.
     """
     check(players, k)
-    probabilities = size_law(players, k, law)
-    return torch.stack([_subsets(_sizes(probabilities, count, g), players, g) for g in generators])
+    chance, order = _drawn(count, (count, players), generators)
+    sizes = _sizes(size_law(players, k, law), chance)
+    joins = torch.arange(players, device=sizes.device) < sizes[..., None]
+    # the first players of a random order join
+    return torch.zeros_like(joins).scatter(2, order, joins)
 
 
 def blocks(players: int, limit: int, count: int, generators: Sequence[torch.Generator]) -> Tensor:
@@ -35,7 +38,12 @@ def blocks(players: int, limit: int, count: int, generators: Sequence[torch.Gene
     law = size_law(players, limit)
     mean = float(law @ torch.arange(len(law), dtype=torch.float64))
     lap = min(count, max(1, round(players / max(mean, 1.0))))
-    return torch.stack([_laps(law, players, lap, -(-count // lap), g)[:count] for g in generators])
+    laps = -(-count // lap)
+    chance, position = _drawn(laps * lap, (laps, 1, players), generators)
+    sizes = _sizes(law, chance).view(-1, laps, lap, 1)
+    # an order is a circle, so that a lap may be longer than the players are many
+    distance = (position - sizes.cumsum(2) + sizes) % players
+    return (distance < sizes).flatten(1, 2)[:, :count]
 
 
 def every(players: int, k: int, device: torch.device | str = "cpu") -> Tensor:
@@ -96,24 +104,16 @@ def check(players: int, k: int) -> None:
         raise InvalidInput(f"k, the largest size of a coalition, must be at least 1, got {k}")
 
 
-def _sizes(probabilities: Tensor, count: int, generator: torch.Generator) -> Tensor:
-    """Sizes drawn by inverting the cumulated distribution: long [B]."""
-    cumulated = probabilities.cumsum(0).to(generator.device)
-    chance = torch.rand(count, dtype=torch.float64, generator=generator, device=generator.device)
+def _drawn(sizes: int, orders: tuple[int, ...], generators: Sequence[torch.Generator]) -> tuple[Tensor, Tensor]:
+    """What chance decides, run r by generator r alone: float64 [R, sizes] in [0, 1), and orders long [R, …, K]."""
+    chances, keys = [], []
+    for generator in generators:
+        chances.append(torch.rand(sizes, dtype=torch.float64, generator=generator, device=generator.device))
+        keys.append(torch.rand(orders, generator=generator, device=generator.device))
+    return torch.stack(chances), torch.stack(keys).argsort(dim=-1, stable=True)
+
+
+def _sizes(probabilities: Tensor, chance: Tensor) -> Tensor:
+    """Sizes by inverting the cumulated distribution: long [R, B]."""
+    cumulated = probabilities.cumsum(0).to(chance.device)
     return torch.searchsorted(cumulated, chance, right=True).clamp(max=len(probabilities) - 1)
-
-
-def _laps(law: Tensor, players: int, lap: int, laps: int, generator: torch.Generator) -> Tensor:
-    """`laps` random orders of the players, each cut into `lap` coalitions: bool [laps · lap, K]."""
-    sizes = _sizes(law, laps * lap, generator).view(laps, lap, 1)
-    position = torch.rand(laps, 1, players, generator=generator, device=generator.device).argsort(2)
-    # an order is a circle, so that a lap may be longer than the players are many
-    distance = (position - sizes.cumsum(1) + sizes) % players
-    return (distance < sizes).flatten(0, 1)
-
-
-def _subsets(sizes: Tensor, players: int, generator: torch.Generator) -> Tensor:
-    """A uniform subset of each size: bool [B, K]; the first players of a random order join."""
-    order = torch.rand(len(sizes), players, generator=generator, device=generator.device).argsort(1)
-    joins = torch.arange(players, device=generator.device) < sizes[:, None]
-    return torch.zeros_like(joins).scatter(1, order, joins)

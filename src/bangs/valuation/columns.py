@@ -11,24 +11,29 @@ from bangs.graphs.sparse import Pattern, Sparse, row_sums
 
 
 class Columns(Protocol):
-    """A matrix [n, K] of shares P[node, player]."""
+    """Matrices [g, n, K] of shares P[node, player], one for every run of a group."""
 
-    def __len__(self) -> int: ...
+    def __len__(self) -> int:
+        """n."""
+        ...
 
     def times(self, coming: Tensor, rows: slice) -> Tensor:
-        """What arrives at some of the nodes of what players bring [K, m]: [rows, m]."""
+        """What arrives at some of the nodes of what players bring [g, K, m]: [g, rows, m]."""
         ...
 
     def back(self, field: Tensor) -> Tensor:
-        """Sums of a field [n, m] over nodes, each by its share: [K, m]."""
+        """Sums of a field [g, n, m] over nodes, each by its share: [g, K, m]."""
         ...
 
     def sums(self) -> Tensor:
-        """What reaches a node of all players together: [n]."""
+        """What reaches a node of all players together: [g, n]."""
         ...
 
     def above(self, least: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Node, player and share of the pairs above a bound [1, K] or [n, 1], players rising: [M] each."""
+        """Node, player and share of the pairs above a bound [g, 1, K] or [g, n, 1], players rising: [M] each.
+
+        Node j of run r is called r n + j, and its player i is called r K + i.
+        """
         ...
 
 
@@ -36,31 +41,31 @@ class Columns(Protocol):
 class Whole:
     """All shares, zeros included."""
 
-    matrix: Tensor  # float [n, K]
+    matrix: Tensor  # float [g, n, K]
 
     def __len__(self) -> int:
-        return len(self.matrix)
+        return self.matrix.shape[1]
 
     def times(self, coming: Tensor, rows: slice) -> Tensor:
-        return self.matrix[rows] @ coming
+        return self.matrix[:, rows] @ coming
 
     def back(self, field: Tensor) -> Tensor:
-        return self.matrix.T @ field
+        return self.matrix.transpose(1, 2) @ field
 
     def sums(self) -> Tensor:
-        return self.matrix.sum(1)
+        return self.matrix.sum(2)
 
     def above(self, least: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        players = self.matrix.shape[1]
+        _, nodes, players = self.matrix.shape
         pairs = _places(self.matrix > least)
-        player, order = (pairs % players).sort(stable=True)
+        player, order = (pairs % players + pairs // (nodes * players) * players).sort(stable=True)
         pairs = pairs[order]
         return pairs // players, player, self.matrix.flatten()[pairs]
 
 
 @dataclass(frozen=True, eq=False)
 class Scattered:
-    """The shares that are not zero, by node."""
+    """The shares of one run, g = 1, that are not zero, by node."""
 
     matrix: Sparse  # [n, K]
 
@@ -81,17 +86,17 @@ class Scattered:
         inside = slice(int(pointers[0]), int(pointers[-1]))
         shape = (stop - start, self.matrix.shape[1])
         pattern = Pattern(pointers - pointers[0], self.matrix.pattern.cols[inside], shape)
-        return Sparse(pattern, self.matrix.values[inside]).times(coming)
+        return Sparse(pattern, self.matrix.values[inside]).times(coming[0])[None]
 
     def back(self, field: Tensor) -> Tensor:
-        return self.matrix.back(field)
+        return self.matrix.back(field[0])[None]
 
     def sums(self) -> Tensor:
-        return row_sums(self.matrix.pattern.rows, self.matrix.values)
+        return row_sums(self.matrix.pattern.rows, self.matrix.values)[None]
 
     def above(self, least: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         node, player, weight = self._node, self.matrix.pattern.cols.long(), self.matrix.values
-        keep = (weight > least.expand(self.matrix.shape)[node, player]).nonzero().squeeze(1)
+        keep = (weight > least[0].expand(self.matrix.shape)[node, player]).nonzero().squeeze(1)
         keep = keep[player[keep].argsort(stable=True)]
         return node[keep], player[keep], weight[keep]
 

@@ -1,6 +1,7 @@
-"""Reach: what the players of one run can change, node by node.
+"""Reach: what the players of some runs can change, node by node.
 
-Tensors are laid out classes first, [C, n, b] for n nodes and b coalitions: sums over a leading axis are the fast ones.
+Tensors are laid out classes first, [C, g, n, b] for n nodes of each of g runs and b coalitions: sums over a leading
+axis are the fast ones. A run with fewer nodes than another is filled up by nodes that weigh nothing.
 """
 
 from collections.abc import Iterator
@@ -17,122 +18,138 @@ from bangs.valuation.columns import Columns
 Normalise = Literal["none", "mass"]
 
 TILE = 2**17  # numbers that a processor's cache holds
+NUMBER = 32  # bytes of a number of a node while the marginals of a coalition are found
 TINY = 1e-12  # mass below which nothing has reached a node
 LEAST = 1e-30  # a class's mean probability is at least that, so that its logarithm exists
 
 
 @dataclass(frozen=True, eq=False)
 class Reach:
-    """The n open nodes that some player of one run can change, and what the other open nodes contribute."""
+    """The n open nodes that some player of a run can change, and what the run's other open nodes contribute."""
 
-    columns: Columns  # [n, K], P[reached, players]
-    base: Tensor  # [D, n], P X̂(∅) there
-    brought: Tensor  # [K, D], the players' signals xᵢ
-    total: Tensor  # float64 [C], Σ p_j of the others
-    certainty: Tensor  # float64, −Σ H(p_j) of the others
-    count: int  # open nodes, reached or not
+    columns: Columns  # [g, n, K], P[reached, players]
+    base: Tensor  # [D, g, n], P X̂(∅) there
+    brought: Tensor  # [g, K, D], the players' signals xᵢ
+    total: Tensor  # float64 [C, g], Σ p_j of the others
+    certainty: Tensor  # float64 [g], −Σ H(p_j) of the others
+    count: Tensor  # long [g], open nodes, reached or not
     normalise: Normalise
-    weight: Tensor | None = None  # float [n], how many nodes like it a node stands for; None = itself alone
+    weight: Tensor | None = None  # float [g, n], how many nodes like it a node stands for; None = itself alone
 
     def worth(self, members: Tensor, budget: int) -> Tensor:
-        """U of coalitions [b, K]: float64 [b]."""
-        coming = self._coming(members)
-        total, certainty = self.total[:, None].repeat(1, len(members)), self.certainty.repeat(len(members))
+        """U of coalitions [g, b, K]: float64 [g, b]."""
+        coming, coalitions = self._coming(members), members.shape[1]
+        total, certainty = self.total[..., None].repeat(1, 1, coalitions), self.certainty[:, None].repeat(1, coalitions)
         tile = min(TILE, budget // 24) if members.device.type == "cpu" else budget // 24
-        for rows in slices(len(self.columns), tile // coming[0].numel()):
+        for rows in slices(len(self.columns), tile // coming[:, 0].numel()):
             p, log_p = _softmax(read(self._spread(coming, rows), self.normalise))
             if self.weight is not None:
-                p *= self.weight[rows, None]
-            total += p.sum(1)
-            certainty += (p * log_p).sum((0, 1))
-        mean = total / self.count
-        return certainty / self.count - torch.xlogy(mean, mean).sum(0)
+                p *= self.weight[:, rows, None]
+            total += p.sum(2)
+            certainty += (p * log_p).sum((0, 2))
+        count = self.count[:, None]
+        mean = total / count
+        return certainty / count - torch.xlogy(mean, mean).sum(0)
+
+    def breadth(self, budget: int) -> int:
+        """How many coalitions' marginals are found together."""
+        field = max(1, self.base.numel())
+        most = budget // (NUMBER * field)
+        return min(most, max(8, 4 * TILE // field)) if self.base.device.type == "cpu" else most
 
     def marginals(self, members: Tensor, near: "Near", budget: int) -> Tensor:
-        """U(S ∪ i) − U(S∖i) of coalitions bool [b, K]: [b, K]."""
+        """U(S ∪ i) − U(S∖i) of coalitions bool [g, b, K]: [g, b, K]."""
         look = self._look(members)
-        back = self.columns.back(look.slope.transpose(0, 1).flatten(1)).view(*self.brought.shape, -1)
-        change = (back * self.brought[..., None]).sum(1)
+        back = self.columns.back(look.slope.permute(1, 2, 0, 3).flatten(2)).view(*self.brought.shape, -1)
+        change = (back * self.brought[..., None]).sum(2)
         if len(near.node):
             change += self._surplus(look, members, near, budget)
-        return change.T / self.count
+        return change.transpose(1, 2) / self.count[:, None, None]
 
     def stderr(self, members: Tensor) -> Tensor:
-        """The standard error of `worth` where some nodes stand for others, of coalitions [b, K]: float64 [b].
+        """The standard error of `worth` where some nodes stand for others, of coalitions [g, b, K]: float64 [g, b].
 
         To first order U is mean_j KL(p_j ‖ p̄), of which m of F nodes are drawn without replacement.
         """
-        if self.weight is None or not bool((drawn := self.weight > 1).any()):
-            return torch.zeros(len(members), dtype=torch.float64, device=members.device)
-        told = self._look(members).divergence[drawn].double()
-        m, F = len(told), float(self.weight[drawn].double().sum())
-        return F / self.count * ((1 - m / F) / m * told.var(0)).sqrt()
+        if self.weight is None:
+            return torch.zeros(members.shape[:2], dtype=torch.float64, device=members.device)
+        drawn = (self.weight > 1)[..., None]
+        told = self._look(members).divergence.double()
+        m, F = drawn.sum(1), (self.weight.double()[..., None] * drawn).sum(1)
+        gap = (told - (told * drawn).sum(1, keepdim=True) / m[:, None]) * drawn
+        variance = gap.square().sum(1) / (m - 1)
+        return torch.where(m > 0, F / self.count[:, None] * ((1 - m / F) / m * variance).sqrt(), 0.0)
 
     def near(self, tolerance: float) -> "Near":
         """The pairs of a node and a player who moves its logits by more than the tolerance."""
-        logits = self.brought if self.normalise == "none" else self.brought[:, :-1]
-        span = logits.amax(1) - logits.amin(1)  # how far apart a player can drive two classes
+        logits = self.brought if self.normalise == "none" else self.brought[..., :-1]
+        span = logits.amax(2) - logits.amin(2)  # how far apart a player can drive two classes
         if self.normalise == "none":
-            least = (tolerance / span)[None]
+            least = (tolerance / span)[:, None]
         else:  # a player also dilutes what others say, and all are divided by the mass that is there
             mass = self.base[-1] + self.columns.sums() / 2
-            least = (tolerance / span.amax() * mass)[:, None]
-        return Near(*self.columns.above(least), (len(span), len(self.columns)))
+            least = (tolerance / span.amax(1, keepdim=True) * mass)[..., None]
+        return Near(*self.columns.above(least), (span.numel(), len(span) * len(self.columns)))
 
     def _look(self, members: Tensor) -> "Look":
-        """Predictions at coalitions [b, K]."""
+        """Predictions at coalitions [g, b, K]."""
         h = self._spread(self._coming(members), slice(None))
-        counted = None if self.weight is None else self.weight[:, None]
-        return Look.of(h, self.normalise, self.count, self.total.float()[:, None, None], counted)
+        counted = None if self.weight is None else self.weight[..., None]
+        return Look.of(h, self.normalise, self.count[:, None, None], self.total.float()[..., None, None], counted)
 
     def _coming(self, members: Tensor) -> Tensor:
-        """What the members bring: [K, D, b]."""
-        return self.brought[..., None] * members.T[:, None]
+        """What the members bring: [g, K, D, b]."""
+        return self.brought[..., None] * members.transpose(1, 2)[:, :, None]
 
     def _spread(self, coming: Tensor, rows: slice) -> Tensor:
-        """P X̂(S) at some of the nodes: [D, n, b]."""
-        arrived = self.columns.times(coming.flatten(1), rows).view(-1, *coming.shape[1:])
-        return arrived.transpose(0, 1).contiguous().add_(self.base[:, rows, None])
+        """P X̂(S) at some of the nodes: [D, g, n, b]."""
+        arrived = self.columns.times(coming.flatten(2), rows).view(len(coming), -1, *coming.shape[2:])
+        return arrived.permute(2, 0, 1, 3).contiguous().add_(self.base[:, :, rows, None])
 
     def _surplus(self, look: "Look", members: Tensor, near: "Near", budget: int) -> Tensor:
-        """What gradients miss of the change in |open| · U, at the pairs that are near: [K, b]."""
-        sign = torch.where(members.T, -1.0, 1.0)
-        log_mean = look.mean.log()
-        sums = -torch.stack([near.joined.times(field) for field in (*look.p, look.divergence)])  # [C + 1, K, b]
-        for pairs in near.split(budget // (24 * look.mean.numel())):
-            step = (pairs.weight[:, None] * self.brought[pairs.player]).T[..., None]  # [D, M, 1]
-            h = look.h.index_select(1, pairs.node).addcmul_(step, sign[pairs.player])
-            q, log_q = _softmax(read(h, self.normalise))
-            divergence = log_q.sub_(log_mean).mul_(q).sum(0)
+        """What gradients miss of the change in |open| · U, at the pairs that are near: [g, K, b]."""
+        runs, players, _ = self.brought.shape
+        sign, brought = torch.where(members.transpose(1, 2), -1.0, 1.0), self.brought.flatten(0, 1)
+        h, p, slopes = (field.flatten(1, 2) for field in (look.h, look.p, look.slope))
+        log_mean, signs = look.mean.log()[:, :, 0], sign.flatten(0, 1)
+        sums = -torch.stack([near.joined.times(field) for field in (*p, look.divergence.flatten(0, 1))])
+        for pairs in near.split(budget // (24 * log_mean[:, 0].numel())):
+            step = (pairs.weight[:, None] * brought[pairs.player]).T[..., None]  # [D, M, 1]
+            h_near = h.index_select(1, pairs.node).addcmul_(step, signs[pairs.player])
+            q, log_q = _softmax(read(h_near, self.normalise))
+            # all pairs of one run have the same mean, which need not be laid out pair by pair
+            own = log_mean if runs == 1 else log_mean.index_select(1, pairs.player // players)
+            divergence = log_q.sub_(own).mul_(q).sum(0)
             sums += torch.stack([pairs.each.times(field) for field in (*q, divergence)])
-        moved = sums[:-1] / self.count
+        sums, count = sums.view(len(sums), *sign.shape), self.count[:, None, None]  # [C + 1, g, K, b]
+        moved = sums[:-1] / count
         drift = ((look.mean + moved) * torch.log1p(moved / look.mean)).sum(0)  # KL(q̄ ‖ p̄)
-        linear = torch.stack([near.weighted.times(slope) for slope in look.slope], dim=1) * self.brought[..., None]
-        return sign * (sums[-1] - self.count * drift) - linear.sum(1)
+        linear = torch.stack([near.weighted.times(slope) for slope in slopes], dim=1) * brought[..., None]
+        return sign * (sums[-1] - count * drift) - linear.sum(1).view(sign.shape)
 
 
 @dataclass(frozen=True, eq=False)
 class Near:
-    """M pairs of a node and a player who moves it, sorted by player."""
+    """M pairs of a node and a player who moves it, sorted by player; those of all runs in one list."""
 
-    node: Tensor  # long [M], of n
-    player: Tensor  # long [M], of K
+    node: Tensor  # long [M], of g n
+    player: Tensor  # long [M], of g K
     weight: Tensor  # float [M], P[node, player]
-    size: tuple[int, int]  # K, n
+    size: tuple[int, int]  # g K, g n
 
     @cached_property
     def joined(self) -> Sparse:
-        """Sums a field [n, b] over the nodes of each player: [K, n]; products have a fixed order of sums."""
+        """Sums a field [g n, b] over the nodes of each player: [g K, g n]; products have a fixed order of sums."""
         return self._sparse(self.node, torch.ones_like(self.weight), self.size[1])
 
     @cached_property
     def weighted(self) -> Sparse:
-        """The players' columns at near nodes, turned: [K, n]."""
-        return self._sparse(self.node, self.weight, self.size[1])
+        """The players' columns at near nodes, turned: [g K, g n]."""
+        return self.joined.valued(self.weight)
 
     @cached_property
     def each(self) -> Sparse:
-        """Sums a field [M, b] of pairs over each player: [K, M]."""
+        """Sums a field [M, b] of pairs over each player: [g K, M]."""
         pairs = torch.arange(len(self.node), device=self.node.device)
         return self._sparse(pairs, torch.ones_like(self.weight), len(pairs))
 
@@ -149,7 +166,7 @@ class Near:
 
 @dataclass(frozen=True, eq=False)
 class Look:
-    """Predictions at b memberships and how U depends on them; … stands for R, or for nothing."""
+    """Predictions at b memberships and how U depends on them; … stands for R, or for g."""
 
     h: Tensor  # [D, …, n, b], the propagated signal
     p: Tensor  # [C, …, n, b]
@@ -168,7 +185,7 @@ class Look:
     ) -> "Look":
         """Predictions of a propagated signal at n nodes, of which the `open` […, n, 1] count, or count several times.
 
-        `count` is the number of open nodes here and elsewhere, `rest` [C, 1, 1] the sum Σ p_j over those elsewhere.
+        `count` is the number of open nodes here and elsewhere, `rest` [C, …, 1, 1] the sum Σ p_j over those elsewhere.
         """
         logits = read(h, normalise)
         p, surprise = _softmax(logits.clone())
@@ -197,9 +214,9 @@ def _softmax(logits: Tensor) -> tuple[Tensor, Tensor]:
     return p.div_(total), logits.sub_(total.log_())
 
 
-def split(rows: Tensor, size: int) -> Iterator[Tensor]:
-    """The rows [n, …] in pieces of so many, at least one."""
-    return (rows[part] for part in slices(len(rows), size))
+def split(members: Tensor, size: int) -> Iterator[Tensor]:
+    """Coalitions [R, B, K] in pieces of so many, at least one."""
+    return (members[:, part] for part in slices(members.shape[1], size))
 
 
 def slices(total: int, size: int) -> Iterator[slice]:

@@ -22,7 +22,7 @@ def scattered(
     most: int,
     generator: torch.Generator,
 ) -> Reach:
-    """The reach of K players by their pairs, with about `most` nodes.
+    """The reach of the K players of one run by their pairs, with about `most` nodes.
 
     `base` [D, N] is P X̂(∅), `brought` [K, D] what players bring, `open` bool [N] who counts. Nodes that a player moves
     by more than the tolerance are all kept. Of those that players reach but hardly move, where there are more than
@@ -35,7 +35,17 @@ def scattered(
     total, certainty = _others(base, open, rows, normalise)
 
     def reach(rows: Tensor, columns: Scattered, counts: Tensor | None) -> Reach:
-        return Reach(columns, base[:, rows], brought, total, certainty, int(open.sum()), normalise, counts)
+        weight = None if counts is None else counts[None]
+        return Reach(
+            columns,
+            base[:, None, rows],
+            brought[None],
+            total[:, None],
+            certainty[None],
+            open.sum()[None],
+            normalise,
+            weight,
+        )
 
     whole = reach(rows, Scattered.of(place, player, weight, (len(rows), len(brought))), None)
     if len(rows) <= most:

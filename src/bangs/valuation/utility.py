@@ -11,11 +11,11 @@ from torch import Tensor
 from bangs.errors import InvalidInput, OutOfMemory, ran_out_of_memory
 from bangs.graphs.propagation import Operator
 from bangs.graphs.push import Pairs
-from bangs.valuation.columns import Whole
-from bangs.valuation.reach import TILE, TINY, Look, Normalise, Reach, read, slices, split
+from bangs.valuation.gathering import COLUMN, gathered
+from bangs.valuation.reach import NUMBER, TINY, Look, Normalise, Reach, slices, split
 from bangs.valuation.scattering import PAIR, ROW, scattered
 
-COLUMNS = 64  # players whose columns a processor propagates together; a GPU takes all
+MOST = {"cpu": 1}  # runs valued together, by the device: a processor's cache holds one best, a GPU takes what fits
 WIDTH = 128  # coalitions whose worth is found together
 LEAST = 2**16  # bytes; what does not fit in pieces of this size does not fit at all
 
@@ -54,7 +54,8 @@ class Information:
     P is linear, Ĥ(S) = Ĥ(∅) + Σ_{i∈S} P[:, i] xᵢᵀ. So worths need the base and the players' columns propagated once,
     and look only at nodes that some player reaches; gradients need one propagation there and one back. Marginals are
     gradients corrected at the few nodes where a player moves the logits by more than `tolerance`; with 0, at all
-    nodes it reaches, which is exact. Where memory runs out, pieces of half the size are tried.
+    nodes it reaches, which is exact. On a GPU as many runs are valued together as the budget holds, so that a kernel
+    is launched once for all of them. Where memory runs out, pieces of half the size are tried.
     """
 
     operator: Operator
@@ -64,7 +65,9 @@ class Information:
     open: Tensor  # bool [R, N], nodes whose predictions count
     normalise: Normalise
     tolerance: float
-    budget: int  # bytes in use at once, beside one run's columns [N, K]
+    budget: (
+        int  # bytes in use at once, beside the columns [N, K] of the runs valued together, which fit it or are one's
+    )
     seeds: tuple[int, ...] = ()  # of the nodes that stand for others on a large graph, one per run
     made: dict[Any, Any] = field(default_factory=dict, repr=False)  # what ranks have made together: base, pairs by run
 
@@ -113,15 +116,23 @@ class Information:
         """For so many pairs of a player and a node."""
         return self.budget // PAIR
 
+    @property
+    def together(self) -> int:
+        """How many runs are valued at once: as many as have room for their columns and a coalition."""
+        if hasattr(self.operator, "pairs"):
+            return 1
+        each = self.logits.shape[1] * (COLUMN * self.players + NUMBER * self.width)
+        return max(1, min(MOST.get(self.device.type, self.runs), self.budget // each))
+
     @_within_memory
     def __call__(self, members: Tensor) -> Tensor:
         """U of coalitions [R, B, K], members to any degree in [0, 1]: float64 [R, B]."""
         worths = []
-        for run in range(self.runs):
-            reach = self._reach(run)
+        for runs in slices(self.runs, self.together):
+            reach = self._reach(runs)
             size = min(WIDTH, self.budget // (16 * reach.brought.numel()))
-            worths.append(torch.cat([reach.worth(part, self.budget) for part in split(members[run], size)]))
-        return torch.stack(worths)
+            worths.append(torch.cat([reach.worth(part, self.budget) for part in split(members[runs], size)], dim=1))
+        return torch.cat(worths)
 
     @_within_memory
     def marginals(self, members: Tensor) -> Tensor:
@@ -131,17 +142,16 @@ class Information:
         nodes the player moves, taken as it is where the player is near and by the gradient elsewhere.
         """
         changes = []
-        for run in range(self.runs):
-            reach = self._reach(run)
+        for runs in slices(self.runs, self.together):
+            reach = self._reach(runs)
             near = reach.near(self.tolerance)
-            field = max(1, reach.base.numel())
-            size = min(max(8, 4 * TILE // field), self.budget // (32 * field))
-            changes.append(torch.cat([reach.marginals(part, near, self.budget) for part in split(members[run], size)]))
-        return torch.stack(changes)
+            parts = split(members[runs], reach.breadth(self.budget))
+            changes.append(torch.cat([reach.marginals(part, near, self.budget) for part in parts], dim=1))
+        return torch.cat(changes)
 
     def stderr(self, members: Tensor) -> Tensor:
         """The standard error of U where a sample of nodes stands for all, of coalitions [R, B, K]: float64 [R, B]."""
-        return torch.stack([self._reach(run).stderr(own) for run, own in enumerate(members)])
+        return torch.cat([self._reach(runs).stderr(members[runs]) for runs in slices(self.runs, self.together)])
 
     @_within_memory
     def gradient(self, members: Tensor) -> Tensor:
@@ -153,8 +163,8 @@ class Information:
         runs = torch.arange(self.runs, device=self.device)[:, None]
         brought = self._signal[runs, self.nodes][..., None]
         slopes = []
-        for part in split(members.transpose(0, 1), self.budget // (40 * self._signal.numel())):
-            slope = Look.of(self._spread(part.transpose(0, 1)), self.normalise, count, open=open).slope
+        for part in split(members, self.budget // (40 * self._signal.numel())):
+            slope = Look.of(self._spread(part), self.normalise, count, open=open).slope
             D, R, N, b = slope.shape
             back = _widely(self.operator.adjoint, slope.permute(2, 1, 0, 3).reshape(N, R * D * b))
             back = back.reshape(N, R, D, b)
@@ -196,10 +206,11 @@ class Information:
         known = self.known[run].float()
         return known if number == self.logits.shape[2] else known * self.logits[run, :, number]
 
-    def _brought(self, run: int) -> Tensor:
-        """What the players of a run bring: [K, D]."""
-        own = self.logits[run, self.nodes[run]]
-        return own if self.normalise == "none" else torch.cat([own, torch.ones_like(own[:, :1])], dim=1)
+    def _brought(self, runs: slice) -> Tensor:
+        """What the players of some runs bring: [g, K, D]."""
+        nodes = self.nodes[runs]
+        own = self.logits[runs].gather(1, nodes[..., None].expand(-1, -1, self.logits.shape[2]))
+        return own if self.normalise == "none" else torch.cat([own, torch.ones_like(own[..., :1])], dim=2)
 
     def _spread(self, members: Tensor) -> Tensor:
         """P X̂(S) at memberships [R, b, K]: [D, R, N, b], classes before nodes for a fast softmax."""
@@ -210,35 +221,23 @@ class Information:
         arrived = _widely(self.operator, signal.reshape(N, R * D * b)).reshape(N, R, D, b)
         return arrived.permute(2, 1, 0, 3).contiguous()
 
-    def _reach(self, run: int) -> "Reach":
-        """The nodes that the players of a run can change."""
+    def _reach(self, runs: slice) -> Reach:
+        """The nodes that the players of some runs can change."""
+        base, brought, open = self._base[:, runs], self._brought(runs), self.open[runs]
         pairs = getattr(self.operator, "pairs", None)
-        if pairs is not None:
-            found: Pairs = self.made.get(run) or pairs(self.nodes[run], self.room)
-            number = self.seeds[run] if self.seeds else 0
-            return scattered(
-                found.to(self.device),
-                self._base[:, run],
-                self._brought(run),
-                self.open[run],
-                self.normalise,
-                self.tolerance,
-                self.budget // (ROW * self.width),
-                torch.Generator().manual_seed(number),
-            )
-        width = COLUMNS if self.device.type == "cpu" else self.players
-        chunks = [self.operator.columns(nodes) for nodes in self.nodes[run].split(width)]
-        reached = torch.stack([chunk.amax(1) for chunk in chunks]).amax(0) > 0
-        rows = (reached & self.open[run]).nonzero().squeeze(1)
-        p = read(self._base[:, run, ~reached & self.open[run]], self.normalise).softmax(0)
-        return Reach(
-            columns=Whole(torch.cat([chunk.index_select(0, rows) for chunk in chunks], dim=1)),
-            base=self._base[:, run, rows],
-            brought=self._brought(run),
-            total=p.double().sum(1),
-            certainty=torch.xlogy(p, p).double().sum(),
-            count=int(self.open[run].sum()),
-            normalise=self.normalise,
+        if pairs is None:
+            return gathered(self.operator, self.nodes[runs], base, brought, open, self.normalise)
+        run = runs.start  # alone
+        found: Pairs = self.made.get(run) or pairs(self.nodes[run], self.room)
+        return scattered(
+            found.to(self.device),
+            base[:, 0],
+            brought[0],
+            open[0],
+            self.normalise,
+            self.tolerance,
+            self.budget // (ROW * self.width),
+            torch.Generator().manual_seed(self.seeds[run] if self.seeds else 0),
         )
 
 
