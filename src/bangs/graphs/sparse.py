@@ -48,11 +48,18 @@ class Pattern:
         return 1 if self.block is None else self.shape[0] // self.block.shape[0]
 
     @cached_property
-    def turns(self) -> "tuple[Turns, Turns]":
-        """How a GPU's programs share out the rows, and those of the transpose."""
+    def turns(self) -> "Turns":
+        """How a GPU's programs share out the rows."""
         from bangs.fused.products import Turns
 
-        return Turns.of(self.rows), Turns.of(self.flipped.rows)
+        return Turns.of(self.rows)
+
+    @cached_property
+    def flipped_turns(self) -> "Turns":
+        """How they share out the rows of the transpose, which many a matrix never needs."""
+        from bangs.fused.products import Turns
+
+        return Turns.of(self.flipped.rows)
 
     @cached_property
     def cut(self) -> ordered.Cut:
@@ -275,8 +282,9 @@ def _fused(matrix: Sparse, dense: Tensor, *, flipped: bool = False) -> Tensor:
 
     block = matrix.pattern.block or matrix.pattern
     cols, order = block.flipped[1:] if flipped else (block.cols, None)
+    turns = block.flipped_turns if flipped else block.turns
     dense, runs = dense.contiguous(), matrix.pattern.runs
-    return product(block.turns[flipped], cols, matrix.values, dense, runs, order, matrix.busy)
+    return product(turns, cols, matrix.values, dense, runs, order, matrix.busy)
 
 
 def _weights(graph: Data) -> Tensor:
