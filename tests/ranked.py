@@ -1,4 +1,4 @@
-"""What one run learns, alone or shared: `python ranked.py FOLDER`, or the same under torchrun.
+"""What one run learns, alone or shared: `python ranked.py FOLDER OUT [DEVICE]`, or the same under torchrun.
 
 A whole `bangs run` first; where FOLDER/strike exists, rank 1 removes it and is killed in the middle of the second
 round. Then 50 steps of training and the values of some candidates, kept in FOLDER/learned.pt.
@@ -27,7 +27,7 @@ from bangs.valuation import sharing
 from bangs.valuation.banzhaf import ESTIMATORS
 from bangs.valuation.utility import Information
 
-WORDS = "--seeds 1 --rounds 3 --k 4 --candidates 12 --epochs 10 --batch-size 16 --fanout 4,4 --pieces 4 --device cpu"
+WORDS = "--seeds 1 --rounds 3 --k 4 --candidates 12 --epochs 10 --batch-size 16 --fanout 4,4 --pieces 4"
 
 
 def run(graph: Path, out: Path, *words: str) -> None:
@@ -54,15 +54,15 @@ def strike(mark: Path, at: int) -> None:
     Shared.epoch = epoch  # type: ignore[method-assign]
 
 
-def learned(graph: Path) -> dict[str, Any]:
+def learned(graph: Path, device: str) -> dict[str, Any]:
     """Weights after 50 steps, and candidates' values by every estimator that draws."""
     data = npz.read_graph(graph)
     split = splits.by_share(data.y, 0.5, 0.2, [0])
-    task = Task.of(data, split, int(data.num_classes))
+    task = Task.of(data, split, int(data.num_classes)).to(device)
     sampling = Sampling(size=10, fanout=(4, 4), pieces=4)
     teacher = trainer("gcn", "tuned", epochs=10, patience=10, batches=sampling).fit(task, task.given, Streams((0,)))
     players = (~task.given.known[0]).nonzero().squeeze(1)[None, :16]
-    logits = torch.randn(1, len(data.y), task.classes, generator=torch.Generator().manual_seed(0))
+    logits = torch.randn(1, len(data.y), task.classes, generator=torch.Generator().manual_seed(0)).to(device)
 
     def value(estimator: str, operator: Operator) -> Tensor:
         game = Information.of(operator, logits, task.given.known, players, budget=2**16)
@@ -73,16 +73,17 @@ def learned(graph: Path) -> dict[str, Any]:
     return {"weights": teacher.learner.network.weights(), "values": values, "validation": teacher.validation}
 
 
-def everything(graph: Path, out: Path) -> None:
+def everything(graph: Path, out: Path, device: str = "cpu") -> None:
     """The run, then the steps and values."""
     strike(out / "strike", at=15)
-    with ranks.joined(torch.device("cpu")):  # one group for both
-        run(graph, out / "run")
-        found = learned(graph)
+    with ranks.joined(torch.device(device)):  # one group for both
+        run(graph, out / "run", "--device", device)
+        carried_by = torch.distributed.get_backend() if ranks.size() > 1 else None
+        found = learned(graph, device) | {"carried_by": carried_by}
         if ranks.first():
             torch.save({**found, "bytes": ranks.traffic.bytes}, out / "learned.pt")
 
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    everything(Path(sys.argv[1]) / "graph.npz", Path(sys.argv[2]))
+    everything(Path(sys.argv[1]) / "graph.npz", Path(sys.argv[2]), *sys.argv[3:])

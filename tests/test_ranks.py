@@ -1,7 +1,9 @@
 """Ranks: two processes under torchrun end where one process ends, even if one of them is killed on the way."""
 
 import json
+import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -62,22 +64,42 @@ def told(out: Path) -> list[dict[str, Any]]:
     return [timeless(json.loads(line)) for line in (out / "run" / "history.jsonl").read_text().splitlines()]
 
 
+def torchrun(options: list[str], script: str, *words: object, **settings: str) -> subprocess.Popen[str]:
+    """A torchrun that starts its ranks once more if one is lost, with all they say in one stream."""
+    command = [sys.executable, "-m", "torch.distributed.run", *options, "--max-restarts", "1", script, *map(str, words)]
+    environment = os.environ | settings
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment)
+
+
 @contextmanager
-def torchrun(script: str, *words: object) -> Iterator[subprocess.Popen[str]]:
-    """Two ranks of the script, restarted once if one is lost, with all they say in one stream."""
-    options = ["--standalone", "--nproc-per-node", "2", "--max-restarts", "1"]
-    command = [sys.executable, "-m", "torch.distributed.run", *options, script, *map(str, words)]
-    agent = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+def one_machine(script: str, *words: object) -> Iterator[subprocess.Popen[str]]:
+    """Two ranks of the script on one machine."""
+    agent = torchrun(["--standalone", "--nproc-per-node", "2"], script, *words)
     try:
         yield agent
     finally:
         agent.kill()
 
 
+@contextmanager
+def two_machines(script: str, *words: object) -> Iterator[list[subprocess.Popen[str]]]:
+    """Two ranks of the script, each under a torchrun of its own; as far as nccl can tell, each with a GPU of its own."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        place = f"127.0.0.1:{free.getsockname()[1]}"
+    options = ["--nnodes", "2", "--nproc-per-node", "1", "--rdzv-backend", "c10d", "--rdzv-endpoint", place]
+    machine = {"NCCL_SOCKET_IFNAME": "lo", "NCCL_IB_DISABLE": "1"}
+    agents = [torchrun(options, script, *words, NCCL_HOSTID=name, **machine) for name in ("one", "two")]
+    try:
+        yield agents
+    finally:
+        for agent in agents:
+            agent.kill()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_ranks_that_wait_end_with_their_torchrun(number: signal.Signals) -> None:
-    with torchrun(str(Path(__file__).with_name("waiting.py"))) as agent:
+    with one_machine(str(Path(__file__).with_name("waiting.py"))) as agent:
         assert agent.stdout is not None
         list(islice((line for line in agent.stdout if line.startswith("rank ")), 2))
         agent.send_signal(number)
@@ -86,10 +108,9 @@ def test_ranks_that_wait_end_with_their_torchrun(number: signal.Signals) -> None
     assert "no safe point" not in said, said  # what rank 0 waits for breaks when rank 1 has come to one
 
 
-@pytest.mark.slow
-def test_two_ranks_one_killed_learn_value_and_choose_as_one_process(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
+    """Folders for a run alone, and for one that is shared and loses a rank; the graph stands above them."""
     graph_file(tmp_path / "graph.npz")
     alone, shared = tmp_path / "alone", tmp_path / "shared"
     for folder in (alone, shared):
@@ -97,13 +118,36 @@ def test_two_ranks_one_killed_learn_value_and_choose_as_one_process(
     (shared / "strike").touch()
     monkeypatch.setattr(sys, "argv", sys.argv)
     monkeypatch.setattr(Shared, "epoch", Shared.epoch)
-    ranked.everything(tmp_path / "graph.npz", alone)
-    with torchrun(ranked.__file__, tmp_path, shared) as agent:
+    return alone, shared
+
+
+@pytest.mark.slow
+def test_two_ranks_one_killed_learn_value_and_choose_as_one_process(places: tuple[Path, Path]) -> None:
+    alone, shared = places
+    ranked.everything(alone.parent / "graph.npz", alone)
+    with one_machine(ranked.__file__, alone.parent, shared) as agent:
         said, _ = agent.communicate(timeout=200)
     assert agent.returncode == 0, said
+    assert_alike(alone, shared, "gloo")
 
-    one, two = (torch.load(out / "learned.pt") for out in (alone, shared))
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_two_machines_with_a_gpu_each_share_a_run_by_nccl_one_killed(places: tuple[Path, Path]) -> None:
+    """The machines are two torchruns, and both have the one GPU that is here."""
+    alone, shared = places
+    ranked.everything(alone.parent / "graph.npz", alone, "cuda")
+    with two_machines(ranked.__file__, alone.parent, shared, "cuda") as agents:
+        said = "\n".join(agent.communicate(timeout=200)[0] for agent in agents)
+    assert [agent.returncode for agent in agents] == [0, 0], said
+    assert_alike(alone, shared, "nccl")
+
+
+def assert_alike(alone: Path, shared: Path, transport: str) -> None:
+    """Weights, values and chosen nodes are those of one process, and a rank was lost on the way."""
+    one, two = (torch.load(out / "learned.pt", map_location="cpu") for out in (alone, shared))
     assert two["bytes"] > 0 == one["bytes"]
+    assert two["carried_by"] == transport
     for name, value in one["weights"].items():
         torch.testing.assert_close(two["weights"][name], value, atol=1e-5, rtol=0)
     for name, value in one["values"].items():
