@@ -83,7 +83,7 @@ def one_machine(script: str, *words: object) -> Iterator[subprocess.Popen[str]]:
 
 @contextmanager
 def two_machines(script: str, *words: object) -> Iterator[list[subprocess.Popen[str]]]:
-    """Two ranks of the script, each under a torchrun of its own; as far as nccl can tell, each with a GPU of its own."""
+    """Two ranks of the script, each under a torchrun of its own; for nccl, each has a machine and a GPU of its own."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         place = f"127.0.0.1:{free.getsockname()[1]}"
     options = ["--nnodes", "2", "--nproc-per-node", "1", "--rdzv-backend", "c10d", "--rdzv-endpoint", place]
