@@ -1,11 +1,13 @@
 """Push: columns held to the closed form within their bound, products to the power iteration."""
 
 import logging
+from typing import Any
 
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch import Tensor
 from torch_geometric.data import Data
 
 from bangs.errors import InvalidInput
@@ -116,3 +118,43 @@ def test_bad_settings_are_named() -> None:
     for words, settings_ in (("alpha", {"alpha": 0.0}), ("steps", {"steps": 0}), ("error", {"error": -1.0})):
         with pytest.raises(InvalidInput, match=f"Push.{words} must"):
             Push(**settings_)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("directed", [False, True])
+@pytest.mark.parametrize("error", [0.0, 1e-3, 1e-2])
+def test_whole_columns_as_a_gpu_pushes_them_are_the_pushed_ones(
+    directed: bool, weighted: bool, error: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph, nodes = random_graph(80, 5, directed, weighted), torch.arange(0, 80, 3)
+    few = Push(error=error)(graph).pairs(nodes)
+    monkeypatch.setattr(push, "WHOLE", {"cpu"})
+    for block in (push.BLOCK, 4 * 80):
+        monkeypatch.setattr(push, "BLOCK", block)  # all columns at once, or four
+        whole = Push(error=error)(graph).pairs(nodes)
+        assert torch.equal(whole.node, few.node)
+        assert torch.equal(whole.player, few.player)
+        torch.testing.assert_close(whole.weight, few.weight)
+        assert whole.bound <= few.bound + 1e-7  # a column's own misses add up, not the largest of all columns
+
+
+def test_whole_columns_fit_the_room_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph, nodes = random_graph(300, 1), torch.arange(20)
+    few = Push(error=1e-4)(graph).pairs(nodes, room=1500)
+    monkeypatch.setattr(push, "WHOLE", {"cpu"})
+    operator, widths, real = Push(error=1e-4)(graph), [], push.levels.pushed
+
+    def watched(hop: Any, start: Tensor, *rest: Any) -> tuple[Tensor, Tensor]:
+        widths.append(start.shape[1])
+        return real(hop, start, *rest)
+
+    monkeypatch.setattr(push.levels, "pushed", watched)
+    whole = operator.pairs(nodes, room=1500)
+    assert len(few.node) == len(whole.node) <= 1500
+    assert torch.equal(few.node, whole.node)
+    assert max(widths) == 1500 * push.ENTRIES // 300
+    assert whole.bound <= few.bound + 1e-7
+    assert (operator.columns(nodes) - PPR()(graph).columns(nodes)).abs().max() <= 1e-4 + 1e-6
+    nobody = operator.pushed(nodes[:0], 1e-5, 1500)  # as a rank without candidates of its own asks
+    assert nobody is not None
+    assert len(nobody.node) == len(nobody.weight) == 0

@@ -1,13 +1,15 @@
 """Links: whom every node hears, row by row; held in memory or mapped from a disk."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from bangs import signals
 from bangs.errors import InvalidInput
-from bangs.graphs.sparse import row_sums
+from bangs.graphs.sparse import Pattern, Sparse, row_sums
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,6 +68,27 @@ class Links:
         if self.sums is not None:
             return self.sums[nodes]
         return (self.pointers[nodes + 1] - self.pointers[nodes]).float()
+
+    def blocks(self, most: int) -> Iterator[tuple[slice, Sparse]]:
+        """The adjacency A in blocks of rows, each of about so many links, or of one row with more."""
+        ones = torch.ones(0 if self.weights is not None else min(most, len(self.nodes)), device=self.device)
+        start = 0
+        while start < len(self):
+            signals.check()
+            begin = int(self.pointers[start])
+            end = max(int(torch.searchsorted(self.pointers, begin + most, right=True)) - 1, start + 1)
+            end = min(end, len(self))
+            stop = int(self.pointers[end])
+            if self.weights is not None:
+                weights = self.weights[begin:stop]
+            else:  # one tensor serves all blocks
+                weights = ones[: stop - begin] if stop - begin <= len(ones) else ones.new_ones(stop - begin)
+            rows = (self.pointers[start : end + 1] - begin).int()
+            yield (
+                slice(start, end),
+                Sparse(Pattern(rows, self.nodes[begin:stop].int(), (end - start, len(self))), weights),
+            )
+            start = end
 
 
 def pointed(counts: Tensor) -> Tensor:

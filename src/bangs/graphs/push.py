@@ -15,10 +15,13 @@ from torch_geometric.data import Data
 
 from bangs import signals
 from bangs.errors import InvalidInput
+from bangs.graphs import levels
 from bangs.graphs.links import Links, ragged
-from bangs.graphs.sparse import Pattern, Sparse
+from bangs.graphs.sparse import Sparse
 
-BLOCK = 2**24  # links multiplied, or pushed, at once
+BLOCK = 2**24  # links multiplied, or pushed, or numbers of whole columns made at once
+WHOLE = {"cuda"}  # devices that push whole columns over all links sooner than parts of them over a few
+ENTRIES = 2  # numbers of a whole column that are made in the bytes of one entry of `room`
 PROBE = 8  # columns tried before all are made
 COARSER = 4.0  # how much the threshold rises where columns take more room than they may
 
@@ -96,8 +99,8 @@ class Pushing:
     def pairs(self, nodes: Tensor, room: int | None = None) -> Pairs:
         """The columns of some nodes long [K] where they are not zero, with at most `room` entries in all.
 
-        Where there would be more, the threshold below which nothing is pushed on rises, and the bound with it. Made
-        on the processor, and left there.
+        Where there would be more, the threshold below which nothing is pushed on rises, and the bound with it. Left
+        on the processor, wherever they were made.
         """
         threshold = self.threshold(nodes, room)
         while (found := self.pushed(nodes, threshold, room)) is None:
@@ -120,7 +123,37 @@ class Pushing:
 
     def pushed(self, nodes: Tensor, threshold: float, room: int | None) -> Pairs | None:
         """The columns of some nodes at a threshold, or None where they have more than `room` entries."""
+        if self.into.device.type in WHOLE:
+            return self._whole(nodes.to(self.into.device), threshold, room)
         return self._all(nodes.cpu().numpy(), threshold, room)
+
+    def _whole(self, nodes: Tensor, threshold: float, room: int | None) -> Pairs | None:
+        """What `_all` gives, by whole columns [N, c], as many at once as take no more than a block or the room."""
+        size, taken, bound = len(self.into), 0, 0.0
+        none = torch.empty(0, dtype=torch.long)
+        found = [(none, none, torch.empty(0))]
+        width = max(1, min(BLOCK, ENTRIES * (BLOCK if room is None else room)) // size)
+        for first in range(0, len(nodes), width):
+            signals.check()
+            own = nodes[first : first + width]
+            start = torch.zeros(size, len(own), device=nodes.device)
+            start[own, torch.arange(len(own), device=nodes.device)] = 1
+            columns, missed = levels.pushed(self._hop, start, self.alpha, self.steps, threshold)
+            lines = columns.T.contiguous()
+            player, node = lines.nonzero().unbind(1)
+            bound, taken = max(bound, float(missed.max())), taken + len(node)
+            if room is not None and taken > room:
+                return None
+            found.append((node.cpu(), (player + first).cpu(), lines[player, node].cpu()))
+        node, player, weight = (torch.cat(parts) for parts in zip(*found, strict=True))
+        return Pairs(node, player, weight, bound)
+
+    def _hop(self, told: Tensor) -> Tensor:
+        """Ã x: [N, M] -> [N, M]."""
+        heard = torch.empty_like(told)
+        for rows, matrix in self._blocks(self.into):
+            heard[rows] = matrix.times(told).add_(told[rows]).mul_(self._shares[rows])
+        return heard
 
     def _all(self, nodes: Indices, threshold: float, room: int | None) -> Pairs | None:
         """All columns at a threshold, or None where they do not fit; players in groups whose links fit a block."""
@@ -197,7 +230,20 @@ class Pushing:
 
     @cached_property
     def _shares(self) -> Tensor:
-        return self._share(torch.arange(len(self.into)))[:, None].to(self.into.device)
+        """1 / d̂ of all nodes where the links are: float [N, 1]."""
+        return (1 / (self.into.strength(torch.arange(len(self.into), device=self.into.device)) + 1.0))[:, None]
+
+    def _blocks(self, links: Links) -> "Iterator[tuple[slice, Sparse]]":
+        """The adjacency in blocks of rows; a GPU keeps them, a processor reads them again from wherever they are."""
+        if links.device.type == "cpu":
+            return links.blocks(BLOCK)
+        return iter(self._kept[links is not self.into])
+
+    @cached_property
+    def _kept(self) -> "tuple[list[tuple[slice, Sparse]], list[tuple[slice, Sparse]]]":
+        """The blocks by target and by source."""
+        into = list(self.into.blocks(BLOCK))
+        return into, into if self.out is self.into else list(self.out.blocks(BLOCK))
 
     def _iterate(self, x: Tensor, *, forward: bool) -> Tensor:
         """`steps` products with Ã, or its transpose, each in blocks of rows."""
@@ -205,8 +251,9 @@ class Pushing:
         first = x.to(links.device)
         now, free = first, torch.empty_like(first)
         for step in range(self.steps):
+            signals.check()
             told = now if forward else now * self._shares
-            for rows, matrix in _blocks(links):
+            for rows, matrix in self._blocks(links):
                 heard = matrix.times(told) + told[rows]
                 if forward:
                     heard *= self._shares[rows]
@@ -249,19 +296,3 @@ def _added(parts: "list[sp.csr_array[Any]]") -> "sp.csr_array[Any]":
     lines = [np.repeat(np.arange(part.shape[0]), np.diff(part.indptr)) for part in parts]
     data, cols = (np.concatenate([getattr(part, name) for part in parts]) for name in ("data", "indices"))
     return sp.csr_array((data, (np.concatenate(lines), cols)), shape=parts[0].shape)
-
-
-def _blocks(links: Links) -> Iterator[tuple[slice, Sparse]]:
-    """The adjacency in blocks of rows, each of about a block of links."""
-    size, pointers = len(links), links.pointers
-    start = 0
-    while start < size:
-        signals.check()
-        begin = int(pointers[start])
-        end = max(int(torch.searchsorted(pointers, begin + BLOCK, right=True)) - 1, start + 1)
-        end = min(end, size)
-        stop = int(pointers[end])
-        weights = torch.ones(stop - begin, device=links.device) if links.weights is None else links.weights[begin:stop]
-        pattern = Pattern((pointers[start : end + 1] - begin).int(), links.nodes[begin:stop].int(), (end - start, size))
-        yield slice(start, end), Sparse(pattern, weights)
-        start = end
