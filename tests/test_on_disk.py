@@ -109,20 +109,31 @@ def test_a_model_whose_store_moved_predicts_and_says_where_to_look(store: Store,
         SelfTrainingClassifier.load(tmp_path / "whole", store=tmp_path / "elsewhere")
 
 
-def test_a_stopped_fit_goes_on_and_ends_alike(store: Store, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "device",
+    [
+        "cpu",
+        pytest.param(
+            "cuda",
+            marks=[pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU here")],
+        ),
+    ],
+)
+def test_a_stopped_fit_goes_on_and_ends_alike(store: Store, tmp_path: Path, device: str) -> None:
     def see(state: State) -> None:
         if state.index == 1:
             raise Enough
 
-    whole = classifier().fit(store)
+    whole = classifier(device=device).fit(store)
     with RunFolder.create_or_resume(tmp_path / "run", {}, resume=True) as folder, pytest.raises(Enough):
-        classifier().fit(store, observers=[see], keeper=Keeper(folder))
+        classifier(device=device).fit(store, observers=[see], keeper=Keeper(folder))
     with RunFolder.create_or_resume(tmp_path / "run", {}, resume=True) as folder:
         assert Keeper(folder).round == 1
-        again = classifier().fit(store, keeper=Keeper(folder))
+        again = classifier(device=device).fit(store, keeper=Keeper(folder))
     assert timeless(again.history_) == timeless(whole.history_)
     assert np.array_equal(again.predict_proba(), whole.predict_proba())
     assert torch.equal(again.snapshot_.said, whole.snapshot_.said)
+    assert again.explain("50").path == whole.explain("50").path
     with RunFolder.create_or_resume(tmp_path / "run", {}, resume=True) as folder:
         few = store.relabelled(torch.where(torch.arange(120) < 30, store.y, -1))
         with pytest.raises(InvalidInput, match="not those the fit in"):

@@ -138,6 +138,21 @@ def test_layer_by_layer_gives_the_logits_of_the_whole_graph(model, memory):
     torch.testing.assert_close(found, teacher.predict(world.graph).logits, atol=1e-5, rtol=1e-4)
 
 
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU here")
+@pytest.mark.parametrize("model", MODELS, ids=repr)
+def test_a_gpu_takes_links_that_stay_elsewhere_layer_by_layer(model):
+    world = task(runs=2)
+    teacher = Trainer(model, epochs=3).fit(world, world.given, Streams((0, 1)))
+    network, sampler = teacher.learner.network, teacher.learner.sampler
+    network.load(teacher.weights)
+    with torch.no_grad():
+        here = Layerwise(4000)(network, sampler, 2)
+        there = Layerwise(4000)(network.to("cuda"), sampler, 2)
+    assert there.is_cuda
+    torch.testing.assert_close(there.cpu(), here, atol=1e-5, rtol=1e-4)
+
+
 def test_a_run_alone_equals_the_run_in_company():
     trainer = Trainer(GCN(hidden=8), epochs=4, batches=Sampling(size=8, fanout=(3, 2)))
     both = trainer.fit(task(2), task(2).given, Streams((5, 6)))

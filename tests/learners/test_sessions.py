@@ -1,5 +1,6 @@
 """The epochs of a fit: which is kept, who goes on, and that both ways to run them are one."""
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -9,7 +10,7 @@ from torch import Tensor, nn
 
 from bangs import signals
 from bangs.learners.assignment import Assignment
-from bangs.learners.ensemble import Network
+from bangs.learners.ensemble import Network, Separate
 from bangs.learners.fields import Field
 from bangs.learners.models import GCN
 from bangs.learners.noise import Noise
@@ -200,6 +201,35 @@ def test_a_patient_session_runs_all_epochs_and_a_usual_one_does_not(task):
             session.begin((1, 2, 3), None)
             session.train(50, patient=patient)
             assert (session.epochs == 50) == patient
+
+
+class _Curious(nn.Module):
+    """Looks at a number of the GPU's in the middle of an epoch, which no graph can record."""
+
+    def __init__(self, features: int, classes: int) -> None:
+        super().__init__()
+        self.layer = nn.Linear(features, classes)
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        x = nn.functional.dropout(x, 0.2, self.training)
+        return self.layer(x) / max(1.0, float(x.abs().max()))
+
+    @staticmethod
+    def build(features: int, classes: int, rng: Streams) -> Network:
+        return Separate(lambda: _Curious(features, classes), rng)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU here")
+def test_what_cannot_be_captured_learns_by_single_kernels_and_says_so(task, caplog):
+    world, taught = task.to("cuda"), []
+    with caplog.at_level(logging.DEBUG, "bangs"):
+        for _ in range(2):
+            taught.append(Trainer(_Curious, epochs=40).fit(world, world.given, Streams((1, 2, 3))))
+    assert caplog.text.count("cannot be captured as a CUDA graph") == 2
+    assert taught[0].validation.min() > 0.5
+    assert all(torch.equal(value, taught[1].weights[name]) for name, value in taught[0].weights.items())
+    nn.functional.dropout(torch.ones(3, device="cuda"))  # the generator of all is free again
 
 
 def test_looking_rarely_gives_the_same_teacher_as_looking_after_every_epoch(task):

@@ -123,8 +123,9 @@ def _gather(sampler: Sampler, scale: Tensor, shelves: Sequence[Tensor], rows: sl
         value = value * scale.index_select(0, sources)
     if links.weights is not None:
         value = value * links.weights[begin:end]
-    block = Sparse(Pattern((pointers - begin).int(), sources.int(), (len(own), len(links))), value)
-    loop = sampler.loops * (own * own if sampler.normalise == "symmetric" else own)
+    device = shelves[0].device  # a GPU's, while the links may have stayed on a disk
+    block = Sparse(Pattern((pointers - begin).int(), sources.int(), (len(own), len(links))), value).to(device)
+    loop = (sampler.loops * (own * own if sampler.normalise == "symmetric" else own)).to(device)
     found = []
     for shelf in shelves:
         found.append(torch.stack([block @ of_run + loop[:, None] * of_run[rows] for of_run in shelf]))

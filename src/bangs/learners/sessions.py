@@ -226,8 +226,15 @@ class Captured(Session):
         except RuntimeError as reason:
             log.debug("%s cannot be captured as a CUDA graph: %s", type(self.network).__name__, reason)
             torch.cuda.synchronize()
+            for generator in (torch.cuda.default_generators[torch.cuda.current_device()], *self.noise.generators):
+                _released(generator)
         self.network.load(start)
         self.begin(numbers, self.transition)
+
+
+def _released(generator: torch.Generator) -> None:
+    """Give a generator a state of its own again: a capture that failed does not let go of the one it had."""
+    generator.graphsafe_set_state(torch.Generator(generator.device).graphsafe_get_state())
 
 
 def _optimiser(weights: list[Tensor], settings: Settings, busy: Tensor) -> "Adam | fused.steps.Adam":
