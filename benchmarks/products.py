@@ -6,7 +6,8 @@
 The graph is made on the device from a seed: communities with hubs, as `bangs convert synthetic:…` makes them, 8 % of
 the nodes to learn from and 2 % for validation. Rows: one sparse product [N, N] × [N, h] by itself; an epoch of the
 tuned GCN on the whole graph (a step and a look at the validation nodes); an epoch in batches with drawn
-neighbourhoods; logits of all nodes, whole and layer by layer; one round's calibration and selection.
+neighbourhoods; logits of all nodes, whole and layer by layer; one round's calibration and selection; and what is
+propagated for a selection by itself, 500 columns and the logits of known nodes.
 
 `gathered_bytes` counts, for every sparse product, each stored entry once (a column and a value) and the row of the
 dense factor that it leads to, and every row that comes out; what caches give back is not subtracted, so a share above
@@ -24,13 +25,16 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from bangs.graphs.push import Push
 from bangs.learners.presets import trainer
 from bangs.learners.sampling import Sampling
 from bangs.learners.training import Learner
 from bangs.loop import SelfTrainer
 from bangs.methods import Budget, method
 from bangs.rng import Streams
+from bangs.selection.scores import Banzhaf
 from bangs.types import Split, Task
+from bangs.valuation.scattering import PAIR
 from measuring import options, peak_bytes, show
 
 MORE = 2  # epochs in batches that are timed
@@ -57,6 +61,7 @@ def main() -> None:
     learner = bench.whole()
     bench.batches()
     bench.select(learner)
+    bench.propagate()
     edges = int(task.graph.edge_index.shape[1])
     show(bench.rows, asked.json, nodes=task.nodes, edges=edges, labelled=int(task.given.known.sum()))
 
@@ -124,6 +129,20 @@ class _Bench:
             for stage in ("calibrate", "select", "train"):
                 row = {"what": f"{stage}, {name}", "seconds": state.seconds[stage], "peak_bytes": peak_bytes()}
                 self.tell(row)
+
+    def propagate(self) -> None:
+        """What a selection propagates: the columns of as many candidates, drawn by chance, and what is known."""
+        asked, task = self.asked, self.task
+        operator = Push()(task.graph)
+        draw = torch.Generator(task.device).manual_seed(1)
+        nodes = torch.randperm(task.nodes, generator=draw, device=task.device)[: asked.candidates]
+        known = torch.randn(task.nodes, 12, generator=draw, device=task.device) * task.given.known[0][:, None]
+        for name in ("first time", "again"):
+            seconds, pairs = _timed(lambda: operator.pairs(nodes, Banzhaf().budget // PAIR))
+            row = {"what": f"columns, {name}", "seconds": seconds, "pairs": len(pairs.node), "bound": pairs.bound}
+            self.tell({**row, "peak_bytes": peak_bytes()})
+            seconds, _ = _timed(lambda: operator(known))
+            self.tell({"what": f"12 of the logits, {name}", "seconds": seconds, "peak_bytes": peak_bytes()})
 
     def _row(self, what: str, seconds: float, traffic: tuple[float, float]) -> None:
         gathered, least = traffic
