@@ -158,3 +158,19 @@ def test_whole_columns_fit_the_room_too(monkeypatch: pytest.MonkeyPatch) -> None
     nobody = operator.pushed(nodes[:0], 1e-5, 1500)  # as a rank without candidates of its own asks
     assert nobody is not None
     assert len(nobody.node) == len(nobody.weight) == 0
+
+
+@pytest.mark.gpu
+def test_a_gpu_finds_the_pairs_that_a_processor_finds() -> None:
+    if not torch.cuda.is_available():
+        pytest.skip("no CUDA device")
+    graph, nodes = random_graph(3000, 2, directed=True, weighted=True), torch.arange(0, 3000, 100)
+    here, there = Push(error=1e-3)(graph), Push(error=1e-3)(graph.clone().to("cuda"))
+    for room in (None, 5000):
+        few, whole = here.pairs(nodes, room), there.pairs(nodes.cuda(), room)
+        assert torch.equal(whole.node, few.node)
+        assert torch.equal(whole.player, few.player)
+        torch.testing.assert_close(whole.weight, few.weight)
+    x = torch.randn(3000, 3, generator=torch.Generator().manual_seed(0))
+    torch.testing.assert_close(there(x.cuda()).cpu(), here(x))
+    torch.testing.assert_close(there.adjoint(x.cuda()).cpu(), here.adjoint(x))

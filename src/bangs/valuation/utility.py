@@ -65,9 +65,7 @@ class Information:
     open: Tensor  # bool [R, N], nodes whose predictions count
     normalise: Normalise
     tolerance: float
-    budget: (
-        int  # bytes in use at once, beside the columns [N, K] of the runs valued together, which fit it or are one's
-    )
+    budget: int  # bytes in use at once, and for the columns [N, K] of runs valued together; one's may take more
     seeds: tuple[int, ...] = ()  # of the nodes that stand for others on a large graph, one per run
     made: dict[Any, Any] = field(default_factory=dict, repr=False)  # what ranks have made together: base, pairs by run
 
