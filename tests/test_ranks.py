@@ -87,6 +87,7 @@ def two_machines(script: str, *words: object) -> Iterator[list[subprocess.Popen[
     with socket.create_server(("127.0.0.1", 0)) as free:
         place = f"127.0.0.1:{free.getsockname()[1]}"
     options = ["--nnodes", "2", "--nproc-per-node", "1", "--rdzv-backend", "c10d", "--rdzv-endpoint", place]
+    options += ["--local-addr", "127.0.0.1"]  # the name of a machine need not lead anywhere
     machine = {"NCCL_SOCKET_IFNAME": "lo", "NCCL_IB_DISABLE": "1"}
     agents = [torchrun(options, script, *words, NCCL_HOSTID=name, **machine) for name in ("one", "two")]
     try:
@@ -94,6 +95,15 @@ def two_machines(script: str, *words: object) -> Iterator[list[subprocess.Popen[
     finally:
         for agent in agents:
             agent.kill()
+
+
+def heard(agent: subprocess.Popen[str], seconds: float) -> str:
+    """All that a torchrun says, which has so many seconds."""
+    try:
+        return agent.communicate(timeout=seconds)[0]
+    except subprocess.TimeoutExpired:
+        agent.kill()
+        return agent.communicate()[0]
 
 
 @pytest.mark.slow
@@ -138,7 +148,7 @@ def test_two_machines_with_a_gpu_each_share_a_run_by_nccl_one_killed(places: tup
     alone, shared = places
     ranked.everything(alone.parent / "graph.npz", alone, "cuda")
     with two_machines(ranked.__file__, alone.parent, shared, "cuda") as agents:
-        said = "\n".join(agent.communicate(timeout=200)[0] for agent in agents)
+        said = "\n".join(heard(agent, 120) for agent in agents)
     assert [agent.returncode for agent in agents] == [0, 0], said
     assert_alike(alone, shared, "nccl")
 
