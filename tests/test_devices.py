@@ -20,12 +20,15 @@ def test_an_unknown_word_is_named(name: str) -> None:
         choose_device(name)
 
 
-def test_a_gpu_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_gpu_by_number_becomes_the_current_one_and_one_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     with pytest.raises(InvalidInput, match="torch sees none here; take 'cpu' or 'auto'"):
         choose_device("cuda:0")
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
-    assert choose_device("cuda:1") == torch.device("cuda:1")
+    taken: list[int] = []
+    monkeypatch.setattr(torch.cuda, "set_device", taken.append)
+    assert (choose_device("cuda"), taken) == (torch.device("cuda"), [])
+    assert (choose_device("cuda:1"), taken) == (torch.device("cuda:1"), [1])
     with pytest.raises(InvalidInput, match="'cuda:2' is not here; torch sees 2"):
         choose_device("cuda:2")

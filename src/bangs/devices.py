@@ -6,7 +6,10 @@ from bangs.errors import InvalidInput, UnknownName
 
 
 def choose_device(name: str) -> torch.device:
-    """The device of that name; `auto` is a GPU where there is one."""
+    """The device of that name; `auto` is a GPU where there is one.
+
+    A GPU that is asked for by number becomes the process's current one, on which our kernels and captured graphs run.
+    """
     found = torch.cuda.is_available()
     if name == "auto":
         return torch.device("cuda" if found else "cpu")
@@ -17,4 +20,6 @@ def choose_device(name: str) -> torch.device:
         raise InvalidInput(f"device '{name}' asks for a GPU, but torch sees none here; take 'cpu' or 'auto'")
     if kind == "cuda" and number and int(number) >= torch.cuda.device_count():
         raise InvalidInput(f"device '{name}' is not here; torch sees {torch.cuda.device_count()}, counted from 0")
+    if kind == "cuda" and number:
+        torch.cuda.set_device(int(number))
     return torch.device(name)
