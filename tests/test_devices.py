@@ -20,7 +20,9 @@ def test_an_unknown_word_is_named(name: str) -> None:
         choose_device(name)
 
 
-def test_a_gpu_by_number_becomes_the_current_one_and_one_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_gpu_by_number_becomes_the_current_one_and_one_that_is_not_there_is_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     with pytest.raises(InvalidInput, match="torch sees none here; take 'cpu' or 'auto'"):
         choose_device("cuda:0")
