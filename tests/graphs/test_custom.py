@@ -146,6 +146,28 @@ def test_decimal_commas_are_read_where_commas_do_not_separate(tmp_path: Path) ->
     assert said(graph, "column 'height' is written with decimal commas")
 
 
+def test_weights_may_have_decimal_commas_too(tmp_path: Path) -> None:
+    graph = read(tmp_path, edges="source;target;weight\na;b;0,5\nc;d;2\n")
+    assert graph.data.edge_weight.tolist() == [0.5, 0.5, 2.0, 2.0]
+    assert said(graph, "edges.csv: column 'weight' is written with decimal commas")
+
+
+def test_a_wrong_word_among_decimal_commas_is_told_and_makes_no_categories_of_the_rest(tmp_path: Path) -> None:
+    nodes = NODES.replace(",", ";").replace(".", ",").replace("2,5", "much")
+    with pytest.raises(custom.BadTables) as refusal:
+        read(tmp_path, nodes=nodes)
+    assert [str(told.message) for told in refusal.value.complaints] == [
+        "column 'height' holds 'much', which is no number"
+    ]
+
+
+def test_a_few_decimal_commas_among_words_stay_words(tmp_path: Path) -> None:
+    nodes = "id;x;size;label\na;1;small;p\nb;2;small;q\nc;3;large;p\nd;4;3,5;q\n"
+    graph = read(tmp_path, nodes=nodes, edges="source;target\na;b\nc;d\n")
+    assert graph.columns.features == ["x", "size=3,5", "size=large", "size=small"]
+    assert not said(graph, "decimal commas")
+
+
 def test_a_byte_order_mark_windows_line_ends_quotes_and_blank_lines_do_no_harm(tmp_path: Path) -> None:
     plain = read(tmp_path)
     nodes = (

@@ -79,6 +79,27 @@ def test_wrong_numbers_and_splits_are_told_with_their_rows(tmp_path):
     assert told == {(4, "split-word"), (6, "split-without-label")}
 
 
+def test_what_became_of_columns_is_said_and_a_wrong_number_told_as_of_a_graph_to_learn_from(tmp_path):
+    nodes = "id;height;colour;label\na;1,5;red;\nb;2,5;red;\nc;;blue;\nd;3,5;blue;\n"
+    edges = "source;target;weight\na;b;0,5\nc;d;2\n"
+    tables = folder(tmp_path, nodes, edges)
+    made = convert_from(str(tables), tmp_path / "store", asked=Asked.plain(fill="mean"))
+    assert made.notes[-9:] == (
+        "nodes.csv: 0 labels of 4 nodes",
+        "nodes.csv: column 'height' is written with decimal commas; read so",
+        "nodes.csv: column 'height': 1 blank filled with its mean",
+        "nodes.csv: 1 numeric column 'height'",
+        "nodes.csv: 1 categorical column 'colour'",
+        "edges.csv is separated by semicolons; read so",
+        "edges.csv: source from 'source', target from 'target', weight from 'weight'",
+        "edges.csv: column 'weight' is written with decimal commas; read so",
+        "edges.csv: 2 rows read",
+    )
+    wrong = folder(tmp_path, nodes.replace("2,5", "much"), edges)
+    with pytest.raises(BadTables, match="'much', which is no number\n  → correct it, or take the column as categories"):
+        convert_from(str(wrong), tmp_path / "other", asked=Asked.plain(fill="mean"))
+
+
 def test_tables_may_be_read_as_other_tables_were(tmp_path):
     convert_from(str(OWN), tmp_path / "first")
     encoding = custom.Encoding.from_dict(Store.open(tmp_path / "first").manifest.encoding)

@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 
 from bangs.graphs.custom.complaints import counted
 from bangs.graphs.custom.encoding import Categorical, Numeric
-from bangs.graphs.custom.features import FORGIVEN, LEVELS, NAMES, rank, read_numbers
-from bangs.graphs.custom.numbers import are_codes, is_missing
+from bangs.graphs.custom.features import LEVELS, NAMES, rank
+from bangs.graphs.custom.numbers import FORGIVEN, are_codes, is_missing, read_numbers
 from bangs.graphs.custom.tables import Table
 
 MOST_WORDS = 100_000  # different words of a column that are counted
@@ -56,13 +56,14 @@ class ColumnCount:
     mean: float = 0.0
     squares: float = 0.0  # Σ (value − mean)²
     codes: bool = False
+    told: list[str] = field(default_factory=list)  # how its numbers are written
     tally: Tally = field(default_factory=Tally)
 
     def add(self, table: Table) -> None:
         """One more piece of the table."""
         words = table.columns[self.name]
         blank = is_missing(words)
-        found = read_numbers(table, self.name, [])
+        found = read_numbers(table, self.name, self.told)
         self.rows += len(words)
         self.missing += int(blank.sum())
         self.wrong += int(found.wrong.sum())
@@ -96,6 +97,9 @@ class ColumnCount:
         if scale <= 1e-12 * max(abs(self.mean), 1e-12):
             notes.append(f"{place} has one value throughout; left out")
             return None
+        notes += dict.fromkeys(self.told)
+        if self.missing and self.fill is not None:
+            notes.append(f"{place}: {counted(self.missing, 'blank')} filled with its mean")
         return Numeric(self.name, self.mean, scale)
 
     def _categories(self, place: str, notes: list[str]) -> Categorical | None:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bangs.graphs.custom.complaints import Complaints, counted, quoted
-from bangs.graphs.custom.numbers import LARGEST, numbers
+from bangs.graphs.custom.numbers import LARGEST, read_numbers
 from bangs.graphs.custom.tables import Table, equals, places_in
 
 Indices = npt.NDArray[np.int64]
@@ -72,10 +72,10 @@ def look_up(
     return index[:, known], known
 
 
-def read_weights(table: Table, name: str, complaints: Complaints) -> Weights:
+def read_weights(table: Table, name: str, complaints: Complaints, notes: list[str]) -> Weights:
     """The weights [E] of the rows of an edge table; those that are no weights are complained about."""
     words = table.columns[name]
-    found = numbers(words)
+    found = read_numbers(table, name, notes)
     with np.errstate(invalid="ignore"):
         bad = found.missing | found.wrong | ~(found.values >= 0) | (found.values > LARGEST)
     rows = np.flatnonzero(bad)

@@ -11,13 +11,12 @@ import pyarrow.compute as pc
 
 from bangs.graphs.custom.complaints import Complaints, counted, listed, quoted
 from bangs.graphs.custom.encoding import Categorical, Encoding, Numeric
-from bangs.graphs.custom.numbers import LARGEST, Numbers, are_codes, is_missing, numbers, with_points
+from bangs.graphs.custom.numbers import FORGIVEN, LARGEST, Numbers, are_codes, is_missing, read_numbers
 from bangs.graphs.custom.tables import Limits, Table, places_in
 
 LEVELS = 50  # the most categories a column keeps; what is rarer becomes "other"
 NAMES = 10  # so many cells, no two alike, name nodes and are no categories
 _FARTHEST = 1e6  # standard deviations; never reached by the table an encoding was fitted on
-FORGIVEN = 0.5  # a column with more numbers than this is meant as numbers
 
 Matrix = npt.NDArray[np.float32]
 
@@ -70,16 +69,12 @@ class Fitting:
         return Numeric(name, mean, scale), found
 
 
-def read_numbers(table: Table, name: str, notes: list[str]) -> Numbers:
-    """The numbers of a column; with decimal commas where the file's delimiter leaves the comma free."""
-    words = table.columns[name]
-    found = numbers(words)
-    if found.wrong.any() and table.delimiter != ",":
-        pointed = with_points(words)
-        if pointed is not None:
-            notes.append(f"{table.file}: column {name!r} is written with decimal commas; read so")
-            return numbers(pointed)
-    return found
+def tell_kinds(file: str, columns: Sequence[Numeric | Categorical], notes: list[str]) -> None:
+    """Says which columns are numbers and which are words."""
+    for what, kind in (("numeric", Numeric), ("categorical", Categorical)):
+        names = [column.name for column in columns if isinstance(column, kind)]
+        if names:
+            notes.append(f"{file}: {counted(len(names), f'{what} column')} {listed(names)}")
 
 
 # the way out of a cell that is no number: of a graph to learn from, and of one read as a fitted model wants it
@@ -129,8 +124,9 @@ def encode(
     complaints: Complaints,
     notes: list[str],
     limits: Limits,
+    model: Literal["fitting", "fitted"] = "fitted",
 ) -> Matrix:
-    """The table's part of x: float [N, F]; empty after complaining."""
+    """The table's part of x: float [N, F]; empty after complaining of cells that were not `parsed` before."""
     width = sum(len(column.features) for column in encoding.columns)
     if width * len(table) > limits.cells:
         complaints.add(
@@ -148,7 +144,7 @@ def encode(
         if column.name in table.columns:
             block = x[:, place:end]
             if isinstance(column, Numeric):
-                _numeric(table, column, parsed, encoding.fill, block, complaints, notes)
+                _numeric(table, column, parsed, encoding.fill, block, complaints, notes, model)
             else:
                 _one_hot(table, column, block, notes)
         place = end
@@ -182,11 +178,12 @@ def _numeric(
     block: Matrix,
     complaints: Complaints,
     notes: list[str],
+    model: Literal["fitting", "fitted"],
 ) -> None:
     found = parsed.get(column.name)
     if found is None:
         found = read_numbers(table, column.name, notes)
-        if complain_of_numbers(table, column.name, found, fill, complaints, "fitted"):
+        if complain_of_numbers(table, column.name, found, fill, complaints, model):
             return
     scaled = (np.where(found.missing, column.mean, found.values) - column.mean) / column.scale
     if fill is not None and found.missing.any():

@@ -8,11 +8,11 @@ import numpy.typing as npt
 import torch
 
 from bangs.graphs.custom.beside import read_beside
-from bangs.graphs.custom.complaints import Complaints, counted, listed, quoted
+from bangs.graphs.custom.complaints import Complaints, listed, quoted
 from bangs.graphs.custom.delimited import read_delimited
 from bangs.graphs.custom.edges import Edges, look_up, read_weights, tidy
 from bangs.graphs.custom.encoding import Categorical, Encoding, Numeric
-from bangs.graphs.custom.features import Fitting, check_columns, encode
+from bangs.graphs.custom.features import Fitting, check_columns, encode, tell_kinds
 from bangs.graphs.custom.labels import check_enough, read_labels, read_split
 from bangs.graphs.custom.parquet import read_parquet
 from bangs.graphs.custom.parts import Asked, Parts
@@ -139,7 +139,7 @@ def _edges(
     if asked.encoding is not None and not asked.encoding.weighted and weight is not None:
         notes.append(f"{table.file}: the model was fitted without edge weights; {weight!r} not used")
         weight = None
-    weights = None if weight is None else read_weights(table, weight, complaints)
+    weights = None if weight is None else read_weights(table, weight, complaints, notes)
     if ids is None:
         return None
     index, known = look_up(table, roles.source, roles.target, ids, nodes_file, complaints)
@@ -182,9 +182,6 @@ def _columns(
     fitting = Fitting(asked.categorical, asked.fill)
     kept, left_out, parsed = fitting(table, roles.features, complaints, notes)
     columns = tuple(kept)
-    for what, kind in (("numeric", Numeric), ("categorical", Categorical)):
-        names = [column.name for column in columns if isinstance(column, kind)]
-        if names:
-            notes.append(f"{table.file}: {counted(len(names), f'{what} column')} {listed(names)}")
+    tell_kinds(table.file, columns, notes)
     dense = encode(table, Encoding(columns, fill=asked.fill), parsed, complaints, notes, asked.limits)
     return columns, (*left_out, *asked.ignore), dense

@@ -8,10 +8,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bangs.graphs.custom.tables import among
+from bangs.graphs.custom.complaints import quoted
+from bangs.graphs.custom.tables import Table, among
 
 MISSING = ("", "na", "n/a", "#n/a", "nan", "null", "none", "nil", "?", "-")
 LARGEST = 1e30  # its square still fits a double, and it still fits a 32-bit float
+FORGIVEN = 0.5  # a column with more numbers than this is meant as numbers
 
 _NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$|^[+-]?([iI][nN][fF]([iI][nN][iI][tT][yY])?)$"
 _DECIMAL_COMMA = r"^[+-]?\d+,\d+$"
@@ -31,6 +33,19 @@ class Numbers:
         """The share of numbers among the cells that hold anything."""
         present = int((~self.missing).sum())
         return 1 - int(self.wrong.sum()) / present if present else 0.0
+
+
+def read_numbers(table: Table, name: str, notes: list[str]) -> Numbers:
+    """The numbers of a column; with decimal commas where the file's delimiter leaves the comma free."""
+    words = table.columns[name]
+    found = numbers(words)
+    if found.wrong.any() and table.delimiter != ",":
+        pointed = numbers(with_points(words))
+        if pointed.wrong.sum() < found.wrong.sum():
+            if pointed.share > FORGIVEN:
+                notes.append(f"{table.file}: column {quoted(name)} is written with decimal commas; read so")
+            return pointed
+    return found
 
 
 def numbers(column: Any) -> Numbers:
@@ -53,13 +68,10 @@ def is_missing(column: Any) -> npt.NDArray[np.bool_]:
     return among(pc.utf8_lower(column), MISSING)
 
 
-def with_points(column: Any) -> Any | None:
-    """The column with 1,5 written 1.5 if all its numbers that need one have a decimal comma; else None."""
-    commas = np.asarray(pc.match_substring_regex(column, _DECIMAL_COMMA))
-    if not commas.any():
-        return None
-    pointed = pc.if_else(pa.array(commas), pc.replace_substring(column, ",", "."), column)
-    return pointed if not numbers(pointed).wrong.any() else None
+def with_points(column: Any) -> Any:
+    """The column with 1,5 written 1.5."""
+    commas = pc.match_substring_regex(column, _DECIMAL_COMMA)
+    return pc.if_else(commas, pc.replace_substring(column, ",", "."), column)
 
 
 def are_codes(column: Any) -> bool:

@@ -1,7 +1,7 @@
 """Nodes: the table of nodes on its way into a store, read once to learn its columns and once to write them."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from bangs.graphs.custom.complaints import Complaints, counted, listed, quoted
 from bangs.graphs.custom.counting import ColumnCount, Tally
 from bangs.graphs.custom.encoding import Categorical, Encoding, Numeric
-from bangs.graphs.custom.features import check_columns, encode
+from bangs.graphs.custom.features import check_columns, encode, tell_kinds
 from bangs.graphs.custom.labels import PARTS, read_labels
 from bangs.graphs.custom.parts import Asked
 from bangs.graphs.custom.roles import EdgeRoles, NodeRoles, node_roles
@@ -77,6 +77,8 @@ class Nodes:
                 self._left_out.append(column.name)
             else:
                 self._kept.append(kept)
+        if self._columns:
+            tell_kinds(self.file, self._kept, self.notes)
 
     def write(self, dtype: str, array: Any, folder: Path) -> None:
         """Second reading: features, labels and split."""
@@ -94,8 +96,9 @@ class Nodes:
         features, labels = self.writer.strip("features", dtype, width), self.writer.strip("labels", "int32")
         split = None if self.roles.split is None else self.writer.strip("split", "int8")
         start, parts = 0, np.zeros(4, np.int64)
+        model: Literal["fitting", "fitted"] = "fitting" if self.asked.encoding is None else "fitted"
         for table in self.pieces:
-            block = encode(table, encoding, {}, self.complaints, [], self.asked.limits)
+            block = encode(table, encoding, {}, self.complaints, [], self.asked.limits, model)
             if self.complaints:
                 continue
             if array is not None:
@@ -210,7 +213,8 @@ class Nodes:
             )
         self._label_of = number
         known = sum(count for place, count in enumerate(self._labels.words.values()) if number[place] >= 0)
-        self.notes.append(f"{self.file}: {counted(known, 'label')} of {self.size:,} nodes in {listed(self.classes)}")
+        among = f" in {listed(self.classes)}" if self.classes else ""
+        self.notes.append(f"{self.file}: {counted(known, 'label')} of {self.size:,} nodes{among}")
 
     def _label(self, table: Table) -> npt.NDArray[np.int64]:
         if self.roles is None or self.roles.label is None:

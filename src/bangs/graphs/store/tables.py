@@ -72,7 +72,7 @@ def _edges(
             wires = Wires(writer, nodes.size, directed=asked.directed, weighted=roles.weight is not None)
         assert nodes.ids is not None
         assert wires is not None
-        weight = None if roles.weight is None else read_weights(table, roles.weight, complaints)
+        weight = None if roles.weight is None else read_weights(table, roles.weight, complaints, notes)
         index, known = look_up(table, roles.source, roles.target, None, nodes.file, complaints, nodes.ids)
         apart = index[0] != index[1]
         loops += int((~apart).sum())
