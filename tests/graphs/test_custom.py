@@ -14,7 +14,9 @@ import torch
 from bangs.errors import InvalidInput
 from bangs.graphs import custom
 from bangs.graphs.custom.counting import ColumnCount
+from bangs.graphs.custom.parts import Asked
 from bangs.graphs.custom.tables import Table
+from bangs.graphs.store import convert_from
 from bangs.types import check_graph
 
 from .own_tables import EDGES, NODES, folder
@@ -72,7 +74,7 @@ def test_whole_number_labels_are_kept_and_sorted_as_numbers(tmp_path: Path) -> N
     graph = read(tmp_path, nodes="id,x,label\na,1,10\nb,2,10\nc,3,9\nd,4,9\ne,5,-1\nf,6,\n")
     assert graph.classes == ["9", "10"]
     assert graph.data.y.tolist() == [1, 1, 0, 0, -1, -1]
-    assert said(graph, "label -1 means unknown in 1 row")
+    assert said(graph, "label '-1' means unknown in 1 row")
 
 
 def test_usual_words_for_nothing_are_no_class_unless_asked(tmp_path: Path) -> None:
@@ -82,6 +84,16 @@ def test_usual_words_for_nothing_are_no_class_unless_asked(tmp_path: Path) -> No
     graph = read(tmp_path, nodes=nodes, unknown=["?", "NA"])
     assert graph.classes == ["cat", "none"]
     assert graph.data.y.tolist() == [0, 0, 1, 1, -1, -1]
+    assert said(graph, "labels '?', 'NA' mean unknown in 2 rows")
+
+
+def test_a_slip_in_a_word_for_unknown_does_not_leave_a_class(tmp_path: Path) -> None:
+    nodes = "id,x,label\na,1,cat\nb,2,cat\nc,3,dog\nd,4,dog\ne,5,later\nf,6,later\n"
+    with pytest.raises(custom.BadTables, match="--unknown names label 'latter', which no node has") as refusal:
+        read(tmp_path, nodes=nodes, unknown=["latter"])
+    assert "did you mean 'later'?" in str(refusal.value)
+    with pytest.raises(custom.BadTables, match="--unknown names label 'latter'"):
+        convert_from(str(tmp_path), tmp_path / "store", asked=Asked.plain(unknown=["latter"]))
 
 
 @pytest.mark.parametrize("identity", ["node", "Node ID", "node-id", "NODE_ID", "name"])

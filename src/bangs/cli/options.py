@@ -33,7 +33,10 @@ Directed = Annotated[bool, typer.Option("--directed", help="edges go one way onl
 Ignore = Annotated[list[str] | None, typer.Option("--ignore", help="a column to leave out; can be repeated")]
 Categorical = Annotated[list[str] | None, typer.Option("--categorical", help="a column of digits that are words")]
 Fill = Annotated[str | None, typer.Option("--fill", help="mean: put a column's mean where a number is missing")]
-Unknown = Annotated[list[str] | None, typer.Option("--unknown", help="a word that means: no label; can be repeated")]
+Unknown = Annotated[
+    list[str] | None,
+    typer.Option("--unknown", help="a label that means: no label, instead of NA, none, ?, …; can be repeated"),
+]
 
 # the parts of a method and its training
 Model = Annotated[str, typer.Option(help="a name from `bangs list models`")]

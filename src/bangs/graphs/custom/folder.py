@@ -13,7 +13,7 @@ from bangs.graphs.custom.delimited import read_delimited
 from bangs.graphs.custom.edges import Edges, look_up, read_weights, tidy
 from bangs.graphs.custom.encoding import Categorical, Encoding, Numeric
 from bangs.graphs.custom.features import Fitting, check_columns, encode, tell_kinds
-from bangs.graphs.custom.labels import check_enough, read_labels, read_split
+from bangs.graphs.custom.labels import check_enough, check_unknown, read_labels, read_split
 from bangs.graphs.custom.parquet import read_parquet
 from bangs.graphs.custom.parts import Asked, Parts
 from bangs.graphs.custom.roles import NodeRoles, check_names, edge_roles, node_roles
@@ -158,6 +158,7 @@ def _labels(
     if roles.label is None:
         return np.full(len(table), -1), classes or [], None
     words = table.columns[roles.label]
+    check_unknown(words, asked.unknown, table.file, complaints)
     y, names = read_labels(words, table.rows, table.file, classes, asked.unknown, complaints, notes)
     masks = None
     if roles.split is not None:

@@ -1,6 +1,7 @@
 """Labels: what a person knows of some nodes, as class numbers and masks."""
 
 from collections.abc import Sequence
+from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
@@ -37,7 +38,8 @@ def read_labels(
     Names are kept as they were written, sorted as numbers if all of them are. `unknown` lists the words that mean
     "no label"; without it these are blanks, the usual words for them, and −1 among integers.
     """
-    blank = among(words, ["", *unknown]) if unknown is not None else _unknown(words, notes, file)
+    blank = among(words, ["", *unknown]) if unknown is not None else _unknown(words)
+    _tell_unknown(words, blank, file, notes)
     present = pc.unique(words.filter(pa.array(~blank)))
     names = _sorted(present.to_pylist()) if classes is None else list(classes)
     y = places_in(words, pa.array(names, pa.string()))
@@ -73,6 +75,20 @@ def read_labels(
                 for own in _alike(names)
             ]
     return y, names
+
+
+def check_unknown(words: Any, unknown: Sequence[str] | None, file: str, complaints: Complaints) -> None:
+    """Complains of words that are said to mean "no label" and that no node has; such a slip would leave a class."""
+    for word in unknown or ():
+        if not equals(words, word).any():
+            present = pc.unique(words.filter(pa.array(~equals(words, "")))).to_pylist()
+            near = get_close_matches(word, present, n=1, cutoff=0.5)
+            complaints.add(
+                "no-such-label",
+                file,
+                f"--unknown names label {quoted(word)}, which no node has; the labels are {listed(present)}",
+                f"did you mean {quoted(near[0])}?" if near else "name one of these, or leave the option out",
+            )
 
 
 def read_split(
@@ -132,18 +148,18 @@ def check_enough(
         complaints.add_many("label-once", file, told, remedy)
 
 
-def _unknown(words: Any, notes: list[str], file: str) -> Mask:
-    blank = is_missing(words)
-    found = numbers(words)
-    # −1 is scikit-learn's word for "no label"
-    if not found.wrong.any() and (found.values == -1).any():
-        notes.append(f"{file}: label -1 means unknown in {counted(int((found.values == -1).sum()), 'row')}")
-        blank = blank | (found.values == -1)
-    spelled = blank & ~equals(words, "") & ~(found.values == -1)
+def _unknown(words: Any) -> Mask:
+    """Where a label is blank, a usual word for it, or −1 among numbers, which is scikit-learn's: bool [N]."""
+    found, blank = numbers(words), is_missing(words)
+    return blank if found.wrong.any() else blank | (found.values == -1)
+
+
+def _tell_unknown(words: Any, blank: Mask, file: str, notes: list[str]) -> None:
+    spelled = blank & ~equals(words, "")
     if spelled.any():
         names = pc.unique(words.filter(pa.array(spelled))).to_pylist()
-        notes.append(f"{file}: label {listed(names)} means unknown in {counted(int(spelled.sum()), 'row')}")
-    return blank
+        mean = f"label {listed(names)} means" if len(names) == 1 else f"labels {listed(names)} mean"
+        notes.append(f"{file}: {mean} unknown in {counted(int(spelled.sum()), 'row')}")
 
 
 def _alike(names: Sequence[str]) -> list[list[str]]:

@@ -12,7 +12,7 @@ from bangs.graphs.custom.complaints import Complaints, counted, listed, quoted
 from bangs.graphs.custom.counting import ColumnCount, Tally
 from bangs.graphs.custom.encoding import Categorical, Encoding, Numeric
 from bangs.graphs.custom.features import check_columns, encode, tell_kinds
-from bangs.graphs.custom.labels import PARTS, read_labels
+from bangs.graphs.custom.labels import PARTS, check_unknown, read_labels
 from bangs.graphs.custom.parts import Asked
 from bangs.graphs.custom.roles import EdgeRoles, NodeRoles, node_roles
 from bangs.graphs.custom.streaming import Pieces
@@ -190,13 +190,15 @@ class Nodes:
                 "name another column with --label COLUMN",
             )
             return
-        words = list(self._labels.words)
-        if not words:
+        seen = list(self._labels.words)
+        if not seen:
             return
+        words = pa.chunked_array([seen], pa.string())
+        check_unknown(words, self.asked.unknown, self.file, self.complaints)
         known_before = None if self.asked.encoding is None else self.asked.encoding.classes
         told = Complaints("")
         number, self.classes = read_labels(
-            pa.chunked_array([words], pa.string()),
+            words,
             np.zeros(len(words), np.int64),
             self.file,
             known_before,
