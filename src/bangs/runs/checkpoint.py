@@ -53,7 +53,7 @@ def encode(checkpoint: Checkpoint, config: str) -> bytes:
     if len(body) > LARGEST:
         raise InvalidInput(f"a checkpoint must take at most {LARGEST:,} bytes, this one takes {len(body):,}")
     if body[8:_END] != _BEFORE + _ZEROS:
-        raise BangsError("this safetensors library writes metadata in a form bangs does not know; install 0.4 to 0.8")
+        raise BangsError("this safetensors library writes metadata in a form bangs does not know; install 0.5 to 0.8")
     seen = sha256(body).hexdigest()
     del body  # written once more rather than copied: those of a large graph take much room
     return _serialise(tensors, spelled.replace(_ZEROS.decode(), seen, 1))
