@@ -55,6 +55,37 @@ def test_tables_are_fitted_and_predicted_from_stores(tmp_path, monkeypatch):
     pd.testing.assert_frame_equal(pd.read_csv(table), whole, rtol=1e-4)
 
 
+def test_tables_may_be_read_as_those_of_a_fit_were(tmp_path):
+    out, grown = str(tmp_path / "fit"), str(OWN.parent / "own-graph-grown")
+    said = bangs("fit", str(OWN), "--out", out, "--rounds", "0", "--epochs", "5", "--device", "cpu")
+    assert said.code == 0, said.err
+    made(grown, str(tmp_path / "store"), "--like", out)
+    plain, stored = (str(tmp_path / f"{name}.csv") for name in ("plain", "stored"))
+    assert bangs("predict", out, grown, "--out", plain, "--device", "cpu").code == 0
+    assert bangs("predict", out, str(tmp_path / "store"), "--out", stored, "--device", "cpu").code == 0
+    pd.testing.assert_frame_equal(pd.read_csv(stored), pd.read_csv(plain), rtol=1e-4)
+    run = str(tmp_path / "run")
+    assert bangs("run", "--seeds", "1", "--rounds", "0", "--epochs", "2", "--out", run, "--quiet").code == 0
+    refused = bangs("convert", str(OWN), str(tmp_path / "other"), "--like", run)
+    assert refused.code == 2
+    assert "does not say how columns become features" in refused.err
+
+
+def test_options_about_columns_are_refused_where_there_are_none(tmp_path):
+    store, out = str(tmp_path / "store"), tmp_path / "fit"
+    made(str(OWN), store)
+    said = bangs("fit", store, "--out", out, "--label", "shelf", "--fill", "mean")
+    assert said.code == 2
+    assert (
+        said.err == f"bangs: '{store}' is a store, read when it was made; give --label and --fill to `bangs convert`\n"
+    )
+    arrays = graph_file(tmp_path / "graph.npz")
+    said = bangs("fit", arrays, "--out", out, "--directed", "--ignore", "size")
+    assert said.code == 2
+    assert "has no columns to name or fill; leave --ignore out, or give a folder of tables" in said.err
+    assert not out.exists()
+
+
 def test_an_npz_becomes_a_store(tmp_path):
     facts = made(str(graph_file(tmp_path / "one.npz")), str(tmp_path / "store"), "--half")
     assert (facts["nodes"], facts["features"], facts["classes"]) == (100, 30, 3)

@@ -36,7 +36,8 @@ def convert(
     fill: options.Fill = None,
     unknown: options.Unknown = None,
     like: Annotated[
-        Path | None, typer.Option(help="a store whose columns and classes these tables are read by, for predictions")
+        Path | None,
+        typer.Option(help="a store or the folder of a fit, by whose columns and classes these tables are read"),
     ] = None,
     half: Annotated[bool, typer.Option("--half", help="features as float16, in half the space")] = False,
     seed: Annotated[int, typer.Option(help="of a synthetic graph")] = 0,
@@ -88,13 +89,16 @@ def convert(
     voice.result(facts, _told(made, out))
 
 
-def _encoding(store: Path) -> "Encoding":
+def _encoding(like: Path) -> "Encoding":
+    """How columns became features, of a store or of the folder of a fit."""
     from bangs.graphs.custom import Encoding
-    from bangs.graphs.store import Store
+    from bangs.graphs.store import Store, is_store
+    from bangs.runs import read_run
 
-    found = Store.open(store).manifest.encoding
-    if found is None:
-        raise InvalidInput(f"'{store}' was not made from tables, so it does not say how columns become features")
+    fitted = not is_store(like) and (like / "config.json").is_file()
+    found = read_run(like).config.get("columns") if fitted else Store.open(like).manifest.encoding
+    if not isinstance(found, dict):
+        raise InvalidInput(f"'{like}' was not made from tables, so it does not say how columns become features")
     return Encoding.from_dict(found)
 
 

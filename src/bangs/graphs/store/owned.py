@@ -20,10 +20,14 @@ from bangs.types import Split
 def read_own(path: Path, *, encoding: Encoding | None = None, **options: Any) -> custom.OwnGraph:
     """The graph of a folder of tables, an .npz file or a store; `options` are those of `custom.read`.
 
-    A store was read when it was converted: of the options only the encoding counts, which must be the store's own.
+    A store was read when it was converted, and an .npz file has no columns: options about columns are refused. Of a
+    store the encoding must be its own.
     One of more than 1 GiB stays on the disk: its data are the `Store`, and its ids are read where they are asked for.
     """
-    if not is_store(path):
+    stored = is_store(path)
+    if stored or path.suffix == ".npz":
+        _refuse(path, stored, options)
+    if not stored:
         return custom.read(path, encoding=encoding, **options)
     store = Store.open(path)
     manifest = store.manifest
@@ -50,6 +54,16 @@ def read_own(path: Path, *, encoding: Encoding | None = None, **options: Any) ->
             del data[name]
     notes = [*manifest.notes, f"{path.name}: read from a store {size}"]
     return custom.OwnGraph(data, np.array(list(names), dtype=object), classes, own, _split(store), notes)
+
+
+def _refuse(path: Path, stored: bool, options: dict[str, Any]) -> None:
+    """Raises where an option would be followed in a folder of tables and not here."""
+    ways = {"seed", "limits"} if stored else {"seed", "limits", "directed"}
+    idle = " and ".join(f"--{name}" for name, value in options.items() if value and name not in ways)
+    if idle and stored:
+        raise InvalidInput(f"'{path}' is a store, read when it was made; give {idle} to `bangs convert`")
+    if idle:
+        raise InvalidInput(f"'{path}' has no columns to name or fill; leave {idle} out, or give a folder of tables")
 
 
 def _split(store: Store) -> Split | None:
