@@ -42,6 +42,19 @@ def test_without_out_the_table_lies_beside_the_model(library: Path, tmp_path: Pa
     assert "340 nodes, 40 of them new" in said.out
 
 
+def test_earlier_predictions_are_replaced_and_no_other_file(library: Path, tmp_path: Path) -> None:
+    grown, out = EXAMPLES / "own-graph-grown", tmp_path / "grown.csv"
+    out.touch()
+    for _ in range(2):
+        assert bangs("predict", library, grown, "--out", out, "--quiet").code == 0
+    for place in (library / "predictions.csv", library / "model.safetensors", grown / "nodes.csv"):
+        before = place.read_bytes()
+        said = bangs("predict", library, grown, "--out", place)
+        assert said.code == 2
+        assert said.err == f"bangs: '{place}' is there and not written by `bangs predict`; name another file\n"
+        assert place.read_bytes() == before
+
+
 def test_missing_columns_are_named(library: Path, tmp_path: Path) -> None:
     folder = tmp_path / "other"
     folder.mkdir()

@@ -12,6 +12,8 @@ from bangs.cli.words import parse_fill
 from bangs.errors import InvalidInput
 from bangs.files import make_folder, write_atomic
 
+PREDICTED = "id,known,predicted,confidence,new,"  # so every table of predictions begins
+
 
 def predict(
     folder: options.FittedFolder,
@@ -47,6 +49,8 @@ def predict(
 
     voice = Voice(as_json=as_json, quiet=quiet)
     choose_device(device)
+    path = folder / f"{graph.resolve().stem}-predictions.csv" if out is None else out
+    _check_place(path)
     if folder.is_file():
         raise InvalidInput(f"'{folder}' is a file; name the folder that `bangs fit` wrote")
     model = SelfTrainingClassifier.load(folder, store=store).set_params(device=device)
@@ -69,12 +73,20 @@ def predict(
     new = ~known_names(own.ids, model.node_names_)  # which needs the store of the fit, so it comes before the work
     probs = model.predict_proba(own.data)
     classes = [str(name) for name in model.classes_]
-    path = folder / f"{graph.resolve().stem}-predictions.csv" if out is None else out
     known = [own.classes[label] if label >= 0 else "" for label in own.data.y.tolist()]
     make_folder(path.parent)
     write_atomic(path, new_predictions(own.ids, known, probs, classes, new.tolist()))
     result = _summary(probs, known, classes, new)
     voice.result({**result, "file": path.name}, _told(result, path))
+
+
+def _check_place(path: Path) -> None:
+    """Raises where another file would be lost, such as a table of the graph or a file of the fit."""
+    if path.is_file() and path.stat().st_size:
+        with path.open("rb") as file:
+            begin = file.read(len(PREDICTED)).decode(errors="replace")
+        if begin != PREDICTED:
+            raise InvalidInput(f"'{path}' is there and not written by `bangs predict`; name another file")
 
 
 def _summary(probs: Any, known: list[str], classes: list[str], new: Any) -> dict[str, Any]:
