@@ -34,12 +34,11 @@ def _sentence(error: Any) -> str:
 
 
 def _came(options: list[str]) -> str:
-    """What was typed for an option."""
+    """What was typed for an option, the last time it was."""
     typed = sys.argv[1:]
-    for option in options:
-        for word, after in zip(typed, [*typed[1:], ""], strict=True):
-            if word == option:
-                return f", got '{after}'"
-            if word.startswith(f"{option}="):
-                return f", got '{word.split('=', 1)[1]}'"
-    return ""
+    came = ""
+    for word, after in zip(typed, [*typed[1:], ""], strict=True):
+        name, equals, value = word.partition("=")
+        if name in options:
+            came = f", got '{value if equals else after}'"
+    return came
