@@ -109,6 +109,15 @@ BROKEN = [
         "unpack 'edges.csv.gz'",
         lambda p: (folder(p) / "edges.csv").rename(p / "edges.csv.gz") and None,
     ),
+    Broken(
+        "an edge table of Excel's",
+        "no-table",
+        "edges.csv",
+        None,
+        "it holds 'edges.xlsx', 'nodes.csv'",
+        "save the sheet of 'edges.xlsx' as 'CSV UTF-8' under the name edges.csv",
+        lambda p: (folder(p) / "edges.csv").rename(p / "edges.xlsx") and None,
+    ),
     Broken("no edge table", "no-table", "edges.csv", None, "no edges.csv, edges.tsv or", "put the edges", edges(None)),
     Broken(
         "misspelled table",

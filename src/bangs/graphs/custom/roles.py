@@ -72,7 +72,8 @@ def node_roles(
             "no-label-column",
             table.file,
             f"no column looks like a label (label, class, y …); the table has {listed(table.names)}",
-            "name it with --label COLUMN; leave the cell blank where the label is unknown",
+            "name it with --label COLUMN, or add one, blank where the label is unknown; "
+            "labels in a file of their own are not read",
         )
     nameless = [name for name in table.names if unnamed(name) and name not in taken and name not in ignore]
     if nameless:

@@ -62,6 +62,8 @@ def find(folder: Path, stem: str, complaints: Complaints) -> Path | None:
     near = get_close_matches(stem, present, n=1, cutoff=0.5)
     if near and near[0].endswith((".gz", ".zip", ".bz2", ".xz", ".zst")):
         remedy = f"unpack {near[0]!r} if that is it; a table is a plain .csv or .tsv file, or a .parquet file"
+    elif near and near[0].endswith((".xlsx", ".xls", ".ods")):
+        remedy = f"save the sheet of {near[0]!r} as 'CSV UTF-8' under the name {stem}.csv if that is it"
     elif near:
         remedy = f"rename {near[0]!r} if that is it; a table is a .csv, .tsv or .parquet file"
     else:
