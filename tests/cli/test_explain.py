@@ -4,11 +4,14 @@ import csv
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 from tests.cli.speaking import bangs
 
 from bangs import SelfTrainingClassifier
 from bangs.cli.reasons import in_words
+from bangs.errors import InvalidInput
+from bangs.graphs.store.names import place_of
 
 
 def first(library: Path, source: str) -> dict[str, str]:
@@ -69,3 +72,10 @@ def test_a_label_against_its_labelled_influences_says_what_decided(library: Path
         words = in_words(reasons, model.node_names_.tolist(), model.classes_.tolist())
         against = reasons.support.index(max(reasons.support)) != reasons.label
         assert ("its own features and the unlabelled nodes around it decided" in words) == against
+        assert ("Their largest share speaks for" in words) == against
+
+
+def test_long_names_are_cut_where_they_are_examples() -> None:
+    with pytest.raises(InvalidInput, match=r"^no node is called 'x+…'; names look like 'y+…', 'z'$") as refusal:
+        place_of("x" * 5000, np.array(["y" * 5000, "z"], dtype=object))
+    assert len(str(refusal.value)) < 200

@@ -13,6 +13,7 @@ from tests.cli.conftest import EXAMPLES
 from tests.cli.speaking import bangs
 
 from bangs import SelfTrainingClassifier
+from bangs.cli.fitting import told
 from bangs.runs import RunFolder, read_run
 
 QUICK = ("--rounds", 1, "--epochs", 5, "--quiet")
@@ -131,6 +132,25 @@ def test_a_wrong_setting_leaves_the_folder_as_it_was(library: Path) -> None:
     for words in (("--model", "gnn"), ("--k", 0), ("--validation", 2), ("--device", "tpu")):
         assert bangs("fit", EXAMPLES / "own-graph", "--out", library, "--overwrite", *words).code == 2
     assert before == {path.name: path.read_bytes() for path in library.iterdir() if path.is_file()}
+
+
+@pytest.mark.parametrize(
+    ("chosen", "adopted", "tried", "first", "second"),
+    [
+        (8, 112, 140, "112 adopted (28 more after the chosen round, not used)", "at round 8 (round 0: 87.5%);"),
+        (3, 42, 42, "validation, 42 adopted", "at round 3 (round 0: 87.5%);"),
+        (0, 0, 140, "0 adopted (140 after the chosen round, not used)", "at round 0 (no later round did better);"),
+        (0, 0, 0, "validation, 0 adopted", "at round 0 (without pseudo-labels);"),
+    ],
+)
+def test_the_last_words_say_what_self_training_did(
+    chosen: int, adopted: int, tried: int, first: str, second: str
+) -> None:
+    validation = {"accuracy": 1.0, "raw": 0.875, "error_before": 0.2, "error_after": 0.1}
+    result = {"nodes": 300, "given": 22, "held": 8, "chosen": chosen, "adopted": adopted, "adopted_in_all": tried}
+    lines = told({**result, "validation": validation, "test": None}, Path("out")).splitlines()
+    assert lines[0].endswith(first)
+    assert second in lines[1]
 
 
 def test_json_is_one_object_and_nothing_else(tmp_path: Path) -> None:

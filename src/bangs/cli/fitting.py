@@ -135,17 +135,20 @@ def in_batches(batches: Sampling | None) -> str:
 
 def _unused(result: dict[str, Any]) -> str:
     left = result["adopted_in_all"] - result["adopted"]
-    return f" ({left:,} more after the chosen round, not used)" if left else ""
+    more = "more " if result["adopted"] else ""
+    return f" ({left:,} {more}after the chosen round, not used)" if left else ""
 
 
 def told(result: dict[str, Any], out: Path) -> str:
     """What a person wants to know first."""
     validation, test = result["validation"], result["test"]
+    alone = "no later round did better" if result["adopted_in_all"] else "without pseudo-labels"
+    beside = f"round 0: {validation['raw']:.1%}" if result["chosen"] else alone
     lines = [
         f"{result['nodes']:,} nodes: {result['given']:,} labels given, {result['held']:,} held for validation, "
         f"{result['adopted']:,} adopted{_unused(result)}",
-        f"validation accuracy {validation['accuracy']:.1%} at round {result['chosen']} "
-        f"(round 0: {validation['raw']:.1%}); it chose the round, so it is optimistic",
+        f"validation accuracy {validation['accuracy']:.1%} at round {result['chosen']} ({beside}); "
+        "it chose the round, so it is optimistic",
     ]
     if test is not None:
         lines.append(f"test accuracy {test['accuracy']:.1%} on {test['nodes']:,} nodes (round 0: {test['raw']:.1%})")

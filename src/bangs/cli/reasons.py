@@ -79,7 +79,7 @@ def _influences(reasons: Reasons, names: Sequence[str], classes: list[str]) -> s
     lines.append(f"By class: {spoken}. Labelled nodes make {reasons.reach:.0%} of what reaches it over the edges.")
     if ranked[0] != reasons.label:
         lines.append(
-            f"Most of them speak for '{classes[ranked[0]]}': "
+            f"Their largest share speaks for '{classes[ranked[0]]}': "
             "its own features and the unlabelled nodes around it decided."
         )
     return "\n".join(lines)

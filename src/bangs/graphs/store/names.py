@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from bangs.errors import InvalidInput
+from bangs.graphs.custom.complaints import listed, quoted
 from bangs.graphs.store.ids import Ids, key
 from bangs.graphs.store.mapping import release
 from bangs.graphs.store.whereabouts import Whereabouts
@@ -84,7 +85,7 @@ def place_of(word: str, names: Any) -> int:
     """The number of the node of that name, among `Names` or an array of them."""
     found = names.find(word) if isinstance(names, Names) else next(iter(np.flatnonzero(names == word)), None)
     if found is None:
-        raise InvalidInput(f"no node is called {word!r}; names look like {', '.join(map(repr, names[:3]))}")
+        raise InvalidInput(f"no node is called {quoted(word)}; names look like {listed(list(names[:3]))}")
     return int(found)
 
 
