@@ -14,6 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from bangs.cli import app
+from bangs.cli.running import scores
 from bangs.cli.words import parse_seeds
 from bangs.errors import InvalidInput
 from bangs.files import Unwritable
@@ -151,6 +152,15 @@ def test_a_full_disk_is_a_sentence_and_the_run_can_go_on(graph: Path, tmp_path: 
     assert run(graph, "--out", out, "--resume").exit_code == 0
     run(graph, "--out", str(tmp_path / "whole"))
     assert result_of(tmp_path / "run") == result_of(tmp_path / "whole")
+
+
+def test_rules_stand_below_each_other_whatever_the_spread() -> None:
+    spread = {"raw": 13.08, "validation": 4.1, "best_test": 0.0, "last": 9.9}
+    result = {name: {"mean": 50.0, "std": value} for name, value in spread.items()} | {"seconds": {"total": 1.0}}
+    lines = scores(result).splitlines()[1:5]
+    assert {line.index(word) for line, word in zip(lines, ("round", "round", "best ro", "last ro"), strict=True)} == {
+        29
+    }
 
 
 def test_seeds_are_a_number_a_list_or_a_range() -> None:

@@ -64,5 +64,8 @@ def scores(result: dict[str, Any]) -> str:
         ("best_test", "best round after round 0 by test accuracy (an oracle, as in the paper's main table)"),
         ("last", "last round"),
     ]
-    figures = [f"  {name:<11}{result[name]['mean']:6.2f} ± {result[name]['std']:.2f}  {rule}" for name, rule in lines]
+    spread = max(len(f"{result[name]['std']:.2f}") for name, _ in lines)
+    figures = [
+        f"  {name:<11}{result[name]['mean']:6.2f} ± {result[name]['std']:<{spread}.2f}  {rule}" for name, rule in lines
+    ]
     return "\n".join(["test accuracy, mean ± std over seeds", *figures, f"  {result['seconds']['total']:.1f} s in all"])
