@@ -85,6 +85,7 @@ k = [{ k = 0, method = "raw" }, { k = 5, candidates = 10 }]
         ("bangs = [1, 2, 3]", "bangs = 84", ["mine.toml: published.cora.bangs", "[mean, std]"]),
         ("rounds = = 3", "rounds = 3", ["mine.toml is not sound TOML"]),
         ("changes = { epoch = 3 }", "rounds = 3", ["experiment.changes", "did you mean 'epochs'?"]),
+        ('changes = { epochs = "x" }', "rounds = 3", ["mine.toml: experiment.changes", "whole number, got 'x'"]),
         ('recipe = "paper"\nk = 7', "rounds = 3", ["the recipe 'paper' brings its own k"]),
     ],
 )

@@ -89,6 +89,7 @@ def _changes(name: str, value: Any) -> None:
     for key in value:
         if key not in known:
             raise UnknownName("training setting", str(key), known)
+    Trainer(**value)  # which checks the values
 
 
 RULES: dict[str, Callable[[str, Any], None]] = {

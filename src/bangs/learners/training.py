@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import inf
+from numbers import Integral, Real
 from typing import Literal
 
 import torch
@@ -60,6 +61,10 @@ class Trainer:
                 f"Trainer.model must be an architecture such as GCN(hidden=64), got {self.model!r}; "
                 "bangs.learners.presets.trainer makes a Trainer from names"
             )
+        for name, kind in (("epochs", Integral), ("patience", Integral), ("lr", Real), ("weight_decay", Real)):
+            if not isinstance(getattr(self, name), kind):  # a suite file may say anything
+                what = "whole number" if kind is Integral else "number"
+                raise InvalidInput(f"Trainer.{name} must be a {what}, got {getattr(self, name)!r}")
         for name in ("epochs", "patience"):
             if getattr(self, name) < 1:
                 raise InvalidInput(f"Trainer.{name} must be at least 1, got {getattr(self, name)}")
