@@ -2,6 +2,7 @@
 
 import pickle
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from unittest import mock
 
@@ -13,6 +14,9 @@ from bangs.errors import InvalidInput
 from bangs.experiments.jobs import Job, perform
 from bangs.experiments.own_code import run_code
 from bangs.experiments.reproducing import reproduce
+from bangs.learners.calibration import CALIBRATORS
+from bangs.learners.models import MODELS
+from bangs.learners.presets import trainer
 from worlds import graph_file
 
 CODE = """
@@ -51,7 +55,7 @@ method = ["raw", "unsure"]
 @pytest.fixture(autouse=True)
 def forgotten() -> Iterator[None]:
     """What a file adds is not for other tests."""
-    with mock.patch.dict(METHODS):
+    with mock.patch.dict(METHODS), mock.patch.dict(CALIBRATORS), mock.patch.dict(MODELS):
         run_code.cache_clear()
         yield
     run_code.cache_clear()
@@ -121,6 +125,69 @@ def test_code_that_fails_is_a_sentence_with_the_line(tmp_path: Path, text: str |
     path = tmp_path / "mine.py"
     if text is not None:
         path.write_text(text)
+    with pytest.raises(InvalidInput, match=sentence):
+        run_code(path)
+
+
+OWN_PARTS = """
+from dataclasses import dataclass
+
+from torch_geometric.nn import GraphSAGE
+
+from bangs import METHODS, Budget, Prediction, method
+from bangs.learners.calibration import CALIBRATORS
+from bangs.learners.ensemble import Separate
+from bangs.learners.models import MODELS
+
+@dataclass(frozen=True)
+class Softer:
+    def __call__(self, prediction, task):
+        return Prediction(prediction.logits / 2)
+
+@dataclass(frozen=True)
+class Sage:
+    hidden: int = 8
+    def build(self, features, classes, rng):
+        return Separate(lambda: GraphSAGE(features, self.hidden, 2, classes), rng)
+
+METHODS["mine"] = lambda budget: method("confidence-calibrated", budget)
+CALIBRATORS["softer"] = Softer
+MODELS["sage"] = Sage
+"""
+
+
+def test_a_calibrator_and_a_model_of_ones_own_run_by_name_too(tmp_path: Path, graph: str) -> None:
+    path = tmp_path / "parts.py"
+    path.write_text(OWN_PARTS)
+    words = ("run", "--dataset", graph, "--seeds=2", "--rounds=1", "--k=5", "--epochs=5", "--device=cpu", "--json")
+    said = bangs(*words, "--method=mine", "--calibrator=softer", "--model=sage", "--preset=paper", "--code", path)
+    assert said.code == 0, said.err
+    config = Experiment(graph, "mine", "sage", calibrator="softer").config()["parts"]
+    assert "Sage(hidden=8)" in config["trainer"]
+    assert "Softer()" in config["method"]
+    assert trainer("sage") == replace(trainer("gcn"), model=MODELS["sage"]())
+
+
+@pytest.mark.parametrize(
+    ("wrong", "sentence"),
+    [
+        (
+            'METHODS["x"] = method("raw")',
+            r"METHODS\['x'\] must be a function from a Budget to a Method; it failed: Type",
+        ),
+        ('METHODS["x"] = Softer', r"METHODS\['x'\] must be .* a Method; it failed: TypeError: Softer"),
+        ('METHODS["x"] = lambda budget: budget.nothing', "failed in line 26: AttributeError"),
+        ('METHODS["x"] = lambda budget: 1', r"METHODS\['x'\] must be a function .*; it gave int"),
+        (
+            'CALIBRATORS["x"] = Softer()',
+            r"CALIBRATORS\['x'\] must be a class of calibrators that needs no arguments; it",
+        ),
+        ('MODELS["gcn"] = Softer', r"MODELS\['gcn'\] must be a class of architectures .*; it gave Softer"),
+    ],
+)
+def test_a_name_that_stands_for_something_else_is_a_sentence(tmp_path: Path, wrong: str, sentence: str) -> None:
+    path = tmp_path / "mine.py"
+    path.write_text(f"{OWN_PARTS}\n{wrong}\n")
     with pytest.raises(InvalidInput, match=sentence):
         run_code(path)
 

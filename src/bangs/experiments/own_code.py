@@ -1,12 +1,25 @@
-"""Own code: a person's Python file, run first, so that the methods it names are known."""
+"""Own code: a person's Python file, run first, so that the parts it names are known."""
 
 import functools
 import importlib.util
 import sys
 import traceback
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from bangs.errors import InvalidInput
+from bangs.learners.calibration import CALIBRATORS
+from bangs.learners.models import MODELS
+from bangs.loop import Method
+from bangs.methods import METHODS, Budget
+
+# what the file may add to, what an entry is given and must make, and how to know that it did
+_NAMES: dict[str, tuple[dict[str, Any], tuple[Any, ...], str, Callable[[Any], bool]]] = {
+    "METHODS": (METHODS, (Budget(),), "a function from a Budget to a Method", lambda made: isinstance(made, Method)),
+    "CALIBRATORS": (CALIBRATORS, (), "a class of calibrators that needs no arguments", callable),
+    "MODELS": (MODELS, (), "a class of architectures that needs no arguments", lambda made: hasattr(made, "build")),
+}
 
 
 @functools.cache
@@ -18,14 +31,32 @@ def run_code(path: Path) -> None:
         what = "is no Python file (.py)" if path.is_file() else "does not exist"
         raise InvalidInput(f"--code '{path}' {what}; name the file in which your method is added to METHODS")
     module = sys.modules[name] = importlib.util.module_from_spec(spec)  # where dataclasses look for their module
+    before = {known: dict(parts) for known, (parts, *_) in _NAMES.items()}
     try:
         spec.loader.exec_module(module)
     except Exception as error:
-        raise InvalidInput(f"--code '{path}' failed{_where(error, path)}: {type(error).__name__}: {error}") from error
+        raise InvalidInput(f"--code '{path}' failed{_told(error, path)}") from error
+    for known, (parts, *_) in _NAMES.items():
+        for word in parts:
+            if parts[word] is not before[known].get(word):
+                _check(path, known, word)
 
 
-def _where(error: Exception, path: Path) -> str:
+def _check(path: Path, known: str, word: str) -> None:
+    """Raises where an entry of the file's does not make what its name will be taken for."""
+    parts, given, rule, right = _NAMES[known]
+    place = f"--code '{path}': {known}['{word}'] must be {rule}"
+    try:
+        made = parts[word](*given)
+    except Exception as error:
+        raise InvalidInput(f"{place}; it failed{_told(error, path)}") from error
+    if not right(made):
+        raise InvalidInput(f"{place}; it gave {type(made).__name__}")
+
+
+def _told(error: Exception, path: Path) -> str:
+    """The error in words, with the line of the file where there is one."""
     lines = [
         frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path.resolve())
     ]
-    return f" in line {lines[-1]}" if lines else ""
+    return f"{f' in line {lines[-1]}' if lines else ''}: {type(error).__name__}: {error}"

@@ -52,9 +52,14 @@ PRESETS: dict[str, Callable[[str, str], Trainer]] = {"paper": _paper, "tuned": _
 
 
 def trainer(model: str, preset: str = "tuned", dataset: str = "", **changes: Any) -> Trainer:
-    """The trainer of a model under a preset on a dataset; `changes` replace single settings of the trainer."""
+    """The trainer of a model under a preset on a dataset; `changes` replace single settings of the trainer.
+
+    A model that was added to `MODELS` is trained as the GCN is.
+    """
     if model not in MODELS:
         raise UnknownName("model", model, MODELS)
     if preset not in PRESETS:
         raise UnknownName("preset", preset, PRESETS)
-    return replace(PRESETS[preset](model, dataset.lower()), **changes)
+    known = model in _TUNED
+    chosen = PRESETS[preset](model if known else "gcn", dataset.lower())
+    return replace(chosen if known else replace(chosen, model=MODELS[model]()), **changes)
