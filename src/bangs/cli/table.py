@@ -15,7 +15,7 @@ def table(
     form: Annotated[str, typer.Option("--format", help="markdown, latex, csv or json")] = "markdown",
     protocol: options.Protocol = None,
     page: Annotated[
-        Path | None, typer.Option(help="write one page of all suites with their figures to this .md instead")
+        Path | None, typer.Option(help="write one page of all suites of bangs with their figures to this .md instead")
     ] = None,
 ) -> None:
     """Mean ± std by method, best and second marked, significance, and the published numbers beside ours.
