@@ -35,15 +35,16 @@ def product(cut: Cut, cols: Tensor, values: Tensor, dense: Tensor) -> Tensor:
 
     Weighted sums of lines, as embeddings are summed: a thread adds up one column of one piece, entry by entry.
     """
-    out = _sums(dense.detach().contiguous(), cols, cut.starts, values)
+    out = sums(dense, cols, cut.starts, values)
     while cut.merge is not None:
         cut = cut.merge
         each = torch.arange(len(out), dtype=cols.dtype, device=cols.device)
-        out = _sums(out, each, cut.starts, None)
+        out = sums(out, each, cut.starts, None)
     return out
 
 
-def _sums(lines: Tensor, cols: Tensor, starts: Tensor, values: Tensor | None) -> Tensor:
-    """What the lines [m, d] named in cols between two starts add up to: [P, d]."""
+def sums(lines: Tensor, cols: Tensor, starts: Tensor, values: Tensor | None) -> Tensor:
+    """What the lines [m, d] named in cols between two starts add up to, each times its value if it has one: [P, d]."""
+    lines = lines.detach().contiguous()
     summed: Tensor = torch.embedding_bag(lines, cols, starts, False, 0, False, values, True)[0]
     return summed
