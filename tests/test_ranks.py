@@ -114,7 +114,8 @@ def test_ranks_that_wait_end_with_their_torchrun(number: signal.Signals) -> None
         list(islice((line for line in agent.stdout if line.startswith("rank ")), 2))
         agent.send_signal(number)
         said, _ = agent.communicate(timeout=100)  # returns when the last of them has let go of the stream
-    assert said.count("torchrun is gone") == (2 if number == signal.SIGKILL else 0), said
+    # who notices first ends, and may break the other's wait before that one has looked
+    assert ("torchrun is gone" in said) == (number == signal.SIGKILL), said
     assert "no safe point" not in said, said  # what rank 0 waits for breaks when rank 1 has come to one
 
 
