@@ -174,6 +174,8 @@ def _join(transport: str) -> None:
 
     from bangs.meeting import meet
 
+    # nccl's report of a lost rank stays in torchrun's store, and the ranks of the next start would heed it for ever
+    os.environ.setdefault("TORCH_NCCL_DUMP_ON_TIMEOUT", "0")
     with _others():
         store, rank, size = next(rendezvous("env://", timeout=JOINING))
         _attempt = meet(PrefixStore("bangs", store), rank, size, JOINING)

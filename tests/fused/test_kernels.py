@@ -10,15 +10,17 @@ import torch
 from bangs.graphs.sparse import Sparse
 from bangs.learners.noise import Counted
 from bangs.learners.sessions import Eager
+from bangs.learners.slate import Slate
 
 pytest.importorskip("triton", reason="Triton comes with torch for CUDA")
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 if DEVICE == "cpu" and os.environ.get("TRITON_INTERPRET") != "1":
     pytest.skip("no GPU; TRITON_INTERPRET=1 runs the kernels without one", allow_module_level=True)
 
-from bangs.fused import products, steps  # noqa: E402
+from bangs.fused import dense, products, steps  # noqa: E402
 
 RUNS = 3
+DIGITS = {"atol": 1e-4, "rtol": 1e-4}  # of sums of some hundred products
 
 
 @pytest.mark.parametrize(
@@ -183,3 +185,67 @@ def test_a_session_judges_alike_with_either_code(monitor, nodes, classes):
         for mine, theirs in zip(ours, plain.state, strict=True):
             torch.testing.assert_close(mine.cpu(), theirs, rtol=1e-6, atol=1e-6)
     assert not plain.active.all()
+
+
+@pytest.mark.parametrize("flipped", [False, True])
+def test_a_slate_written_anew_is_read_anew(flipped):
+    shape = (130, 70)  # enough rows for some to have a program to themselves
+    slate, values, found = None, torch.zeros(900, device=DEVICE), []
+    for seed, density in enumerate((0.05, 0.02, 0.08)):
+        matrix = Sparse.of(sp.random_array(shape, density=density, format="csr", dtype=np.float32, rng=seed), DEVICE)
+        slate = slate or Slate.of(matrix.pattern, room=900)
+        slate.write(matrix.pattern)
+        values[: len(matrix.values)] = matrix.values
+        x = torch.randn(shape[0] if flipped else shape[1], 5)
+        turns = slate.flipped_turns if flipped else slate.turns
+        cols, order = slate.flipped[1:] if flipped else (slate.cols, None)
+        found.append(products.product(turns, cols, values, x.to(DEVICE), 1, order).cpu())
+        plain = matrix.to("cpu")
+        torch.testing.assert_close(found[-1], plain.T.times(x) if flipped else plain.times(x))
+    assert not torch.equal(found[0], found[1])
+
+
+LARGE = [(40, 64, 50, 70), (300, 32, 32, 128), (150, 96, 96, 64)]  # lines, columns stored, columns, columns to be
+
+
+@pytest.mark.parametrize(("n", "stored", "a", "b"), LARGE)
+@pytest.mark.parametrize("counted", [False, True])
+def test_dense_products_and_gradients_leave_out_lines_that_a_run_lacks(n, stored, a, b, counted):
+    x, weight, pull = (torch.randn(RUNS, *shape) for shape in ((n, stored), (a, b), (n, b)))
+    x[:, :, a:] = 0
+    lines = torch.tensor([n, n // 2, 1], dtype=torch.int32) if counted else None
+    real = x if lines is None else x * (torch.arange(n) < lines[:, None])[..., None]
+    there = {} if lines is None else {"lines": lines.to(DEVICE)}
+    x, here = x.to(DEVICE), weight.to(DEVICE)
+    torch.testing.assert_close(dense.product(x, here, **there).cpu(), real[:, :, :a] @ weight, **DIGITS)
+    summed = dense.gradient(x, pull.to(DEVICE), a, **there).cpu()
+    torch.testing.assert_close(summed, real[:, :, :a].transpose(1, 2) @ pull, **DIGITS)
+
+
+def test_a_dense_product_adds_and_takes_a_transpose():
+    x, weight, plus = torch.randn(RUNS, 200, 64), torch.randn(RUNS, 80, 64), torch.randn(RUNS, 200, 80)
+    found = dense.product(x.to(DEVICE), weight.to(DEVICE).transpose(1, 2), plus=plus.to(DEVICE))
+    torch.testing.assert_close(found.cpu(), x @ weight.transpose(1, 2) + plus, **DIGITS)
+
+
+def test_dense_products_of_runs_that_rest_are_left_out():
+    x, weight, busy = torch.randn(RUNS, 40, 32), torch.randn(RUNS, 32, 64), torch.tensor([True, False, True])
+    expected = x @ weight
+    x[1] = torch.nan
+    found = dense.product(x.to(DEVICE), weight.to(DEVICE), busy=busy.to(DEVICE)).cpu()
+    torch.testing.assert_close(found[busy], expected[busy], **DIGITS)
+    summed = dense.gradient(x.to(DEVICE), expected.to(DEVICE), 32, busy=busy.to(DEVICE)).cpu()
+    torch.testing.assert_close(summed[busy], (x.transpose(1, 2) @ expected)[busy], **DIGITS)
+
+
+@pytest.mark.skipif(DEVICE == "cpu", reason="Triton's interpreter has no tensor cores")
+def test_dense_products_have_the_digits_of_float32():
+    x, weight = torch.randn(2, 500, 1024, device=DEVICE), torch.randn(2, 1024, 128, device=DEVICE)
+    true = x.double() @ weight.double()
+    ours, theirs = ((found - true).abs().max() for found in (dense.product(x, weight), x @ weight))
+    assert ours <= 2 * theirs
+    pull = torch.randn(2, 500, 128, device=DEVICE)
+    true = x.double().transpose(1, 2) @ pull.double()
+    found = (dense.gradient(x, pull, 1024), x.transpose(1, 2) @ pull)
+    ours, theirs = ((one - true).abs().max() for one in found)
+    assert ours <= 2 * theirs

@@ -4,14 +4,14 @@ import pytest
 import torch
 
 from bangs.graphs import splits, synthetic
-from bangs.learners.ahead import FirstHop
+from bangs.learners.ahead import FirstHop, roomy
 from bangs.learners.assignment import Assignment
 from bangs.learners.dense import _InPieces
 from bangs.learners.models import GCN, SGC
 from bangs.learners.noise import source
 from bangs.learners.training import Trainer
 from bangs.rng import Streams
-from bangs.types import Task
+from bangs.types import Labels, Task
 
 SEEDS = (3, 1, 2)
 
@@ -68,6 +68,42 @@ def test_dropout_does_not_depend_on_company(task):
     company = learner(task, GCN(hidden=16), ahead=True).fit(task.given, Streams(SEEDS))
     for name, value in alone.weights.items():
         assert torch.allclose(value[0], company.weights[name][1], atol=1e-4), name
+
+
+def lessons(task):
+    """The given labels, with 2 and with 40 nodes besides."""
+    found = []
+    for count in (2, 3, 40):
+        target = task.given.target.clone()
+        target[:, task.given.target.shape[1] - count :] = 1
+        found.append(Labels(target, task.given.weight, task.given.born))
+    return found
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.parametrize("model", [GCN(hidden=64), GCN(hidden=64, layers=3)])
+def test_rounds_reuse_a_captured_graph_and_learn_what_a_fresh_one_would(task, model):
+    task = task.to("cuda")
+    few, some, many = lessons(task)
+    made = learner(task, model, ahead=True)
+    sessions = []
+    for labels in (few, some, many, few):
+        taught = made.fit(labels, Streams(SEEDS))
+        sessions.append(made._frames[False][1])
+        fresh = learner(task, model, ahead=True).fit(labels, Streams(SEEDS))
+        for name, value in taught.weights.items():
+            assert torch.equal(value, fresh.weights[name]), name
+    assert sessions[0] is sessions[1]
+    assert sessions[0].graph is not None
+    assert model.layers == 3 or sessions[2] is not sessions[1]  # from two hops away nearly all nodes are seen
+
+
+def test_sizes_are_few_and_none_is_much_too_large():
+    sizes = [roomy(count) for count in range(1, 100_000)]
+    assert sorted(set(sizes))[:8] == [64, 128, 192, 256, 384, 512, 768, 1024]
+    assert all(count <= size for count, size in enumerate(sizes, 1))
+    assert all(size <= 1.5 * count for count, size in enumerate(sizes, 1) if count > 128)
 
 
 def test_runs_of_different_sizes_are_filled_up_with_nodes_of_no_target(task):

@@ -13,13 +13,22 @@ FEW = 32  # columns up to which a processor multiplies the transposes instead
 PIECES = 8  # of the lines, over which a wide weight's gradient is summed
 
 
-def times(x: Tensor, weight: Tensor) -> Tensor:
-    """The product [R, n, b] of x [R, n, a] and weight [R, a, b].
+def times(x: Tensor, weight: Tensor, *, plus: Tensor | None = None, busy: Tensor | None = None) -> Tensor:
+    """The product [R, n, b] of x [R, n, a] and weight [R, a, b], plus [R, n, b].
 
     On a GPU the gradient of a weight, a sum over all n lines, is taken in many pieces at once; cuBLAS gives each run
-    to a handful of its blocks. A processor takes that of a few columns faster the other way round.
+    to a handful of its blocks. Large products are our own kernel's, which leaves out the runs that are not `busy`
+    [R]. A processor takes the gradient of a few columns faster the other way round.
     """
     product: Tensor
+    if weight.shape[1] > TALL and exact() and fused.serves(x, weight):
+        from bangs.fused.dense import suits
+
+        if suits(x, weight):
+            product = _Wide.apply(x, weight, plus, busy)
+            return product
+    if plus is not None:
+        return torch.baddbmm(plus, x, weight)
     if not weight.requires_grad or not torch.is_grad_enabled():
         return x @ weight
     if not fused.serves(x, weight):
@@ -34,6 +43,11 @@ def times(x: Tensor, weight: Tensor) -> Tensor:
         product = _InPieces.apply(x, weight)
         return product
     return x @ weight
+
+
+def exact() -> bool:
+    """Whether products must have all digits of float32, which cuBLAS takes without tensor cores."""
+    return not torch.backends.cuda.matmul.allow_tf32
 
 
 class _Narrow(torch.autograd.Function):
@@ -68,3 +82,22 @@ class _InPieces(torch.autograd.Function):
         cut = x.reshape(runs * PIECES, lines // PIECES, width)
         parts = cut.transpose(1, 2) @ gradient.reshape(runs * PIECES, lines // PIECES, -1)
         return None, parts.view(runs, PIECES, width, -1).sum(1)
+
+
+class _Wide(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor, plus: Tensor | None, busy: Tensor | None) -> Tensor:
+        from bangs.fused.dense import product
+
+        ctx.save_for_backward(x, weight)
+        ctx.busy, ctx.added = busy, plus is not None
+        return product(x, weight, busy=busy, plus=plus)
+
+    @staticmethod
+    def backward(ctx: Any, pull: Tensor) -> tuple[Tensor | None, Tensor, Tensor | None, None]:
+        from bangs.fused.dense import gradient, product
+
+        x, weight = ctx.saved_tensors
+        pull = pull.contiguous()
+        back = product(pull, weight.transpose(1, 2), busy=ctx.busy) if ctx.needs_input_grad[0] else None
+        return back, gradient(x, pull, weight.shape[1], busy=ctx.busy), pull if ctx.added else None, None

@@ -14,7 +14,7 @@ from torch_geometric.data import Data
 
 from bangs import ranks
 from bangs.errors import InvalidInput
-from bangs.learners.ahead import Ahead, FirstHop
+from bangs.learners.ahead import FirstHop, Frame, roomy
 from bangs.learners.assignment import Assignment
 from bangs.learners.fields import Field, Surroundings, many
 from bangs.learners.layerwise import Layerwise
@@ -95,6 +95,7 @@ class Learner:
         self.network = trainer.model.build(width, task.classes, Streams((0,) * task.runs)).to(task.device)
         self._width = width
         self._captured: dict[bool, Captured] = {}
+        self._frames: dict[bool, tuple[Frame, Captured]] = {}
         self._said: tuple[dict[str, Tensor], Prediction] | None = None  # under the weights just learned
         if trainer.batches is not None and (self.network.hops is None or not self.network.staged):
             raise InvalidInput(
@@ -222,7 +223,7 @@ class Learner:
         return Surroundings.of(graph, self.task.runs, loops, normalise).whole
 
     def _session(self, labels: Labels, transition: Tensor | None) -> Session:
-        """Who runs the epochs: on a GPU a captured graph, which all rounds reuse that see the whole graph."""
+        """Who runs the epochs: on a GPU a captured graph, which rounds reuse."""
         if self.trainer.batches is not None:
             pages = self._pages(labels.target, labels.weight)
             if self.trainer.batches.pieces > 1:
@@ -231,19 +232,37 @@ class Learner:
         captured = self.task.device.type == "cuda"
         if not captured and self.network.hops_first and self.first_hop is None:
             return Eager(self.network, *self._parts(labels), self.trainer)
-        # a captured graph outlives the round, so its lesson must not depend on who is labelled
-        lesson = self._part(labels.target, labels.weight, whole=captured)
         if not captured:
-            return Eager(self.network, lesson, self.examiner, self.trainer)
-        if isinstance(lesson.field, Ahead):
-            return Captured(self.network, lesson, self.examiner, self.trainer)
+            return Eager(self.network, self._part(labels.target, labels.weight), self.examiner, self.trainer)
         corrected = transition is not None
+        return self._framed(labels, corrected) or self._whole(labels, corrected)
+
+    def _framed(self, labels: Labels, corrected: bool) -> Captured | None:
+        """A captured graph whose lesson is the labelled nodes', reused by all rounds that fit in its frame."""
+        if self.first_hop is None:
+            return None
+        chain = self.first_hop.chain(labels.target, self.network.hops or 0)
+        size = roomy(chain.least)
+        frame, session = self._frames.get(corrected, (None, None))
+        if frame is None or session is None or not frame.holds(chain, size):
+            self._frames.pop(corrected, None)  # its room is needed for what comes
+            frame, session = self.first_hop.frame(chain, size), None
+            if frame is None:
+                return None
+        part = frame.written(chain, labels.target, labels.weight)
+        if session is None:
+            session = Captured(self.network, part, self.examiner, self.trainer)
+            self._frames[corrected] = frame, session
+        return session
+
+    def _whole(self, labels: Labels, corrected: bool) -> Captured:
+        """A captured graph whose lesson is the whole graph's, whoever is labelled; all rounds reuse it."""
         if corrected not in self._captured:
-            static = Part(lesson.field, lesson.target.clone(), lesson.weight.clone())
+            static = Part(self.surroundings.whole, labels.target.clone(), labels.weight.clone())
             self._captured[corrected] = Captured(self.network, static, self.examiner, self.trainer)
         session = self._captured[corrected]
-        session.lesson.target.copy_(lesson.target)
-        session.lesson.weight.copy_(lesson.weight)
+        session.lesson.target.copy_(labels.target)
+        session.lesson.weight.copy_(labels.weight)
         return session
 
     def _parts(self, labels: Labels) -> tuple[Part, Part]:
@@ -268,13 +287,13 @@ class Learner:
         hops = self.network.hops or 0
         return Pages(self.sampler, self.trainer.batches, hops, nodes, target[:, nodes], weight[:, nodes])
 
-    def _part(self, target: Tensor, weight: Tensor, *, whole: bool = False) -> Part:
+    def _part(self, target: Tensor, weight: Tensor) -> Part:
         """The nodes with a target in any run, or in each by itself, and the field that decides their logits."""
         own = None if self.first_hop is None else self.first_hop.part(target, weight, self.network.hops or 0)
         if own is not None:
             return own
         nodes = (target >= 0).any(0).nonzero().squeeze(1)
-        whole = whole or self.network.hops is None or self.trainer.field == "whole"
+        whole = self.network.hops is None or self.trainer.field == "whole"
         if whole or len(nodes) > WHOLE_FROM * target.shape[1]:
             return Part(self.surroundings.whole, target, weight)
         seen = self.surroundings.field(nodes.cpu().numpy(), self.network.hops or 0)

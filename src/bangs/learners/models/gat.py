@@ -81,9 +81,9 @@ class _Attention(Network):
 
     def _layer(self, field: Field, layer: int, x: Features | Tensor, noise: Noise | None) -> Tensor:
         weight: Tensor = self.weight[layer]
-        z = x.times(weight) if isinstance(x, Features) else times(x, weight)
         hop = field.hops[min(layer, len(field.hops) - 1)]
         own = field.own[layer] if field.own else None
+        z = x.times(weight) if isinstance(x, Features) else times(x, weight, busy=hop.busy)
         heads = self._heads.get(hop.pattern)
         if heads is None:
             heads = self._heads[hop.pattern] = Heads.of(hop, self.settings.heads)
@@ -97,7 +97,7 @@ class _Attention(Network):
             return out
         mine, residual = x if own is None else x.index_select(1, own), self.residual[layer - 1]
         # a hidden layer's sum is taken along with its product, which saves passes over its numbers
-        return out + times(mine, residual) if last else torch.baddbmm(out, mine, residual)
+        return out + times(mine, residual) if last else times(mine, residual, plus=out, busy=hop.busy)
 
     def _scores(self, layer: int, z: Tensor) -> tuple[Tensor, Tensor]:
         """How much every node scores as a source and as a target: [R, n, H] of z [R, n, H·d].
