@@ -214,6 +214,41 @@ def test_a_standard_error_is_that_of_a_mean_of_so_many() -> None:
     assert variance.tolist() == [[pytest.approx(1 / 3), pytest.approx(1.0)]]
 
 
+def test_who_weighs_twice_counts_twice_in_the_mean_and_fourfold_in_its_variance() -> None:
+    """Of 1 and 4, the second weighing twice, the mean is 3; (1·2² + 2²·1²) / 3² = 8/9 of 9/5 effective draws is 2."""
+    worth = torch.tensor([1.0, 4.0], dtype=torch.float64)[None, :, None]
+    mean, variance = banzhaf._moments(worth, torch.tensor([1.0, 2.0])[None, :, None])
+    assert mean.item() == 3.0
+    assert variance.item() == pytest.approx(2.0)
+
+
+def test_a_player_drawn_on_one_side_only_is_judged_by_that_one() -> None:
+    """A single coalition holds some players and not the others, and in an additive game either side says all."""
+    amounts = torch.tensor([[3.0, -1.0, 2.0, 0.5]], dtype=torch.float64)
+    for seed in range(4):
+        assert torch.allclose(Gradient(1)(Additive(amounts), 4, generators(seed)).mean, amounts)
+
+
+def test_the_standard_error_of_a_gradient_is_that_of_the_mean_of_its_two_ends() -> None:
+    """Draws of slopes with variance 1 on either side, n₁ and n₂ of them: √(1/n₁ + 1/n₂) / 2."""
+
+    class Noisy(Additive):
+        def gradient(self, members: Tensor) -> Tensor:
+            seen.append(members)
+            return torch.randn(members.shape, generator=generators(1)[0], dtype=torch.float64)
+
+    seen: list[Tensor] = []
+    values = Gradient(4000)(Noisy(torch.ones(1, 6)), 6, generators(2))
+    there = seen[0].sum(1)
+    assert values.stderr is not None
+    torch.testing.assert_close(values.stderr, (1 / there + 1 / (4000 - there)).sqrt().double() / 2, rtol=0.1, atol=0)
+
+
+@pytest.mark.parametrize(("players", "count"), [(3, 1000), (250, 1250)])
+def test_a_regression_draws_a_thousand_coalitions_or_five_for_every_player(players: int, count: int) -> None:
+    assert WLS()(Additive(torch.ones(1, players)), 2, generators(0)).evaluations == count
+
+
 def test_evaluations_are_those_a_plain_game_would_need() -> None:
     game = Interacting.random(1, 7)
     counts = {"exact": 1 + 7 + 21, "msr": 50, "wls": 50, "gradient": 50, "marginals": 50 * 8, "meanfield": 7}

@@ -73,6 +73,14 @@ def test_blocks_of_a_lap_do_not_overlap_while_there_is_room() -> None:
     assert members.sum(0).max() == 1
 
 
+@pytest.mark.parametrize(("players", "limit", "lap"), [(30, 3, 10), (12, 12, 2), (9, 5, 2)])
+def test_coalitions_of_a_lap_lie_end_to_end_so_that_players_join_equally_often_but_for_one(
+    players: int, limit: int, lap: int
+) -> None:
+    joined = coalitions.blocks(players, limit, lap, generators(*range(20))).sum(1)
+    assert (joined.amax(1) - joined.amin(1)).max() == 1
+
+
 def test_a_run_draws_the_same_alone_and_in_company() -> None:
     for draw in (coalitions.draw, coalitions.blocks):
         together = draw(20, 6, 9, generators(1, 2, 3))
@@ -95,4 +103,5 @@ def test_bad_numbers_are_named(players: int, k: int, word: str) -> None:
 
 def test_listing_too_many_coalitions_is_refused() -> None:
     with pytest.raises(InvalidInput, match="too many to list"):
-        coalitions.every(30, 3)
+        coalitions.every(21, 3)
+    assert len(coalitions.every(20, 1)) == 21
