@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from bangs.rng import Streams
 from bangs.selection.quotas import Above, Balanced, Top, TopPerClass
-from bangs.selection.scores import Agreement, Confidence, Logit
+from bangs.selection.scores import Agreement, Chance, Confidence, Logit, Score
 from bangs.types import Labels, Prediction, Round, Task
 
 NEVER = float("-inf")
@@ -41,6 +41,12 @@ def disputed(task) -> Round:
 
 
 LOGITS = Agreement(clusters=4, space="logits")
+
+
+@pytest.mark.parametrize("score", [Chance(), Confidence(), Logit(), LOGITS], ids=lambda score: type(score).__name__)
+def test_nobody_outside_the_pool_is_scored(disputed, score: Score):
+    assert (score(disputed).score[0] > NEVER).tolist()[:2] == [False, False]
+    assert (score(disputed).score[0] > NEVER).any()
 
 
 def test_embeddings_may_say_what_logits_do_not(disputed):

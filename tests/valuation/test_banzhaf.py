@@ -40,7 +40,7 @@ def test_players_of_an_additive_game_are_worth_what_they_bring(k: int) -> None:
     assert torch.allclose(Exact()(Additive(amounts, offset=5), k).mean, amounts)
 
 
-@pytest.mark.parametrize(("players", "k"), [(3, 3), (5, 5), (5, 3), (5, 2), (7, 5)])
+@pytest.mark.parametrize(("players", "k"), [(3, 3), (5, 5), (5, 3), (5, 2), (7, 5), (4, 2), (6, 4)])
 def test_majority(players: int, k: int) -> None:
     half = players // 2
     tipped = math.comb(players - 1, half) if half < k else 0

@@ -204,6 +204,18 @@ def test_only_reached_nodes_are_looked_at_and_the_others_still_count() -> None:
     assert torch.allclose(replace(game, tolerance=0).marginals(members).double(), flips, atol=1e-6)
 
 
+def test_a_class_that_hardly_anyone_is_of_counts_like_any_other() -> None:
+    """Its mean probability is a thousandth, which no bound for the sake of a logarithm may raise."""
+    random = torch.Generator().manual_seed(2)
+    known = torch.arange(12)[None] >= 4
+    logits = torch.randn(1, 12, 3, generator=random) - torch.tensor([0.0, 0.0, 7.0])
+    operator = Matrix(torch.rand(12, 12, generator=random).pow(4).softmax(1))
+    everyone = torch.ones_like(known)
+    game = Information.of(operator, logits, known, torch.arange(4)[None], open=everyone, tolerance=0)
+    members = some(game, 4, 3)
+    assert torch.allclose(game.marginals(members).double(), banzhaf.marginals(plain(game), members), atol=1e-6)
+
+
 def test_players_on_their_own_are_heard_only_at_home() -> None:
     """Isolated nodes reach themselves alone."""
     random = torch.Generator().manual_seed(1)
