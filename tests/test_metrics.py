@@ -49,6 +49,15 @@ def test_four_nodes_by_hand():
     assert metrics.macro_f1(prediction, target).item() == pytest.approx((2 / 3 + 2 / 3) / 2)
 
 
+def test_there_are_twenty_bins_unless_told():
+    """0.52 and 0.57 fall into one of ten bins, where a hit and a miss balance, and into two of twenty."""
+    prediction, target = says([0.52, 0.48], [0.57, 0.43]), torch.tensor([[0, 1]])
+    assert metrics.reliability(prediction, target).count.shape == (1, 20)
+    for error in (metrics.calibration_error, metrics.classwise_calibration_error):
+        assert error(prediction, target).item() == pytest.approx((0.48 + 0.57) / 2)
+        assert error(prediction, target, bins=10).item() == pytest.approx(0.045)
+
+
 def test_calibration_error_in_two_bins_by_hand():
     prediction = says([0.9, 0.05, 0.05], [0.7, 0.2, 0.1], [0.4, 0.3, 0.3], [0.2, 0.35, 0.45])
     target = torch.tensor([[0, 1, 0, 1]])

@@ -60,6 +60,14 @@ def test_agreement_is_with_the_calibrated_label(disputed):
     assert (LOGITS(turned).score[0] > NEVER).tolist() == [False, False, False, True, True, False]
 
 
+def test_clusters_are_those_of_the_logits_before_calibration(disputed):
+    """A calibrator that leaves labels alone but puts all nodes of a label in one place changes nobody's cluster."""
+    crowded = torch.nn.functional.one_hot(disputed.raw.label, 2).float()
+    assert torch.equal(
+        LOGITS(replace(disputed, prediction=Prediction(crowded))).score > NEVER, LOGITS(disputed).score > NEVER
+    )
+
+
 def test_only_nodes_whose_cluster_agrees_are_scored(disputed):
     score = LOGITS(disputed).score[0]
     confidence = disputed.prediction.confidence[0]
@@ -82,6 +90,8 @@ def test_the_largest_logit_is_no_confidence(disputed):
     score = Logit()(disputed).score[0]
     assert score.tolist() == [NEVER, NEVER, 9.0, 2.0, 1.5, pytest.approx(0.9)]
     assert (Confidence()(disputed).score[0][2:] <= 1).all()
+    calibrated = replace(disputed, prediction=Prediction(disputed.raw.logits / 2))
+    assert Logit()(calibrated).score[0, 2] == 4.5
 
 
 @pytest.mark.parametrize("setting", ["clusters", "steps"])

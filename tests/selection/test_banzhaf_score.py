@@ -9,7 +9,7 @@ from bangs.graphs.propagation import PPR, Propagator
 from bangs.graphs.push import Push
 from bangs.rng import Streams
 from bangs.selection.scores import Alone, Banzhaf
-from bangs.types import Prediction, Round, Task
+from bangs.types import Labels, Prediction, Round, Task
 from bangs.valuation.banzhaf import MSR, Exact, Marginals, MeanField
 from bangs.valuation.reach import Normalise
 from bangs.valuation.utility import PlainInformation
@@ -19,20 +19,24 @@ SEEDS = (1, 2, 3)
 
 @pytest.fixture
 def round(task: Task) -> Round:
-    """Three runs with 14, 4 and no nodes in their pools."""
+    """Three runs with 14, 4 and no nodes in their pools; the second has adopted two of the others."""
     prediction = Prediction(3 * torch.randn(3, 24, 2, generator=torch.Generator().manual_seed(0)))
     pool = ~task.given.known & ~task.held
     pool[1, 14:] = False
     pool[2] = False
-    return Round(1, task, task.given, prediction, prediction, pool, None, Streams(SEEDS))
+    adopted = torch.zeros_like(pool)
+    adopted[1, [17, 20]] = True
+    labels = task.given.adopt(adopted, prediction.label, 1.0, 1)
+    return Round(2, task, labels, prediction, prediction, pool, None, Streams(SEEDS))
 
 
 def only(round: Round, run: int) -> Round:
     """The round of one run."""
     prediction = Prediction(round.prediction.logits[[run]])
     task, pool = round.task.only([run]), round.pool[[run]]
+    labels = Labels(round.labels.target[[run]], round.labels.weight[[run]], round.labels.born[[run]])
     rng = Streams(SEEDS[run : run + 1])
-    return replace(round, task=task, labels=task.given, raw=prediction, prediction=prediction, pool=pool, rng=rng)
+    return replace(round, task=task, labels=labels, raw=prediction, prediction=prediction, pool=pool, rng=rng)
 
 
 def most_confident(round: Round, run: int, count: int) -> list[int]:
@@ -80,6 +84,11 @@ def test_candidates_beside_k_are_judged_and_nobody_else(round: Round) -> None:
     few, many = (Banzhaf(k=2, candidates=count, estimate=Exact())(round).score[0] for count in (4, 8))
     assert [int((score > -torch.inf).sum()) for score in (few, many)] == [4, 8]
     assert (few[few > -torch.inf] != many[few > -torch.inf]).all()
+
+
+def test_all_candidates_may_be_chosen(round: Round) -> None:
+    score = Banzhaf(k=4, candidates=4, estimate=Exact())(round).score
+    assert [int((own > -torch.inf).sum()) for own in score] == [4, 4, 0]
 
 
 def test_standard_errors_are_told_where_the_estimator_knows_them(round: Round) -> None:

@@ -77,6 +77,12 @@ def test_nodes_inherit_the_name_of_their_cluster():
     assert (name[:, [0, 20]] == -1).all()
 
 
+def test_nodes_of_a_single_cluster_have_one_name():
+    points, pool, labels = task_of_two_clouds()
+    name = named(points, pool, labels, 1, 20, Streams((0, 1)).generators())
+    assert [len(own[free].unique()) for own, free in zip(name, pool, strict=True)] == [1, 1]
+
+
 def test_there_may_be_more_clusters_than_nodes_and_no_nodes_at_all():
     points, pool, labels = task_of_two_clouds()
     pool = pool & (torch.arange(40) < 3) & torch.tensor([[True], [False]])
