@@ -147,6 +147,16 @@ def test_given_labels_stay_and_validation_nodes_are_never_adopted(task, memory):
         assert not state.labels.known[task.held].any()
 
 
+def test_a_quota_that_takes_everyone_takes_the_pool(task):
+    """Neither a score nor a quota of anyone's can have a given or a validation node adopted."""
+
+    def everyone(score: Tensor, label: Tensor) -> Tensor:
+        return torch.ones_like(score, dtype=torch.bool)
+
+    states = told(QUICK, Method(rounds=1, quota=everyone), task)
+    assert torch.equal(states[1].adoption.chosen, ~task.given.known & ~task.held)
+
+
 def test_an_open_pool_holds_validation_nodes_but_no_given_ones(task):
     states = told(QUICK, Method(rounds=1, quota=Top(99), pool="open"), task)
     assert torch.equal(states[1].adoption.chosen, ~task.given.known)
@@ -202,6 +212,32 @@ def test_a_run_that_has_ended_stays_ended(task):
     assert [state.labels.adopted.sum(1).tolist() for state in states] == [[0, 0, 0], [0, 2, 2], [0, 4, 4], [0, 6, 6]]
     assert states[3].running.tolist() == [False, True, True]
     assert torch.equal(states[3].prediction.logits[0], states[0].prediction.logits[0])
+
+
+@pytest.mark.parametrize("memory", ["rebuild", "alternate"])
+def test_a_run_that_finds_nobody_keeps_the_labels_it_has(task, memory):
+    """Run 0 finds nobody in round 2, and what it would forget to make room for others stays."""
+
+    def score(round: Round) -> Ranking:
+        value = torch.full(round.pool.shape, 0.9)
+        value[0] = 0.9 if round.index == 1 else 0.1
+        return Ranking(value.masked_fill(~round.pool, float("-inf")))
+
+    _, before, after = told(QUICK, Method(rounds=2, score=score, quota=Top(2, floor=0.5), memory=memory), task)
+    assert after.labels.adopted.sum(1).tolist() == [2, 2, 2]
+    for part in ("target", "weight", "born"):
+        assert torch.equal(getattr(after.labels, part)[0], getattr(before.labels, part)[0])
+
+
+def test_a_run_that_finds_nobody_has_no_student_to_reject():
+    def score(round: Round) -> Ranking:
+        value = torch.tensor([[0.9], [0.1]]).expand(round.pool.shape)
+        return Ranking(value.masked_fill(~round.pool, float("-inf")))
+
+    trainer = Announcing(scores=((0.5, 0.5), (0.6, 0.6)), sound=((True, True), (True, False)))
+    state = told(trainer, Method(rounds=1, score=score, quota=Top(5, floor=0.5)), big_task(2))[-1]
+    assert state.rejected == ()
+    assert state.running.tolist() == [True, False]
 
 
 def test_a_calibrator_that_turns_labels_decides_who_is_taken_and_the_label(task):
@@ -364,9 +400,9 @@ def test_a_student_starts_fresh_otherwise():
     assert [(call["start"], call["early"], call["transition"]) for call in trainer.calls] == [(None, None, None)] * 3
 
 
-def test_weights_and_correction_reach_the_student():
+def test_weights_of_all_who_are_labelled_by_now_and_correction_reach_the_student():
     def weigh(round: Round, labels: Labels) -> Tensor:
-        return torch.full_like(labels.weight, 0.25 * round.index)
+        return torch.where(labels.known, 0.25 * round.index, 9.0)
 
     def correct(round: Round) -> Tensor:
         return torch.full((1, 8, 8), float(round.index))
@@ -485,9 +521,10 @@ def test_a_run_may_be_taken_up_where_it_was_left(task):
     assert torch.equal(resumed.best_round, states[-1].best_round)
 
 
-def test_there_must_be_a_seed_for_every_run(task):
-    with pytest.raises(InvalidInput, match="2 seeds for 3 runs"):
-        SelfTrainer(QUICK, Method()).fit(task, (1, 2))
+@pytest.mark.parametrize("seeds", [(1, 2), (1, 2, 3, 4)])
+def test_there_must_be_a_seed_for_every_run(task, seeds):
+    with pytest.raises(InvalidInput, match=f"{len(seeds)} seeds for 3 runs"):
+        SelfTrainer(QUICK, Method()).fit(task, seeds)
 
 
 def test_a_method_is_a_value():

@@ -196,7 +196,7 @@ class SelfTrainer:
             teacher=self._next_teacher(state.teacher, student),
             best=Teacher.where(better, student, state.best),
             best_round=torch.where(better, index, state.best_round),
-            running=state.running & (rejected | took_part & left),
+            running=rejected | took_part & left,  # a run that has ended takes part in nothing
             took_part=took_part,
             adoption=Adoption(chosen, prediction.label, raw.confidence, prediction.confidence, ranking),
             seconds=seconds.laps,
