@@ -9,7 +9,8 @@ from torch_geometric.data import Data
 
 from bangs import metrics
 from bangs.errors import InvalidInput, UnknownName
-from bangs.learners.calibration import ETS, Temperature, Uncalibrated, Vector, calibrator
+from bangs.learners import calibration, scaling
+from bangs.learners.calibration import CALIBRATORS, ETS, GATS, CaGCN, Temperature, Uncalibrated, Vector, calibrator
 from bangs.learners.scaling import Sample, mixture, vector
 from bangs.types import Labels, Prediction, Task
 
@@ -199,6 +200,14 @@ class TestEdgeCases:
         torch.testing.assert_close(got.logits[:1], alone.logits)
         torch.testing.assert_close(got.probs[1], (4 * logits[1]).softmax(-1), rtol=1e-3, atol=1e-4)
 
+    def test_a_run_with_few_validation_nodes_is_calibrated_as_if_alone(self, part):
+        logits, label = honest(400)
+        validation = halves(label)[0].validation.clone()
+        validation[1, 20:] = -1
+        got = part(Prediction(4 * logits), task_of(validation, 4))
+        alone = part(Prediction(4 * logits[1:]), task_of(validation[1:], 4))
+        torch.testing.assert_close(got.logits[1:], alone.logits)
+
     def test_one_validation_node_moves_little(self, part):
         logits, _ = honest(50)
         validation = torch.where(torch.arange(50) == 3, logits.argmax(-1), -1)
@@ -238,6 +247,32 @@ def test_without_a_prior_separable_labels_meet_the_bound():
     torch.testing.assert_close(temperature, torch.full_like(temperature, 0.01), rtol=1e-6, atol=0)
 
 
+def test_without_a_prior_labels_that_are_all_wrong_meet_the_other_bound():
+    logits, _ = honest(200)
+    temperature = Temperature(prior=0).fit(Prediction(logits), task_of((logits.argmax(-1) + 1) % 4, 4))
+    torch.testing.assert_close(temperature, torch.full_like(temperature, 100.0), rtol=1e-6, atol=0)
+
+
+@pytest.mark.parametrize("prior", [0.0, 1.0, 50.0])
+def test_the_targets_of_a_run_weigh_one_in_all_whatever_the_prior_and_however_few_nodes(prior):
+    logits, label = honest(30, runs=3)
+    validation = torch.where(torch.arange(30) < torch.tensor([[20], [3], [0]]), label, -1)
+    sample = Sample.of(Prediction(logits), task_of(validation, 4), prior)
+    torch.testing.assert_close(sample.target.sum((1, 2)), torch.ones(3, dtype=torch.float64))
+    assert (sample.target[1, :, 3:] == 0).all()
+
+
+def test_what_has_converged_stands_still_however_long_others_take(monkeypatch):
+    """So a run ends at the same bits alone and in company."""
+    logits, label = honest(200)
+    case = Prediction(3 * logits), halves(label)[0]
+    asked_often, asked_never = [], []
+    for every, found in ((1, asked_often), (1000, asked_never)):
+        monkeypatch.setattr(scaling, "_ASK_EVERY", every)
+        found += [Temperature().fit(*case), *Vector().fit(*case), *ETS().fit(*case)]
+    assert all(torch.equal(one, other) for one, other in zip(asked_often, asked_never, strict=True))
+
+
 def test_the_prior_weighs_as_much_as_its_nodes():
     logits, label = honest(4_000)
     task, _ = halves(label)
@@ -245,6 +280,23 @@ def test_the_prior_weighs_as_much_as_its_nodes():
     weak, strong = (Temperature(prior).fit(spoiled, task) for prior in (1.0, 1e6))
     torch.testing.assert_close(weak, torch.full_like(weak, 3.0), rtol=0.1, atol=0)
     torch.testing.assert_close(strong, torch.ones_like(strong), rtol=0.01, atol=0)
+
+
+def test_a_models_own_word_counts_as_one_validation_node():
+    """Of a single right node with p = σ(2) a half of the target is p: σ(2/T) = (1 + p)/2."""
+    own = torch.tensor(2.0, dtype=torch.float64).sigmoid()
+    wanted = 2 / ((1 + own) / 2).logit()
+    said, task = Prediction(torch.tensor([[[2.0, 0.0]]])), task_of(torch.tensor([[0]]), 2)
+    torch.testing.assert_close(Temperature().fit(said, task), wanted[None])
+    torch.testing.assert_close(ETS().fit(said, task)[0], wanted[None])
+
+
+def test_a_mixture_does_not_depend_on_how_many_nodes_are_mixed_at_once(monkeypatch):
+    logits, label = honest(29)
+    task, _ = halves(label)
+    whole = ETS()(Prediction(logits), task)
+    monkeypatch.setattr(calibration, "TOGETHER", 7)
+    torch.testing.assert_close(ETS()(Prediction(logits), task).logits, whole.logits)
 
 
 @pytest.mark.parametrize("count", [5, 20, 100])
@@ -261,6 +313,12 @@ def test_uncalibrated_is_the_prediction_itself():
     logits, label = honest(10)
     prediction = Prediction(logits)
     assert Uncalibrated()(prediction, halves(label)[0]) is prediction
+
+
+def test_names_lead_to_calibrators():
+    parts = {"none": Uncalibrated(), "temperature": Temperature(), "vector": Vector(), "ets": ETS()}
+    parts |= {"cagcn": CaGCN(), "gats": GATS()}
+    assert {name: calibrator(name) for name in CALIBRATORS} == parts
 
 
 def test_bad_settings_and_unknown_names_say_what_to_do():
