@@ -1,6 +1,7 @@
 """CaGCN and GATS: slow twins of their networks, and node-wise miscalibration they can see."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -22,6 +23,7 @@ from learners.miscalibrated import Misled, misled
 
 SHORT = Crossfit(epochs=25)
 LONG = Crossfit(epochs=120)
+START = Crossfit(epochs=0)
 
 
 @pytest.fixture(scope="module")
@@ -75,6 +77,33 @@ def test_temperatures_follow_the_scale_of_the_logits(region, part):
     torch.testing.assert_close(eightfold, 8 * once, rtol=1e-4, atol=0)
 
 
+@pytest.mark.parametrize(("part", "error"), [(CaGCN(fit=START), 1e-9), (GATS(fit=START), 0.01)], ids=["cagcn", "gats"])
+def test_both_start_at_temperature_scaling(region, part, error):
+    found = part.temperatures(region.prediction, region.task)
+    plain = Temperature().fit(region.prediction, region.task)
+    torch.testing.assert_close(found, plain[:, None].expand_as(found), rtol=error, atol=0)
+
+
+def test_cagcn_learns_from_logits_of_unit_mean_square_by_the_published_margin(region):
+    """With every node held, the network sees D^-½(A + I)D^-½ z of all."""
+    seen = []
+
+    def fit(network, start, sample, shuffle, margin=0.0):
+        seen.append((network.smooth, start[0], margin))
+        return start
+
+    everyone = replace(region.task, validation=region.truth.label)
+    said = Prediction(region.prediction.logits * torch.tensor([1.0, 5.0])[:, None, None])
+    CaGCN(fit=fit).temperatures(said, everyone)
+    ((smooth, weight, margin),) = seen
+    wanted = torch.as_tensor(adjacency(region.task.graph, 1.0, "symmetric").toarray()).double() @ said.logits.double()
+    torch.testing.assert_close(smooth, wanted / wanted.square().mean((1, 2), keepdim=True).sqrt(), rtol=1e-5, atol=1e-6)
+    assert margin == 0.5
+    bound = math.sqrt(6 / (region.task.classes + 16))  # Glorot's
+    assert -bound <= weight.min() < -0.5 * bound
+    assert 0.5 * bound < weight.max() <= bound
+
+
 @pytest.fixture
 def tiny() -> tuple[sp.csr_array, Prediction, Tensor]:
     """A path of five nodes with a repeated edge and a lonely sixth one, two runs, and the given labels."""
@@ -88,6 +117,11 @@ def tiny() -> tuple[sp.csr_array, Prediction, Tensor]:
 def test_hops_on_a_path_with_a_lonely_node(tiny):
     pattern, _, known = tiny
     assert hops(pattern, known).tolist() == [[0, 1, 2, 2, 2, 2], [2, 2, 1, 0, 1, 2]]
+
+
+def test_who_hears_a_given_node_is_beside_it_and_whom_it_hears_is_not():
+    pattern = adjacency(Data(edge_index=torch.tensor([[0, 1], [1, 2]]), num_nodes=3), 1.0, "none")
+    assert hops(pattern, torch.tensor([[False, True, False]])).tolist() == [[2, 0, 1]]
 
 
 def test_attention_equals_its_equation_node_by_node(tiny):

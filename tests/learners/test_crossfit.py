@@ -4,10 +4,17 @@ import pytest
 import torch
 from torch import Tensor
 
-from bangs.learners.crossfit import Crossfit, Parameters
+from bangs.learners.crossfit import Crossfit, Parameters, _Lesson
 from bangs.learners.scaling import Sample
 
 NODES = 8
+
+
+def right(runs: int = 1) -> Sample:
+    """Nodes of class 0, which every run's logits say they are."""
+    logits = torch.tensor([1.0, 0.0], dtype=torch.float64)[None, :, None].repeat(runs, 1, NODES)
+    nodes = torch.arange(NODES).expand(runs, -1)
+    return Sample(nodes, torch.ones_like(nodes, dtype=torch.bool), torch.zeros_like(nodes), logits, logits / NODES)
 
 
 def kept_epoch(factors: list[float], patience: int) -> int:
@@ -15,10 +22,6 @@ def kept_epoch(factors: list[float], patience: int) -> int:
 
     The only parameter walks about one step of Adam an epoch, and changes nothing.
     """
-    logits = torch.tensor([1.0, 0.0], dtype=torch.float64)[None, :, None].repeat(1, 1, NODES)
-    target = logits / NODES
-    nodes = torch.arange(NODES)[None]
-    sample = Sample(nodes, torch.ones(1, NODES, dtype=torch.bool), torch.zeros_like(nodes), logits, target)
     script = iter(factors)
 
     def multiplier(parameters: Parameters) -> Tensor:
@@ -27,7 +30,7 @@ def kept_epoch(factors: list[float], patience: int) -> int:
 
     fit = Crossfit(lr=1.0, weight_decay=0.0, epochs=len(factors) - 1, patience=patience, folds=2)
     start = [torch.zeros(1, 1, dtype=torch.float64)]
-    (walked,) = fit(multiplier, start, sample, torch.rand(1, NODES))
+    (walked,) = fit(multiplier, start, right(), torch.rand(1, NODES))
     return round(float(walked))
 
 
@@ -45,3 +48,54 @@ def kept_epoch(factors: list[float], patience: int) -> int:
 )
 def test_the_likeliest_epoch_within_patience_is_kept(factors: list[float], patience: int, epoch: int) -> None:
     assert kept_epoch(factors, patience) == epoch
+
+
+def test_a_run_out_of_patience_leaves_the_others_theirs() -> None:
+    """Run 0 is best at the start; run 1 gets better until epoch 12, beyond the first look at who still hopes."""
+    script = iter([[1.0 if epoch else 1.1, 1 + min(epoch, 12) / 100] for epoch in range(15)])
+
+    def multiplier(parameters: Parameters) -> Tensor:
+        (walking,) = parameters
+        return (torch.tensor(next(script)).repeat(3)[:, None] + walking - walking.detach()).expand(-1, NODES)
+
+    fit = Crossfit(lr=1.0, weight_decay=0.0, epochs=14, patience=2, folds=2)
+    (walked,) = fit(multiplier, [torch.zeros(2, 1, dtype=torch.float64)], right(2), torch.rand(2, NODES))
+    assert walked.flatten().round().tolist() == [0, 12]
+
+
+def test_the_model_that_has_seen_all_nodes_is_kept() -> None:
+    """Each node has a weight of its own beside a common one; a model without a node never moves that node's."""
+
+    def multiplier(parameters: Parameters) -> Tensor:
+        common, own = parameters
+        return 1 + common + own
+
+    start = [torch.zeros(1, 1, dtype=torch.float64), torch.zeros(1, NODES, dtype=torch.float64)]
+    fit = Crossfit(weight_decay=0.0, epochs=3, folds=2)
+    common, own = fit(multiplier, start, right(), torch.rand(1, NODES))
+    assert common.item() > 0
+    assert (own > 0).all()
+
+
+@pytest.mark.parametrize(("decay", "left"), [(0.0, 1.0), (5e-3, 0.9)])
+def test_weights_decay_by_a_step_where_nothing_else_pulls(decay: float, left: float) -> None:
+    script = iter([1.0, 2.0])
+
+    def multiplier(parameters: Parameters) -> Tensor:
+        (idle,) = parameters
+        return (next(script) + 0 * idle).expand(-1, NODES)
+
+    start = [torch.ones(1, 1, dtype=torch.float64)]
+    (idle,) = Crossfit(lr=0.1, weight_decay=decay, epochs=1)(multiplier, start, right(), torch.rand(1, NODES))
+    assert idle.item() == pytest.approx(left, abs=1e-6)
+
+
+def test_a_run_is_dealt_into_the_same_folds_alone_and_beside_a_longer_one() -> None:
+    sample, shuffle = right(2), torch.rand(2, NODES, generator=torch.Generator().manual_seed(0))
+    sample.held[0, 5:] = False
+    together = _Lesson.of(sample, shuffle, folds=2)
+    cut = Sample(*(part[:1, ..., :5] for part in vars(sample).values()))
+    alone = _Lesson.of(cut, shuffle[:1, :5], folds=2)
+    torch.testing.assert_close(together.unseen[:, :1, :5], alone.unseen)
+    torch.testing.assert_close(together.learned[:, :1, :5], alone.learned)
+    assert (together.learned[:, 0, 5:] == 0).all()
