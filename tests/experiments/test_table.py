@@ -208,11 +208,21 @@ def test_seconds_are_those_of_one_run_and_one_round() -> None:
     rows = fake_rows(cell.experiment, [[0.5, 0.6, 0.7]] * 10) + fake_rows(block.experiment, [[0.5, 0.6, 0.7]] * 10)
     first = tabulate(time, gather(rows)).lines[0].entries[0]
     assert first is not None
-    assert first.mean == pytest.approx(2.0)
-    alone = tabulate(time, gather(fake_rows(cell.experiment, [[0.5, 0.6, 0.7]])))
-    assert alone.sources == ()  # one seed at a time is another measurement
+    assert (first.mean, first.note) == (pytest.approx(2.0), "")
     line = tabulate(stages, gather(rows)).lines[0]
     assert [entry.mean for entry in line.entries if entry is not None] == pytest.approx([0.1, 0.2, 0.4])
+
+
+@pytest.mark.parametrize(("seeds", "words"), [(1, "20.00 (one seed)"), (4, "5.00 (4 seeds at once)")])
+def test_seconds_of_other_seeds_at_once_are_another_measurement_and_say_so(seeds: int, words: str) -> None:
+    time = find_suite("table-time")
+    experiment = next(time.cells()).experiment
+    other = [{**row, "run": "other"} for row in fake_rows(experiment, [[0.5, 0.6]] * seeds)]
+    table = tabulate(time, gather(other))
+    assert words in markdown(table)
+    assert words in latex(table)
+    asked = tabulate(time, gather([*other, *fake_rows(experiment, [[0.5, 0.6]] * 10)]))
+    assert words not in markdown(asked)
 
 
 def test_a_run_under_way_has_no_rows_and_a_failed_one_its_reason() -> None:

@@ -106,7 +106,8 @@ def _with_rows(table: Table) -> list[tuple[Line, str]]:
 
 def _number(entry: Entry, table: Table) -> str:
     if table.suite.kind in ("time", "stages"):
-        return f"{entry.mean:.2f}" if entry.mean >= 0.1 else f"{entry.mean:.3f}"
+        text = f"{entry.mean:.2f}" if entry.mean >= 0.1 else f"{entry.mean:.3f}"
+        return f"{text} ({entry.note})" if entry.note else text
     return f"{entry.mean:.2f}" + ("" if entry.std is None else f" ± {entry.std:.2f}")
 
 

@@ -22,6 +22,7 @@ class Entry:
     rank: int = 0  # 1 = best of the line, 2 = second, 0 = neither or not ranked
     stars: str = ""
     run: str = ""  # where it comes from
+    note: str = ""  # what sets it apart from its neighbours
 
 
 @dataclass(frozen=True)
@@ -143,9 +144,10 @@ Found = Mapping[tuple[str, str], Result | None]
 
 
 def _found(suite: Suite, results: Sequence[Result], cell: Cell) -> Result | None:
-    """The result of a cell; seconds count only for as many seeds at once as the suite asks for."""
+    """The result of a cell; seconds are those of as many seeds at once as the suite asks for, where there are any."""
     if suite.kind in ("time", "stages"):
-        results = [result for result in results if len(result.seeds) == len(cell.setting("seeds"))]
+        alike = [result for result in results if len(result.seeds) == len(cell.setting("seeds"))]
+        return matching(alike, cell.settings) or matching(results, cell.settings)
     return matching(results, cell.settings)
 
 
@@ -195,24 +197,23 @@ def _as_published(suite: Suite, row: str, column: str) -> Entry | None:
 def _timed(suite: Suite, row: str, columns: Sequence[str], found: Found) -> list[Line]:
     if suite.kind == "stages":
         result, told = found.get((row, "")), suite.published.get((row, ""))
-        mine = [None if result is None or not result.rows else _stage(result, stage) for stage in columns]
+        mine = [_seconds(suite, result, stage) for stage in columns]
         theirs: list[Entry | None] = [None if told is None else Entry(told.numbers[n]) for n in range(len(columns))]
     else:
-        mine = [_total(found.get((row, column))) for column in columns]
+        mine = [_seconds(suite, found.get((row, column))) for column in columns]
         theirs = [_as_published(suite, row, column) for column in columns]
     return [Line(row, "seconds", tuple(mine)), Line(row, "published", tuple(theirs))]
 
 
-def _stage(result: Result, stage: str) -> Entry:
-    assert result.seconds is not None
-    rounds = max(len(result.rows[0]["test"]) - 1, 1)
-    return Entry(result.seconds[stage] / rounds / len(result.rows), seeds=result.seeds, run=result.run)
-
-
-def _total(result: Result | None) -> Entry | None:
+def _seconds(suite: Suite, result: Result | None, stage: str | None = None) -> Entry | None:
+    """The seconds of a seed, in all or in a stage of a round; those of other seeds at once than the suite's say so."""
     if result is None or result.seconds is None:
         return None
-    return Entry(result.seconds["total"] / len(result.rows), seeds=result.seeds, run=result.run)
+    rounds = max(len(result.rows[0]["test"]) - 1, 1)
+    spent = result.seconds["total"] if stage is None else result.seconds[stage] / rounds
+    count, asked = len(result.seeds), {len(cell.setting("seeds")) for cell in suite.cells()}
+    note = "" if count in asked else "one seed" if count == 1 else f"{count} seeds at once"
+    return Entry(spent / count, seeds=result.seeds, run=result.run, note=note)
 
 
 def _compare(suite: Suite, found: Found, rule: str) -> tuple[Comparison, ...]:
