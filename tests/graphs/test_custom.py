@@ -312,6 +312,27 @@ def test_ignored_columns_are_no_features(tmp_path: Path) -> None:
     assert read(tmp_path, ignore=["colour"]).columns.features == ["height"]
 
 
+def test_an_ignored_column_is_not_guessed_to_be_the_label_or_the_id(tmp_path: Path) -> None:
+    nodes = "name,key,label,class\nAnn,a,tall,u\nBen,b,small,u\nCis,c,tall,v\nDov,d,small,v\nEve,e,tall,\nFay,f,,\n"
+    graph = read(tmp_path, nodes=nodes, ignore=["name", "label"])
+    assert (list(graph.ids), graph.classes) == (list("abcdef"), ["u", "v"])
+    with pytest.raises(custom.BadTables, match="column 'label' is asked to be the label and something else at once"):
+        read(tmp_path, nodes=nodes, id="key", label="label", ignore=["label"])
+
+
+def test_a_parquet_column_of_any_type_can_be_ignored_and_then_stays_so(tmp_path: Path) -> None:
+    folder(tmp_path)
+    frame = pd.read_csv(tmp_path / "nodes.csv", dtype=str, keep_default_na=False)
+    (tmp_path / "nodes.csv").unlink()
+    frame.assign(list=[[1.0, 2.0]] * 6).to_parquet(tmp_path / "nodes.parquet")
+    graph = custom.read(tmp_path, ignore=["list", "colour"])
+    assert graph.columns.features == ["height"]
+    assert list(custom.read(tmp_path, encoding=graph.columns).ids) == list("abcdef")
+    convert_from(str(tmp_path), tmp_path / "store", asked=Asked.plain(ignore=("list", "colour")))
+    with pytest.raises(custom.BadTables, match="--ignore names column 'size', which is not there"):
+        custom.read(tmp_path, ignore=["list", "size"])
+
+
 def test_pandas_nameless_index_is_left_out(tmp_path: Path) -> None:
     folder(tmp_path)
     pd.read_csv(tmp_path / "nodes.csv").to_csv(tmp_path / "nodes.csv")

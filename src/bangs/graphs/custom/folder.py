@@ -64,7 +64,7 @@ def _table(folder: Path, stem: str, asked: Asked, complaints: Complaints, notes:
             )
             return None
         if path.suffix == ".parquet":
-            table = read_parquet(path, asked.ignore, complaints, asked.limits)
+            table = read_parquet(path, asked.unread, complaints, asked.limits)
         else:
             table = read_delimited(path, complaints, notes, asked.limits)
     except OSError as error:

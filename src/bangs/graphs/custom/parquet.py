@@ -13,7 +13,10 @@ from bangs.graphs.custom.tables import Limits, Table, named, tabled
 
 
 def read_parquet(path: Path, ignore: tuple[str, ...], complaints: Complaints, limits: Limits) -> Table | None:
-    """The table of a .parquet file, or None after complaining; rows are numbered from 1, there being no header."""
+    """The table of a .parquet file, or None after complaining; rows are numbered from 1, there being no header.
+
+    Columns in `ignore` may hold anything; what has no text is blank there.
+    """
     file = path.name
     try:
         with pq.ParquetFile(path) as plain:
@@ -36,18 +39,17 @@ def read_parquet(path: Path, ignore: tuple[str, ...], complaints: Complaints, li
         names = named(table.column_names, file, complaints)
         columns: list[Any] = []
         for place, name in enumerate(names):
-            column = None if name is None or name in ignore else as_text(table.column(place), limits)
+            column = None if name is None else as_text(table.column(place), limits, blank=name in ignore)
             columns.append(column)
             if column is None and name is not None:
                 names[place] = None
-                if name not in ignore:
-                    complaints.add(
-                        "column-type",
-                        file,
-                        f"column {name!r} holds {table.column(place).type}, which is neither number nor text, "
-                        "or too much of it",
-                        f"keep arrays in features.npy, or leave the column out with --ignore {name}",
-                    )
+                complaints.add(
+                    "column-type",
+                    file,
+                    f"column {name!r} holds {table.column(place).type}, which is neither number nor text, "
+                    "or too much of it",
+                    f"keep arrays in features.npy, or leave the column out with --ignore {name}",
+                )
     except (pa.ArrowException, OSError, ValueError, KeyError, MemoryError) as error:
         reason = (str(error).splitlines() or ["damaged"])[0]
         complaints.add("unreadable", file, f"it is no readable Parquet file: {reason}", "write it again, or use .csv")
@@ -55,8 +57,13 @@ def read_parquet(path: Path, ignore: tuple[str, ...], complaints: Complaints, li
     return tabled(file, names, columns, np.arange(1, 1 + len(table)))
 
 
-def as_text(column: Any, limits: Limits) -> Any:
-    """The cells as text, '' for null; None for a type that has no text."""
+def as_text(column: Any, limits: Limits, *, blank: bool = False) -> Any:
+    """The cells as text, '' for null; for a type that has no text None, or only '' where `blank` is enough."""
+    text = _text(column, limits)
+    return pa.chunked_array([pa.repeat("", len(column))]) if text is None and blank else text
+
+
+def _text(column: Any, limits: Limits) -> Any:
     kind = column.type
     if pa.types.is_dictionary(kind):
         kind = kind.value_type

@@ -33,6 +33,11 @@ class Asked:
         roles = dict.fromkeys(("id", "label", "source", "target", "weight", "split"))
         return replace(cls(roles, False, (), (), None, None, 0, None, Limits()), **changes)
 
+    @property
+    def unread(self) -> tuple[str, ...]:
+        """Columns that may hold anything: those to leave out, here or when the encoding was made."""
+        return (*self.ignore, *(self.encoding.left_out if self.encoding is not None else ()))
+
     def role(self, name: str, table: Table) -> str | None:
         """The column asked for, or the one that played the role when the encoding was made."""
         asked = self.roles[name]

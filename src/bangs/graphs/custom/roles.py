@@ -51,21 +51,21 @@ def node_roles(
 ) -> NodeRoles | None:
     """The roles of the node table's columns: those given, and guesses for the roles in `guess`.
 
-    Columns that are `reserved` for features are not guessed to be anything else.
+    Columns that are `reserved` for features, or left out by `ignore`, are not guessed to be anything else.
     """
     if _headless(table, complaints, "id,label,…"):
         return None
     check_names(table, "ignore", ignore, complaints)
-    identity = _pick(table, "id", given.get("id"), reserved, complaints)
+    identity = _pick(table, "id", given.get("id"), [*reserved, *ignore], complaints)
     if identity is None and given.get("id") is None:
-        identity = _first_unique(table, complaints, notes)
+        identity = _first_unique(table, ignore, complaints, notes)
     if identity is None:
         return None
     taken = [identity]
     found: dict[str, str | None] = {"id": identity, "label": None, "split": None}
     for role in ("label", "split"):
         if given.get(role) is not None or role in guess:
-            found[role] = _pick(table, role, given.get(role), [*taken, *reserved], complaints)
+            found[role] = _pick(table, role, given.get(role), [*taken, *reserved, *ignore], complaints)
             taken += [name for name in (found[role],) if name]
     if found["label"] is None and "label" in guess and given.get("label") is None:
         complaints.add(
@@ -155,9 +155,9 @@ def _pick(table: Table, role: str, given: str | None, taken: Collection[str], co
     return next((name for name in guesses if name is not None and name not in taken), None)
 
 
-def _first_unique(table: Table, complaints: Complaints, notes: list[str]) -> str | None:
-    first = table.names[0]
-    if len(pc.unique(table.columns[first])) == len(table):
+def _first_unique(table: Table, ignore: Collection[str], complaints: Complaints, notes: list[str]) -> str | None:
+    first = next((name for name in table.names if name not in ignore), None)
+    if first is not None and len(pc.unique(table.columns[first])) == len(table):
         notes.append(f"{table.file}: no column is called id; the first one, {first!r}, differs in every row")
         return first
     complaints.add(

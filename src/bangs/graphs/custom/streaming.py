@@ -91,9 +91,9 @@ class Pieces:
                     columns: list[Any] = []
                     for place, name in enumerate(names):
                         column = pa.chunked_array([batch.column(place)])
-                        text = None if name is None or name in self.ignore else as_text(column, self.limits)
+                        text = None if name is None else as_text(column, self.limits, blank=name in self.ignore)
                         columns.append(text)
-                        if text is None and name is not None and name not in self.ignore:
+                        if text is None and name is not None:
                             complaints.add(
                                 "column-type",
                                 file,

@@ -29,7 +29,7 @@ def from_tables(folder: Path, writer: Writer, dtype: str, asked: Asked) -> Manif
     paths = {stem: find(folder, stem, complaints) for stem in ("nodes", "edges")}
     complaints.raise_any()
     pieces = {
-        stem: Pieces(path, asked.ignore, complaints, notes, asked.limits)
+        stem: Pieces(path, asked.unread, complaints, notes, asked.limits)
         for stem, path in paths.items()
         if path is not None
     }
