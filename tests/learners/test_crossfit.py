@@ -1,5 +1,8 @@
 """Crossfit: which epoch is kept, and when a run has lost its chance."""
 
+import math
+from dataclasses import replace
+
 import pytest
 import torch
 from torch import Tensor
@@ -88,6 +91,18 @@ def test_weights_decay_by_a_step_where_nothing_else_pulls(decay: float, left: fl
     start = [torch.ones(1, 1, dtype=torch.float64)]
     (idle,) = Crossfit(lr=0.1, weight_decay=decay, epochs=1)(multiplier, start, right(), torch.rand(1, NODES))
     assert idle.item() == pytest.approx(left, abs=1e-6)
+
+
+@pytest.mark.parametrize(("label", "term"), [(0, 1 - math.tanh(0.5)), (1, math.tanh(0.5))], ids=["right", "wrong"])
+def test_the_margin_parts_the_leaders_of_nodes_that_are_right_and_joins_those_of_others(
+    label: int, term: float
+) -> None:
+    """Logits (1, 0) have probabilities tanh(½) apart."""
+    sample = replace(right(), label=torch.full((1, NODES), label))
+    lesson = _Lesson.of(sample, torch.rand(1, NODES), folds=2)
+    log_probs = lesson.log_probs(torch.ones(3, NODES, dtype=torch.float64))
+    added = lesson.loss(log_probs, margin=0.5) - lesson.loss(log_probs, margin=0.0)
+    assert added.item() == pytest.approx(3 * 0.5 * term)  # of the three models
 
 
 def test_a_run_is_dealt_into_the_same_folds_alone_and_beside_a_longer_one() -> None:
