@@ -307,6 +307,24 @@ BROKEN = [
         lambda p: folder(p, NUMBERED, "source,target\n1.0,2\n2,B\n"),
     ),
     Broken(
+        "ids of another column",
+        "unknown-node",
+        "edges.csv",
+        2,
+        "source 'a' is not a node of nodes.csv",
+        "ids were looked for in column 'name'; these stand in another, so say --id 'short name'",
+        lambda p: folder(p, NODES.replace("id,height", "short name,name")),
+    ),
+    Broken(
+        "ids of no column",
+        "unknown-node",
+        "edges.csv",
+        2,
+        "source 'v' is not a node of nodes.csv",
+        "ids were looked for in column 'id'; --id names another",
+        edges("source,target\nv,w\nw,x\n"),
+    ),
+    Broken(
         "blank end", "blank-end", "edges.csv", 3, "the target is blank", "two nodes", edges("source,target\na,b\nc,\n")
     ),
     *(
@@ -735,6 +753,7 @@ FITTED: list[tuple[str, str, str, str]] = [
     ("number", NODES.replace("2.5", "tall"), EDGES, "column 'height' holds 'tall', which is no number"),
     ("far", NODES.replace("2.5", "9e29"), EDGES, "column 'height' holds '9e29', far beyond"),
     ("blank", NODES.replace("2.5", ""), EDGES, "column 'height' holds '', where a number should be"),
+    ("old node", "\n".join([*NODES.split("\n")[:4], "new,1,red,"]), EDGES, "must hold those of the fitted graph too"),
 ]
 
 

@@ -33,16 +33,16 @@ def look_up(
     nodes_file: str,
     complaints: Complaints,
     find: Callable[[Any], Indices] | None = None,
+    way_out: Callable[[Any, bool], str | None] | None = None,
 ) -> tuple[Indices, npt.NDArray[np.bool_]]:
     """The positions [2, E] of the ends of every edge among the ids, and which rows gave one: bool [rows].
 
     Rows with an unknown end are complained about and give none. `find` looks words up where the ids are too many to be
-    given as an array.
+    given as an array. `way_out` may know what to do about some unknown words, and whether all ends are unknown.
     """
-    ends = []
-    for role, name in (("source", source), ("target", target)):
-        words = table.columns[name]
-        places = places_in(words, ids) if find is None else find(words)
+    columns = {"source": table.columns[source], "target": table.columns[target]}
+    index = np.stack([places_in(words, ids) if find is None else find(words) for words in columns.values()])
+    for (role, words), places in zip(columns.items(), index, strict=True):
         lost = places < 0
         blank = lost & equals(words, "") if lost.any() else lost
         rows = np.flatnonzero(blank)
@@ -63,11 +63,9 @@ def look_up(
                 lambda i, role=role, words=words, rows=rows: (  # type: ignore[misc]
                     f"{role} {quoted(words[int(rows[i])].as_py())} is not a node of {nodes_file}"
                 ),
-                (find is None and _likeness(words.take(pa.array(rows[:1000])), ids))
+                (way_out and way_out(words.take(pa.array(rows[:1000])), bool((index < 0).all())))
                 or f"add the node to {nodes_file}, or delete the edge",
             )
-        ends.append(places)
-    index = np.stack(ends)
     known: npt.NDArray[np.bool_] = np.all(index >= 0, axis=0)
     return index[:, known], known
 
@@ -129,7 +127,7 @@ def tidy(index: Indices, weight: Weights | None, nodes: int, directed: bool, fil
     return Edges(ends, None if total is None else total.astype(np.float32))
 
 
-def _likeness(words: Any, ids: Any) -> str | None:
+def likeness(words: Any, ids: Any) -> str | None:
     """A way out if ids of both tables differ in spelling only."""
     for what, spell in (
         ("capital letters", pc.utf8_lower),

@@ -1,16 +1,18 @@
 """Folder: an edge table and a node table as the parts of a graph."""
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow.compute as pc
 import torch
 
 from bangs.graphs.custom.beside import read_beside
 from bangs.graphs.custom.complaints import Complaints, listed, quoted
 from bangs.graphs.custom.delimited import read_delimited
-from bangs.graphs.custom.edges import Edges, look_up, read_weights, tidy
+from bangs.graphs.custom.edges import Edges, likeness, look_up, read_weights, tidy
 from bangs.graphs.custom.encoding import Categorical, Encoding, Numeric
 from bangs.graphs.custom.features import Fitting, check_columns, encode, tell_kinds
 from bangs.graphs.custom.labels import check_enough, check_unknown, read_labels, read_split
@@ -28,7 +30,7 @@ def from_folder(folder: Path, asked: Asked, complaints: Complaints, notes: list[
     array = read_beside(folder, None if nodes is None else len(nodes), complaints, notes, asked.limits)
     roles = None if nodes is None else _roles(nodes, asked, complaints, notes)
     ids = None if nodes is None or roles is None else _ids(nodes, roles.id, complaints)
-    wired = None if edges is None else _edges(edges, ids, nodes.file if nodes else "", asked, complaints, notes)
+    wired = None if edges is None else _edges(edges, nodes, roles, ids, asked, complaints, notes)
     if nodes is None or roles is None or ids is None:
         return None
     y, classes, split = _labels(nodes, roles, asked, complaints, notes)
@@ -121,7 +123,13 @@ def _ids(table: Table, name: str, complaints: Complaints) -> Any:
 
 
 def _edges(
-    table: Table, ids: Any, nodes_file: str, asked: Asked, complaints: Complaints, notes: list[str]
+    table: Table,
+    nodes: Table | None,
+    known_as: NodeRoles | None,
+    ids: Any,
+    asked: Asked,
+    complaints: Complaints,
+    notes: list[str],
 ) -> tuple[Edges, dict[str, str | None]] | None:
     """The edges and the names of the columns they came from."""
     given = {role: asked.role(role, table) for role in ("source", "target", "weight")}
@@ -140,15 +148,30 @@ def _edges(
         notes.append(f"{table.file}: the model was fitted without edge weights; {weight!r} not used")
         weight = None
     weights = None if weight is None else read_weights(table, weight, complaints, notes)
-    if ids is None:
+    if nodes is None or known_as is None or ids is None:
         return None
-    index, known = look_up(table, roles.source, roles.target, ids, nodes_file, complaints)
+    way_out = partial(_way_out, ids, nodes, known_as.id, asked)
+    index, known = look_up(table, roles.source, roles.target, ids, nodes.file, complaints, way_out=way_out)
     edges = tidy(index, None if weights is None else weights[known], len(ids), asked.directed, table.file, notes)
     if known.all() and edges.index.shape[1] == 0:
         complaints.add(
             "only-loops", table.file, "every edge leads from a node to itself", "a graph needs edges between nodes"
         )
     return edges, {"source": roles.source, "target": roles.target, "weight": weight}
+
+
+def _way_out(ids: Any, nodes: Table, identity: str, asked: Asked, words: Any, all_unknown: bool) -> str | None:
+    """What to do about ends of edges that are no ids: they are spelled otherwise, or stand in another column."""
+    alike = likeness(words, ids)
+    if alike is not None:
+        return alike
+    if not all_unknown:
+        fitted = f"add the node to {nodes.file}, which must hold those of the fitted graph too, or delete the edge"
+        return None if asked.encoding is None else fitted
+    for name, column in nodes.columns.items():
+        if pc.all(pc.is_in(words, column.combine_chunks())).as_py():
+            return f"ids were looked for in column {identity!r}; these stand in another, so say --id {name!r}"
+    return f"ids were looked for in column {identity!r}; --id names another"
 
 
 def _labels(
