@@ -1,14 +1,14 @@
 """An epoch on a GPU: with our kernels and with torch's, the kernels it consists of, and the share of bandwidth reached.
 
-    python benchmarks/device.py [--json] [--datasets cora pubmed] [--presets paper tuned] [--runs 10] [--adopted 0 2000]
-        [--kernels 12]
+    python benchmarks/device.py [--json] [--datasets cora pubmed] [--presets paper tuned] [--models gcn] [--runs 10]
+        [--precisions float32] [--adopted 0 2000] [--kernels 12]
 
 An epoch is one step of Adam and one look at the validation nodes for all seeds at once, replayed as one CUDA graph.
 `adopted` nodes, drawn by chance for every seed, have labels besides those that came with the graph, as later rounds do.
-`opening` is what a round costs up to the end of its first epoch: a graph that sees all nodes is captured once and
-reused, one whose first hop is taken ahead is captured anew for every round's labels.
-`bandwidth` is what the sparse products must read and write (each dense line once per entry, as no cache is counted on)
-over the time of those products; the card's memory does 4.8 TB/s on an H200, its second-level cache more.
+`opening` is what a round costs up to the end of its first epoch: its labels are put where a captured graph reads them,
+and where the first hop is taken ahead also what leads to them; a lesson of another size is captured anew.
+`bandwidth` is what the sparse products of a GCN must read and write (each dense line once per entry, as no cache is
+counted on) over the time of those products; the card's memory does 4.8 TB/s on an H200, its second-level cache more.
 """
 
 import itertools
@@ -26,6 +26,7 @@ from torch.profiler import ProfilerActivity, profile
 from bangs import fused
 from bangs.graphs import splits
 from bangs.learners.ahead import Ahead
+from bangs.learners.dense import products_of
 from bangs.learners.fields import Field
 from bangs.learners.presets import trainer
 from bangs.learners.sessions import Captured
@@ -40,6 +41,8 @@ def main() -> None:
     parser = options(__doc__)
     parser.add_argument("--datasets", nargs="+", default=["cora", "pubmed"])
     parser.add_argument("--presets", nargs="+", default=["paper", "tuned"])
+    parser.add_argument("--models", nargs="+", default=["gcn"])
+    parser.add_argument("--precisions", nargs="+", default=["float32"], help="of dense products: float32, tf32")
     parser.add_argument("--runs", type=int, default=10, help="seeds at once")
     parser.add_argument("--adopted", type=int, nargs="+", default=[0, 2000], help="nodes with labels besides the given")
     parser.add_argument("--kernels", type=int, default=12, help="kernels named in the profile of each case")
@@ -51,15 +54,18 @@ def main() -> None:
     for wanted in asked.datasets:
         name, data = graph(wanted)
         task = Task.of(data, splits.default(data, range(asked.runs))).to("cuda")
-        for preset, adopted in itertools.product(asked.presets, asked.adopted):
+        cases = itertools.product(asked.models, asked.presets, asked.precisions, asked.adopted)
+        for model, preset, precision, adopted in cases:
             found, opening = {}, {}
             for system in ("torch", "bangs"):
                 with kernels(on=system == "bangs"):
-                    found[system], opening[system] = session(task, preset, name, adopted)
+                    chosen = trainer(model, preset, name, epochs=64, precision=precision)
+                    found[system], opening[system] = session(chosen.prepare(task), adopted)
             times = in_turns({system: replays(one) for system, one in found.items()}, asked.repeats)
             for system, one in found.items():
                 spent = spent_by_kernel(one)
-                case = {"dataset": name, "preset": preset, "adopted": adopted, "system": system, "runs": asked.runs}
+                case = {"dataset": name, "model": model, "preset": preset, "precision": precision, "adopted": adopted}
+                case |= {"system": system, "runs": asked.runs}
                 facts = {
                     "seconds": times[system].seconds / EPOCHS,
                     "ratio": times["torch"].seconds / times[system].seconds,
@@ -69,9 +75,10 @@ def main() -> None:
                     "peak_bytes": int(torch.cuda.max_memory_allocated()),
                 }
                 if system == "bangs":
+                    profiles[f"{name}, {model}, {preset}, {precision}, {adopted} adopted"] = spent
+                if system == "bangs" and model == "gcn":
                     products = sum(seconds for kernel, (_, seconds) in spent.items() if kernel == "_product")
                     facts["bandwidth"] = traffic(one) / products
-                    profiles[f"{name}, {preset}, {adopted} adopted"] = spent
                 rows.append(case | facts)
     show(rows, asked.json, unit=f"seconds an epoch of all seeds; medians of {asked.repeats}")
     if not asked.json:
@@ -96,14 +103,14 @@ def kernels(*, on: bool) -> Iterator[None]:
         fused.ready.cache_clear()
 
 
-def session(task: Task, preset: str, dataset: str, adopted: int) -> tuple[Captured, float]:
+def session(learner: Learner, adopted: int) -> tuple[Captured, float]:
     """A session whose epoch is captured, and the median seconds to open one of three rounds after the first."""
-    learner: Learner = trainer("gcn", preset, dataset, epochs=64).prepare(task)
-    opened(learner, labelled(task, adopted, 0))
-    rounds = [opened(learner, labelled(task, adopted, number)) for number in (1, 2, 3)]
-    one = rounds[-1][0]
-    one.train(EPOCHS)
-    one.begin(one.numbers, None)
+    with products_of(learner.trainer.precision):
+        opened(learner, labelled(learner.task, adopted, 0))
+        rounds = [opened(learner, labelled(learner.task, adopted, number)) for number in (1, 2, 3)]
+        one = rounds[-1][0]
+        one.train(EPOCHS)
+        one.begin(one.numbers, None)
     return one, median(seconds for _, seconds in rounds)
 
 

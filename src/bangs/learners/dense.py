@@ -1,5 +1,7 @@
 """Products of every run's own lines with its own weight."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -48,6 +50,17 @@ def times(x: Tensor, weight: Tensor, *, plus: Tensor | None = None, busy: Tensor
 def exact() -> bool:
     """Whether products must have all digits of float32, which cuBLAS takes without tensor cores."""
     return not torch.backends.cuda.matmul.allow_tf32
+
+
+@contextmanager
+def products_of(precision: str) -> Iterator[None]:
+    """Inside, dense products on a GPU are of this precision: float32, or tf32 by tensor cores."""
+    before = torch.backends.cuda.matmul.allow_tf32
+    torch.backends.cuda.matmul.allow_tf32 = precision == "tf32"
+    try:
+        yield
+    finally:
+        torch.backends.cuda.matmul.allow_tf32 = before
 
 
 class _Narrow(torch.autograd.Function):

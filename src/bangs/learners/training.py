@@ -1,7 +1,6 @@
 """Trainer: the only place where weights are learned."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import inf
@@ -16,6 +15,7 @@ from bangs import ranks
 from bangs.errors import InvalidInput
 from bangs.learners.ahead import FirstHop, Frame, roomy
 from bangs.learners.assignment import Assignment
+from bangs.learners.dense import products_of
 from bangs.learners.fields import Field, Surroundings, many
 from bangs.learners.layerwise import Layerwise
 from bangs.learners.models import GCN, Architecture
@@ -154,7 +154,7 @@ class Learner:
         session.begin(asked.rng.at("dropout").numbers(), asked.transition)
         limit = self.trainer.epochs
         kept = None
-        with _precision(self.trainer.precision), tiny_is_zero():
+        with products_of(self.trainer.precision), tiny_is_zero():
             if asked.early is not None:
                 session.train(min(asked.early, limit), patient=True)
                 kept = self.network.weights()
@@ -177,7 +177,7 @@ class Learner:
             (_, said), self._said = self._said, None
             return said
         self.network.load(weights)
-        with torch.no_grad(), _precision(self.trainer.precision):
+        with torch.no_grad(), products_of(self.trainer.precision):
             if self.trainer.batches is not None and graph is self.task.graph:
                 layerwise = Layerwise(self.trainer.batches.memory)
                 return Prediction(layerwise(self.network, self.sampler, self.task.runs, noise))
@@ -186,7 +186,7 @@ class Learner:
     def embed(self, weights: dict[str, Tensor], graph: Data) -> Tensor:
         """The last hidden layer [R, N, h] under the given weights."""
         self.network.load(weights)
-        with torch.no_grad(), _precision(self.trainer.precision):
+        with torch.no_grad(), products_of(self.trainer.precision):
             return self.network.embed(self._seen(graph))
 
     def _one_by_one(self, asked: Assignment) -> Teacher:
@@ -298,13 +298,3 @@ class Learner:
             return Part(self.surroundings.whole, target, weight)
         seen = self.surroundings.field(nodes.cpu().numpy(), self.network.hops or 0)
         return Part(seen, target[:, nodes].contiguous(), weight[:, nodes].contiguous())
-
-
-@contextmanager
-def _precision(name: str) -> Iterator[None]:
-    before = torch.backends.cuda.matmul.allow_tf32
-    torch.backends.cuda.matmul.allow_tf32 = name == "tf32"
-    try:
-        yield
-    finally:
-        torch.backends.cuda.matmul.allow_tf32 = before
