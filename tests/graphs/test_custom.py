@@ -136,7 +136,11 @@ def test_weights_come_with_the_edges(tmp_path: Path) -> None:
     assert said(graph, "1 edge from a node to itself dropped")
     assert said(graph, "1 repeated edge merged, their weights added")
     assert said(graph, "6 rows make 3 undirected edges")
+    assert said(graph, "1 edge with another weight in the other direction; the larger counts")
     assert said(graph, "1 node has no edge")
+    one = read(tmp_path, edges="source,target,weight\na,b,2\n")
+    assert said(one, "1 row makes 1 undirected edge")
+    assert not said(one, "another weight")
 
 
 def test_repeats_of_an_edge_without_weights_are_one_edge(tmp_path: Path) -> None:
@@ -272,6 +276,22 @@ def test_a_small_column_of_names_is_left_out_too(tmp_path: Path) -> None:
     assert "another word in every cell" in notes[0]
 
 
+def test_numbers_with_signs_are_words_and_it_is_said(tmp_path: Path) -> None:
+    rows = [f"n{i};1,{i:03d},000;{5 * i} %;${i}.5;v{i % 2};{'uv'[i % 2]}\n" for i in range(12)]
+    nodes = "id;people;share;price;version;label\n" + "".join(rows)
+    graph = read(tmp_path, nodes=nodes, edges="source,target\nn0,n1\nn1,n2\n")
+    told = [note.split("'")[1] for note in graph.notes if "numbers with signs as in 1,234 or 45 % or $3" in note]
+    assert told == ["people", "share", "price"]
+
+
+def test_a_second_column_called_like_a_label_is_named(tmp_path: Path) -> None:
+    nodes = NODES.replace("colour", "Class")
+    graph = read(tmp_path, nodes=nodes)
+    assert said(graph, "'Class' is called like a label and taken as a feature", "--ignore Class")
+    assert not said(read(tmp_path, nodes=nodes, ignore=["Class"]), "called like a label")
+    assert not said(read(tmp_path, nodes=nodes, encoding=graph.columns), "called like a label")
+
+
 def test_classes_that_may_be_one_are_named(tmp_path: Path) -> None:
     names = ["Yes", "yes ", "no", "1", "1.0", "2"] * 2
     nodes = "id,x,label\n" + "".join(f"n{i},{i},{name}\n" for i, name in enumerate(names))
@@ -356,6 +376,14 @@ def test_where_only_test_rows_are_marked_the_other_labels_train(tmp_path: Path) 
     assert graph.split is not None
     assert graph.split.train.tolist() == [[True, True, True, True, False, False]]
     assert said(graph, "no row says train")
+
+
+def test_a_class_without_a_training_row_is_named(tmp_path: Path) -> None:
+    nodes = "id,x,label,split\na,1,u,train\nb,2,u,val\nc,3,v,train\nd,4,v,val\ne,5,w,val\nf,6,,\n"
+    graph = read(tmp_path, nodes=nodes)
+    assert [note for note in graph.notes if "cannot be learned" in note] == [
+        "nodes.csv: no row with label 'w' says train, so it cannot be learned"
+    ]
 
 
 def test_labelled_rows_outside_the_split_are_not_learned_from(tmp_path: Path) -> None:

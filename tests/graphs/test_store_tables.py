@@ -86,13 +86,13 @@ def test_what_became_of_columns_is_said_and_a_wrong_number_told_as_of_a_graph_to
     made = convert_from(str(tables), tmp_path / "store", asked=Asked.plain(fill="mean"))
     assert made.notes[-9:] == (
         "nodes.csv: 0 labels of 4 nodes",
-        "nodes.csv: column 'height' is written with decimal commas; read so",
+        "nodes.csv: column 'height' is written with decimal commas; read so, 1,234 as 1.234",
         "nodes.csv: column 'height': 1 blank filled with its mean",
         "nodes.csv: 1 numeric column 'height'",
         "nodes.csv: 1 categorical column 'colour'",
         "edges.csv is separated by semicolons; read so",
         "edges.csv: source from 'source', target from 'target', weight from 'weight'",
-        "edges.csv: column 'weight' is written with decimal commas; read so",
+        "edges.csv: column 'weight' is written with decimal commas; read so, 1,234 as 1.234",
         "edges.csv: 2 rows read",
     )
     wrong = folder(tmp_path, nodes.replace("2,5", "much"), edges)

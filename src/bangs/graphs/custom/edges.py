@@ -113,11 +113,18 @@ def tidy(index: Indices, weight: Weights | None, nodes: int, directed: bool, fil
         if total is not None:
             larger = np.zeros(len(both))
             np.maximum.at(larger, place, np.concatenate([total, total]))
+            smaller = int((total < larger[place[: len(total)]]).sum())
+            if smaller:
+                notes.append(
+                    f"{file}: {counted(smaller, 'edge')} with another weight in the other direction; the larger counts"
+                )
             total = larger
-        notes.append(f"{file}: {counted(listed, 'row')} make {counted(len(both) // 2, 'undirected edge')}")
         unique = both
-    else:
-        notes.append(f"{file}: {counted(listed, 'row')} make {counted(len(unique), 'directed edge')}")
+    number = len(unique) if directed else len(unique) // 2
+    kind = "directed" if directed else "undirected"
+    notes.append(
+        f"{file}: {counted(listed, 'row')} {'makes' if listed == 1 else 'make'} {counted(number, f'{kind} edge')}"
+    )
     ends = np.stack([unique // nodes, unique % nodes])
     joined = np.zeros(nodes, dtype=bool)
     joined[ends] = True

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from bangs.graphs.custom.complaints import Complaints, counted, listed, quoted
 from bangs.graphs.custom.encoding import Categorical, Encoding, Numeric
-from bangs.graphs.custom.numbers import FORGIVEN, LARGEST, Numbers, are_codes, is_missing, read_numbers
+from bangs.graphs.custom.numbers import FORGIVEN, LARGEST, Numbers, are_codes, are_dressed, is_missing, read_numbers
 from bangs.graphs.custom.tables import Limits, Table, places_in
 
 LEVELS = 50  # the most categories a column keeps; what is rarer becomes "other"
@@ -56,6 +56,11 @@ class Fitting:
             return _categories(table, name, notes), None
         found = read_numbers(table, name, notes)
         if found.share <= FORGIVEN:
+            if are_dressed(words):
+                notes.append(
+                    f"{table.file}: column {name!r} holds numbers with signs as in 1,234 or 45 % or $3, "
+                    "which are read as words; write them plain"
+                )
             return _categories(table, name, notes), None
         if not found.wrong.any() and are_codes(words):
             notes.append(f"{table.file}: column {name!r} holds digits that begin with 0; taken as categories")

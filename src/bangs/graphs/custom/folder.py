@@ -190,6 +190,9 @@ def _labels(
         check_enough(y, y >= 0 if masks is None else masks[0], names, table.rows, table.file, complaints)
     if masks is None:
         return y, names, None
+    if asked.encoding is None:
+        unlearned = [name for number, name in enumerate(names) if not (masks[0] & (y == number)).any()]
+        notes += [f"{table.file}: no row with label {name!r} says train, so it cannot be learned" for name in unlearned]
     return y, names, Split(*(torch.from_numpy(mask.copy())[None] for mask in masks))
 
 

@@ -18,6 +18,7 @@ FORGIVEN = 0.5  # a column with more numbers than this is meant as numbers
 _NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$|^[+-]?([iI][nN][fF]([iI][nN][iI][tT][yY])?)$"
 _DECIMAL_COMMA = r"^[+-]?\d+,\d+$"
 _CODE = r"^[+-]?0\d"
+_DRESS = r"[,'\s%$€£¥]"
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +44,8 @@ def read_numbers(table: Table, name: str, notes: list[str]) -> Numbers:
         pointed = numbers(with_points(words))
         if pointed.wrong.sum() < found.wrong.sum():
             if pointed.share > FORGIVEN:
-                notes.append(f"{table.file}: column {quoted(name)} is written with decimal commas; read so")
+                told = "is written with decimal commas; read so, 1,234 as 1.234"
+                notes.append(f"{table.file}: column {quoted(name)} {told}")
             return pointed
     return found
 
@@ -77,6 +79,11 @@ def with_points(column: Any) -> Any:
 def are_codes(column: Any) -> bool:
     """Whether digits stand for names, as in 007: some cell begins with a zero that a number would not have."""
     return bool(pc.any(pc.match_substring_regex(column, _CODE)).as_py())
+
+
+def are_dressed(column: Any) -> bool:
+    """Whether most cells are numbers but for signs such as those of 1,234 and 45 % and $3."""
+    return numbers(pc.replace_substring_regex(column, _DRESS, "")).share > FORGIVEN
 
 
 def _cast(column: Any, blank: Any) -> npt.NDArray[np.float64]:

@@ -82,6 +82,12 @@ def node_roles(
     guessed = [f"{role} from {name!r}" for role, name in found.items() if name and given.get(role) is None]
     if guessed:
         notes.append(f"{table.file}: {', '.join(guessed)}")
+    also = [name for name in features if _spelling(name) in GUESSES["label"] and "label" in guess]
+    notes += [
+        f"{table.file}: column {name!r} is called like a label and taken as a feature; "
+        f"leave it out with --ignore {name} if it tells the answer"
+        for name in also
+    ]
     return NodeRoles(identity, found["label"], found["split"], tuple(features))
 
 
