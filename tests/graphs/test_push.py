@@ -100,6 +100,19 @@ def test_columns_that_take_too_much_room_are_coarser_and_the_log_says_so(caplog:
     assert (whole - PPR()(graph).columns(nodes)).abs().max() <= coarse.bound + 1e-6
 
 
+@pytest.mark.parametrize("whole", [set(), {"cpu"}], ids=["pairs", "whole columns"])
+def test_the_bound_of_several_columns_is_the_largest_of_theirs(
+    whole: set[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(push, "WHOLE", whole)
+    monkeypatch.setattr(push, "BLOCK", 1)  # each by itself
+    operator = Push(steps=4, error=0.05)(random_graph(12, 1, directed=True))
+    bounds = [operator.pairs(torch.tensor([node])).bound for node in range(12)]
+    assert len(set(bounds)) > 1
+    for nodes in (torch.arange(12), torch.arange(12).flip(0)):
+        assert operator.pairs(nodes).bound == pytest.approx(max(bounds))
+
+
 def test_a_large_graph_is_pushed_by_itself_and_the_log_says_so(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

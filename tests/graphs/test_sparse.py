@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch_geometric.data import Data
 
-from bangs.graphs.sparse import Sparse, adjacency, to_scipy, to_torch
+from bangs.graphs.sparse import WIDE, Sparse, adjacency, to_scipy, to_torch, union
 
 
 def matrix(rows: int, columns: int, seed: int = 0, density: float = 0.3) -> sp.csr_array:
@@ -31,6 +31,13 @@ def test_a_product_and_its_gradient_equal_the_dense_ones(rows: int, columns: int
     product.square().sum().backward()
     expected.square().sum().backward()
     torch.testing.assert_close(weight.grad, twin.grad)
+
+
+@pytest.mark.parametrize("width", [3, WIDE])
+def test_a_share_of_something_else_is_added_to_a_product(width: int) -> None:
+    ours, x, y = matrix(7, 5), torch.randn(5, width), torch.randn(7, width)
+    torch.testing.assert_close(Sparse.of(ours).times(x, y, 0.15), dense(ours) @ x + 0.15 * y)
+    torch.testing.assert_close(Sparse.of(ours).back(y, x, 0.15), dense(ours).T @ y + 0.15 * x)
 
 
 def test_a_product_of_what_needs_no_gradient_has_none() -> None:
@@ -121,3 +128,17 @@ def test_a_count_says_how_often_an_edge_is_there_whatever_its_weight():
         edge_index=torch.tensor([[0, 0, 1], [1, 1, 1]]), edge_weight=torch.tensor([0.0, 5.0, 2.0]), num_nodes=2
     )
     assert adjacency(graph, 1.0, "count").toarray().tolist() == [[1, 0], [2, 2]]
+
+
+def test_graphs_of_one_size_stand_along_one_diagonal() -> None:
+    one = Data(edge_index=torch.tensor([[0, 1], [1, 2]]), num_nodes=3)
+    other = Data(edge_index=torch.tensor([[2, 2], [0, 1]]), num_nodes=3)
+    blocks = [torch.from_numpy(adjacency(graph).toarray()) for graph in (one, other)]
+    torch.testing.assert_close(union([one, other]) @ torch.eye(6), torch.block_diag(*blocks))
+
+
+def test_repeated_edges_add_up_to_one_entry() -> None:
+    graph = Data(edge_index=torch.tensor([[0, 0, 1], [1, 1, 0]]), num_nodes=2)
+    found = adjacency(graph, 1.0, "none")
+    assert found.nnz == 4
+    assert found.toarray().tolist() == [[1.0, 1.0], [2.0, 1.0]]

@@ -35,6 +35,12 @@ def test_the_exam_may_take_all_that_is_left() -> None:
     assert sizes(splits.per_class(Y, 5, 20, None, [0])) == [(20, 20, 160)]
 
 
+def test_all_nodes_of_a_class_and_all_that_are_left_may_be_taken() -> None:
+    assert sizes(splits.per_class(Y, 5, 100, 80, [0])) == [(20, 100, 80)]
+    small = torch.cat([Y, torch.tensor([4, 4])])
+    assert splits.per_class(small, 2, 10, 10, [0]).train[0, -2:].all()
+
+
 def test_a_class_too_small_is_named() -> None:
     y = torch.cat([Y, torch.tensor([4, 4])])
     with pytest.raises(InvalidInput, match="class 4 has 2 nodes, 3 a class were asked for"):
@@ -117,6 +123,13 @@ def masked(columns: int | None) -> Data:
     data = Data(y=node % 2, num_nodes=12)
     data.train_mask, data.val_mask, data.test_mask = masks
     return data
+
+
+def test_a_graph_may_be_marked_with_a_split() -> None:
+    split = splits.per_class(Y, 5, 20, 30, [0, 1])
+    marked = splits.public(splits.mark(Data(y=Y, num_nodes=200), split), 1)
+    for name in ("train", "val", "test"):
+        assert torch.equal(getattr(marked, name)[0], getattr(split, name)[0])
 
 
 def test_public_masks_serve_every_run() -> None:

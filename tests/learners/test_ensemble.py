@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch_geometric.nn import GCNConv
 
 from bangs.learners.ensemble import Separate, cross_entropy
-from bangs.learners.fields import Surroundings
+from bangs.learners.fields import Surroundings, many
 from bangs.learners.models import GCN
 from bangs.learners.noise import Noise
 from bangs.rng import Streams
@@ -88,6 +88,23 @@ def test_a_stock_module_is_run_as_it_is():
         torch.testing.assert_close(logits[run], twin(graph.x, graph.edge_index))
 
 
+def test_copies_of_a_stock_module_begin_with_weights_of_their_own():
+    together, alone = Separate(Scaled, Streams((1, 2))).weights(), Separate(Scaled, Streams((2,))).weights()
+    assert all(torch.equal(together[name][1:], alone[name]) for name in together)
+    assert not torch.equal(*together["layer-lin-weight"])
+
+
+def test_every_run_of_a_stock_module_may_see_a_graph_of_its_own():
+    graph, other = two_rings(), two_rings(seed=1)
+    other.edge_index = other.edge_index[:, 6:]
+    network = Separate(Scaled, Streams((1, 1)))
+    field = many([graph, other], 1.0, "symmetric", Surroundings.of(graph, 2, 1.0, "symmetric").whole)
+    twin = Scaled().eval()
+    twin.load_state_dict({name.replace("-", "."): value[0] for name, value in network.weights().items()})
+    for logits, seen in zip(network(field), (graph, other), strict=True):
+        torch.testing.assert_close(logits, twin(seen.x, seen.edge_index))
+
+
 def test_a_stock_modules_dropout_takes_the_rate_given_and_comes_back():
     field = Surroundings.of(two_rings(), 2, 1.0, "symmetric").whole
     network = Separate(Scaled, Streams((1, 2)))
@@ -128,6 +145,8 @@ def test_a_stock_modules_dropout_advances_and_belongs_to_the_run():
     assert torch.equal(network(field, again), first)
     assert torch.equal(network(field, again), second)
     assert torch.equal(network(field), network(field)), "no noise, no dropout"
+    alone = Separate(Scaled, Streams((2,)))(Surroundings.of(two_rings(), 1, 1.0, "symmetric").whole, noise(6))
+    assert torch.equal(alone[0], first[1])
 
 
 def test_a_stock_module_refuses_a_part_of_a_graph():
