@@ -12,6 +12,7 @@ from bangs import SelfTrainingClassifier
 from bangs.cli.reasons import in_words
 from bangs.errors import InvalidInput
 from bangs.graphs.store.names import place_of
+from bangs.graphs.synthetic import citation
 
 
 def first(library: Path, source: str) -> dict[str, str]:
@@ -33,6 +34,18 @@ def test_a_pseudo_label_is_told_with_all_its_reasons(library: Path) -> None:
     assert "Labelled nodes that speak to it loudest" in text
     assert row["influences"].split(" (")[0] in text
     assert "Over the rounds the models said" in text
+
+
+def test_a_pseudo_label_without_older_labels_around_says_when_that_was() -> None:
+    graph = citation(nodes=90, classes=3, seed=0)
+    graph.y[60:] = -1
+    graph.edge_index = graph.edge_index[:, ((graph.edge_index < 60).sum(0) != 1)]  # no label reaches nodes 60 to 89
+    model = SelfTrainingClassifier(rounds=1, k=20, epochs=20).fit(graph)
+    names, classes = [str(node) for node in range(90)], list("uvw")
+    told = [reasons for reasons in map(model.explain, range(60, 90)) if reasons.adoption is not None]
+    assert len(told) == 20
+    for reasons in told:
+        assert "No labelled node was within reach when it was adopted." in in_words(reasons, names, classes)
 
 
 @pytest.mark.parametrize(("source", "words"), [("given", "was given"), ("held", "was held back for validation")])

@@ -40,6 +40,7 @@ def test_without_out_the_table_lies_beside_the_model(library: Path, tmp_path: Pa
     assert said.code == 0
     assert (tmp_path / "model" / "own-graph-grown-predictions.csv").exists()
     assert "340 nodes, 40 of them new" in said.out
+    assert "% over all nodes; written to" in said.out
 
 
 def test_earlier_predictions_are_replaced_and_no_other_file(library: Path, tmp_path: Path) -> None:

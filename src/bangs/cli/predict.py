@@ -104,5 +104,5 @@ def _summary(probs: Any, known: list[str], classes: list[str], new: Any) -> dict
 def _told(result: dict[str, Any], path: Path) -> str:
     counts = ", ".join(f"{count} {name}" for name, count in result["new_by_class"].items() if count)
     lines = [f"{result['nodes']:,} nodes, {result['new']:,} of them new" + (f": {counts}" if counts else "")]
-    lines.append(f"mean confidence {result['confidence']:.1%}; written to {path}")
+    lines.append(f"mean confidence {result['confidence']:.1%} over all nodes; written to {path}")
     return "\n".join(lines)

@@ -69,7 +69,8 @@ def _neighbours(reasons: Reasons, names: Sequence[str], classes: list[str]) -> s
 
 def _influences(reasons: Reasons, names: Sequence[str], classes: list[str]) -> str:
     if not reasons.influences:
-        return "No labelled node is within reach."
+        when = "is within reach" if reasons.adoption is None else "was within reach when it was adopted"
+        return f"No labelled node {when}."
     lines = ["Labelled nodes that speak to it loudest, with their share of all labelled influence:"]
     for one in reasons.influences:
         since = "given" if one.born == 0 else f"adopted in round {one.born}"
