@@ -18,7 +18,7 @@ from bangs.learners.teacher import Teacher
 from bangs.learners.training import Learner, Trainer
 from bangs.loop import Method, SelfTrainer, State
 from bangs.rng import Streams
-from bangs.selection.quotas import Above, Nobody, Top, TopPerClass
+from bangs.selection.quotas import Above, Nobody, Quota, Top, TopPerClass
 from bangs.selection.scores import Chance, Confidence
 from bangs.types import Labels, Prediction, Ranking, Round, Split, Task
 from conftest import two_rings
@@ -288,6 +288,19 @@ def test_a_quota_counts_the_classes_after_calibration(task):
 
 def test_raw_is_a_method_that_adopts_nobody(task):
     assert told(QUICK, Method(rounds=3, quota=Nobody()), task)[-1].labels.adopted.sum() == 0
+
+
+@pytest.mark.parametrize(
+    ("quota", "got"),
+    [
+        (lambda score, label: score.topk(2, dim=1).indices, r"torch.int64 \[3, 2\]"),
+        (lambda score, label: (score > 0)[0], r"torch.bool \[24\]"),  # which would be taken for every run
+        (lambda score, label: [True], "list"),
+    ],
+)
+def test_a_quota_that_gives_no_mask_of_every_run_is_refused(task: Task, quota: Quota, got: str) -> None:
+    with pytest.raises(InvalidInput, match=rf"a quota must give a mask, torch.bool \[R, N\] = \[3, 24\], got {got}"):
+        told(QUICK, Method(rounds=1, quota=quota), task)
 
 
 def test_the_first_model_may_teach_in_every_round():

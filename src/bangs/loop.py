@@ -16,7 +16,7 @@ from bangs.learners.calibration import Calibrator, Uncalibrated
 from bangs.learners.looks import Look, look
 from bangs.learners.teacher import Teacher
 from bangs.learners.training import Learner, Trainer
-from bangs.parts import calibrated, ranked
+from bangs.parts import calibrated, ranked, taken
 from bangs.rng import Streams
 from bangs.selection.quotas import Quota, Top
 from bangs.selection.scores import Confidence, Score
@@ -166,7 +166,8 @@ class SelfTrainer:
             pool = self._pool(task, base if method.memory == "rebuild" else state.labels)
             round = Round(index, task, base, raw, prediction, pool, state.teacher, rng)
             ranking = ranked(method.score(round), pool)
-            chosen = ranks.agreed(method.quota(ranking.score, prediction.label) & pool & state.running[:, None])
+            wanted = taken(method.quota(ranking.score, prediction.label), pool)
+            chosen = ranks.agreed(wanted & pool & state.running[:, None])
             took_part = chosen.any(1)
             left = (pool & ~chosen).any(1) if method.memory == "accumulate" else took_part
             # on GPUs ranks differ in the last bits, which must decide neither who is adopted nor as what

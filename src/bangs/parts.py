@@ -1,5 +1,6 @@
-"""Parts: what a score or a calibrator gave back, checked where it comes in, since anyone may have written it."""
+"""Parts: what a score, quota or calibrator gave back, checked where it comes in, since anyone may have written it."""
 
+import torch
 from torch import Tensor
 
 from bangs.errors import InvalidInput
@@ -14,6 +15,14 @@ def ranked(found: object, pool: Tensor) -> Ranking:
         raise InvalidInput(f"a score must have the shape [R, N] = {list(pool.shape)}, got {list(found.score.shape)}")
     if (found.score.isnan() & pool).any():
         raise InvalidInput("a score must be a number for every node of the pool, -inf for one not to take, got NaN")
+    return found
+
+
+def taken(found: object, pool: Tensor) -> Tensor:
+    """Whom a quota took: bool [R, N], as the pool is."""
+    if not isinstance(found, Tensor) or found.dtype != torch.bool or found.shape != pool.shape:
+        got = f"{found.dtype} {list(found.shape)}" if isinstance(found, Tensor) else type(found).__name__
+        raise InvalidInput(f"a quota must give a mask, torch.bool [R, N] = {list(pool.shape)}, got {got}")
     return found
 
 

@@ -17,6 +17,7 @@ from bangs.experiments.reproducing import reproduce
 from bangs.learners.calibration import CALIBRATORS
 from bangs.learners.models import MODELS
 from bangs.learners.presets import trainer
+from bangs.valuation.banzhaf import ESTIMATORS
 from worlds import graph_file
 
 CODE = """
@@ -55,7 +56,7 @@ method = ["raw", "unsure"]
 @pytest.fixture(autouse=True)
 def forgotten() -> Iterator[None]:
     """What a file adds is not for other tests."""
-    with mock.patch.dict(METHODS), mock.patch.dict(CALIBRATORS), mock.patch.dict(MODELS):
+    with mock.patch.dict(METHODS), mock.patch.dict(CALIBRATORS), mock.patch.dict(MODELS), mock.patch.dict(ESTIMATORS):
         run_code.cache_clear()
         yield
     run_code.cache_clear()
@@ -136,12 +137,14 @@ def test_code_that_fails_is_a_sentence_with_the_line(tmp_path: Path, text: str |
 OWN_PARTS = """
 from dataclasses import dataclass
 
+import torch
 from torch_geometric.nn import GraphSAGE
 
 from bangs import METHODS, Budget, Prediction, method
 from bangs.learners.calibration import CALIBRATORS
 from bangs.learners.ensemble import Separate
 from bangs.learners.models import MODELS
+from bangs.valuation.banzhaf import ESTIMATORS, Values
 
 @dataclass(frozen=True)
 class Softer:
@@ -154,10 +157,26 @@ class Sage:
     def build(self, features, classes, rng):
         return Separate(lambda: GraphSAGE(features, self.hidden, 2, classes), rng)
 
+@dataclass(frozen=True)
+class Alike:
+    samples: int
+    def __call__(self, game, k, generators):
+        return Values(torch.ones(game.runs, game.players), None, 0)
+
 METHODS["mine"] = lambda budget: method("confidence-calibrated", budget)
 CALIBRATORS["softer"] = Softer
+ESTIMATORS["alike"] = lambda samples: Alike(samples or 7)
 MODELS["sage"] = Sage
 """
+
+
+def test_an_estimator_of_ones_own_runs_by_name_too(tmp_path: Path, graph: str) -> None:
+    path = tmp_path / "parts.py"
+    path.write_text(OWN_PARTS)
+    words = ("run", "--dataset", graph, "--seeds=2", "--rounds=1", "--k=5", "--epochs=5", "--device=cpu", "--json")
+    said = bangs(*words, "--estimator=alike", "--candidates=8", "--code", path)
+    assert said.code == 0, said.err
+    assert "Alike(samples=7)" in Experiment(graph, "bangs", estimator="alike").config()["parts"]["method"]
 
 
 def test_a_calibrator_and_a_model_of_ones_own_run_by_name_too(tmp_path: Path, graph: str) -> None:
@@ -180,12 +199,17 @@ def test_a_calibrator_and_a_model_of_ones_own_run_by_name_too(tmp_path: Path, gr
             r"METHODS\['x'\] must be a function from a Budget to a Method; it failed: Type",
         ),
         ('METHODS["x"] = Softer', r"METHODS\['x'\] must be .* a Method; it failed: TypeError: Softer"),
-        ('METHODS["x"] = lambda budget: budget.nothing', "failed in line 26: AttributeError"),
+        ('METHODS["x"] = lambda budget: budget.nothing', "failed in line 35: AttributeError"),
         ('METHODS["x"] = lambda budget: 1', r"METHODS\['x'\] must be a function .*; it gave int"),
         (
             'CALIBRATORS["x"] = Softer()',
             r"CALIBRATORS\['x'\] must be a class of calibrators that needs no arguments; it",
         ),
+        (
+            'ESTIMATORS["x"] = lambda samples: 1',
+            r"ESTIMATORS\['x'\] must be a function from a number of samples.*; it gave int",
+        ),
+        ('ESTIMATORS["x"] = Softer()', r"ESTIMATORS\['x'\] must be .* to an estimator; it failed: TypeError"),
         ('MODELS["gcn"] = Softer', r"MODELS\['gcn'\] must be a class of architectures .*; it gave Softer"),
     ],
 )

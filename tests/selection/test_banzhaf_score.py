@@ -5,12 +5,13 @@ from dataclasses import replace
 import pytest
 import torch
 
+from bangs.errors import InvalidInput
 from bangs.graphs.propagation import PPR, Propagator
 from bangs.graphs.push import Push
 from bangs.rng import Streams
 from bangs.selection.scores import Alone, Banzhaf
 from bangs.types import Labels, Prediction, Round, Task
-from bangs.valuation.banzhaf import MSR, Exact, Marginals, MeanField
+from bangs.valuation.banzhaf import MSR, Estimator, Exact, Marginals, MeanField, Values
 from bangs.valuation.reach import Normalise
 from bangs.valuation.utility import PlainInformation
 
@@ -106,3 +107,19 @@ def test_without_banzhaf_a_candidate_is_worth_what_it_is_worth_alone(round: Roun
     torch.testing.assert_close(found.score[0, players].double(), game(torch.eye(6, dtype=torch.bool)[None])[0])
     assert found.stderr is None
     assert found.evaluations == 6
+
+
+@pytest.mark.parametrize(
+    ("estimate", "sentence"),
+    [
+        (lambda game, k, rng: torch.zeros(game.runs, game.players), "an estimator must give Values, got Tensor"),
+        # which would be every run's
+        (lambda game, k, rng: Values(torch.zeros(game.players), None, 1), r"mean .* \[R, K\] = \[1, 4\], got \[4\]"),
+        (lambda game, k, rng: Values(torch.zeros(1, 4), torch.zeros(1, 3), 1), r"stderr .* = \[1, 4\], got \[1, 3\]"),
+    ],
+)
+def test_an_estimator_of_ones_own_must_give_values_for_every_player(
+    round: Round, estimate: Estimator, sentence: str
+) -> None:
+    with pytest.raises(InvalidInput, match=sentence):
+        Banzhaf(k=2, candidates=6, estimate=estimate)(round)

@@ -13,11 +13,13 @@ from bangs.learners.calibration import CALIBRATORS
 from bangs.learners.models import MODELS
 from bangs.loop import Method
 from bangs.methods import METHODS, Budget
+from bangs.valuation.banzhaf import ESTIMATORS
 
 # what the file may add to, what an entry is given and must make, and how to know that it did
 _NAMES: dict[str, tuple[dict[str, Any], tuple[Any, ...], str, Callable[[Any], bool]]] = {
     "METHODS": (METHODS, (Budget(),), "a function from a Budget to a Method", lambda made: isinstance(made, Method)),
     "CALIBRATORS": (CALIBRATORS, (), "a class of calibrators that needs no arguments", callable),
+    "ESTIMATORS": (ESTIMATORS, (None,), "a function from a number of samples, or None, to an estimator", callable),
     "MODELS": (MODELS, (), "a class of architectures that needs no arguments", lambda made: hasattr(made, "build")),
 }
 

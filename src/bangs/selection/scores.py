@@ -126,7 +126,8 @@ class Banzhaf:
                 seeds=tuple(round.rng.only(runs.tolist()).at("nodes").numbers()),
             )
             generators = round.rng.only(runs.tolist()).at("coalitions").generators(score.device)
-            values = self.estimate(game if ranks.size() == 1 else Shared.of(game), min(self.k, size), generators)
+            shared = game if ranks.size() == 1 else Shared.of(game)
+            values = _valued(self.estimate(shared, min(self.k, size), generators), players)
             score[runs[:, None], players] = values.mean.to(score.dtype)
             if values.stderr is not None:
                 stderr[runs[:, None], players] = values.stderr.to(score.dtype)
@@ -141,6 +142,19 @@ class Alone:
     def __call__(self, game: Game, k: int, generators: Sequence[torch.Generator] = ()) -> Values:
         alone = torch.eye(game.players, dtype=torch.bool, device=game.device).expand(game.runs, -1, -1)
         return Values(game(alone).double(), None, game.players)
+
+
+def _valued(found: object, players: Tensor) -> Values:
+    """What an estimator gave, where it has a number for every player, [R, K]; anyone may have written it."""
+    if not isinstance(found, Values):
+        raise InvalidInput(f"an estimator must give Values, got {type(found).__name__}; write Values(mean, stderr, …)")
+    for name, given in (("mean", found.mean), ("stderr", found.stderr)):
+        if given is not None and given.shape != players.shape:
+            raise InvalidInput(
+                f"Values.{name} of an estimator must have the shape [R, K] = {list(players.shape)}, "
+                f"got {list(given.shape)}"
+            )
+    return found
 
 
 def _most_confident(round: Round, runs: Tensor, size: int) -> Tensor:
