@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from bangs.errors import InvalidInput, UnknownName
-from bangs.experiments.suite import Published
+from bangs.experiments.suite import Published, plain_name
 from bangs.experiments.suite_file import find_suite, parse_suite, suite_files
 
 GOOD = """
@@ -50,6 +50,12 @@ def test_a_suite_can_be_narrowed() -> None:
     suite = parse_suite(GOOD, "mine", "mine.toml")
     (cell,) = suite.cells(datasets=["somewhere"], methods=["bangs"], seeds=[7])
     assert (cell.experiment.dataset, cell.experiment.seeds) == ("somewhere.npz", (7,))
+    assert list(suite.cells(datasets=["elsewhere/somewhere.npz"], methods=["bangs"], seeds=[7])) == [cell]
+
+
+def test_a_path_is_called_by_its_last_part() -> None:
+    names = {"cora": "cora", "graphs/papers": "papers", "my/graphs/one.npz": "one", "one.npz": "one"}
+    assert {name: plain_name(name) for name in names} == names
 
 
 def test_a_value_of_an_axis_may_set_several_things_at_once() -> None:

@@ -4,13 +4,14 @@ import csv
 import io
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from bangs.errors import InvalidInput
 from bangs.experiments.experiment import Experiment
 from bangs.experiments.rendering import as_csv, as_json, latex, markdown
-from bangs.experiments.results import Result, gather, matching, rows_of, spelled
+from bangs.experiments.results import Result, gather, matching, results_in, rows_of, spelled
 from bangs.experiments.suite import Suite
 from bangs.experiments.suite_file import find_suite, parse_suite
 from bangs.experiments.table import Table, tabulate
@@ -223,6 +224,70 @@ def test_seconds_of_other_seeds_at_once_are_another_measurement_and_say_so(seeds
     assert words in latex(table)
     asked = tabulate(time, gather([*other, *fake_rows(experiment, [[0.5, 0.6]] * 10)]))
     assert words not in markdown(asked)
+
+
+def test_runs_are_paired_by_the_seeds_they_share() -> None:
+    """BANGS has 90, 91, 92 for seeds 0, 1, 2, and CPL 75, 76 for seeds 1 and 2."""
+    rows = []
+    for cell in SUITE.cells(datasets=["cora"], methods=["cpl", "bangs"]):
+        rows += fake_rows(cell.experiment, SCORES[cell.column][: 2 if cell.column == "cpl" else 3])
+    rows = [{**row, "seed": row["seed"] + (row["config"]["method"] == "cpl")} for row in rows]
+    table = tabulate(SUITE, gather(rows), ["last"])
+    (test,) = table.comparisons["last"]
+    assert test.difference == pytest.approx(16.0)
+    assert "over 2 to 3 seeds" in table.caption
+
+
+def finished(**changes: object) -> Record:
+    """A run of two seeds and one round after the first model, on somebody's file."""
+    first = {"validation": [0.5, 0.25], "test": [0.123456, 0.2], "pseudo_accuracy": [None, None]}
+    first |= {"labelled": [4, 4], "epochs": [10, 20], "seconds": {"train": 1.0}}
+    second = {"validation": [0.75, 0.5], "test": [0.3, 0.4], "pseudo_accuracy": [0.9, 1.0]}
+    second |= {"labelled": [9, 8], "epochs": [11, 21], "seconds": {"calibrate": 0.25, "select": 0.5, "train": 2.0}}
+    result = {"rounds": [first, second | changes], "seconds": {"total": 4.0}}
+    return Record({"dataset": "/home/somebody/mine.npz", "seeds": [5, 6]}, {}, [], result)
+
+
+def test_rows_tell_seed_by_seed_what_a_run_scored_and_its_stages_after_the_first_model() -> None:
+    one, other = rows_of(finished())
+    assert (one["seed"], other["seed"], one["batch"]) == (5, 6, 2)
+    assert (one["test"], other["test"]) == ([0.12346, 0.3], [0.2, 0.4])
+    assert (one["validation"], other["validation"]) == ([0.5, 0.75], [0.25, 0.5])
+    assert (one["epochs"], other["labelled"], other["pseudo_accuracy"]) == ([10, 11], [4, 8], [None, 1.0])
+    assert one["seconds"] == {"first": 1.0, "calibrate": 0.25, "select": 0.5, "train": 2.0, "total": 4.0}
+    assert one["config"] == {"dataset": "mine"}
+
+
+@pytest.mark.parametrize("changes", [{"test": 3}, {"test": [0.3]}, {"seconds": None}])
+def test_a_result_that_is_none_of_ours_is_a_sentence(changes: dict[str, object]) -> None:
+    with pytest.raises(InvalidInput, match=r"the folder's (run|result) is"):
+        rows_of(finished(**changes))
+
+
+@pytest.mark.parametrize("changes", [{"epochs": [10]}, {"test": [True, 0.3]}, {"seed": True}, {"test": []}])
+def test_a_row_that_is_none_of_ours_is_refused_with_its_line(tmp_path: Path, changes: dict[str, object]) -> None:
+    """Such as curves of different lengths, or a truth where a number belongs."""
+    row = rows_of(finished())[0]
+    place = tmp_path / "rows.jsonl"
+    place.write_text(spelled([row, {**row, **changes}]))
+    with pytest.raises(InvalidInput, match="line 2 is no row of a run"):
+        results_in(place)
+
+
+def test_a_recipe_that_brings_its_own_budget_is_found_whatever_the_row_says_of_one() -> None:
+    told = {"recipe": "paper", "method": "raw", "dataset": "cora"}
+    rows = [{**row, "config": {**told, "k": 7}} for row in fake_rows(Experiment(), [[0.5]])]
+    assert matching(gather(rows), told) is not None
+    assert matching(gather(rows), {**told, "recipe": "budget"}) is None
+    own = [{**row, "config": {"method": "raw", "k": 7}} for row in fake_rows(Experiment(), [[0.5]])]
+    assert matching(gather(own), {"method": "raw", "k": 7}) is not None
+    assert matching(gather(own), {"method": "raw", "k": 8}) is None
+
+
+def test_what_went_wrong_is_told_without_the_folder_it_went_wrong_in() -> None:
+    failed = [{"kind": "failed", "error": "cannot read /home/somebody/mine.npz"}]
+    (row,) = rows_of(replace(finished(), events=failed, result=None))
+    assert row["error"] == "cannot read mine.npz"
 
 
 def test_a_run_under_way_has_no_rows_and_a_failed_one_its_reason() -> None:

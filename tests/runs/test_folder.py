@@ -117,9 +117,12 @@ def test_long_values_that_differ_at_the_end_differ(tmp_path: Path) -> None:
 
 def test_overwriting_discards_the_run_and_nothing_else(tmp_path: Path) -> None:
     filled(tmp_path / "run")
+    with opened(tmp_path / "run") as run:
+        run.finish({"accuracy": 0.5})
     (tmp_path / "run" / "notes.txt").write_text("mine")
     with RunFolder.create_or_resume(tmp_path / "run", {"k": 1}, resume=False, overwrite=True) as run:
         assert not run.resumed
+        assert not run.finished
         assert run.latest() is None
         assert kinds(run) == ["started"]
     assert (tmp_path / "run" / "notes.txt").read_text() == "mine"
@@ -283,7 +286,7 @@ def test_a_torn_line_is_cut_at_every_length(tmp_path: Path) -> None:
         run.event("a")
     whole = (path / "events.jsonl").read_bytes()
     first = whole.index(b"\n") + 1
-    for length in range(first, len(whole), 7):
+    for length in (*range(first, len(whole), 7), len(whole) - 1):  # at last only the line's end is missing
         (path / "events.jsonl").write_bytes(whole[:length])
         torn = length - first
         assert [event["kind"] for event in read_run(path).events] == ["started"]

@@ -1,0 +1,60 @@
+"""Jobs: done once, told in a few words, and failures that name no folder."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from bangs.experiments import jobs
+from bangs.experiments.experiment import Experiment
+from bangs.experiments.jobs import Job, Standing, perform
+from bangs.runs import read_run
+from worlds import graph_file
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> Job:
+    graph = graph_file(tmp_path / "one.npz")
+    experiment = Experiment(str(graph), "bangs", rounds=2, k=8, candidates=16, seeds=(0, 1), changes={"epochs": 5})
+    return Job(experiment, tmp_path / "runs", device="cpu")
+
+
+def test_a_job_is_done_once_and_leaves_its_result_alone(job: Job) -> None:
+    assert job.standing is None
+    assert not job.done
+    assert perform(job).kind == "done"
+    assert job.done
+    assert job.standing == Standing(round=2, losses=0)
+    events = len(read_run(job.folder).events)
+    assert perform(job).kind == "already done"
+    assert [event["kind"] for event in read_run(job.folder).events[events:]] == ["resumed"]
+    assert not (job.folder / "history.jsonl").exists()
+    assert list((job.folder / "checkpoints").iterdir()) == []
+
+
+def test_what_differs_from_the_usual_is_named(job: Job) -> None:
+    words = job.describe()
+    assert words == f"one · bangs · gcn · k=8 K=16 · 2 seeds · {job.name}"
+    noisy = replace(job, experiment=replace(job.experiment, noise=0.25, share=0.1, seeds=(0,)))
+    assert noisy.describe() == f"one · bangs · gcn · k=8 K=16 · noise=0.25 · share=0.1 · 1 seed · {noisy.name}"
+
+
+def test_a_job_that_fails_says_where_without_naming_a_folder(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(name: str, folder: Path | None) -> None:
+        raise ZeroDivisionError("on purpose")
+
+    monkeypatch.setattr(jobs, "_load", broken)
+    outcome = perform(job)
+    assert (outcome.kind, outcome.error) == ("failed", "ZeroDivisionError: on purpose")
+    (failed,) = [event for event in read_run(job.folder).events if event["kind"] == "failed"]
+    assert failed["error"] == "ZeroDivisionError: on purpose"
+    assert "test_jobs.py" in failed["trace"]
+    assert "/" not in failed["trace"]
+
+
+def test_a_mistake_that_has_a_sentence_needs_no_trace(job: Job) -> None:
+    lost = replace(job, experiment=replace(job.experiment, dataset="no-such-graph"))
+    assert perform(lost).kind == "failed"
+    (failed,) = [event for event in read_run(lost.folder).events if event["kind"] == "failed"]
+    assert "no-such-graph" in failed["error"]
+    assert failed["trace"] == ""
