@@ -8,7 +8,7 @@ import os
 import re
 import secrets
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from hashlib import sha256
 from io import BufferedReader
 from pathlib import Path
@@ -37,21 +37,22 @@ class Unwritable(BangsError, OSError):
     """A file could not be written; what stood under its name before is untouched."""
 
 
-def write_atomic(path: str | Path, content: bytes | bytearray | str | Iterator[str]) -> None:
+def write_atomic(path: str | Path, content: bytes | str | Iterable[str | memoryview]) -> None:
     """Put content (text as UTF-8, perhaps in pieces) under the path such that a reader, or a crash, sees all or none.
 
     A temporary file beside it is written, synced and renamed, then the folder is synced. If anything fails, the
     temporary file is removed and the former content stays.
     """
     path = Path(path)
-    pieces = iter([content]) if isinstance(content, bytes | bytearray | str) else content
+    pieces = [content] if isinstance(content, bytes | str) else content
     temporary = path.parent / f".{path.name}.{secrets.token_hex(8)}.tmp"
     with explained(path):
         try:
             file = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
             try:
                 for piece in pieces:
-                    write_all(file, piece.encode() if isinstance(piece, str) else piece)
+                    _write(file, piece.encode() if isinstance(piece, str) else piece)
+                os.fsync(file)
             finally:
                 os.close(file)
             os.replace(temporary, path)
@@ -68,12 +69,16 @@ def make_folder(path: Path) -> None:
         path.mkdir(parents=True, exist_ok=True)
 
 
-def write_all(file: int, body: bytes | bytearray) -> None:
+def write_all(file: int, body: bytes) -> None:
     """Write all of it, in one call unless the disk fills up, and wait until the disk has it."""
+    _write(file, body)
+    os.fsync(file)
+
+
+def _write(file: int, body: bytes | memoryview) -> None:
     rest = memoryview(body)
     while rest:
         rest = rest[os.write(file, rest) :]
-    os.fsync(file)
 
 
 def sync_folder(folder: Path) -> None:

@@ -97,13 +97,13 @@ def checkpoint(change: Callable[[dict[str, torch.Tensor], dict[str, Any]], None]
     owner = config_hash(json.loads(files["config.json"])["config"])
     held = decode(files[CHECKPOINT], owner)
     change(held.tensors, held.facts)
-    return bytes(encode(Checkpoint(2, held.tensors, held.facts), owner))
+    return b"".join(encode(Checkpoint(2, held.tensors, held.facts), owner))
 
 
 def model(change: Callable[[dict[str, Any]], None]) -> bytes:
     held = decode(targets()["model"].files["model.safetensors"], saving.KIND)
     change(held.facts)
-    return bytes(encode(held, saving.KIND))
+    return b"".join(encode(held, saving.KIND))
 
 
 def calibrated(facts: dict[str, Any], by: Any) -> None:
@@ -114,7 +114,7 @@ def fit_checkpoint(change: Callable[[dict[str, Any]], None]) -> bytes:
     owner = config_hash({"fit": "small"})
     held = decode(targets()["stopped fit"].files[CHECKPOINT], owner)
     change(held.facts)
-    return bytes(encode(held, owner))
+    return b"".join(encode(held, owner))
 
 
 def spoilt(member: str) -> bytes:

@@ -15,11 +15,11 @@ from torch import Tensor
 from bangs.errors import InvalidInput
 from bangs.runs.checkpoint import LARGEST_FACTS, Checkpoint, Damaged, decode, encode
 
-SMALL = bytes(encode(Checkpoint(3, {"w": torch.arange(6.0), "t": torch.tensor([-1])}, {"seen": [1, 2]}), "c" * 64))
+SMALL = b"".join(encode(Checkpoint(3, {"w": torch.arange(6.0), "t": torch.tensor([-1])}, {"seen": [1, 2]}), "c" * 64))
 
 
 def back_from(tensors: dict[str, Tensor], facts: dict[str, Any] | None = None) -> Checkpoint:
-    return decode(bytes(encode(Checkpoint(1, tensors, facts or {}), "c")), "c")
+    return decode(b"".join(encode(Checkpoint(1, tensors, facts or {}), "c")), "c")
 
 
 def sealed(body: bytes) -> bytes:
@@ -77,7 +77,7 @@ def test_facts_come_back_as_given_numbers_without_json_included() -> None:
 
 def test_the_same_state_gives_the_same_bytes() -> None:
     state = Checkpoint(3, {"w": torch.arange(6.0), "t": torch.tensor([-1])}, {"seen": [1, 2]})
-    assert bytes(encode(state, "c" * 64)) == SMALL
+    assert b"".join(encode(state, "c" * 64)) == SMALL
 
 
 def test_any_safetensors_reader_opens_it() -> None:

@@ -51,7 +51,7 @@ def _times(
 
 @triton.jit(do_not_specialize=["m"])
 def _gradient(
-    left, right, out, lines, busy, m, a, n, left_run, left_line, right_run,
+    left, right, out, lines, busy, m, stored, a, n, left_run, left_line, right_run,
     COUNTED: tl.constexpr, RESTING: tl.constexpr, PRECISION: tl.constexpr,
     M: tl.constexpr, N: tl.constexpr, K: tl.constexpr,
 ):  # fmt: skip
@@ -73,7 +73,7 @@ def _gradient(
         # whatever stands beyond the a columns is left out when the sums are stored
         one = tl.load(
             left + at[None, :] * left_line + line[:, None],
-            mask=(at < count)[None, :] & (line < left_line)[:, None],
+            mask=(at < count)[None, :] & (line < stored)[:, None],
             other=0.0,
         )
         two = tl.load(
@@ -116,14 +116,14 @@ def product(
 
 def gradient(x: Tensor, pull: Tensor, width: int, *, lines: Tensor | None = None, busy: Tensor | None = None) -> Tensor:
     """The sum [R, width, b] of xᵀ·pull over the lines of x [R, n, ≥ width] and pull [R, n, b]; see `product`."""
-    (runs, m, _), n = x.shape, pull.shape[2]
+    (runs, m, stored), n = x.shape, pull.shape[2]
     pull = pull.contiguous()
     tiles = triton.cdiv(width, TALL) * triton.cdiv(n, WIDE)
     pieces = PIECES if tiles * runs < 1024 else 1
     out = torch.empty(runs, pieces, width, n, device=x.device)
     _gradient[(tiles, runs, pieces)](
         x, pull, out, x if lines is None else lines, x if busy is None else busy,
-        m, width, n, x.stride(0), x.stride(1), pull.stride(0),
+        m, stored, width, n, x.stride(0), x.stride(1), pull.stride(0),
         COUNTED=lines is not None, RESTING=busy is not None, PRECISION=_precision(),
         M=TALL, N=WIDE, K=DEEP, num_warps=4, num_stages=3,
     )  # fmt: skip
