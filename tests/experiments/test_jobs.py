@@ -37,6 +37,8 @@ def test_what_differs_from_the_usual_is_named(job: Job) -> None:
     assert words == f"one · bangs · gcn · k=8 K=16 · 2 seeds · {job.name}"
     noisy = replace(job, experiment=replace(job.experiment, noise=0.25, share=0.1, seeds=(0,)))
     assert noisy.describe() == f"one · bangs · gcn · k=8 K=16 · noise=0.25 · share=0.1 · 1 seed · {noisy.name}"
+    other = replace(job, experiment=replace(job.experiment, calibrator="gats", estimator="msr", teacher="best"))
+    assert " · calibrator=gats · estimator=msr · teacher=best · " in other.describe()
 
 
 def test_a_job_that_fails_says_where_without_naming_a_folder(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -96,7 +96,7 @@ def test_a_suite_is_run_with_code_and_its_table_made_without(code: Path, graph: 
     assert bangs("table", tmp_path / "out", "--suite=own", "--format=csv").out == table.out
     refused = bangs("table", tmp_path / "out", "--suite=won")
     assert refused.code == 2
-    assert "suite 'won' is unknown" in refused.err
+    assert "suite 'won' is unknown; did you mean 'own'?" in refused.err
 
 
 def test_a_script_may_name_one_suite_without_a_list(code: Path, graph: str, tmp_path: Path) -> None:

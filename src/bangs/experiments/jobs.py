@@ -49,6 +49,11 @@ class Job:
             words.append(f"k={it.k}" + ("" if it.candidates is None else f" K={it.candidates}"))
         words += [f"noise={it.noise:g}"] if it.noise else []
         words += [f"share={it.share:g}"] if it.share is not None else []
+        words += [
+            f"{part}={getattr(it, part)}"
+            for part in ("calibrator", "estimator", "teacher")
+            if getattr(it, part) != getattr(Experiment, part)
+        ]
         return " · ".join([*words, counted(len(it.seeds), "seed"), self.name])
 
     @property

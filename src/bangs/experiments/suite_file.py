@@ -17,17 +17,19 @@ from bangs.graphs.store import is_store
 Names = Literal["known", "any"]
 
 
-def find_suite(name: str, data: Path | None = None, names: Names = "known") -> Suite:
-    """The suite of a name, or of a path to a file."""
-    return read_suite(suite_path(name), data, names)
+def find_suite(
+    name: str, data: Path | None = None, names: Names = "known", beside: Mapping[str, Path] | None = None
+) -> Suite:
+    """The suite of a name, or of a path to a file; `beside` are others that have names."""
+    return read_suite(suite_path(name, beside), data, names)
 
 
-def suite_path(name: str) -> Path:
+def suite_path(name: str, beside: Mapping[str, Path] | None = None) -> Path:
     """The file of a suite: of a name, or itself."""
     path = Path(name)
     if path.suffix == ".toml" or path.is_file():
         return path
-    known = suite_files()
+    known = {**(beside or {}), **suite_files()}
     if name not in known:
         raise UnknownName("suite", name, known)
     return known[name]
