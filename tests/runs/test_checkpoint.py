@@ -54,6 +54,8 @@ def test_views_shared_empty_and_scalar_tensors_are_kept_and_can_be_written_to() 
         "whole": base,
         "again": base,
         "transposed": base.T,
+        "turned": torch.arange(6.0).reshape(2, 3).T,
+        "part": torch.arange(9.0)[2:5],
         "row": base[1],
         "expanded": base[:, :1].expand(3, 7),
         "none": torch.empty(0, 5, dtype=torch.bool),
