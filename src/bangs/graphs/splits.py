@@ -85,7 +85,7 @@ def by_share(y: Tensor, train: float, val: float, seeds: Sequence[int]) -> Split
     What is left after training and validation is the exam. Small classes may end up without a training node;
     only a training set of one class is refused.
     """
-    if not (0 < train < 1 and 0 < val < 1 and train + val < 1):
+    if not (train > 0 and val > 0 and train + val < 1):
         raise InvalidInput(f"the shares train and val must be positive and sum to less than 1, got {train} and {val}")
     known = _known(y)
     first, second = _count(train, len(known)), _count(val, len(known))
