@@ -99,6 +99,7 @@ def test_the_caption_names_the_rule_behind_every_line(table: Table) -> None:
     assert "'last' is the test accuracy of the last round." in table.caption
     assert "'published' is the best test accuracy." in table.caption
     assert "over 3 seeds" in table.caption
+    assert "Marks on BANGS: one-sided t-test against the second best" in table.caption
 
 
 def test_the_focus_is_tested_against_every_other_with_holms_correction(table: Table) -> None:
@@ -212,6 +213,8 @@ def test_seconds_are_those_of_one_run_and_one_round() -> None:
     assert (first.mean, first.note) == (pytest.approx(2.0), "")
     line = tabulate(stages, gather(rows)).lines[0]
     assert [entry.mean for entry in line.entries if entry is not None] == pytest.approx([0.1, 0.2, 0.4])
+    line = tabulate(stages, gather(fake_rows(block.experiment, [[0.5, 0.6]] * 10))).lines[0]
+    assert [entry.mean for entry in line.entries if entry is not None] == pytest.approx([0.2, 0.4, 0.8])
 
 
 @pytest.mark.parametrize(("seeds", "words"), [(1, "20.00 (one seed)"), (4, "5.00 (4 seeds at once)")])

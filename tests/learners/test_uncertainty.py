@@ -116,6 +116,7 @@ def test_weights_by_hand(task):
     weight = InformationGain(passes=2, beta=0.5)(a_round(alone, certain(0, 1), teacher), labels)
     total = math.log(2) + 2 * EPSILON
     torch.testing.assert_close(weight, torch.tensor([[4 * (math.log(2) + EPSILON) / total, 4 * EPSILON / total]]))
+    assert 0 < weight[0, 1] < 1e-4, "what teaches nothing weighs nearly nothing"
 
 
 def test_the_mean_weight_of_labelled_nodes_is_one_over_beta(task):
