@@ -8,6 +8,7 @@ import pytest
 from bangs.experiments import jobs
 from bangs.experiments.experiment import Experiment
 from bangs.experiments.jobs import Job, Standing, perform
+from bangs.experiments.results import rows_of
 from bangs.runs import read_run
 from worlds import graph_file
 
@@ -25,6 +26,7 @@ def test_a_job_is_done_once_and_leaves_its_result_alone(job: Job) -> None:
     assert perform(job).kind == "done"
     assert job.done
     assert job.standing == Standing(round=2, losses=0)
+    assert [(row["run"], row["seed"]) for row in rows_of(read_run(job.folder))] == [(job.name, 0), (job.name, 1)]
     events = len(read_run(job.folder).events)
     assert perform(job).kind == "already done"
     assert [event["kind"] for event in read_run(job.folder).events[events:]] == ["resumed"]

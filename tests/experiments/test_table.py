@@ -267,7 +267,7 @@ def test_a_result_that_is_none_of_ours_is_a_sentence(changes: dict[str, object])
         rows_of(finished(**changes))
 
 
-@pytest.mark.parametrize("changes", [{"epochs": [10]}, {"test": [True, 0.3]}, {"seed": True}, {"test": []}])
+@pytest.mark.parametrize("changes", [{"epochs": [10]}, {"test": [True, 0.3]}, {"seed": True}, {"run": 3}])
 def test_a_row_that_is_none_of_ours_is_refused_with_its_line(tmp_path: Path, changes: dict[str, object]) -> None:
     """Such as curves of different lengths, or a truth where a number belongs."""
     row = rows_of(finished())[0]
