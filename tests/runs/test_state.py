@@ -74,8 +74,9 @@ def test_the_rounds_after_are_those_of_a_run_that_went_on(first, learner):
         ({"logits": torch.zeros(3, 24, 2, dtype=torch.float64)}, "tensor 'logits' is"),
         ({"surplus": torch.zeros(3)}, "tensor 'surplus' is"),
         ({"labels.target": torch.full((3, 24), 2)}, "its labels lie outside 0 … 1"),
+        ({"labels.target": torch.full((3, 24), -2)}, "its labels lie outside 0 … 1"),
     ],
-    ids=["another shape", "another type", "one too many", "another class"],
+    ids=["another shape", "another type", "one too many", "another class", "no class at all"],
 )
 def test_tensors_of_another_task_are_refused(first, learner, wrong, fault):
     checkpoint = kept(first)
