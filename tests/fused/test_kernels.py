@@ -70,12 +70,13 @@ def test_a_tall_product_is_the_sum_over_its_lines(nodes, a, b):
 def test_adam_takes_the_steps_that_torch_takes():
     theirs = [torch.nn.Parameter(torch.randn(RUNS, 40, 30)), torch.nn.Parameter(torch.randn(RUNS, 1, 7))]
     ours = [torch.nn.Parameter(weight.detach().clone().to(DEVICE)) for weight in theirs]
-    plain = torch.optim.Adam(theirs, lr=0.01, weight_decay=5e-4)
-    fast = steps.Adam(ours, 0.01, 5e-4, torch.ones(RUNS, dtype=torch.bool, device=DEVICE))
+    groups = [{"params": [weight], "weight_decay": decay} for weight, decay in zip(theirs, (5e-4, 0.1), strict=True)]
+    plain = torch.optim.Adam(groups, lr=0.01)
+    fast = steps.Adam(ours, 0.01, [5e-4, 0.1], torch.ones(RUNS, dtype=torch.bool, device=DEVICE))
     start = [weight.detach().clone() for weight in ours]
     for again in range(2):
         if again:
-            plain = torch.optim.Adam(theirs, lr=0.01, weight_decay=5e-4)
+            plain = torch.optim.Adam(groups, lr=0.01)
             fast.restart()
         for turn in range(20):
             for own, other in zip(ours, theirs, strict=True):
@@ -92,7 +93,7 @@ def test_runs_that_rest_are_passed_over():
     busy = torch.tensor([True, False, True], device=DEVICE)
     weight = torch.nn.Parameter(torch.ones(RUNS, 5, 4, device=DEVICE))
     weight.grad = torch.ones_like(weight)
-    steps.Adam([weight], 0.01, 0.0, busy).step()
+    steps.Adam([weight], 0.01, [0.0], busy).step()
     assert (weight < 1).flatten(1).all(1).tolist() == [True, False, True]
     block = Sparse.of(sp.random_array((70, 90), density=0.3, format="csr", dtype=np.float32, rng=1), DEVICE)
     x = torch.randn(RUNS * 90, 5, device=DEVICE)

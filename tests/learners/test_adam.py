@@ -26,21 +26,30 @@ def pulls(count):
 
 def test_steps_are_those_of_torch():
     own, stock = weights(), weights()
-    found = walk(Adam(own, 0.01, 5e-4), own, pulls(12))
+    found = walk(Adam(own, 0.01, [5e-4] * 2), own, pulls(12))
     expected = walk(torch.optim.Adam(stock, lr=0.01, weight_decay=5e-4), stock, pulls(12))
+    for one, other in zip(found, expected, strict=True):
+        torch.testing.assert_close(one, other)
+
+
+def test_every_weight_decays_by_itself():
+    own, stock = weights(), weights()
+    found = walk(Adam(own, 0.01, [0.5, 0.0]), own, pulls(5))
+    groups = [{"params": stock[:1], "weight_decay": 0.5}, {"params": stock[1:], "weight_decay": 0.0}]
+    expected = walk(torch.optim.Adam(groups, lr=0.01), stock, pulls(5))
     for one, other in zip(found, expected, strict=True):
         torch.testing.assert_close(one, other)
 
 
 def test_the_first_step_is_the_learning_rate():
     weight = torch.zeros(3, requires_grad=True)
-    (found,) = walk(Adam([weight], 0.5, 0.0), [weight], [[torch.tensor([4.0, -1e-3, 0.0])]])
+    (found,) = walk(Adam([weight], 0.5, [0.0]), [weight], [[torch.tensor([4.0, -1e-3, 0.0])]])
     torch.testing.assert_close(found, torch.tensor([-0.5, 0.5, 0.0]), atol=1e-5, rtol=0)
 
 
 def test_begun_again_it_has_forgotten_every_step():
     own = weights()
-    optimiser = Adam(own, 0.01, 0.0)
+    optimiser = Adam(own, 0.01, [0.0] * 2)
     first = walk(optimiser, own, pulls(3))
     optimiser.restart()
     for weight, start in zip(own, weights(), strict=True):
@@ -51,7 +60,7 @@ def test_begun_again_it_has_forgotten_every_step():
 
 def test_a_weight_without_a_gradient_stays():
     moving, resting = (torch.ones(2, requires_grad=True) for _ in range(2))
-    optimiser = Adam([resting, moving], 0.1, 0.1)
+    optimiser = Adam([resting, moving], 0.1, [0.1] * 2)
     moving.grad = torch.ones(2)
     optimiser.step()
     assert torch.equal(resting, torch.ones(2))
@@ -61,5 +70,5 @@ def test_a_weight_without_a_gradient_stays():
 def test_a_step_tells_the_weights_counter_of_writes():
     weight = torch.ones(2, requires_grad=True)
     before = weight._version
-    walk(Adam([weight], 0.1, 0.0), [weight], [[torch.ones(2)]])
+    walk(Adam([weight], 0.1, [0.0]), [weight], [[torch.ones(2)]])
     assert weight._version > before

@@ -190,6 +190,15 @@ def test_gcnii_equals_stock_gcn2conv(graph):
         torch.testing.assert_close(logits[run], h @ weights["last"][run] + weights["last_bias"][run])
 
 
+def test_the_convolutions_of_gcnii_decay_by_a_factor_of_their_own():
+    network = GCNII(hidden=5, layers=2, decay=7.0).build(4, 3, Streams((0,)))
+    factors = {name: network.decay(name) for name, _ in network.named_parameters()}
+    deep = {"weight.0", "weight.1"}
+    assert factors == {
+        name: 7.0 if name in deep else 1.0 for name in (*deep, "first", "first_bias", "last", "last_bias")
+    }
+
+
 @torch.no_grad()
 @pytest.mark.parametrize("order", [1, 5])
 def test_grand_spreads_by_the_mean_of_matrix_powers(graph, order):
@@ -282,6 +291,7 @@ MISTAKES = {
     "no self-loops": (GCN, {"loops": 0.0}, "GCN.loops must be positive, got 0.0"),
     "self-loops of NaN": (SGC, {"loops": math.nan}, "SGC.loops must be positive, got nan"),
     "θ = 0": (GCNII, {"theta": 0.0}, "GCNII.theta must be positive, got 0.0"),
+    "decay < 0": (GCNII, {"decay": -1.0}, "GCNII.decay must be at least 0, got -1.0"),
     "sharpening by nothing": (GRAND, {"sharpening": 0.0}, "GRAND.sharpening must be positive, got 0.0"),
     "negative consistency": (GRAND, {"consistency": -1.0}, "GRAND.consistency must be at least 0, got -1.0"),
     "α = 0": (APPNP, {"alpha": 0.0}, "APPNP.alpha must be in (0, 1], got 0.0"),

@@ -83,6 +83,33 @@ def kept_epoch(teacher: Teacher) -> list[int]:
     return teacher.epochs.tolist()
 
 
+class _Decaying(Network):
+    def __init__(self) -> None:
+        super().__init__()
+        self.much, self.little = (nn.Parameter(torch.ones(1, 2)) for _ in range(2))
+
+    def decay(self, name: str) -> float:
+        return {"much": 100.0, "little": 1.0}[name]
+
+    def forward(self, field: Field, noise: Noise | None = None) -> Tensor:
+        return (self.much * self.little)[:, None, :].expand(1, 24, 2)  # the same for both classes: nothing to learn
+
+
+@dataclass(frozen=True)
+class Decaying:
+    """A model that only decays."""
+
+    def build(self, features: int, classes: int, rng: Streams) -> Network:
+        return _Decaying()
+
+
+def test_a_parameter_decays_as_its_network_says():
+    data, node = two_rings(), torch.arange(24)
+    task = Task.of(data, Split.repeated(node < 4, (node >= 4) & (node < 8), node > 20, 1))
+    learner = Trainer(Decaying(), weight_decay=1e-2).prepare(task)
+    assert learner._session(task.given, None).optimiser.decays == pytest.approx([1.0, 0.01])
+
+
 def test_the_best_validation_accuracy_is_kept():
     teacher = follow([[[1, -1], [1, 1], [1, -1], [-1, -1]]])
     assert kept_epoch(teacher) == [2]

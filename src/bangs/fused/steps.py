@@ -1,5 +1,7 @@
 """Triton kernels around an epoch: dropout masks, Adam, one look at the validation nodes, the best weights kept."""
 
+from collections.abc import Sequence
+
 import torch
 import triton
 import triton.language as tl
@@ -181,10 +183,13 @@ def judge(
 
 
 class Adam:
-    """`torch.optim.Adam` with its usual betas for the weights [R, …] of the runs that are busy [R], on a GPU."""
+    """`torch.optim.Adam` with its usual betas for the weights [R, …] of the runs that are busy [R], on a GPU.
 
-    def __init__(self, weights: list[Tensor], lr: float, weight_decay: float, busy: Tensor):
-        self.weights, self.decay, self.busy = weights, weight_decay, busy
+    Every weight has a decay of its own.
+    """
+
+    def __init__(self, weights: Sequence[Tensor], lr: float, decays: Sequence[float], busy: Tensor):
+        self.weights, self.decays, self.busy = weights, decays, busy
         self.moments = [(torch.zeros_like(weight), torch.zeros_like(weight)) for weight in weights]
         device = weights[0].device
         turn = torch.arange(1, SETTLED + 1, dtype=torch.float64)
@@ -204,12 +209,12 @@ class Adam:
 
     def step(self) -> None:
         """One step along the gradients."""
-        for weight, (first, second) in zip(self.weights, self.moments, strict=True):
+        for weight, decay, (first, second) in zip(self.weights, self.decays, self.moments, strict=True):
             if weight.grad is not None:
                 count = weight.numel() // len(weight)
                 _adam[(triton.cdiv(count, BLOCK), len(weight))](
                     weight, weight.grad.contiguous(), first, second, self.turn, self.scales, self.busy, SETTLED - 1,
-                    count, self.decay, B=BLOCK, num_warps=4,
+                    count, decay, B=BLOCK, num_warps=4,
                 )  # fmt: skip
         self.turn.add_(1)
 

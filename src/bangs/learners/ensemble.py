@@ -38,6 +38,10 @@ class Network(nn.Module):
             h = self.stage(hop + 1, field.propagate(hop, h), noise)
         return h
 
+    def decay(self, name: str) -> float:
+        """How many times the trainer's weight decay the parameter of this name has."""
+        return 1.0
+
     def embed(self, field: Field) -> Tensor:
         """The last hidden layer [R, n, h] of the field's nodes; the logits where there is none to be had."""
         out: Tensor = self(field)

@@ -64,7 +64,7 @@ class Session(ABC):
         runs, device = lesson.target.shape[0], lesson.target.device
         self.device = device
         self.busy = torch.ones(runs, dtype=torch.bool, device=device)
-        self.optimiser = _optimiser(list(network.parameters()), settings, self.busy)
+        self.optimiser = _optimiser(network, settings, self.busy)
         self.numbers: Sequence[int] = [0] * runs
         self.noise = source(self.numbers, device)
         self.kept = network.weights()
@@ -237,10 +237,12 @@ def _released(generator: torch.Generator) -> None:
     generator.graphsafe_set_state(torch.Generator(generator.device).graphsafe_get_state())
 
 
-def _optimiser(weights: list[Tensor], settings: Settings, busy: Tensor) -> "Adam | fused.steps.Adam":
+def _optimiser(network: Network, settings: Settings, busy: Tensor) -> "Adam | fused.steps.Adam":
     """Adam by torch's kernel, or by our own where it serves."""
+    named = dict(network.named_parameters())
+    weights, decays = list(named.values()), [settings.weight_decay * network.decay(name) for name in named]
     if fused.serves(*weights):
         from bangs.fused.steps import Adam as Fused
 
-        return Fused(weights, settings.lr, settings.weight_decay, busy)
-    return Adam(weights, settings.lr, settings.weight_decay)
+        return Fused(weights, settings.lr, decays, busy)
+    return Adam(weights, settings.lr, decays)

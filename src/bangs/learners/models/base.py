@@ -12,6 +12,7 @@ from bangs.rng import Streams
 
 _SIZES = ("hidden", "layers", "heads", "hops", "steps", "order", "samples")
 _RATES = ("dropout", "input_dropout", "drop_node")
+_NOT_NEGATIVE = ("consistency", "decay")
 _POSITIVE = ("loops", "theta", "sharpening")
 
 
@@ -30,7 +31,7 @@ class Settings:
                 rule = "positive"
             elif own.name == "alpha" and not 0 < value <= 1:
                 rule = "in (0, 1]"
-            elif own.name == "consistency" and not 0 <= value < math.inf:
+            elif own.name in _NOT_NEGATIVE and not 0 <= value < math.inf:
                 rule = "at least 0"
             if rule is not None:
                 raise InvalidInput(f"{type(self).__name__}.{own.name} must be {rule}, got {value}")

@@ -18,7 +18,8 @@ from bangs.rng import Streams
 class GCNII(Settings):
     """Deep convolutions with initial residual and identity mapping (Chen et al. 2020).
 
-    H' = σ(((1−alpha) Â H + alpha H⁰)((1−β_l) I + β_l W_l)), β_l = log(theta / l + 1).
+    H' = σ(((1−alpha) Â H + alpha H⁰)((1−β_l) I + β_l W_l)), β_l = log(theta / l + 1). The W_l decay `decay` times as
+    much as the first and last weights.
     """
 
     hidden: int = 64
@@ -26,6 +27,7 @@ class GCNII(Settings):
     dropout: float = 0.6
     alpha: float = 0.1
     theta: float = 0.5
+    decay: float = 20.0
 
     def build(self, features: int, classes: int, rng: Streams) -> Network:
         return _Deep(self, features, classes, rng)
@@ -42,6 +44,9 @@ class _Deep(Network):
         )
         self.last = glorot(rng.at("init", "last"), settings.hidden, classes)
         self.last_bias = nn.Parameter(torch.zeros(len(rng), 1, classes))
+
+    def decay(self, name: str) -> float:
+        return self.settings.decay if name.startswith("weight.") else 1.0
 
     def forward(self, field: Field, noise: Noise | None = None) -> Tensor:
         h = self._hidden(field, noise)
