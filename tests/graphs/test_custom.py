@@ -441,6 +441,20 @@ def test_one_npz_file_is_a_graph(tmp_path: Path) -> None:
     assert again.data.y.tolist() == [0, 0, 1, 1]
 
 
+def test_an_npz_file_may_hold_weights_which_a_model_then_needs(tmp_path: Path) -> None:
+    arrays = {"edge_index": np.array([[0, 1, 2], [1, 0, 3]]), "y": np.array([0, 0, 1, 1]), "x": np.eye(4)}
+    np.savez(tmp_path / "plain.npz", **arrays)
+    np.savez(tmp_path / "heavy.npz", **arrays, edge_weight=np.array([2.0, 3.0, 0.5]))
+    plain, heavy = custom.read(tmp_path / "plain.npz"), custom.read(tmp_path / "heavy.npz")
+    assert heavy.data.edge_weight.tolist() == [3.0, 3.0, 0.5, 0.5]
+    assert custom.read(tmp_path / "heavy.npz", directed=True).data.edge_weight.tolist() == [2.0, 3.0, 0.5]
+    with pytest.raises(custom.BadTables, match="fitted with edge weights, and there is no array 'edge_weight'"):
+        custom.read(tmp_path / "plain.npz", encoding=heavy.columns)
+    again = custom.read(tmp_path / "heavy.npz", encoding=plain.columns)
+    assert again.data.get("edge_weight") is None
+    assert said(again, "fitted without edge weights; 'edge_weight' not used")
+
+
 def test_an_encoding_goes_through_json_unharmed(tmp_path: Path) -> None:
     for nodes in (NODES, "id,label\na,u\nb,u\nc,v\nd,v\ne,\nf,\n"):
         encoding = read(tmp_path, nodes=nodes).columns

@@ -52,6 +52,14 @@ def test_edges_given_in_one_direction_are_read_in_both(tmp_path: Path) -> None:
     assert data.edge_index.tolist() == [[0, 1, 2, 3], [1, 0, 3, 2]]
 
 
+def test_weights_of_repeats_add_up_and_of_opposites_the_larger_counts(tmp_path: Path) -> None:
+    edges, weight = np.array([[0, 0, 1, 3, 4], [1, 1, 0, 2, 4]]), np.array([1, 1.5, 2, 0.25, 9])
+    data = read_graph(saved(tmp_path, edge_index=edges, edge_weight=weight))
+    assert data.edge_index.tolist() == [[0, 1, 2, 3], [1, 0, 3, 2]]
+    assert data.edge_weight.tolist() == [2.5, 2.5, 0.25, 0.25]
+    assert data.edge_weight.dtype == torch.float32
+
+
 @pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize("dtype", [np.float64, np.int32, bool])
 def test_dense_features_are_read_in_any_order_and_number(tmp_path: Path, order: Any, dtype: Any) -> None:
@@ -94,6 +102,9 @@ def test_arrays_of_other_names_are_not_read(tmp_path: Path) -> None:
             r"edge 1 of .* joins nodes \[1, 5\], but nodes are numbered 0 … 4",
         ),
         ({"edge_index": np.array([[-1], [0]])}, r"edge 0 of .* joins nodes \[-1, 0\]"),
+        ({"edge_weight": np.ones(4)}, r"'edge_weight' of .* must have shape \[5\], got float64 \[4\]"),
+        ({"edge_weight": np.array([1, np.nan, 1, 1, 1])}, "'edge_weight' of .* must hold finite float32 numbers"),
+        ({"edge_weight": np.array([1, -2, 1, 1, 1])}, "'edge_weight' of .* must hold numbers from 0, got -2"),
         ({"y": np.zeros((N, 2), int)}, r"'y' of .* must be integers of shape \[N\]"),
         ({"y": np.zeros(N)}, "'y' of .* must be integers"),
         ({"y": np.zeros(0, int)}, "'y' of .* must be integers"),

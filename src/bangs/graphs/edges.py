@@ -18,6 +18,22 @@ def undirected(source: npt.NDArray[Any], target: npt.NDArray[Any], nodes: int) -
     return torch.from_numpy(np.stack(np.divmod(both, nodes)))
 
 
+def mirrored(
+    keys: npt.NDArray[np.int64], weight: npt.NDArray[np.float64] | None, nodes: int
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64] | None]:
+    """The keys source · N + target of edges and of their opposites, in rising order, and the weights.
+
+    Of two opposite edges the larger weight counts, since files often list each edge both ways.
+    """
+    flipped = keys % nodes * nodes + keys // nodes
+    both, place = np.unique(np.concatenate([keys, flipped]), return_inverse=True)
+    if weight is None:
+        return both, None
+    larger = np.zeros(len(both))
+    np.maximum.at(larger, place, np.concatenate([weight, weight]))
+    return both, larger
+
+
 def distinct(numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """Each number once, in rising order; a sort, since numpy's hash table takes minutes where this takes seconds."""
     numbers = np.sort(numbers)

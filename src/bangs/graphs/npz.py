@@ -1,8 +1,8 @@
 """Npz: one file, one graph.
 
 Arrays: `edge_index` integer [2, E]; `y` integer [N], −1 where unknown; features as dense `x` [N, F] or as CSR
-parts `x_data, x_indices, x_indptr, x_shape`, or none; `train_mask, val_mask, test_mask` bool [N] or [N, S] where a
-split exists. Other arrays are not read.
+parts `x_data, x_indices, x_indptr, x_shape`, or none; `edge_weight` [E] where edges have weights; `train_mask,
+val_mask, test_mask` bool [N] or [N, S] where a split exists. Other arrays are not read.
 """
 
 from pathlib import Path
@@ -15,7 +15,7 @@ from torch_geometric.data import Data
 
 from bangs.errors import InvalidInput
 from bangs.graphs.arrays import Array, read_npz
-from bangs.graphs.edges import undirected
+from bangs.graphs.edges import mirrored, undirected
 from bangs.graphs.sparse import to_torch
 
 MOST_FEATURES = 10_000_000
@@ -25,12 +25,14 @@ _MASKS = ("train_mask", "val_mask", "test_mask")
 
 def read_graph(path: Path) -> Data:
     """The graph of an .npz file; features stay sparse if they came so, and edges are read as undirected."""
-    arrays = read_npz(path, ("edge_index", "y", "x", *_PARTS, *_MASKS))
+    arrays = read_npz(path, ("edge_index", "edge_weight", "y", "x", *_PARTS, *_MASKS))
     for name in ("edge_index", "y"):
         if name not in arrays:
             raise InvalidInput(f"{path} has no array '{name}'; a graph needs edge_index and y")
     y = _labels(arrays["y"], path)
     data = Data(edge_index=_edges(arrays["edge_index"], len(y), path), y=torch.from_numpy(y), num_nodes=len(y))
+    if "edge_weight" in arrays:
+        data.edge_weight = _weights(arrays["edge_weight"], arrays["edge_index"].astype(np.int64), len(y), path)
     features = _features(arrays, len(y), path)
     if features is not None:
         data.x = features
@@ -61,6 +63,19 @@ def _edges(edges: Array, nodes: int, path: Path) -> Tensor:
             f"edge {edge} of {path} joins nodes {edges[:, edge].tolist()}, but nodes are numbered 0 … {nodes - 1}"
         )
     return undirected(edges[0], edges[1], nodes)
+
+
+def _weights(weight: Array, edges: Array, nodes: int, path: Path) -> Tensor:
+    """The weights of the undirected edges; those of repeats add up, of two opposite ones the larger counts."""
+    if weight.shape != edges.shape[1:]:
+        raise InvalidInput(f"'edge_weight' of {path} must have shape [{edges.shape[1]}], got {_what(weight)}")
+    weight = _finite(weight, "edge_weight", path)
+    if (weight < 0).any():
+        raise InvalidInput(f"'edge_weight' of {path} must hold numbers from 0, got {float(weight.min()):g}")
+    apart = edges[0] != edges[1]
+    keys, place = np.unique((edges[0] * nodes + edges[1])[apart], return_inverse=True)
+    _, larger = mirrored(keys, np.bincount(place, weight[apart], len(keys)).astype(np.float64), nodes)
+    return torch.tensor(larger, dtype=torch.float32)
 
 
 def _features(arrays: dict[str, Array], nodes: int, path: Path) -> Tensor | None:

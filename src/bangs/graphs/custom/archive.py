@@ -1,6 +1,7 @@
 """Archive: one .npz file as the parts of a graph."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +22,7 @@ def from_npz(path: Path, asked: Asked, complaints: Complaints, notes: list[str])
     """The parts of the graph in an .npz file; its nodes are called 0, 1, … and its classes by their numbers."""
     try:
         data = read_graph(path)
-        pairs = read_npz(path, ("edge_index",))["edge_index"].astype(np.int64)
+        arrays = read_npz(path, ("edge_index", "edge_weight"))
     except BangsError as error:
         reason = str(error).replace(str(path), path.name)
         complaints.add("bad-array", path.name, reason, "write the file again with numpy.savez")
@@ -44,19 +45,33 @@ def from_npz(path: Path, asked: Asked, complaints: Complaints, notes: list[str])
     if asked.encoding is None:
         _check(path.name, y, names, split, complaints)
     notes.append(f"{path.name}: {counted(int((y >= 0).sum()), 'label')} of {len(y):,} nodes in {listed(names)}")
+    weight = _weight(arrays.get("edge_weight"), path.name, asked, complaints, notes)
     x = data.get("x")
     if x is not None:
         notes.append(f"{path.name}: {counted(x.shape[1], 'feature')} a node, taken as they are")
     return Parts(
         file=path.name,
         ids=np.array([str(node) for node in range(len(y))], dtype=object),
-        edges=tidy(pairs, None, len(y), asked.directed, path.name, notes),
+        edges=tidy(arrays["edge_index"].astype(np.int64), weight, len(y), asked.directed, path.name, notes),
         y=y,
         classes=names,
         split=split,
         dense=np.zeros((len(y), 0), np.float32),
         array=None if x is None else to_scipy(x) if x.is_sparse_csr else x.numpy(),
     )
+
+
+def _weight(
+    weight: npt.NDArray[Any] | None, file: str, asked: Asked, complaints: Complaints, notes: list[str]
+) -> npt.NDArray[np.float32] | None:
+    """The weights [E] of the edges as they stand in the file; a fitted model has them or not, as it learned."""
+    if asked.encoding is not None and asked.encoding.weighted and weight is None:
+        told = "the model was fitted with edge weights, and there is no array 'edge_weight'"
+        complaints.add("column-missing", file, told, "add it, or fit the model again")
+    if asked.encoding is not None and not asked.encoding.weighted and weight is not None:
+        notes.append(f"{file}: the model was fitted without edge weights; 'edge_weight' not used")
+        return None
+    return None if weight is None else weight.astype(np.float32)
 
 
 def _check(

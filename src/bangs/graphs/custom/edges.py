@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from bangs.graphs.custom.complaints import Complaints, counted, quoted
 from bangs.graphs.custom.numbers import LARGEST, read_numbers
 from bangs.graphs.custom.tables import Table, equals, places_in
+from bangs.graphs.edges import mirrored
 
 Indices = npt.NDArray[np.int64]
 Weights = npt.NDArray[np.float32]
@@ -91,8 +92,7 @@ def read_weights(table: Table, name: str, complaints: Complaints, notes: list[st
 def tidy(index: Indices, weight: Weights | None, nodes: int, directed: bool, file: str, notes: list[str]) -> Edges:
     """Edges without loops and repeats, mirrored unless directed.
 
-    Weights of a repeated edge add up; of two opposite edges of an undirected graph the larger counts, since files
-    often list each edge both ways.
+    Weights of a repeated edge add up; of two opposite edges of an undirected graph the larger counts.
     """
     listed = index.shape[1]
     keep = index[0] != index[1]
@@ -108,18 +108,13 @@ def tidy(index: Indices, weight: Weights | None, nodes: int, directed: bool, fil
     if weight is not None:
         total = np.bincount(place, weight, len(unique)).astype(np.float64)
     if not directed:
-        flipped = unique % nodes * nodes + unique // nodes
-        both, place = np.unique(np.concatenate([unique, flipped]), return_inverse=True)
-        if total is not None:
-            larger = np.zeros(len(both))
-            np.maximum.at(larger, place, np.concatenate([total, total]))
-            smaller = int((total < larger[place[: len(total)]]).sum())
-            if smaller:
-                notes.append(
-                    f"{file}: {counted(smaller, 'edge')} with another weight in the other direction; the larger counts"
-                )
-            total = larger
-        unique = both
+        both, larger = mirrored(unique, total, nodes)
+        smaller = 0 if total is None or larger is None else int((total < larger[np.searchsorted(both, unique)]).sum())
+        if smaller:
+            notes.append(
+                f"{file}: {counted(smaller, 'edge')} with another weight in the other direction; the larger counts"
+            )
+        unique, total = both, larger
     number = len(unique) if directed else len(unique) // 2
     kind = "directed" if directed else "undirected"
     notes.append(
