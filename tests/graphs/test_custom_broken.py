@@ -307,6 +307,15 @@ BROKEN = [
         lambda p: folder(p, NUMBERED, "source,target\n1.0,2\n2,B\n"),
     ),
     Broken(
+        "ids with accents stored otherwise",
+        "unknown-node",
+        "edges.csv",
+        2,
+        "is not a node",
+        "how accented letters are stored (Unicode NFC or NFD)",
+        lambda p: folder(p, NODES.replace("\na,", "\nZo\u00eb,"), EDGES.replace("a,", "Zoe\u0308,")),
+    ),
+    Broken(
         "ids of another column",
         "unknown-node",
         "edges.csv",

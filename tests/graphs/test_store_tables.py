@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from tests.graphs.own_tables import edges_of, folder
+from tests.graphs.own_tables import NODES, edges_of, folder
 
 from bangs.errors import InvalidInput
 from bangs.graphs import custom
@@ -122,3 +122,12 @@ def test_words_and_numbers_are_found_by_their_keys():
     plain = Ids(key(pa.array(["0", "1", "2"])))
     assert plain.plain
     assert plain(pa.array(["2", "3", "a", "1"])).tolist() == [2, -1, -1, 1]
+
+
+def test_a_class_with_one_label_is_named_when_a_store_is_to_be_learned_from(tmp_path):
+    tables = folder(tmp_path, NODES.replace("green,\n", "green,emu\n", 1))
+    convert_from(str(tables), tmp_path / "store")
+    with pytest.raises(
+        BadTables, match="label 'emu' is seen once; a node cannot be both learned from and validated on"
+    ):
+        read_own(tmp_path / "store")

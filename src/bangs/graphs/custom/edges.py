@@ -134,6 +134,7 @@ def likeness(words: Any, ids: Any) -> str | None:
     for what, spell in (
         ("capital letters", pc.utf8_lower),
         ("leading zeros", lambda column: pc.utf8_ltrim(column, characters="0")),
+        ("how accented letters are stored (Unicode NFC or NFD)", lambda column: pc.utf8_normalize(column, form="NFC")),
         ("a trailing '.0'", lambda column: pc.replace_substring_regex(column, r"\.0+$", "")),
     ):
         if pc.all(pc.is_in(spell(words), spell(ids))).as_py():

@@ -141,7 +141,7 @@ def check_enough(
         for node in once
     ]
     if told:
-        where = "a column 'split'" if rows is not None else "masks train_mask and val_mask"
+        where = "a column 'split'" + ("" if rows is not None else ", or in masks train_mask and val_mask of arrays")
         remedy = (
             f"label a second node so, give it another label, leave it blank, or name the validation nodes in {where}"
         )

@@ -8,7 +8,9 @@ import torch
 
 from bangs.errors import InvalidInput
 from bangs.graphs import custom
+from bangs.graphs.custom.complaints import Complaints
 from bangs.graphs.custom.encoding import Encoding
+from bangs.graphs.custom.labels import check_enough
 from bangs.graphs.splits import MASKS
 from bangs.graphs.store.manifest import is_store
 from bangs.graphs.store.names import Names
@@ -42,6 +44,8 @@ def read_own(path: Path, *, encoding: Encoding | None = None, **options: Any) ->
         store = store.relabelled(_renumbered(store.y, manifest.classes, encoding.classes, path))
     elif not (store.y >= 0).any():
         raise InvalidInput(f"no node of '{path}' has a label; convert tables that have some")
+    else:
+        _check_classes(store, path)
     names = Names(Whereabouts.of(store))
     classes = list(manifest.classes if encoding is None else encoding.classes)
     size = f"of {manifest.bytes / 2**20:,.1f} MiB"
@@ -64,6 +68,15 @@ def _refuse(path: Path, stored: bool, options: dict[str, Any]) -> None:
         raise InvalidInput(f"'{path}' is a store, read when it was made; give {idle} to `bangs convert`")
     if idle:
         raise InvalidInput(f"'{path}' has no columns to name or fill; leave {idle} out, or give a folder of tables")
+
+
+def _check_classes(store: Store, path: Path) -> None:
+    """Raises, with their names, where classes seen once would have to be held for validation."""
+    split, known, complaints = _split(store), store.y >= 0, Complaints(str(path))
+    if split is None or not split.val.any():
+        train = known if split is None else split.train.any(0)
+        check_enough(store.y.numpy(), train.numpy(), store.manifest.classes, None, path.name, complaints)
+    complaints.raise_any()
 
 
 def _split(store: Store) -> Split | None:
