@@ -141,7 +141,8 @@ def check_enough(
         for node in once
     ]
     if told:
-        where = "a column 'split'" + ("" if rows is not None else ", or in masks train_mask and val_mask of arrays")
+        tables = "a column 'split'"
+        where = tables if rows is not None else f"masks train_mask and val_mask, of tables in {tables}"
         remedy = (
             f"label a second node so, give it another label, leave it blank, or name the validation nodes in {where}"
         )
