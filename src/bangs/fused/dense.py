@@ -29,7 +29,7 @@ def _times(
     high = tl.minimum(tl.cdiv(m, M) - first, G)
     place = tl.program_id(0) % (G * across)
     top = (first + place % high) * M
-    line = top + tl.arange(0, M)
+    line = (top + tl.arange(0, M)).to(tl.int64)
     column = place // high * N + tl.arange(0, N)
     step = tl.arange(0, K)
     count = tl.minimum(tl.load(lines + run), m) if COUNTED else m
@@ -69,7 +69,7 @@ def _gradient(
     right += run * right_run
     total = tl.zeros([M, N], dtype=tl.float32)
     for start in range(piece * share, tl.minimum((piece + 1) * share, count), K):
-        at = start + step
+        at = (start + step).to(tl.int64)
         # whatever stands beyond the a columns is left out when the sums are stored
         one = tl.load(
             left + at[None, :] * left_line + line[:, None],

@@ -12,8 +12,8 @@ SETTLED = 20_000  # steps after which Adam's corrections are one to the last bit
 
 
 @triton.jit(do_not_specialize=["count"])
-def _mask(out, seeds, clock, count, rate, scale, B: tl.constexpr):
-    run, first, a, b, c, d = _drawn(seeds, clock, B)
+def _mask(out, seeds, clock, count, rate, scale, LARGE: tl.constexpr, B: tl.constexpr):
+    run, first, a, b, c, d = _drawn(seeds, clock, LARGE, B)
     out += run * count
     _keep(out, a, first, count, rate, scale)
     _keep(out, b, first + B, count, rate, scale)
@@ -22,8 +22,8 @@ def _mask(out, seeds, clock, count, rate, scale, B: tl.constexpr):
 
 
 @triton.jit(do_not_specialize=["count"])
-def _activate(x, bias, out, seeds, clock, count, width, rate, scale, B: tl.constexpr):
-    run, first, a, b, c, d = _drawn(seeds, clock, B)
+def _activate(x, bias, out, seeds, clock, count, width, rate, scale, LARGE: tl.constexpr, B: tl.constexpr):
+    run, first, a, b, c, d = _drawn(seeds, clock, LARGE, B)
     x, out, bias = x + run * count, out + run * count, bias + run * width
     _activated(x, bias, out, a, first, count, width, rate, scale)
     _activated(x, bias, out, b, first + B, count, width, rate, scale)
@@ -32,14 +32,18 @@ def _activate(x, bias, out, seeds, clock, count, width, rate, scale, B: tl.const
 
 
 @triton.jit
-def _drawn(seeds, clock, B: tl.constexpr):
-    """Numbers for 4·B places of a run, the first B of which are given; a place has its own whatever comes after."""
+def _drawn(seeds, clock, LARGE: tl.constexpr, B: tl.constexpr):
+    """Numbers for 4·B places of a run, the first B of which are given; a place has its own whatever comes after.
+
+    Places of a LARGE run do not fit into 32 bits, in which the others are counted faster.
+    """
     run = tl.program_id(1).to(tl.int64)
     lane = tl.arange(0, B)
     turn = tl.program_id(0) * B + lane
     none = turn * 0
     a, b, c, d = tl.philox(tl.load(seeds + run), turn, none + tl.load(clock).to(tl.int32), none, none)
-    return run, tl.program_id(0) * 4 * B + lane, a, b, c, d
+    program = tl.program_id(0).to(tl.int64) if LARGE else tl.program_id(0)
+    return run, program * 4 * B + lane, a, b, c, d
 
 
 @triton.jit
@@ -139,7 +143,9 @@ def _keep_best(improved, weight, kept, count, B: tl.constexpr):
 def mask(seeds: Tensor, clock: Tensor, count: int, rate: float) -> Tensor:
     """Dropout as a factor [R, count], 0 or 1/(1−rate); a pure function of seeds [R], clock [] and place."""
     out = torch.empty(len(seeds), count, device=seeds.device)
-    _mask[(triton.cdiv(count, 4 * 256), len(seeds))](out, seeds, clock, count, rate, 1 / (1 - rate), B=256, num_warps=4)
+    _mask[(triton.cdiv(count, 4 * 256), len(seeds))](
+        out, seeds, clock, count, rate, 1 / (1 - rate), LARGE=_large(count), B=256, num_warps=4
+    )
     return out
 
 
@@ -147,9 +153,14 @@ def activate(x: Tensor, bias: Tensor, seeds: Tensor, clock: Tensor, rate: float)
     """Dropout of relu(x + bias) for x [R, n, h] and bias [R, 1, h]; the mask is that of `mask`."""
     out, count = torch.empty_like(x), x[0].numel()
     _activate[(triton.cdiv(count, 4 * 256), len(x))](
-        x, bias, out, seeds, clock, count, x.shape[-1], rate, 1 / (1 - rate), B=256, num_warps=4
+        x, bias, out, seeds, clock, count, x.shape[-1], rate, 1 / (1 - rate), LARGE=_large(count), B=256, num_warps=4
     )
     return out
+
+
+def _large(count: int) -> bool:
+    """Whether the places of a run, with those of its last program, need more than 32 bits."""
+    return count > 2**31 - 2**12
 
 
 def passed(out: Tensor, gradient: Tensor, rate: float) -> tuple[Tensor, Tensor]:
