@@ -60,7 +60,7 @@ def test_other_values_keep_the_pattern_and_the_gradient() -> None:
     torch.testing.assert_close(weight.grad, 2 * (ours.T @ torch.ones(6, 2)))
 
 
-@pytest.mark.parametrize("runs", [1, 3])
+@pytest.mark.parametrize("runs", [1, 2, 3])
 def test_copies_along_the_diagonal_serve_every_run(runs: int) -> None:
     ours = matrix(5, 4)
     weight = torch.randn(runs * 4, 2, requires_grad=True)

@@ -54,6 +54,7 @@ def test_vector_recovers_weights_and_biases():
     torch.testing.assert_close(found_weight, weight.double().expand(2, -1), rtol=0.05, atol=0.02)
     found_bias = found_bias - found_bias.mean(1, keepdim=True)
     torch.testing.assert_close(found_bias, bias.double().expand(2, -1), rtol=0, atol=0.08)
+    assert (Vector()(spoiled, task).probs - logits.softmax(-1)).abs().mean() < 0.01
 
 
 @pytest.mark.parametrize("factor", [0.3, 4.0])

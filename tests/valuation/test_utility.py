@@ -108,6 +108,18 @@ def test_marginals_with_tolerance_are_nearly_flips(normalise: Normalise) -> None
         assert pairs < (pairs := len(game._reach(slice(0, 1)).near(tolerance).node))
 
 
+def test_who_moves_a_node_is_judged_by_the_mass_it_has_with_half_the_players() -> None:
+    """In a mean over mass a player with share s moves two classes apart by s · span / mass at most."""
+    game = arena(runs=1, normalise="mass")
+    share = game.operator.columns(game.nodes[0])
+    mass = game.operator(game.known[0].float()[:, None])[:, 0] + share.sum(1) / 2
+    own = game.logits[0, game.nodes[0]]
+    span = float((own.amax(1) - own.amin(1)).max())
+    moved = (share * span > game.tolerance * mass[:, None]) & game.open[0, :, None]
+    near = game._reach(slice(0, 1)).near(game.tolerance)
+    assert torch.equal(torch.bincount(near.player, minlength=game.players), moved.sum(0))
+
+
 def test_marginals_with_endless_tolerance_are_gradients() -> None:
     game = arena(tolerance=math.inf)
     members = some(game)
