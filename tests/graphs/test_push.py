@@ -113,6 +113,11 @@ def test_the_bound_of_several_columns_is_the_largest_of_theirs(
         assert operator.pairs(nodes).bound == pytest.approx(max(bounds))
 
 
+def test_a_threshold_rises_fourfold_and_from_nothing_to_almost_nothing() -> None:
+    assert push.coarser(1e-5) == pytest.approx(4e-5)
+    assert push.coarser(0.0) == pytest.approx(4e-9)
+
+
 def test_a_large_graph_is_pushed_by_itself_and_the_log_says_so(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -128,7 +133,8 @@ def test_a_large_graph_is_pushed_by_itself_and_the_log_says_so(
 
 
 def test_bad_settings_are_named() -> None:
-    for words, settings_ in (("alpha", {"alpha": 0.0}), ("steps", {"steps": 0}), ("error", {"error": -1.0})):
+    wrong = [("alpha", 0.0), ("alpha", 1.1), ("steps", 0), ("error", -1.0), ("error", 1.0)]
+    for words, settings_ in ((name, {name: value}) for name, value in wrong):
         with pytest.raises(InvalidInput, match=f"Push.{words} must"):
             Push(**settings_)  # type: ignore[arg-type]
 
