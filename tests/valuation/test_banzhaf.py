@@ -315,6 +315,11 @@ def test_no_samples_is_a_mistake(make: Callable[[int], Estimator]) -> None:
         make(0)
 
 
+def test_a_law_of_msr_that_is_none_is_a_mistake() -> None:
+    with pytest.raises(InvalidInput, match=r"MSR.without must be one of smaller, all, got 'smaler'"):
+        MSR(without="smaler")  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("name", sorted(banzhaf.ESTIMATORS))
 def test_k_of_zero_is_a_mistake(name: str) -> None:
     with pytest.raises(InvalidInput, match="must be at least 1, got 0"):
