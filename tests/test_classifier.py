@@ -172,6 +172,22 @@ class TestInputs:
         with pytest.raises(InvalidInput, match="y has a label for 'zz', which is not in the index of X"):
             labelled(frame, words.rename({"n3": "zz"}), 40)
 
+    def test_a_frame_of_one_column_is_read_by_its_index_too(self) -> None:
+        names = [f"n{i}" for i in range(40)]
+        frame, column = pd.DataFrame(self.x, index=names), pd.DataFrame({"label": self.y}, index=names)
+        target, _, _ = labelled(frame, column.sample(frac=1, random_state=0), 40)
+        assert target.tolist() == self.y.tolist()
+
+    def test_names_that_stand_for_several_rows_put_no_labels_in_order(self) -> None:
+        twice = pd.DataFrame(np.eye(3), index=["p", "p", "q"])
+        other = pd.Series([0, 1, 1], index=["q", "p", "p"])
+        with pytest.raises(InvalidInput, match=r"index of X must name every row once, or be the same.*got 'p' twice"):
+            labelled(twice, other, 3)
+        with pytest.raises(InvalidInput, match=r"index of y must name every row once.*give y.to_numpy\(\)"):
+            labelled(twice.set_axis(["p", "r", "q"]), other, 3)
+        for y in (other.set_axis(twice.index), other.to_numpy()):
+            assert labelled(twice, y, 3)[0].tolist() == [0, 1, 1]
+
     def test_weights_in_the_adjacency_count(self) -> None:
         heavy = sp.coo_array((np.where(self.edges[0] < 20, 9.0, 1.0), (self.edges[0], self.edges[1])), shape=(40, 40))
         weights = np.where(self.edges[0] < 20, 9.0, 1.0)

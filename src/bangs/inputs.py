@@ -124,12 +124,16 @@ def in_order(X: Any, y: Any) -> Any:
     """Labels in the order of the rows of X.
 
     A series whose index names rows of the frame X is put in their order, and rows it does not name are unknown; one
-    numbered 0, 1, … beside rows with names of their own is taken as it stands.
+    numbered 0, 1, … beside rows with names of their own is taken as it stands. So is a frame of one column.
     """
-    if not isinstance(X, pd.DataFrame) or not isinstance(y, pd.Series) or y.index.equals(X.index):
+    if not isinstance(X, pd.DataFrame) or not isinstance(y, pd.Series | pd.DataFrame) or y.index.equals(X.index):
         return y
-    if not (X.index.is_unique and y.index.is_unique):
-        return y
+    for whose, index in (("X", X.index), ("y", y.index)):
+        if not index.is_unique:
+            raise InvalidInput(
+                f"the index of {whose} must name every row once, or be the same for X and y, got "
+                f"{index[index.duplicated()][0]!r} twice; give y.to_numpy() if its labels stand in the order of rows"
+            )
     strange = ~y.index.isin(X.index)
     if not strange.any():
         return y.reindex(X.index)
