@@ -109,6 +109,48 @@ def test_a_sweep_runs_along_one_axis() -> None:
     assert "columns" in complaint('kind = "sweep"\n[axes]\nmethod = ["raw", "cpl"]')
 
 
+@pytest.mark.parametrize("kind", ["rounds", "stages"])
+def test_rounds_and_stages_have_columns_of_their_own(kind: str) -> None:
+    said = complaint(f'kind = "{kind}"\ncolumns = "dataset"\n[axes]\nmethod = ["raw"]\ndataset = ["cora", "pubmed"]')
+    assert said.startswith("mine.toml: columns must be left out")
+
+
+def test_what_a_sweep_runs_along_are_numbers() -> None:
+    said = complaint('kind = "sweep"\ncolumns = "calibrator"\n[axes]\nmethod = ["bangs"]\ncalibrator = ["ets"]')
+    assert said == "mine.toml: axes.calibrator[0] must be a number, as a sweep runs along it, got 'ets'"
+
+
+@pytest.mark.parametrize(
+    ("axes", "words"),
+    [
+        ('dataset = ["a/g.npz", "b/g.npz"]', ["mine.toml: dataset", "a/g.npz and b/g.npz", "rename one of the files"]),
+        (
+            'setting = [{ setting = "one", dataset = "a/g.npz" }, { setting = "other", dataset = "b/g.npz" }]',
+            ["a/g.npz and b/g.npz", "which results could not tell apart"],
+        ),
+        (
+            "k = [{ k = 5, candidates = 10 }, { k = 5, candidates = 20 }]",
+            [
+                "mine.toml: axes.k[1] is called '5' like axes.k[0]",
+                "'candidates': 10",
+                "'candidates': 20",
+                "setting = [",
+            ],
+        ),
+        ('model = ["gcn", "sgc", "gcn"]', ["mine.toml: axes.model[2] is called 'gcn' like axes.model[0]", "leave one"]),
+    ],
+)
+def test_two_values_that_would_share_a_cell_are_refused(axes: str, words: list[str]) -> None:
+    said = complaint(f'columns = "{axes.split()[0]}"\n[axes]\n{axes}')
+    assert all(word in said for word in words), said
+
+
+def test_values_with_names_of_their_own_have_cells_of_their_own() -> None:
+    values = '{ setting = "few", k = 5, candidates = 10 }, { setting = "more", k = 5, candidates = 20 }'
+    suite = parse_suite(f'columns = "setting"\n[axes]\nsetting = [{values}]', "mine", "mine.toml")
+    assert [(cell.column, cell.experiment.candidates) for cell in suite.cells()] == [("few", 10), ("more", 20)]
+
+
 def test_an_unknown_suite_gets_a_suggestion_and_a_missing_file_its_name() -> None:
     with pytest.raises(UnknownName, match="did you mean 'table-main'"):
         find_suite("table-mian")

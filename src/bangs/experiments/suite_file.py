@@ -10,7 +10,7 @@ from typing import Any, Literal
 from bangs.errors import BangsError, InvalidInput, UnknownName
 from bangs.experiments.experiment import Experiment
 from bangs.experiments.settings import check
-from bangs.experiments.suite import FIGURES, KINDS, PROTOCOLS, STAGES, Cell, Published, Suite
+from bangs.experiments.suite import FIGURES, KINDS, PROTOCOLS, STAGES, Cell, Published, Suite, plain_name
 from bangs.graphs.datasets import DATASETS, npz_files
 from bangs.graphs.store import is_store
 
@@ -126,8 +126,17 @@ class _Reader:
         """The axes down and along; every one with several values must stand on one side."""
         rows = self._layout(content, "rows", axes, ("method",) if kind in FIGURES else ("dataset",))
         columns = self._layout(content, "columns", axes, ("method",) if kind in ("table", "time") else ())
+        if kind in ("rounds", "stages") and columns:
+            raise self._wrong(
+                "columns", f"must be left out, as a suite of {kind} has its own; put {columns[0]} into rows"
+            )
         if kind == "sweep" and len(columns) != 1:
             raise self._wrong("columns", f"must name the one axis a sweep runs along, got {list(columns)}")
+        for n, choice in enumerate(axes[columns[0]] if kind == "sweep" else ()):
+            if type(value := choice[columns[0]]) not in (int, float) or not abs(value) < 1e9:
+                raise self._wrong(
+                    f"axes.{columns[0]}[{n}]", f"must be a number, as a sweep runs along it, got {value!r}"
+                )
         if left := [axis for axis in axes if axis not in (*rows, *columns) and len(axes[axis]) > 1]:
             raise self._wrong(f"axes.{left[0]}", "has several values but stands neither in rows nor in columns")
         return rows, columns
@@ -144,12 +153,31 @@ class _Reader:
 
     def _cells(self, suite: Suite) -> list[Cell]:
         cells = list(suite.cells())
+        self._check_told_apart(suite, cells)
         try:
             for cell in cells if self.names == "known" else ():
                 Experiment(**cell.settings)
         except BangsError as error:
             raise InvalidInput(f"{self.source}: a run of the suite is not possible: {error}") from error
         return cells
+
+    def _check_told_apart(self, suite: Suite, cells: Sequence[Cell]) -> None:
+        """Raise where two graphs, or two values of an axis, would be one in the table."""
+        graphs: dict[str, str] = {}
+        for graph in (cell.setting("dataset") for cell in cells):
+            if (other := graphs.setdefault(plain_name(graph), graph)) != graph:
+                rule = (
+                    f"names two graphs '{plain_name(graph)}', {other} and {graph}, which results could not tell apart"
+                )
+                raise self._wrong("dataset", f"{rule}; rename one of the files")
+        for axis, choices in suite.axes.items():
+            places: dict[str, int] = {}
+            for n, choice in enumerate(choices):
+                name = plain_name(str(choice[axis]))
+                if (m := places.setdefault(name, n)) != n:
+                    rule = f"is called '{name}' like axes.{axis}[{m}], got {dict(choices[m])} and {dict(choice)}"
+                    way = f'leave one out, or give each a name: setting = [{{ setting = "one", {axis} = … }}, …]'
+                    raise self._wrong(f"axes.{axis}[{n}]", f"{rule}; {way}")
 
     def _settings(self, content: Any, place: str) -> dict[str, Any]:
         if not isinstance(content, dict):
