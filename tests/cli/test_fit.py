@@ -43,6 +43,18 @@ def test_predictions_keep_ids_and_labels_and_say_where_a_label_comes_from(librar
         assert bool(row["round"]) == (row["source"] == "adopted")
 
 
+@pytest.mark.parametrize(("model", "told"), [("gat", True), ("gin", True), ("gcn", False)])
+def test_a_model_that_takes_all_edges_alike_is_told_where_they_have_weights(
+    tmp_path: Path, model: str, told: bool
+) -> None:
+    (tmp_path / "nodes.csv").write_text(
+        "id,x,label\n" + "".join(f"{i},{i},{'ab'[i % 2]}\n" for i in range(8)) + "8,1,\n"
+    )
+    (tmp_path / "edges.csv").write_text("source,target,weight\n" + "".join(f"{i},{i + 1},{i + 1}\n" for i in range(8)))
+    said = bangs("fit", tmp_path, "--model", model, "--rounds", 1, "--epochs", 2, "--out", tmp_path / "out")
+    assert (f"{model} takes all edges alike" in said.err + said.out) == told
+
+
 def test_every_pseudo_label_has_its_reasons(library: Path) -> None:
     found, history = rows(library / "pseudo_labels.csv"), (library / "history.jsonl").read_text().splitlines()
     adopted = [len(json.loads(line)["adopted"][0]["node"]) for line in history]

@@ -72,7 +72,7 @@ def fit(
         device=device,
         random_state=seed,
     )
-    learner.recipe(pool=1)  # a wrong setting is told before anything is read
+    trainer, _ = learner.recipe(pool=1)  # a wrong setting is told before anything is read
     own = read_own(
         graph,
         id=id,
@@ -90,6 +90,8 @@ def fit(
     )
     for note in own.notes:
         voice.say(f"· {note}")
+    if own.columns.weighted and not getattr(trainer.model, "weighted", True):
+        voice.say(f"· {model} takes all edges alike: their weights count in the selection, not in the model")
     if isinstance(own.data, Store):
         trainer, _ = learner.recipe(1, own.data)  # and what cannot be done from the disk before anything is written
         if learner.batches is None:

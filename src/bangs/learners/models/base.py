@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass, fields
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from torch import nn
 
@@ -19,6 +19,8 @@ _POSITIVE = ("loops", "theta", "sharpening")
 @dataclass(frozen=True)
 class Settings:
     """What all architectures check: sizes from 1, rates in [0, 1), scales above 0."""
+
+    weighted: ClassVar[bool] = True  # whether the weights of edges count
 
     def __post_init__(self) -> None:
         for own in fields(self):

@@ -1,6 +1,7 @@
 """GAT: every node weighs its neighbours by attention."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 from weakref import WeakKeyDictionary
 
 import torch
@@ -25,6 +26,7 @@ class GAT(Settings):
     has it, all layers but the first add H W'. Edge weights are not looked at.
     """
 
+    weighted: ClassVar[bool] = False
     hidden: int = 8
     heads: int = 8
     layers: int = 2

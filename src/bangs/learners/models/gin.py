@@ -1,6 +1,7 @@
 """GIN: every node takes the maximum over its neighbours."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 from weakref import WeakKeyDictionary
 
 import torch
@@ -26,6 +27,7 @@ class GIN(Settings):
     not looked at.
     """
 
+    weighted: ClassVar[bool] = False
     hidden: int = 128
     dropout: float = 0.3
 
