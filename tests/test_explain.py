@@ -1,13 +1,16 @@
 """Reasons: influences known on paper, and words that agree with numbers."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from tests.conftest import two_rings
 from torch_geometric.data import Data
 
 from bangs.classifier import SelfTrainingClassifier
+from bangs.cli.reasons import in_words
 from bangs.errors import InvalidInput
-from bangs.explain import influences, origins, reasons
+from bangs.explain import influences, neighbours, origins, reasons
 from bangs.graphs.propagation import PPR, ExactPPR
 from bangs.graphs.walks import NearWalks
 from bangs.snapshot import Ledger, Snapshot
@@ -123,6 +126,28 @@ def test_heavier_neighbours_come_first() -> None:
     assert (found.neighbours[0].node, found.neighbours[0].weight) == (2, 5.0)
     assert found.degree == len(found.neighbours) == 2
     assert [round for round, _, _ in found.path] == [0, 1]
+
+
+def test_a_node_is_not_its_own_neighbour_and_several_edges_make_one() -> None:
+    """Node 1 hears itself, node 0 twice, node 2 once, and node 3 over an edge that weighs nothing."""
+    snapshot = line_graph()
+    edges = Data(edge_index=torch.tensor([[1, 0, 0, 2, 3], [1, 1, 1, 1, 1]]), num_nodes=4)
+    edges.edge_weight = torch.tensor([9.0, 2.0, 1.0, 4.0, 0.0])
+    found = reasons(replace(snapshot, graph=edges), 1)
+    assert [(one.node, one.weight, one.origin, one.label) for one in found.neighbours] == [
+        (2, 4.0, "predicted", 1),
+        (0, 3.0, "given", 0),
+    ]
+    assert found.degree == 2
+    told = neighbours(replace(snapshot, graph=edges), [0, 1, 1], top=1)
+    assert told == [([], 0), (found.neighbours[:1], 2), (found.neighbours[:1], 2)]
+
+
+def test_where_nobody_else_is_heard_the_words_say_so() -> None:
+    alone = replace(line_graph(), graph=Data(edge_index=torch.tensor([[1], [1]]), num_nodes=4))
+    assert "No other node sends to it: its own features decide." in in_words(
+        reasons(alone, 1), list("abcd"), ["u", "v"]
+    )
 
 
 def test_a_node_that_is_not_there_is_a_sentence() -> None:

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, Literal
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
@@ -34,10 +36,10 @@ class Influence:
 
 @dataclass(frozen=True)
 class Neighbour:
-    """A node that sends to another one over an edge."""
+    """A node that sends to another one over edges."""
 
     node: int
-    weight: float
+    weight: float  # of all its edges to the other one
     origin: Origin
     label: int  # known, else predicted
 
@@ -106,6 +108,25 @@ def influences(
     ]
 
 
+def neighbours(snapshot: Snapshot, nodes: Sequence[int], top: int = 5) -> list[tuple[list[Neighbour], int]]:
+    """For every node its heaviest neighbours, and how many it has.
+
+    A neighbour is another node that sends to it; several edges from it count as one of their total weight, and edges
+    that weigh nothing as none.
+    """
+    counts, sources, weights = (part.numpy() for part in snapshot.links.rows(torch.as_tensor(list(nodes))))
+    ends = counts.cumsum()
+    found = []
+    for node, begin, end in zip(nodes, ends - counts, ends, strict=True):
+        others, place = np.unique(sources[begin:end], return_inverse=True)
+        total = np.bincount(place, weights[begin:end], len(others))
+        there = (total > 0) & (others != node)
+        others, total = others[there], total[there]
+        order = np.argsort(-total, kind="stable")[:top]
+        found.append((_described(snapshot, others[order], total[order]), len(others)))
+    return found
+
+
 def node_of(node: Any, names: Any) -> int:
     """The number of a node that is asked for by its name, or by its number where nodes are not called by numbers."""
     if isinstance(node, str):
@@ -124,7 +145,7 @@ def reasons(snapshot: Snapshot, node: int, top: int = 5) -> Reasons:
     probs = snapshot.calibrated[node].softmax(-1)
     given, held = int(snapshot.given[node]), int(snapshot.held[node])
     known = max(given, held)
-    neighbours, degree = _neighbours(snapshot, node, top)
+    heaviest, degree = neighbours(snapshot, [node], top)[0]
     return Reasons(
         node=node,
         origin=origins(snapshot, torch.tensor([node]))[0],
@@ -134,7 +155,7 @@ def reasons(snapshot: Snapshot, node: int, top: int = 5) -> Reasons:
         raw_confidence=float(snapshot.raw[node].softmax(-1).max()),
         confidence=float(probs.max()),
         degree=degree,
-        neighbours=neighbours,
+        neighbours=heaviest,
         influences=strongest,
         support=support,
         reach=reach,
@@ -223,14 +244,10 @@ def _label_of(snapshot: Snapshot) -> Tensor:
     return torch.where(snapshot.given >= 0, snapshot.given, label)
 
 
-def _neighbours(snapshot: Snapshot, node: int, top: int) -> tuple[list[Neighbour], int]:
-    """The heaviest neighbours that send to the node, and how many there are."""
-    _, source, weight = snapshot.links.rows(torch.tensor([node]))
-    distinct, place = source.unique(return_inverse=True)
-    total = torch.zeros(len(distinct)).scatter_add(0, place, weight)
-    order = total.argsort(descending=True, stable=True)[:top]
-    others = distinct[order]
+def _described(snapshot: Snapshot, nodes: "npt.NDArray[Any]", weights: "npt.NDArray[Any]") -> list[Neighbour]:
+    """Neighbours with the labels they have, or are predicted to have."""
+    others = torch.from_numpy(nodes)
     target, held, said = snapshot.target[others], snapshot.held[others], snapshot.raw[others].argmax(-1)
     label = torch.where(target >= 0, target, torch.where(held >= 0, held, said))
-    columns = (others.tolist(), total[order].tolist(), origins(snapshot, others), label.tolist())
-    return [Neighbour(*one) for one in zip(*columns, strict=True)], len(distinct)
+    columns = (nodes.tolist(), weights.tolist(), origins(snapshot, others), label.tolist())
+    return [Neighbour(*one) for one in zip(*columns, strict=True)]

@@ -5,8 +5,11 @@ import re
 from dataclasses import replace
 
 import pytest
+import torch
 from tests.report.worlds import SCRIPT, experiment_story, fit_story
+from torch_geometric.data import Data
 
+from bangs.explain import reasons
 from bangs.report.facts import facts
 from bangs.report.headline import headline
 from bangs.report.page import render
@@ -84,6 +87,18 @@ def test_every_pseudo_label_stands_in_the_table_with_its_reasons(story: Story) -
     assert names == [story.names[node] for node in taken.node.tolist()]
     for place in found["pseudo"]["node"]:
         assert found["around"][str(place)]["influences"]
+
+
+def test_the_page_and_explain_count_the_same_neighbours(story: Story) -> None:
+    snapshot = story.snapshot
+    assert snapshot is not None
+    assert isinstance(snapshot.graph, Data)
+    loops = torch.arange(60).repeat(2, 1)
+    looped = replace(snapshot, graph=Data(edge_index=torch.cat([snapshot.graph.edge_index, loops], 1), num_nodes=60))
+    found = facts(replace(story, snapshot=looped))
+    for node in range(60):
+        told, here = reasons(looped, node, top=12), found["around"][str(node)]
+        assert (here["degree"], here["neighbours"]) == (told.degree, [[n.node, n.weight] for n in told.neighbours])
 
 
 def test_where_no_pseudo_label_was_used_the_page_says_so(story: Story) -> None:

@@ -59,7 +59,7 @@ def _raw(reasons: Reasons) -> str:
 
 def _neighbours(reasons: Reasons, names: Sequence[str], classes: list[str]) -> str:
     if not reasons.neighbours:
-        return "No edge leads to it: its own features decide."
+        return "No other node sends to it: its own features decide."
     lines = [f"Neighbours, {len(reasons.neighbours)} of {reasons.degree}:"]
     for one in reasons.neighbours:
         how = {"given": "given", "held": "held for validation", "adopted": "adopted", "predicted": "predicted"}

@@ -5,12 +5,11 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from bangs import metrics
-from bangs.explain import influences, origins
+from bangs.explain import influences, neighbours, origins
 from bangs.report.headline import headline
 from bangs.report.layout import places
 from bangs.report.story import Story
@@ -166,11 +165,11 @@ def _nodes(story: Story, snapshot: Snapshot, shown: Tensor) -> dict[str, Any]:
     taken = snapshot.ledger.where(snapshot.ledger.taken)
     listed = taken.where(torch.arange(len(taken)) < LISTED)
     explained = list(dict.fromkeys([*shown.tolist(), *listed.node.tolist()]))[:EXPLAINED]
-    degree, around = _surroundings(snapshot, explained)
+    around = dict(zip(explained, neighbours(snapshot, explained, NEIGHBOURS), strict=True))
     reasons = influences(snapshot, explained, INFLUENCES)
     named = set(shown.tolist()) | set(listed.node.tolist()) | set(explained)
     for node, (strongest, _, _) in zip(explained, reasons, strict=True):
-        named.update(other for other, _ in around[node])
+        named.update(one.node for one in around[node][0])
         named.update(one.node for one in strongest)
     order = sorted(named)
     place = {node: index for index, node in enumerate(order)}
@@ -195,8 +194,8 @@ def _nodes(story: Story, snapshot: Snapshot, shown: Tensor) -> dict[str, Any]:
         },
         "around": {
             str(place[node]): {
-                "neighbours": [[place[other], round(weight, 4)] for other, weight in around[node]],
-                "degree": degree[node],
+                "neighbours": [[place[one.node], round(one.weight, 4)] for one in around[node][0]],
+                "degree": around[node][1],
                 "influences": [[place[one.node], round(one.share, 4), one.label, one.born] for one in strongest],
                 "support": _short(support, 4),
                 "reach": round(reach, 4),
@@ -222,23 +221,6 @@ def _nodes(story: Story, snapshot: Snapshot, shown: Tensor) -> dict[str, Any]:
 
 def _right(truth: Tensor, label: Tensor) -> list[bool | None]:
     return [None if own < 0 else own == said for own, said in zip(truth.tolist(), label.tolist(), strict=True)]
-
-
-def _surroundings(
-    snapshot: Snapshot, nodes: Sequence[int]
-) -> tuple[dict[int, int], dict[int, list[tuple[int, float]]]]:
-    """How many neighbours send to each of some nodes, and the heaviest of them with the weight of the edge."""
-    counts, sources, weights = (part.numpy() for part in snapshot.links.rows(torch.tensor(list(nodes))))
-    degree, heaviest, end = {}, {}, 0
-    for node, count in zip(nodes, counts, strict=True):
-        begin, end = end, end + count
-        others, place = np.unique(sources[begin:end], return_inverse=True)
-        total = np.bincount(place, weights[begin:end], len(others))
-        there = (total != 0) & (others != node)
-        others, total = others[there], total[there]
-        order = np.argsort(-total, kind="stable")[:NEIGHBOURS]
-        degree[node], heaviest[node] = len(others), [(int(others[i]), float(total[i])) for i in order]
-    return degree, heaviest
 
 
 def _settings(result: Mapping[str, Any]) -> dict[str, Any]:
