@@ -143,6 +143,12 @@ def test_weights_come_with_the_edges(tmp_path: Path) -> None:
     assert not said(one, "another weight")
 
 
+def test_weights_far_from_the_one_a_node_gives_itself_are_told(tmp_path: Path) -> None:
+    for unit, told in ((1.0, False), (2e6, True), (1e-6, True)):
+        graph = read(tmp_path, edges=f"source,target,weight\na,b,{unit}\nb,c,{3 * unit}\nc,d,{2 * unit}\n")
+        assert said(graph, f"middle weight is {2 * unit:.3g}, while a node counts itself with weight 1") is told
+
+
 def test_repeats_of_an_edge_without_weights_are_one_edge(tmp_path: Path) -> None:
     graph = read(tmp_path, edges="source,target\na,b\na,b\nb,a\nc,d\n")
     assert graph.data.get("edge_weight") is None

@@ -120,6 +120,8 @@ def tidy(index: Indices, weight: Weights | None, nodes: int, directed: bool, fil
     notes.append(
         f"{file}: {counted(listed, 'row')} {'makes' if listed == 1 else 'make'} {counted(number, f'{kind} edge')}"
     )
+    if total is not None and len(total):
+        _tell_size(float(np.median(total)), file, notes)
     ends = np.stack([unique // nodes, unique % nodes])
     joined = np.zeros(nodes, dtype=bool)
     joined[ends] = True
@@ -127,6 +129,15 @@ def tidy(index: Indices, weight: Weights | None, nodes: int, directed: bool, fil
     if alone:
         notes.append(f"{file}: {counted(alone, 'node')} {'has' if alone == 1 else 'have'} no edge")
     return Edges(ends, None if total is None else total.astype(np.float32))
+
+
+def _tell_size(middle: float, file: str, notes: list[str]) -> None:
+    """Says where weights are far from 1, with which a graph network hears a node itself."""
+    if not 0.01 <= middle <= 100:
+        notes.append(
+            f"{file}: the middle weight is {middle:.3g}, while a node counts itself with weight 1; "
+            "divide the weights by a number of that size unless this is meant"
+        )
 
 
 def likeness(words: Any, ids: Any) -> str | None:
