@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from bangs.errors import InvalidInput
 from bangs.experiments import jobs
 from bangs.experiments.experiment import Experiment
 from bangs.experiments.jobs import Job, Standing, perform
-from bangs.experiments.results import rows_of
+from bangs.experiments.results import results_in, rows_of
 from bangs.runs import read_run
 from worlds import graph_file
 
@@ -62,3 +63,23 @@ def test_a_mistake_that_has_a_sentence_needs_no_trace(job: Job) -> None:
     (failed,) = [event for event in read_run(lost.folder).events if event["kind"] == "failed"]
     assert "no-such-graph" in failed["error"]
     assert failed["trace"] == ""
+
+
+def test_a_damaged_result_is_told_and_the_way_out_leads_to_the_same_rows(job: Job) -> None:
+    perform(job)
+    whole = results_in(job.runs.parent)
+    (job.folder / "result.json").write_text((job.folder / "result.json").read_text().replace("0.", "0.0", 1))
+    said = f"the run in '{job.folder}' cannot be read; move the folder elsewhere"
+    with pytest.raises(InvalidInput, match=f"{said}.*result.json' does not match its checksum"):
+        results_in(job.runs.parent)
+    job.folder.rename(job.runs.parent / "elsewhere")
+    assert perform(job).kind == "done"
+    assert [row["test"] for row in results_in(job.runs.parent)[0].rows] == [row["test"] for row in whole[0].rows]
+
+
+def test_folders_without_a_configuration_hold_no_run(job: Job) -> None:
+    """Such as one that a crash left before it was written, and a file that a desktop puts anywhere."""
+    (job.runs / "0123456789abcdef" / "checkpoints").mkdir(parents=True)
+    (job.runs / "0123456789abcdef" / "lock").touch()
+    (job.runs / ".DS_Store").touch()
+    assert results_in(job.runs.parent) == []

@@ -157,6 +157,21 @@ def test_rows_survive_a_file_and_a_second_export() -> None:
     assert result.seeds == (0, 1)
 
 
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_a_run_that_failed_once_keeps_its_scores(place: int) -> None:
+    rows = fake_rows(next(SUITE.cells()).experiment, [[0.5], [0.6]])
+    failed = {**{key: rows[0][key] for key in ("run", "config", "environment")}, "seeds": [0, 1], "error": "no luck"}
+    (result,) = gather([*rows[:place], failed, *rows[place:]])
+    assert (result.seeds, result.error) == ((0, 1), "")
+    assert result.scores("last") == pytest.approx({0: 50.0, 1: 60.0})
+
+
+def test_of_several_errors_of_a_run_the_last_is_told() -> None:
+    failed = {"run": "one", "config": {}, "environment": {}, "seeds": [0]}
+    (result,) = gather([{**failed, "error": "no luck"}, {**failed, "error": "no luck again"}])
+    assert (result.rows, result.error) == ((), "no luck again")
+
+
 def test_a_run_is_found_by_its_settings_and_the_one_with_most_seeds_counts() -> None:
     experiment = next(SUITE.cells()).experiment
     few = fake_rows(experiment, [[0.5]])

@@ -8,11 +8,10 @@ from bangs.errors import UnknownName
 from bangs.experiments.engines import Engine, Here, Tell
 from bangs.experiments.jobs import Job, Outcome
 from bangs.experiments.own_code import run_code
-from bangs.experiments.results import results_in, rows_of, spelled
+from bangs.experiments.results import results_in, rows_in, spelled
 from bangs.experiments.suite import Suite, plain_name
 from bangs.experiments.suite_file import find_suite, suite_path
 from bangs.files import make_folder, write_atomic
-from bangs.runs import read_run
 
 
 @dataclass(frozen=True)
@@ -83,8 +82,7 @@ class Plan:
 
     def export(self, path: Path) -> int:
         """Write the rows of all runs that ended, well or not, to one file; how many there are."""
-        begun = [job for job in self.jobs if (job.folder / "config.json").exists()]
-        rows = [row for job in begun for row in rows_of(read_run(job.folder))]
+        rows = [row for job in self.jobs for row in rows_in(job.folder)]
         make_folder(path.parent)
         write_atomic(path, spelled(rows))
         return len(rows)

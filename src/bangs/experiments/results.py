@@ -33,6 +33,17 @@ class Result:
         return {seed: 100 * _score(row, protocol) for seed, row in zip(self.seeds, self.rows, strict=True)}
 
 
+def rows_in(folder: Path) -> list[dict[str, Any]]:
+    """The rows of the run in a folder; none where a crash came before its configuration, or where it holds no run."""
+    if not (folder / "config.json").exists():
+        return []
+    try:
+        return rows_of(read_run(folder))
+    except BangsError as error:
+        way = "move the folder elsewhere, and `bangs reproduce` does the run again"
+        raise InvalidInput(f"the run in '{folder}' cannot be read; {way}: {error}") from error
+
+
 def rows_of(record: Record) -> list[dict[str, Any]]:
     """A run folder's rows: one for every seed, one that says what went wrong, or none while it is under way."""
     try:
@@ -109,10 +120,7 @@ def _rows_in(place: Path) -> Iterator[dict[str, Any]]:
         yield from _rows_in_file(file)
     if runs.is_dir():
         for folder in sorted(runs.iterdir()):
-            try:
-                yield from rows_of(read_run(folder))
-            except BangsError:
-                continue  # something else, or a folder that a crash left before its configuration was written
+            yield from rows_in(folder)
 
 
 def _rows_in_file(path: Path) -> Iterator[dict[str, Any]]:
@@ -153,10 +161,12 @@ def spelled(rows: Iterable[Mapping[str, Any]]) -> str:
 
 
 def _result(name: str, rows: list[Mapping[str, Any]]) -> Result:
-    first = rows[0]
-    if "error" in first:
-        return Result(name, first["config"], first["environment"], error=first["error"])
-    by_seed = {row["seed"]: row for row in rows}  # a run exported twice counts once
+    scored = [row for row in rows if "error" not in row]
+    if not scored:
+        last = rows[-1]
+        return Result(name, last["config"], last["environment"], error=last["error"])
+    first = scored[0]
+    by_seed = {row["seed"]: row for row in scored}  # a run exported twice counts once
     return Result(
         name, first["config"], first["environment"], tuple(by_seed), tuple(by_seed.values()), first["seconds"]
     )
