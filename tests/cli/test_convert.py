@@ -86,6 +86,18 @@ def test_options_about_columns_are_refused_where_there_are_none(tmp_path):
     assert not out.exists()
 
 
+@pytest.mark.parametrize("source", ["graph.npz", "synthetic:nodes=400,edges=3000"])
+@pytest.mark.parametrize("words", [("--directed",), ("--weight", "w", "--fill", "mean"), ("--unknown", "1")])
+def test_what_cannot_be_followed_is_refused(tmp_path, source, words):
+    graph_file(tmp_path / "graph.npz")
+    whole = str(tmp_path / source) if source.endswith(".npz") else source
+    said = bangs("convert", whole, tmp_path / "store", *words)
+    assert said.code == 2
+    assert "has no columns to name or fill" in said.err
+    assert all(word in said.err for word in words if word.startswith("--"))
+    assert not (tmp_path / "store").exists()
+
+
 def test_an_npz_becomes_a_store(tmp_path):
     facts = made(str(graph_file(tmp_path / "one.npz")), str(tmp_path / "store"), "--half")
     assert (facts["nodes"], facts["features"], facts["classes"]) == (100, 30, 3)

@@ -34,6 +34,13 @@ class Asked:
         return replace(cls(roles, False, (), (), None, None, 0, None, Limits()), **changes)
 
     @property
+    def options(self) -> list[str]:
+        """What was asked for, as the command line calls it."""
+        others = {"directed": self.directed, "ignore": self.ignore, "categorical": self.categorical, "fill": self.fill}
+        others |= {"unknown": self.unknown, "like": self.encoding}
+        return [f"--{name}" for name, value in {**self.roles, **others}.items() if value]
+
+    @property
     def unread(self) -> tuple[str, ...]:
         """Columns that may hold anything: those to leave out, here or when the encoding was made."""
         return (*self.ignore, *(self.encoding.left_out if self.encoding is not None else ()))

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from torch_geometric.data import Data
 
+from bangs.errors import InvalidInput
 from bangs.graphs.custom.parts import Asked
 from bangs.graphs.store import arrays
 from bangs.graphs.store.made import PREFIX, Synthetic
@@ -24,15 +25,24 @@ def convert_from(
 ) -> Manifest:
     """The store of a source: `synthetic:…`, a folder of tables or of .npy files, or a graph in memory.
 
-    Edges of a folder are mirrored unless `asked.directed`; those of a graph in memory stay as they are.
+    Edges of a folder are mirrored unless `asked.directed`; those of a graph in memory stay as they are. What is asked
+    about columns is refused where there are none.
     """
     asked = asked or Asked.plain()
+    of_arrays = isinstance(source, str) and arrays.is_array_folder(Path(source))
+    if not isinstance(source, str) or source.startswith(PREFIX) or of_arrays:
+        idle = [option for option in asked.options if not of_arrays or option != "--directed"]
+        if idle:
+            raise InvalidInput(
+                f"'{name}' has no columns to name or fill, and its edges are taken as they are; leave "
+                f"{' and '.join(idle)} out, or convert a folder of tables"
+            )
     dtype = "float16" if half else "float32"
     with Writer(out, overwrite=overwrite) as writer:
         if not isinstance(source, str):
             return arrays.from_data(source, writer, dtype, name)
         if source.startswith(PREFIX):
             return Synthetic.parse(source).write(writer, seed, dtype)
-        if arrays.is_array_folder(Path(source)):
+        if of_arrays:
             return arrays.from_folder(Path(source), writer, dtype, directed=asked.directed)
         return from_tables(Path(source), writer, dtype, asked)

@@ -33,7 +33,9 @@ def read_own(path: Path, *, encoding: Encoding | None = None, **options: Any) ->
         return custom.read(path, encoding=encoding, **options)
     store = Store.open(path)
     manifest = store.manifest
-    plain = Encoding(array=manifest.features, classes=manifest.classes, directed=manifest.directed)
+    plain = Encoding(
+        array=manifest.features, classes=manifest.classes, directed=manifest.directed, weighted=manifest.weighted
+    )
     own = plain if manifest.encoding is None else Encoding.from_dict(manifest.encoding)
     if encoding is not None and (own.columns, own.array) != (encoding.columns, encoding.array):
         raise InvalidInput(
