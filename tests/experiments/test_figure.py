@@ -22,6 +22,13 @@ def test_points_of_a_curve_rise_though_their_values_were_listed_otherwise() -> N
     assert as_csv(SWEEP, drawn).splitlines()[1].startswith("sweep,last,raw,0,70.0000,14.1421,2,")
 
 
+def test_a_line_that_reads_like_a_formula_is_not_run_by_a_spreadsheet() -> None:
+    text = 'kind = "rounds"\nrows = "setting"\n[axes]\nsetting = [{ setting = "=1+1" }]\n'
+    suite = parse_suite(text, "@sum", "a test")
+    rows = fake_rows(next(suite.cells()).experiment, [[0.5]])
+    assert as_csv(suite, panels(suite, gather(rows))).splitlines()[1].startswith("'@sum,round,'=1+1,0,50.0000,")
+
+
 def test_rounds_are_drawn_once_there_are_two_curves_to_compare() -> None:
     raw, bangs = (fake_rows(cell.experiment, [[0.5, 0.6]]) for cell in ROUNDS.cells())
     alone, both = (gather(rows) for rows in (raw, [*raw, *bangs]))

@@ -1,6 +1,5 @@
 """Figure: a sweep, or rounds, as curves with error bands, and the numbers behind them."""
 
-import csv
 import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -8,6 +7,7 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
+from bangs.cells import to_csv
 from bangs.errors import InvalidInput
 from bangs.experiments.results import Result, matching
 from bangs.experiments.suite import FIGURES, PROTOCOLS, Suite
@@ -63,15 +63,13 @@ def panels(suite: Suite, results: Sequence[Result], protocols: Sequence[str] | N
 
 def as_csv(suite: Suite, drawn: Sequence[Panel]) -> str:
     """The numbers of a figure, one line a point."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(["suite", "rule", "line", "x", "mean", "std", "seeds", "run"])
-    for panel in drawn:
-        for line, points in panel.curves.items():
-            for at in points:
-                numbers = [f"{at.x:g}", f"{at.mean:.4f}", f"{at.std:.4f}", at.seeds, at.run]
-                writer.writerow([suite.name, panel.rule, line, *numbers])
-    return out.getvalue()
+    rows = (
+        [suite.name, panel.rule, line, f"{at.x:g}", f"{at.mean:.4f}", f"{at.std:.4f}", at.seeds, at.run]
+        for panel in drawn
+        for line, points in panel.curves.items()
+        for at in points
+    )
+    return to_csv(["suite", "rule", "line", "x", "mean", "std", "seeds", "run"], rows)
 
 
 def draw(suite: Suite, drawn: Sequence[Panel], folder: Path, forms: Sequence[str] = ("svg", "png")) -> list[Path]:
