@@ -32,11 +32,11 @@ def experiment(method: str, **settings: Any) -> Experiment:
 
 def attempt(folder: Path, of: Experiment, pause: float = 0.0, device: str = "cpu") -> dict[str, Any]:
     """Run the experiment in the folder, from wherever it stands."""
-    with RunFolder.create_or_resume(folder, of.config(), resume=True) as store:
-        if store.result is None:
-            store.finish(timeless(of.run(data=small(), device=device, store=store, pause=pause)))
-            store.forget()
-        result = store.result
+    with RunFolder.create_or_resume(folder, of.config(), resume=True) as run_folder:
+        if run_folder.result is None:
+            run_folder.finish(timeless(of.run(data=small(), device=device, run_folder=run_folder, pause=pause)))
+            run_folder.forget()
+        result = run_folder.result
         assert result is not None
         return result
 

@@ -34,10 +34,10 @@ def stopped_after(folder: Path, of: Any, index: int, device: str = "cpu", pause:
             raise Enough
 
     with (
-        RunFolder.create_or_resume(folder, of.config(), resume=True) as store,
+        RunFolder.create_or_resume(folder, of.config(), resume=True) as run_folder,
         pytest.raises(Enough),
     ):
-        of.run(data=small(), device=device, store=store, observers=[stop], pause=pause)
+        of.run(data=small(), device=device, run_folder=run_folder, observers=[stop], pause=pause)
 
 
 there = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU here")

@@ -88,8 +88,8 @@ def lived(folder: Path, of: Experiment, data: Data, until: int | None = None) ->
             raise Enough
 
     expected = nullcontext() if until is None else pytest.raises(Enough)
-    with RunFolder.create_or_resume(folder, of.config(), resume=True) as store, expected:
-        of.run(data=data, device=DEVICE, store=store, observers=[look])
+    with RunFolder.create_or_resume(folder, of.config(), resume=True) as run_folder, expected:
+        of.run(data=data, device=DEVICE, run_folder=run_folder, observers=[look])
     return told
 
 

@@ -17,8 +17,8 @@ def test_states_are_kept_no_more_often_than_asked_and_every_row(
     tmp_path: Path, pause: float, rounds: list[int]
 ) -> None:
     data = citation(nodes=100, classes=3, features=30)
-    with RunFolder.create_or_resume(tmp_path / "run", QUICK.config(), resume=False) as store:
-        QUICK.run(data=data, device="cpu", store=store, pause=pause)
-        assert store._rounds() == rounds
+    with RunFolder.create_or_resume(tmp_path / "run", QUICK.config(), resume=False) as run_folder:
+        QUICK.run(data=data, device="cpu", run_folder=run_folder, pause=pause)
+        assert run_folder._rounds() == rounds
     told = [json.loads(line) for line in (tmp_path / "run" / "history.jsonl").read_text().splitlines()]
     assert [row["round"] for row in told] == [0, 1, 2, 3]

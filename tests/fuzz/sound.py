@@ -166,8 +166,8 @@ def run_files() -> dict[str, bytes]:
             raise _Enough
 
     with TemporaryDirectory() as place:
-        with suppress(_Enough), RunFolder.create_or_resume(place, experiment().config(), resume=False) as store:
-            experiment().run(data=graph(), device="cpu", store=store, observers=[stop])
+        with suppress(_Enough), RunFolder.create_or_resume(place, experiment().config(), resume=False) as run_folder:
+            experiment().run(data=graph(), device="cpu", run_folder=run_folder, observers=[stop])
         return _contents(Path(place))
 
 
@@ -175,9 +175,9 @@ def finished_files() -> dict[str, bytes]:
     """A suite's folder with one finished run."""
     with TemporaryDirectory() as place:
         folder = Path(place) / "runs" / "0123456789abcdef"
-        with RunFolder.create_or_resume(folder, experiment().config(), resume=False) as store:
-            store.finish(compact(experiment().run(data=graph(), device="cpu", store=store)))
-            store.forget()
+        with RunFolder.create_or_resume(folder, experiment().config(), resume=False) as run_folder:
+            run_folder.finish(compact(experiment().run(data=graph(), device="cpu", run_folder=run_folder)))
+            run_folder.forget()
         return _contents(Path(place))
 
 
@@ -221,8 +221,8 @@ def saved() -> bytes:
 def stopped_fit() -> dict[str, bytes]:
     """A fit that was stopped after its second round."""
     with TemporaryDirectory() as place:
-        with RunFolder.create_or_resume(place, {"fit": "small"}, resume=False) as store:
-            classifier(2).fit(*few_labels(), keeper=Keeper(store))
+        with RunFolder.create_or_resume(place, {"fit": "small"}, resume=False) as run_folder:
+            classifier(2).fit(*few_labels(), keeper=Keeper(run_folder))
         return _contents(Path(place))
 
 

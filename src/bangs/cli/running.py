@@ -43,7 +43,7 @@ def run_in(
         if latest is not None:
             voice.say(f"going on after round {latest.round}")
         with Rounds(voice, title, experiment.rounds) as view:
-            result = experiment.run(data, device, [view], store=folder)
+            result = experiment.run(data, device, [view], run_folder=folder)
         folder.finish(compact(result))
         folder.forget()
         return result

@@ -156,23 +156,23 @@ class Experiment:
 
     def run(
         self,
-        folder: Path | None = None,
+        data_folder: Path | None = None,
         device: str = "auto",
         observers: Sequence[Callable[[State, dict[str, Any]], None]] = (),
         data: Data | None = None,
-        store: RunFolder | None = None,
+        run_folder: RunFolder | None = None,
         pause: float = 0.0,
     ) -> dict[str, Any]:
         """Scores, rounds and seconds; observers get every state with its row.
 
-        The dataset is looked for in the `folder`, unless the graph itself is given as `data`.
-        With a `store` every round is kept there (checkpoints at least `pause` seconds apart), and a run it holds
+        The dataset is looked for in the `data_folder`, unless the graph itself is given as `data`.
+        With a `run_folder` every round is kept there (checkpoints at least `pause` seconds apart), and a run it holds
         goes on from its last checkpoint, to the result it would have had undisturbed.
         """
         begin = time.perf_counter()
         place = choose_device(device)
-        data = datasets.load(self.dataset, folder) if data is None else data
-        journal = None if store is None else Journal(store, data, pause)
+        data = datasets.load(self.dataset, data_folder) if data is None else data
+        journal = None if run_folder is None else Journal(run_folder, data, pause)
         # the first rank keeps the journal, and tells the others where to go on from
         found = ranks.told(Found([], None, 0.0) if journal is None else journal.open())
         task, exam = self.task(data)

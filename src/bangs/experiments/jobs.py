@@ -105,21 +105,23 @@ def perform(job: Job, watchers: Sequence[Watcher] = (), patience: float = 0.0) -
     try:
         if job.code is not None:
             run_code(job.code)
-        with _held(job, patience) as store:
-            if store.finished:
+        with _held(job, patience) as folder:
+            if folder.finished:
                 return Outcome("already done")
             try:
                 data = _load(job.experiment.dataset, job.data)
-                result = job.experiment.run(None, job.device, watchers, data, store, PAUSE)
+                result = job.experiment.run(
+                    device=job.device, observers=watchers, data=data, run_folder=folder, pause=PAUSE
+                )
             except Exception as error:
-                store.event(
+                folder.event(
                     "failed", error=_sentence(error), trace="" if isinstance(error, BangsError) else _trace(error)
                 )
                 raise
-            store.finish(compact(result))
-            store.forget()
+            folder.finish(compact(result))
+            folder.forget()
             # what a table needs is in the result; the nodes of every round would take a hundred times the room
-            (store.path / "history.jsonl").unlink(missing_ok=True)
+            (folder.path / "history.jsonl").unlink(missing_ok=True)
     except Exception as error:
         return Outcome("failed", time.perf_counter() - begin, _sentence(error))
     return Outcome("done", time.perf_counter() - begin)
