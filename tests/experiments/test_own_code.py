@@ -4,13 +4,16 @@ import pickle
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import get_args
 from unittest import mock
 
 import pytest
 from tests.cli.speaking import bangs
 
 from bangs import METHODS, Experiment
+from bangs.cli import options
 from bangs.errors import InvalidInput
+from bangs.experiments import own_code
 from bangs.experiments.jobs import Job, perform
 from bangs.experiments.own_code import run_code
 from bangs.experiments.reproducing import reproduce
@@ -132,6 +135,11 @@ def test_code_that_fails_is_a_sentence_with_the_line(tmp_path: Path, text: str |
         path.write_text(text)
     with pytest.raises(InvalidInput, match=sentence):
         run_code(path)
+
+
+def test_the_commands_help_names_all_that_a_file_of_code_may_add_to() -> None:
+    (option,) = get_args(options.Code)[1:]
+    assert all(name in option.help for name in own_code._NAMES)
 
 
 OWN_PARTS = """

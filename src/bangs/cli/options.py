@@ -12,7 +12,11 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="only the result")]
 # where things are
 Device = Annotated[str, typer.Option(help="auto, cpu or cuda")]
 Code = Annotated[
-    Path | None, typer.Option("--code", help="a Python file of yours that is run first, for names it adds to METHODS")
+    Path | None,
+    typer.Option(
+        "--code",
+        help="a Python file of yours that is run first, for names it adds to METHODS, CALIBRATORS, ESTIMATORS, MODELS",
+    ),
 ]
 DataFolder = Annotated[Path | None, typer.Option(help="folder of datasets; BANGS_DATA if left out")]
 FittedFolder = Annotated[Path, typer.Argument(help="a folder that `bangs fit` wrote")]

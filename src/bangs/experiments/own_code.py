@@ -31,7 +31,7 @@ def run_code(path: Path) -> None:
     spec = importlib.util.spec_from_file_location(name, path.resolve()) if path.is_file() else None
     if spec is None or spec.loader is None:
         what = "is no Python file (.py)" if path.is_file() else "does not exist"
-        raise InvalidInput(f"--code '{path}' {what}; name the file in which your method is added to METHODS")
+        raise InvalidInput(f"--code '{path}' {what}; name the file that adds your parts to {', '.join(_NAMES)}")
     module = sys.modules[name] = importlib.util.module_from_spec(spec)  # where dataclasses look for their module
     before = {known: dict(parts) for known, (parts, *_) in _NAMES.items()}
     try:
