@@ -17,15 +17,15 @@ from bangs.errors import InvalidInput
 from bangs.graphs.arrays import Array, read_npz
 from bangs.graphs.edges import mirrored, undirected
 from bangs.graphs.sparse import to_torch
+from bangs.graphs.splits import MASKS
 
 MOST_FEATURES = 10_000_000
 _PARTS = ("x_data", "x_indices", "x_indptr", "x_shape")
-_MASKS = ("train_mask", "val_mask", "test_mask")
 
 
 def read_graph(path: Path) -> Data:
     """The graph of an .npz file; features stay sparse if they came so, and edges are read as undirected."""
-    arrays = read_npz(path, ("edge_index", "edge_weight", "y", "x", *_PARTS, *_MASKS))
+    arrays = read_npz(path, ("edge_index", "edge_weight", "y", "x", *_PARTS, *MASKS))
     for name in ("edge_index", "y"):
         if name not in arrays:
             raise InvalidInput(f"{path} has no array '{name}'; a graph needs edge_index and y")
@@ -122,9 +122,9 @@ def _sparse(
 
 
 def _masks(arrays: dict[str, Array], nodes: int, path: Path) -> dict[str, Tensor]:
-    there = [name for name in _MASKS if name in arrays]
-    if there and len(there) < len(_MASKS):
-        raise InvalidInput(f"{path} has {' and '.join(there)} only; a split needs {', '.join(_MASKS)}")
+    there = [name for name in MASKS if name in arrays]
+    if there and len(there) < len(MASKS):
+        raise InvalidInput(f"{path} has {' and '.join(there)} only; a split needs {', '.join(MASKS)}")
     for name in there:
         mask = arrays[name]
         if mask.dtype.kind != "b" or mask.ndim not in (1, 2) or mask.shape[0] != nodes or 0 in mask.shape:

@@ -15,12 +15,12 @@ from torch_geometric.data import Data
 from bangs.errors import InvalidInput
 from bangs.graphs.arrays import map_npy
 from bangs.graphs.sparse import to_scipy
+from bangs.graphs.splits import MASKS
 from bangs.graphs.store.manifest import MOST_NODES, Manifest
 from bangs.graphs.store.sorting import Wires
 from bangs.graphs.store.writing import Writer
 
-NAMES = ("edge_index", "x", "y", "edge_weight", "train_mask", "val_mask", "test_mask")
-_MASKS = NAMES[-3:]
+NAMES = ("edge_index", "x", "y", "edge_weight", *MASKS)
 _CHUNK = 2**21
 
 Array = npt.NDArray[Any]
@@ -56,7 +56,7 @@ def write_arrays(arrays: Mapping[str, Any], writer: Writer, dtype: str, what: st
     if edges.ndim != 2 or edges.shape[0] != 2 or edges.dtype.kind not in "iu":
         raise InvalidInput(f"'edge_index' of {what} must be whole numbers of shape [2, E], got {list(edges.shape)}")
     classes = _labels(arrays.get("y"), nodes, writer, what)
-    _split({name: arrays[name] for name in _MASKS if name in arrays}, nodes, writer, what)
+    _split({name: arrays[name] for name in MASKS if name in arrays}, nodes, writer, what)
     strip = writer.strip("features", dtype, int(x.shape[1]))
     for rows in _slices(nodes, max(_CHUNK // int(x.shape[1]), 1)):
         block = x[rows].toarray() if hasattr(x, "toarray") else np.asarray(x[rows])
@@ -97,8 +97,8 @@ def _labels(y: Array | None, nodes: int, writer: Writer, what: str) -> tuple[str
 def _split(masks: dict[str, Array], nodes: int, writer: Writer, what: str) -> None:
     if not masks:
         return
-    if len(masks) < len(_MASKS) or any(mask.shape[0] != nodes or mask.dtype != bool for mask in masks.values()):
-        raise InvalidInput(f"a split of {what} needs train_mask, val_mask and test_mask, each bool [{nodes}]")
+    if len(masks) < len(MASKS) or any(mask.shape[0] != nodes or mask.dtype != bool for mask in masks.values()):
+        raise InvalidInput(f"a split of {what} needs {', '.join(MASKS)}, each bool [{nodes}]")
     columns = [mask.reshape(nodes, -1) for mask in masks.values()]
     if len({column.shape for column in columns}) > 1:
         raise InvalidInput(f"the masks of {what} must share one shape")

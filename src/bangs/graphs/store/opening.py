@@ -16,6 +16,7 @@ from torch_geometric.data import Data
 from bangs.errors import InvalidInput
 from bangs.files import open_to_read
 from bangs.graphs.links import Links
+from bangs.graphs.splits import MASKS
 from bangs.graphs.store.manifest import Manifest, read_manifest
 from bangs.graphs.store.mapping import mapped, release
 
@@ -23,7 +24,7 @@ WHOLE = 2**30  # bytes up to which a store is read into memory where a command d
 EDGES = 2**25  # edges that a part which wants all of them at once may have
 BLOCK = 2**24  # bytes read at once
 
-_PARTS = {"train_mask": 1, "val_mask": 2, "test_mask": 3}
+_PARTS = {name: part for part, name in enumerate(MASKS, 1)}  # as numbers in the array of splits
 
 
 @dataclass(frozen=True, eq=False)
