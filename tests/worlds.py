@@ -86,7 +86,7 @@ class Deadly(Job):
 class Struck(Experiment):
     """An experiment whose process is killed after the first round, once."""
 
-    def run(self, *words: Any, observers: Sequence[Any] = (), **more: Any) -> dict[str, Any]:
+    def run(self, *words: Any, **more: Any) -> dict[str, Any]:
         mark = Path(self.dataset).with_suffix(".struck")
 
         def strike(state: Any, row: dict[str, Any]) -> None:
@@ -94,4 +94,5 @@ class Struck(Experiment):
                 mark.touch()
                 os.kill(os.getpid(), signal.SIGKILL)
 
-        return super().run(*words, observers=[*observers, strike], **more)
+        more["observers"] = [*more.get("observers", ()), strike]
+        return super().run(*words, **more)

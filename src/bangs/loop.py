@@ -186,7 +186,7 @@ class SelfTrainer:
                     took_part, chosen = took_part & ~rejected, chosen & ~rejected[:, None]
                     labels = Labels.where(took_part, labels, state.labels)
                 student = Teacher.where(took_part, fitted, state.student)
-                prediction_now = Prediction(torch.where(took_part[:, None, None], said.logits, state.prediction.logits))
+                prediction_now = Prediction.where(took_part, said, state.prediction)
 
         better = student.validation > state.best.validation
         return State(
