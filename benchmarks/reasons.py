@@ -10,8 +10,9 @@ import torch
 from torch_geometric.data import Data
 
 from bangs.explain import reasons
+from bangs.ledger import Ledger
 from bangs.report.tables import predictions, pseudo_labels
-from bangs.snapshot import Ledger, Snapshot
+from bangs.snapshot import Snapshot
 from measuring import in_turns, options, peak_of, show
 
 CLASSES, A_ROUND = 5, 100
@@ -35,7 +36,9 @@ def made_up(nodes: int, edges: int, adopted: int, seed: int = 0) -> Snapshot:
     some = torch.rand(len(taken), generator=random)
     logits = torch.randn(nodes, CLASSES, generator=random)
     said, sure = logits.argmax(-1).repeat(last + 1, 1), logits.softmax(-1).amax(-1).repeat(last + 1, 1)
-    ledger = Ledger(rounds, taken, torch.ones_like(taken, dtype=torch.bool), label[taken], some, some, some, some)
+    everyone = torch.ones_like(taken, dtype=torch.bool)
+    place, among = torch.arange(len(taken)) % A_ROUND + 1, torch.full_like(taken, A_ROUND)
+    ledger = Ledger(rounds, taken, everyone, label[taken], some, some, some, some, place, among)
     graph = Data(edge_index=torch.cat([ends, ends.flip(0)], dim=1), num_nodes=nodes)
     return Snapshot(graph, given, held, learned, born, logits, logits, said, sure, ledger, last, [])
 

@@ -1,6 +1,6 @@
 """Reasons: influences known on paper, and words that agree with numbers."""
 
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import pytest
 import torch
@@ -13,14 +13,17 @@ from bangs.errors import InvalidInput
 from bangs.explain import influences, neighbours, origins, reasons
 from bangs.graphs.propagation import PPR, ExactPPR
 from bangs.graphs.walks import NearWalks
-from bangs.snapshot import Ledger, Snapshot
+from bangs.ledger import Ledger
+from bangs.snapshot import Snapshot
 
 
 def ledger(*lines: tuple[int, int, bool, int]) -> Ledger:
     """Lines of (round, node, taken, label)."""
     table = torch.tensor(lines, dtype=torch.long).reshape(-1, 4)
-    some = torch.full((len(table),), 0.5)
-    return Ledger(table[:, 0], table[:, 1], table[:, 2].bool(), table[:, 3], some, some, some, some * float("nan"))
+    some, nothing = torch.full((len(table),), 0.5), torch.full((len(table),), float("nan"))
+    columns = (table[:, 0], table[:, 1], table[:, 2].bool(), table[:, 3], some, some, some, nothing)
+    names = [own.name for own in fields(Ledger)]
+    return Ledger.from_plain({f"ledger.{name}": column for name, column in zip(names, columns, strict=False)})
 
 
 def line_graph(lines: Ledger | None = None) -> Snapshot:

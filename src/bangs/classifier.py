@@ -209,13 +209,13 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
             found = cls(**{name: saving.read(name, value, parts) for name, value in facts["params"].items()})
             if "calibrator" not in parts:
                 saving.check_calibrator(found.calibrator)
-            found.classes_ = np.array(facts["classes"])
             found.n_features_in_ = int(facts["features"])
             if facts["feature_names"]:
-                found.feature_names_in_ = np.array(facts["feature_names"], dtype=object)
+                found.feature_names_in_ = np.array([str(name) for name in facts["feature_names"]], dtype=object)
             architecture = _own_architecture(parts) or saving.read("model", facts["architecture"], parts)
-            saving.check_weights(architecture, weights, found.n_features_in_, len(found.classes_))
+            saving.check_weights(architecture, weights, found.n_features_in_, len(facts["classes"]))
             found.snapshot_ = Snapshot.from_plain(tensors, facts["snapshot"], saving.model_file(path).parent)
+            found.classes_ = saving.read_classes(facts["classes"], found.snapshot_.classes)
             if store is not None:
                 found.snapshot_ = found.snapshot_.with_store(store)
             found.node_names_ = saving.unpack_names(tensors, found.snapshot_)

@@ -54,8 +54,8 @@ class Adoption:
     confidence: float
     score: float
     stderr: float | None
-    place: int  # 1 = the best of the round
-    among: int  # nodes that were scored
+    place: int | None  # by score: 1 = the best of the round; None = a model of an older bangs does not say
+    among: int | None  # nodes that were scored in the round; None = a model of an older bangs does not say
     used: bool  # whether the chosen model learned from it
 
 
@@ -176,8 +176,7 @@ def adoption(snapshot: Snapshot, node: int) -> Adoption | None:
     if not lines:
         return None
     line = lines[-1]
-    same = (ledger.round == ledger.round[line]).nonzero().flatten()
-    stderr = float(ledger.stderr[line])
+    stderr, place, among = float(ledger.stderr[line]), int(ledger.place[line]), int(ledger.among[line])
     return Adoption(
         round=int(ledger.round[line]),
         label=int(ledger.label[line]),
@@ -185,8 +184,8 @@ def adoption(snapshot: Snapshot, node: int) -> Adoption | None:
         confidence=float(ledger.confidence[line]),
         score=float(ledger.score[line]),
         stderr=None if stderr != stderr else stderr,
-        place=line - int(same[0]) + 1,
-        among=len(same),
+        place=place if place > 0 else None,
+        among=among if among > 0 else None,
         used=bool(snapshot.born[node] == ledger.round[line]),
     )
 

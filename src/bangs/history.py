@@ -1,11 +1,13 @@
 """History rows: the one record of a self-training run, plain enough for JSON."""
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
 
 from bangs.loop import State
 
+STAGES = ("calibrate", "select", "train")  # of a round, one after the other
 _COLUMNS = ("node", "label", "raw_confidence", "confidence", "score", "stderr")  # of the nodes a round adopted
 
 
@@ -25,6 +27,24 @@ def row(state: State) -> dict[str, Any]:
         "evaluations": 0 if state.adoption is None else state.adoption.ranking.evaluations,
         "seconds": {stage: round(value, 6) for stage, value in state.seconds.items()},
     }
+
+
+def is_row(found: Any) -> bool:
+    """Whether a row from outside has what every reader needs of it: its round, who took part, and how they did."""
+    if not isinstance(found, dict) or type(found.get("round")) is not int:
+        return False
+    columns = [(found.get("took_part"), bool), (found.get("validation"), float)]
+    return all(isinstance(own, list) and own and all(type(one) is kind for one in own) for own, kind in columns)
+
+
+def chosen_round(validation: Sequence[float]) -> int:
+    """The round with the best validation accuracy, the earliest among equals."""
+    return max(range(len(validation)), key=validation.__getitem__)  # of equals, max takes the first
+
+
+def seconds_by_stage(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    """The seconds that the rounds of some rows spent in each stage."""
+    return {stage: sum(row["seconds"].get(stage, 0.0) for row in rows) for stage in STAGES}
 
 
 def _adopted(state: State) -> list[dict[str, list[Any]]]:

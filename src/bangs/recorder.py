@@ -1,7 +1,7 @@
 """Recorder: an observer that remembers of a run what a snapshot needs."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import torch
@@ -11,13 +11,14 @@ from torch_geometric.data import Data
 from bangs import metrics, parts
 from bangs.errors import InvalidInput
 from bangs.graphs.store import Whereabouts
-from bangs.history import row
+from bangs.history import is_row, row
 from bangs.learners.calibration import Calibrator
+from bangs.ledger import Ledger, bare
 from bangs.loop import State
-from bangs.snapshot import Ledger, Snapshot, bare
+from bangs.snapshot import Snapshot
 from bangs.types import Prediction, Task
 
-_WEIGHTS, _LEDGER = "weights.", "ledger."
+_WEIGHTS = "weights."
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,11 +112,10 @@ class Recorder:
     def to_plain(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """All it remembers as named tensors and JSON-able facts, for `recall`."""
         _, chosen = self._seen()
-        ledger = Ledger.joined(self._ledgers)
         tensors = {"said": torch.stack(self._said), "sure": torch.stack(self._sure)}
         tensors |= {name: getattr(chosen, name) for name in _TENSORS}
         tensors |= {f"{_WEIGHTS}{name}": value for name, value in chosen.weights.items()}
-        tensors |= {f"{_LEDGER}{own.name}": getattr(ledger, own.name) for own in fields(Ledger)}
+        tensors |= Ledger.joined(self._ledgers).to_plain()
         return tensors, {"rows": bare(self.rows), "chosen": chosen.round, "merit": list(chosen.merit)}
 
     def recall(self, tensors: Mapping[str, Tensor], facts: Mapping[str, Any], task: Task) -> None:
@@ -123,11 +123,11 @@ class Recorder:
         rounds, nodes = tensors["said"].shape
         if nodes != task.nodes or len(facts["rows"]) != rounds:
             raise InvalidInput(f"the record holds {rounds} rounds of {nodes} nodes, the task has {task.nodes}")
-        ledger = Ledger(*(tensors[f"{_LEDGER}{own.name}"] for own in fields(Ledger)))
+        if not all(map(is_row, facts["rows"])):
+            raise InvalidInput("the record's rows are not those of a history")
+        ledger = Ledger.from_plain(tensors)
         self.rows, self._task, self._ledgers = ledger.dress(facts["rows"]), task, [ledger]
         self._said, self._sure = list(tensors["said"]), list(tensors["sure"])
-        if not all(_is_row(own) for own in self.rows):
-            raise InvalidInput("the record's rows are not those of a history")
         accuracy, loss = (float(part) for part in facts["merit"])
         self._chosen = _Chosen(
             facts["chosen"],
@@ -157,17 +157,6 @@ def _edges(task: Task) -> Data:
     if weight is not None:
         graph.edge_weight = weight.cpu()
     return graph
-
-
-def _is_row(facts: Any) -> bool:
-    """Whether a row from outside has what is read of it here and in a classifier."""
-    return (
-        isinstance(facts, dict)
-        and type(facts.get("round")) is int
-        and all(type(own) is bool for own in facts["took_part"])
-        and all(type(own) is float for own in facts["validation"])
-        and min(len(facts["took_part"]), len(facts["validation"])) > 0
-    )
 
 
 _TENSORS = ("target", "born", "raw", "calibrated")

@@ -73,7 +73,7 @@ def sound(path: str | Path) -> Iterator[None]:
         yield
     except BangsError as error:
         raise InvalidInput(f"'{model_file(path)}' cannot be used: {error}") from error
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
         raise InvalidInput(f"'{model_file(path)}' is not a model as bangs writes it: {error!r}") from error
 
 
@@ -138,6 +138,14 @@ def read(name: str, value: Any, given: Mapping[str, Any]) -> Any:
     if value["part"] not in KNOWN:
         raise InvalidInput(f"its {name} is a {value['part']!r}, which this version of bangs does not know")
     return KNOWN[value["part"]](**{key: read(key, part, {}) for key, part in value["settings"].items()})
+
+
+def read_classes(value: Any, count: int) -> "npt.NDArray[Any]":
+    """The saved classes: words or numbers, as many as there are."""
+    classes = np.array(value)
+    if classes.shape != (count,) or classes.dtype.kind not in "biufU":
+        raise InvalidInput(f"its classes must be {count:,} words or numbers")
+    return classes
 
 
 def check_calibrator(value: Any) -> None:

@@ -13,88 +13,10 @@ from torch_geometric.data import Data
 from bangs.errors import InvalidInput
 from bangs.graphs.links import Links
 from bangs.graphs.store import Whereabouts
-from bangs.loop import State
+from bangs.history import is_row
+from bangs.ledger import Ledger, bare, check_finite, check_whole
 
 HERE = Path()  # the folder in which a store's path is told, where no file is written
-LEDGER = 2000  # scored nodes kept per round, the best
-
-
-@dataclass(frozen=True, eq=False)
-class Ledger:
-    """Every node that was scored in some round, in the order of rounds and scores; taken or not. Length M."""
-
-    round: Tensor  # long
-    node: Tensor  # long
-    taken: Tensor  # bool, whether it got a pseudo-label
-    label: Tensor  # long, the teacher's
-    raw_confidence: Tensor  # float
-    confidence: Tensor  # float, calibrated
-    score: Tensor  # float
-    stderr: Tensor  # float, NaN where the score was not estimated
-
-    @classmethod
-    def of(cls, state: State, run: int) -> "Ledger":
-        """The scored nodes of a round; at most the best 2,000 beside those that were taken."""
-        facts = state.adoption
-        if facts is None:
-            empty = torch.zeros(0)
-            return cls(*(empty.to(kind) for kind in _LEDGER_TYPES))
-        score = facts.ranking.score[run]
-        best = score.argsort(descending=True, stable=True)
-        rank = torch.empty_like(best).scatter(0, best, torch.arange(len(best), device=best.device))
-        kept = (score > float("-inf")) & ((rank < LEDGER) | facts.chosen[run])
-        nodes = best[kept[best]]
-        stderr = facts.ranking.stderr
-        columns = (
-            torch.full_like(nodes, state.index),
-            nodes,
-            facts.chosen[run, nodes],
-            facts.label[run, nodes],
-            facts.raw_confidence[run, nodes],
-            facts.confidence[run, nodes],
-            score[nodes],
-            torch.full_like(score[nodes], float("nan")) if stderr is None else stderr[run, nodes],
-        )
-        return cls(*(column.cpu().to(kind) for column, kind in zip(columns, _LEDGER_TYPES, strict=True)))
-
-    @classmethod
-    def joined(cls, parts: "list[Ledger]") -> "Ledger":
-        """One ledger after the other."""
-        return cls(*(torch.cat([getattr(part, own.name) for part in parts]) for own in fields(cls)))
-
-    def where(self, mask: Tensor) -> "Ledger":
-        """The lines where mask [M] is true."""
-        return Ledger(*(getattr(self, own.name)[mask] for own in fields(self)))
-
-    def __len__(self) -> int:
-        return len(self.round)
-
-    def dress(self, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """The rows that `bare` bared, with the nodes they adopted."""
-        return [{**row, "adopted": [self._adopted(row["round"])]} if row["adopted"] is None else row for row in rows]
-
-    def _adopted(self, round: int) -> dict[str, list[Any]]:
-        here = self.where(self.taken & (self.round == round))
-        names = ("node", "label", "raw_confidence", "confidence", "score", "stderr")
-        columns: dict[str, list[Any]] = {name: getattr(here, name).tolist() for name in names}
-        return columns if here.stderr.isfinite().any() else {**columns, "stderr": []}
-
-
-def bare(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """History rows of one run without the nodes they adopted, which stand in the ledger; for `Ledger.dress`."""
-    return [{**row, "adopted": None} for row in rows]
-
-
-_LEDGER_TYPES = (
-    torch.long,
-    torch.long,
-    torch.bool,
-    torch.long,
-    torch.float32,
-    torch.float32,
-    torch.float32,
-    torch.float32,
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,8 +60,7 @@ class Snapshot:
 
     def to_plain(self, folder: Path = HERE) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """Named tensors and JSON-able facts, for `from_plain`, to be written to a file in the folder."""
-        tensors = {name: getattr(self, name) for name in _TENSORS}
-        tensors |= {f"ledger.{own.name}": getattr(self.ledger, own.name) for own in fields(self.ledger)}
+        tensors = {name: getattr(self, name) for name in _TENSORS} | self.ledger.to_plain()
         facts: dict[str, Any] = {"chosen": self.chosen, "rows": bare(self.rows)}
         if not isinstance(self.graph, Data):
             return tensors, {**facts, "store": self.graph.to_plain(folder)}
@@ -148,10 +69,11 @@ class Snapshot:
 
     @classmethod
     def from_plain(cls, tensors: Mapping[str, Tensor], facts: Mapping[str, Any], folder: Path = HERE) -> "Snapshot":
-        """The snapshot that `to_plain` described in a file in the folder; names, shapes and ranges are checked."""
+        """The snapshot that `to_plain` described in a file in the folder; types, shapes and ranges are checked."""
         try:
-            ledger = Ledger(*(tensors[f"ledger.{own.name}"] for own in fields(Ledger)))
+            ledger = Ledger.from_plain(tensors)
             parts = {name: tensors[name] for name in _TENSORS}
+            _check_shapes(parts)
             graph: Data | Whereabouts
             if "store" in facts:
                 graph = Whereabouts.from_plain(facts["store"], folder)
@@ -159,45 +81,29 @@ class Snapshot:
                 graph = Data(edge_index=tensors["edge_index"], num_nodes=len(parts["given"]))
                 if "edge_weight" in tensors:
                     graph.edge_weight = tensors["edge_weight"]
-            rows = ledger.dress(facts["rows"])
-            found = cls(graph=graph, ledger=ledger, chosen=facts["chosen"], rows=rows, **parts)
+            chosen, rows = facts["chosen"], facts["rows"]
         except KeyError as error:
             raise InvalidInput(f"the saved run holds no '{error.args[0]}'; it was not written by bangs") from error
+        _check_rounds(chosen, rows, len(parts["said"]))
+        found = cls(graph=graph, ledger=ledger, chosen=chosen, rows=ledger.dress(rows), **parts)
         found._check()
         return found
 
     def _check(self) -> None:
-        """Raises where parts of a file from outside do not fit each other."""
-        nodes, rounds = self.given.shape[0], self.said.shape[0]
-        classes = self.raw.shape[-1]
-        shapes = {
-            **dict.fromkeys(("given", "held", "target", "born"), (nodes,)),
-            **dict.fromkeys(("raw", "calibrated"), (nodes, classes)),
-            **dict.fromkeys(("said", "sure"), (rounds, nodes)),
-        }
-        for name, shape in shapes.items():
-            if getattr(self, name).shape != shape:
-                raise InvalidInput(
-                    f"'{name}' of the saved run must have shape {list(shape)}, got {list(getattr(self, name).shape)}"
-                )
+        """Raises where the numbers of a file from outside do not fit each other."""
+        rounds, classes = len(self.said), self.classes
         self._check_graph()
-        within = {
-            "given": (self.given, -1, classes),
-            "held": (self.held, -1, classes),
-            "target": (self.target, -1, classes),
-            "born": (self.born, -1, rounds),
-            "said": (self.said, 0, classes),
-            "ledger.node": (self.ledger.node, 0, nodes),
-            "ledger.label": (self.ledger.label, 0, classes),
-            "ledger.round": (self.ledger.round, 1, rounds),
-        }
-        for name, (value, low, high) in within.items():
-            _check_whole(name, value, low, high)
-        lengths = {len(getattr(self.ledger, own.name)) for own in fields(self.ledger)}
-        if len(lengths) > 1:
-            raise InvalidInput(f"the columns of the saved ledger must be equally long, got {sorted(lengths)}")
-        if type(self.chosen) is not int or not 0 <= self.chosen < rounds or not isinstance(self.rows, list):
-            raise InvalidInput("the chosen round of the saved run must be one of its rounds")
+        for name, value in (("given", self.given), ("held", self.held), ("target", self.target)):
+            check_whole(name, value, -1, classes)
+        check_whole("born", self.born, -1, rounds)
+        check_whole("said", self.said, 0, classes)
+        if ((self.born == 0) != (self.given >= 0)).any() or ((self.born >= 0) != (self.target >= 0)).any():
+            raise InvalidInput("'born' of the saved run must be 0 for given labels, and -1 where 'target' is")
+        # a class may have no chance at all, but not every one
+        check_finite("raw", self.raw.amax(-1))
+        check_finite("calibrated", self.calibrated.amax(-1))
+        check_finite("sure", self.sure)
+        self.ledger.check(self.nodes, classes, rounds)
 
     def _check_graph(self) -> None:
         if not isinstance(self.graph, Data):
@@ -207,17 +113,49 @@ class Snapshot:
         edges = self.graph.edge_index
         if edges.dim() != 2 or len(edges) != 2:
             raise InvalidInput(f"'edge_index' of the saved run must have shape [2, E], got {list(edges.shape)}")
-        _check_whole("edge_index", edges, 0, self.nodes)
+        check_whole("edge_index", edges, 0, self.nodes)
         weight = self.graph.get("edge_weight")
-        if weight is not None and (weight.shape != edges.shape[1:] or not weight.is_floating_point()):
+        if weight is None:
+            return
+        if weight.shape != edges.shape[1:] or weight.dtype not in _FLOAT:
             raise InvalidInput(
                 f"'edge_weight' of the saved run must hold one number per edge, got {list(weight.shape)}"
             )
+        check_finite("edge_weight", weight)
+        if (weight < 0).any():
+            raise InvalidInput("'edge_weight' of the saved run must hold no number below 0")
 
 
-def _check_whole(name: str, value: Tensor, low: int, high: int) -> None:
-    if value.is_floating_point() or (value.numel() and not (value.min() >= low and value.max() < high)):
-        raise InvalidInput(f"'{name}' of the saved run must hold whole numbers from {low} to {high - 1}")
+def _check_shapes(parts: Mapping[str, Tensor]) -> None:
+    """Raises where tensors of a file differ in type or shape from those of N nodes, C classes and T rounds."""
+    if parts["raw"].dim() != 2 or parts["raw"].shape[1] < 1 or parts["said"].dim() != 2:
+        raise InvalidInput("'raw' and 'said' of the saved run must have shapes [N, C] and [T, N]")
+    (nodes, classes), rounds = parts["raw"].shape, len(parts["said"])
+    own, of_class, of_round = (nodes,), (nodes, classes), (rounds, nodes)
+    wanted = {
+        **dict.fromkeys(("given", "held", "target", "born"), (own, (torch.long,))),
+        **dict.fromkeys(("raw", "calibrated"), (of_class, _FLOAT)),
+        "said": (of_round, (torch.long, torch.int32, torch.uint8)),
+        "sure": (of_round, _FLOAT),
+    }
+    for name, (shape, kinds) in wanted.items():
+        part = parts[name]
+        if part.shape != shape or part.dtype not in kinds:
+            raise InvalidInput(
+                f"'{name}' of the saved run must have shape {list(shape)} and be {kinds[0]}, "
+                f"got {list(part.shape)} of {part.dtype}"
+            )
 
 
+def _check_rounds(chosen: Any, rows: Any, rounds: int) -> None:
+    """Raises where a file's chosen round is none of its rounds, or its rows are not one a round, or none at all."""
+    if type(chosen) is not int or not 0 <= chosen < rounds:
+        raise InvalidInput("the chosen round of the saved run must be one of its rounds")
+    if not isinstance(rows, list) or not all(map(is_row, rows)):
+        raise InvalidInput("the rows of the saved run are not those of a history")
+    if rows and [row["round"] for row in rows] != list(range(rounds)):
+        raise InvalidInput(f"the rows of the saved run must be those of rounds 0 to {rounds - 1}")
+
+
+_FLOAT = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
 _TENSORS = tuple(own.name for own in fields(Snapshot) if own.name not in ("graph", "ledger", "chosen", "rows"))
