@@ -10,6 +10,7 @@ import numpy as np
 from torch_geometric.data import Data
 
 from bangs.classifier import SelfTrainingClassifier
+from bangs.cli.reasons import in_words
 from bangs.errors import BangsError
 from bangs.experiments.journal import Journal
 from bangs.experiments.results import results_in
@@ -129,6 +130,11 @@ def _scored(place: Path) -> None:
 
 def _model(folder: Path) -> None:
     model = SelfTrainingClassifier.load(folder)
+    for node in range(len(model.node_names_)):
+        told = model.explain(node)
+        in_words(told, model.node_names_, [str(name) for name in model.classes_])
+        assert 0 <= told.confidence <= 1.000001
+    assert model.validation_score_ == model.history_[model.best_iter_]["validation"][0]
     model.predict_proba()
     model.predict_proba(sound.graph().x.to_dense().numpy(), sound.graph().edge_index.numpy())
 

@@ -101,8 +101,12 @@ def checkpoint(change: Callable[[dict[str, torch.Tensor], dict[str, Any]], None]
 
 
 def model(change: Callable[[dict[str, Any]], None]) -> bytes:
+    return edited_model(lambda tensors, facts: change(facts))
+
+
+def edited_model(change: Callable[[dict[str, torch.Tensor], dict[str, Any]], None]) -> bytes:
     held = decode(targets()["model"].files["model.safetensors"], saving.KIND)
-    change(held.facts)
+    change(held.tensors, held.facts)
     return b"".join(encode(held, saving.KIND))
 
 
@@ -265,13 +269,51 @@ CRASHERS: dict[str, Callable[[], tuple[str, dict[str, bytes]]]] = {
 }
 HARMLESS = {
     "a form that cannot be unpacked",  # the arrays themselves are whole
-    "a config without seeds",  # a folder of something else among the runs is passed over
-    "a result with a round of nonsense",
     "a graph that is a list",  # the page is refused, the rest of the folder still tells its configuration
     "a result without counts",
     "a checkpoint that knows no data",  # the run begins again, with an event that says why
     "a checkpoint whose rows are a number",
 }
+
+
+EDITS: dict[str, Callable[[dict[str, torch.Tensor], dict[str, Any]], Any]] = {
+    "a ledger with fewer truths than lines": lambda t, f: t.update({"ledger.taken": t["ledger.taken"][:-1]}),
+    "a ledger with a truth for every line and node": lambda t, f: t.update(
+        {"ledger.taken": torch.ones(len(t["ledger.taken"]), 200, dtype=torch.bool)}
+    ),
+    "a ledger whose rounds are one number": lambda t, f: t.update({"ledger.round": torch.tensor(1)}),
+    "a ledger whose nodes are small numbers": lambda t, f: t.update({"ledger.node": t["ledger.node"].int()}),
+    "a ledger whose truths are numbers": lambda t, f: t.update({"ledger.taken": t["ledger.taken"].long()}),
+    "a ledger in no order": lambda t, f: t.update({"ledger.round": t["ledger.round"].flip(0)}),
+    "a ledger with a place past the last": lambda t, f: t["ledger.place"].fill_(30),
+    "a ledger that is not sure of anything": lambda t, f: t["ledger.confidence"].fill_(float("nan")),
+    "a value that is no number": lambda t, f: t["ledger.score"].fill_(float("nan")),
+    "a model that is nan % sure": lambda t, f: t["calibrated"][3].fill_(float("nan")),
+    "logits without end": lambda t, f: t["raw"][3, 1].fill_(float("inf")),
+    "a node without any chance": lambda t, f: t["raw"][3].fill_(float("-inf")),
+    "a past that is nan % sure": lambda t, f: t["sure"][0, 3].fill_(float("nan")),
+    "logits that are whole numbers": lambda t, f: t.update(raw=t["raw"].long()),
+    "logits of more classes": lambda t, f: t.update({name: torch.zeros(30, 5) for name in ("raw", "calibrated")}),
+    "labels that are one number": lambda t, f: t.update(given=torch.tensor(1)),
+    "labels that are truths": lambda t, f: t.update(given=t["given"] > 0),
+    "a pseudo-label without a label": lambda t, f: t["born"].fill_(1),
+    "a given label that was not given": lambda t, f: t["given"].fill_(-1),
+    "edges that weigh less than nothing": lambda t, f: t.update(
+        edge_weight=torch.full(t["edge_index"].shape[1:], -1.0)
+    ),
+    "edges that weigh nan": lambda t, f: t.update(edge_weight=torch.full(t["edge_index"].shape[1:], float("nan"))),
+    "edges between complex numbers": lambda t, f: t.update(edge_index=t["edge_index"].to(torch.complex64)),
+    "fewer rows than rounds": lambda t, f: f["snapshot"]["rows"].pop(),
+    "rows that are numbers": lambda t, f: f["snapshot"].update(rows=[1, 2, 3]),
+    "a row that took part in words": lambda t, f: f["snapshot"]["rows"][1].update(took_part="yes"),
+    "classes in classes": lambda t, f: f.update(classes=[[0, 1], [1, 2], [2, 3]]),
+    "features without end": lambda t, f: f.update(features=float("inf")),
+}
+
+
+@pytest.mark.parametrize("name", EDITS)
+def test_a_model_that_someone_edited_and_sealed_again_is_met_by_a_sentence(name: str, tmp_path: Path) -> None:
+    assert taken("model", {"model.safetensors": edited_model(EDITS[name])}, tmp_path) == "refused"
 
 
 @pytest.mark.parametrize("name", CRASHERS)
