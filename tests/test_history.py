@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import torch
 
-from bangs.history import row
+from bangs.history import STAGES, chosen_round, row, seconds_by_stage
 from bangs.learners.models import GCN
 from bangs.learners.training import Trainer
 from bangs.loop import Adoption, Method, SelfTrainer, State
@@ -59,5 +59,14 @@ def test_a_row_counts_labels_by_class_and_is_plain_json(task):
     assert rows[1]["labelled"] == [9] * 3
     assert [sum(counts) for counts in rows[1]["class_counts"]] == [9] * 3
     assert rows[1]["took_part"] == [True] * 3
-    assert set(rows[1]["seconds"]) == {"calibrate", "select", "train"}
+    assert tuple(rows[1]["seconds"]) == STAGES
     assert json.loads(json.dumps(rows)) == rows
+
+
+def test_the_chosen_round_has_the_best_validation_score_and_is_the_earliest_of_equals():
+    assert [chosen_round(scores) for scores in ([0.4, 0.8, 0.8], [0.5], [0.1, 0.2, 0.3])] == [1, 0, 2]
+
+
+def test_seconds_are_summed_by_stage_and_a_round_may_lack_one():
+    rows = [{"seconds": {"train": 1.0}}, {"seconds": {"calibrate": 0.25, "select": 0.5, "train": 2.0}}]
+    assert seconds_by_stage(rows) == {"calibrate": 0.25, "select": 0.5, "train": 3.0}

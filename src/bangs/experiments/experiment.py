@@ -20,7 +20,7 @@ from bangs.graphs import datasets, splits
 from bangs.graphs.propagation import PPR
 from bangs.graphs.push import Push
 from bangs.graphs.store import Store
-from bangs.history import row
+from bangs.history import chosen_round, row, seconds_by_stage
 from bangs.learners.calibration import CALIBRATORS
 from bangs.learners.presets import trainer
 from bangs.learners.sampling import sampling
@@ -203,8 +203,8 @@ def summary(experiment: Experiment, rows: list[dict[str, Any]], total: float) ->
     round's.
     """
     runs = range(len(experiment.seeds))
-    chosen = [max(range(len(rows)), key=lambda index: (rows[index]["validation"][run], -index)) for run in runs]
-    seconds = {stage: sum(row["seconds"].get(stage, 0.0) for row in rows) for stage in ("train", "calibrate", "select")}
+    chosen = [chosen_round([row["validation"][run] for row in rows]) for run in runs]
+    seconds = seconds_by_stage(rows)
     return {
         **experiment.settings(),
         "raw": _spread([rows[0]["test"][run] for run in runs]),

@@ -10,6 +10,7 @@ from bangs.errors import BangsError, InvalidInput
 from bangs.experiments.experiment import BUDGET, Experiment
 from bangs.experiments.suite import plain_name
 from bangs.files import parse
+from bangs.history import STAGES, chosen_round, seconds_by_stage
 from bangs.runs import Record, config_hash, read_run
 
 _WANTED = "give the --out folder of `bangs reproduce`, or rows it exported"
@@ -143,7 +144,7 @@ def _is_sound(row: Any) -> bool:
     return (
         type(row.get("seed")) is int
         and isinstance(seconds, dict)
-        and all(_is_number(seconds.get(stage)) for stage in ("first", "calibrate", "select", "train", "total"))
+        and all(_is_number(seconds.get(stage)) for stage in ("first", *STAGES, "total"))
         and all(isinstance(curve, list) and curve for curve in curves)
         and len({len(curve) for curve in curves if isinstance(curve, list)}) == 1
         and all(_is_number(value) for key in ("validation", "test", "labelled", "epochs") for value in row[key])
@@ -182,10 +183,7 @@ def _comparable(config: Mapping[str, Any]) -> dict[str, Any]:
 
 def _seconds(result: Mapping[str, Any]) -> dict[str, float]:
     rounds = result["rounds"]
-    stages = {
-        stage: round(sum(row["seconds"].get(stage, 0.0) for row in rounds[1:]), 3)
-        for stage in ("calibrate", "select", "train")
-    }
+    stages = {stage: round(value, 3) for stage, value in seconds_by_stage(rounds[1:]).items()}
     return {"first": round(sum(rounds[0]["seconds"].values()), 3), **stages, "total": result["seconds"]["total"]}
 
 
@@ -198,5 +196,5 @@ def _rounded(value: float | None, decimals: int) -> float | int | None:
 def _score(row: Mapping[str, Any], protocol: str) -> float:
     test, validation = row["test"], row["validation"]
     if protocol == "validation":
-        return float(test[max(range(len(test)), key=lambda index: (validation[index], -index))])
+        return float(test[chosen_round(validation)])
     return float(max(test[1:] or test) if protocol == "best_test" else test[-1])

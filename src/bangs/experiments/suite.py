@@ -16,7 +16,6 @@ PROTOCOLS = {
 }
 KINDS = ("table", "time", "stages", "sweep", "rounds")
 FIGURES = ("sweep", "rounds")  # kinds that are drawn
-STAGES = ("calibrate", "select", "train")
 
 Kind = Literal["table", "time", "stages", "sweep", "rounds"]
 

@@ -10,9 +10,10 @@ from typing import Any, Literal
 from bangs.errors import BangsError, InvalidInput, UnknownName
 from bangs.experiments.experiment import Experiment
 from bangs.experiments.settings import check
-from bangs.experiments.suite import FIGURES, KINDS, PROTOCOLS, STAGES, Cell, Published, Suite, plain_name
+from bangs.experiments.suite import FIGURES, KINDS, PROTOCOLS, Cell, Published, Suite, plain_name
 from bangs.graphs.datasets import DATASETS, npz_files
 from bangs.graphs.store import is_store
+from bangs.history import STAGES
 
 Names = Literal["known", "any"]
 

@@ -8,7 +8,8 @@ from typing import Any
 from bangs.errors import UnknownName
 from bangs.experiments.comparing import Comparison, holm, paired, stars
 from bangs.experiments.results import Result, matching
-from bangs.experiments.suite import FIGURES, PROTOCOLS, STAGES, Cell, Suite
+from bangs.experiments.suite import FIGURES, PROTOCOLS, Cell, Suite
+from bangs.history import STAGES
 
 
 @dataclass(frozen=True)

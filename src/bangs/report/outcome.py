@@ -7,6 +7,7 @@ from torch import Tensor
 
 from bangs import metrics
 from bangs.classifier import SelfTrainingClassifier
+from bangs.history import seconds_by_stage
 from bangs.types import Prediction
 
 
@@ -15,7 +16,7 @@ def outcome(model: SelfTrainingClassifier, truth: Tensor | None, seconds: float)
     snapshot = model.snapshot_
     before, after = Prediction(snapshot.raw[None]), Prediction(snapshot.calibrated[None])
     held = snapshot.held[None]
-    stages = {stage: sum(row["seconds"].get(stage, 0.0) for row in snapshot.rows) for stage in _STAGES}
+    stages = seconds_by_stage(snapshot.rows)
     return {
         "classes": [str(name) for name in model.classes_],
         "nodes": snapshot.nodes,
@@ -35,9 +36,6 @@ def outcome(model: SelfTrainingClassifier, truth: Tensor | None, seconds: float)
         "test": None if truth is None or not (truth >= 0).any() else _test(model, truth),
         "seconds": {**{stage: round(value, 3) for stage, value in stages.items()}, "total": round(seconds, 3)},
     }
-
-
-_STAGES = ("train", "calibrate", "select")
 
 
 def _test(model: SelfTrainingClassifier, truth: Tensor) -> dict[str, Any]:
