@@ -6,8 +6,9 @@ from tests.conftest import two_rings
 
 from bangs.classifier import SelfTrainingClassifier
 from bangs.cli.reasons import in_words
+from bangs.errors import InvalidInput
 from bangs.explain import Adoption
-from bangs.ledger import Ledger
+from bangs.ledger import Ledger, check_whole
 from bangs.snapshot import Snapshot
 
 
@@ -77,3 +78,10 @@ def test_a_run_without_rounds_has_an_empty_ledger_that_can_be_read_again() -> No
     data = two_rings(24)
     ledger = SelfTrainingClassifier(rounds=0, epochs=2).fit(data).snapshot_.ledger
     assert len(older(ledger)) == len(Ledger.from_plain(ledger.to_plain())) == 0
+
+
+def test_bytes_hold_two_hundred_and_fifty_six_classes() -> None:
+    every = torch.arange(256).to(torch.uint8)
+    check_whole("said", every, 0, 256)
+    with pytest.raises(InvalidInput, match="'said' of the saved run must hold whole numbers from 0 to 254"):
+        check_whole("said", every, 0, 255)

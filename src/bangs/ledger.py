@@ -123,7 +123,8 @@ def bare(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def check_whole(name: str, value: Tensor, low: int, high: int) -> None:
     """Raises where a tensor of a file holds anything but whole numbers from low to high − 1."""
-    if value.dtype not in _WHOLE or (value.numel() and not (value.min() >= low and value.max() < high)):
+    # as Python's numbers, since 256 is 0 beside a byte
+    if value.dtype not in _WHOLE or (value.numel() and not (low <= int(value.min()) and int(value.max()) < high)):
         raise InvalidInput(f"'{name}' of the saved run must hold whole numbers from {low} to {high - 1}")
 
 
