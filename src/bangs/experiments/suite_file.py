@@ -10,10 +10,10 @@ from typing import Any, Literal
 from bangs.errors import BangsError, InvalidInput, UnknownName
 from bangs.experiments.experiment import Experiment
 from bangs.experiments.settings import check
-from bangs.experiments.suite import FIGURES, KINDS, PROTOCOLS, Cell, Published, Suite, plain_name
+from bangs.experiments.suite import FIGURES, KINDS, PROTOCOLS, Cell, Suite, plain_name
+from bangs.experiments.suite_numbers import Faults, PublishedReader
 from bangs.graphs.datasets import DATASETS, npz_files
 from bangs.graphs.store import is_store
-from bangs.history import STAGES
 
 Names = Literal["known", "any"]
 
@@ -76,20 +76,21 @@ _KEYS = {own.name for own in fields(Suite)} - {"name", "published_as"}
 _SETTINGS = {own.name for own in fields(Experiment)}
 
 
-class _Reader:
+class _Reader(Faults):
     """Turns the content of a file into a suite, key by key."""
 
     def __init__(self, source: str, data: Path | None, names: Names):
-        self.source, self.data, self.names = source, data, names
+        super().__init__(source)
+        self.data, self.names = data, names
 
     def suite(self, name: str, content: dict[str, Any]) -> Suite:
         """The suite, every key, setting and published number of which is sound."""
         for key in content:
             if key not in _KEYS:
-                raise self._unknown("key", key, _KEYS, key)
+                raise self.unknown("key", key, _KEYS, key)
         kind = content.get("kind", "table")
         if kind not in KINDS:
-            raise self._unknown("kind", str(kind), KINDS, "kind")
+            raise self.unknown("kind", str(kind), KINDS, "kind")
         experiment = self._settings(content.get("experiment", {}), "experiment")
         axes = self._axes(content.get("axes", {}))
         rows, columns = self._laid_out(content, kind, axes)
@@ -114,10 +115,10 @@ class _Reader:
             return made
         published = content["published"]
         if not isinstance(published, dict):
-            raise self._wrong("published", "must be a table")
+            raise self.wrong("published", "must be a table")
         return replace(
             made,
-            published=self._published(published, kind, cells),
+            published=PublishedReader(self.source, kind).numbers(published, cells),
             published_as=self._text(published, "protocol", "", "published."),
         )
 
@@ -128,18 +129,18 @@ class _Reader:
         rows = self._layout(content, "rows", axes, ("method",) if kind in FIGURES else ("dataset",))
         columns = self._layout(content, "columns", axes, ("method",) if kind in ("table", "time") else ())
         if kind in ("rounds", "stages") and columns:
-            raise self._wrong(
+            raise self.wrong(
                 "columns", f"must be left out, as a suite of {kind} has its own; put {columns[0]} into rows"
             )
         if kind == "sweep" and len(columns) != 1:
-            raise self._wrong("columns", f"must name the one axis a sweep runs along, got {list(columns)}")
+            raise self.wrong("columns", f"must name the one axis a sweep runs along, got {list(columns)}")
         for n, choice in enumerate(axes[columns[0]] if kind == "sweep" else ()):
             if type(value := choice[columns[0]]) not in (int, float) or not abs(value) < 1e9:
-                raise self._wrong(
+                raise self.wrong(
                     f"axes.{columns[0]}[{n}]", f"must be a number, as a sweep runs along it, got {value!r}"
                 )
         if left := [axis for axis in axes if axis not in (*rows, *columns) and len(axes[axis]) > 1]:
-            raise self._wrong(f"axes.{left[0]}", "has several values but stands neither in rows nor in columns")
+            raise self.wrong(f"axes.{left[0]}", "has several values but stands neither in rows nor in columns")
         return rows, columns
 
     def _check_names(self, suite: Suite, cells: Sequence[Cell]) -> None:
@@ -147,10 +148,10 @@ class _Reader:
         rows, columns = {cell.row for cell in cells}, {cell.column for cell in cells}
         lines = rows if suite.kind in FIGURES else columns
         if suite.focus is not None and suite.focus not in lines:
-            raise self._unknown("focus", suite.focus, lines, "focus")
+            raise self.unknown("focus", suite.focus, lines, "focus")
         for row in suite.absent:
             if row not in rows:
-                raise self._unknown("row", row, rows, f"absent.{row}")
+                raise self.unknown("row", row, rows, f"absent.{row}")
 
     def _cells(self, suite: Suite) -> list[Cell]:
         cells = list(suite.cells())
@@ -170,7 +171,7 @@ class _Reader:
                 rule = (
                     f"names two graphs '{plain_name(graph)}', {other} and {graph}, which results could not tell apart"
                 )
-                raise self._wrong("dataset", f"{rule}; rename one of the files")
+                raise self.wrong("dataset", f"{rule}; rename one of the files")
         for axis, choices in suite.axes.items():
             places: dict[str, int] = {}
             for n, choice in enumerate(choices):
@@ -178,19 +179,19 @@ class _Reader:
                 if (m := places.setdefault(name, n)) != n:
                     rule = f"is called '{name}' like axes.{axis}[{m}], got {dict(choices[m])} and {dict(choice)}"
                     way = f'leave one out, or give each a name: setting = [{{ setting = "one", {axis} = … }}, …]'
-                    raise self._wrong(f"axes.{axis}[{n}]", f"{rule}; {way}")
+                    raise self.wrong(f"axes.{axis}[{n}]", f"{rule}; {way}")
 
     def _settings(self, content: Any, place: str) -> dict[str, Any]:
         if not isinstance(content, dict):
-            raise self._wrong(place, f"must be a table of settings, got {content!r}")
+            raise self.wrong(place, f"must be a table of settings, got {content!r}")
         return {key: self._setting(key, value, f"{place}.{key}") for key, value in content.items()}
 
     def _setting(self, key: str, value: Any, place: str) -> Any:
         if key not in _SETTINGS:
-            raise self._unknown("setting", key, _SETTINGS, place)
+            raise self.unknown("setting", key, _SETTINGS, place)
         if key == "seeds":
             if type(value) is int and not 0 < value <= MOST_SEEDS:
-                raise self._wrong(place, f"must ask for 1 to {MOST_SEEDS} seeds, got {value}")
+                raise self.wrong(place, f"must ask for 1 to {MOST_SEEDS} seeds, got {value}")
             value = tuple(range(value)) if type(value) is int else tuple(value) if isinstance(value, list) else value
         try:
             check(key, value)
@@ -210,24 +211,24 @@ class _Reader:
 
     def _axes(self, content: Any) -> dict[str, tuple[Mapping[str, Any], ...]]:
         if not isinstance(content, dict) or not content:
-            raise self._wrong("axes", 'must name what the runs differ in, such as method = ["raw", "bangs"]')
+            raise self.wrong("axes", 'must name what the runs differ in, such as method = ["raw", "bangs"]')
         axes: dict[str, tuple[Mapping[str, Any], ...]] = {}
         for axis, values in content.items():
             if not isinstance(values, list) or not values:
-                raise self._wrong(f"axes.{axis}", f"must be a list of values, got {values!r}")
+                raise self.wrong(f"axes.{axis}", f"must be a list of values, got {values!r}")
             axes[axis] = tuple(self._choice(axis, value, f"axes.{axis}[{n}]") for n, value in enumerate(values))
         if (count := math.prod(map(len, axes.values()))) > MOST_CELLS:
-            raise self._wrong("axes", f"must span at most {MOST_CELLS} combinations, got {count}")
+            raise self.wrong("axes", f"must span at most {MOST_CELLS} combinations, got {count}")
         return axes
 
     def _choice(self, axis: str, value: Any, place: str) -> dict[str, Any]:
         """One value of an axis: of the setting it is named after, or a table of settings with a name of its own."""
         if not isinstance(value, dict):
             if axis not in _SETTINGS:
-                raise self._unknown("setting", axis, _SETTINGS, f"axes.{axis}")
+                raise self.unknown("setting", axis, _SETTINGS, f"axes.{axis}")
             return {axis: self._setting(axis, value, place)}
         if axis not in value:
-            raise self._wrong(place, f"must say what it is called on the axis: add {axis} = …")
+            raise self.wrong(place, f"must say what it is called on the axis: add {axis} = …")
         return {
             key: item if key == axis and axis not in _SETTINGS else self._setting(key, item, f"{place}.{key}")
             for key, item in value.items()
@@ -239,83 +240,28 @@ class _Reader:
         value = content.get(key, [axis for axis in default if axis in axes])
         names = [value] if isinstance(value, str) else value
         if not isinstance(names, list) or any(not isinstance(name, str) for name in names):
-            raise self._wrong(key, f"must be an axis or a list of axes, got {value!r}")
+            raise self.wrong(key, f"must be an axis or a list of axes, got {value!r}")
         for name in names:
             if name not in axes:
-                raise self._unknown("axis", name, axes, key)
+                raise self.unknown("axis", name, axes, key)
         return tuple(names)
 
     def _protocols(self, value: Any) -> tuple[str, ...]:
         if not isinstance(value, list) or not value:
-            raise self._wrong("protocols", f"must be a list of {', '.join(PROTOCOLS)}, got {value!r}")
+            raise self.wrong("protocols", f"must be a list of {', '.join(PROTOCOLS)}, got {value!r}")
         for name in value:
             if name not in PROTOCOLS:
-                raise self._unknown("protocol", str(name), PROTOCOLS, "protocols")
+                raise self.unknown("protocol", str(name), PROTOCOLS, "protocols")
         return tuple(value)
 
     def _texts(self, content: dict[str, Any], key: str) -> dict[str, str]:
         value = content.get(key, {})
         if not isinstance(value, dict) or any(not isinstance(name, str) for name in value.values()):
-            raise self._wrong(key, 'must be a table of texts, such as bangs = "BANGS"')
+            raise self.wrong(key, 'must be a table of texts, such as bangs = "BANGS"')
         return value
 
     def _text(self, content: dict[str, Any], key: str, default: str, above: str = "") -> str:
         value = content.get(key, default)
         if not isinstance(value, str):
-            raise self._wrong(above + key, f"must be text, got {value!r}")
+            raise self.wrong(above + key, f"must be text, got {value!r}")
         return value
-
-    def _published(self, content: dict[str, Any], kind: str, cells: Sequence[Cell]) -> dict[tuple[str, str], Published]:
-        """One entry for every cell: numbers, or "none" where the source has none, for a cell or a whole row."""
-        wanted: dict[str, set[str]] = {}
-        for cell in cells:
-            wanted.setdefault(cell.row, set()).add(cell.column)
-        for row in content:
-            if row not in wanted and row != "protocol":
-                raise self._unknown("row", row, wanted, f"published.{row}")
-        found = {}
-        for row, columns in wanted.items():
-            if row not in content:
-                raise self._missing(f"published.{row}")
-            for column, entry in self._published_row(content[row], row, columns).items():
-                if entry != "none":
-                    place = ".".join(["published", row, *([column] if column else [])])
-                    found[row, column] = self._numbers(entry, kind, place)
-        return found
-
-    def _published_row(self, entry: Any, row: str, columns: set[str]) -> dict[str, Any]:
-        """What a row gives for its columns; nothing where it is "none" as a whole."""
-        if entry == "none":
-            return {}
-        if columns == {""}:
-            return {"": entry}
-        if not isinstance(entry, dict):
-            raise self._wrong(f"published.{row}", f'must be a table or "none", got {entry!r}')
-        for column in entry:
-            if column not in columns:
-                raise self._unknown("column", column, columns, f"published.{row}.{column}")
-        for column in columns:
-            if column not in entry:
-                raise self._missing(f"published.{row}.{column}")
-        return entry
-
-    def _numbers(self, value: Any, kind: str, place: str) -> Published:
-        counts = {"stages": (len(STAGES),), "time": (1,)}.get(kind, (1, 2))
-        values = value if isinstance(value, list) else [value]
-        stars = values[-1] if kind == "table" and values and values[-1] in ("*", "**") else ""
-        numbers = values[:-1] if stars else values
-        if len(numbers) not in counts or any(
-            type(number) not in (int, float) or not abs(number) < 1e9 for number in numbers
-        ):
-            forms = {"stages": f"one number for each of {', '.join(STAGES)}", "time": "seconds"}
-            raise self._wrong(place, f'must be {forms.get(kind, "[mean, std]")} or "none", got {value!r}')
-        return Published(tuple(float(number) for number in numbers), stars)
-
-    def _missing(self, place: str) -> InvalidInput:
-        return self._wrong(place, 'is missing; give the published number, or "none" where there is none')
-
-    def _wrong(self, place: str, rule: str) -> InvalidInput:
-        return InvalidInput(f"{self.source}: {place} {rule}")
-
-    def _unknown(self, kind: str, name: str, known: Any, place: str) -> InvalidInput:
-        return InvalidInput(f"{self.source}: {place}: {UnknownName(kind, name, known)}")
