@@ -215,6 +215,8 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
             architecture = _own_architecture(parts) or saving.read("model", facts["architecture"], parts)
             saving.check_weights(architecture, weights, found.n_features_in_, len(facts["classes"]))
             found.snapshot_ = Snapshot.from_plain(tensors, facts["snapshot"], saving.model_file(path).parent)
+            if not found.history_:
+                raise InvalidInput("it holds no row of any round; it was not written by bangs")
             found.classes_ = saving.read_classes(facts["classes"], found.snapshot_.classes)
             if store is not None:
                 found.snapshot_ = found.snapshot_.with_store(store)

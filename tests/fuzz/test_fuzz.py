@@ -304,6 +304,7 @@ EDITS: dict[str, Callable[[dict[str, torch.Tensor], dict[str, Any]], Any]] = {
     "edges that weigh nan": lambda t, f: t.update(edge_weight=torch.full(t["edge_index"].shape[1:], float("nan"))),
     "edges between complex numbers": lambda t, f: t.update(edge_index=t["edge_index"].to(torch.complex64)),
     "fewer rows than rounds": lambda t, f: f["snapshot"]["rows"].pop(),
+    "no rows at all": lambda t, f: f["snapshot"].update(rows=[]),
     "rows that are numbers": lambda t, f: f["snapshot"].update(rows=[1, 2, 3]),
     "a row that took part in words": lambda t, f: f["snapshot"]["rows"][1].update(took_part="yes"),
     "classes in classes": lambda t, f: f.update(classes=[[0, 1], [1, 2], [2, 3]]),
