@@ -1,6 +1,6 @@
 """Reasons: influences known on paper, and words that agree with numbers."""
 
-from dataclasses import fields, replace
+from dataclasses import replace
 
 import pytest
 import torch
@@ -21,9 +21,9 @@ def ledger(*lines: tuple[int, int, bool, int]) -> Ledger:
     """Lines of (round, node, taken, label)."""
     table = torch.tensor(lines, dtype=torch.long).reshape(-1, 4)
     some, nothing = torch.full((len(table),), 0.5), torch.full((len(table),), float("nan"))
-    columns = (table[:, 0], table[:, 1], table[:, 2].bool(), table[:, 3], some, some, some, nothing)
-    names = [own.name for own in fields(Ledger)]
-    return Ledger.from_plain({f"ledger.{name}": column for name, column in zip(names, columns, strict=False)})
+    same = table[:, 0] == table[:, :1]  # lines of the same round
+    place, among = same.tril().sum(1), same.sum(1)
+    return Ledger(table[:, 0], table[:, 1], table[:, 2].bool(), table[:, 3], some, some, some, nothing, place, among)
 
 
 def line_graph(lines: Ledger | None = None) -> Snapshot:

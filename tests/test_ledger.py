@@ -1,4 +1,4 @@
-"""The ledger: true counts, though it keeps the best only, and what older files tell of them."""
+"""The ledger: true counts, though it keeps the best only."""
 
 import pytest
 import torch
@@ -44,40 +44,23 @@ def test_who_was_taken_far_down_keeps_its_place(monkeypatch: pytest.MonkeyPatch)
         assert getattr(taken_kept, name).tolist() == getattr(all_kept.where(all_kept.taken), name).tolist()
 
 
-def older(ledger: Ledger) -> Ledger:
-    """As a file that tells neither places nor counts has it."""
-    newer = ("ledger.place", "ledger.among")
-    return Ledger.from_plain({name: own for name, own in ledger.to_plain().items() if name not in newer})
-
-
-def test_an_older_file_tells_what_its_lines_tell() -> None:
-    ledger = fitted().snapshot_.ledger
-    found = older(ledger)
-    assert found.place.tolist() == ledger.place.tolist()
-    assert found.among.tolist() == ledger.among.tolist()
-
-
-def test_an_older_file_that_kept_the_best_only_does_not_say_of_how_many(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_reasons_tell_place_and_number_in_words() -> None:
     model = fitted()
-    monkeypatch.setattr("bangs.ledger.KEPT", 3)
-    monkeypatch.setattr("bangs.cli.reasons.KEPT", 3)
-    tensors, facts = model.snapshot_.to_plain()
-    tensors = {name: own for name, own in tensors.items() if name not in ("ledger.place", "ledger.among")}
-    model.snapshot_ = Snapshot.from_plain(tensors, facts)
-    told = adoptions(model)
-    assert {own.among for own in told.values()} == {None}
-    assert sorted(own.place or 99 for own in told.values()) == [1, 1, 2, 2, 3, 3, 99, 99]
-    first = next(node for node, own in told.items() if own.place == 1)
-    fourth = next(node for node, own in told.items() if own.place is None)
-    names, classes = [str(node) for node in range(60)], ["a", "b", "c"]
-    assert "number 1 of 3 or more candidates" in in_words(model.explain(first), names, classes)
-    assert "below the 3 best candidates" in in_words(model.explain(fourth), names, classes)
+    best = next(node for node, own in adoptions(model).items() if (own.round, own.place) == (1, 1))
+    told = in_words(model.explain(best), [str(node) for node in range(60)], ["a", "b", "c"])
+    assert "number 1 of 36 candidates" in told
+
+
+def test_a_file_whose_places_go_beyond_their_number_is_refused() -> None:
+    tensors, facts = fitted().snapshot_.to_plain()
+    with pytest.raises(InvalidInput, match=r"'ledger.place' of the saved run must be one of 1 to 'ledger.among'"):
+        Snapshot.from_plain({**tensors, "ledger.place": tensors["ledger.among"] + 1}, facts)
 
 
 def test_a_run_without_rounds_has_an_empty_ledger_that_can_be_read_again() -> None:
     data = two_rings(24)
     ledger = SelfTrainingClassifier(rounds=0, epochs=2).fit(data).snapshot_.ledger
-    assert len(older(ledger)) == len(Ledger.from_plain(ledger.to_plain())) == 0
+    assert len(Ledger.from_plain(ledger.to_plain())) == 0
 
 
 def test_bytes_hold_two_hundred_and_fifty_six_classes() -> None:

@@ -54,8 +54,8 @@ class Adoption:
     confidence: float
     score: float
     stderr: float | None
-    place: int | None  # by score: 1 = the best of the round; None = a model of an older bangs does not say
-    among: int | None  # nodes that were scored in the round; None = a model of an older bangs does not say
+    place: int  # by score: 1 = the best of the round
+    among: int  # nodes that were scored in the round
     used: bool  # whether the chosen model learned from it
 
 
@@ -176,7 +176,7 @@ def adoption(snapshot: Snapshot, node: int) -> Adoption | None:
     if not lines:
         return None
     line = lines[-1]
-    stderr, place, among = float(ledger.stderr[line]), int(ledger.place[line]), int(ledger.among[line])
+    stderr = float(ledger.stderr[line])
     return Adoption(
         round=int(ledger.round[line]),
         label=int(ledger.label[line]),
@@ -184,8 +184,8 @@ def adoption(snapshot: Snapshot, node: int) -> Adoption | None:
         confidence=float(ledger.confidence[line]),
         score=float(ledger.score[line]),
         stderr=None if stderr != stderr else stderr,
-        place=place if place > 0 else None,
-        among=among if among > 0 else None,
+        place=int(ledger.place[line]),
+        among=int(ledger.among[line]),
         used=bool(snapshot.born[node] == ledger.round[line]),
     )
 

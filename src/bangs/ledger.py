@@ -30,8 +30,8 @@ class Ledger:
     confidence: Tensor  # float, calibrated
     score: Tensor  # float
     stderr: Tensor  # float, NaN where the score was not estimated
-    place: Tensor  # long, by score among all nodes scored in the round: 1 = the best, -1 = an older file does not say
-    among: Tensor  # long, how many were scored in the round, -1 = an older file does not say
+    place: Tensor  # long, by score among all nodes scored in the round: 1 = the best
+    among: Tensor  # long, how many were scored in the round
 
     @classmethod
     def of(cls, state: State, run: int) -> "Ledger":
@@ -83,8 +83,7 @@ class Ledger:
     @classmethod
     def from_plain(cls, tensors: Mapping[str, Tensor]) -> "Ledger":
         """The ledger that `to_plain` told, with columns of the right types and of one length."""
-        names = [name for name in _TYPES if name not in _NEWER or f"ledger.{name}" in tensors]
-        columns = {name: tensors[f"ledger.{name}"] for name in names}
+        columns = {name: tensors[f"ledger.{name}"] for name in _TYPES}
         for name, column in columns.items():
             if column.dtype != _TYPES[name] or column.dim() != 1 or len(column) != len(columns["round"]):
                 raise InvalidInput(
@@ -93,16 +92,16 @@ class Ledger:
                 )
         if (columns["round"].diff() < 0).any():
             raise InvalidInput("the lines of the saved ledger must stand in the order of rounds")
-        return cls(**{**_counted(columns["round"]), **columns})
+        return cls(**columns)
 
     def check(self, nodes: int, classes: int, rounds: int) -> None:
         """Raises where a ledger from outside speaks of other nodes, classes or rounds than there are."""
         check_whole("ledger.node", self.node, 0, nodes)
         check_whole("ledger.label", self.label, 0, classes)
         check_whole("ledger.round", self.round, 1, rounds)
-        check_whole("ledger.place", self.place, -1, nodes + 1)
-        check_whole("ledger.among", self.among, -1, nodes + 1)
-        if ((self.place == 0) | (self.among == 0) | ((self.among > 0) & (self.place > self.among))).any():
+        check_whole("ledger.place", self.place, 1, nodes + 1)
+        check_whole("ledger.among", self.among, 1, nodes + 1)
+        if (self.place > self.among).any():
             raise InvalidInput("'ledger.place' of the saved run must be one of 1 to 'ledger.among'")
         for name in ("raw_confidence", "confidence"):
             check_finite(f"ledger.{name}", getattr(self, name))
@@ -134,15 +133,6 @@ def check_finite(name: str, value: Tensor) -> None:
         raise InvalidInput(f"'{name}' of the saved run must hold finite numbers")
 
 
-def _counted(round: Tensor) -> dict[str, Tensor]:
-    """What the lines themselves tell of place and among, for files without; long [M] each."""
-    _, here, count = round.unique_consecutive(return_inverse=True, return_counts=True)
-    place = torch.arange(len(round)) - (count.cumsum(0) - count)[here] + 1
-    among = count[here]
-    # with 2,000 lines or more, others may have been left out
-    return {"place": torch.where(place <= KEPT, place, -1), "among": torch.where(among < KEPT, among, -1)}
-
-
 _TYPES = {
     "round": torch.long,
     "node": torch.long,
@@ -155,4 +145,3 @@ _TYPES = {
     "place": torch.long,
     "among": torch.long,
 }
-_NEWER = ("place", "among")  # which older files lack

@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from bangs.explain import Adoption, Influence, Neighbour, Reasons
-from bangs.ledger import KEPT
+from bangs.explain import Influence, Neighbour, Reasons
 
 _MEANING = {
     "banzhaf": "The value says how much its label adds to what the model would know of the other nodes, "
@@ -49,16 +48,9 @@ def _adopted(reasons: Reasons, classes: list[str]) -> str:
     later = "" if facts.used else ", after the round that was chosen, so the model did not learn from it"
     return (
         f"Adopted in round {facts.round} as '{classes[facts.label]}'{later}: value {facts.score:.4g}{error}, "
-        f"{_standing(facts)}. "
+        f"number {facts.place:,} of {facts.among:,} candidates. "
         f"The teacher was {facts.raw_confidence:.1%} sure, {facts.confidence:.1%} after calibration."
     )
-
-
-def _standing(facts: Adoption) -> str:
-    """The place among the candidates of the round, of whom an older file has the best only."""
-    if facts.place is None:
-        return f"below the {KEPT:,} best candidates"
-    return f"number {facts.place:,} of {f'{KEPT:,} or more' if facts.among is None else f'{facts.among:,}'} candidates"
 
 
 def _raw(reasons: Reasons) -> str:
