@@ -30,7 +30,7 @@ from bangs.learners.sampling import Sampling
 from bangs.learners.training import Learner, Trainer
 from bangs.types import Split, Task
 from bangs.valuation.banzhaf import DEFAULT, ESTIMATORS
-from bangs.valuation.sharing import Shared
+from bangs.valuation.sharing import SharedGame
 from bangs.valuation.utility import Information
 from measuring import options, peak_bytes, power, show
 
@@ -83,7 +83,7 @@ def _select(task: Task, store: Store) -> None:
     known = task.given.known
     players = logits.softmax(-1).amax(-1).masked_fill(known, -1).topk(PLAYERS).indices
     game = Information.of(Push()(task.graph), logits, known, players, normalise="mass")
-    ESTIMATORS[DEFAULT](None)(Shared.of(game), K, [torch.Generator().manual_seed(1)])
+    ESTIMATORS[DEFAULT](None)(SharedGame.of(game), K, [torch.Generator().manual_seed(1)])
 
 
 def case(path: Path, count: int, epochs: int, threads: int) -> dict[str, Any]:

@@ -66,7 +66,8 @@ def learned(graph: Path, device: str) -> dict[str, Any]:
 
     def value(estimator: str, operator: Operator) -> Tensor:
         game = Information.of(operator, logits, task.given.known, players, budget=2**16)
-        return ESTIMATORS[estimator](None)(sharing.Shared.of(game), 6, [torch.Generator(device).manual_seed(1)]).mean
+        generators = [torch.Generator(device).manual_seed(1)]
+        return ESTIMATORS[estimator](None)(sharing.SharedGame.of(game), 6, generators).mean
 
     values = {name: value(name, PPR()(task.graph)) for name in ("msr", "wls", "marginals", "gradient", "meanfield")}
     values |= {f"{name}, pushed": value(name, Push()(task.graph)) for name in ("wls", "marginals", "meanfield")}

@@ -7,7 +7,7 @@ from tests.conftest import two_rings
 from bangs.classifier import SelfTrainingClassifier
 from bangs.cli.reasons import in_words
 from bangs.errors import InvalidInput
-from bangs.explain import Adoption
+from bangs.explain import PseudoLabel
 from bangs.ledger import Ledger, check_whole
 from bangs.snapshot import Snapshot
 
@@ -19,7 +19,7 @@ def fitted(**settings: object) -> SelfTrainingClassifier:
     return SelfTrainingClassifier(selector="confidence", rounds=2, k=4, epochs=10, **settings).fit(data)
 
 
-def adoptions(model: SelfTrainingClassifier) -> dict[int, Adoption]:
+def adoptions(model: SelfTrainingClassifier) -> dict[int, PseudoLabel]:
     found = {node: model.explain(node).adoption for node in range(60)}
     return {node: own for node, own in found.items() if own is not None}
 

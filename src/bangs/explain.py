@@ -45,8 +45,8 @@ class Neighbour:
 
 
 @dataclass(frozen=True)
-class Adoption:
-    """The round in which a node got its pseudo-label."""
+class PseudoLabel:
+    """How a node got its pseudo-label, and in which round."""
 
     round: int
     label: int
@@ -75,7 +75,7 @@ class Reasons:
     influences: list[Influence]  # the strongest first
     support: list[float]  # labelled influence per class; sums to one, or to zero where no labelled node is in reach
     reach: float  # labelled influence among all influence on the node, in [0, 1]
-    adoption: Adoption | None
+    adoption: PseudoLabel | None
     path: list[tuple[int, int, float]]  # (round, label, calibrated confidence) of every round's student
 
 
@@ -169,7 +169,7 @@ def reasons(snapshot: Snapshot, node: int, top: int = 5) -> Reasons:
     )
 
 
-def adoption(snapshot: Snapshot, node: int) -> Adoption | None:
+def adoption(snapshot: Snapshot, node: int) -> PseudoLabel | None:
     """How the node was adopted, the last time if it was more than once; None if it never was."""
     ledger = snapshot.ledger
     lines = (ledger.taken & (ledger.node == node)).nonzero().flatten().tolist()
@@ -177,7 +177,7 @@ def adoption(snapshot: Snapshot, node: int) -> Adoption | None:
         return None
     line = lines[-1]
     stderr = float(ledger.stderr[line])
-    return Adoption(
+    return PseudoLabel(
         round=int(ledger.round[line]),
         label=int(ledger.label[line]),
         raw_confidence=float(ledger.raw_confidence[line]),

@@ -14,7 +14,7 @@ from bangs.graphs.propagation import PPR
 from bangs.valuation import banzhaf, coalitions, gathering, reach, utility
 from bangs.valuation.banzhaf import Marginals
 from bangs.valuation.columns import Whole
-from bangs.valuation.reach import Normalise
+from bangs.valuation.reach import Reading
 from bangs.valuation.utility import Information, PlainInformation
 from conftest import generators
 
@@ -67,7 +67,7 @@ def some(game: Information, count: int = 5) -> Tensor:
 
 @pytest.mark.parametrize("tolerance", [0.0, 0.3])
 @pytest.mark.parametrize("normalise", ["none", "mass"])
-def test_a_run_among_others_is_what_it_is_alone(normalise: Normalise, tolerance: float) -> None:
+def test_a_run_among_others_is_what_it_is_alone(normalise: Reading, tolerance: float) -> None:
     game = arena(normalise=normalise, tolerance=tolerance)
     members = some(game)
     assert game.together == game.runs
@@ -79,7 +79,7 @@ def test_a_run_among_others_is_what_it_is_alone(normalise: Normalise, tolerance:
 
 
 @pytest.mark.parametrize("normalise", ["none", "mass"])
-def test_runs_together_are_exact_without_tolerance(normalise: Normalise) -> None:
+def test_runs_together_are_exact_without_tolerance(normalise: Reading) -> None:
     game = arena(normalise=normalise, tolerance=0)
     members = some(game)
     torch.testing.assert_close(game(members), plain(game)(members), atol=ROUNDING, rtol=0)
@@ -161,7 +161,7 @@ class Operations(TorchDispatchMode):
 
 
 @pytest.mark.parametrize("normalise", ["none", "mass"])
-def test_more_runs_are_no_more_operations(normalise: Normalise) -> None:
+def test_more_runs_are_no_more_operations(normalise: Reading) -> None:
     """What a GPU waits for is its launches; the numbers drawn for a run, two each, are all that grows."""
     found = []
     for runs in (9, 12):  # products of fewer columns take another way on a processor

@@ -13,13 +13,13 @@ from bangs.graphs.push import Pairs, Push, Pushing
 from bangs.valuation import coalitions, scattering
 from bangs.valuation.banzhaf import Marginals, MeanField
 from bangs.valuation.columns import Scattered, Whole
-from bangs.valuation.reach import Normalise, Reach
+from bangs.valuation.reach import Reach, Reading
 from bangs.valuation.utility import Information
 
 GRAPH = synthetic.citation(nodes=600, classes=4, features=16, mean_degree=5.0, seed=3)
 
 
-def arena(operator: Operator, normalise: Normalise = "none", budget: int = 2**29, seed: int = 0) -> Information:
+def arena(operator: Operator, normalise: Reading = "none", budget: int = 2**29, seed: int = 0) -> Information:
     """30 players on a small citation network, 40 of whose nodes are known."""
     random = torch.Generator().manual_seed(1)
     logits = 2 * torch.nn.functional.one_hot(GRAPH.y, 4) + torch.randn(600, 4, generator=random)
@@ -52,7 +52,7 @@ def test_scattered_columns_do_what_whole_ones_do() -> None:
 
 
 @pytest.mark.parametrize("normalise", ["none", "mass"])
-def test_without_error_a_pushed_game_is_the_game(normalise: Normalise) -> None:
+def test_without_error_a_pushed_game_is_the_game(normalise: Reading) -> None:
     slow, fast = arena(PPR()(GRAPH), normalise), arena(Push(error=0.0)(GRAPH), normalise)
     members = some(slow)
     torch.testing.assert_close(fast(members), slow(members), atol=1e-6, rtol=1e-5)

@@ -13,7 +13,7 @@ from bangs.errors import InvalidInput, OutOfMemory, ran_out_of_memory
 from bangs.graphs.propagation import PPR, ExactPPR, Matrix
 from bangs.valuation import banzhaf, coalitions, gathering, reach, utility
 from bangs.valuation.banzhaf import Exact, Marginals, MeanField
-from bangs.valuation.reach import Normalise
+from bangs.valuation.reach import Reading
 from bangs.valuation.utility import Information, PlainInformation
 from conftest import generators
 
@@ -44,7 +44,7 @@ def some(game: Information, count: int = 6, k: int = 5) -> Tensor:
 
 
 @pytest.mark.parametrize("normalise", ["none", "mass"])
-def test_worth_equals_the_slow_twin(normalise: Normalise) -> None:
+def test_worth_equals_the_slow_twin(normalise: Reading) -> None:
     game = arena(normalise=normalise)
     members = some(game)
     assert torch.allclose(game(members), plain(game)(members), atol=1e-6)
@@ -90,14 +90,14 @@ def test_two_nodes_by_hand() -> None:
 
 
 @pytest.mark.parametrize("normalise", ["none", "mass"])
-def test_marginals_without_tolerance_are_flips(normalise: Normalise) -> None:
+def test_marginals_without_tolerance_are_flips(normalise: Reading) -> None:
     game = arena(normalise=normalise, tolerance=0)
     members = some(game)
     assert torch.allclose(game.marginals(members).double(), banzhaf.marginals(plain(game), members), atol=1e-6)
 
 
 @pytest.mark.parametrize("normalise", ["none", "mass"])
-def test_marginals_with_tolerance_are_nearly_flips(normalise: Normalise) -> None:
+def test_marginals_with_tolerance_are_nearly_flips(normalise: Reading) -> None:
     game = arena(normalise=normalise)
     members = some(game)
     flips = banzhaf.marginals(plain(game), members)
@@ -127,7 +127,7 @@ def test_marginals_with_endless_tolerance_are_gradients() -> None:
 
 
 @pytest.mark.parametrize("normalise", ["none", "mass"])
-def test_the_gradient_is_the_slope_of_the_worth(normalise: Normalise) -> None:
+def test_the_gradient_is_the_slope_of_the_worth(normalise: Reading) -> None:
     game = arena(normalise=normalise)
     degree = torch.rand(game.runs, 3, game.players, generator=generators(1)[0])
     slope = game.gradient(degree)
@@ -272,7 +272,7 @@ def test_logits_of_any_size_have_finite_values() -> None:
 
 
 @pytest.mark.parametrize("normalise", ["none", "mass"])
-def test_the_default_finds_the_exact_values(normalise: Normalise) -> None:
+def test_the_default_finds_the_exact_values(normalise: Reading) -> None:
     game = arena(runs=1, normalise=normalise, tolerance=0.05)
     exact = Exact()(plain(game), 4).mean
     assert torch.allclose(Marginals(2000)(game, 4, generators(1)).mean, exact, atol=0.02 * float(exact.abs().max()))

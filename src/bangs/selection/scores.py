@@ -13,7 +13,8 @@ from bangs.graphs.propagation import PPR, Propagator
 from bangs.selection import clusters
 from bangs.types import Ranking, Round
 from bangs.valuation.banzhaf import DEFAULT, ESTIMATORS, Estimator, Game, Values
-from bangs.valuation.sharing import Shared
+from bangs.valuation.reach import Reading
+from bangs.valuation.sharing import SharedGame
 from bangs.valuation.utility import Information
 
 
@@ -92,7 +93,7 @@ class Banzhaf:
     candidates: int = 200
     estimate: Estimator = field(default_factory=lambda: ESTIMATORS[DEFAULT](None))
     propagate: Propagator = field(default_factory=PPR)
-    normalise: Literal["none", "mass"] = "none"
+    normalise: Reading = "none"
     budget: int = 512 * 2**20  # bytes a valuation may take at once
 
     def __post_init__(self) -> None:
@@ -126,7 +127,7 @@ class Banzhaf:
                 seeds=tuple(round.rng.only(runs.tolist()).at("nodes").numbers()),
             )
             generators = round.rng.only(runs.tolist()).at("coalitions").generators(score.device)
-            shared = game if ranks.size() == 1 else Shared.of(game)
+            shared = game if ranks.size() == 1 else SharedGame.of(game)
             values = _valued(self.estimate(shared, min(self.k, size), generators), players)
             score[runs[:, None], players] = values.mean.to(score.dtype)
             if values.stderr is not None:

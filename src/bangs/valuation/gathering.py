@@ -5,14 +5,14 @@ from torch import Tensor
 
 from bangs.graphs.propagation import Operator
 from bangs.valuation.columns import Whole
-from bangs.valuation.reach import Normalise, Reach, read
+from bangs.valuation.reach import Reach, Reading, read
 
 COLUMNS = 64  # players of a run whose columns a processor propagates together; a GPU takes all
 COLUMN = 12  # bytes of a number of a column, which is read from one buffer into another and then gathered
 
 
 def gathered(
-    operator: Operator, nodes: Tensor, base: Tensor, brought: Tensor, open: Tensor, normalise: Normalise
+    operator: Operator, nodes: Tensor, base: Tensor, brought: Tensor, open: Tensor, normalise: Reading
 ) -> Reach:
     """The reach of the players `nodes` long [g, K] of g runs, whose columns are one product.
 
@@ -40,7 +40,7 @@ def gathered(
     )
 
 
-def _others(base: Tensor, others: Tensor, normalise: Normalise) -> tuple[Tensor, Tensor]:
+def _others(base: Tensor, others: Tensor, normalise: Reading) -> tuple[Tensor, Tensor]:
     """Σ p_j and −Σ H(p_j) over the open nodes bool [g, N] that nobody reaches: float64 [C, g] and [g]."""
     rows, weight = _places(others)
     p = read(base.gather(2, rows.expand(len(base), -1, -1)), normalise).softmax(0)

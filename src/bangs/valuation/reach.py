@@ -15,7 +15,7 @@ from torch import Tensor
 from bangs.graphs.sparse import Pattern, Sparse
 from bangs.valuation.columns import Columns
 
-Normalise = Literal["none", "mass"]
+Reading = Literal["none", "mass"]  # logits as they were propagated, or per mass that has reached a node
 
 TILE = 2**17  # numbers that a processor's cache holds
 NUMBER = 32  # bytes of a number of a node while the marginals of a coalition are found
@@ -33,7 +33,7 @@ class Reach:
     total: Tensor  # float64 [C, g], Σ p_j of the others
     certainty: Tensor  # float64 [g], −Σ H(p_j) of the others
     count: Tensor  # long [g], open nodes, reached or not
-    normalise: Normalise
+    normalise: Reading
     weight: Tensor | None = None  # float [g, n], how many nodes like it a node stands for; None = itself alone
 
     def worth(self, members: Tensor, budget: int) -> Tensor:
@@ -59,11 +59,11 @@ class Reach:
 
     def marginals(self, members: Tensor, near: "Near", budget: int) -> Tensor:
         """U(S ∪ i) − U(S∖i) of coalitions bool [g, b, K]: [g, b, K]."""
-        look = self._look(members)
-        back = self.columns.back(look.slope.permute(1, 2, 0, 3).flatten(2)).view(*self.brought.shape, -1)
+        forecast = self._forecast(members)
+        back = self.columns.back(forecast.slope.permute(1, 2, 0, 3).flatten(2)).view(*self.brought.shape, -1)
         change = (back * self.brought[..., None]).sum(2)
         if len(near.node):
-            change += self._surplus(look, members, near, budget)
+            change += self._surplus(forecast, members, near, budget)
         return change.transpose(1, 2) / self.count[:, None, None]
 
     def stderr(self, members: Tensor) -> Tensor:
@@ -74,7 +74,7 @@ class Reach:
         if self.weight is None:
             return torch.zeros(members.shape[:2], dtype=torch.float64, device=members.device)
         drawn = (self.weight > 1)[..., None]
-        told = self._look(members).divergence.double()
+        told = self._forecast(members).divergence.double()
         m, F = drawn.sum(1), (self.weight.double()[..., None] * drawn).sum(1)
         gap = (told - (told * drawn).sum(1, keepdim=True) / m[:, None]) * drawn
         variance = gap.square().sum(1) / (m - 1)
@@ -91,11 +91,11 @@ class Reach:
             least = (tolerance / span.amax(1, keepdim=True) * mass)[..., None]
         return Near(*self.columns.above(least), (span.numel(), len(span) * len(self.columns)))
 
-    def _look(self, members: Tensor) -> "Look":
-        """Predictions at coalitions [g, b, K]."""
+    def _forecast(self, members: Tensor) -> "Forecast":
+        """What a student would predict at coalitions [g, b, K]."""
         h = self._spread(self._coming(members), slice(None))
         counted = None if self.weight is None else self.weight[..., None]
-        return Look.of(h, self.normalise, self.count[:, None, None], self.total.float()[..., None, None], counted)
+        return Forecast.of(h, self.normalise, self.count[:, None, None], self.total.float()[..., None, None], counted)
 
     def _coming(self, members: Tensor) -> Tensor:
         """What the members bring: [g, K, D, b]."""
@@ -106,13 +106,13 @@ class Reach:
         arrived = self.columns.times(coming.flatten(2), rows).view(len(coming), -1, *coming.shape[2:])
         return arrived.permute(2, 0, 1, 3).contiguous().add_(self.base[:, :, rows, None])
 
-    def _surplus(self, look: "Look", members: Tensor, near: "Near", budget: int) -> Tensor:
+    def _surplus(self, forecast: "Forecast", members: Tensor, near: "Near", budget: int) -> Tensor:
         """What gradients miss of the change in |open| · U, at the pairs that are near: [g, K, b]."""
         runs, players, _ = self.brought.shape
         sign, brought = torch.where(members.transpose(1, 2), -1.0, 1.0), self.brought.flatten(0, 1)
-        h, p, slopes = (field.flatten(1, 2) for field in (look.h, look.p, look.slope))
-        log_mean, signs = look.mean.log()[:, :, 0], sign.flatten(0, 1)
-        sums = -torch.stack([near.joined.times(field) for field in (*p, look.divergence.flatten(0, 1))])
+        h, p, slopes = (field.flatten(1, 2) for field in (forecast.h, forecast.p, forecast.slope))
+        log_mean, signs = forecast.mean.log()[:, :, 0], sign.flatten(0, 1)
+        sums = -torch.stack([near.joined.times(field) for field in (*p, forecast.divergence.flatten(0, 1))])
         for pairs in near.split(budget // (24 * log_mean[:, 0].numel())):
             step = (pairs.weight[:, None] * brought[pairs.player]).T[..., None]  # [D, M, 1]
             h_near = h.index_select(1, pairs.node).addcmul_(step, signs[pairs.player])
@@ -123,7 +123,7 @@ class Reach:
             sums += torch.stack([pairs.each.times(field) for field in (*q, divergence)])
         sums, count = sums.view(len(sums), *sign.shape), self.count[:, None, None]  # [C + 1, g, K, b]
         moved = sums[:-1] / count
-        drift = ((look.mean + moved) * torch.log1p(moved / look.mean)).sum(0)  # KL(q̄ ‖ p̄)
+        drift = ((forecast.mean + moved) * torch.log1p(moved / forecast.mean)).sum(0)  # KL(q̄ ‖ p̄)
         linear = torch.stack([near.weighted.times(slope) for slope in slopes], dim=1) * brought[..., None]
         return sign * (sums[-1] - count * drift) - linear.sum(1).view(sign.shape)
 
@@ -165,8 +165,8 @@ class Near:
 
 
 @dataclass(frozen=True, eq=False)
-class Look:
-    """Predictions at b memberships and how U depends on them; … stands for R, or for g."""
+class Forecast:
+    """What a student would predict at b memberships, and how U depends on it; … stands for R, or for g."""
 
     h: Tensor  # [D, …, n, b], the propagated signal
     p: Tensor  # [C, …, n, b]
@@ -178,11 +178,11 @@ class Look:
     def of(
         cls,
         h: Tensor,
-        normalise: Normalise,
+        normalise: Reading,
         count: Tensor | int,
         rest: Tensor | float = 0.0,
         open: Tensor | None = None,
-    ) -> "Look":
+    ) -> "Forecast":
         """Predictions of a propagated signal at n nodes, of which the `open` […, n, 1] count, or count several times.
 
         `count` is the number of open nodes here and elsewhere, `rest` [C, …, 1, 1] the sum Σ p_j over those elsewhere.
@@ -201,7 +201,7 @@ class Look:
         return cls(h, p, mean, divergence, slope)
 
 
-def read(h: Tensor, normalise: Normalise) -> Tensor:
+def read(h: Tensor, normalise: Reading) -> Tensor:
     """Logits [C, …] of a propagated signal [D, …]."""
     return h if normalise == "none" else h[:-1] / h[-1:].clamp(min=TINY)
 

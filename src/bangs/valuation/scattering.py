@@ -5,7 +5,7 @@ from torch import Tensor
 
 from bangs.graphs.push import Pairs
 from bangs.valuation.columns import Scattered
-from bangs.valuation.reach import Normalise, Reach, read, slices
+from bangs.valuation.reach import Reach, Reading, read, slices
 
 PAIR = 64  # bytes of a pair while columns are made
 ROW = 400  # bytes of a number of a reached node while a few coalitions are valued
@@ -17,7 +17,7 @@ def scattered(
     base: Tensor,
     brought: Tensor,
     open: Tensor,
-    normalise: Normalise,
+    normalise: Reading,
     tolerance: float,
     most: int,
     generator: torch.Generator,
@@ -69,7 +69,7 @@ def _sample(among: Tensor, count: int, generator: torch.Generator) -> tuple[Tens
     return drawn, len(places) / max(len(order), 1)
 
 
-def _others(base: Tensor, open: Tensor, rows: Tensor, normalise: Normalise) -> tuple[Tensor, Tensor]:
+def _others(base: Tensor, open: Tensor, rows: Tensor, normalise: Reading) -> tuple[Tensor, Tensor]:
     """Σ p_j and −Σ H(p_j) over the open nodes that nobody reaches: float64 [C] and float64."""
     counted = open.clone()
     counted[rows] = False

@@ -12,7 +12,7 @@ from bangs.valuation.utility import Information
 
 
 @dataclass(frozen=True, eq=False)
-class Shared:
+class SharedGame:
     """The information game, played by all ranks together.
 
     Every rank values the coalitions that are its own and leaves zeros for the others'; the sum over ranks is what one
@@ -23,7 +23,7 @@ class Shared:
     game: Information
 
     @classmethod
-    def of(cls, game: Information) -> "Shared":
+    def of(cls, game: Information) -> "SharedGame":
         """The game prepared by all ranks together, all of which must call this."""
         if isinstance(game.operator, Pushing) and ranks.size() > 1:
             made = {run: _pairs(game.operator, nodes, game.room) for run, nodes in enumerate(game.nodes)}

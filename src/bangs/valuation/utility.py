@@ -12,7 +12,7 @@ from bangs.errors import InvalidInput, OutOfMemory, ran_out_of_memory
 from bangs.graphs.propagation import Operator
 from bangs.graphs.push import Pairs
 from bangs.valuation.gathering import COLUMN, gathered
-from bangs.valuation.reach import NUMBER, TINY, Look, Normalise, Reach, slices, split
+from bangs.valuation.reach import NUMBER, TINY, Forecast, Reach, Reading, slices, split
 from bangs.valuation.scattering import PAIR, ROW, scattered
 
 MOST = {"cpu": 1}  # runs valued together, by the device: a processor's cache holds one best, a GPU takes what fits
@@ -63,7 +63,7 @@ class Information:
     known: Tensor  # bool [R, N], labelled or adopted
     nodes: Tensor  # long [R, K], the players
     open: Tensor  # bool [R, N], nodes whose predictions count
-    normalise: Normalise
+    normalise: Reading
     tolerance: float
     budget: int  # bytes in use at once, and for the columns [N, K] of runs valued together; one's may take more
     seeds: tuple[int, ...] = ()  # of the nodes that stand for others on a large graph, one per run
@@ -78,7 +78,7 @@ class Information:
         players: Tensor,
         *,
         open: Tensor | None = None,
-        normalise: Normalise = "none",
+        normalise: Reading = "none",
         tolerance: float = 0.3,
         budget: int = 512 * 2**20,
         seeds: tuple[int, ...] = (),
@@ -162,7 +162,7 @@ class Information:
         brought = self._signal[runs, self.nodes][..., None]
         slopes = []
         for part in split(members, self.budget // (40 * self._signal.numel())):
-            slope = Look.of(self._spread(part), self.normalise, count, open=open).slope
+            slope = Forecast.of(self._spread(part), self.normalise, count, open=open).slope
             D, R, N, b = slope.shape
             back = _widely(self.operator.adjoint, slope.permute(2, 1, 0, 3).reshape(N, R * D * b))
             back = back.reshape(N, R, D, b)
@@ -248,7 +248,7 @@ class PlainInformation:
     known: Tensor  # bool [R, N]
     nodes: Tensor  # long [R, K]
     open: Tensor  # bool [R, N]
-    normalise: Normalise = "none"
+    normalise: Reading = "none"
 
     @property
     def runs(self) -> int:

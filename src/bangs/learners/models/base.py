@@ -17,8 +17,8 @@ _POSITIVE = ("loops", "theta", "sharpening")
 
 
 @dataclass(frozen=True)
-class Settings:
-    """What all architectures check: sizes from 1, rates in [0, 1), scales above 0."""
+class Checked:
+    """Settings that every architecture checks: sizes from 1, rates in [0, 1), scales above 0."""
 
     weighted: ClassVar[bool] = True  # whether the weights of edges count
 

@@ -9,13 +9,13 @@ from bangs.graphs.sparse import Normalise
 from bangs.learners.dense import times
 from bangs.learners.ensemble import Network
 from bangs.learners.fields import Features, Field
-from bangs.learners.models.base import Settings, glorot
+from bangs.learners.models.base import Checked, glorot
 from bangs.learners.noise import Noise
 from bangs.rng import Streams
 
 
 @dataclass(frozen=True)
-class GCN(Settings):
+class GCN(Checked):
     """Graph convolutions (Kipf & Welling 2017): H' = σ(Â H W + b), Â = D^-½(A + loops·I)D^-½.
 
     The paper's code adds self-loops twice, hence `loops = 2` (PyG's `improved=True` with unit edge weights).
@@ -32,7 +32,7 @@ class GCN(Settings):
 
 
 @dataclass(frozen=True)
-class GraphSAGE(Settings):
+class GraphSAGE(Checked):
     """Mean aggregation (Hamilton et al. 2017) in DGL's 'gcn' form, as in the paper: H' = σ(D⁻¹(A + 2I) H W + b)."""
 
     hidden: int = 128
@@ -46,7 +46,7 @@ class GraphSAGE(Settings):
 
 
 @dataclass(frozen=True)
-class SGC(Settings):
+class SGC(Checked):
     """Simplified convolution (Wu et al. 2019): logits = Â^hops X W + b."""
 
     hops: int = 2

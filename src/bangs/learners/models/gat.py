@@ -12,13 +12,13 @@ from bangs.learners.attention import Heads, attend, drop, weigh
 from bangs.learners.dense import times
 from bangs.learners.ensemble import Network
 from bangs.learners.fields import Features, Field
-from bangs.learners.models.base import Settings, glorot
+from bangs.learners.models.base import Checked, glorot
 from bangs.learners.noise import Noise
 from bangs.rng import Streams
 
 
 @dataclass(frozen=True)
-class GAT(Settings):
+class GAT(Checked):
     """Graph attention (Veličković et al. 2018); heads concatenated, averaged at the end.
 
     Head h of a layer gives Σ_j w_ij z_j over i and its neighbours, z = H W_h, w_ij the softmax over j of

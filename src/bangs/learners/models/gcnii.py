@@ -9,13 +9,13 @@ from torch import Tensor, nn
 from bangs.learners.dense import times
 from bangs.learners.ensemble import Network
 from bangs.learners.fields import Field
-from bangs.learners.models.base import Settings, glorot
+from bangs.learners.models.base import Checked, glorot
 from bangs.learners.noise import Noise
 from bangs.rng import Streams
 
 
 @dataclass(frozen=True)
-class GCNII(Settings):
+class GCNII(Checked):
     """Deep convolutions with initial residual and identity mapping (Chen et al. 2020).
 
     H' = σ(((1−alpha) Â H + alpha H⁰)((1−β_l) I + β_l W_l)), β_l = log(theta / l + 1). The W_l decay `decay` times as

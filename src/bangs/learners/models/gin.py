@@ -12,7 +12,7 @@ from bangs.learners.dense import times
 from bangs.learners.ensemble import Network
 from bangs.learners.fields import Features, Field
 from bangs.learners.maxima import Heard, Overlaid, largest
-from bangs.learners.models.base import Settings, uniform
+from bangs.learners.models.base import Checked, uniform
 from bangs.learners.noise import Noise
 from bangs.rng import Streams
 
@@ -20,7 +20,7 @@ OWN = 1.2  # how much a node's own numbers count beside the maximum: 1 + ε
 
 
 @dataclass(frozen=True)
-class GIN(Settings):
+class GIN(Checked):
     """Isomorphism network (Xu et al. 2019) with max aggregation, as in the paper's table.
 
     h' = W(1.2 h_v + max over v and its neighbours) + b, tanh between the two layers. Edge weights are

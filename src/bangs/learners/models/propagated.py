@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from bangs.learners.dense import times
 from bangs.learners.ensemble import Network, cross_entropy
 from bangs.learners.fields import Field
-from bangs.learners.models.base import Settings, glorot
+from bangs.learners.models.base import Checked, glorot
 from bangs.learners.noise import Noise
 from bangs.rng import Streams
 
@@ -16,7 +16,7 @@ COLUMNS = 64  # that a processor propagates together
 
 
 @dataclass(frozen=True)
-class APPNP(Settings):
+class APPNP(Checked):
     """Predict then propagate (Gasteiger et al. 2019): Z⁰ = MLP(X), Z' = (1−alpha) Â Z + alpha Z⁰, `steps` times."""
 
     hidden: int = 64
@@ -30,7 +30,7 @@ class APPNP(Settings):
 
 
 @dataclass(frozen=True)
-class GRAND(Settings):
+class GRAND(Checked):
     """Random propagation with consistency (Feng et al. 2020).
 
     Each of `samples` views drops whole nodes (rate `drop_node`), averages Â⁰X … Â^order X and runs an MLP; the loss is
