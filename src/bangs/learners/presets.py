@@ -31,7 +31,7 @@ _TUNED: dict[str, Trainer] = {
     "gat": Trainer(GAT(residual=False), lr=0.005, monitor="loss", patience=100),
     "gin": Trainer(GIN(dropout=0.5)),
     "appnp": Trainer(APPNP()),
-    "sgc": Trainer(SGC(), lr=0.2, weight_decay=1e-5, patience=50),
+    "sgc": Trainer(SGC(), lr=0.2, weight_decay=1e-4, patience=50),
     "gcnii": Trainer(GCNII()),
     "grand": Trainer(GRAND(), monitor="loss"),
 }
