@@ -113,6 +113,23 @@ def test_tables_may_be_read_as_other_tables_were(tmp_path):
         read_own(tmp_path / "alone", encoding=encoding)
 
 
+@pytest.mark.parametrize("weighted", [True, False])
+def test_edges_and_blanks_are_read_as_those_of_the_other_tables_were(tmp_path, weighted):
+    heavy, plain = "source,target,weight\na,b,2\nb,a,1\nc,d,3\n", "source,target\na,b\nc,d\n"
+    (first := tmp_path / "first").mkdir()
+    encoding = custom.read(folder(first, edges=heavy if weighted else plain), directed=True, fill="mean").columns
+    (again := tmp_path / "again").mkdir()
+    folder(again, NODES.replace("3.0,green", ",green"), heavy)
+    convert_from(str(again), tmp_path / "store", asked=Asked.plain(encoding=encoding))
+    stored, read = read_own(tmp_path / "store", encoding=encoding), custom.read(again, encoding=encoding)
+    assert edges_of(stored.data) == edges_of(read.data)
+    assert ("edge_weight" in stored.data) == weighted
+    torch.testing.assert_close(stored.data.x, read.data.x)
+    if weighted:
+        with pytest.raises(BadTables, match="fitted with edge weights, but no column of 'source', 'target'"):
+            convert_from(str(folder(again, edges=plain)), tmp_path / "other", asked=Asked.plain(encoding=encoding))
+
+
 def test_words_and_numbers_are_found_by_their_keys():
     pa = pytest.importorskip("pyarrow")
     words = pa.array(["7", "x7", "007", "é", "18446744073709551616", "0"])

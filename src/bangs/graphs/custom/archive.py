@@ -1,5 +1,6 @@
 """Archive: one .npz file as the parts of a graph."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from bangs.graphs.custom.complaints import Complaints, counted, listed
 from bangs.graphs.custom.edges import tidy
 from bangs.graphs.custom.labels import check_enough
 from bangs.graphs.custom.parts import Asked, Parts
+from bangs.graphs.custom.roles import weight_as_fitted
 from bangs.graphs.npz import read_graph
 from bangs.graphs.sparse import to_scipy
 from bangs.graphs.splits import has_public, public
@@ -45,7 +47,7 @@ def from_npz(path: Path, asked: Asked, complaints: Complaints, notes: list[str])
     if asked.encoding is None:
         _check(path.name, y, names, split, complaints)
     notes.append(f"{path.name}: {counted(int((y >= 0).sum()), 'label')} of {len(y):,} nodes in {listed(names)}")
-    weight = _weight(arrays.get("edge_weight"), path.name, asked, complaints, notes)
+    weight = _weight(arrays, path.name, asked, complaints, notes)
     x = data.get("x")
     if x is not None:
         notes.append(f"{path.name}: {counted(x.shape[1], 'feature')} a node, taken as they are")
@@ -62,16 +64,13 @@ def from_npz(path: Path, asked: Asked, complaints: Complaints, notes: list[str])
 
 
 def _weight(
-    weight: npt.NDArray[Any] | None, file: str, asked: Asked, complaints: Complaints, notes: list[str]
+    arrays: Mapping[str, npt.NDArray[Any]], file: str, asked: Asked, complaints: Complaints, notes: list[str]
 ) -> npt.NDArray[np.float32] | None:
-    """The weights [E] of the edges as they stand in the file; a fitted model has them or not, as it learned."""
-    if asked.encoding is not None and asked.encoding.weighted and weight is None:
-        told = "the model was fitted with edge weights, and there is no array 'edge_weight'"
-        complaints.add("column-missing", file, told, "add it, or fit the model again")
-    if asked.encoding is not None and not asked.encoding.weighted and weight is not None:
-        notes.append(f"{file}: the model was fitted without edge weights; 'edge_weight' not used")
-        return None
-    return None if weight is None else weight.astype(np.float32)
+    """The weights [E] of the edges as they stand in the file, if they are to be read."""
+    found = "edge_weight" if "edge_weight" in arrays else None
+    absent = "and there is no array 'edge_weight'", "add it"
+    name = weight_as_fitted(found, asked, file, absent, complaints, notes)
+    return None if name is None else arrays[name].astype(np.float32)
 
 
 def _check(

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 import torch
 
 from bangs.graphs.custom.beside import read_beside
-from bangs.graphs.custom.complaints import Complaints, listed, quoted
+from bangs.graphs.custom.complaints import Complaints, quoted
 from bangs.graphs.custom.delimited import read_delimited
 from bangs.graphs.custom.edges import Edges, likeness, look_up, read_weights, tidy
 from bangs.graphs.custom.encoding import Categorical, Encoding, Numeric
@@ -132,22 +132,10 @@ def _edges(
     notes: list[str],
 ) -> tuple[Edges, dict[str, str | None]] | None:
     """The edges and the names of the columns they came from."""
-    given = {role: asked.role(role, table) for role in ("source", "target", "weight")}
-    roles = edge_roles(table, given, ids, complaints, notes)
+    roles = edge_roles(table, asked, ids, complaints, notes)
     if roles is None:
         return None
-    weight = roles.weight
-    if asked.encoding is not None and asked.encoding.weighted and weight is None:
-        complaints.add(
-            "column-missing",
-            table.file,
-            f"the model was fitted with edge weights, but no column of {listed(table.names)} looks like one",
-            "add it or name it with --weight COLUMN, or fit the model again",
-        )
-    if asked.encoding is not None and not asked.encoding.weighted and weight is not None:
-        notes.append(f"{table.file}: the model was fitted without edge weights; {weight!r} not used")
-        weight = None
-    weights = None if weight is None else read_weights(table, weight, complaints, notes)
+    weights = None if roles.weight is None else read_weights(table, roles.weight, complaints, notes)
     if nodes is None or known_as is None or ids is None:
         return None
     way_out = partial(_way_out, ids, nodes, known_as.id, asked)
@@ -157,7 +145,7 @@ def _edges(
         complaints.add(
             "only-loops", table.file, "every edge leads from a node to itself", "a graph needs edges between nodes"
         )
-    return edges, {"source": roles.source, "target": roles.target, "weight": weight}
+    return edges, {"source": roles.source, "target": roles.target, "weight": roles.weight}
 
 
 def _way_out(ids: Any, nodes: Table, identity: str, asked: Asked, words: Any, all_unknown: bool) -> str | None:

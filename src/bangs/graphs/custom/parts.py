@@ -34,6 +34,14 @@ class Asked:
         return replace(cls(roles, False, (), (), None, None, 0, None, Limits()), **changes)
 
     @property
+    def as_fitted(self) -> "Asked":
+        """The same, with edges directed and blanks filled as the encoding has it, where nothing else was asked."""
+        if self.encoding is None:
+            return self
+        directed, fill = self.directed or self.encoding.directed, self.fill or self.encoding.fill
+        return replace(self, directed=directed, fill=fill, encoding=replace(self.encoding, fill=fill))
+
+    @property
     def options(self) -> list[str]:
         """What was asked for, as the command line calls it."""
         others = {"directed": self.directed, "ignore": self.ignore, "categorical": self.categorical, "fill": self.fill}

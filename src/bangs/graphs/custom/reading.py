@@ -67,19 +67,17 @@ def read(
     With an `encoding` the graph is read as the one it was fitted on: same features, same classes; labels are then
     optional. Everything wrong is raised at once as `BadTables`.
     """
-    if encoding is not None and fill is not None:
-        encoding = replace(encoding, fill=fill)
     asked = Asked(
         roles={"id": id, "label": label, "source": source, "target": target, "weight": weight, "split": split},
-        directed=directed or (encoding is not None and encoding.directed),
+        directed=directed,
         ignore=tuple(ignore),
         categorical=tuple(categorical),
-        fill=fill or (encoding.fill if encoding else None),
+        fill=fill,
         unknown=unknown,
         seed=seed,
         encoding=encoding,
         limits=limits or Limits(),
-    )
+    ).as_fitted
     path = Path(path)
     complaints, notes = Complaints(str(path)), list[str]()
     parts = _parts(path, asked, complaints, notes)

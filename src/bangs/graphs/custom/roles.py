@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 
 from bangs.graphs.custom.complaints import Complaints, listed
 from bangs.graphs.custom.numbers import numbers
+from bangs.graphs.custom.parts import Asked
 from bangs.graphs.custom.tables import Table, unnamed
 
 GUESSES: Mapping[str, tuple[str, ...]] = {
@@ -92,20 +93,21 @@ def node_roles(
 
 
 def edge_roles(
-    table: Table, given: Mapping[str, str | None], ids: pa.Array | None, complaints: Complaints, notes: list[str]
+    table: Table, asked: Asked, ids: pa.Array | None, complaints: Complaints, notes: list[str]
 ) -> EdgeRoles | None:
-    """The roles of the edge table's columns, as given or guessed."""
+    """The roles of the edge table's columns, as asked for or guessed."""
     if _headless(table, complaints, "source,target"):
         return None
+    given = {role: asked.role(role, table) for role in ("source", "target", "weight")}
     taken: list[str] = []
     ends: dict[str, str | None] = {}
     for role in ("source", "target"):
-        ends[role] = _pick(table, role, given.get(role), taken, complaints)
+        ends[role] = _pick(table, role, given[role], taken, complaints)
         taken += [name for name in (ends[role],) if name]
-    weight = _pick(table, "weight", given.get("weight"), taken, complaints)
+    weight = _pick(table, "weight", given["weight"], taken, complaints)
     missing = [role for role, name in ends.items() if name is None]
     spare = [name for name in table.names if name not in taken and name != weight and not unnamed(name)]
-    if any(given.get(role) is not None for role in missing):
+    if any(given[role] is not None for role in missing):
         return None
     if missing and ids is not None and pc.any(pc.is_in(pa.array(table.names, pa.string()), ids)).as_py():
         complaints.add(
@@ -127,7 +129,27 @@ def edge_roles(
         ends[role] = spare.pop(0)
     guessed = [f"{role} from {name!r}" for role, name in (*ends.items(), ("weight", weight)) if name]
     notes.append(f"{table.file}: {', '.join(guessed)}" + (f"; {listed(spare)} not used" if spare else ""))
+    absent = f"but no column of {listed(table.names)} looks like one", "add it or name it with --weight COLUMN"
+    weight = weight_as_fitted(weight, asked, table.file, absent, complaints, notes)
     return EdgeRoles(str(ends["source"]), str(ends["target"]), weight)
+
+
+def weight_as_fitted(
+    found: str | None, asked: Asked, file: str, absent: tuple[str, str], complaints: Complaints, notes: list[str]
+) -> str | None:
+    """Where the weights of edges stand, if they are to be read: a fitted model has them or not, as it learned.
+
+    `absent` says what is missing, and what to do, where a model needs weights and there are none.
+    """
+    if asked.encoding is None:
+        return found
+    if found is not None and not asked.encoding.weighted:
+        notes.append(f"{file}: the model was fitted without edge weights; {found!r} not used")
+        return None
+    if found is None and asked.encoding.weighted:
+        told, remedy = f"the model was fitted with edge weights, {absent[0]}", f"{absent[1]}, or fit the model again"
+        complaints.add("column-missing", file, told, remedy)
+    return found
 
 
 def check_names(table: Table, option: str, names: Collection[str], complaints: Complaints) -> bool:

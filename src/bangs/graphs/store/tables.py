@@ -25,7 +25,7 @@ def from_tables(folder: Path, writer: Writer, dtype: str, asked: Asked) -> Manif
 
     Everything wrong is raised at once as `BadTables`.
     """
-    complaints, notes = Complaints(str(folder)), list[str]()
+    complaints, notes, asked = Complaints(str(folder)), list[str](), asked.as_fitted
     paths = {stem: find(folder, stem, complaints) for stem in ("nodes", "edges")}
     complaints.raise_any()
     pieces = {
@@ -65,8 +65,7 @@ def _edges(
     loops = rows = 0
     for table in pieces:
         if roles is None:
-            given = {role: asked.role(role, table) for role in ("source", "target", "weight")}
-            roles = edge_roles(table, given, None, complaints, notes)
+            roles = edge_roles(table, asked, None, complaints, notes)
             if roles is None or nodes.ids is None:
                 return None
             wires = Wires(writer, nodes.size, directed=asked.directed, weighted=roles.weight is not None)
