@@ -346,6 +346,25 @@ def test_an_ignored_column_is_not_guessed_to_be_the_label_or_the_id(tmp_path: Pa
         read(tmp_path, nodes=nodes, id="key", label="label", ignore=["label"])
 
 
+def test_the_weights_of_edges_can_be_left_out_unless_they_are_asked_for(tmp_path: Path) -> None:
+    edges = "source,target,w,weight\na,b,2,7\nc,d,3,7\n"
+    graph = read(tmp_path, edges=edges, ignore=["weight", "w"])
+    assert graph.data.get("edge_weight") is None
+    assert not graph.columns.weighted
+    assert said(graph, "edges.csv: source from 'source', target from 'target'; 'w', 'weight' not used")
+    assert read(tmp_path, edges=edges, ignore=["weight"]).data.edge_weight.tolist() == [2, 2, 3, 3]
+    assert read(tmp_path, edges=edges, ignore=["weight"], weight="weight").data.edge_weight.tolist() == [7, 7, 7, 7]
+    weighted = read(tmp_path, edges=edges).columns
+    with pytest.raises(custom.BadTables, match="fitted with edge weights, but no column"):
+        read(tmp_path, edges=edges, ignore=["w", "weight"], encoding=weighted)
+
+
+def test_the_ends_of_edges_stay_where_a_node_column_of_their_name_is_left_out(tmp_path: Path) -> None:
+    graph = read(tmp_path, nodes=NODES.replace("colour", "target"), ignore=["target"])
+    assert graph.columns.features == ["height"]
+    assert graph.data.num_edges == 10
+
+
 def test_a_parquet_column_of_any_type_can_be_ignored_and_then_stays_so(tmp_path: Path) -> None:
     folder(tmp_path)
     frame = pd.read_csv(tmp_path / "nodes.csv", dtype=str, keep_default_na=False)

@@ -130,6 +130,15 @@ def test_edges_and_blanks_are_read_as_those_of_the_other_tables_were(tmp_path, w
             convert_from(str(folder(again, edges=plain)), tmp_path / "other", asked=Asked.plain(encoding=encoding))
 
 
+def test_the_weights_of_edges_can_be_left_out(tmp_path):
+    tables = str(folder(tmp_path, edges="source,target,weight\na,b,2\nc,d,3\n"))
+    assert convert_from(tables, tmp_path / "heavy").weighted
+    assert not convert_from(tables, tmp_path / "light", asked=Asked.plain(ignore=("weight",))).weighted
+    with pytest.raises(BadTables, match="--ignore names column 'wait', which is not there") as caught:
+        convert_from(tables, tmp_path / "other", asked=Asked.plain(ignore=("wait",)))
+    assert "did you mean 'weight'?" in str(caught.value)
+
+
 def test_words_and_numbers_are_found_by_their_keys():
     pa = pytest.importorskip("pyarrow")
     words = pa.array(["7", "x7", "007", "é", "18446744073709551616", "0"])

@@ -34,7 +34,9 @@ Source = Annotated[str | None, typer.Option("--source", help="the column of the 
 Target = Annotated[str | None, typer.Option("--target", help="the column it ends with")]
 Weight = Annotated[str | None, typer.Option("--weight", help="the column of edge weights")]
 Directed = Annotated[bool, typer.Option("--directed", help="edges go one way only")]
-Ignore = Annotated[list[str] | None, typer.Option("--ignore", help="a column to leave out; can be repeated")]
+Ignore = Annotated[
+    list[str] | None, typer.Option("--ignore", help="a column to leave out, the weights of edges too; can be repeated")
+]
 Categorical = Annotated[list[str] | None, typer.Option("--categorical", help="a column of digits that are words")]
 Fill = Annotated[str | None, typer.Option("--fill", help="mean: put a column's mean where a number is missing")]
 Unknown = Annotated[

@@ -18,7 +18,7 @@ from bangs.graphs.custom.features import Fitting, check_columns, encode, tell_ki
 from bangs.graphs.custom.labels import check_enough, check_unknown, read_labels, read_split
 from bangs.graphs.custom.parquet import read_parquet
 from bangs.graphs.custom.parts import Asked, Parts
-from bangs.graphs.custom.roles import NodeRoles, check_names, edge_roles, node_roles
+from bangs.graphs.custom.roles import NodeRoles, check_ignored, check_names, edge_roles, node_roles
 from bangs.graphs.custom.tables import Table, equals, find, places_in
 from bangs.types import Split
 
@@ -27,6 +27,7 @@ def from_folder(folder: Path, asked: Asked, complaints: Complaints, notes: list[
     """The parts of the graph in a folder, or None after complaining of everything that is wrong in any file."""
     nodes = _table(folder, "nodes", asked, complaints, notes)
     edges = _table(folder, "edges", asked, complaints, notes)
+    check_ignored(nodes, edges, asked.ignore, complaints)
     array = read_beside(folder, None if nodes is None else len(nodes), complaints, notes, asked.limits)
     roles = None if nodes is None else _roles(nodes, asked, complaints, notes)
     ids = None if nodes is None or roles is None else _ids(nodes, roles.id, complaints)

@@ -54,11 +54,11 @@ class Asked:
         return (*self.ignore, *(self.encoding.left_out if self.encoding is not None else ()))
 
     def role(self, name: str, table: Table) -> str | None:
-        """The column asked for, or the one that played the role when the encoding was made."""
+        """The column asked for, or the one that played the role when the encoding was made, unless left out."""
         asked = self.roles[name]
         if asked is None and self.encoding is not None:
             known = self.encoding.role(name)
-            return known if known in table.columns else None
+            return known if known in table.columns and known not in self.ignore else None
         return asked
 
 

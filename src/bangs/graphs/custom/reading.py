@@ -62,8 +62,9 @@ def read(
 ) -> OwnGraph:
     """The graph of a folder with an `edges` and a `nodes` table, or of one .npz file.
 
-    Names of columns are guessed where they are not given. `ignore` leaves columns out, `categorical` takes columns
-    of digits as words, `fill` puts the mean where a number is missing, `unknown` lists words that mean "no label".
+    Names of columns are guessed where they are not given. `ignore` leaves columns of either table out, `categorical`
+    takes columns of digits as words, `fill` puts the mean where a number is missing, `unknown` lists words that mean
+    "no label".
     With an `encoding` the graph is read as the one it was fitted on: same features, same classes; labels are then
     optional. Everything wrong is raised at once as `BadTables`.
     """

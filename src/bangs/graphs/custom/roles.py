@@ -56,7 +56,6 @@ def node_roles(
     """
     if _headless(table, complaints, "id,label,…"):
         return None
-    check_names(table, "ignore", ignore, complaints)
     identity = _pick(table, "id", given.get("id"), [*reserved, *ignore], complaints)
     if identity is None and given.get("id") is None:
         identity = _first_unique(table, ignore, complaints, notes)
@@ -95,7 +94,7 @@ def node_roles(
 def edge_roles(
     table: Table, asked: Asked, ids: pa.Array | None, complaints: Complaints, notes: list[str]
 ) -> EdgeRoles | None:
-    """The roles of the edge table's columns, as asked for or guessed."""
+    """The roles of the edge table's columns, as asked for or guessed; weights to be left out are not guessed."""
     if _headless(table, complaints, "source,target"):
         return None
     given = {role: asked.role(role, table) for role in ("source", "target", "weight")}
@@ -104,7 +103,8 @@ def edge_roles(
     for role in ("source", "target"):
         ends[role] = _pick(table, role, given[role], taken, complaints)
         taken += [name for name in (ends[role],) if name]
-    weight = _pick(table, "weight", given["weight"], taken, complaints)
+    left_out = asked.ignore if given["weight"] is None else ()
+    weight = _pick(table, "weight", given["weight"], [*taken, *left_out], complaints)
     missing = [role for role, name in ends.items() if name is None]
     spare = [name for name in table.names if name not in taken and name != weight and not unnamed(name)]
     if any(given[role] is not None for role in missing):
@@ -154,13 +154,28 @@ def weight_as_fitted(
 
 def check_names(table: Table, option: str, names: Collection[str], complaints: Complaints) -> bool:
     """Whether all columns a person named are there."""
-    absent = [name for name in names if name not in table.columns]
+    there = f"the table has {listed(table.names)}"
+    return _all_there(names, table.names, table.file, option, there, complaints)
+
+
+def check_ignored(nodes: Table | None, edges: Table | None, ignore: Collection[str], complaints: Complaints) -> None:
+    """Complains of columns to be left out that are in neither table, where both can be read."""
+    if nodes is None or edges is None:
+        return
+    there = f"{nodes.file} has {listed(nodes.names)}, {edges.file} has {listed(edges.names)}"
+    _all_there(ignore, [*nodes.names, *edges.names], nodes.file, "ignore", there, complaints)
+
+
+def _all_there(
+    names: Collection[str], known: list[str], file: str, option: str, there: str, complaints: Complaints
+) -> bool:
+    absent = [name for name in names if name not in known]
     for name in absent:
-        near = get_close_matches(name, table.names, n=1, cutoff=0.5)
+        near = get_close_matches(name, known, n=1, cutoff=0.5)
         complaints.add(
             "no-such-column",
-            table.file,
-            f"--{option} names column {name!r}, which is not there; the table has {listed(table.names)}",
+            file,
+            f"--{option} names column {name!r}, which is not there; {there}",
             f"did you mean {near[0]!r}?" if near else "name one of these",
         )
     return not absent

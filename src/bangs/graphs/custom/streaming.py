@@ -38,6 +38,11 @@ class Pieces:
         read = self._parquet if self.path.suffix == ".parquet" else self._delimited
         yield from read(complaints, self.notes if first else [])
 
+    @property
+    def first(self) -> Table | None:
+        """The first piece, of which nothing is told; None where none can be read."""
+        return next(iter(Pieces(self.path, self.ignore, Complaints(self.complaints.where), [], self.limits)), None)
+
     def _delimited(self, complaints: Complaints, notes: list[str]) -> Iterator[Table]:
         file = self.path.name
         head = head_of(self.path, complaints, notes)

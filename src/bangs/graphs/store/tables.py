@@ -11,7 +11,7 @@ from bangs.graphs.arrays import map_npy
 from bangs.graphs.custom.complaints import Complaints, counted
 from bangs.graphs.custom.edges import look_up, read_weights
 from bangs.graphs.custom.parts import Asked
-from bangs.graphs.custom.roles import EdgeRoles, edge_roles
+from bangs.graphs.custom.roles import EdgeRoles, check_ignored, edge_roles
 from bangs.graphs.custom.streaming import Pieces
 from bangs.graphs.custom.tables import find
 from bangs.graphs.store.manifest import Manifest
@@ -33,6 +33,7 @@ def from_tables(folder: Path, writer: Writer, dtype: str, asked: Asked) -> Manif
         for stem, path in paths.items()
         if path is not None
     }
+    check_ignored(pieces["nodes"].first, pieces["edges"].first, asked.ignore, complaints)
     nodes = Nodes(pieces["nodes"], writer, asked, complaints, notes)
     nodes.count()
     wires = _edges(pieces["edges"], nodes, writer, asked, complaints, notes)
