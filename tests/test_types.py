@@ -7,14 +7,12 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
-from torch_geometric.data import Data
 
 from bangs.errors import InvalidInput
 from bangs.graphs.propagation import PPR
 from bangs.graphs.sparse import to_scipy
 from bangs.rng import Streams
-from bangs.types import Labels, Prediction, Round, Split, Task, check_graph
-from conftest import two_rings
+from bangs.types import Labels, Prediction, Round, Split, Task
 
 
 def rows(runs: int, nodes: int, low: int, high: int) -> st.SearchStrategy[Tensor]:
@@ -186,12 +184,6 @@ def test_a_round_shows_the_tasks_graph(task):
 def test_facts_are_frozen(task):
     with pytest.raises(dataclasses.FrozenInstanceError):
         task.given.target = task.validation
-
-
-def test_a_sound_graph_says_how_many_nodes_it_has():
-    assert check_graph(two_rings(10)) == 10
-    lonely = Data(x=torch.ones(3, 1), edge_index=torch.zeros(2, 0, dtype=torch.long))
-    assert check_graph(lonely) == 3
 
 
 def test_an_overlapping_split_is_refused():

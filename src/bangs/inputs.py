@@ -18,7 +18,8 @@ from bangs.graphs.custom.validation import validation_split
 from bangs.graphs.sparse import to_torch
 from bangs.graphs.splits import MASKS
 from bangs.graphs.store import Names, Store, Whereabouts
-from bangs.types import Split, Task, check_graph
+from bangs.soundness import check_graph
+from bangs.types import Split, Task
 from bangs.wiring import edges, weights
 
 Classes = npt.NDArray[Any]

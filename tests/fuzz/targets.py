@@ -21,7 +21,7 @@ from bangs.graphs.store import Names, Store, Whereabouts
 from bangs.keeping import Keeper
 from bangs.report.page import page_of
 from bangs.runs import RunFolder, read_run
-from bangs.types import check_graph
+from bangs.soundness import check_graph
 from fuzz import binaries, sound
 from fuzz import mutations as m
 

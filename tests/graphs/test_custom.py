@@ -17,7 +17,7 @@ from bangs.graphs.custom.counting import ColumnCount
 from bangs.graphs.custom.parts import Asked
 from bangs.graphs.custom.tables import Table
 from bangs.graphs.store import convert_from
-from bangs.types import check_graph
+from bangs.soundness import check_graph
 
 from .own_tables import EDGES, NODES, folder
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from bangs.errors import BangsError
 from bangs.graphs import custom
-from bangs.types import check_graph
+from bangs.soundness import check_graph
 
 from .own_tables import EDGES, NODES
 

@@ -10,7 +10,7 @@ from bangs.errors import InvalidInput
 from bangs.graphs import splits
 from bangs.graphs.sparse import Sparse, adjacency, to_scipy
 from bangs.graphs.synthetic import citation
-from bangs.types import check_graph
+from bangs.soundness import check_graph
 
 
 def homophily(data: Data) -> float:

@@ -1,0 +1,49 @@
+"""Soundness: the rules that every graph in memory keeps before anything learns from it."""
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from bangs.errors import InvalidInput
+
+
+def check_graph(data: Data) -> int:
+    """The number of nodes of a sound graph; raises where features or edges break a rule."""
+    nodes = int(data.num_nodes or 0)
+    if nodes == 0:
+        raise InvalidInput("the graph has no nodes")
+    if data.get("x") is None:
+        raise InvalidInput("the graph has no features; set data.x, one row per node")
+    if data.x.dim() != 2 or data.x.shape[1] == 0:
+        raise InvalidInput(f"data.x must have shape [N, F] with at least one feature, got {list(data.x.shape)}")
+    if data.x.layout not in (torch.strided, torch.sparse_csr):
+        raise InvalidInput(f"data.x must be dense or CSR, got {data.x.layout}; convert it with to_sparse_csr()")
+    if data.x.shape[0] != nodes:
+        raise InvalidInput(f"data.x has {data.x.shape[0]} rows, the graph has {nodes} nodes; they must agree")
+    values = data.x.values() if data.x.layout == torch.sparse_csr else data.x
+    if not torch.isfinite(values.float()).all():
+        raise InvalidInput("features must be finite numbers, but data.x holds NaN or infinity; fill or drop them")
+    edges = data.edge_index
+    if edges is None or edges.dim() != 2 or edges.shape[0] != 2 or edges.is_floating_point():
+        came = "None" if edges is None else f"{edges.dtype} of shape {list(edges.shape)}"
+        raise InvalidInput(f"data.edge_index must hold whole numbers of shape [2, E], got {came}")
+    if edges.numel() and (int(edges.min()) < 0 or int(edges.max()) >= nodes):
+        wrong = int(((edges < 0) | (edges >= nodes)).any(0).nonzero()[0])
+        raise InvalidInput(
+            f"edge {wrong} joins nodes {edges[:, wrong].tolist()}, but nodes are numbered 0 … {nodes - 1}"
+        )
+    weight = data.get("edge_weight")
+    if weight is not None:
+        _check_weights(weight, edges.shape[1])
+    return nodes
+
+
+def _check_weights(weight: Tensor, edges: int) -> None:
+    if weight.shape != (edges,):
+        raise InvalidInput(f"data.edge_weight must hold one number per edge [{edges}], got shape {list(weight.shape)}")
+    wrong = ~(torch.isfinite(weight) & (weight >= 0))
+    if wrong.any():
+        edge = int(wrong.nonzero()[0])
+        raise InvalidInput(
+            f"data.edge_weight must hold finite, non-negative numbers, got {float(weight[edge])} for edge {edge}"
+        )
