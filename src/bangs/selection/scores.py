@@ -86,7 +86,8 @@ class Banzhaf:
     """The k-bounded Banzhaf value of a candidate in the information game.
 
     The `candidates` most confident nodes of the pool play; `estimate` finds their values. With `estimate = Alone()`
-    it is the paper's "no Banzhaf" ablation: each candidate's utility by itself.
+    it is the paper's "no Banzhaf" ablation: each candidate's utility by itself. The game is played with its usual
+    `tolerance` of 0.3 of a logit; `Information.of(…, tolerance=0)` is the exact one.
     """
 
     k: int = 100

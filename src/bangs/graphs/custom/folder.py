@@ -19,7 +19,7 @@ from bangs.graphs.custom.labels import check_enough, check_unknown, read_labels,
 from bangs.graphs.custom.parquet import read_parquet
 from bangs.graphs.custom.parts import Asked, Parts
 from bangs.graphs.custom.roles import NodeRoles, check_ignored, check_names, edge_roles, node_roles
-from bangs.graphs.custom.tables import Table, equals, find, places_in
+from bangs.graphs.custom.tables import Table, complain_of_no_rows, equals, find, places_in
 from bangs.types import Split
 
 
@@ -84,7 +84,7 @@ def _table(folder: Path, stem: str, asked: Asked, complaints: Complaints, notes:
         )
         return None
     if len(table) == 0:
-        complaints.add("no-rows", path.name, "it has a header and no rows", f"a graph needs {stem}; add them below it")
+        complain_of_no_rows(stem, path.name, complaints)
         return None
     return table
 

@@ -77,6 +77,11 @@ def find(folder: Path, stem: str, complaints: Complaints) -> Path | None:
     return None
 
 
+def complain_of_no_rows(stem: str, file: str, complaints: Complaints) -> None:
+    """Says that a table holds none of its nodes or edges."""
+    complaints.add("no-rows", file, "it has a header and no rows", f"a graph needs {stem}; add them below it")
+
+
 def named(header: Sequence[str], file: str, complaints: Complaints) -> list[str | None]:
     """A name for every column: blanks are numbered, and None stands for a repeated name, which is complained about."""
     names: list[str | None] = []

@@ -16,7 +16,7 @@ from bangs.graphs.custom.labels import PARTS, check_unknown, read_labels
 from bangs.graphs.custom.parts import Asked
 from bangs.graphs.custom.roles import EdgeRoles, NodeRoles, node_roles
 from bangs.graphs.custom.streaming import Pieces
-from bangs.graphs.custom.tables import Table, among, equals, places_in
+from bangs.graphs.custom.tables import Table, among, complain_of_no_rows, equals, places_in
 from bangs.graphs.store.arrays import finite
 from bangs.graphs.store.ids import Ids, key
 from bangs.graphs.store.writing import Writer
@@ -64,9 +64,7 @@ class Nodes:
                 column.add(table)
         if self.size == 0:
             if not self.complaints.about(self.file):
-                self.complaints.add(
-                    "no-rows", self.file, "it has a header and no rows", "a graph needs nodes; add them below it"
-                )
+                complain_of_no_rows("nodes", self.file, self.complaints)
             return
         self.ids = Ids(np.concatenate(keys))
         self._complain_of_repeats(np.concatenate(rows))

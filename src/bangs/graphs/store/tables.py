@@ -13,7 +13,7 @@ from bangs.graphs.custom.edges import look_up, read_weights
 from bangs.graphs.custom.parts import Asked
 from bangs.graphs.custom.roles import EdgeRoles, check_ignored, edge_roles
 from bangs.graphs.custom.streaming import Pieces
-from bangs.graphs.custom.tables import find
+from bangs.graphs.custom.tables import complain_of_no_rows, find
 from bangs.graphs.store.manifest import Manifest
 from bangs.graphs.store.nodes import BESIDE, Nodes
 from bangs.graphs.store.sorting import Wires
@@ -81,9 +81,7 @@ def _edges(
         wires.add(index[0][apart], index[1][apart], own)
     if wires is None or roles is None:
         if not complaints.about(pieces.path.name):
-            complaints.add(
-                "no-rows", pieces.path.name, "it has a header and no rows", "a graph needs edges; add them below it"
-            )
+            complain_of_no_rows("edges", pieces.path.name, complaints)
         return None
     if loops:
         notes.append(f"{pieces.path.name}: {counted(loops, 'edge')} from a node to itself dropped")
