@@ -24,6 +24,9 @@ def test_a_models_authors_may_suggest_others_for_a_graph():
     assert trainer("gcnii", dataset="cora").model == trainer("gcnii", dataset="my own").model == GCNII(decay=20.0)
     assert trainer("gcnii", dataset="PubMed").model == GCNII(decay=1.0)
     assert trainer("gcn", dataset="pubmed") == trainer("gcn", dataset="cora")
+    grand = trainer("grand", dataset="pubmed")
+    assert grand.model.batch_norm
+    assert (grand.lr, grand.monitor) == (0.2, "loss")
 
 
 def test_single_settings_can_be_changed():

@@ -12,7 +12,7 @@ from bangs.errors import InvalidInput
 from bangs.graphs.sparse import adjacency, to_torch
 from bangs.learners.ensemble import Network
 from bangs.learners.fields import Field
-from bangs.learners.models import GCN, MODELS, SGC
+from bangs.learners.models import GCN, GRAND, MODELS, SGC
 from bangs.learners.noise import Noise
 from bangs.learners.teacher import Teacher
 from bangs.learners.training import Trainer
@@ -275,24 +275,27 @@ def test_where_picks_whole_teachers(task):
     assert Teacher.where(torch.tensor([True, False, True]), other, one).early is one.early
 
 
+ARCHITECTURES = {name: make(dropout=0.5) for name, make in MODELS.items()} | {
+    "grand with norms": GRAND(dropout=0.5, batch_norm=True)
+}
 gpu = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")]
 
 
 class TestOnGPU:
     pytestmark = gpu
 
-    @pytest.mark.parametrize("name", sorted(MODELS))
+    @pytest.mark.parametrize("name", ARCHITECTURES)
     def test_equal_streams_give_equal_teachers(self, task, name):
         there = task.to("cuda")
-        trainer = Trainer(MODELS[name](dropout=0.5), epochs=40)
+        trainer = Trainer(ARCHITECTURES[name], epochs=40)
         one, other = (trainer.fit(there, there.given, SEEDS) for _ in range(2))
         for key, value in one.weights.items():
             torch.testing.assert_close(other.weights[key], value, rtol=1e-3, atol=1e-4)
 
-    @pytest.mark.parametrize("name", sorted(MODELS))
+    @pytest.mark.parametrize("name", ARCHITECTURES)
     def test_a_second_fit_of_a_prepared_learner_equals_the_first(self, task, name):
         there = task.to("cuda")
-        learner = Trainer(MODELS[name](dropout=0.5), epochs=40).prepare(there)
+        learner = Trainer(ARCHITECTURES[name], epochs=40).prepare(there)
         first = learner.fit(there.given, SEEDS)
         learner.fit(there.given, Streams((7, 8, 9)))
         again = learner.fit(there.given, SEEDS)

@@ -9,6 +9,7 @@ from bangs.learners.dense import times
 from bangs.learners.ensemble import Network, cross_entropy
 from bangs.learners.fields import Field
 from bangs.learners.models.base import Checked, glorot
+from bangs.learners.models.batch_norm import BatchNorm
 from bangs.learners.noise import Noise
 from bangs.rng import Streams
 
@@ -34,7 +35,8 @@ class GRAND(Checked):
     """Random propagation with consistency (Feng et al. 2020).
 
     Each of `samples` views drops whole nodes (rate `drop_node`), averages Â⁰X … Â^order X and runs an MLP; the loss is
-    the mean cross-entropy plus `consistency` times the squared distance of every view to the sharpened mean.
+    the mean cross-entropy plus `consistency` times the squared distance of every view to the sharpened mean. With
+    `batch_norm` the features after their hops and the hidden layer are normalised over the nodes.
     """
 
     hidden: int = 32
@@ -45,6 +47,7 @@ class GRAND(Checked):
     dropout: float = 0.5
     consistency: float = 1.0
     sharpening: float = 0.5
+    batch_norm: bool = False
 
     def build(self, features: int, classes: int, rng: Streams) -> Network:
         return _RandomPropagation(self, features, classes, rng)
@@ -65,10 +68,9 @@ class _Perceptron(nn.Module):
         h: Tensor = (product + self.first_bias).relu()
         return h
 
-    def forward(self, product: Tensor, noise: Noise | None, dropout: float) -> Tensor:
-        """The logits [R, n, C] of a product with the first weights [R, n, h]."""
-        h = self.hidden(product)
-        return times(h if noise is None else noise.drop(h, dropout), self.second) + self.second_bias
+    def answer(self, hidden: Tensor, noise: Noise | None, dropout: float) -> Tensor:
+        """The logits [R, n, C] of a hidden layer [R, n, h]."""
+        return times(hidden if noise is None else noise.drop(hidden, dropout), self.second) + self.second_bias
 
 
 class _Personalised(Network):
@@ -79,7 +81,7 @@ class _Personalised(Network):
 
     def forward(self, field: Field, noise: Noise | None = None) -> Tensor:
         product = field.features.drop(noise, self.settings.input_dropout).times(self.predict.first)
-        return self._spread(field, self.predict(product, noise, self.settings.dropout))
+        return self._spread(field, self.predict.answer(self.predict.hidden(product), noise, self.settings.dropout))
 
     def embed(self, field: Field) -> Tensor:
         # propagation is linear, so the hidden layer may take the way that its logits take
@@ -97,29 +99,39 @@ class _RandomPropagation(Network):
         super().__init__()
         self.settings = settings
         self.predict = _Perceptron(features, settings.hidden, classes, rng)
+        self.outer = BatchNorm(len(rng), features) if settings.batch_norm else None
+        self.inner = BatchNorm(len(rng), settings.hidden) if settings.batch_norm else None
 
     def forward(self, field: Field, noise: Noise | None = None) -> Tensor:
         if noise is None:
-            return self._read(self._spread(field, field.features.times(self.predict.first)), None)
+            return self.predict.answer(self.embed(field), None, self.settings.dropout)
         return self._view(field, field.features.dense(), noise)
 
     def embed(self, field: Field) -> Tensor:
-        return self.predict.hidden(self._spread(field, field.features.times(self.predict.first)))
+        weight = self.predict.first
+        if self.outer is None or self.inner is None:
+            return self.predict.hidden(self._spread(field, field.features.times(weight)))
+        # spreading and normalising are linear, so the narrow product may take the way of the features
+        factor, offset = self.outer.line()
+        product = self._spread(field, field.features.times(factor.transpose(1, 2) * weight)) + offset @ weight
+        normal: Tensor = self.inner(self.predict.hidden(product))
+        return normal
 
     def loss(self, field: Field, target: Tensor, weight: Tensor, noise: Noise, transition: Tensor | None) -> Tensor:
         x = field.features.dense()
-        views = [self._view(field, x, noise) for _ in range(self.settings.samples)]
+        views = [self._view(field, x, noise, lesson=True) for _ in range(self.settings.samples)]
         fit = torch.stack([cross_entropy(view, target, weight, transition) for view in views]).mean(0)
         probs = torch.stack([view.softmax(-1) for view in views])
         sharp = probs.mean(0).pow(1 / self.settings.sharpening)
         sharp = (sharp / sharp.sum(-1, keepdim=True)).detach()
         return fit + self.settings.consistency * (probs - sharp).square().sum(-1).mean((0, 2))
 
-    def _view(self, field: Field, x: Tensor, noise: Noise) -> Tensor:
+    def _view(self, field: Field, x: Tensor, noise: Noise, *, lesson: bool = False) -> Tensor:
         """The logits [R, n, C] of one random view of the features x [1 or R, n, F]."""
         kept = noise.factors((x.shape[1], 1), self.settings.drop_node)
-        x = noise.drop(self._spread(field, x, kept), self.settings.input_dropout)
-        return self._read(times(x, self.predict.first), noise)
+        x = noise.drop(_normal(self.outer, self._spread(field, x, kept), lesson), self.settings.input_dropout)
+        hidden = _normal(self.inner, self.predict.hidden(times(x, self.predict.first)), lesson)
+        return self.predict.answer(hidden, noise, self.settings.dropout)
 
     def _spread(self, field: Field, x: Tensor, kept: Tensor | None = None) -> Tensor:
         """The mean of Â⁰x … Â^order x, of x [1 or R, n, d] or of x times `kept` [R, n, 1].
@@ -141,6 +153,9 @@ class _RandomPropagation(Network):
             total += x
         return total.div_(self.settings.order + 1)
 
-    def _read(self, product: Tensor, noise: Noise | None) -> Tensor:
-        logits: Tensor = self.predict(product, noise, self.settings.dropout)
-        return logits
+
+def _normal(norm: BatchNorm | None, x: Tensor, lesson: bool) -> Tensor:
+    if norm is None:
+        return x
+    normal: Tensor = norm.learn(x) if lesson else norm(x)
+    return normal

@@ -1,0 +1,42 @@
+"""Batch normalisation along a run axis (Ioffe & Szegedy 2015)."""
+
+import torch
+from torch import Tensor, nn
+
+MOMENTUM = 0.1  # of the running mean and variance
+EPSILON = 1e-5
+
+
+class BatchNorm(nn.Module):
+    """Every run's columns [R, n, d] brought to mean 0 and variance 1 over its own nodes, then scaled and shifted.
+
+    A lesson goes by the nodes it sees and remembers their mean and variance; everyone else goes by what is remembered.
+    """
+
+    def __init__(self, runs: int, width: int) -> None:
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(runs, 1, width))
+        self.shift = nn.Parameter(torch.zeros(runs, 1, width))
+        self.mean: Tensor
+        self.variance: Tensor
+        self.register_buffer("mean", torch.zeros(runs, 1, width))
+        self.register_buffer("variance", torch.ones(runs, 1, width))
+
+    def learn(self, x: Tensor) -> Tensor:
+        """x [R, n, d] by its own mean and variance, which are remembered."""
+        mean, variance = x.mean(1, keepdim=True), x.var(1, keepdim=True, correction=0)
+        with torch.no_grad():
+            n = x.shape[1]
+            self.mean.lerp_(mean, MOMENTUM)
+            self.variance.lerp_(variance * (n / max(n - 1, 1)), MOMENTUM)
+        return (x - mean) * (variance + EPSILON).rsqrt() * self.scale + self.shift
+
+    def forward(self, x: Tensor) -> Tensor:
+        """x [R, n, d] by the remembered mean and variance."""
+        factor, offset = self.line()
+        return x * factor + offset
+
+    def line(self) -> tuple[Tensor, Tensor]:
+        """The factor and the offset [R, 1, d] that the remembered mean and variance come to."""
+        factor = self.scale * (self.variance + EPSILON).rsqrt()
+        return factor, self.shift - self.mean * factor
