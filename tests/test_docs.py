@@ -124,9 +124,18 @@ def test_a_calibrator_of_ones_own_runs() -> None:
 
 def test_every_command_has_help_with_an_example() -> None:
     listed = bangs("--help").out
-    for name in ("fit", "predict", "explain", "report", "demo", "run", "list"):
+    for name in FILES:
         assert name in listed
         said = bangs(name, "--help")
         assert said.code == 0
         assert f"bangs {name}" in said.out
         assert "Example" in said.out
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_help_loses_no_word_of_what_it_says(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    told = bangs(name, "--help").out.split()
+    for param in load(name).params:
+        said = (param.help or "").replace("\\[", "[")  # a bracket that is no markup
+        assert set(said.split()) <= set(told), param.name

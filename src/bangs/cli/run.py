@@ -24,10 +24,10 @@ def run(
     rounds: options.Rounds = 40,
     k: Annotated[int, typer.Option(help="nodes adopted a round")] = 100,
     candidates: Annotated[
-        int | None, typer.Option(help="K, the most confident nodes that play the game [paper: k + 100, tuned: 5 k]")
+        int | None, typer.Option(help="K, the most confident nodes that play the game; paper: k + 100, tuned: 5 k")
     ] = None,
     normalise: Annotated[
-        str | None, typer.Option(help="estimated logits by the mass that reaches a node [paper: none, tuned: mass]")
+        str | None, typer.Option(help="estimated logits by the mass that reaches a node; paper: none, tuned: mass")
     ] = None,
     push: Annotated[
         float | None,
