@@ -1,5 +1,6 @@
 """Stores made from tables, against the same tables read into memory."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -128,6 +129,22 @@ def test_edges_and_blanks_are_read_as_those_of_the_other_tables_were(tmp_path, w
     if weighted:
         with pytest.raises(BadTables, match="fitted with edge weights, but no column of 'source', 'target'"):
             convert_from(str(folder(again, edges=plain)), tmp_path / "other", asked=Asked.plain(encoding=encoding))
+
+
+@pytest.mark.parametrize(
+    ("fitted", "told"),
+    [
+        ({"directed": True}, r"are undirected, the model was fitted with directed ones; .* --like"),
+        ({"weighted": False}, r"have weights, the model was fitted with no weights; .* --like"),
+    ],
+)
+def test_a_store_whose_edges_were_read_otherwise_is_refused(tmp_path, fitted, told):
+    tables = str(folder(tmp_path, edges="source,target,weight\na,b,2\nc,d,3\n"))
+    convert_from(tables, tmp_path / "store")
+    own = custom.read(Path(tables)).columns
+    assert read_own(tmp_path / "store", encoding=own).data.edge_weight is not None
+    with pytest.raises(InvalidInput, match=told):
+        read_own(tmp_path / "store", encoding=replace(own, **fitted))
 
 
 def test_the_weights_of_edges_can_be_left_out(tmp_path):

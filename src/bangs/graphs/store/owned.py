@@ -37,12 +37,8 @@ def read_own(path: Path, *, encoding: Encoding | None = None, **options: Any) ->
         array=manifest.features, classes=manifest.classes, directed=manifest.directed, weighted=manifest.weighted
     )
     own = plain if manifest.encoding is None else Encoding.from_dict(manifest.encoding)
-    if encoding is not None and (own.columns, own.array) != (encoding.columns, encoding.array):
-        raise InvalidInput(
-            f"the columns of '{path}' became features in another way than those the model was fitted with; "
-            "convert its tables again with --like and the store or folder of the fit"
-        )
     if encoding is not None:
+        _check_alike(own, encoding, path)
         store = store.relabelled(_renumbered(store.y, manifest.classes, encoding.classes, path))
     elif not (store.y >= 0).any():
         raise InvalidInput(f"no node of '{path}' has a label; convert tables that have some")
@@ -70,6 +66,27 @@ def _refuse(path: Path, stored: bool, options: dict[str, Any]) -> None:
         raise InvalidInput(f"'{path}' is a store, read when it was made; give {idle} to `bangs convert`")
     if idle:
         raise InvalidInput(f"'{path}' has no columns to name or fill; leave {idle} out, or give a folder of tables")
+
+
+def _check_alike(own: Encoding, fitted: Encoding, path: Path) -> None:
+    """Raises where a store was read in another way than the graph of a fit."""
+    told = None
+    if (own.columns, own.array) != (fitted.columns, fitted.array):
+        told = f"the columns of '{path}' became features in another way than those the model was fitted with"
+    elif own.directed != fitted.directed:
+        told = f"the edges of '{path}' are {_ways(own)}, the model was fitted with {_ways(fitted)} ones"
+    elif own.weighted != fitted.weighted:
+        told = f"the edges of '{path}' have {_weights(own)}, the model was fitted with {_weights(fitted)}"
+    if told is not None:
+        raise InvalidInput(f"{told}; convert it again with --like and the store or folder of the fit")
+
+
+def _ways(edges: Encoding) -> str:
+    return "directed" if edges.directed else "undirected"
+
+
+def _weights(edges: Encoding) -> str:
+    return "weights" if edges.weighted else "no weights"
 
 
 def _check_classes(store: Store, path: Path) -> None:
