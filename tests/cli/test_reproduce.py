@@ -66,6 +66,24 @@ def test_the_exported_rows_make_the_same_table(done: tuple[Path, Path]) -> None:
     assert {"run", "config", "environment", "seed", "validation", "test", "seconds"} <= json.loads(lines[0]).keys()
 
 
+@pytest.mark.parametrize("place", [".", "tiny.jsonl"])
+def test_known_runs_are_left_out_and_their_rows_stay_in_the_file_that_has_them(
+    done: tuple[Path, Path], tmp_path: Path, place: str
+) -> None:
+    suite, out = done
+    rows = (out.parent / "rows" / "tiny.jsonl").read_text().splitlines(keepends=True)
+    file, other = tmp_path / "tiny.jsonl", tmp_path / "new" / "rows.jsonl"
+    file.write_text("".join(rows[3:]))  # the first run is not known
+    words = ("--known", str(tmp_path / place), "--json", "--export")
+    for path, done_now in ((other, 1), (file, 0)):
+        told = json.loads(reproduce(suite, tmp_path / "out", *words, str(path)).output)
+        assert (told["runs"], told["done"]) == (6, done_now)
+    assert [row["run"] for row in map(json.loads, other.read_text().splitlines())] == [json.loads(rows[0])["run"]] * 3
+    assert len(list((tmp_path / "out" / "runs").iterdir())) == 1
+    assert file.read_text().splitlines()[:15] == [row.strip() for row in rows[3:]]
+    assert len(results_in(file)) == 6
+
+
 def test_a_failing_run_is_recorded_and_stops_no_other(tmp_path: Path) -> None:
     suite = suite_file(tmp_path)
     (tmp_path / "one.npz").unlink()

@@ -42,7 +42,9 @@ def reproduce(
     known: Annotated[
         Path | None, typer.Option(help="rows exported before: runs that are there are not done again")
     ] = None,
-    export: Annotated[Path | None, typer.Option(help="write the rows of all runs of the suite to this file")] = None,
+    export: Annotated[
+        Path | None, typer.Option(help="write the rows of the suite's runs in --out to this file")
+    ] = None,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:

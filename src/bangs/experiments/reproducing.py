@@ -1,8 +1,9 @@
 """Reproducing: all runs of some suites, each done once, and their rows in one file."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from bangs.errors import UnknownName
 from bangs.experiments.engines import Engine, Here, Tell
@@ -41,6 +42,7 @@ class Plan:
     jobs: tuple[Job, ...]
     files: tuple[Path, ...] = field(repr=False, default=())
     known: frozenset[str] = frozenset()  # runs that need not be done: their rows are elsewhere
+    elsewhere: Path | None = None  # the folder or file of those rows
 
     @classmethod
     def of(
@@ -67,7 +69,8 @@ class Plan:
         cells = [c for suite in suites for c in suite.cells(only.datasets, only.methods, only.models, only.seeds)]
         jobs = {job.name: job for job in (Job(cell.experiment, out / "runs", data, device, code) for cell in cells)}
         told = () if known is None else results_in(known)
-        return cls(out, suites, tuple(jobs.values()), files, frozenset(result.run for result in told if result.rows))
+        runs = frozenset(result.run for result in told if result.rows)
+        return cls(out, suites, tuple(jobs.values()), files, runs, known)
 
     def left(self) -> list[Job]:
         """The runs that are not finished."""
@@ -81,8 +84,15 @@ class Plan:
         engine(self.left(), tell)
 
     def export(self, path: Path) -> int:
-        """Write the rows of all runs that ended, well or not, to one file; how many there are."""
-        rows = [row for job in self.jobs for row in rows_in(job.folder)]
+        """Write the rows of all runs that ended, well or not, to one file; how many there are.
+
+        Where the file is one by which runs are known, their rows stay in it.
+        """
+        rows: list[Mapping[str, Any]] = [row for job in self.jobs for row in rows_in(job.folder)]
+        here = {row["run"] for row in rows}
+        if self.elsewhere is not None and self.elsewhere.resolve() in (path.resolve(), path.resolve().parent):
+            known = results_in(path) if path.exists() else []
+            rows = [row for result in known if result.run not in here for row in result.rows] + rows
         make_folder(path.parent)
         write_atomic(path, spelled(rows))
         return len(rows)
