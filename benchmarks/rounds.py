@@ -1,6 +1,5 @@
 """Rounds to measure selection on: a teacher's calibrated logits, what is known, and who may play."""
 
-import os
 from dataclasses import dataclass
 
 import torch
@@ -8,6 +7,7 @@ from scipy.stats import spearmanr
 from torch import Tensor
 from torch_geometric.data import Data
 
+from bangs.errors import BangsError
 from bangs.graphs import datasets, splits, synthetic
 from bangs.graphs.propagation import PPR, Operator
 from bangs.learners.calibration import Temperature
@@ -73,12 +73,11 @@ def pretended(name: str, data: Data, seed: int = 0) -> Occasion:
 
 
 def lastfm_size() -> Occasion:
-    """LastFM Asia's graph and labels, else a citation network of its size."""
-    data = (
-        datasets.load("lastfm_asia_nofeat")
-        if "BANGS_DATA" in os.environ
-        else synthetic.citation(7624, 18, 64, mean_degree=7.3)
-    )
+    """LastFM Asia's graph and labels (`lastfm_asia_nofeat.npz`), else a citation network of its size."""
+    try:
+        data = datasets.load("lastfm_asia_nofeat")
+    except BangsError:
+        data = synthetic.citation(7624, 18, 64, mean_degree=7.3)
     return pretended("lastfm size", data)
 
 

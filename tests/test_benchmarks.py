@@ -3,6 +3,7 @@
 import json
 import sys
 from importlib import import_module
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,12 @@ sys.path.append(str(Path(__file__).parent.parent / "benchmarks"))
 growth, measuring = import_module("growth"), import_module("measuring")
 plain_selection, plain_training = import_module("plain_selection"), import_module("plain_training")
 calibration, reading, reasons = import_module("calibration"), import_module("reading"), import_module("reasons")
+training, rounds = import_module("training"), import_module("rounds")
+estimators, end_to_end = import_module("estimators"), import_module("end_to_end")
+# by its path, since `selection` is a folder of tests
+spec = spec_from_file_location("benchmark_of_selection", Path(training.__file__).with_name("selection.py"))
+selection = module_from_spec(spec)
+spec.loader.exec_module(selection)
 
 
 @pytest.fixture(scope="module")
@@ -120,6 +127,57 @@ def test_as_json_a_benchmark_is_one_object_with_rows(data, benchmark, words, row
         assert row["cpu_seconds"] >= 0
         assert row["peak_bytes"] >= 0
     assert len(measuring.table(told["rows"]).splitlines()) == rows + 2
+
+
+@pytest.fixture
+def small(data, monkeypatch):
+    """A graph, settings and budgets with which benchmarks take seconds."""
+    for benchmark in (training, end_to_end, rounds):
+        monkeypatch.setattr(benchmark, "graph", lambda name: (name, data))
+    cases = {"cora": lambda repeats: selection.case("cora", rounds.trained("synthetic"), 20, 10, 1, 2, repeats)}
+    for benchmark, name, value in (
+        (selection, "CASES", cases),
+        (selection, "COALITIONS", 20),
+        (selection, "TURN", 0.0),
+        (estimators, "SETTINGS", ((20, 10),)),
+        (estimators, "BUDGETS", {"msr": (20,), "meanfield": (None,), "marginals": (4,)}),
+    ):
+        monkeypatch.setattr(benchmark, name, value)
+
+
+@pytest.mark.parametrize(
+    ("benchmark", "words", "rows"),
+    [
+        (training, "--datasets synthetic --presets paper --labels given --epochs 2 --runs 2 --repeats 1", 3),
+        (selection, "--repeats 1", 4),
+        (estimators, "--datasets synthetic --seeds 1 --reference 2", 3),
+        (end_to_end, "--dataset synthetic --preset tuned --rounds 1 --every 100 --repeats 1", 2),
+    ],
+    ids=["training", "selection", "estimators", "end_to_end"],
+)
+def test_a_row_that_compares_tells_seconds_the_ratio_to_the_plain_one_and_memory(
+    small, benchmark, words, rows, monkeypatch, capsys
+):
+    monkeypatch.setattr(sys, "argv", ["benchmark", *words.split(), "--json"])
+    benchmark.main()
+    told = json.loads(capsys.readouterr().out)["rows"]
+    assert len(told) == rows
+    for row in told:
+        assert row["seconds"] > 0
+        assert row["ratio"] > 0
+        assert row["peak_bytes"] >= 0
+        assert ("spearman" in row) == (benchmark in (selection, estimators))
+
+
+@pytest.mark.parametrize("act", ["epoch", "selection"])
+def test_growth_is_beside_the_plain_one_where_graphs_are_small(act, monkeypatch):
+    case = growth.Case(act, "runs", nodes=300, runs=2, K=20, k=10)
+    near = growth.measure(case, 1)
+    monkeypatch.setattr(growth, "PLAIN_UP_TO", 0)
+    far = growth.measure(case, 1)
+    assert near.keys() == far.keys() >= {"seconds", "ratio", "peak_bytes"}
+    assert near["ratio"] > 0
+    assert far["ratio"] is None
 
 
 def test_a_mean_with_its_deviation_is_one_cell():
