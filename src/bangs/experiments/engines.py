@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -98,6 +99,18 @@ class Processes:
 
 def _settle(threads: int) -> None:
     torch.set_num_threads(threads)
+    threading.Thread(target=_follow, name="follow", daemon=True).start()
+
+
+def _follow() -> None:
+    """End this worker with the process that hands out the jobs, which may be killed at any moment.
+
+    Else it would hold its run's folder against whoever starts the suite again, and then wait for ever.
+    """
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(1)
 
 
 def work(job: Job, patience: float = 0.0) -> Outcome:
