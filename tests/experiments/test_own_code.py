@@ -1,5 +1,6 @@
 """A method of one's own in the commands: the file that names it is run first, and only because it is asked for."""
 
+import json
 import pickle
 from collections.abc import Iterator
 from dataclasses import replace
@@ -20,6 +21,7 @@ from bangs.experiments.reproducing import reproduce
 from bangs.learners.calibration import CALIBRATORS
 from bangs.learners.models import MODELS
 from bangs.learners.presets import trainer
+from bangs.runs import read_run
 from bangs.valuation.banzhaf import ESTIMATORS
 from worlds import graph_file
 
@@ -100,6 +102,23 @@ def test_a_suite_is_run_with_code_and_its_table_made_without(code: Path, graph: 
     refused = bangs("table", tmp_path / "out", "--suite=won")
     assert refused.code == 2
     assert "suite 'won' is unknown; did you mean 'own'?" in refused.err
+
+
+def test_a_table_shows_the_method_as_it_was_when_last_asked_for(code: Path, graph: str, tmp_path: Path) -> None:
+    """Whatever their hashes, and with fewer seeds too; the other runs stay, so going back costs nothing."""
+    suite = tmp_path / "own.toml"
+    suite.write_text(SUITE.replace("GRAPH", graph))
+    shown = {}
+    for power, seeds in ((2.0, 2), (3.0, 1), (4.0, 1), (2.0, 2)):
+        code.write_text(CODE.replace("2.0", str(power)))
+        run_code.cache_clear()
+        words = ("--methods=unsure", f"--seeds={seeds}", "--device=cpu", "--code", code, "--json")
+        said = bangs("reproduce", suite, "--out", tmp_path / "out", *words)
+        assert json.loads(said.out)["already_done"] == (power in shown)
+        run = bangs("table", tmp_path / "out", "--format=csv").out.split("\n")[1].split(",")[-1]
+        assert f"Unsure(power={power})" in read_run(tmp_path / "out" / "runs" / run).config["parts"]["method"]
+        assert shown.setdefault(power, run) == run
+    assert len(set(shown.values())) == 3
 
 
 def test_a_script_may_name_one_suite_without_a_list(code: Path, graph: str, tmp_path: Path) -> None:

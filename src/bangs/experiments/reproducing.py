@@ -9,7 +9,7 @@ from bangs.errors import UnknownName
 from bangs.experiments.engines import Engine, Here, Tell
 from bangs.experiments.jobs import Job, Outcome
 from bangs.experiments.own_code import run_code
-from bangs.experiments.results import results_in, rows_in, spelled
+from bangs.experiments.results import ASKED, asked, results_in, rows_in, spelled
 from bangs.experiments.suite import Suite, plain_name
 from bangs.experiments.suite_file import find_suite, suite_path
 from bangs.files import make_folder, write_atomic
@@ -77,10 +77,12 @@ class Plan:
         return [job for job in self.jobs if job.name not in self.known and not job.done]
 
     def do(self, engine: Engine, tell: Tell) -> None:
-        """Do what is left; the folder keeps the suites, so that a table can be made of it alone."""
+        """Do what is left; the folder keeps the suites and what was asked for, so that a table can be made of it alone."""
         make_folder(self.out / "suites")
         for suite, path in zip(self.suites, self.files, strict=True):
             write_atomic(self.out / "suites" / f"{suite.name}.toml", path.read_bytes())
+        names = dict.fromkeys(job.name for job in self.jobs)
+        write_atomic(self.out / ASKED, "\n".join([*(name for name in asked(self.out) if name not in names), *names]))
         engine(self.left(), tell)
 
     def export(self, path: Path) -> int:

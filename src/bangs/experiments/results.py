@@ -9,10 +9,12 @@ from typing import Any
 from bangs.errors import BangsError, InvalidInput
 from bangs.experiments.experiment import BUDGET, Experiment
 from bangs.experiments.suite import plain_name
-from bangs.files import parse
+from bangs.files import parse, read_plain
 from bangs.history import STAGES, chosen_round, seconds_by_stage
 from bangs.runs import Record, config_hash, read_run
 
+ASKED = "asked.txt"  # in the folder of a suite
+_LONGEST = 1 << 26  # bytes of it
 _WANTED = "give the --out folder of `bangs reproduce`, or rows it exported"
 _BY_ROUND = {"validation": 5, "test": 5, "pseudo_accuracy": 4, "labelled": 0, "epochs": 0}  # decimals
 
@@ -101,10 +103,22 @@ def gather(rows: Iterable[Mapping[str, Any]]) -> list[Result]:
 
 
 def matching(results: Iterable[Result], settings: Mapping[str, Any]) -> Result | None:
-    """The result of an experiment's settings, whatever its seeds: the one with most seeds; of equals, the last."""
+    """The result of an experiment's settings, whatever its seeds: the one with most seeds; of equals, the last.
+
+    Where a name stands for other parts than before, such as a method of one's own that was changed, the last counts.
+    """
     wanted = _comparable(settings)
     found = [result for result in results if _comparable(result.config) == wanted]
-    return max(enumerate(found), key=lambda pair: (len(pair[1].rows), pair[0]))[1] if found else None
+    alike = [result for result in found if result.config.get("parts") == found[-1].config.get("parts")]
+    return max(enumerate(alike), key=lambda pair: (len(pair[1].rows), pair[0]))[1] if alike else None
+
+
+def asked(out: Path) -> list[str]:
+    """The names of a folder's runs, those that were asked for last at the end."""
+    try:
+        return read_plain(out / ASKED, _LONGEST).decode(errors="replace").split()
+    except FileNotFoundError:
+        return []
 
 
 def _rows_in(place: Path) -> Iterator[dict[str, Any]]:
@@ -120,7 +134,8 @@ def _rows_in(place: Path) -> Iterator[dict[str, Any]]:
     for file in files:
         yield from _rows_in_file(file)
     if runs.is_dir():
-        for folder in sorted(runs.iterdir()):
+        turn = {name: number for number, name in enumerate(asked(place))}
+        for folder in sorted(runs.iterdir(), key=lambda folder: (turn.get(folder.name, -1), folder.name)):
             yield from rows_in(folder)
 
 
