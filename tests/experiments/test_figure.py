@@ -1,5 +1,8 @@
 """Figures: curves whose points stand where they belong, and when there is something to draw."""
 
+import pytest
+
+from bangs.errors import UnknownName
 from bangs.experiments.figure import as_csv, panels
 from bangs.experiments.page import page
 from bangs.experiments.results import gather
@@ -20,6 +23,12 @@ def test_points_of_a_curve_rise_though_their_values_were_listed_otherwise() -> N
     assert [[point.x for point in points] for points in drawn[0].curves.values()] == [[0.0, 0.2, 0.4]] * 2
     assert drawn[0].curves["bangs"][0].mean == 70.0
     assert as_csv(SWEEP, drawn).splitlines()[1].startswith("sweep,last,raw,0,70.0000,14.1421,2,")
+
+
+def test_a_rule_that_is_none_is_a_sentence() -> None:
+    rows = fake_rows(next(SWEEP.cells()).experiment, [[0.5, 0.6]])
+    with pytest.raises(UnknownName, match="protocol 'lst' is unknown; did you mean 'last'"):
+        panels(SWEEP, gather(rows), ["lst"])
 
 
 def test_a_line_that_reads_like_a_formula_is_not_run_by_a_spreadsheet() -> None:

@@ -93,6 +93,19 @@ k = [{ k = 0, method = "raw" }, { k = 5, candidates = 10 }]
         ("changes = { epoch = 3 }", "rounds = 3", ["experiment.changes", "did you mean 'epochs'?"]),
         ('changes = { epochs = "x" }', "rounds = 3", ["mine.toml: experiment.changes", "whole number, got 'x'"]),
         ('recipe = "paper"\nk = 7', "rounds = 3", ["the recipe 'paper' brings its own k"]),
+        (
+            "k = 7\ncandidates = 3",
+            "rounds = 3",
+            ["mine.toml: the run with dataset = cora, method = bangs", "K = 3 and k"],
+        ),
+        ("share = 0.0", "rounds = 3", ["mine.toml: experiment.share", "between 0 and 0.85", "got 0.0"]),
+        ('[names]\nbnags = "B"\n[published]', "[published]", ["mine.toml: names.bnags", "did you mean 'bangs'?"]),
+        ('rows = ["dataset", "dataset"]', 'title = "Two methods"', ["mine.toml: rows must not name the axis dataset"]),
+        (
+            'rows = ["dataset", "method"]\ncolumns = "method"',
+            'title = "Two methods"',
+            ["mine.toml: columns must not name the axis method again"],
+        ),
     ],
 )
 def test_a_mistake_is_a_sentence_that_names_file_and_key(wrong: str, right: str, words: list[str]) -> None:
@@ -103,6 +116,12 @@ def test_a_mistake_is_a_sentence_that_names_file_and_key(wrong: str, right: str,
 
 def test_an_axis_that_stands_nowhere_in_the_table_is_refused() -> None:
     assert "axes.noise" in complaint('[axes]\nmethod = ["raw"]\ndataset = ["cora"]\nnoise = [0.0, 0.1]')
+
+
+@pytest.mark.parametrize("key", ["rows", "columns"])
+def test_an_axis_that_is_put_on_one_side_does_not_stand_on_the_other(key: str) -> None:
+    suite = parse_suite(f'{key} = ["dataset", "method"]\n[axes]\nmethod = ["raw"]\ndataset = ["cora"]', "mine", "it")
+    assert (suite.rows, suite.columns)[:: -1 if key == "columns" else 1] == (("dataset", "method"), ())
 
 
 def test_a_sweep_runs_along_one_axis() -> None:
@@ -149,6 +168,20 @@ def test_values_with_names_of_their_own_have_cells_of_their_own() -> None:
     values = '{ setting = "few", k = 5, candidates = 10 }, { setting = "more", k = 5, candidates = 20 }'
     suite = parse_suite(f'columns = "setting"\n[axes]\nsetting = [{values}]', "mine", "mine.toml")
     assert [(cell.column, cell.experiment.candidates) for cell in suite.cells()] == [("few", 10), ("more", 20)]
+
+
+def test_a_setting_belongs_to_one_axis_of_several_values() -> None:
+    """Else a run would not be what its row or its column says."""
+    axes = 'rows = "setting"\ncolumns = "model"\n[axes]\nmodel = ["gcn", "gat"]\n'
+    said = complaint(axes + 'setting = [{ setting = "a", model = "gin" }, { setting = "b" }]')
+    assert said == "mine.toml: axes.setting sets model, which axes.model sets too; leave one out"
+
+
+@pytest.mark.parametrize("last", [True, False])
+def test_a_value_may_depart_from_an_axis_of_one_value_wherever_that_stands(last: bool) -> None:
+    lines = ['method = ["bangs"]', 'k = [{ k = 0, method = "raw" }, 5]']
+    text = "\n".join(['kind = "sweep"', 'columns = "k"', "[axes]", *(reversed(lines) if last else lines)])
+    assert [cell.experiment.method for cell in parse_suite(text, "mine", "mine.toml").cells()] == ["raw", "bangs"]
 
 
 def test_an_unknown_suite_gets_a_suggestion_and_a_missing_file_its_name() -> None:

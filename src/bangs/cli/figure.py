@@ -22,6 +22,7 @@ def figure(
     Example: bangs figure out/reproduce --suite figure-k
     """
     from bangs.cli.places import results_of, suites_of
+    from bangs.cli.words import parse_names
     from bangs.experiments.figure import draw, panels
     from bangs.experiments.suite import FIGURES
 
@@ -30,6 +31,6 @@ def figure(
     if not chosen:
         raise InvalidInput(f"'{place}' holds no suite that is a figure; use bangs table")
     folder = out or (place if place.is_dir() else place.parent) / "figures"
-    rules = None if protocol is None else protocol.split(",")
+    rules = parse_names("--protocol", protocol)
     written = [path for one in chosen for path in draw(one, panels(one, results, rules), folder)]
     Voice(as_json=as_json).result({"files": [str(path) for path in written]}, "\n".join(map(str, written)))

@@ -23,6 +23,7 @@ def table(
     Example: bangs table out/reproduce --suite table-main --protocol validation
     """
     from bangs.cli.places import results_of, suites_of
+    from bangs.cli.words import parse_names
     from bangs.experiments.page import write_page
     from bangs.experiments.rendering import FORMATS
     from bangs.experiments.suite_file import find_suite, suite_files
@@ -36,7 +37,7 @@ def table(
         for path in write_page(suites, results, page, f"bangs table {place} --page {page}"):
             print(path)
         return
-    rules = None if protocol is None else protocol.split(",")
+    rules = parse_names("--protocol", protocol)
     texts = [FORMATS[form](tabulate(chosen, results, rules)) for chosen in suites_of(place, suite)]
     print(joined(texts, form), end="")
 

@@ -10,7 +10,7 @@ from typing import Any
 from bangs.cells import to_csv
 from bangs.errors import InvalidInput
 from bangs.experiments.results import Result, matching
-from bangs.experiments.suite import FIGURES, PROTOCOLS, Suite
+from bangs.experiments.suite import FIGURES, PROTOCOLS, Suite, known_protocols
 from bangs.files import make_folder, write_atomic
 
 # Okabe and Ito: told apart by people who see few colours
@@ -51,7 +51,7 @@ def panels(suite: Suite, results: Sequence[Result], protocols: Sequence[str] | N
         return [Panel("test accuracy after each round", "round", curves)]
     axis = suite.columns[0]
     out = []
-    for rule in protocols or suite.protocols:
+    for rule in known_protocols(protocols or suite.protocols):
         lines: dict[str, list[Point]] = {}
         for cell, result in present:
             values = list(result.scores(rule).values())

@@ -77,7 +77,7 @@ class Plan:
         return [job for job in self.jobs if job.name not in self.known and not job.done]
 
     def do(self, engine: Engine, tell: Tell) -> None:
-        """Do what is left; the folder keeps the suites and what was asked for, so that a table can be made of it alone."""
+        """Do what is left; the folder keeps the suites and what was asked for, so that it alone makes a table."""
         make_folder(self.out / "suites")
         for suite, path in zip(self.suites, self.files, strict=True):
             write_atomic(self.out / "suites" / f"{suite.name}.toml", path.read_bytes())

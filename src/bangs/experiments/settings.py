@@ -53,6 +53,12 @@ def _share(least: float, most: float, *, optional: bool = False) -> Callable[[st
     return rule
 
 
+def _training_share(name: str, value: Any) -> None:
+    if value is not None and (type(value) not in (int, float) or not 0.0 < value < 1.0 - VALIDATION_SHARE):
+        most = f"{1 - VALIDATION_SHARE:g}, as {VALIDATION_SHARE:g} are for validation"
+        raise InvalidInput(f"{name} must be a number between 0 and {most}, got {value!r}")
+
+
 def _dataset(name: str, value: Any) -> None:
     if not isinstance(value, str) or not value:
         raise InvalidInput(f"{name} must be a name or a path in quotes, got {value!r}")
@@ -110,7 +116,7 @@ RULES: dict[str, Callable[[str, Any], None]] = {
     "teacher": _one_of(("first", "latest", "best")),
     "pool": _one_of(("free", "open", "unused")),
     "noise": _share(0.0, 1.0),
-    "share": _share(0.0, 1.0 - VALIDATION_SHARE, optional=True),
+    "share": _training_share,
     "batch_size": _whole(1, optional=True),
     "fanout": _fanout,
     "pieces": _whole(1, optional=True),

@@ -6,6 +6,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any, Literal
 
+from bangs.errors import UnknownName
 from bangs.experiments.experiment import Experiment
 from bangs.experiments.settings import RULES
 
@@ -79,13 +80,15 @@ class Suite:
     ) -> Iterator[Cell]:
         """Every combination of the axes, or those with the datasets, methods and models asked for."""
         wanted = {"dataset": datasets, "method": methods, "model": models}
+        ordered = sorted(self.axes, key=lambda axis: len(self.axes[axis]) > 1)  # one value is what is common to all
         for chosen in product(*self.axes.values()):
             settings = dict(self.experiment)
-            for choice in chosen:
-                settings |= {key: value for key, value in choice.items() if key in RULES}
+            picked = dict(zip(self.axes, chosen, strict=True))
+            for axis in ordered:
+                settings |= {key: value for key, value in picked[axis].items() if key in RULES}
             if seeds is not None:
                 settings["seeds"] = tuple(seeds)
-            place = {axis: choice[axis] for axis, choice in zip(self.axes, chosen, strict=True)}
+            place = {axis: choice[axis] for axis, choice in picked.items()}
             cell = Cell(_key(self.rows, place), _key(self.columns, place), place, settings)
             if all(
                 values is None or plain_name(cell.setting(key)) in map(plain_name, values)
@@ -110,3 +113,11 @@ def plain_name(name: str) -> str:
     """A value as a key: of a path to a graph only its last part, since folders name people and machines."""
     path = Path(str(name))
     return path.stem if path.suffix == ".npz" else path.name if len(path.parts) > 1 else str(name)
+
+
+def known_protocols(rules: Sequence[str]) -> tuple[str, ...]:
+    """The rules by which a round is chosen, every one of which there must be."""
+    for rule in rules:
+        if rule not in PROTOCOLS:
+            raise UnknownName("protocol", rule, PROTOCOLS)
+    return tuple(rules)

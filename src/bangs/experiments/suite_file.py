@@ -2,6 +2,7 @@
 
 import math
 import tomllib
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
@@ -14,6 +15,7 @@ from bangs.experiments.suite import FIGURES, KINDS, PROTOCOLS, Cell, Suite, plai
 from bangs.experiments.suite_numbers import Faults, PublishedReader
 from bangs.graphs.datasets import DATASETS, npz_files
 from bangs.graphs.store import is_store
+from bangs.history import STAGES
 
 Names = Literal["known", "any"]
 
@@ -74,6 +76,7 @@ MOST_SEEDS = 10_000
 MOST_CELLS = 10_000
 _KEYS = {own.name for own in fields(Suite)} - {"name", "published_as"}
 _SETTINGS = {own.name for own in fields(Experiment)}
+_OWN_WORDS = {"stages": STAGES, "rounds": ("round",)}  # that a kind prints
 
 
 class _Reader(Faults):
@@ -128,6 +131,10 @@ class _Reader(Faults):
         """The axes down and along; every one with several values must stand on one side."""
         rows = self._layout(content, "rows", axes, ("method",) if kind in FIGURES else ("dataset",))
         columns = self._layout(content, "columns", axes, ("method",) if kind in ("table", "time") else ())
+        if "rows" not in content:
+            rows = tuple(axis for axis in rows if axis not in columns)
+        if "columns" not in content:
+            columns = tuple(axis for axis in columns if axis not in rows)
         if kind in ("rounds", "stages") and columns:
             raise self.wrong(
                 "columns", f"must be left out, as a suite of {kind} has its own; put {columns[0]} into rows"
@@ -139,12 +146,14 @@ class _Reader(Faults):
                 raise self.wrong(
                     f"axes.{columns[0]}[{n}]", f"must be a number, as a sweep runs along it, got {value!r}"
                 )
+        if twice := [axis for axis, count in Counter((*rows, *columns)).items() if count > 1]:
+            raise self.wrong("columns" if twice[0] in columns else "rows", f"must not name the axis {twice[0]} again")
         if left := [axis for axis in axes if axis not in (*rows, *columns) and len(axes[axis]) > 1]:
             raise self.wrong(f"axes.{left[0]}", "has several values but stands neither in rows nor in columns")
         return rows, columns
 
     def _check_names(self, suite: Suite, cells: Sequence[Cell]) -> None:
-        """Raise where the focus, or a row said to be absent, is nowhere in the table."""
+        """Raise where the focus, a row said to be absent, or what has a name in print is nowhere in the table."""
         rows, columns = {cell.row for cell in cells}, {cell.column for cell in cells}
         lines = rows if suite.kind in FIGURES else columns
         if suite.focus is not None and suite.focus not in lines:
@@ -152,15 +161,21 @@ class _Reader(Faults):
         for row in suite.absent:
             if row not in rows:
                 raise self.unknown("row", row, rows, f"absent.{row}")
+        values = {plain_name(str(choice[axis])) for axis, choices in suite.axes.items() for choice in choices}
+        known = {*suite.axes, *values, *_OWN_WORDS.get(suite.kind, ())}
+        for name in suite.names:
+            if name not in known:
+                raise self.unknown("value or axis", name, known, f"names.{name}")
 
     def _cells(self, suite: Suite) -> list[Cell]:
         cells = list(suite.cells())
         self._check_told_apart(suite, cells)
-        try:
-            for cell in cells if self.names == "known" else ():
-                Experiment(**cell.settings)
-        except BangsError as error:
-            raise InvalidInput(f"{self.source}: a run of the suite is not possible: {error}") from error
+        for cell in cells if self.names == "known" else ():
+            try:
+                cell.experiment.trainer()  # which puts the parts together
+            except BangsError as error:
+                run = ", ".join(f"{axis} = {value}" for axis, value in cell.place.items())
+                raise InvalidInput(f"{self.source}: the run with {run} is not possible: {error}") from error
         return cells
 
     def _check_told_apart(self, suite: Suite, cells: Sequence[Cell]) -> None:
@@ -219,7 +234,16 @@ class _Reader(Faults):
             axes[axis] = tuple(self._choice(axis, value, f"axes.{axis}[{n}]") for n, value in enumerate(values))
         if (count := math.prod(map(len, axes.values()))) > MOST_CELLS:
             raise self.wrong("axes", f"must span at most {MOST_CELLS} combinations, got {count}")
+        self._check_apart(axes)
         return axes
+
+    def _check_apart(self, axes: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
+        """Raise where two axes of several values set the same thing: a run would not be what its place says."""
+        owners: dict[str, str] = {}
+        for axis, choices in axes.items():
+            for setting in {key for choice in choices for key in choice} if len(choices) > 1 else ():
+                if (other := owners.setdefault(setting, axis)) != axis:
+                    raise self.wrong(f"axes.{axis}", f"sets {setting}, which axes.{other} sets too; leave one out")
 
     def _choice(self, axis: str, value: Any, place: str) -> dict[str, Any]:
         """One value of an axis: of the setting it is named after, or a table of settings with a name of its own."""

@@ -5,10 +5,9 @@ from dataclasses import dataclass, replace
 from statistics import fmean, stdev
 from typing import Any
 
-from bangs.errors import UnknownName
 from bangs.experiments.comparing import Comparison, holm, paired, stars
 from bangs.experiments.results import Result, matching
-from bangs.experiments.suite import FIGURES, PROTOCOLS, Cell, Suite
+from bangs.experiments.suite import FIGURES, PROTOCOLS, Cell, Suite, known_protocols
 from bangs.history import STAGES
 
 
@@ -78,10 +77,7 @@ _UNITS = {
 
 def tabulate(suite: Suite, results: Sequence[Result], protocols: Sequence[str] | None = None) -> Table:
     """The table of a suite from whatever results there are."""
-    rules = tuple(protocols or suite.protocols)
-    for rule in rules:
-        if rule not in PROTOCOLS:
-            raise UnknownName("protocol", rule, PROTOCOLS)
+    rules = known_protocols(protocols or suite.protocols)
     cells = list(suite.cells())
     found = {(cell.row, cell.column): _found(suite, results, cell) for cell in cells}
     rows = list(dict.fromkeys(cell.row for cell in cells))
