@@ -6,7 +6,7 @@ import pytest
 
 from bangs.cli.console import Voice
 from bangs.cli.progress import Forecast, Progress, duration
-from bangs.experiments.jobs import Experiment, Job
+from bangs.experiments.jobs import Experiment, Job, Outcome
 from bangs.experiments.reproducing import Plan
 from bangs.runs import RunFolder
 
@@ -19,11 +19,31 @@ def test_the_rest_takes_what_runs_like_it_took() -> None:
     jobs = [job("raw"), job("bangs"), job("raw", seed=1), job("bangs", seed=1), job("bangs", "pubmed"), job("cpl")]
     forecast = Forecast(jobs)
     assert forecast(0.0) == 0.0
-    forecast.learn(jobs[0], 1.0)
-    forecast.learn(jobs[1], 9.0)
+    forecast.learn(jobs[0], Outcome("done", 1.0))
+    forecast.learn(jobs[1], Outcome("done", 9.0))
     # 1 s as raw, 9 s as bangs, 9 s as bangs elsewhere, 5 s as anything
     assert forecast(10.0) == pytest.approx(24.0)
     assert forecast(5.0) == pytest.approx(12.0)  # two at a time
+
+
+def test_runs_that_failed_do_not_tell_how_long_others_take() -> None:
+    jobs = [job("raw"), job("raw", seed=1), job("raw", seed=2)]
+    forecast = Forecast(jobs)
+    forecast.learn(jobs[0], Outcome("failed"))
+    assert forecast(1.0) == 0.0
+    forecast.learn(jobs[1], Outcome("done", 4.0))
+    assert forecast(4.0) == pytest.approx(4.0)
+
+
+def test_a_run_that_another_process_has_finished_since_is_no_failure(tmp_path: Path) -> None:
+    plan = Plan(tmp_path, (), tuple(Job(Experiment("cora", "raw", seeds=(seed,)), tmp_path) for seed in (0, 1)))
+    progress = Progress(Voice(quiet=True), plan)
+    for one in plan.jobs:
+        progress(one, Outcome("failed", error="in use"))
+    with RunFolder.create_or_resume(plan.jobs[0].folder, plan.jobs[0].experiment.config(), resume=True) as folder:
+        folder.finish({})
+    progress.close()
+    assert [failure["run"] for failure in progress.failures] == [plan.jobs[1].name]
 
 
 def test_a_duration_is_said_as_people_say_it() -> None:

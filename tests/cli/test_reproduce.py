@@ -155,6 +155,12 @@ def test_an_address_is_for_ray_and_help_names_what_to_install(done: tuple[Path, 
     assert "'bangs[ray]'" in CliRunner().invoke(app, ["reproduce", "--help"], env={"COLUMNS": "200"}).output
 
 
+def test_no_run_at_a_time_is_refused_by_either_engine(done: tuple[Path, Path], tmp_path: Path) -> None:
+    for engine in ("local", "ray"):
+        refused = reproduce(done[0], tmp_path / "out", "--engine", engine, "--jobs", "0").exception
+        assert str(refused) == "--jobs must be at least 1, got 0"
+
+
 def test_ray_missing_is_a_sentence(done: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
     result = reproduce(done[0], tmp_path / "out", "--engine", "ray")

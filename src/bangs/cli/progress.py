@@ -19,6 +19,7 @@ class Progress:
     def __init__(self, voice: Voice, plan: Plan):
         self.voice = voice
         left = plan.left()
+        self._jobs = {job.name: job for job in left}
         self.total, self.before = len(plan.jobs), len(plan.jobs) - len(left)
         self.forecast = Forecast(left)
         self.failures: list[dict[str, str]] = []
@@ -34,7 +35,7 @@ class Progress:
         """A run has ended."""
         self._quiet()
         self.finished += 1
-        self.forecast.learn(job, outcome.seconds)
+        self.forecast.learn(job, outcome)
         name = job.describe()
         if outcome.kind == "failed":
             self.failures.append({"run": job.name, "what": name, "error": outcome.error})
@@ -57,7 +58,9 @@ class Progress:
         self._show(f"{self.before + self.finished} of {self.total} runs finished; under way, in rounds {rounds or '–'}")
 
     def close(self) -> None:
+        """All is told; a run that another process was at is no failure if that has finished it since."""
         self._quiet()
+        self.failures = [one for one in self.failures if not self._jobs[one["run"]].done]
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -94,21 +97,22 @@ class Forecast:
     def __init__(self, left: Sequence[Job]):
         self.left = {job.name: job for job in left}
         self.took: dict[tuple[str, ...], list[float]] = {}
+        self.spent = 0.0  # seconds of all runs that have ended
 
-    def learn(self, job: Job, seconds: float) -> None:
-        """A run has ended after so many seconds of its own."""
+    def learn(self, job: Job, outcome: Outcome) -> None:
+        """A run has ended; one that failed, or was done by another process, does not tell how long others take."""
         self.left.pop(job.name, None)
-        for kind in _kinds(job):
-            self.took.setdefault(kind, []).append(seconds)
+        self.spent += outcome.seconds
+        for kind in _kinds(job) if outcome.kind == "done" else ():
+            self.took.setdefault(kind, []).append(outcome.seconds)
 
     def __call__(self, elapsed: float) -> float:
         """Seconds on the wall until all runs have ended, given those since they began."""
-        own = sum(self.took.get((), []))
-        if not own:
+        if not self.took or not self.spent:
             return 0.0
         like = [next(self.took[kind] for kind in _kinds(job) if kind in self.took) for job in self.left.values()]
         rest = sum(map(fmean, like))
-        return rest * elapsed / own  # several runs at a time take less of the wall
+        return rest * elapsed / self.spent  # several runs at a time take less of the wall
 
 
 def _kinds(job: Job) -> list[tuple[str, ...]]:

@@ -90,7 +90,7 @@ def _engine(name: str, jobs: int, address: str | None, gpu_share: float, progres
     from bangs.experiments.engines import Here, Processes
 
     if name == "ray":
-        return Ray(jobs if jobs > 1 else None, address, gpu_share, progress.survey)
+        return Ray(None if jobs == 1 else jobs, address, gpu_share, progress.survey)
     if address is not None:
         raise InvalidInput("--address names a Ray cluster; add --engine ray")
     return Here((progress.watch,)) if jobs == 1 else Processes(jobs)
