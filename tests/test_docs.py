@@ -15,6 +15,7 @@ from tests.cli.speaking import bangs
 from bangs import METHODS, SelfTrainer, Task, Trainer
 from bangs.cli.commands import FILES, load
 from bangs.experiments.own_code import run_code
+from bangs.experiments.suite_file import find_suite
 from bangs.graphs import splits
 from bangs.graphs.synthetic import citation
 
@@ -48,6 +49,15 @@ def test_a_guide_works_as_printed(name: str, place: Path, monkeypatch: pytest.Mo
                 said = bangs(*words[1:])
                 assert said.code == 0, f"{line}\n{said.err}"
     run_code.cache_clear()
+
+
+def test_the_suite_in_its_guide_is_one(tmp_path: Path) -> None:
+    text = re.findall(r"^```toml\n(.*?)^```", (ROOT / "docs" / "suites.md").read_text(), re.M | re.S)
+    (tmp_path / "guide.toml").write_text(*text)
+    cells = find_suite(str(tmp_path / "guide.toml")).cells()
+    assert {(cell.experiment.dataset, cell.experiment.method) for cell in cells} == {
+        (dataset, name) for dataset in ("cora", "graphs/mine.npz") for name in ("raw", "bangs-uncalibrated", "bangs")
+    }
 
 
 def test_the_readme_works_as_printed() -> None:
