@@ -1,9 +1,12 @@
 """Figures: curves whose points stand where they belong, and when there is something to draw."""
 
+from pathlib import Path
+
+import matplotlib as mpl
 import pytest
 
 from bangs.errors import UnknownName
-from bangs.experiments.figure import as_csv, panels
+from bangs.experiments.figure import as_csv, draw, panels
 from bangs.experiments.page import page
 from bangs.experiments.results import gather
 from bangs.experiments.suite_file import parse_suite
@@ -36,6 +39,16 @@ def test_a_line_that_reads_like_a_formula_is_not_run_by_a_spreadsheet() -> None:
     suite = parse_suite(text, "@sum", "a test")
     rows = fake_rows(next(suite.cells()).experiment, [[0.5]])
     assert as_csv(suite, panels(suite, gather(rows))).splitlines()[1].startswith("'@sum,round,'=1+1,0,50.0000,")
+
+
+def test_names_stand_in_a_picture_as_they_were_typed(tmp_path: Path) -> None:
+    names = 'title = "$\\\\nosuch{$"\n[names]\nraw = "$1 and $2"\nround = "a $ b $"\n'
+    suite = parse_suite(f'kind = "rounds"\n{names}[axes]\nmethod = ["raw"]\n', "priced", "a test")
+    rows = fake_rows(next(suite.cells()).experiment, [[0.5, 0.6]])
+    with mpl.rc_context({"svg.fonttype": "none"}):
+        draw(suite, panels(suite, gather(rows)), tmp_path)
+    picture = (tmp_path / "priced.svg").read_text()
+    assert all(f">{words}<" in picture for words in ("$\\nosuch{$", "$1 and $2", "a $ b $"))
 
 
 def test_rounds_are_drawn_once_there_are_two_curves_to_compare() -> None:

@@ -94,6 +94,24 @@ def test_datasets_along_a_line_are_not_ranked() -> None:
     assert "bold" not in turned.caption
 
 
+def test_datasets_among_columns_do_not_compete_either() -> None:
+    both = [row for cell in SUITE.cells() for row in fake_rows(cell.experiment, SCORES[cell.column])]
+    wide = replace(SUITE, rows=(), columns=("dataset", "method"), focus=None, published={})
+    table = tabulate(wide, gather(both))
+    assert table.columns[:2] == ("cora/raw", "cora/cpl")
+    assert all(entry is not None and entry.rank == 0 for line in table.lines for entry in line.entries)
+
+
+def test_means_that_are_equal_but_for_rounding_share_their_rank() -> None:
+    """The mean of 82.0 and 82.3, and that of 82.1 and 82.2, differ in the last bit."""
+    scores = {"raw": [[0.5], [0.6]], "cpl": [[0.5, 0.820], [0.5, 0.823]], "bangs": [[0.5, 0.821], [0.5, 0.822]]}
+    rows = [row for cell in SUITE.cells() for row in fake_rows(cell.experiment, scores[cell.column])]
+    line = tabulate(SUITE, gather(rows), ["last"]).lines[0]
+    means = [entry.mean for entry in line.entries if entry is not None]
+    assert means[1] != means[2]
+    assert [entry.rank for entry in line.entries if entry is not None] == [0, 1, 1]
+
+
 def test_the_caption_names_the_rule_behind_every_line(table: Table) -> None:
     assert "'validation' is the test accuracy at the round with the best validation accuracy." in table.caption
     assert "'last' is the test accuracy of the last round." in table.caption
@@ -124,6 +142,25 @@ def test_no_sign_of_a_title_is_latex(table: Table) -> None:
 def test_latex_is_booktabs_and_escapes(table: Table) -> None:
     text = latex(table)
     assert all(word in text for word in (r"\toprule", r"\midrule", r"\bottomrule", r"C\_PL", r"in \%"))
+
+
+def test_latex_has_the_paired_tests_too(table: Table) -> None:
+    numbers, *tests = latex(table).split(r"\end{table}")[:-1]
+    assert len(tests) == len(table.comparisons) == 2
+    assert (
+        r"\caption{Small: Paired t-tests over common seeds, 'last', Holm's correction over the 2 of them.}" in tests[1]
+    )
+    assert r" & BANGS less \ldots{} & difference & 95 \% interval & p & p (Holm) & verdict \\" in tests[1]
+    assert r"cora & C\_PL & +15.00 & +15.00 \ldots{} +15.00 & $<$ 0.001 & $<$ 0.001 & better \\" in tests[1]
+    for text, columns in ((numbers, 5), *((test, 7) for test in tests)):
+        lines = [line for line in text.splitlines() if line.endswith(r"\\")]
+        assert {line.count(" & ") for line in lines} == {columns - 1}
+        assert text.index(r"\toprule") < text.index(r"\midrule") < text.index(r"\bottomrule")
+
+
+def test_a_bar_in_a_name_does_not_part_a_cell(table: Table) -> None:
+    text = markdown(replace(table, suite=replace(table.suite, names={"bangs": "p(y|x)", "cora": "co|ra"})))
+    assert {line.replace(r"\|", "").count("|") for line in text.splitlines() if line.startswith("|")} == {6, 8}
 
 
 def test_csv_and_json_hold_the_same_numbers(table: Table) -> None:

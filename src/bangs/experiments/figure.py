@@ -89,7 +89,7 @@ def draw(suite: Suite, drawn: Sequence[Panel], folder: Path, forms: Sequence[str
             _fill(place, suite, panel)
         axes[0].set_ylabel("test accuracy (%)")
         axes[-1].legend(frameon=False)
-        figure.suptitle(suite.title)
+        figure.suptitle(_plain(suite.title))
         for form in forms:
             body = io.BytesIO()
             metadata = {"Date": None} if form == "svg" else {"Software": None}
@@ -114,14 +114,21 @@ def _fill(place: object, suite: Suite, panel: Panel) -> None:
         xs, means = [point.x for point in points], [point.mean for point in points]
         low = [point.mean - point.std for point in points]
         high = [point.mean + point.std for point in points]
-        place.plot(xs, means, color=colour, marker=marker, markersize=3.5, linewidth=1.4, label=suite.called(line))
+        place.plot(
+            xs, means, color=colour, marker=marker, markersize=3.5, linewidth=1.4, label=_plain(suite.called(line))
+        )
         place.fill_between(xs, low, high, color=colour, alpha=0.15, linewidth=0)
     axis = "round" if suite.kind == "rounds" else suite.columns[0]
     if suite.kind == "rounds":
         place.xaxis.set_major_locator(MaxNLocator(integer=True))
-    place.set_xlabel(suite.names.get(axis, axis))
+    place.set_xlabel(_plain(suite.names.get(axis, axis)))
     place.set_title(panel.title, fontsize=8)
     place.grid(alpha=0.25, linewidth=0.5)
+
+
+def _plain(text: str) -> str:
+    """A name as it was typed: between two dollars matplotlib would read a formula."""
+    return text.replace("$", r"\$")
 
 
 def _rounds(result: Result) -> tuple[Point, ...]:

@@ -126,8 +126,9 @@ def _beside(table: Table, rule: str) -> list[tuple[str, Entry, Entry]]:
     """Every cell that has a number of ours by this rule and a published one."""
     published = {line.row: line.entries for line in table.lines if line.rule == "published"}
     called = table.suite.called
+    turned = table.suite.columns == ("dataset",)
     return [
-        (f"{called(column)} on {called(line.row)}", mine, theirs)
+        (" on ".join((called(column), called(line.row))[:: -1 if turned else 1]), mine, theirs)
         for line in table.lines
         if line.rule == rule and line.row in published
         for column, mine, theirs in zip(table.columns, line.entries, published[line.row], strict=True)

@@ -40,22 +40,19 @@ def tests(table: Table) -> list[str]:
 
 
 def latex(table: Table) -> str:
-    """A booktabs table with its caption."""
-    names = [_tex(table.suite.called(column)) for column in table.columns]
-    lines = [
-        r"\begin{table}",
-        r"\centering",
-        rf"\caption{{{_tex(table.caption)}}}",
-        rf"\begin{{tabular}}{{ll{'c' * len(names)}}}",
-        r"\toprule",
-        " & ".join(["", "", *names]) + r" \\",
-    ]
+    """A booktabs table with its caption, then one for the paired tests of each protocol."""
+    header = ["", "", *(_tex(table.suite.called(column) or "test accuracy") for column in table.columns)]
+    body = []
     for line, row in _with_rows(table):
-        if row:
-            lines.append(r"\midrule")
         cells = [_tex_entry(entry, table) if entry else "--" for entry in line.entries]
-        lines.append(" & ".join([_tex(row), _tex(RULES[line.rule]), *cells]) + r" \\")
-    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", r"\end{table}"]) + "\n"
+        body.append([_tex(row), _tex(RULES[line.rule]), *cells])
+    parts = [_booktabs(table.caption, "ll" + "c" * len(table.columns), header, body)]
+    for rule, own in table.comparisons.items():
+        if own:
+            title, head, rows = _tested(table, rule, own)
+            caption, spelled = f"{table.suite.title}: {title}.", [[_tex(cell) for cell in row] for row in [head, *rows]]
+            parts.append(_booktabs(caption, "llrcrrl", spelled[0], spelled[1:]))
+    return "\n".join(parts)
 
 
 def as_csv(table: Table) -> str:
@@ -142,7 +139,28 @@ def _tex(text: str) -> str:
     return text.translate(_TEX)
 
 
+def _booktabs(caption: str, shape: str, header: list[str], body: list[list[str]]) -> str:
+    """A table whose cells are LaTeX already; a rule above every line that begins with a name."""
+    lines = [
+        *(r"\begin{table}", r"\centering", rf"\caption{{{_tex(caption)}}}", rf"\begin{{tabular}}{{{shape}}}"),
+        *(r"\toprule", " & ".join(header) + r" \\"),
+    ]
+    above = ""
+    for number, row in enumerate(body):
+        if number == 0 or row[0] not in ("", above):
+            lines.append(r"\midrule")
+            above = row[0]
+        lines.append(" & ".join(row) + r" \\")
+    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", r"\end{table}"]) + "\n"
+
+
 def _tests(table: Table, rule: str, tests: tuple[Comparison, ...]) -> str:
+    title, header, body = _tested(table, rule, tests)
+    return f"{title}:\n\n{_pipes(header, body)}"
+
+
+def _tested(table: Table, rule: str, tests: tuple[Comparison, ...]) -> tuple[str, list[str], list[list[str]]]:
+    """What was tested, and the cells of a table of it."""
     called = table.suite.called
     header = ["", f"{called(tests[0].first)} less …", "difference", "95 % interval", "p", "p (Holm)", "verdict"]
     body = [
@@ -157,8 +175,8 @@ def _tests(table: Table, rule: str, tests: tuple[Comparison, ...]) -> str:
         ]
         for test in tests
     ]
-    title = f"Paired t-tests over common seeds, '{rule}', Holm's correction over the {len(tests)} of them:"
-    return f"{title}\n\n{_pipes(header, body)}"
+    title = f"Paired t-tests over common seeds, '{rule}', Holm's correction over the {len(tests)} of them"
+    return title, header, body
 
 
 def _p(value: float) -> str:
@@ -167,4 +185,4 @@ def _p(value: float) -> str:
 
 def _pipes(header: list[str], body: list[list[str]]) -> str:
     rows = [header, ["---"] * len(header), *body]
-    return "\n".join("| " + " | ".join(row) + " |" for row in rows)
+    return "\n".join("| " + " | ".join(cell.replace("|", r"\|") for cell in row) + " |" for row in rows)

@@ -164,15 +164,17 @@ def _entry(result: Result, rule: str) -> Entry:
 
 def _ranked(suite: Suite, columns: Sequence[str], entries: Sequence[Entry | None]) -> tuple[Entry | None, ...]:
     """Best and second of a table's line, and the paper's mark where the focus is the best; datasets do not compete."""
-    present = sorted((entry.mean for entry in entries if entry is not None), reverse=True)
-    if suite.kind != "table" or suite.columns == ("dataset",) or len(present) < 2:
+    means = [None if entry is None else round(entry.mean, 9) for entry in entries]  # equal in spite of rounding
+    present = sorted((mean for mean in means if mean is not None), reverse=True)
+    datasets = suite.axes["dataset"] if "dataset" in suite.columns else ()
+    if suite.kind != "table" or len(datasets) > 1 or len(present) < 2:
         return tuple(entries)
     best, second = present[0], present[1]
-    rivals = [entry for entry in entries if entry is not None and entry.mean == second]
+    rivals = [entry for entry, mean in zip(entries, means, strict=True) if entry is not None and mean == second]
     marked = []
-    for column, entry in zip(columns, entries, strict=True):
-        if entry is not None and entry.mean in (best, second):
-            entry = replace(entry, rank=1 if entry.mean == best else 2)
+    for column, entry, mean in zip(columns, entries, means, strict=True):
+        if entry is not None and mean in (best, second):
+            entry = replace(entry, rank=1 if mean == best else 2)
             if column == suite.focus and entry.rank == 1 and entry.values and best > second:
                 entry = replace(entry, stars=stars(entry.values, rivals[0].values))
         marked.append(entry)
