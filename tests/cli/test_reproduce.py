@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -145,6 +146,29 @@ def test_names_a_suite_does_not_have_are_refused(done: tuple[Path, Path]) -> Non
     suite, out = done
     for words in (["--datasets", "three"], ["--methods", "bang"], ["--engine", "cloud"]):
         assert isinstance(reproduce(suite, out, *words).exception, UnknownName)
+
+
+def test_two_suites_of_one_name_and_a_choice_without_a_run_are_refused(tmp_path: Path) -> None:
+    suite = suite_file(tmp_path)
+    (tmp_path / "else").mkdir()
+    twin = suite_file(tmp_path / "else")
+    refused = CliRunner().invoke(app, ["reproduce", str(suite), str(twin), "--out", str(tmp_path / "out")])
+    assert f"two suites are called 'tiny', {suite} and {twin}" in str(refused.exception)
+    words = ["reproduce", "table-models", "table-ablation", "--models", "gat", "--methods", "confidence"]
+    nothing = CliRunner().invoke(app, [*words, "--out", str(tmp_path / "out")])
+    assert "no run has all that --datasets, --methods and --models ask for" in str(nothing.exception)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_suite_of_ones_own_may_be_called_like_one_of_bangs(done: tuple[Path, Path], tmp_path: Path) -> None:
+    shutil.copytree(done[1], tmp_path / "out")
+    kept = tmp_path / "out" / "suites"
+    (kept / "tiny.toml").rename(kept / "table-main.toml")
+    asked, usual = (
+        CliRunner().invoke(app, ["table", str(tmp_path / "out"), *words]).output
+        for words in (["--suite", "table-main"], [])
+    )
+    assert asked == usual != ""
 
 
 def test_an_address_is_for_ray_and_help_names_what_to_install(done: tuple[Path, Path]) -> None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bangs.errors import UnknownName
+from bangs.errors import InvalidInput, UnknownName
 from bangs.experiments.engines import Engine, Here, Tell
 from bangs.experiments.jobs import Job, Outcome
 from bangs.experiments.own_code import run_code
@@ -65,8 +65,11 @@ class Plan:
         only = only or Only()
         files = tuple(suite_path(name) for name in names)
         suites = tuple(find_suite(str(path), data) for path in files)
+        _check_names(suites, files)
         only.check(suites)
         cells = [c for suite in suites for c in suite.cells(only.datasets, only.methods, only.models, only.seeds)]
+        if not cells:
+            raise InvalidInput("no run has all that --datasets, --methods and --models ask for; ask for less at a time")
         jobs = {job.name: job for job in (Job(cell.experiment, out / "runs", data, device, code) for cell in cells)}
         told = () if known is None else results_in(known)
         runs = frozenset(result.run for result in told if result.rows)
@@ -82,7 +85,8 @@ class Plan:
         for suite, path in zip(self.suites, self.files, strict=True):
             write_atomic(self.out / "suites" / f"{suite.name}.toml", path.read_bytes())
         names = dict.fromkeys(job.name for job in self.jobs)
-        write_atomic(self.out / ASKED, "\n".join([*(name for name in asked(self.out) if name not in names), *names]))
+        former = [name for name in asked(self.out) if name not in names]
+        write_atomic(self.out / ASKED, "".join(f"{name}\n" for name in [*former, *names]))
         engine(self.left(), tell)
 
     def export(self, path: Path) -> int:
@@ -98,6 +102,14 @@ class Plan:
         make_folder(path.parent)
         write_atomic(path, spelled(rows))
         return len(rows)
+
+
+def _check_names(suites: Sequence[Suite], files: Sequence[Path]) -> None:
+    """Refuse two files that the folder could not keep both, as they have one name."""
+    named: dict[str, Path] = {}
+    for suite, path in zip(suites, files, strict=True):
+        if (other := named.setdefault(suite.name, path)).resolve() != path.resolve():
+            raise InvalidInput(f"two suites are called '{suite.name}', {other} and {path}; rename one of the files")
 
 
 def reproduce(

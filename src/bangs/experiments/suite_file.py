@@ -23,7 +23,7 @@ Names = Literal["known", "any"]
 def find_suite(
     name: str, data: Path | None = None, names: Names = "known", beside: Mapping[str, Path] | None = None
 ) -> Suite:
-    """The suite of a name, or of a path to a file; `beside` are others that have names."""
+    """The suite of a name, or of a path to a file; `beside` are others that have names, and come first."""
     return read_suite(suite_path(name, beside), data, names)
 
 
@@ -32,7 +32,7 @@ def suite_path(name: str, beside: Mapping[str, Path] | None = None) -> Path:
     path = Path(name)
     if path.suffix == ".toml" or path.is_file():
         return path
-    known = {**(beside or {}), **suite_files()}
+    known = {**suite_files(), **(beside or {})}
     if name not in known:
         raise UnknownName("suite", name, known)
     return known[name]
