@@ -171,6 +171,11 @@ def test_a_suite_of_ones_own_may_be_called_like_one_of_bangs(done: tuple[Path, P
     assert asked == usual != ""
 
 
+def test_the_way_to_the_table_can_be_typed_as_it_stands(done: tuple[Path, Path], tmp_path: Path) -> None:
+    shutil.copytree(done[1], tmp_path / "my out")
+    assert f"bangs table '{tmp_path / 'my out'}'\n" in reproduce(done[0], tmp_path / "my out").output
+
+
 def test_an_address_is_for_ray_and_help_names_what_to_install(done: tuple[Path, Path]) -> None:
     suite, out = done
     refused = reproduce(suite, out, "--address", "head:6379").exception

@@ -1,5 +1,6 @@
 """`bangs reproduce`: all runs behind a table or figure."""
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -78,7 +79,7 @@ def reproduce(
             plan.export(export)
     told = [f"{progress.total - len(progress.failures)} of {progress.total} runs are finished"]
     told += [f"failed: {failure['what']}: {failure['error']}" for failure in progress.failures]
-    told += [f"see them with: bangs table {out}"]
+    told += [f"see them with: {shlex.join(['bangs', 'table', str(out)])}"]
     names = [suite.name for suite in plan.suites]
     voice.result({"suites": names, "out": str(out), **progress.facts}, "\n".join(told))
     if progress.failures:

@@ -48,8 +48,8 @@ def page(tables: Sequence[Table], results: Sequence[Result], command: str) -> st
         "Every number is a mean over seeds with the sample standard deviation. Which round of a run counts is named "
         f"each time: {rules}.",
         "A difference is called better or worse where a paired t-test over the common seeds, two-sided, stays below "
-        f"{LEVEL} after Holm's correction over all tests under the same table; everything else is noise as far as "
-        "these runs can tell.",
+        f"{LEVEL} after Holm's correction over all tests of the same table by the same rule; everything else is noise "
+        "as far as these runs can tell.",
         _machines(results),
         *(_section(table) for table in made),
     ]
