@@ -159,6 +159,7 @@ MISTAKES: dict[str, tuple[Callable[[], object], list[str]]] = {
     "no patience": (lambda: Trainer(patience=0), ["Trainer.patience must be at least 1", "got 0"]),
     "epochs in words": (lambda: Trainer(epochs="many"), ["Trainer.epochs must be a whole number", "got 'many'"]),
     "half an epoch": (lambda: Trainer(epochs=0.5), ["Trainer.epochs must be a whole number", "got 0.5"]),
+    "epochs as a switch": (lambda: Trainer(epochs=True), ["Trainer.epochs must be a whole number", "got True"]),
     "a learning rate in words": (lambda: Trainer(lr="low"), ["Trainer.lr must be a number", "got 'low'"]),
     "a learning rate of 0": (lambda: Trainer(lr=0.0), ["Trainer.lr must be positive", "got 0.0"]),
     "a learning rate of NaN": (lambda: Trainer(lr=math.nan), ["Trainer.lr must be positive", "got nan"]),

@@ -77,7 +77,7 @@ class Journal:
         if latest is not None and latest.facts["data"] != self._data:
             raise InvalidInput(
                 f"the graph is not the one the run in '{self.folder.path}' began with; "
-                "put the former data back, add --overwrite to begin again, or name another folder"
+                "put the former data back, remove that folder to begin again, or name another"
             )
         rows = None if latest is None else self._sound_rows(latest)
         if latest is not None and rows is None:

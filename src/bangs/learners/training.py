@@ -62,9 +62,10 @@ class Trainer:
                 "bangs.learners.presets.trainer makes a Trainer from names"
             )
         for name, kind in (("epochs", Integral), ("patience", Integral), ("lr", Real), ("weight_decay", Real)):
-            if not isinstance(getattr(self, name), kind):  # a suite file may say anything
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, kind):  # a suite file may say anything
                 what = "whole number" if kind is Integral else "number"
-                raise InvalidInput(f"Trainer.{name} must be a {what}, got {getattr(self, name)!r}")
+                raise InvalidInput(f"Trainer.{name} must be a {what}, got {value!r}")
         for name in ("epochs", "patience"):
             if getattr(self, name) < 1:
                 raise InvalidInput(f"Trainer.{name} must be at least 1, got {getattr(self, name)}")

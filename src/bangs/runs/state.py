@@ -93,7 +93,7 @@ def _check(checkpoint: Checkpoint, learner: Learner) -> None:
     if fault:
         raise InvalidInput(
             f"the checkpoint of round {checkpoint.round} does not belong to this run: {fault}; "
-            "remove it to go on from the one before, or add --overwrite to begin again"
+            "remove it to go on from the one before, or the whole folder to begin again"
         )
 
 
