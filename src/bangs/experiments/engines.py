@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import signal
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -69,7 +70,9 @@ class Processes:
             check()
             while waiting and len(running) < self.count:
                 name = waiting.pop(0)
-                running[pool.submit(work, left[name])] = name
+                with _out_of_earshot():
+                    future = pool.submit(work, left[name])
+                running[future] = name
             for future in wait(running, timeout=0.2, return_when=FIRST_COMPLETED).done:
                 try:
                     outcome = future.result()
@@ -97,7 +100,20 @@ class Processes:
             pool.shutdown(wait=True, cancel_futures=True)
 
 
+@contextmanager
+def _out_of_earshot() -> Iterator[None]:
+    """Processes begun inside do not hear Ctrl-C, which a terminal sends them too, until they can heed it."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def _settle(threads: int) -> None:
+    # the process that hands out the jobs hears Ctrl-C, and ends its workers at their next safe point
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     torch.set_num_threads(threads)
     threading.Thread(target=_follow, name="follow", daemon=True).start()
 
