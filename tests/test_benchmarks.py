@@ -106,7 +106,7 @@ def test_every_axis_varies_its_own_size_alone():
 
 
 @pytest.mark.parametrize(
-    ("benchmark", "words", "rows"),
+    ("script", "words", "rows"),
     [
         (calibration, "--datasets tiny --seeds 2 --calibrators none ets --validation 10 20", 4),
         (reading, "--nodes 2000 --edges 4000 --columns 10", 1),
@@ -114,11 +114,11 @@ def test_every_axis_varies_its_own_size_alone():
     ],
     ids=["calibration", "reading", "reasons"],
 )
-def test_as_json_a_benchmark_is_one_object_with_rows(data, benchmark, words, rows, monkeypatch, capsys):
+def test_as_json_a_benchmark_is_one_object_with_rows(data, script, words, rows, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["benchmark", *words.split(), "--json"])
-    if benchmark is calibration:
+    if script is calibration:
         monkeypatch.setattr(calibration, "graph", lambda name: (name, data))
-    benchmark.main()
+    script.main()
     told = json.loads(capsys.readouterr().out)
     assert {"device", "torch", "python"} <= told.keys()
     assert len(told["rows"]) == rows
@@ -146,7 +146,7 @@ def small(data, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("benchmark", "words", "rows"),
+    ("script", "words", "rows"),
     [
         (training, "--datasets synthetic --presets paper --labels given --epochs 2 --runs 2 --repeats 1", 3),
         (selection, "--repeats 1", 4),
@@ -156,17 +156,17 @@ def small(data, monkeypatch):
     ids=["training", "selection", "estimators", "end_to_end"],
 )
 def test_a_row_that_compares_tells_seconds_the_ratio_to_the_plain_one_and_memory(
-    small, benchmark, words, rows, monkeypatch, capsys
+    small, script, words, rows, monkeypatch, capsys
 ):
     monkeypatch.setattr(sys, "argv", ["benchmark", *words.split(), "--json"])
-    benchmark.main()
+    script.main()
     told = json.loads(capsys.readouterr().out)["rows"]
     assert len(told) == rows
     for row in told:
         assert row["seconds"] > 0
         assert row["ratio"] > 0
         assert row["peak_bytes"] >= 0
-        assert ("spearman" in row) == (benchmark in (selection, estimators))
+        assert ("spearman" in row) == (script in (selection, estimators))
 
 
 @pytest.mark.parametrize("act", ["epoch", "selection"])

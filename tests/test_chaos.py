@@ -1,7 +1,6 @@
 """The short form of `make chaos`: kills at random moments cost a run nothing."""
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -10,12 +9,13 @@ from pathlib import Path
 import pytest
 
 import chaos
+from forking import FORKING
 
 
 @pytest.mark.slow
 def test_runs_killed_at_random_moments_are_neither_lost_nor_different_nor_unreadable() -> None:
     command = [sys.executable, chaos.__file__, "--kills=6", "--methods=bangs,cpl", "--rounds=2", "--seed=3", "--json"]
-    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
+    done = subprocess.run(command, capture_output=True, text=True, env=FORKING)
     told = json.loads(done.stdout)
     assert done.returncode == 0, (told, done.stderr)
     assert (told["lost"], told["different"], told["unreadable"], told["faults"]) == (0, 0, 0, [])

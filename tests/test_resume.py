@@ -1,7 +1,6 @@
 """A run that is stopped, killed or damaged goes on to the result it would have had."""
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -18,6 +17,7 @@ from bangs.loop import SelfTrainer, State
 from bangs.methods import Budget, method
 from bangs.runs import Checkpoint, RunFolder, pack, read_run, unpack
 from bangs.types import Task
+from forking import FORKING
 from mortal import attempt, experiment, history, small
 from timeless import timeless
 
@@ -64,9 +64,7 @@ def test_a_run_stopped_in_every_round_ends_like_an_undisturbed_one(tmp_path: Pat
 
 def test_runs_killed_at_random_moments_end_like_undisturbed_ones(tmp_path: Path) -> None:
     command = [sys.executable, str(HERE / "mortal.py"), str(tmp_path), "4", "bangs", "cpl", "drgst"]
-    done = subprocess.run(
-        command, capture_output=True, text=True, check=True, env={**os.environ, "OMP_NUM_THREADS": "1"}
-    )
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=FORKING)
     told = json.loads(done.stdout)
     assert all(verdict["equal"] and verdict["history"] for verdict in told.values()), told
     assert sum(verdict["kills"] for verdict in told.values()) > 3

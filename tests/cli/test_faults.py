@@ -1,8 +1,8 @@
 """Commands that meet a fault say so in a sentence, and can go on when it is gone."""
 
 import os
-import signal
 import subprocess
+import sys
 import time
 from datetime import UTC, datetime
 from pathlib import Path
@@ -87,13 +87,13 @@ def held(folder: Path) -> None:
 
 def two_at_once(words: tuple[Any, ...], slowly: tuple[str, ...], out: Path) -> Said:
     """What the second of two commands on one folder says; the first is stopped by SIGTERM afterwards."""
-    first = in_a_child(lambda: bangs(*words, *slowly, "--out", out).code)
+    first = subprocess.Popen([sys.executable, "-m", "bangs", *map(str, words), *slowly, "--out", str(out)])
     held(out)
     second = bangs(*words, *slowly, "--out", out, "--resume")
-    assert f"is in use by process {first} since 20" in second.err
+    assert f"is in use by process {first.pid} since 20" in second.err
     assert "wait for it, stop it, or name another folder" in second.err
-    os.kill(first, signal.SIGTERM)
-    assert status_of(first) == 143
+    first.terminate()
+    assert first.wait() == 143
     return second
 
 

@@ -47,7 +47,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ((*RUN, "--seeds=3-1"), "--seeds must name from 1 to 10,000 seeds, got '3-1'"),
         ((*RUN, "--fanout=0"), "--fanout must be numbers such as 10,10, or all, got '0'"),
         ((*RUN, "--batch-size=0"), "--batch-size"),
-        ((*RUN, "--epochs=0"), "--epochs must be greater than or equal to 1, got '0'"),  # the last one typed
+        ((*RUN, "--epochs=0"), ", got '0'; see bangs run -h"),  # the last one typed
         ((*RUN, "--epochs", "x"), "--epochs must be a whole number, got 'x'"),
         ((*RUN, "--out=text"), "'text' must be a folder, but it is a file"),
         (("fit", EXAMPLES / "own-graph", "--out=x", "--epochs=0"), "--epochs"),

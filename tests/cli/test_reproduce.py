@@ -17,6 +17,7 @@ from bangs.experiments import engines, jobs
 from bangs.experiments.results import results_in, rows_of
 from bangs.runs import RunFolder, read_run
 from bangs.signals import Stopped
+from forking import FORKING
 from worlds import Deadly, graph_file, suite_file
 
 MORTAL = Path(__file__).parents[1] / "mortal_suite.py"
@@ -108,8 +109,7 @@ def test_a_failed_run_is_tried_again(tmp_path: Path) -> None:
 
 def test_a_suite_killed_at_random_moments_ends_like_an_undisturbed_one(tmp_path: Path) -> None:
     command = [sys.executable, str(MORTAL), str(tmp_path), "5"]
-    env = {**os.environ, "OMP_NUM_THREADS": "1"}
-    told = json.loads(subprocess.run(command, capture_output=True, text=True, check=True, env=env).stdout)
+    told = json.loads(subprocess.run(command, capture_output=True, text=True, check=True, env=FORKING).stdout)
     assert told["struck"] > 0
     assert told["killed"] == told["whole"]
     assert told["whole"]["finished once"] == told["whole"]["runs"] == 6

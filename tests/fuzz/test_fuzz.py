@@ -2,7 +2,6 @@
 
 import io
 import json
-import os
 import pickle
 import struct
 import subprocess
@@ -22,6 +21,7 @@ from bangs.files import digest
 from bangs.runs import Checkpoint
 from bangs.runs.checkpoint import decode, encode
 from bangs.runs.folder import config_hash
+from forking import FORKING
 from fuzz.campaign import feed, make
 from fuzz.targets import targets
 
@@ -34,7 +34,7 @@ def test_mutated_inputs_are_read_or_refused_and_nothing_else() -> None:
         capture_output=True,
         text=True,
         cwd=tests,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        env=FORKING,
     )
     told = json.loads(done.stdout)
     assert done.returncode == 0, told["findings"]

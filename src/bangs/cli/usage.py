@@ -1,5 +1,6 @@
 """Usage: a mistyped command line, told in one sentence."""
 
+import re
 import sys
 from typing import Any
 
@@ -10,7 +11,12 @@ from bangs.cli.terminal import harmless
 # what Typer raises for anything mistyped; it has no public name
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 
-_RULE = "Input should be "
+# what it says of a value that is none, by its version
+_RULES = (
+    re.compile(r"Input should be (?P<rule>.*?)(, unable.*)?$"),
+    re.compile(r"Invalid value for .*: .* is not (?P<rule>a valid (integer|int|float)|in the range .*?)( range)?$"),
+)
+_PLAIN = {"a valid integer": "a whole number", "a valid int": "a whole number", "a valid float": "a number"}
 
 
 def tell(error: Any) -> None:
@@ -25,10 +31,10 @@ def tell(error: Any) -> None:
 
 def _sentence(error: Any) -> str:
     words = str(error.format_message()).rstrip(".")
-    if _RULE in words and getattr(error, "param", None) is not None:
-        option = error.param.opts[0]
-        rule = words.split(_RULE)[1].split(", unable")[0].replace("a valid integer", "a whole number")
-        return f"{option} must be {rule}{_came(error.param.opts)}"
+    broken = next(filter(None, (rule.search(words) for rule in _RULES)), None)
+    if broken is not None and getattr(error, "param", None) is not None:
+        rule = broken["rule"]
+        return f"{error.param.opts[0]} must be {_PLAIN.get(rule, rule)}{_came(error.param.opts)}"
     dash = words.startswith("No such option") and error.ctx.command.name == "explain"
     return words[0].lower() + words[1:] + ("; an id that begins with a dash comes after --" if dash else "")
 
