@@ -42,14 +42,14 @@ bench: $(READY) ## ratios against plain implementations, side by side; docs/perf
 	$(BIN)/python benchmarks/end_to_end.py --rounds 2 --every 50
 
 chaos: $(READY) ## 200 kills at random moments: nothing lost, nothing different (ten minutes)
-	CUDA_VISIBLE_DEVICES= OMP_NUM_THREADS=1 $(BIN)/python tests/chaos.py --kills 200
+	CUDA_VISIBLE_DEVICES= OMP_NUM_THREADS=1 $(BIN)/python -m tests.integration.chaos --kills 200
 
 fuzz: $(READY) ## 20,000 damaged inputs: each is read or refused in a sentence (ten minutes)
-	cd tests && CUDA_VISIBLE_DEVICES= OMP_NUM_THREADS=1 ../$(BIN)/python -m fuzz --inputs 20000
+	CUDA_VISIBLE_DEVICES= OMP_NUM_THREADS=1 $(BIN)/python -m tests.fuzz --inputs 20000
 
 audit: $(READY) ## what bandit says of the code, and the package index of the packages it is pinned to
 	$(BIN)/bandit --quiet --recursive --configfile pyproject.toml src
-	$(BIN)/python tests/audit.py constraints.txt
+	$(BIN)/python -m tests.project.audit constraints.txt
 
 clean: ## remove what the build left
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

@@ -18,13 +18,13 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from bangs import metrics
+from bangs.calibration.calibrators import CALIBRATORS, CaGCN, Calibrator, Temperature
+from bangs.core import metrics
+from bangs.core.rng import Streams
+from bangs.core.types import Prediction, Task
 from bangs.errors import BangsError, UnknownName
 from bangs.graphs import splits
-from bangs.learners.calibration import CALIBRATORS, CaGCN, Calibrator, Temperature
-from bangs.learners.presets import trainer
-from bangs.rng import Streams
-from bangs.types import Prediction, Task
+from bangs.training.presets import trainer
 from measuring import graph, in_turns, options, peak_of, show
 
 MEASURES: dict[str, Callable[[Prediction, Tensor], Tensor]] = {

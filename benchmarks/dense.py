@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from bangs.learners.dense import products_of
+from bangs.nn.matmul import products_of
 from measuring import in_turns, options, show
 
 REPEAT = 10  # products a turn
@@ -34,20 +34,20 @@ def main() -> None:
 
 def measure(runs: int, lines: int, inputs: int, outputs: int, repeats: int, device: str) -> list[dict[str, Any]]:
     """A row for each product and each way to take it."""
-    from bangs.fused import dense
+    from bangs.kernels import matmul
 
     torch.manual_seed(0)
     x = torch.randn(runs, lines, inputs, device=device).relu()
     weight = torch.randn(runs, inputs, outputs, device=device) / inputs**0.5
     pull = torch.randn(runs, lines, outputs, device=device)
     cases: dict[str, tuple[Tensor, Tensor, Callable[[], Tensor]]] = {
-        "product": (x, weight, lambda: dense.product(x, weight)),
+        "product": (x, weight, lambda: matmul.product(x, weight)),
         "gradient of lines": (
             pull,
             weight.transpose(1, 2),
-            lambda: dense.product(pull, weight.transpose(1, 2)),
+            lambda: matmul.product(pull, weight.transpose(1, 2)),
         ),
-        "gradient of weight": (x.transpose(1, 2), pull, lambda: dense.gradient(x, pull, inputs)),
+        "gradient of weight": (x.transpose(1, 2), pull, lambda: matmul.gradient(x, pull, inputs)),
     }
     rows = []
     for name, (left, right, ours) in cases.items():

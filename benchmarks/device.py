@@ -23,15 +23,15 @@ from typing import Any
 import torch
 from torch.profiler import ProfilerActivity, profile
 
-from bangs import fused
+from bangs import kernels
+from bangs.core.types import Labels, Task
 from bangs.graphs import splits
-from bangs.learners.ahead import Ahead
-from bangs.learners.dense import products_of
-from bangs.learners.fields import Field
-from bangs.learners.presets import trainer
-from bangs.learners.sessions import Captured
-from bangs.learners.training import Learner
-from bangs.types import Labels, Task
+from bangs.nn.matmul import products_of
+from bangs.nn.subgraphs import Field
+from bangs.training.epochs import Captured
+from bangs.training.precomputed_hop import Ahead
+from bangs.training.presets import trainer
+from bangs.training.trainer import Learner
 from measuring import graph, in_turns, options, show, table
 
 EPOCHS = 50  # a turn
@@ -58,7 +58,7 @@ def main() -> None:
         for model, preset, precision, adopted in cases:
             found, opening = {}, {}
             for system in ("torch", "bangs"):
-                with kernels(on=system == "bangs"):
+                with our_kernels(on=system == "bangs"):
                     chosen = trainer(model, preset, name, epochs=64, precision=precision)
                     found[system], opening[system] = session(chosen.prepare(task), adopted)
             times = in_turns({system: replays(one) for system, one in found.items()}, asked.repeats)
@@ -92,15 +92,15 @@ def main() -> None:
 
 
 @contextmanager
-def kernels(*, on: bool) -> Iterator[None]:
+def our_kernels(*, on: bool) -> Iterator[None]:
     """Our kernels on or off, as BANGS_KERNELS says it to any command."""
     os.environ["BANGS_KERNELS"] = "1" if on else "0"
-    fused.ready.cache_clear()
+    kernels.ready.cache_clear()
     try:
         yield
     finally:
         del os.environ["BANGS_KERNELS"]
-        fused.ready.cache_clear()
+        kernels.ready.cache_clear()
 
 
 def session(learner: Learner, adopted: int) -> tuple[Captured, float]:

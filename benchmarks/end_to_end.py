@@ -20,13 +20,13 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from bangs.devices import choose_device
+from bangs.calibration.calibrators import ETS
+from bangs.core.types import Prediction
 from bangs.experiments.exam import Exam
 from bangs.experiments.experiment import Experiment
-from bangs.learners.calibration import ETS
-from bangs.learners.sessions import Captured, Eager, Session
-from bangs.loop import State
-from bangs.types import Prediction
+from bangs.selftraining.loop import State
+from bangs.training.epochs import Captured, Eager, Session
+from bangs.utils.devices import choose_device
 from measuring import Times, graph, options, peak_bytes, resident, show
 from plain_selection import PlainSelection
 from plain_training import PlainGCN, PlainTraining

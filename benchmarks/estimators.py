@@ -22,7 +22,7 @@ from typing import Any
 import torch
 
 from bangs.valuation.banzhaf import DEFAULT, ESTIMATORS, Estimator, Values
-from bangs.valuation.utility import Information
+from bangs.valuation.information import Information
 from measuring import in_turns, options, peak_of, show
 from plain_selection import PlainSelection
 from rounds import Occasion, Reference, agreement, rank_correlation, trained

@@ -22,13 +22,13 @@ from typing import Any, Literal
 import torch
 from torch_geometric.data import Data
 
-from bangs.graphs import synthetic
+from bangs.core.rng import Streams
+from bangs.core.types import Split, Task
+from bangs.graphs.datasets import synthetic
 from bangs.graphs.propagation import PPR
-from bangs.learners.presets import trainer
-from bangs.rng import Streams
-from bangs.types import Split, Task
+from bangs.training.presets import trainer
 from bangs.valuation.banzhaf import Marginals
-from bangs.valuation.utility import Information
+from bangs.valuation.information import Information
 from measuring import in_turns, options, peak_of, power, show, table
 from plain_selection import PlainSelection
 from plain_training import PlainGCN, PlainTraining

@@ -15,12 +15,12 @@ from typing import Any
 import torch
 from torch.profiler import ProfilerActivity, profile
 
+from bangs.core.rng import Streams
+from bangs.core.types import Task
 from bangs.graphs import splits
-from bangs.learners.fields import Field
-from bangs.learners.presets import trainer
-from bangs.learners.training import Learner
-from bangs.rng import Streams
-from bangs.types import Task
+from bangs.nn.subgraphs import Field
+from bangs.training.presets import trainer
+from bangs.training.trainer import Learner
 from measuring import graph, in_turns, options, peak_of, show, table
 from training import labelled
 

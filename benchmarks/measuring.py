@@ -18,7 +18,7 @@ import torch
 from torch_geometric.data import Data
 
 from bangs.errors import DataUnavailable
-from bangs.graphs import datasets
+from bangs.graphs.datasets import by_name
 
 
 @dataclass
@@ -133,10 +133,10 @@ def power(sizes: Sequence[float], values: Sequence[float]) -> float:
 def graph(name: str) -> tuple[str, Data]:
     """A dataset, or the embedded graph where it is not to be had."""
     try:
-        return name, datasets.load(name)
+        return name, by_name.load(name)
     except DataUnavailable as reason:
         print(f"{reason}\n→ the embedded graph stands in for '{name}'", file=sys.stderr)
-        return "synthetic", datasets.load("synthetic")
+        return "synthetic", by_name.load("synthetic")
 
 
 def show(rows: list[dict[str, Any]], as_json: bool, **facts: Any) -> None:

@@ -15,8 +15,8 @@ from typing import Any
 import torch
 
 from bangs.experiments.experiment import Experiment
-from bangs.graphs import synthetic
-from bangs.loop import State
+from bangs.graphs.datasets import synthetic
+from bangs.selftraining.loop import State
 from measuring import options, peak_bytes, resident, show
 
 BOUND = 24 * 2**30  # bytes

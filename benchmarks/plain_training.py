@@ -6,7 +6,7 @@ from torch.nn import functional
 from torch_geometric.data import Data
 from torch_geometric.nn import GCNConv
 
-from bangs.learners.models import GCN
+from bangs.nn.models import GCN
 
 
 class PlainGCN(nn.Module):

@@ -25,16 +25,16 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from bangs.core.rng import Streams
+from bangs.core.types import Split, Task
 from bangs.graphs.push import Push
-from bangs.learners.presets import trainer
-from bangs.learners.sampling import Sampling
-from bangs.learners.training import Learner
-from bangs.loop import SelfTrainer
-from bangs.methods import Budget, method
-from bangs.rng import Streams
 from bangs.selection.scores import Banzhaf
-from bangs.types import Split, Task
-from bangs.valuation.scattering import PAIR
+from bangs.selftraining.loop import SelfTrainer
+from bangs.selftraining.methods import Budget, method
+from bangs.training.presets import trainer
+from bangs.training.sampling import Sampling
+from bangs.training.trainer import Learner
+from bangs.valuation.sparse_reach import PAIR
 from measuring import options, peak_bytes, show
 
 MORE = 2  # epochs in batches that are timed

@@ -29,15 +29,15 @@ from typing import Any
 
 import torch
 
+from bangs.core.rng import Streams
+from bangs.core.types import Split, Task
 from bangs.graphs.push import Push
 from bangs.graphs.store import Store, convert_from
-from bangs.learners.layerwise import Layerwise
-from bangs.learners.models import GCN
-from bangs.learners.sampling import Sampler, Sampling
-from bangs.learners.training import Trainer
-from bangs.rng import Streams
-from bangs.types import Split, Task
-from bangs.valuation.utility import Information
+from bangs.nn.models import GCN
+from bangs.training.layerwise import Layerwise
+from bangs.training.sampling import Sampler, Sampling
+from bangs.training.trainer import Trainer
+from bangs.valuation.information import Information
 from measuring import options, show
 
 FEATURES, HIDDEN, CLASSES, STEPS = 64, 128, 16, 10

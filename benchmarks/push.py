@@ -16,7 +16,7 @@ from torch import Tensor
 from bangs.graphs.propagation import Operator
 from bangs.graphs.push import Push
 from bangs.valuation.banzhaf import DEFAULT, ESTIMATORS
-from bangs.valuation.utility import Information
+from bangs.valuation.information import Information
 from measuring import options, show
 from rounds import Occasion, agreement, rank_correlation, trained
 

@@ -22,16 +22,16 @@ from typing import Any
 
 import torch
 
-from bangs import ranks
+from bangs.core.types import Split, Task
+from bangs.distributed import ranks
 from bangs.graphs.push import Push
 from bangs.graphs.store import Store, convert_from
-from bangs.learners.models import GCN
-from bangs.learners.sampling import Sampling
-from bangs.learners.training import Learner, Trainer
-from bangs.types import Split, Task
+from bangs.nn.models import GCN
+from bangs.training.sampling import Sampling
+from bangs.training.trainer import Learner, Trainer
 from bangs.valuation.banzhaf import DEFAULT, ESTIMATORS
-from bangs.valuation.sharing import SharedGame
-from bangs.valuation.utility import Information
+from bangs.valuation.distributed_game import SharedGame
+from bangs.valuation.information import Information
 from measuring import options, peak_bytes, power, show
 
 LABELLED = 10_000

@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 import torch
 
-from bangs.graphs import custom
+from bangs.graphs import tables
 from measuring import options, peak_bytes, resident, show
 
 SECONDS, BYTES = 30.0, 4 * 2**30
@@ -77,7 +77,7 @@ def measure(folder: Path) -> dict[str, float]:
     """What reading the folder takes, in this process."""
     before = resident()
     begin, busy = time.perf_counter(), time.process_time()
-    graph = custom.read(folder)
+    graph = tables.read(folder)
     return {
         "nodes": len(graph.ids),
         "directed_edges": graph.data.edge_index.shape[1],

@@ -9,10 +9,10 @@ thousands of neighbours.
 import torch
 from torch_geometric.data import Data
 
-from bangs.explain import reasons
-from bangs.ledger import Ledger
-from bangs.report.tables import predictions, pseudo_labels
-from bangs.snapshot import Snapshot
+from bangs.estimator.explain import reasons
+from bangs.report.csv_tables import predictions, pseudo_labels
+from bangs.runs.candidate_log import Ledger
+from bangs.runs.snapshot import Snapshot
 from measuring import in_turns, options, peak_of, show
 
 CLASSES, A_ROUND = 5, 100

@@ -7,15 +7,16 @@ from scipy.stats import spearmanr
 from torch import Tensor
 from torch_geometric.data import Data
 
+from bangs.calibration.calibrators import Temperature
+from bangs.core.rng import Streams
+from bangs.core.types import Split, Task
 from bangs.errors import BangsError
-from bangs.graphs import datasets, splits, synthetic
+from bangs.graphs import splits
+from bangs.graphs.datasets import by_name, synthetic
 from bangs.graphs.propagation import PPR, Operator
-from bangs.learners.calibration import Temperature
-from bangs.learners.presets import trainer
-from bangs.rng import Streams
-from bangs.types import Split, Task
+from bangs.training.presets import trainer
 from bangs.valuation.banzhaf import Marginals
-from bangs.valuation.utility import Information
+from bangs.valuation.information import Information
 from measuring import graph
 
 
@@ -75,7 +76,7 @@ def pretended(name: str, data: Data, seed: int = 0) -> Occasion:
 def lastfm_size() -> Occasion:
     """LastFM Asia's graph and labels (`lastfm_asia_nofeat.npz`), else a citation network of its size."""
     try:
-        data = datasets.load("lastfm_asia_nofeat")
+        data = by_name.load("lastfm_asia_nofeat")
     except BangsError:
         data = synthetic.citation(7624, 18, 64, mean_degree=7.3)
     return pretended("lastfm size", data)

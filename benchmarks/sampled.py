@@ -21,13 +21,13 @@ from typing import Any
 import torch
 from torch_geometric.data import Data
 
-from bangs import metrics
+from bangs.core import metrics
+from bangs.core.rng import Streams
+from bangs.core.types import Split, Task
 from bangs.graphs import splits
-from bangs.learners.presets import trainer
-from bangs.learners.sampling import Sampling
-from bangs.learners.training import Trainer
-from bangs.rng import Streams
-from bangs.types import Split, Task
+from bangs.training.presets import trainer
+from bangs.training.sampling import Sampling
+from bangs.training.trainer import Trainer
 from measuring import graph, options, peak_of, show
 
 # glibc keeps what is freed, above all of pieces of ever other sizes, so that its peak is not what was needed

@@ -14,15 +14,15 @@ from typing import Any
 
 import torch
 
+from bangs.calibration.calibrators import Temperature
+from bangs.core.rng import Streams
+from bangs.core.types import Task
 from bangs.graphs import splits
 from bangs.graphs.propagation import PPR
-from bangs.learners.calibration import Temperature
-from bangs.learners.presets import trainer
-from bangs.rng import Streams
-from bangs.types import Task
-from bangs.valuation import utility
+from bangs.training.presets import trainer
+from bangs.valuation import information
 from bangs.valuation.banzhaf import DEFAULT, ESTIMATORS, Values
-from bangs.valuation.utility import Information
+from bangs.valuation.information import Information
 from measuring import graph, in_turns, options, peak_of, show
 
 PLAYERS, K = 200, 100
@@ -62,7 +62,7 @@ def compared(game: Information, estimator: str, repeats: int) -> list[dict[str, 
     groups: dict[str, int] = {}
 
     def select(how: str) -> Values:
-        utility.MOST = most[how]
+        information.MOST = most[how]
         fresh = Information.of(game.operator, game.logits, game.known, game.nodes)
         groups[how] = fresh.together
         generators = [torch.Generator(game.device).manual_seed(run) for run in range(game.runs)]

@@ -13,11 +13,11 @@ from typing import Any
 import torch
 from torch_geometric.data import Data
 
+from bangs.core.rng import Streams
+from bangs.core.types import Labels, Task
 from bangs.graphs import splits
-from bangs.learners.presets import trainer
-from bangs.learners.training import Trainer
-from bangs.rng import Streams
-from bangs.types import Labels, Task
+from bangs.training.presets import trainer
+from bangs.training.trainer import Trainer
 from measuring import Times, graph, in_turns, options, peak_of, show
 from plain_training import PlainGCN, PlainTraining
 

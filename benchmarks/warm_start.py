@@ -19,7 +19,7 @@ import torch
 from torch_geometric.data import Data
 
 from bangs.experiments.experiment import Experiment
-from bangs.loop import SelfTrainer, State
+from bangs.selftraining.loop import SelfTrainer, State
 from measuring import graph, options, peak_bytes, resident, show
 
 STARTS: dict[str, str | int] = {"fresh": "fresh", "teacher": "teacher", "epoch 100": 100}

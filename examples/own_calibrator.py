@@ -10,8 +10,9 @@ from dataclasses import dataclass
 import torch
 from sklearn.isotonic import IsotonicRegression
 
-from bangs import Prediction, SelfTrainingClassifier, Task, metrics
-from bangs.graphs.synthetic import citation
+from bangs import Prediction, SelfTrainingClassifier, Task
+from bangs.core import metrics
+from bangs.graphs.datasets.synthetic import citation
 
 
 @dataclass(frozen=True)

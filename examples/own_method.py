@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import torch
 
 from bangs import METHODS, Budget, Method, Ranking, Round, SelfTrainingClassifier, method
-from bangs.graphs.synthetic import citation
+from bangs.graphs.datasets.synthetic import citation
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,13 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
-from bangs.learners.noise import Noise
-from bangs.rng import Streams
-from bangs.types import Split, Task
+from bangs.core.rng import Streams
+from bangs.core.types import Split, Task
+from bangs.nn.dropout import Noise
+from tests import ROOT
 
+# programs that tests start find `tests` too
+os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
 os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", "/tmp/bangs-hypothesis")
 warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta state")
 torch.set_num_threads(1)  # small products; more threads only wait for each other

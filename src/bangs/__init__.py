@@ -4,13 +4,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from bangs.classifier import SelfTrainingClassifier
+    from bangs.core.types import Labels, Prediction, Ranking, Round, Split, Task
     from bangs.errors import BangsError, InvalidInput, UnknownName
+    from bangs.estimator.classifier import SelfTrainingClassifier
     from bangs.experiments.experiment import Experiment
-    from bangs.learners.training import Trainer
-    from bangs.loop import Method, SelfTrainer
-    from bangs.methods import METHODS, Budget, method
-    from bangs.types import Labels, Prediction, Ranking, Round, Split, Task
+    from bangs.selftraining.loop import Method, SelfTrainer
+    from bangs.selftraining.methods import METHODS, Budget, method
+    from bangs.training.trainer import Trainer
 
 __version__ = "0.1.0"
 
@@ -35,13 +35,13 @@ __all__ = [
 ]
 
 _HOMES = {
-    "classifier": ("SelfTrainingClassifier",),
+    "estimator.classifier": ("SelfTrainingClassifier",),
     "errors": ("BangsError", "InvalidInput", "UnknownName"),
     "experiments.experiment": ("Experiment",),
-    "learners.training": ("Trainer",),
-    "loop": ("Method", "SelfTrainer"),
-    "methods": ("METHODS", "Budget", "method"),
-    "types": ("Labels", "Prediction", "Ranking", "Round", "Split", "Task"),
+    "training.trainer": ("Trainer",),
+    "selftraining.loop": ("Method", "SelfTrainer"),
+    "selftraining.methods": ("METHODS", "Budget", "method"),
+    "core.types": ("Labels", "Prediction", "Ranking", "Round", "Split", "Task"),
 }
 
 

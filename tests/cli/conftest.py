@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import pytest
-from tests.cli.speaking import bangs
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
+from tests import EXAMPLES
+from tests.cli.invoke import bangs
 
 
 @pytest.fixture(scope="session")

@@ -3,14 +3,14 @@
 import subprocess
 import sys
 import tomllib
-from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.cli.speaking import bangs
 
 from bangs import Experiment, SelfTrainingClassifier
 from bangs.cli.commands import FILES, first_words, load
+from tests import ROOT
+from tests.cli.invoke import bangs
 
 ANSWERS_AT_ONCE = """
 import sys
@@ -106,5 +106,5 @@ def test_public_names_come_when_they_are_asked_for() -> None:
 
 
 def test_the_version_told_is_the_one_that_is_built() -> None:
-    built = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]["version"]
+    built = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
     assert bangs("--version").out == f"bangs {built}\n"

@@ -1,19 +1,19 @@
 """`bangs convert`: one command to a store, and every other takes it."""
 
 import json
-from pathlib import Path
 
 import pandas as pd
 import pytest
-from tests.cli.speaking import bangs
 
-from bangs.cli.words import parse_fanout
+from bangs.cli.parsing import parse_fanout
 from bangs.errors import InvalidInput
-from bangs.experiments.suite_file import parse_suite
-from bangs.graphs.store import opening
-from worlds import graph_file
+from bangs.experiments.suites.read import parse_suite
+from bangs.graphs.store import stored_graph
+from tests import EXAMPLES
+from tests.cli.invoke import bangs
+from tests.helpers.small_graphs import graph_file
 
-OWN = Path(__file__).parents[2] / "examples" / "own-graph"
+OWN = EXAMPLES / "own-graph"
 
 
 def made(*words: str) -> dict:
@@ -50,7 +50,7 @@ def test_tables_are_fitted_and_predicted_from_stores(tmp_path, monkeypatch):
 
     table = tmp_path / "fit" / "grown-predictions.csv"
     whole = pd.read_csv(table)
-    monkeypatch.setattr(opening, "WHOLE", 0)  # so that the store stays on the disk
+    monkeypatch.setattr(stored_graph, "WHOLE", 0)  # so that the store stays on the disk
     assert bangs("predict", out, grown, "--device", "cpu").code == 0
     pd.testing.assert_frame_equal(pd.read_csv(table), whole, rtol=1e-4)
 

@@ -6,11 +6,11 @@ import pytest
 from typer.testing import CliRunner
 
 from bangs.cli import app, demo
-from bangs.cli.kinds import KINDS
-from bangs.graphs import datasets
-from bangs.graphs.synthetic import citation
-from bangs.learners.models import MODELS
-from bangs.methods import METHODS
+from bangs.cli.known_names import KINDS
+from bangs.graphs.datasets import by_name
+from bangs.graphs.datasets.synthetic import citation
+from bangs.nn.models import MODELS
+from bangs.selftraining.methods import METHODS
 
 
 @pytest.fixture
@@ -18,7 +18,7 @@ def short(monkeypatch, tmp_path):
     """A demo of a small graph, two seeds, one round and few epochs."""
     quick = {"seeds": (0, 1), "rounds": 1, "k": 40, "candidates": 60, "changes": {"lr": 0.02, "epochs": 25}}
     monkeypatch.setattr(demo, "SETTINGS", demo.SETTINGS | quick)
-    monkeypatch.setattr(datasets, "load", lambda name: citation(nodes=400))
+    monkeypatch.setattr(by_name, "load", lambda name: citation(nodes=400))
     monkeypatch.chdir(tmp_path)
     return lambda *more: CliRunner().invoke(app, ["demo", "--device", "cpu", *more])
 

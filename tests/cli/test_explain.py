@@ -6,13 +6,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.cli.speaking import bangs
 
 from bangs import SelfTrainingClassifier
-from bangs.cli.reasons import in_words
+from bangs.cli.explain_text import in_words
 from bangs.errors import InvalidInput
-from bangs.graphs.store.names import place_of
-from bangs.graphs.synthetic import citation
+from bangs.graphs.datasets.synthetic import citation
+from bangs.graphs.store.node_names import place_of
+from tests.cli.invoke import bangs
 
 
 def first(library: Path, source: str) -> dict[str, str]:

@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 import torch
-from tests.cli.conftest import EXAMPLES
-from tests.cli.speaking import Said, bangs
 
 from bangs.experiments.experiment import Experiment
 from bangs.runs import events, lock, read_run
-from chaos import outcome
-from killing import in_a_child
-from worlds import graph_file
+from tests.cli.conftest import EXAMPLES
+from tests.cli.invoke import Said, bangs
+from tests.helpers.killing import in_a_child
+from tests.helpers.small_graphs import graph_file
+from tests.integration.chaos import outcome
 
 QUICK = ("--seeds=2", "--rounds=3", "--k=5", "--candidates=10", "--epochs=10", "--device=cpu", "--quiet")
 

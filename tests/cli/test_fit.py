@@ -9,13 +9,13 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.cli.conftest import EXAMPLES
-from tests.cli.speaking import bangs
 
 from bangs import SelfTrainingClassifier
-from bangs.cli.fitting import told
+from bangs.cli.fit_folder import told
 from bangs.runs import RunFolder, read_run
-from forking import FORKING
+from tests.cli.conftest import EXAMPLES
+from tests.cli.invoke import bangs
+from tests.helpers.forking import FORKING
 
 QUICK = ("--rounds", 1, "--epochs", 5, "--quiet")
 
@@ -123,7 +123,7 @@ def test_a_finished_folder_is_not_touched_again(library: Path) -> None:
 
 def test_a_killed_fit_ends_with_the_files_of_an_undisturbed_one(tmp_path: Path) -> None:
     # the first attempt writes two files and the checkpoint of round 0, the second that of round 1, then come the tables
-    command = [sys.executable, "-m", "tests.cli.mortal", str(tmp_path), "4", "2", "4", "7"]
+    command = [sys.executable, "-m", "tests.cli.kill_fits", str(tmp_path), "4", "2", "4", "7"]
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=FORKING, cwd=EXAMPLES.parent)
     told = json.loads(done.stdout)
     assert told == {"differ": [], "kills": 4, "rounds": [0, 1, 1, 2, 2, 3]}
@@ -132,7 +132,7 @@ def test_a_killed_fit_ends_with_the_files_of_an_undisturbed_one(tmp_path: Path) 
 def test_an_interrupted_fit_says_how_to_go_on_and_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     words = ("fit", EXAMPLES / "own-graph", "--out", tmp_path / "out", "--rounds", 2, "--epochs", 5)
     with monkeypatch.context() as patch:
-        patch.setattr("bangs.cli.fitting._Lines.see", lambda lines, state: os.kill(os.getpid(), signal.SIGTERM))
+        patch.setattr("bangs.cli.fit_folder._Lines.see", lambda lines, state: os.kill(os.getpid(), signal.SIGTERM))
         stopped = bangs(*words)
     assert stopped.code == 143
     assert f"go on with: bangs fit {EXAMPLES / 'own-graph'} --out {tmp_path / 'out'}" in stopped.err

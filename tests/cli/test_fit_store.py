@@ -5,11 +5,12 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from tests.cli.speaking import bangs
 
-from bangs.graphs.store import opening
+from bangs.graphs.store import stored_graph
+from tests import EXAMPLES
+from tests.cli.invoke import bangs
 
-OWN = Path(__file__).parents[2] / "examples" / "own-graph"
+OWN = EXAMPLES / "own-graph"
 ASKED = ("--rounds", "2", "--k", "10", "--epochs", "8", "--selector", "confidence", "--device", "cpu")
 BATCHES = ("--batch-size", "16", "--fanout", "5,5")
 
@@ -22,7 +23,7 @@ def store(tmp_path: Path) -> str:
 
 def test_its_files_are_those_of_the_same_fit_in_memory(store, tmp_path, monkeypatch):
     assert bangs("fit", store, "--out", str(tmp_path / "whole"), *ASKED, *BATCHES).code == 0
-    monkeypatch.setattr(opening, "WHOLE", 0)  # so that the store counts as large
+    monkeypatch.setattr(stored_graph, "WHOLE", 0)  # so that the store counts as large
     said = bangs("fit", store, "--out", str(tmp_path / "fit"), *ASKED, *BATCHES)
     assert said.code == 0, said.err
     assert "which stays on the disk" in said.out
@@ -43,7 +44,7 @@ def test_its_files_are_those_of_the_same_fit_in_memory(store, tmp_path, monkeypa
 
 
 def test_a_store_that_moved_is_told_and_found_again(store, tmp_path, monkeypatch):
-    monkeypatch.setattr(opening, "WHOLE", 0)
+    monkeypatch.setattr(stored_graph, "WHOLE", 0)
     out, moved = str(tmp_path / "fit"), str(tmp_path / "elsewhere")
     said = bangs("fit", store, "--out", out, *ASKED)
     assert said.code == 0, said.err
@@ -66,8 +67,8 @@ def test_a_store_that_moved_is_told_and_found_again(store, tmp_path, monkeypatch
     [(("--model", "gat"), "GAT needs the whole graph"), (("--calibrator", "gats"), "edges at once")],
 )
 def test_what_cannot_be_done_from_the_disk_is_told_before_a_folder_is_made(store, tmp_path, monkeypatch, words, told):
-    monkeypatch.setattr(opening, "WHOLE", 0)
-    monkeypatch.setattr(opening, "EDGES", 10)
+    monkeypatch.setattr(stored_graph, "WHOLE", 0)
+    monkeypatch.setattr(stored_graph, "EDGES", 10)
     said = bangs("fit", store, "--out", str(tmp_path / "fit"), *ASKED, *words)
     assert said.code == 2
     assert told in said.err

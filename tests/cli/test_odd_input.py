@@ -7,16 +7,16 @@ from typing import TextIO
 
 import pytest
 from rich.console import Console
-from tests.cli.conftest import EXAMPLES
-from tests.cli.speaking import bangs
 
 from bangs.cli import main
 from bangs.cli.console import Rounds, Voice
-from bangs.cli.words import parse_names, parse_seeds
+from bangs.cli.parsing import parse_names, parse_seeds
 from bangs.errors import InvalidInput, UnknownName
-from bangs.experiments.page import write_page
-from bangs.experiments.suite_file import MOST_SEEDS
-from bangs.files import Unwritable
+from bangs.experiments.suites.read import MOST_SEEDS
+from bangs.experiments.tables.page import write_page
+from bangs.utils.files import Unwritable
+from tests.cli.conftest import EXAMPLES
+from tests.cli.invoke import bangs
 
 RUN = ("run", "--seeds=1", "--rounds=0", "--epochs=2", "--device=cpu")
 

@@ -6,8 +6,9 @@ import shutil
 from pathlib import Path
 
 import pytest
+
 from tests.cli.conftest import EXAMPLES
-from tests.cli.speaking import bangs
+from tests.cli.invoke import bangs
 
 
 def test_new_nodes_are_labelled_in_the_persons_own_names(library: Path, tmp_path: Path) -> None:

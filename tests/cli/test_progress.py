@@ -7,7 +7,7 @@ import pytest
 from bangs.cli.console import Voice
 from bangs.cli.progress import Forecast, Progress, duration
 from bangs.experiments.jobs import Experiment, Job, Outcome
-from bangs.experiments.reproducing import Plan
+from bangs.experiments.reproduce import Plan
 from bangs.runs import RunFolder
 
 

@@ -4,13 +4,12 @@ import json
 from pathlib import Path
 from typing import Any
 
-from tests.cli.speaking import bangs
-from tests.report.worlds import experiment_result, experiment_rows
-from tests.worlds import fake_rows, suite_file
-
 from bangs.experiments.results import spelled
-from bangs.experiments.suite_file import read_suite
+from bangs.experiments.suites.read import read_suite
 from bangs.runs import RunFolder
+from tests.cli.invoke import bangs
+from tests.helpers.small_graphs import fake_rows, suite_file
+from tests.report.sample_runs import experiment_result, experiment_rows
 
 
 def test_the_page_is_the_same_when_made_again(library: Path) -> None:

@@ -13,14 +13,15 @@ from typer.testing import CliRunner
 
 from bangs.cli import app
 from bangs.errors import InvalidInput, UnknownName
-from bangs.experiments import engines, jobs
+from bangs.experiments import jobs, workers
 from bangs.experiments.results import results_in, rows_of
 from bangs.runs import RunFolder, read_run
-from bangs.signals import Stopped
-from forking import FORKING
-from worlds import Deadly, graph_file, suite_file
+from bangs.utils.signals import Stopped
+from tests import ROOT
+from tests.helpers.forking import FORKING
+from tests.helpers.small_graphs import Deadly, graph_file, suite_file
 
-MORTAL = Path(__file__).parents[1] / "mortal_suite.py"
+KILL_SUITE = ROOT / "tests" / "integration" / "kill_suite.py"
 
 
 def reproduce(suite: Path, out: Path, *words: str) -> Any:
@@ -108,7 +109,7 @@ def test_a_failed_run_is_tried_again(tmp_path: Path) -> None:
 
 
 def test_a_suite_killed_at_random_moments_ends_like_an_undisturbed_one(tmp_path: Path) -> None:
-    command = [sys.executable, str(MORTAL), str(tmp_path), "5"]
+    command = [sys.executable, str(KILL_SUITE), str(tmp_path), "5"]
     told = json.loads(subprocess.run(command, capture_output=True, text=True, check=True, env=FORKING).stdout)
     assert told["struck"] > 0
     assert told["killed"] == told["whole"]
@@ -199,7 +200,7 @@ def test_ray_missing_is_a_sentence(done: tuple[Path, Path], tmp_path: Path, monk
 def test_a_job_whose_process_dies_is_tried_again_but_not_for_ever(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engines, "RETRIES", 1)
+    monkeypatch.setattr(workers, "RETRIES", 1)
     graph = graph_file(tmp_path / "one.npz")
     deadly = []
     for seed, deaths in enumerate((1, 2)):
@@ -207,5 +208,5 @@ def test_a_job_whose_process_dies_is_tried_again_but_not_for_ever(
         (tmp_path / str(seed)).mkdir()
         deadly.append(Deadly(experiment, tmp_path / str(seed), device="cpu", deaths=deaths, parent=os.getpid()))
     told = {}
-    engines.Processes(1)(deadly, lambda job, outcome: told.update({job.name: outcome.kind}))
+    workers.Processes(1)(deadly, lambda job, outcome: told.update({job.name: outcome.kind}))
     assert [told[job.name] for job in deadly] == ["done", "failed"]

@@ -14,16 +14,15 @@ import pytest
 from typer.testing import CliRunner
 
 from bangs.cli import app
-from bangs.cli.running import scores
-from bangs.cli.words import parse_seeds
+from bangs.cli.parsing import parse_seeds
+from bangs.cli.run_folder import scores
 from bangs.errors import InvalidInput
-from bangs.files import Unwritable
 from bangs.runs import RunFolder, read_run
-from bangs.signals import Stopped
-from timeless import timeless
-from worlds import graph_file
-
-ROOT = Path(__file__).parents[2]
+from bangs.utils.files import Unwritable
+from bangs.utils.signals import Stopped
+from tests import ROOT
+from tests.helpers.small_graphs import graph_file
+from tests.helpers.timeless import timeless
 
 
 def words(graph: Path, *more: str) -> list[str]:

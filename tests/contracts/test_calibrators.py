@@ -2,10 +2,10 @@
 
 import pytest
 import torch
+from learners.miscalibrated import Misled, misled
 from torch_geometric.data import Data
 
-from bangs import metrics
-from bangs.learners.calibration import (
+from bangs.calibration.calibrators import (
     CALIBRATORS,
     ETS,
     GATS,
@@ -16,9 +16,9 @@ from bangs.learners.calibration import (
     Vector,
     calibrator,
 )
-from bangs.learners.crossfit import Crossfit
-from bangs.types import Labels, Prediction, Task
-from learners.miscalibrated import Misled, misled
+from bangs.calibration.crossfit import Crossfit
+from bangs.core import metrics
+from bangs.core.types import Labels, Prediction, Task
 
 SHORT = {"cagcn": CaGCN(fit=Crossfit(epochs=20)), "gats": GATS(fit=Crossfit(epochs=20))}
 KEEPS_LABELS = ["none", "temperature", "ets", "cagcn", "gats"]

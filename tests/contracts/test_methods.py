@@ -3,34 +3,34 @@
 import re
 from dataclasses import dataclass, replace
 from math import inf
-from pathlib import Path
 
 import pytest
 import torch
 from torch_geometric.data import Data
 
+import bangs.calibration.calibrators
+import bangs.calibration.graph
 import bangs.graphs.propagation
 import bangs.graphs.views
-import bangs.learners.calibration
-import bangs.learners.graph_calibration
-import bangs.learners.looks
-import bangs.learners.uncertainty
-import bangs.loop
 import bangs.selection.quotas
 import bangs.selection.scores
+import bangs.selftraining.loop
+import bangs.selftraining.uncertainty
+import bangs.training.views
 import bangs.valuation.banzhaf
+from bangs.calibration.graph import CaGCN
+from bangs.core.types import Ranking, Round, Split, Task
+from bangs.graphs.datasets.synthetic import citation
 from bangs.graphs.splits import per_class
-from bangs.graphs.synthetic import citation
-from bangs.learners.graph_calibration import CaGCN
-from bangs.learners.models import GCN
-from bangs.learners.training import Trainer
-from bangs.learners.uncertainty import InformationGain
-from bangs.loop import Method, SelfTrainer, State
-from bangs.methods import METHODS, Budget, method
-from bangs.published import authors, paper
-from bangs.types import Ranking, Round, Split, Task
+from bangs.nn.models import GCN
+from bangs.selftraining.loop import Method, SelfTrainer, State
+from bangs.selftraining.methods import METHODS, Budget, method
+from bangs.selftraining.published import authors, paper
+from bangs.selftraining.uncertainty import InformationGain
+from bangs.training.trainer import Trainer
+from tests import ROOT
 
-DOCS = Path(__file__).parents[2] / "docs" / "methods.md"
+DOCS = ROOT / "docs" / "methods.md"
 SEEDS = (3, 7)
 BUDGET = Budget(k=8, candidates=16, rounds=2)
 TRAINER = Trainer(GCN(hidden=16, dropout=0.5), lr=0.2, epochs=8)
@@ -41,11 +41,11 @@ PARTS = {
     for room in (
         bangs.graphs.propagation,
         bangs.graphs.views,
-        bangs.learners.calibration,
-        bangs.learners.graph_calibration,
-        bangs.learners.looks,
-        bangs.learners.uncertainty,
-        bangs.loop,
+        bangs.calibration.calibrators,
+        bangs.calibration.graph,
+        bangs.training.views,
+        bangs.selftraining.uncertainty,
+        bangs.selftraining.loop,
         bangs.selection.quotas,
         bangs.selection.scores,
         bangs.valuation.banzhaf,

@@ -9,15 +9,15 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from bangs.core.rng import Streams
+from bangs.core.types import Labels, Task
 from bangs.graphs.sparse import to_torch
-from bangs.learners import models
-from bangs.learners.ensemble import Network
-from bangs.learners.fields import Surroundings, many
-from bangs.learners.models import MODELS, Architecture
-from bangs.learners.training import Trainer
-from bangs.rng import Streams
-from bangs.types import Labels, Task
-from conftest import noise, two_rings
+from bangs.nn import models
+from bangs.nn.ensemble import Network
+from bangs.nn.models import MODELS, Architecture
+from bangs.nn.subgraphs import Surroundings, many
+from bangs.training.trainer import Trainer
+from tests.conftest import noise, two_rings
 
 SEEDS = (3, 5, 7)
 CLASSES = 3

@@ -6,9 +6,9 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
+from bangs.core.types import Labels, Prediction, Split
 from bangs.errors import InvalidInput
 from bangs.experiments.exam import Exam
-from bangs.types import Labels, Prediction, Split
 
 Y = torch.tensor([0, 1, 0, 1, 1, -1])  # node 5's class nobody knows
 NODE = torch.arange(6)

@@ -5,15 +5,15 @@ from typing import Any
 import pytest
 import torch
 
+from bangs.calibration.calibrators import ETS
 from bangs.errors import InvalidInput
 from bangs.experiments.experiment import LATER, Experiment, compact, summary
+from bangs.graphs.datasets.synthetic import citation
 from bangs.graphs.propagation import PPR
 from bangs.graphs.push import Push
-from bangs.graphs.synthetic import citation
-from bangs.learners.calibration import ETS
-from bangs.learners.sampling import Sampling
 from bangs.selection.quotas import Top
 from bangs.selection.scores import Banzhaf
+from bangs.training.sampling import Sampling
 from bangs.valuation.banzhaf import MSR, Marginals
 
 

@@ -11,7 +11,7 @@ from bangs.experiments.experiment import Experiment
 from bangs.experiments.jobs import Job, Standing, perform
 from bangs.experiments.results import results_in, rows_of
 from bangs.runs import read_run
-from worlds import graph_file
+from tests.helpers.small_graphs import graph_file
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""`python -m fuzz --inputs 20000`: feed the readers, say what came of it, fail where anything was found."""
+"""`python -m tests.fuzz --inputs 20000`: feed the readers, say what came of it, fail where anything was found."""
 
 import argparse
 import json
@@ -6,7 +6,7 @@ import sys
 from dataclasses import asdict
 from pathlib import Path
 
-from fuzz.campaign import campaign
+from tests.fuzz.campaign import campaign
 
 parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
 parser.add_argument("--inputs", type=int, default=20_000)

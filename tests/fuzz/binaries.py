@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from fuzz import mutations as m
+from tests.fuzz import mutations as m
 
 _KINDS: tuple[Any, ...] = (
     pa.int8(),

@@ -23,8 +23,8 @@ from typing import Any
 import torch
 
 from bangs.errors import BangsError
-from fuzz.guard import Guard
-from fuzz.targets import Target, targets
+from tests.fuzz.guard import Guard
+from tests.fuzz.targets import Target, targets
 
 MEMORY = 6 << 30  # bytes a reader may ask for beyond what the process has; a small file that asks for more is a bomb
 PATIENCE = 10.0  # seconds a reader may take

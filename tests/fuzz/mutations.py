@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from bangs.files import digest
 from bangs.runs.checkpoint import _END, _START, _ZEROS, decode, encode
+from bangs.utils.files import digest
 
 Draw = random.Random
 Mutation = Callable[[bytes, Draw], bytes]

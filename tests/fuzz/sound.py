@@ -17,17 +17,17 @@ import pyarrow.parquet as pq
 import scipy.sparse as sp
 from torch_geometric.data import Data
 
-from bangs.classifier import SelfTrainingClassifier
 from bangs.cli import app
+from bangs.estimator.classifier import SelfTrainingClassifier
+from bangs.estimator.resume import Keeper
 from bangs.experiments.experiment import Experiment, compact
-from bangs.graphs import flickr, lastfm
+from bangs.graphs.datasets import flickr, lastfm
+from bangs.graphs.datasets.synthetic import citation
 from bangs.graphs.splits import mark, per_class
 from bangs.graphs.store import convert_from
-from bangs.graphs.synthetic import citation
-from bangs.keeping import Keeper
-from bangs.learners.training import Learner
-from bangs.loop import State
 from bangs.runs import RunFolder
+from bangs.selftraining.loop import State
+from bangs.training.trainer import Learner
 
 
 @cache

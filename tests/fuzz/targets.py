@@ -9,23 +9,25 @@ from pathlib import Path
 import numpy as np
 from torch_geometric.data import Data
 
-from bangs.classifier import SelfTrainingClassifier
-from bangs.cli.reasons import in_words
+from bangs.cli.explain_text import in_words
+from bangs.core.graph_checks import check_graph
 from bangs.errors import BangsError
-from bangs.experiments.journal import Journal
+from bangs.estimator.classifier import SelfTrainingClassifier
+from bangs.estimator.resume import Keeper
 from bangs.experiments.results import results_in
-from bangs.experiments.suite_file import read_suite
-from bangs.graphs import custom, flickr, lastfm, planetoid
-from bangs.graphs.npz import read_graph
+from bangs.experiments.resume import Journal
+from bangs.experiments.suites.read import read_suite
+from bangs.graphs import tables
+from bangs.graphs.datasets import flickr, lastfm, planetoid
+from bangs.graphs.datasets.npz import read_graph
 from bangs.graphs.store import Names, Store, Whereabouts
-from bangs.keeping import Keeper
 from bangs.report.page import page_of
 from bangs.runs import RunFolder, read_run
-from bangs.soundness import check_graph
-from fuzz import binaries, sound
-from fuzz import mutations as m
+from tests import ROOT
+from tests.fuzz import binaries, sound
+from tests.fuzz import mutations as m
 
-SUITES = Path(__file__).parents[2] / "suites"
+SUITES = ROOT / "suites"
 
 
 @dataclass(frozen=True)
@@ -90,11 +92,11 @@ _RUN: dict[str, m.Mutation] = {
 
 def _npz(folder: Path) -> None:
     _check(read_graph(folder / "graph.npz"))
-    custom.read(folder / "graph.npz")
+    tables.read(folder / "graph.npz")
 
 
 def _tables(folder: Path) -> None:
-    own = custom.read(folder)
+    own = tables.read(folder)
     assert check_graph(own.data) == len(own.ids)
 
 
@@ -149,7 +151,7 @@ def _fit_folder(folder: Path) -> None:
             model.explain(str(node))
     columns = read_run(folder).config.get("columns")
     if isinstance(columns, dict):
-        custom.Encoding.from_dict(columns)
+        tables.Encoding.from_dict(columns)
 
 
 def _resume_fit(folder: Path) -> None:

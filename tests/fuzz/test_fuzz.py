@@ -16,24 +16,24 @@ import pytest
 import scipy.sparse as sp
 import torch
 
-from bangs import saving
-from bangs.files import digest
+from bangs.estimator import serialization
 from bangs.runs import Checkpoint
 from bangs.runs.checkpoint import decode, encode
 from bangs.runs.folder import config_hash
-from forking import FORKING
-from fuzz.campaign import feed, make
-from fuzz.targets import targets
+from bangs.utils.files import digest
+from tests import ROOT
+from tests.fuzz.campaign import feed, make
+from tests.fuzz.targets import targets
+from tests.helpers.forking import FORKING
 
 
 @pytest.mark.slow
 def test_mutated_inputs_are_read_or_refused_and_nothing_else() -> None:
-    tests = str(Path(__file__).parents[1])
     done = subprocess.run(
-        [sys.executable, "-m", "fuzz", "--inputs=300", "--seed=5", "--json"],
+        [sys.executable, "-m", "tests.fuzz", "--inputs=300", "--seed=5", "--json"],
         capture_output=True,
         text=True,
-        cwd=tests,
+        cwd=ROOT,
         env=FORKING,
     )
     told = json.loads(done.stdout)
@@ -105,9 +105,9 @@ def model(change: Callable[[dict[str, Any]], None]) -> bytes:
 
 
 def edited_model(change: Callable[[dict[str, torch.Tensor], dict[str, Any]], None]) -> bytes:
-    held = decode(targets()["model"].files["model.safetensors"], saving.KIND)
+    held = decode(targets()["model"].files["model.safetensors"], serialization.KIND)
     change(held.tensors, held.facts)
-    return b"".join(encode(held, saving.KIND))
+    return b"".join(encode(held, serialization.KIND))
 
 
 def calibrated(facts: dict[str, Any], by: Any) -> None:
@@ -325,9 +325,9 @@ def test_what_once_broke_a_reader_is_met_by_a_sentence(name: str, tmp_path: Path
 
 def test_the_guard_sees_what_a_reader_must_not_do(tmp_path: Path) -> None:
     code = f"""
-import sys; sys.path.insert(0, {str(Path(__file__).parents[1])!r})
+import sys; sys.path.insert(0, {str(ROOT)!r})
 import os, pickle
-from fuzz.guard import Guard
+from tests.fuzz.guard import Guard
 guard = Guard(); guard.watching = True; guard.allowed = {str(tmp_path)!r}
 open({str(tmp_path / "mine")!r}, "w").close()
 os.mkdir({str(tmp_path / "folder")!r})

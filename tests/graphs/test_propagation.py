@@ -8,7 +8,7 @@ from torch_geometric.data import Data
 
 from bangs.errors import InvalidInput
 from bangs.graphs.propagation import PPR, ExactPPR, Propagator
-from conftest import two_rings
+from tests.conftest import two_rings
 
 
 def random_graph(nodes: int, seed: int, directed: bool = False) -> Data:

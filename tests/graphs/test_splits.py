@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch_geometric.data import Data
 
+from bangs.core.types import Split
 from bangs.errors import InvalidInput
 from bangs.graphs import splits
-from bangs.types import Split
 
 Y = torch.arange(200) % 4
 

@@ -2,13 +2,13 @@
 
 import pytest
 import torch
-from tests.conftest import two_rings
 from torch_geometric.data import Data
 
 from bangs.errors import InvalidInput
-from bangs.graphs.links import Links
+from bangs.graphs.neighbours import Links
 from bangs.graphs.propagation import ExactPPR
 from bangs.graphs.walks import NearWalks
+from tests.conftest import two_rings
 
 
 def star(leaves: int) -> Data:

@@ -9,6 +9,7 @@ import tempfile
 from pathlib import Path
 
 from PIL import Image
+
 from tests.report.browser import browser
 
 SHOTS = (("light", 1200, 1720, False), ("dark", 1200, 1720, True), ("phone", 390, 1400, False))

@@ -4,14 +4,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.report.browser import CHROMIUM, Browser, browser
-from tests.report.worlds import SCRIPT, experiment_story, fit_story
-from tests.worlds import fake_rows, suite_file
 
 from bangs.experiments.results import gather
-from bangs.experiments.suite_file import read_suite
+from bangs.experiments.suites.read import read_suite
 from bangs.report.page import render
 from bangs.report.suite import write_suite_page
+from tests.helpers.small_graphs import fake_rows, suite_file
+from tests.report.browser import CHROMIUM, Browser, browser
+from tests.report.sample_runs import SCRIPT, experiment_story, fit_story
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here; `make browser` installs Debian's")
 

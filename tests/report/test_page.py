@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import pytest
 import torch
-from tests.report.worlds import SCRIPT, experiment_story, fit_story
 from torch_geometric.data import Data
 
-from bangs.explain import reasons
-from bangs.report.facts import facts
+from bangs.estimator.explain import reasons
 from bangs.report.headline import headline
 from bangs.report.page import render
-from bangs.report.story import Story
+from bangs.report.page_data import facts
+from bangs.report.run_data import Story
+from tests.report.sample_runs import SCRIPT, experiment_story, fit_story
 
 
 @pytest.fixture(scope="module")
@@ -110,7 +110,7 @@ def test_where_no_pseudo_label_was_used_the_page_says_so(story: Story) -> None:
 
 
 def test_a_large_graph_is_sampled_with_labels_first(story: Story, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bangs.report.facts.SHOWN", 45)
+    monkeypatch.setattr("bangs.report.page_data.SHOWN", 45)
     found = facts(story)
     assert found["shown"] == 45
     assert found["total"] == 60

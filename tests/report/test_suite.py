@@ -4,12 +4,12 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.worlds import fake_rows, suite_file
 
 from bangs.experiments.results import Result, gather
-from bangs.experiments.suite import Suite
-from bangs.experiments.suite_file import read_suite
+from bangs.experiments.suites.read import read_suite
+from bangs.experiments.suites.suite import Suite
 from bangs.report.suite import render_suites, suite_facts, write_suite_page
+from tests.helpers.small_graphs import fake_rows, suite_file
 
 
 @pytest.fixture(scope="module")

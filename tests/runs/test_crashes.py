@@ -21,7 +21,7 @@ def left() -> dict[str, Any]:
     memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # a kill does not care how slow the disk is
     with TemporaryDirectory(dir=memory) as folder:
         done = subprocess.run(
-            [sys.executable, str(Path(__file__).with_name("nursery.py")), folder, "20"],
+            [sys.executable, str(Path(__file__).with_name("kill_runs.py")), folder, "20"],
             env={**os.environ, "PYTHONPATH": SOURCE},
             capture_output=True,
             text=True,

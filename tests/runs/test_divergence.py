@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from bangs.learners.training import Learner
 from bangs.runs import read_run
-from mortal import attempt, experiment, history
+from bangs.training.trainer import Learner
+from tests.integration.kill_experiments import attempt, experiment, history
 
 
 @pytest.mark.parametrize("teacher", ["first", "latest", "best"])

@@ -18,8 +18,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+from bangs.core.rng import Streams
 from bangs.errors import BangsError, InvalidInput
-from bangs.rng import Streams
 from bangs.runs import RunFolder, config_hash, environment, read_run
 from bangs.runs import events as events_room
 

@@ -5,13 +5,13 @@ from dataclasses import replace
 import pytest
 import torch
 
+from bangs.core.rng import Streams
 from bangs.errors import InvalidInput
-from bangs.learners.models import GCN
-from bangs.learners.training import Learner, Trainer
-from bangs.loop import Method, SelfTrainer, State
-from bangs.rng import Streams
+from bangs.nn.models import GCN
 from bangs.runs import Checkpoint, pack, unpack
 from bangs.selection.quotas import Top
+from bangs.selftraining.loop import Method, SelfTrainer, State
+from bangs.training.trainer import Learner, Trainer
 
 QUICK = Trainer(GCN(hidden=4), epochs=4)
 RNG = Streams((1, 2, 3))

@@ -7,10 +7,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bangs.rng import Streams
+from bangs.core.rng import Streams
+from bangs.core.types import Labels, Prediction, Round, Task
 from bangs.selection.quotas import Above, Balanced, Top, TopPerClass
 from bangs.selection.scores import Agreement, Chance, Confidence, Logit, Score
-from bangs.types import Labels, Prediction, Round, Task
 
 NEVER = float("-inf")
 

@@ -5,15 +5,15 @@ from dataclasses import replace
 import pytest
 import torch
 
+from bangs.core.rng import Streams
+from bangs.core.types import Labels, Prediction, Round, Task
 from bangs.errors import InvalidInput
 from bangs.graphs.propagation import PPR, Propagator
 from bangs.graphs.push import Push
-from bangs.rng import Streams
 from bangs.selection.scores import Alone, Banzhaf
-from bangs.types import Labels, Prediction, Round, Task
 from bangs.valuation.banzhaf import MSR, Estimator, Exact, Marginals, MeanField, Values
+from bangs.valuation.information import PlainInformation
 from bangs.valuation.reach import Reading
-from bangs.valuation.utility import PlainInformation
 
 SEEDS = (1, 2, 3)
 

@@ -5,9 +5,9 @@ import pytest
 import torch
 from sklearn.cluster import KMeans
 
-from bangs.rng import Streams
+from bangs.core.rng import Streams
+from bangs.core.types import Labels
 from bangs.selection.clusters import centroids, kmeans, named, nearest
-from bangs.types import Labels
 
 
 def blobs(each: int = 20, seed: int = 0) -> torch.Tensor:

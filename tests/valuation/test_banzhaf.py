@@ -13,7 +13,7 @@ from bangs.errors import InvalidInput
 from bangs.valuation import banzhaf, coalitions
 from bangs.valuation.banzhaf import MSR, WLS, Estimator, Exact, Game, Gradient, Marginals, MeanField
 from bangs.valuation.games import Additive, Glove, Interacting, Majority
-from conftest import generators
+from tests.conftest import generators
 
 
 def definition(game: Game, k: int) -> Tensor:

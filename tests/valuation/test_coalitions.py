@@ -9,7 +9,7 @@ from torch import Tensor
 
 from bangs.errors import InvalidInput
 from bangs.valuation import coalitions
-from conftest import generators
+from tests.conftest import generators
 
 
 def likely(sizes: Tensor, law: Tensor) -> float:

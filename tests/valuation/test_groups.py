@@ -11,12 +11,12 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch_geometric.data import Data
 
 from bangs.graphs.propagation import PPR
-from bangs.valuation import banzhaf, coalitions, gathering, reach, utility
+from bangs.valuation import banzhaf, coalitions, dense_reach, information, reach
 from bangs.valuation.banzhaf import Marginals
-from bangs.valuation.columns import Whole
+from bangs.valuation.information import Information, PlainInformation
+from bangs.valuation.ppr_columns import Whole
 from bangs.valuation.reach import Reading
-from bangs.valuation.utility import Information, PlainInformation
-from conftest import generators
+from tests.conftest import generators
 
 RING, ALONE, CLASSES = 60, 12, 4  # nodes on a ring with chords, nodes without a neighbour
 ROUNDING = (
@@ -27,7 +27,7 @@ ROUNDING = (
 @pytest.fixture(autouse=True)
 def _as_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     """As many runs together as fit the budget."""
-    monkeypatch.setattr(utility, "MOST", {})
+    monkeypatch.setattr(information, "MOST", {})
 
 
 def arena(runs: int = 4, **settings: Any) -> Information:
@@ -111,27 +111,27 @@ def test_nobody_reaching_anybody_is_a_group_as_well() -> None:
 
 def test_the_budget_bounds_the_runs_that_are_valued_together(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two runs' columns and a coalition of each are so many bytes: the fifth run is alone."""
-    numbers = (RING + ALONE) * (gathering.COLUMN * 6 + reach.NUMBER * CLASSES)
-    game, groups, real = arena(5), [], utility.gathered
+    numbers = (RING + ALONE) * (dense_reach.COLUMN * 6 + reach.NUMBER * CLASSES)
+    game, groups, real = arena(5), [], information.gathered
 
     def watched(operator: Any, nodes: Tensor, *rest: Any) -> reach.Reach:
         groups.append(len(nodes))
         return real(operator, nodes, *rest)
 
-    monkeypatch.setattr(utility, "gathered", watched)
+    monkeypatch.setattr(information, "gathered", watched)
     members = some(game)
     for budget, sizes in ((5 * numbers, [5]), (3 * numbers - 1, [2, 2, 1]), (1, [1] * 5)):
         groups.clear()
         torch.testing.assert_close(replace(game, budget=budget)(members), game(members), atol=ROUNDING, rtol=0)
         assert groups[:-1] == sizes  # the last one is the whole game's
-    monkeypatch.setattr(utility, "MOST", {"cpu": 1})
+    monkeypatch.setattr(information, "MOST", {"cpu": 1})
     assert game.together == 1
 
 
 @pytest.mark.parametrize("ask", ["__call__", "marginals"])
 def test_a_group_that_runs_out_of_memory_is_halved(ask: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """As if there were room for the columns of three runs."""
-    game, groups, real = arena(5), [], utility.gathered
+    game, groups, real = arena(5), [], information.gathered
     members = some(game)
     answer = getattr(game, ask)(members)
 
@@ -141,7 +141,7 @@ def test_a_group_that_runs_out_of_memory_is_halved(ask: str, monkeypatch: pytest
             raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB")
         return real(operator, nodes, *rest)
 
-    monkeypatch.setattr(utility, "gathered", scarce)
+    monkeypatch.setattr(information, "gathered", scarce)
     torch.testing.assert_close(getattr(game, ask)(members), answer, atol=ROUNDING, rtol=0)
     tried = groups.index(next(size for size in groups if size <= 3))
     assert set(groups[:tried]) <= {5, 4}

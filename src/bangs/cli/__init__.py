@@ -8,9 +8,9 @@ import typer
 
 from bangs import __version__
 from bangs.cli.commands import HELP, Commands
-from bangs.cli.terminal import harmless
-from bangs.cli.usage import UsageError, tell
+from bangs.cli.usage_errors import UsageError, tell
 from bangs.errors import BangsError, ran_out_of_memory
+from bangs.utils.text import harmless
 
 app = typer.Typer(
     name="bangs",

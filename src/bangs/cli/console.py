@@ -9,10 +9,10 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
-from bangs.cli.terminal import harmless
+from bangs.utils.text import harmless
 
 if TYPE_CHECKING:
-    from bangs.loop import State
+    from bangs.selftraining.loop import State
 
 
 class Voice:

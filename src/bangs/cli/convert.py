@@ -8,12 +8,12 @@ import typer
 
 from bangs.cli import options
 from bangs.cli.console import Voice
-from bangs.cli.words import parse_fill
+from bangs.cli.parsing import parse_fill
 from bangs.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from bangs.graphs.custom import Encoding
     from bangs.graphs.store import Manifest
+    from bangs.graphs.tables import Encoding
 
 
 def convert(
@@ -51,9 +51,9 @@ def convert(
 
     Example: bangs convert synthetic:nodes=1e5,edges=1e6 out/graph
     """
-    from bangs.graphs import datasets
-    from bangs.graphs.custom.parts import Asked
+    from bangs.graphs.datasets import by_name
     from bangs.graphs.store import Store, convert_from, is_store
+    from bangs.graphs.tables.options import Asked
 
     voice = Voice(as_json=as_json, quiet=quiet)
     begin = time.perf_counter()
@@ -70,7 +70,7 @@ def convert(
     streamed = source.startswith("synthetic:") or Path(source).is_dir()
     if is_store(source):
         raise InvalidInput(f"'{source}' is a store already; every command that takes a graph takes it as it is")
-    graph = source if streamed else datasets.load(source, data)
+    graph = source if streamed else by_name.load(source, data)
     made = convert_from(graph, out, name=source, seed=seed, half=half, asked=asked, overwrite=overwrite)
     for note in made.notes:
         voice.say(f"· {note}")
@@ -91,8 +91,8 @@ def convert(
 
 def _encoding(like: Path) -> "Encoding":
     """How columns became features, of a store or of the folder of a fit."""
-    from bangs.graphs.custom import Encoding
     from bangs.graphs.store import Store, is_store
+    from bangs.graphs.tables import Encoding
     from bangs.runs import read_run
 
     fitted = not is_store(like) and (like / "config.json").is_file()
@@ -103,7 +103,7 @@ def _encoding(like: Path) -> "Encoding":
 
 
 def _told(made: "Manifest", out: Path) -> str:
-    from bangs.graphs.custom.complaints import counted
+    from bangs.graphs.tables.diagnostics import counted
 
     return (
         f"{made.nodes:,} nodes, {counted(made.edges, 'edge')}, {counted(made.features, 'feature')}, "

@@ -8,7 +8,7 @@ from rich.table import Table
 
 from bangs.cli import options
 from bangs.cli.console import Rounds, Voice
-from bangs.files import make_folder
+from bangs.utils.files import make_folder
 
 SETTINGS: dict[str, Any] = {
     "dataset": "synthetic",
@@ -31,11 +31,11 @@ def demo(
 
     Example: bangs demo
     """
-    from bangs.cli.running import save
-    from bangs.devices import choose_device
+    from bangs.cli.run_folder import save
     from bangs.experiments.experiment import Experiment, compact
-    from bangs.graphs import datasets
-    from bangs.report.witness import Witness
+    from bangs.graphs.datasets import by_name
+    from bangs.report.observer import Witness
+    from bangs.utils.devices import choose_device
 
     choose_device(device)
     make_folder(out)  # what cannot be done is told before the work
@@ -47,7 +47,7 @@ def demo(
         f"information game is highest. {len(experiment.seeds)} seeds at once.\n"
     )
     with Rounds(voice, "BANGS, mean over seeds", experiment.rounds) as view:
-        data = datasets.load(experiment.dataset)
+        data = by_name.load(experiment.dataset)
         witness = Witness(experiment, data.y)
         result = experiment.run(data=data, device=device, observers=[view, witness])
     save(result, out)

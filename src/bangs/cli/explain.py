@@ -21,8 +21,8 @@ def explain(
 
     Example: bangs explain out/library R-0616
     """
-    from bangs.classifier import SelfTrainingClassifier
-    from bangs.cli.reasons import in_words, named
+    from bangs.cli.explain_text import in_words, named
+    from bangs.estimator.classifier import SelfTrainingClassifier
 
     model = SelfTrainingClassifier.load(folder, store=store)
     reasons = model.explain(node, top)

@@ -21,10 +21,10 @@ def figure(
 
     Example: bangs figure out/reproduce --suite figure-k
     """
-    from bangs.cli.places import results_of, suites_of
-    from bangs.cli.words import parse_names
-    from bangs.experiments.figure import draw, panels
-    from bangs.experiments.suite import FIGURES
+    from bangs.cli.parsing import parse_names
+    from bangs.cli.result_paths import results_of, suites_of
+    from bangs.experiments.suites.suite import FIGURES
+    from bangs.experiments.tables.figure import draw, panels
 
     results = results_of(place)
     chosen = [one for one in suites_of(place, suite) if one.kind in FIGURES or suite is not None]

@@ -7,8 +7,8 @@ import typer
 
 from bangs.cli import options
 from bangs.cli.console import Voice
-from bangs.cli.stopping import again, stoppable
-from bangs.cli.words import parse_fanout, parse_fill
+from bangs.cli.interrupts import again, stoppable
+from bangs.cli.parsing import parse_fanout, parse_fill
 
 
 def fit(
@@ -53,10 +53,10 @@ def fit(
 
     Example: bangs fit examples/own-graph --out out/library
     """
-    from bangs.classifier import SelfTrainingClassifier
-    from bangs.cli.fitting import fit_in, in_batches, told
+    from bangs.cli.fit_folder import fit_in, in_batches, told
+    from bangs.estimator.classifier import SelfTrainingClassifier
     from bangs.graphs.store import Store, read_own
-    from bangs.learners.sampling import sampling
+    from bangs.training.sampling import sampling
 
     voice = Voice(as_json=as_json, quiet=quiet)
     learner = SelfTrainingClassifier(

@@ -8,9 +8,9 @@ import typer
 
 from bangs.cli import options
 from bangs.cli.console import Voice
-from bangs.cli.words import parse_fill
+from bangs.cli.parsing import parse_fill
 from bangs.errors import InvalidInput
-from bangs.files import make_folder, write_atomic
+from bangs.utils.files import make_folder, write_atomic
 
 PREDICTED = "id,known,predicted,confidence,new,"  # so every table of predictions begins
 
@@ -40,12 +40,12 @@ def predict(
 
     Example: bangs predict out/library examples/own-graph-grown
     """
-    from bangs.classifier import SelfTrainingClassifier
-    from bangs.devices import choose_device
-    from bangs.graphs import custom
+    from bangs.estimator.classifier import SelfTrainingClassifier
+    from bangs.graphs import tables
     from bangs.graphs.store import known_names, read_own
-    from bangs.report.tables import new_predictions
+    from bangs.report.csv_tables import new_predictions
     from bangs.runs import read_run
+    from bangs.utils.devices import choose_device
 
     voice = Voice(as_json=as_json, quiet=quiet)
     choose_device(device)
@@ -57,7 +57,7 @@ def predict(
     columns = read_run(folder).config.get("columns")
     if not isinstance(columns, dict):
         raise InvalidInput(f"'{folder}' does not say how columns became features; make it with `bangs fit`")
-    encoding = custom.Encoding.from_dict(columns)
+    encoding = tables.Encoding.from_dict(columns)
     own = read_own(
         graph,
         id=id,

@@ -9,8 +9,8 @@ from rich.status import Status
 
 from bangs.cli.console import Voice
 from bangs.experiments.jobs import Job, Outcome
-from bangs.experiments.reproducing import Plan
-from bangs.loop import State
+from bangs.experiments.reproduce import Plan
+from bangs.selftraining.loop import State
 
 
 class Progress:

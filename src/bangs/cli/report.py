@@ -21,7 +21,7 @@ def report(
 
     Example: bangs report out/library
     """
-    from bangs.cli.places import results_of, suites_of
+    from bangs.cli.result_paths import results_of, suites_of
     from bangs.report.page import PAGE, write_page
     from bangs.report.suite import write_suite_page
 

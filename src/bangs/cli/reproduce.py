@@ -8,13 +8,13 @@ import typer
 
 from bangs.cli import options
 from bangs.cli.console import Voice
-from bangs.cli.stopping import again, stoppable
-from bangs.cli.words import parse_names, parse_seeds
+from bangs.cli.interrupts import again, stoppable
+from bangs.cli.parsing import parse_names, parse_seeds
 from bangs.errors import InvalidInput, UnknownName
 
 if TYPE_CHECKING:
     from bangs.cli.progress import Progress
-    from bangs.experiments.engines import Engine
+    from bangs.experiments.workers import Engine
 
 
 ENGINES = ("local", "ray")
@@ -54,8 +54,8 @@ def reproduce(
     Example: bangs reproduce table-main --datasets cora --seeds 3 --device cuda
     """
     from bangs.cli.progress import Progress
-    from bangs.devices import choose_device
-    from bangs.experiments.reproducing import Only, Plan
+    from bangs.experiments.reproduce import Only, Plan
+    from bangs.utils.devices import choose_device
 
     voice = Voice(as_json=as_json, quiet=quiet)
     if engine not in ENGINES:
@@ -87,8 +87,8 @@ def reproduce(
 
 
 def _engine(name: str, jobs: int, address: str | None, gpu_share: float, progress: "Progress") -> "Engine":
-    from bangs.experiments.cluster import Ray
-    from bangs.experiments.engines import Here, Processes
+    from bangs.experiments.ray_workers import Ray
+    from bangs.experiments.workers import Here, Processes
 
     if name == "ray":
         return Ray(None if jobs == 1 else jobs, address, gpu_share, progress.survey)

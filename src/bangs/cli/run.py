@@ -8,8 +8,8 @@ import typer
 
 from bangs.cli import options
 from bangs.cli.console import Rounds, Voice
-from bangs.cli.stopping import again, stoppable
-from bangs.cli.words import parse_fanout, parse_seeds
+from bangs.cli.interrupts import again, stoppable
+from bangs.cli.parsing import parse_fanout, parse_seeds
 from bangs.errors import InvalidInput
 
 
@@ -77,13 +77,13 @@ def run(
 
     Example: bangs run --dataset synthetic --method bangs --seeds 3 --rounds 5
     """
-    from bangs import ranks
-    from bangs.cli.running import run_in, scores
-    from bangs.determinism import same_bits
-    from bangs.devices import choose_device
+    from bangs.cli.run_folder import run_in, scores
+    from bangs.distributed import ranks
     from bangs.experiments.experiment import Experiment, compact
-    from bangs.experiments.own_code import run_code
-    from bangs.graphs.custom.complaints import counted
+    from bangs.experiments.user_code import run_code
+    from bangs.graphs.tables.diagnostics import counted
+    from bangs.utils.determinism import same_bits
+    from bangs.utils.devices import choose_device
 
     if code is not None:
         run_code(code)

@@ -22,12 +22,12 @@ def table(
 
     Example: bangs table out/reproduce --suite table-main --protocol validation
     """
-    from bangs.cli.places import results_of, suites_of
-    from bangs.cli.words import parse_names
-    from bangs.experiments.page import write_page
-    from bangs.experiments.rendering import FORMATS
-    from bangs.experiments.suite_file import find_suite, suite_files
-    from bangs.experiments.table import tabulate
+    from bangs.cli.parsing import parse_names
+    from bangs.cli.result_paths import results_of, suites_of
+    from bangs.experiments.suites.read import find_suite, suite_files
+    from bangs.experiments.tables.page import write_page
+    from bangs.experiments.tables.render import FORMATS
+    from bangs.experiments.tables.table import tabulate
 
     if form not in FORMATS:
         raise UnknownName("format", form, FORMATS)

@@ -7,10 +7,10 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from bangs import metrics
+from bangs.core import metrics
+from bangs.core.types import Prediction, Split
 from bangs.errors import InvalidInput
-from bangs.loop import State
-from bangs.types import Prediction, Split
+from bangs.selftraining.loop import State
 
 
 @dataclass(frozen=True, eq=False)

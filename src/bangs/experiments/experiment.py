@@ -10,24 +10,26 @@ from typing import Any, Literal
 
 from torch_geometric.data import Data
 
-from bangs import published, ranks
-from bangs.devices import choose_device
+from bangs.calibration.calibrators import CALIBRATORS
+from bangs.core.types import Split, Task
+from bangs.distributed import ranks
 from bangs.errors import InvalidInput
 from bangs.experiments.exam import Exam
-from bangs.experiments.journal import Found, Journal, as_row
+from bangs.experiments.resume import Found, Journal, as_row
 from bangs.experiments.settings import VALIDATION_SHARE, check
-from bangs.graphs import datasets, splits
+from bangs.graphs import splits
+from bangs.graphs.datasets import by_name
 from bangs.graphs.propagation import PPR
 from bangs.graphs.push import Push
 from bangs.graphs.store import Store
-from bangs.history import chosen_round, row, seconds_by_stage
-from bangs.learners.calibration import CALIBRATORS
-from bangs.learners.presets import trainer
-from bangs.learners.sampling import sampling
-from bangs.loop import Method, Observer, SelfTrainer, State
-from bangs.methods import Budget, method
 from bangs.runs import RunFolder
-from bangs.types import Split, Task
+from bangs.runs.history import chosen_round, row, seconds_by_stage
+from bangs.selftraining import published
+from bangs.selftraining.loop import Method, Observer, SelfTrainer, State
+from bangs.selftraining.methods import Budget, method
+from bangs.training.presets import trainer
+from bangs.training.sampling import sampling
+from bangs.utils.devices import choose_device
 from bangs.valuation.banzhaf import DEFAULT, ESTIMATORS
 
 # the settings a published recipe brings along
@@ -171,7 +173,7 @@ class Experiment:
         """
         begin = time.perf_counter()
         place = choose_device(device)
-        data = datasets.load(self.dataset, data_folder) if data is None else data
+        data = by_name.load(self.dataset, data_folder) if data is None else data
         journal = None if run_folder is None else Journal(run_folder, data, pause)
         # the first rank keeps the journal, and tells the others where to go on from
         found = ranks.told(Found([], None, 0.0) if journal is None else journal.open())

@@ -10,14 +10,14 @@ from typing import Any, Literal
 
 from torch_geometric.data import Data
 
-from bangs.devices import choose_device
 from bangs.errors import BangsError
 from bangs.experiments.experiment import Experiment, compact
-from bangs.experiments.own_code import run_code
-from bangs.graphs import datasets
-from bangs.graphs.custom.complaints import counted
-from bangs.loop import State
+from bangs.experiments.user_code import run_code
+from bangs.graphs.datasets import by_name
+from bangs.graphs.tables.diagnostics import counted
 from bangs.runs import RunFolder, config_hash, read_run
+from bangs.selftraining.loop import State
+from bangs.utils.devices import choose_device
 
 PAUSE = 10.0  # seconds between two checkpoints; a job that is killed loses no more work than that
 
@@ -136,7 +136,7 @@ def _held(job: Job, patience: float) -> RunFolder:
 @functools.lru_cache(maxsize=1)
 def _load(name: str, folder: Path | None) -> Data:
     """The jobs of a suite come dataset by dataset, so the last one is worth keeping."""
-    return datasets.load(name, folder)
+    return by_name.load(name, folder)
 
 
 def _sentence(error: Exception) -> str:

@@ -4,12 +4,12 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import fields
 from typing import Any
 
+from bangs.calibration.calibrators import CALIBRATORS
 from bangs.errors import InvalidInput, UnknownName
-from bangs.learners.calibration import CALIBRATORS
-from bangs.learners.models import MODELS
-from bangs.learners.presets import PRESETS
-from bangs.learners.training import Trainer
-from bangs.methods import METHODS
+from bangs.nn.models import MODELS
+from bangs.selftraining.methods import METHODS
+from bangs.training.presets import PRESETS
+from bangs.training.trainer import Trainer
 from bangs.valuation.banzhaf import ESTIMATORS
 
 RECIPES = ("budget", "paper", "authors")

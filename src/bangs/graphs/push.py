@@ -13,11 +13,11 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from bangs import signals
 from bangs.errors import InvalidInput
-from bangs.graphs import levels
-from bangs.graphs.links import Links, ragged
+from bangs.graphs import push_levels
+from bangs.graphs.neighbours import Links, ragged
 from bangs.graphs.sparse import Sparse
+from bangs.utils import signals
 
 BLOCK = 2**24  # links multiplied, or pushed, or numbers of whole columns made at once
 WHOLE = {"cuda"}  # devices that push whole columns over all links sooner than parts of them over a few
@@ -138,7 +138,7 @@ class Pushing:
             own = nodes[first : first + width]
             start = torch.zeros(size, len(own), device=nodes.device)
             start[own, torch.arange(len(own), device=nodes.device)] = 1
-            columns, missed = levels.pushed(self._hop, start, self.alpha, self.steps, threshold)
+            columns, missed = push_levels.pushed(self._hop, start, self.alpha, self.steps, threshold)
             lines = columns.T.contiguous()
             player, node = lines.nonzero().unbind(1)
             bound, taken = max(bound, float(missed.max())), taken + len(node)

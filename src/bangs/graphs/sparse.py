@@ -11,11 +11,11 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from bangs import fused
-from bangs.graphs import ordered
+from bangs import kernels
+from bangs.graphs import ordered_spmm
 
 if TYPE_CHECKING:
-    from bangs.fused.products import Turns
+    from bangs.kernels.spmm import Turns
 
 Normalise = Literal["row", "symmetric", "none", "count"]
 
@@ -50,26 +50,26 @@ class Pattern:
     @cached_property
     def turns(self) -> "Turns":
         """How a GPU's programs share out the rows."""
-        from bangs.fused.products import Turns
+        from bangs.kernels.spmm import Turns
 
         return Turns.of(self.rows)
 
     @cached_property
     def flipped_turns(self) -> "Turns":
         """How they share out the rows of the transpose, which many a matrix never needs."""
-        from bangs.fused.products import Turns
+        from bangs.kernels.spmm import Turns
 
         return Turns.of(self.flipped.rows)
 
     @cached_property
-    def cut(self) -> ordered.Cut:
+    def cut(self) -> ordered_spmm.Cut:
         """How its threads share out the rows where no kernel of ours serves."""
-        return ordered.Cut.of(self.rows)
+        return ordered_spmm.Cut.of(self.rows)
 
     @cached_property
-    def flipped_cut(self) -> ordered.Cut:
+    def flipped_cut(self) -> ordered_spmm.Cut:
         """The same of the transpose."""
-        return ordered.Cut.of(self.flipped.rows)
+        return ordered_spmm.Cut.of(self.flipped.rows)
 
     @cached_property
     def flipped(self) -> Flipped:
@@ -172,18 +172,18 @@ class Sparse:
         """The product [n, d], plus a share of [n, d]."""
         if dense.device.type == "cpu":
             return multiply(self.csr, dense, plus, share)
-        if fused.serves(dense):
+        if kernels.serves(dense):
             return _added(_fused(self, dense), plus, share)
-        return _added(ordered.product(self.pattern.cut, self.pattern.cols, self.values, dense), plus, share)
+        return _added(ordered_spmm.product(self.pattern.cut, self.pattern.cols, self.values, dense), plus, share)
 
     def back(self, dense: Tensor, plus: Tensor | None = None, share: float = 0.0) -> Tensor:
         """The product [m, d] of the transpose, plus a share of [m, d]."""
         if dense.device.type == "cpu":
             return multiply(self.backward, dense, plus, share)
-        if fused.serves(dense):
+        if kernels.serves(dense):
             return _added(_fused(self, dense, flipped=True), plus, share)
         _, cols, order = self.pattern.flipped
-        return _added(ordered.product(self.pattern.flipped_cut, cols, self.values[order], dense), plus, share)
+        return _added(ordered_spmm.product(self.pattern.flipped_cut, cols, self.values[order], dense), plus, share)
 
 
 def union(graphs: list[Data], loops: float = 1.0, normalise: Normalise = "row") -> Sparse:
@@ -265,7 +265,7 @@ def multiply(matrix: Tensor, dense: Tensor, plus: Tensor | None = None, share: f
     """The product [n, d] of a torch CSR matrix with a dense one on a processor, plus a share of [n, d]."""
     if dense.shape[1] >= WIDE and dense.dtype == torch.float32:
         # weighted sums of rows, as embeddings are summed: up to twice as fast as MKL's product of a sparse matrix
-        product = ordered.sums(dense, matrix.col_indices(), matrix.crow_indices(), matrix.values())
+        product = ordered_spmm.sums(dense, matrix.col_indices(), matrix.crow_indices(), matrix.values())
         return _added(product, plus, share)
     out = torch.empty(matrix.shape[0], dense.shape[1], dtype=dense.dtype, device=dense.device)
     return torch.addmm(out if plus is None else plus, matrix, dense.contiguous(), beta=share, out=out)
@@ -277,7 +277,7 @@ def _added(product: Tensor, plus: Tensor | None, share: float) -> Tensor:
 
 def _fused(matrix: Sparse, dense: Tensor, *, flipped: bool = False) -> Tensor:
     """The product by our own kernel, which reads one block's pattern for all runs."""
-    from bangs.fused.products import product
+    from bangs.kernels.spmm import product
 
     block = matrix.pattern.block or matrix.pattern
     cols, order = block.flipped[1:] if flipped else (block.cols, None)

@@ -7,9 +7,9 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from bangs.core.rng import Streams
+from bangs.core.types import Split
 from bangs.errors import InvalidInput
-from bangs.rng import Streams
-from bangs.types import Split
 
 MASKS = ("train_mask", "val_mask", "test_mask")
 

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from bangs.errors import InvalidInput
-from bangs.graphs.links import Links
+from bangs.graphs.neighbours import Links
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from bangs.report.story import Story
+from bangs.report.run_data import Story
 
 
 def headline(story: Story) -> dict[str, Any]:

@@ -5,10 +5,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from bangs import metrics
-from bangs.classifier import SelfTrainingClassifier
-from bangs.history import seconds_by_stage
-from bangs.types import Prediction
+from bangs.core import metrics
+from bangs.core.types import Prediction
+from bangs.estimator.classifier import SelfTrainingClassifier
+from bangs.runs.history import seconds_by_stage
 
 
 def outcome(model: SelfTrainingClassifier, truth: Tensor | None, seconds: float) -> dict[str, Any]:

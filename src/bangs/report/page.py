@@ -9,9 +9,9 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from bangs.errors import BangsError, InvalidInput
-from bangs.files import write_atomic
-from bangs.report.facts import facts
-from bangs.report.story import Story, gather
+from bangs.report.page_data import facts
+from bangs.report.run_data import Story, gather
+from bangs.utils.files import write_atomic
 
 PAGE = "report.html"
 

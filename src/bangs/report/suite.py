@@ -6,13 +6,13 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from bangs.experiments.comparing import LEVEL
-from bangs.experiments.rendering import RULES, missing
 from bangs.experiments.results import Result, matching
-from bangs.experiments.suite import PROTOCOLS, Suite
-from bangs.experiments.table import Entry, Table, tabulate
-from bangs.files import write_atomic
+from bangs.experiments.suites.suite import PROTOCOLS, Suite
+from bangs.experiments.tables.render import RULES, missing
+from bangs.experiments.tables.significance import LEVEL
+from bangs.experiments.tables.table import Entry, Table, tabulate
 from bangs.report.page import assemble
+from bangs.utils.files import write_atomic
 
 
 def write_suite_page(suites: Sequence[Suite], results: Sequence[Result], path: str | Path) -> Path:

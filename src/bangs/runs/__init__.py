@@ -1,12 +1,12 @@
 """A run's folder, written so that a crash loses at most the round in progress."""
 
-from bangs.files import Unwritable, write_atomic
 from bangs.runs.checkpoint import Checkpoint
 from bangs.runs.environment import environment
 from bangs.runs.folder import FORMAT, Record, RunFolder, config_hash, read_run
 from bangs.runs.lock import InUse
 from bangs.runs.state import pack, tell_rejected, unpack
-from bangs.signals import Stopped, check, graceful
+from bangs.utils.files import Unwritable, write_atomic
+from bangs.utils.signals import Stopped, check, graceful
 
 __all__ = [
     "FORMAT",

@@ -17,7 +17,7 @@ from safetensors.torch import load, save
 from torch import Tensor
 
 from bangs.errors import BangsError, InvalidInput
-from bangs.files import parse, plain
+from bangs.utils.files import parse, plain
 
 FORMAT = 1
 LARGEST = 1 << 36  # bytes of a checkpoint

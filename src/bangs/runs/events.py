@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from bangs.errors import InvalidInput
-from bangs.files import explained, finite, open_plain, open_to_read, parse, plain, sync_folder, write_all
+from bangs.utils.files import explained, finite, open_plain, open_to_read, parse, plain, sync_folder, write_all
 
 _LONGEST = 16 << 20  # bytes of a line
 _OWN = ("n", "time", "clock", "kind")

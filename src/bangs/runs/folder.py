@@ -12,7 +12,12 @@ import torch
 from torch import Tensor
 
 from bangs.errors import BangsError, InvalidInput
-from bangs.files import (
+from bangs.runs.checkpoint import LARGEST, Checkpoint, Damaged, decode, encode
+from bangs.runs.environment import environment
+from bangs.runs.events import Log, read_events
+from bangs.runs.lock import Lock, hold
+from bangs.runs.sealed import FORMAT, differences, seal, unseal
+from bangs.utils.files import (
     digest,
     explained,
     is_temporary,
@@ -22,11 +27,6 @@ from bangs.files import (
     sync_folder,
     write_atomic,
 )
-from bangs.runs.checkpoint import LARGEST, Checkpoint, Damaged, decode, encode
-from bangs.runs.environment import environment
-from bangs.runs.events import Log, read_events
-from bangs.runs.lock import Lock, hold
-from bangs.runs.sealed import FORMAT, differences, seal, unseal
 
 __all__ = ["FORMAT", "Record", "RunFolder", "config_hash", "read_run"]
 

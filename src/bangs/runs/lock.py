@@ -15,8 +15,8 @@ from typing import Any
 from weakref import WeakSet
 
 from bangs.errors import BangsError, InvalidInput
-from bangs.files import open_plain, parse
-from bangs.signals import check
+from bangs.utils.files import open_plain, parse
+from bangs.utils.signals import check
 
 _PAUSE = 0.2  # seconds between two tries
 _SOUND = {"pid": r"\d{1,9}", "since": r"[\d:.TZ+-]{10,40}", "host": r"[0-9a-f]{12}"}

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from bangs.errors import InvalidInput
-from bangs.files import digest, finite, parse, read_plain, write_atomic
+from bangs.utils.files import digest, finite, parse, read_plain, write_atomic
 
 FORMAT = 1
 LARGEST = 16 << 20  # bytes of a file

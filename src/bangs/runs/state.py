@@ -5,13 +5,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from bangs.core.types import Labels, Prediction
 from bangs.errors import InvalidInput
-from bangs.learners.teacher import Teacher
-from bangs.learners.training import Learner
-from bangs.loop import State
 from bangs.runs.checkpoint import Checkpoint
 from bangs.runs.folder import RunFolder
-from bangs.types import Labels, Prediction
+from bangs.selftraining.loop import State
+from bangs.training.teacher import Teacher
+from bangs.training.trainer import Learner
 
 _ROLES = ("student", "teacher", "best")
 

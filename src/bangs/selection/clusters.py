@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from bangs.types import Labels
+from bangs.core.types import Labels
 
 
 def named(

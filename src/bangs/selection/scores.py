@@ -7,15 +7,15 @@ from typing import Literal, Protocol
 import torch
 from torch import Tensor
 
-from bangs import ranks
+from bangs.core.types import Ranking, Round
+from bangs.distributed import ranks
 from bangs.errors import InvalidInput
 from bangs.graphs.propagation import PPR, Propagator
 from bangs.selection import clusters
-from bangs.types import Ranking, Round
 from bangs.valuation.banzhaf import DEFAULT, ESTIMATORS, Estimator, Game, Values
+from bangs.valuation.distributed_game import SharedGame
+from bangs.valuation.information import Information
 from bangs.valuation.reach import Reading
-from bangs.valuation.sharing import SharedGame
-from bangs.valuation.utility import Information
 
 
 class Score(Protocol):

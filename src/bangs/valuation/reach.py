@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from bangs.graphs.sparse import Pattern, Sparse
-from bangs.valuation.columns import Columns
+from bangs.valuation.ppr_columns import Columns
 
 Reading = Literal["none", "mass"]  # logits as they were propagated, or per mass that has reached a node
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from bangs.errors import DataUnavailable, InvalidInput
-from bangs.files import digest, parse, plain, read_plain
+from bangs.utils.files import digest, parse, plain, read_plain
 
 FILE = "manifest.json"
 KIND = "bangs graph"

@@ -1,0 +1,1 @@
+"""Calibrators: a classifier's probabilities made honest after training."""

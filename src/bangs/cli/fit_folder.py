@@ -1,0 +1,160 @@
+"""A fit in its folder: gone on with where it was left, and every file that comes of it."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from bangs.cli.console import Rounds, Voice
+from bangs.estimator.classifier import SelfTrainingClassifier
+from bangs.estimator.resume import Keeper
+from bangs.estimator.serialization import save, spell
+from bangs.graphs import splits, tables
+from bangs.graphs.fingerprint import fingerprint
+from bangs.graphs.store import Store
+from bangs.report.card import model_card
+from bangs.report.csv_tables import predictions, pseudo_labels
+from bangs.report.outcome import exam, outcome
+from bangs.report.page import write_page
+from bangs.report.run_data import EXAM
+from bangs.runs import RunFolder, read_run, write_atomic
+from bangs.selftraining.loop import State
+from bangs.training.sampling import Sampling
+from bangs.utils.devices import choose_device
+
+
+def fit_in(
+    out: Path,
+    own: tables.OwnGraph,
+    learner: SelfTrainingClassifier,
+    name: str,
+    voice: Voice,
+    *,
+    resume: bool,
+    overwrite: bool,
+) -> dict[str, Any]:
+    """The result of a fit whose rounds and files are kept in a folder; `name` is the graph's."""
+    place = choose_device(learner.device)
+    with RunFolder.create_or_resume(
+        out, _config(name, own, learner), resume=resume, overwrite=overwrite, device=place
+    ) as folder:
+        done = folder.result
+        if done is None:
+            done = _fit(folder, own, learner, voice)
+        else:
+            voice.say(f"'{out}' holds the finished fit; nothing is left to do")
+        folder.forget()
+        return done
+
+
+def _fit(folder: RunFolder, own: tables.OwnGraph, learner: SelfTrainingClassifier, voice: Voice) -> dict[str, Any]:
+    """Learn, from wherever an earlier attempt left off, and write every file."""
+    keeper = Keeper(folder)
+    if keeper.round is not None:
+        voice.say(f"going on after round {keeper.round}")
+    data, split = own.data, own.split
+    if split is not None and not isinstance(data, Store):  # a store has its own
+        data = splits.mark(data.clone(), split)
+    test = torch.zeros(data.num_nodes, dtype=torch.bool) if split is None else split.test[0]
+    with _Lines(voice, "round by round", learner.rounds) as lines:
+        learner.fit(data, observers=[lines.see], keeper=keeper)
+    learner.classes_ = np.array(own.classes)[learner.classes_]
+    learner.node_names_ = own.ids
+    truth = exam(own.data.y, own.classes, learner, test)
+    result = outcome(learner, truth, keeper.seconds)
+    voice.say("writing predictions, reasons and the page")
+    _write(folder, learner, truth, result)
+    return result
+
+
+def _write(folder: RunFolder, learner: SelfTrainingClassifier, truth: Tensor, result: dict[str, Any]) -> None:
+    """Every file of a fit; result.json comes last and says that all the others are there."""
+    names, classes = learner.node_names_, result["classes"]
+    path, snapshot = folder.path, learner.snapshot_
+    learner.save(path)
+    if (truth >= 0).any():
+        save(path / EXAM, {"truth": truth}, {})
+    write_atomic(path / "predictions.csv", predictions(snapshot, names, classes))
+    write_atomic(path / "pseudo_labels.csv", pseudo_labels(snapshot, names, classes))
+    write_atomic(path / "history.jsonl", "".join(json.dumps(row) + "\n" for row in snapshot.rows))
+    write_atomic(path / "MODEL_CARD.md", model_card(folder.config, result, read_run(path).environment))
+    write_page(path, result=result)
+    folder.finish(result)
+
+
+def _config(name: str, own: tables.OwnGraph, learner: SelfTrainingClassifier) -> dict[str, Any]:
+    """Everything the result depends on; names no path beyond the folder itself."""
+    params = learner.get_params(deep=False)
+    recipe = {"model", "selector", "calibrator"}
+    stored = isinstance(own.data, Store)
+    return {
+        "command": "fit",
+        "graph": {
+            "name": name,
+            "nodes": int(own.data.num_nodes or 0),
+            "edges": own.data.manifest.edges if stored else int(own.data.edge_index.shape[1]),
+            "sha256": fingerprint(own.data),
+            "notes": own.notes,
+            **({"stored": True} if stored else {}),
+        },
+        "parts": {name: str(params[name]) for name in sorted(recipe)},
+        "settings": {
+            name: spell(value) for name, value in params.items() if name not in recipe | {"random_state", "device"}
+        },
+        "seed": learner.random_state,
+        "columns": own.columns.to_dict(),
+        "split": own.split is not None,
+    }
+
+
+class _Lines(Rounds):
+    """A line a round; there is no truth to tell right from wrong by."""
+
+    HEADER = ("round", "validation %", "pseudo-labels", "epochs", "seconds")
+
+    def see(self, state: State) -> None:
+        line = (
+            f"{state.index}",
+            f"{100 * float(state.validation[0]):.1f}",
+            f"{int(state.labels.adopted.sum())}",
+            f"{int(state.student.epochs[0])}",
+            f"{sum(state.seconds.values()):.2f}",
+        )
+        self.tell(line)
+
+
+def in_batches(batches: Sampling | None) -> str:
+    """How a graph on disk is trained, in words."""
+    assert batches is not None
+    heard = " and ".join("all" if bound < 0 else f"{bound:,}" for bound in batches.fanout)
+    return f"trained from the disk in batches of {batches.size:,} labelled nodes, which hear {heard} neighbours"
+
+
+def _unused(result: dict[str, Any]) -> str:
+    left = result["adopted_in_all"] - result["adopted"]
+    more = "more " if result["adopted"] else ""
+    return f" ({left:,} {more}after the chosen round, not used)" if left else ""
+
+
+def told(result: dict[str, Any], out: Path) -> str:
+    """What a person wants to know first."""
+    validation, test = result["validation"], result["test"]
+    alone = "no later round did better" if result["adopted_in_all"] else "without pseudo-labels"
+    beside = f"round 0: {validation['raw']:.1%}" if result["chosen"] else alone
+    lines = [
+        f"{result['nodes']:,} nodes: {result['given']:,} labels given, {result['held']:,} held for validation, "
+        f"{result['adopted']:,} adopted{_unused(result)}",
+        f"validation accuracy {validation['accuracy']:.1%} at round {result['chosen']} ({beside}); "
+        "it chose the round, so it is optimistic",
+    ]
+    if test is not None:
+        lines.append(f"test accuracy {test['accuracy']:.1%} on {test['nodes']:,} nodes (round 0: {test['raw']:.1%})")
+    lines += [
+        f"calibration error {validation['error_before']:.3f} before, {validation['error_after']:.3f} after, "
+        f"on the {result['held']:,} nodes it was fitted to",
+        f"look at {out / 'report.html'}; the rest lies beside it: predictions.csv, pseudo_labels.csv, MODEL_CARD.md",
+    ]
+    return "\n".join(lines)

@@ -1,0 +1,37 @@
+"""`bangs list`: the names a command understands."""
+
+import json
+from typing import Annotated
+
+import typer
+
+from bangs.cli import options
+from bangs.cli.console import Voice
+from bangs.errors import UnknownName
+
+
+def listing(
+    kind: Annotated[
+        str | None, typer.Argument(help="datasets, methods, models, calibrators, suites or estimators; all if left out")
+    ] = None,
+    as_json: options.Json = False,
+) -> None:
+    """The names the other commands understand.
+
+    Example: bangs list methods
+    """
+    from bangs.cli.known_names import KINDS
+
+    if kind is not None and kind not in KINDS:
+        raise UnknownName("kind of names", kind, KINDS)
+    found = {name: KINDS[name]() for name in (KINDS if kind is None else [kind])}
+    if as_json:
+        print(json.dumps(found))
+        return
+    voice = Voice()
+    for title, names in found.items():
+        if kind is None:
+            voice.say(f"{title}:")
+        width = max(map(len, names))
+        for name, words in names.items():
+            voice.say(f"{name:<{width}}  {words}")

@@ -1,0 +1,1 @@
+"""The facts that flow between the parts: types, random streams, metrics and checks."""

@@ -1,0 +1,290 @@
+"""The facts that flow between the rooms; every tensor leads with the run axis R."""
+
+from collections.abc import Callable, Hashable, Sequence
+from copy import copy
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Protocol, TypeVar
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from bangs.core.graph_checks import check_graph
+from bangs.core.rng import Streams
+from bangs.errors import InvalidInput
+
+T = TypeVar("T")
+
+TOGETHER = 2**20  # nodes whose probabilities are computed at once
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """Which nodes are labelled for training, held for validation and kept for the exam; disjoint."""
+
+    train: Tensor  # bool [R, N]
+    val: Tensor  # bool [R, N]
+    test: Tensor  # bool [R, N]
+
+    def __post_init__(self) -> None:
+        if not self.train.shape == self.val.shape == self.test.shape or self.train.dim() != 2:
+            raise InvalidInput(
+                "Split masks must share one shape [R, N], got "
+                f"{tuple(self.train.shape)}, {tuple(self.val.shape)}, {tuple(self.test.shape)}"
+            )
+        if not self.train.dtype == self.val.dtype == self.test.dtype == torch.bool:
+            raise InvalidInput(
+                "Split masks must be bool, one truth per node, got "
+                f"{self.train.dtype}, {self.val.dtype}, {self.test.dtype}; lists of nodes are no masks"
+            )
+        if ((self.train & self.val) | (self.train & self.test) | (self.val & self.test)).any():
+            raise InvalidInput("Split masks must be disjoint, but a node stands in two of them")
+
+    @classmethod
+    def repeated(cls, train: Tensor, val: Tensor, test: Tensor, runs: int) -> "Split":
+        """The same masks [N] for every run."""
+        return cls(*(mask.bool().expand(runs, -1).clone() for mask in (train, val, test)))
+
+    def only(self, runs: Sequence[int]) -> "Split":
+        """The masks of some of the runs."""
+        index = torch.as_tensor(runs)
+        return Split(self.train[index], self.val[index], self.test[index])
+
+    def to(self, device: torch.device | str) -> "Split":
+        return Split(self.train.to(device), self.val.to(device), self.test.to(device))
+
+
+@dataclass(frozen=True, eq=False)
+class Labels:
+    """What a student is trained on: given labels and the pseudo-labels adopted so far."""
+
+    target: Tensor  # long [R, N], -1 = none
+    weight: Tensor  # float [R, N], the node's weight in the loss
+    born: Tensor  # long [R, N], 0 = given, t = adopted in round t, -1 = none
+
+    @classmethod
+    def given(cls, target: Tensor) -> "Labels":
+        """Labels that came with the data: target long [R, N], -1 where there is none."""
+        known = target >= 0
+        return cls(target, known.float(), torch.where(known, 0, -1))
+
+    @property
+    def known(self) -> Tensor:
+        """Nodes with a label of either kind: bool [R, N]."""
+        return self.target >= 0
+
+    @property
+    def adopted(self) -> Tensor:
+        """Nodes with a pseudo-label: bool [R, N]."""
+        return self.born > 0
+
+    def adopt(self, chosen: Tensor, label: Tensor, weight: Tensor | float, round: int) -> "Labels":
+        """These labels and those of the chosen nodes; a given label is never overwritten."""
+        new = chosen & (self.born != 0)
+        weight = torch.as_tensor(weight, dtype=self.weight.dtype, device=self.weight.device)
+        return Labels(
+            torch.where(new, label, self.target),
+            torch.where(new, weight, self.weight),
+            torch.where(new, round, self.born),
+        )
+
+    def forget(self) -> "Labels":
+        """Only the given labels."""
+        given = self.born == 0
+        return Labels.given(torch.where(given, self.target, -1))
+
+    def weighted(self, weight: Tensor) -> "Labels":
+        """The same labels with other weights [R, N]; nodes without a label keep weight zero."""
+        return replace(self, weight=torch.where(self.known, weight, 0.0))
+
+    def to(self, device: torch.device | str) -> "Labels":
+        return Labels(self.target.to(device), self.weight.to(device), self.born.to(device))
+
+    @staticmethod
+    def where(run: Tensor, first: "Labels", second: "Labels") -> "Labels":
+        """The first labels where run [R] is true, the second elsewhere."""
+        pick = run[:, None]
+        return Labels(
+            torch.where(pick, first.target, second.target),
+            torch.where(pick, first.weight, second.weight),
+            torch.where(pick, first.born, second.born),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Prediction:
+    """What a model says of every node."""
+
+    logits: Tensor  # float [R, N, C]; log-probabilities up to a constant per node
+
+    @cached_property
+    def log_probs(self) -> Tensor:
+        return self.logits.log_softmax(-1)
+
+    @cached_property
+    def probs(self) -> Tensor:
+        return self.logits.softmax(-1)
+
+    @cached_property
+    def confidence(self) -> Tensor:
+        """Probability of the most likely class: float [R, N]."""
+        # of very many nodes in pieces, so that no second [R, N, C] is made
+        return torch.cat([part.softmax(-1).amax(-1) for part in self.logits.split(TOGETHER, dim=1)], dim=1)
+
+    @cached_property
+    def label(self) -> Tensor:
+        """The most likely class: long [R, N]."""
+        return self.logits.argmax(-1)
+
+    @staticmethod
+    def where(run: Tensor, first: "Prediction", second: "Prediction") -> "Prediction":
+        """The first prediction where run [R] is true, the second elsewhere."""
+        return Prediction(torch.where(run[:, None, None], first.logits, second.logits))
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """All a learner may see: a graph without labels, the given labels, and those held for validation."""
+
+    graph: Data  # x (dense or sparse CSR), edge_index, perhaps edge_weight; or a StoredGraph; never y
+    given: Labels
+    validation: Tensor  # long [R, N], -1 = not a validation node
+    classes: int
+    reserved: Tensor | None = None  # bool [R, N], the nodes of the exam; their labels are not here
+    _made: dict[Hashable, Any] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def of(cls, data: Data, split: Split, classes: int | None = None) -> "Task":
+        """The task of a labelled graph; checks everything, since this is the border.
+
+        `data.y` may be [N], or [R, N] where runs see different (noisy) labels. Labels of test nodes are not read.
+        """
+        # a stored graph was checked when it was written, and is not read before it is needed
+        nodes = check_graph(data) if isinstance(data, Data) else int(data.num_nodes)
+        if split.train.shape[1] != nodes:
+            raise InvalidInput(f"the split has {split.train.shape[1]} nodes, the graph has {nodes}")
+        for name, mask in (("train", split.train), ("validation", split.val)):
+            if not mask.any(dim=1).all():
+                run = int((~mask.any(dim=1)).nonzero()[0])
+                raise InvalidInput(f"the {name} split of run {run} is empty; it needs at least one labelled node")
+        if data.get("y") is None:
+            raise InvalidInput("the graph has no labels; set data.y, -1 where a label is unknown")
+        shape = split.train.shape
+        if data.y.is_floating_point() or data.y.shape not in (shape, shape[1:]):
+            raise InvalidInput(
+                f"data.y must hold whole numbers, one per node [{nodes}] or per run and node [{shape[0]}, {nodes}], "
+                f"got {data.y.dtype} of shape {list(data.y.shape)}"
+            )
+        label = data.y.long().expand(shape)
+        seen = split.train | split.val
+        target = torch.where(seen, label, -1)
+        if (target[seen] < 0).any():
+            run, node = (seen & (target < 0)).nonzero()[0].tolist()
+            raise InvalidInput(
+                f"labels must be 0 … C−1; node {node} is in the training or validation split of run {run} "
+                f"with label {int(label[run, node])}"
+            )
+        top = int(target.max())
+        classes = top + 1 if classes is None else classes
+        if top >= classes:
+            raise InvalidInput(f"labels must be 0 … {classes - 1} for {classes} classes, got {top}")
+        for run, (own, mask) in enumerate(zip(target, split.train, strict=True)):
+            if len(own[mask].unique()) < 2:
+                raise InvalidInput(
+                    f"the training labels of run {run} hold one class only; a classifier needs at least two"
+                )
+        return cls(
+            _unlabelled(data, nodes) if isinstance(data, Data) else data.unlabelled(),
+            Labels.given(torch.where(split.train, target, -1)),
+            torch.where(split.val, target, -1),
+            classes,
+            split.test,
+        )
+
+    @property
+    def runs(self) -> int:
+        return self.validation.shape[0]
+
+    @property
+    def nodes(self) -> int:
+        return self.validation.shape[1]
+
+    @property
+    def device(self) -> torch.device:
+        return self.validation.device
+
+    @property
+    def held(self) -> Tensor:
+        """Nodes held for validation: bool [R, N]."""
+        return self.validation >= 0
+
+    def once(self, make: Callable[[Data], T]) -> T:
+        """What `make`, a frozen part, makes of the graph; made once and shared by all rounds."""
+        if make not in self._made:
+            self._made[make] = make(self.graph)
+        made: T = self._made[make]
+        return made
+
+    def to(self, device: torch.device | str) -> "Task":
+        # Data.to moves in place, and this task stays where it is
+        reserved = None if self.reserved is None else self.reserved.to(device)
+        graph = copy(self.graph).to(device)
+        return Task(graph, self.given.to(device), self.validation.to(device), self.classes, reserved)
+
+    def only(self, runs: Sequence[int]) -> "Task":
+        """The task of some of the runs."""
+        index = torch.as_tensor(runs, device=self.device)
+        given = Labels(self.given.target[index], self.given.weight[index], self.given.born[index])
+        reserved = None if self.reserved is None else self.reserved[index]
+        return Task(self.graph, given, self.validation[index], self.classes, reserved)
+
+
+class Model(Protocol):
+    """A trained ensemble of R models, as far as the rooms after the learners need to know it."""
+
+    def predict(self, graph: Data | Sequence[Data]) -> Prediction:
+        """Logits of every node, without dropout; a sequence holds one graph per run."""
+        ...
+
+    def sample(self, graph: Data, rng: Streams, rate: float | None = None) -> Prediction:
+        """Logits of every node from one pass with dropout on, at its own rate or the one given."""
+        ...
+
+    def embed(self, graph: Data) -> Tensor:
+        """The last hidden layer of every node: float [R, N, h]."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Round:
+    """One round as the selection sees it."""
+
+    index: int  # 1, 2, …
+    task: Task
+    labels: Labels  # at the start of the round
+    raw: Prediction  # the teacher's, averaged over views
+    prediction: Prediction  # the same, calibrated
+    pool: Tensor  # bool [R, N], nodes that may be adopted
+    teacher: Model
+    rng: Streams
+
+    @property
+    def graph(self) -> Data:
+        return self.task.graph
+
+
+@dataclass(frozen=True, eq=False)
+class Ranking:
+    """How good every node is for adoption."""
+
+    score: Tensor  # float [R, N], -inf = never
+    stderr: Tensor | None = None  # float [R, N], of a score that was estimated
+    evaluations: int = 0  # of the utility, per run
+
+
+def _unlabelled(data: Data, nodes: int) -> Data:
+    graph = Data(x=data.x.float(), edge_index=data.edge_index.long(), num_nodes=nodes)
+    if data.get("edge_weight") is not None:
+        graph.edge_weight = data.edge_weight.float()
+    return graph

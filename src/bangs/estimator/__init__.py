@@ -1,0 +1,1 @@
+"""SelfTrainingClassifier: its inputs, its saved form, its predictions and explanations."""

@@ -1,0 +1,267 @@
+"""Inputs: what people hold in a notebook, as one graph with numbered classes."""
+
+from os import PathLike
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import scipy.sparse as sp
+import torch
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import column_or_1d
+from torch import Tensor
+from torch_geometric.data import Data, HeteroData
+
+from bangs.core.graph_checks import check_graph
+from bangs.core.types import Split, Task
+from bangs.errors import InvalidInput
+from bangs.estimator.edge_inputs import edges, weights
+from bangs.graphs.sparse import to_torch
+from bangs.graphs.splits import MASKS
+from bangs.graphs.store import Names, Store, Whereabouts
+from bangs.graphs.tables.validation import validation_split
+
+Classes = npt.NDArray[Any]
+
+
+def as_graph(X: Any, edge_index: Any = None, edge_weight: Any = None) -> Data:
+    """A checked graph without labels: x float [N, F] dense or CSR, edge_index long [2, E], perhaps edge_weight [E].
+
+    X is a `Data`, or features [N, F]: numpy, scipy sparse, torch or a pandas frame of numbers. Edges are an array
+    [2, E] of row numbers, a scipy adjacency [N, N], or a frame of two or three columns: source, target, weight. Where
+    both are frames, source and target are names in the index of X.
+    """
+    if isinstance(X, Data):
+        if edge_index is not None or edge_weight is not None:
+            raise InvalidInput("a Data carries its own edges; give either a Data or X and edge_index, not both")
+        graph = Data(x=_or_none(X.get("x"), features), edge_index=X.edge_index, num_nodes=X.num_nodes)
+        edge_weight = X.get("edge_weight")
+    else:
+        if edge_index is None:
+            raise InvalidInput(f"edge_index is missing: {_no_edges(X)}")
+        x = features(X)
+        index, weight = edges(edge_index, len(x), X.index if isinstance(X, pd.DataFrame) else None)
+        if weight is not None and edge_weight is not None:
+            raise InvalidInput("edge weights came twice, in edge_index and as edge_weight; give them once")
+        graph = Data(x=x, edge_index=index, num_nodes=len(x))
+        edge_weight = weight if edge_weight is None else edge_weight
+    if edge_weight is not None:
+        graph.edge_weight = weights(edge_weight)
+    check_graph(graph)
+    return graph
+
+
+def as_task(X: Any, edge_index: Any, y: Any, edge_weight: Any, seed: int, share: float) -> tuple[Task, Classes]:
+    """What a fit learns from, and its classes; a share of the labels is held where the data bring no validation nodes.
+
+    A `Store` stays where it is.
+    """
+    if isinstance(X, Store) and not (edge_index is None and edge_weight is None):
+        raise InvalidInput("a Store carries its own edges; give either a Store or X and edge_index, not both")
+    graph = X if isinstance(X, Store) else as_graph(X, edge_index, edge_weight)
+    target, classes, given = labelled(X, y, int(graph.num_nodes or 0))
+    if len(classes) < 2:
+        raise InvalidInput(f"a classifier needs two classes, the labels know one class only: {classes.tolist()[0]!r}")
+    split = validation_split(target, given, [seed], share, classes.tolist())
+    if isinstance(graph, Store):
+        graph = graph.relabelled(target)
+    else:
+        graph.y = target
+    return Task.of(graph, split, len(classes)), classes
+
+
+def names_of(X: Any, nodes: int) -> Any:
+    """What the nodes are called: as the index of a frame or a store says, else 0 … N−1; an array, or `Names`."""
+    if isinstance(X, Store):
+        names = Names(Whereabouts.of(X))
+        return np.array(list(names), dtype=object) if X.fits else names
+    index = X.index if isinstance(X, pd.DataFrame) else pd.RangeIndex(nodes)
+    return np.array([str(name) for name in index], dtype=object)
+
+
+def opened(X: Any) -> Any:
+    """X, but for a `Store` of at most 1 GiB, which is read whole; of several splits it has the first."""
+    if not isinstance(X, Store) or not X.fits:
+        return X
+    data = X.whole()
+    for name in MASKS:
+        if name in data and data[name].dim() == 2:
+            data[name] = data[name][:, 0]
+    return data
+
+
+def features(X: Any) -> Tensor:
+    """Features float32 [N, F], dense or CSR."""
+    if isinstance(X, Tensor):
+        if X.layout == torch.strided:
+            return _two_axes(X.detach().float())
+        return X.detach().float().to_sparse_csr()
+    if sp.issparse(X):
+        matrix: Any = X
+        return to_torch(sp.csr_array(matrix))
+    if isinstance(X, pd.DataFrame):
+        words = [str(name) for name, kind in X.dtypes.items() if not pd.api.types.is_numeric_dtype(kind)]
+        if words:
+            raise InvalidInput(
+                f"column '{words[0]}' of X is not numeric; encode words first, such as with pandas.get_dummies(X), "
+                "or let `bangs fit` read the table"
+            )
+        X = X.to_numpy(dtype=np.float32, na_value=np.nan)
+    array = np.asarray(X)
+    if array.dtype.kind == "c":
+        raise InvalidInput(f"Complex data not supported: X must hold real numbers, got {array.dtype}")
+    try:
+        with np.errstate(over="ignore"):
+            numbers = torch.from_numpy(np.ascontiguousarray(array, dtype=np.float32))
+    except TypeError as error:
+        raise TypeError(f"X must hold numbers, one row of features per node: {error}") from error
+    except ValueError as error:
+        raise InvalidInput(f"X must hold numbers, one row of features per node: {error}") from error
+    return _two_axes(numbers)
+
+
+def in_order(X: Any, y: Any) -> Any:
+    """Labels in the order of the rows of X.
+
+    A series whose index names rows of the frame X is put in their order, and rows it does not name are unknown; one
+    numbered 0, 1, … beside rows with names of their own is taken as it stands. So is a frame of one column.
+    """
+    if not isinstance(X, pd.DataFrame) or not isinstance(y, pd.Series | pd.DataFrame) or y.index.equals(X.index):
+        return y
+    for whose, index in (("X", X.index), ("y", y.index)):
+        if not index.is_unique:
+            raise InvalidInput(
+                f"the index of {whose} must name every row once, or be the same for X and y, got "
+                f"{index[index.duplicated()][0]!r} twice; give y.to_numpy() if its labels stand in the order of rows"
+            )
+    strange = ~y.index.isin(X.index)
+    if not strange.any():
+        return y.reindex(X.index)
+    if y.index.equals(pd.RangeIndex(len(y))):
+        return y
+    name = y.index[strange][0]
+    raise InvalidInput(
+        f"y has a label for {name!r}, which is not in the index of X; give both the same index, or y.to_numpy() if its "
+        "labels stand in the order of the rows"
+    )
+
+
+def as_labels(y: Any, nodes: int, read: Tensor | None = None) -> tuple[Tensor, Classes]:
+    """Class numbers long [N], -1 = unknown, and the classes in order.
+
+    Unknown is -1; among words also None, NaN or an empty one. Labels outside the mask `read` [N] are unknown,
+    whatever they say.
+    """
+    if isinstance(y, Tensor):
+        y = y.detach().cpu().numpy()
+    values = np.asarray(y.to_numpy(dtype=object) if isinstance(y, pd.Series | pd.DataFrame) else y)
+    if values.ndim == 2 and values.shape[1] == 1:
+        values = column_or_1d(values, warn=not isinstance(y, pd.DataFrame))
+    if values.shape != (nodes,):
+        raise InvalidInput(f"y must hold one label per node [{nodes}], got shape {list(values.shape)}")
+    values, known = _known(values)
+    if read is not None:
+        known &= read.numpy()
+    if not known.any():
+        raise InvalidInput("no node has a label; give some, -1 (or None among words) is for the unknown")
+    check_classification_targets(values[known])
+    if values.dtype.kind == "f":
+        values = np.where(known, values, -1).astype(np.int64)
+    classes, codes = np.unique(values[known], return_inverse=True)
+    out = np.full(nodes, -1, dtype=np.int64)
+    out[known] = codes
+    return torch.from_numpy(out), classes
+
+
+def labelled(X: Any, y: Any, nodes: int) -> tuple[Tensor, Classes, Split | None]:
+    """Class numbers [N], the classes, and the split [1, N] that masks of the data make; None where there are none.
+
+    Of a Data or a Store with masks only labels under `train_mask` and `val_mask` are read, or all but those of test
+    nodes where it has no `train_mask`.
+    """
+    data = X if isinstance(X, Data | Store) else Data()
+    y = data.get("y") if y is None else in_order(X, y)
+    if y is None:
+        raise InvalidInput("requires y to be passed, but the target y is None: give one label per node, -1 = unknown")
+    masks = {name: mask_of(data, name, nodes) for name in ("train", "val", "test")}
+    if all(mask is None for mask in masks.values()):
+        return *as_labels(y, nodes), None
+    none = torch.zeros(nodes, dtype=torch.bool)
+    val, test = (none if (mask := masks[name]) is None else mask for name in ("val", "test"))
+    train = ~val & ~test if masks["train"] is None else masks["train"]
+    target, classes = as_labels(y, nodes, train | val)
+    known = target >= 0
+    return target, classes, Split((train & known)[None], (val & known)[None], test[None])
+
+
+def mask_of(data: Data | Store, name: str, nodes: int) -> Tensor | None:
+    """The mask [N] of one part of the split that the data bring; of several splits a store gives the first."""
+    mask = data.get(f"{name}_mask")
+    if isinstance(data, Store) and mask is not None and mask.dim() == 2:
+        mask = mask[:, 0]
+    if mask is not None and (mask.dtype != torch.bool or mask.shape != (nodes,)):
+        raise InvalidInput(
+            f"data.{name}_mask must be bool with one entry per node [{nodes}], got {mask.dtype} of shape "
+            f"{list(mask.shape)}; of several splits take one column"
+        )
+    return None if mask is None else mask.cpu()
+
+
+def _known(values: Classes) -> tuple[Classes, npt.NDArray[np.bool_]]:
+    """The labels, and which of them say something: bool [N]."""
+    if values.dtype.kind == "O":
+        return _objects(values)
+    if values.dtype.kind in "US":  # numpy makes "-1" of a -1 among words
+        return values, (values != values.dtype.type()) & (values.astype(str) != "-1")
+    return values, (values != -1) & (~np.isnan(values) if values.dtype.kind == "f" else True)
+
+
+def _or_none(x: Any, make: Any) -> Any:
+    return None if x is None else make(x)
+
+
+def _no_edges(X: Any) -> str:
+    """What to give instead, where X came alone and is no `Data`."""
+    if isinstance(X, str | PathLike):
+        return "tables are read by `bangs fit`; in Python, bangs.graphs.tables.read(path).data is a graph for fit"
+    if isinstance(X, HeteroData):
+        return "a HeteroData has nodes of several kinds; data.to_homogeneous(), with features x, has one"
+    return "give the edges as an array [2, E] of row numbers, or a PyG Data in place of X"
+
+
+def check_columns(X: Any, fitted: "npt.NDArray[Any] | None") -> None:
+    """Raises where the columns of a frame are not those of the fit, in their order."""
+    if fitted is None or not isinstance(X, pd.DataFrame) or list(map(str, X.columns)) == fitted.tolist():
+        return
+    came, wanted = (", ".join(map(repr, map(str, names[:5]))) for names in (X.columns, fitted))
+    raise InvalidInput(
+        "The feature names should match those that were passed during fit, in their order: it had "
+        f"{wanted}{' …' * (len(fitted) > 5)}, X has {came}{' …' * (X.shape[1] > 5)}; "
+        "write X[list(model.feature_names_in_)], or X.to_numpy() if they mean the same"
+    )
+
+
+def _two_axes(x: Tensor) -> Tensor:
+    if x.dim() != 2:
+        raise InvalidInput(
+            f"Expected 2D array, one row per node: X must have shape [N, F], got {list(x.shape)}. "
+            "Reshape your data: X.reshape(-1, 1) makes one feature of a list of numbers"
+        )
+    if x.shape[1] == 0:
+        raise InvalidInput(f"X has 0 feature(s) (shape={tuple(x.shape)}) while a minimum of 1 is required.")
+    return x
+
+
+def _objects(values: Classes) -> tuple[Classes, npt.NDArray[np.bool_]]:
+    """An array of Python objects as words or numbers, and which of them say something."""
+    known = np.array([not (value is None or value is pd.NA or value != value or value == "") for value in values])
+    known &= np.array([not (isinstance(value, int | float | np.number) and value == -1) for value in values])
+    known &= np.array([not (isinstance(value, str) and value == "-1") for value in values])
+    kinds = {str if isinstance(value, str) else type(value) for value in values[known]}
+    if kinds <= {str}:
+        return np.where(known, values, "").astype(str), known
+    if all(issubclass(kind, int | float | np.number | np.bool_) for kind in kinds):
+        return np.where(known, values, -1).astype(np.float64), known
+    names = ", ".join(sorted(kind.__name__ for kind in kinds))
+    raise InvalidInput(f"labels must be all words or all numbers, got a mixture of {names}; write y.astype(str)")

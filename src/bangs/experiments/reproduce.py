@@ -1,0 +1,143 @@
+"""Reproducing: all runs of some suites, each done once, and their rows in one file."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from bangs.errors import InvalidInput, UnknownName
+from bangs.experiments.jobs import Job, Outcome
+from bangs.experiments.results import ASKED, asked, results_in, rows_in, spelled
+from bangs.experiments.suites.read import find_suite, suite_path
+from bangs.experiments.suites.suite import Suite, plain_name
+from bangs.experiments.user_code import run_code
+from bangs.experiments.workers import Engine, Here, Tell
+from bangs.utils.files import make_folder, write_atomic
+
+
+@dataclass(frozen=True)
+class Only:
+    """The part of a suite that is asked for; None = all of it."""
+
+    datasets: Sequence[str] | None = None
+    methods: Sequence[str] | None = None
+    models: Sequence[str] | None = None
+    seeds: Sequence[int] | None = None
+
+    def check(self, suites: Sequence[Suite]) -> None:
+        """Refuse names that none of the suites has."""
+        for setting, names in (("dataset", self.datasets), ("method", self.methods), ("model", self.models)):
+            known = set().union(*(suite.values(setting) for suite in suites))
+            for name in names or ():
+                if plain_name(name) not in known:
+                    raise UnknownName(f"{setting} of {', '.join(suite.name for suite in suites)}", name, known)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The runs of some suites, in a folder that keeps them."""
+
+    out: Path
+    suites: tuple[Suite, ...]
+    jobs: tuple[Job, ...]
+    files: tuple[Path, ...] = field(repr=False, default=())
+    known: frozenset[str] = frozenset()  # runs that need not be done: their rows are elsewhere
+    elsewhere: Path | None = None  # the folder or file of those rows
+
+    @classmethod
+    def of(
+        cls,
+        names: Iterable[str],
+        out: Path,
+        only: Only | None = None,
+        data: Path | None = None,
+        device: str = "auto",
+        known: Path | None = None,
+        code: Path | None = None,
+    ) -> "Plan":
+        """The plan of suites by name or file; a run that stands in two places is done once.
+
+        Runs of which `known`, a folder or file of exported rows, has the results are not done again. A file of `code`
+        is run first, here and wherever a job is done.
+        """
+        if code is not None:
+            run_code(code)
+        only = only or Only()
+        files = tuple(suite_path(name) for name in names)
+        suites = tuple(find_suite(str(path), data) for path in files)
+        _check_names(suites, files)
+        only.check(suites)
+        cells = [c for suite in suites for c in suite.cells(only.datasets, only.methods, only.models, only.seeds)]
+        if not cells:
+            raise InvalidInput("no run has all that --datasets, --methods and --models ask for; ask for less at a time")
+        jobs = {job.name: job for job in (Job(cell.experiment, out / "runs", data, device, code) for cell in cells)}
+        told = () if known is None else results_in(known)
+        runs = frozenset(result.run for result in told if result.rows)
+        return cls(out, suites, tuple(jobs.values()), files, runs, known)
+
+    def left(self) -> list[Job]:
+        """The runs that are not finished."""
+        return [job for job in self.jobs if job.name not in self.known and not job.done]
+
+    def do(self, engine: Engine, tell: Tell) -> None:
+        """Do what is left; the folder keeps the suites and what was asked for, so that it alone makes a table."""
+        make_folder(self.out / "suites")
+        for suite, path in zip(self.suites, self.files, strict=True):
+            write_atomic(self.out / "suites" / f"{suite.name}.toml", path.read_bytes())
+        names = dict.fromkeys(job.name for job in self.jobs)
+        former = [name for name in asked(self.out) if name not in names]
+        write_atomic(self.out / ASKED, "".join(f"{name}\n" for name in [*former, *names]))
+        engine(self.left(), tell)
+
+    def export(self, path: Path) -> int:
+        """Write the rows of all runs that ended, well or not, to one file; how many there are.
+
+        Where the file is one by which runs are known, their rows stay in it.
+        """
+        rows: list[Mapping[str, Any]] = [row for job in self.jobs for row in rows_in(job.folder)]
+        here = {row["run"] for row in rows}
+        if self.elsewhere is not None and self.elsewhere.resolve() in (path.resolve(), path.resolve().parent):
+            known = results_in(path) if path.exists() else []
+            rows = [row for result in known if result.run not in here for row in result.rows] + rows
+        make_folder(path.parent)
+        write_atomic(path, spelled(rows))
+        return len(rows)
+
+
+def _check_names(suites: Sequence[Suite], files: Sequence[Path]) -> None:
+    """Refuse two files that the folder could not keep both, as they have one name."""
+    named: dict[str, Path] = {}
+    for suite, path in zip(suites, files, strict=True):
+        if (other := named.setdefault(suite.name, path)).resolve() != path.resolve():
+            raise InvalidInput(f"two suites are called '{suite.name}', {other} and {path}; rename one of the files")
+
+
+def reproduce(
+    suites: str | Sequence[str],
+    out: str | Path,
+    export: str | Path | None = None,
+    only: Only | None = None,
+    data: str | Path | None = None,
+    device: str = "auto",
+    known: str | Path | None = None,
+    say: Callable[[str], None] = print,
+) -> list[str]:
+    """Do all runs of the suites one after the other, from a script; what went wrong, a sentence each.
+
+    The rows are exported after every run, so that whatever ends the process, they are there.
+    """
+    names = [suites] if isinstance(suites, str) else suites
+    plan = Plan.of(
+        names, Path(out), only, None if data is None else Path(data), device, None if known is None else Path(known)
+    )
+    failures: list[str] = []
+
+    def tell(job: Job, outcome: Outcome) -> None:
+        say(f"{job.describe()}: {outcome.error or f'{outcome.seconds:.1f} s'}")
+        if outcome.kind == "failed":
+            failures.append(f"{job.describe()}: {outcome.error}")
+        if export is not None:
+            plan.export(Path(export))
+
+    plan.do(Here(), tell)
+    return failures

@@ -1,0 +1,1 @@
+"""Suites: TOML files that list the experiments behind a table or figure."""

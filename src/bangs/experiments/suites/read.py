@@ -1,0 +1,291 @@
+"""Suite files: TOML in, a checked suite out; every mistake is a sentence that names file and key."""
+
+import math
+import tomllib
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from bangs.errors import BangsError, InvalidInput, UnknownName
+from bangs.experiments.experiment import Experiment
+from bangs.experiments.settings import check
+from bangs.experiments.suites.published import Faults, PublishedReader
+from bangs.experiments.suites.suite import FIGURES, KINDS, PROTOCOLS, Cell, Suite, plain_name
+from bangs.graphs.datasets.by_name import DATASETS, npz_files
+from bangs.graphs.store import is_store
+from bangs.runs.history import STAGES
+
+Names = Literal["known", "any"]
+
+
+def find_suite(
+    name: str, data: Path | None = None, names: Names = "known", beside: Mapping[str, Path] | None = None
+) -> Suite:
+    """The suite of a name, or of a path to a file; `beside` are others that have names, and come first."""
+    return read_suite(suite_path(name, beside), data, names)
+
+
+def suite_path(name: str, beside: Mapping[str, Path] | None = None) -> Path:
+    """The file of a suite: of a name, or itself."""
+    path = Path(name)
+    if path.suffix == ".toml" or path.is_file():
+        return path
+    known = {**suite_files(), **(beside or {})}
+    if name not in known:
+        raise UnknownName("suite", name, known)
+    return known[name]
+
+
+def suite_files() -> dict[str, Path]:
+    """The suites that come with bangs, by name."""
+    package = Path(__file__).parents[2]
+    for folder in (package / "suites", package.parents[1] / "suites"):  # installed; in a checkout
+        if folder.is_dir():
+            return {file.stem: file for file in sorted(folder.glob("*.toml"))}
+    return {}
+
+
+def read_suite(path: Path, data: Path | None = None, names: Names = "known") -> Suite:
+    """The suite in a file; a mistake is a sentence that names file and key.
+
+    To do its runs, every dataset, method and part must be known here. A table needs rows only, so for one the names may
+    be `any`: those of a method that a script gave, of a graph that lies elsewhere.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInput(
+            f"the suite {path} could not be read: {getattr(error, 'strerror', None) or error}"
+        ) from error
+    return parse_suite(text, path.stem, str(path), data, names)
+
+
+def parse_suite(text: str, name: str, source: str, data: Path | None = None, names: Names = "known") -> Suite:
+    """The suite in a text; `source` is what the sentences call it."""
+    try:
+        content = tomllib.loads(text)
+    except (ValueError, RecursionError) as error:  # not TOML, a number of thousands of digits, or nested too deep
+        raise InvalidInput(f"{source} is not sound TOML: {error}") from error
+    reader = _Reader(source, data, names)
+    return reader.suite(name, content)
+
+
+MOST_SEEDS = 10_000
+MOST_CELLS = 10_000
+_KEYS = {own.name for own in fields(Suite)} - {"name", "published_as"}
+_SETTINGS = {own.name for own in fields(Experiment)}
+_OWN_WORDS = {"stages": STAGES, "rounds": ("round",)}  # that a kind prints
+
+
+class _Reader(Faults):
+    """Turns the content of a file into a suite, key by key."""
+
+    def __init__(self, source: str, data: Path | None, names: Names):
+        super().__init__(source)
+        self.data, self.names = data, names
+
+    def suite(self, name: str, content: dict[str, Any]) -> Suite:
+        """The suite, every key, setting and published number of which is sound."""
+        for key in content:
+            if key not in _KEYS:
+                raise self.unknown("key", key, _KEYS, key)
+        kind = content.get("kind", "table")
+        if kind not in KINDS:
+            raise self.unknown("kind", str(kind), KINDS, "kind")
+        experiment = self._settings(content.get("experiment", {}), "experiment")
+        axes = self._axes(content.get("axes", {}))
+        rows, columns = self._laid_out(content, kind, axes)
+        made = Suite(
+            name=name,
+            title=self._text(content, "title", name),
+            kind=kind,
+            rows=rows,
+            columns=columns,
+            experiment=experiment,
+            axes=axes,
+            protocols=self._protocols(content.get("protocols", ["validation", "best_test"])),
+            focus=self._text(content, "focus", "") or None,
+            names=self._texts(content, "names"),
+            absent=self._texts(content, "absent"),
+            about=self._text(content, "about", "").strip(),
+            reading=self._text(content, "reading", "").strip(),
+        )
+        cells = self._cells(made)
+        self._check_names(made, cells)
+        if "published" not in content:
+            return made
+        published = content["published"]
+        if not isinstance(published, dict):
+            raise self.wrong("published", "must be a table")
+        return replace(
+            made,
+            published=PublishedReader(self.source, kind).numbers(published, cells),
+            published_as=self._text(published, "protocol", "", "published."),
+        )
+
+    def _laid_out(
+        self, content: dict[str, Any], kind: str, axes: Mapping[str, Any]
+    ) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The axes down and along; every one with several values must stand on one side."""
+        rows = self._layout(content, "rows", axes, ("method",) if kind in FIGURES else ("dataset",))
+        columns = self._layout(content, "columns", axes, ("method",) if kind in ("table", "time") else ())
+        if "rows" not in content:
+            rows = tuple(axis for axis in rows if axis not in columns)
+        if "columns" not in content:
+            columns = tuple(axis for axis in columns if axis not in rows)
+        if kind in ("rounds", "stages") and columns:
+            raise self.wrong(
+                "columns", f"must be left out, as a suite of {kind} has its own; put {columns[0]} into rows"
+            )
+        if kind == "sweep" and len(columns) != 1:
+            raise self.wrong("columns", f"must name the one axis a sweep runs along, got {list(columns)}")
+        for n, choice in enumerate(axes[columns[0]] if kind == "sweep" else ()):
+            if type(value := choice[columns[0]]) not in (int, float) or not abs(value) < 1e9:
+                raise self.wrong(
+                    f"axes.{columns[0]}[{n}]", f"must be a number, as a sweep runs along it, got {value!r}"
+                )
+        if twice := [axis for axis, count in Counter((*rows, *columns)).items() if count > 1]:
+            raise self.wrong("columns" if twice[0] in columns else "rows", f"must not name the axis {twice[0]} again")
+        if left := [axis for axis in axes if axis not in (*rows, *columns) and len(axes[axis]) > 1]:
+            raise self.wrong(f"axes.{left[0]}", "has several values but stands neither in rows nor in columns")
+        return rows, columns
+
+    def _check_names(self, suite: Suite, cells: Sequence[Cell]) -> None:
+        """Raise where the focus, a row said to be absent, or what has a name in print is nowhere in the table."""
+        rows, columns = {cell.row for cell in cells}, {cell.column for cell in cells}
+        lines = rows if suite.kind in FIGURES else columns
+        if suite.focus is not None and suite.focus not in lines:
+            raise self.unknown("focus", suite.focus, lines, "focus")
+        for row in suite.absent:
+            if row not in rows:
+                raise self.unknown("row", row, rows, f"absent.{row}")
+        values = {plain_name(str(choice[axis])) for axis, choices in suite.axes.items() for choice in choices}
+        known = {*suite.axes, *values, *_OWN_WORDS.get(suite.kind, ())}
+        for name in suite.names:
+            if name not in known:
+                raise self.unknown("value or axis", name, known, f"names.{name}")
+
+    def _cells(self, suite: Suite) -> list[Cell]:
+        cells = list(suite.cells())
+        self._check_told_apart(suite, cells)
+        for cell in cells if self.names == "known" else ():
+            try:
+                cell.experiment.trainer()  # which puts the parts together
+            except BangsError as error:
+                run = ", ".join(f"{axis} = {value}" for axis, value in cell.place.items())
+                raise InvalidInput(f"{self.source}: the run with {run} is not possible: {error}") from error
+        return cells
+
+    def _check_told_apart(self, suite: Suite, cells: Sequence[Cell]) -> None:
+        """Raise where two graphs, or two values of an axis, would be one in the table."""
+        graphs: dict[str, str] = {}
+        for graph in (cell.setting("dataset") for cell in cells):
+            if (other := graphs.setdefault(plain_name(graph), graph)) != graph:
+                rule = (
+                    f"names two graphs '{plain_name(graph)}', {other} and {graph}, which results could not tell apart"
+                )
+                raise self.wrong("dataset", f"{rule}; rename one of the files")
+        for axis, choices in suite.axes.items():
+            places: dict[str, int] = {}
+            for n, choice in enumerate(choices):
+                name = plain_name(str(choice[axis]))
+                if (m := places.setdefault(name, n)) != n:
+                    rule = f"is called '{name}' like axes.{axis}[{m}], got {dict(choices[m])} and {dict(choice)}"
+                    way = f'leave one out, or give each a name: setting = [{{ setting = "one", {axis} = … }}, …]'
+                    raise self.wrong(f"axes.{axis}[{n}]", f"{rule}; {way}")
+
+    def _settings(self, content: Any, place: str) -> dict[str, Any]:
+        if not isinstance(content, dict):
+            raise self.wrong(place, f"must be a table of settings, got {content!r}")
+        return {key: self._setting(key, value, f"{place}.{key}") for key, value in content.items()}
+
+    def _setting(self, key: str, value: Any, place: str) -> Any:
+        if key not in _SETTINGS:
+            raise self.unknown("setting", key, _SETTINGS, place)
+        if key == "seeds":
+            if type(value) is int and not 0 < value <= MOST_SEEDS:
+                raise self.wrong(place, f"must ask for 1 to {MOST_SEEDS} seeds, got {value}")
+            value = tuple(range(value)) if type(value) is int else tuple(value) if isinstance(value, list) else value
+        try:
+            check(key, value)
+            if key == "dataset":
+                self._dataset(value)
+        except BangsError as error:
+            if isinstance(error, UnknownName) and self.names == "any":
+                return value
+            raise InvalidInput(f"{self.source}: {place}: {error}") from error
+        return value
+
+    def _dataset(self, name: str) -> None:
+        known = {*DATASETS, *npz_files(self.data)}
+        # a file that lies elsewhere is looked for when the run begins; a store must be there to be told from a name
+        if not name.endswith(".npz") and not is_store(name) and name.lower().replace("-", "_") not in known:
+            raise UnknownName("dataset", name, known)
+
+    def _axes(self, content: Any) -> dict[str, tuple[Mapping[str, Any], ...]]:
+        if not isinstance(content, dict) or not content:
+            raise self.wrong("axes", 'must name what the runs differ in, such as method = ["raw", "bangs"]')
+        axes: dict[str, tuple[Mapping[str, Any], ...]] = {}
+        for axis, values in content.items():
+            if not isinstance(values, list) or not values:
+                raise self.wrong(f"axes.{axis}", f"must be a list of values, got {values!r}")
+            axes[axis] = tuple(self._choice(axis, value, f"axes.{axis}[{n}]") for n, value in enumerate(values))
+        if (count := math.prod(map(len, axes.values()))) > MOST_CELLS:
+            raise self.wrong("axes", f"must span at most {MOST_CELLS} combinations, got {count}")
+        self._check_apart(axes)
+        return axes
+
+    def _check_apart(self, axes: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
+        """Raise where two axes of several values set the same thing: a run would not be what its place says."""
+        owners: dict[str, str] = {}
+        for axis, choices in axes.items():
+            for setting in {key for choice in choices for key in choice} if len(choices) > 1 else ():
+                if (other := owners.setdefault(setting, axis)) != axis:
+                    raise self.wrong(f"axes.{axis}", f"sets {setting}, which axes.{other} sets too; leave one out")
+
+    def _choice(self, axis: str, value: Any, place: str) -> dict[str, Any]:
+        """One value of an axis: of the setting it is named after, or a table of settings with a name of its own."""
+        if not isinstance(value, dict):
+            if axis not in _SETTINGS:
+                raise self.unknown("setting", axis, _SETTINGS, f"axes.{axis}")
+            return {axis: self._setting(axis, value, place)}
+        if axis not in value:
+            raise self.wrong(place, f"must say what it is called on the axis: add {axis} = …")
+        return {
+            key: item if key == axis and axis not in _SETTINGS else self._setting(key, item, f"{place}.{key}")
+            for key, item in value.items()
+        }
+
+    def _layout(
+        self, content: dict[str, Any], key: str, axes: Mapping[str, Any], default: tuple[str, ...]
+    ) -> tuple[str, ...]:
+        value = content.get(key, [axis for axis in default if axis in axes])
+        names = [value] if isinstance(value, str) else value
+        if not isinstance(names, list) or any(not isinstance(name, str) for name in names):
+            raise self.wrong(key, f"must be an axis or a list of axes, got {value!r}")
+        for name in names:
+            if name not in axes:
+                raise self.unknown("axis", name, axes, key)
+        return tuple(names)
+
+    def _protocols(self, value: Any) -> tuple[str, ...]:
+        if not isinstance(value, list) or not value:
+            raise self.wrong("protocols", f"must be a list of {', '.join(PROTOCOLS)}, got {value!r}")
+        for name in value:
+            if name not in PROTOCOLS:
+                raise self.unknown("protocol", str(name), PROTOCOLS, "protocols")
+        return tuple(value)
+
+    def _texts(self, content: dict[str, Any], key: str) -> dict[str, str]:
+        value = content.get(key, {})
+        if not isinstance(value, dict) or any(not isinstance(name, str) for name in value.values()):
+            raise self.wrong(key, 'must be a table of texts, such as bangs = "BANGS"')
+        return value
+
+    def _text(self, content: dict[str, Any], key: str, default: str, above: str = "") -> str:
+        value = content.get(key, default)
+        if not isinstance(value, str):
+            raise self.wrong(above + key, f"must be text, got {value!r}")
+        return value

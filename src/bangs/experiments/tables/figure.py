@@ -1,0 +1,140 @@
+"""Figure: a sweep, or rounds, as curves with error bands, and the numbers behind them."""
+
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean, stdev
+from typing import Any
+
+from bangs.errors import InvalidInput
+from bangs.experiments.results import Result, matching
+from bangs.experiments.suites.suite import FIGURES, PROTOCOLS, Suite, known_protocols
+from bangs.utils.csv_safe import to_csv
+from bangs.utils.files import make_folder, write_atomic
+
+# Okabe and Ito: told apart by people who see few colours
+_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+_MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+
+
+@dataclass(frozen=True)
+class Point:
+    """A place on a curve."""
+
+    x: float
+    mean: float
+    std: float
+    seeds: int
+    run: str
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Curves that share their axes."""
+
+    title: str
+    rule: str
+    curves: Mapping[str, tuple[Point, ...]]  # line -> points, by x
+
+
+def panels(suite: Suite, results: Sequence[Result], protocols: Sequence[str] | None = None) -> list[Panel]:
+    """The panels of a figure: one for each protocol of a sweep, one for rounds."""
+    if suite.kind not in FIGURES:
+        raise InvalidInput(f"the suite {suite.name} is a {suite.kind}, not a figure; use bangs table")
+    found = [(cell, matching(results, cell.settings)) for cell in suite.cells()]
+    present = [(cell, result) for cell, result in found if result is not None and result.rows]
+    if not present:
+        raise InvalidInput(f"there are no results of the suite {suite.name} yet; run: bangs reproduce {suite.name}")
+    if suite.kind == "rounds":
+        curves = {cell.row: _rounds(result) for cell, result in present}
+        return [Panel("test accuracy after each round", "round", curves)]
+    axis = suite.columns[0]
+    out = []
+    for rule in known_protocols(protocols or suite.protocols):
+        lines: dict[str, list[Point]] = {}
+        for cell, result in present:
+            values = list(result.scores(rule).values())
+            lines.setdefault(cell.row, []).append(_point(float(cell.place[axis]), values, result.run))
+        curves = {line: tuple(sorted(points, key=lambda point: point.x)) for line, points in lines.items()}
+        out.append(Panel(PROTOCOLS[rule], rule, curves))
+    return out
+
+
+def as_csv(suite: Suite, drawn: Sequence[Panel]) -> str:
+    """The numbers of a figure, one line a point."""
+    rows = (
+        [suite.name, panel.rule, line, f"{at.x:g}", f"{at.mean:.4f}", f"{at.std:.4f}", at.seeds, at.run]
+        for panel in drawn
+        for line, points in panel.curves.items()
+        for at in points
+    )
+    return to_csv(["suite", "rule", "line", "x", "mean", "std", "seeds", "run"], rows)
+
+
+def draw(suite: Suite, drawn: Sequence[Panel], folder: Path, forms: Sequence[str] = ("svg", "png")) -> list[Path]:
+    """Write NAME.svg, NAME.png and NAME.csv into the folder; their paths."""
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    make_folder(folder)
+    written = [folder / f"{suite.name}.csv"]
+    write_atomic(written[0], as_csv(suite, drawn))
+    # a fixed salt and no date: the same numbers give the same file
+    style: Any = {"svg.hashsalt": suite.name, "font.size": 9, "axes.spines.top": False, "axes.spines.right": False}
+    with mpl.rc_context(style):
+        figure = Figure(figsize=(4.6 * len(drawn), 3.4), layout="constrained")
+        axes = figure.subplots(1, len(drawn), sharey=True, squeeze=False)[0]
+        for place, panel in zip(axes, drawn, strict=True):
+            _fill(place, suite, panel)
+        axes[0].set_ylabel("test accuracy (%)")
+        axes[-1].legend(frameon=False)
+        figure.suptitle(_plain(suite.title))
+        for form in forms:
+            body = io.BytesIO()
+            metadata = {"Date": None} if form == "svg" else {"Software": None}
+            figure.savefig(body, format=form, dpi=160, metadata=metadata)
+            written.append(folder / f"{suite.name}.{form}")
+            write_atomic(written[-1], body.getvalue())
+    return written
+
+
+def _fill(place: object, suite: Suite, panel: Panel) -> None:
+    """One panel: a line and a band of one standard deviation for each curve."""
+    from matplotlib.axes import Axes
+    from matplotlib.ticker import MaxNLocator
+
+    assert isinstance(place, Axes)
+    reach = max(point.x for points in panel.curves.values() for point in points)
+    for number, (line, points) in enumerate(panel.curves.items()):
+        colour, marker = _COLOURS[number % len(_COLOURS)], _MARKERS[number % len(_MARKERS)]
+        if len(points) == 1 and reach > points[0].x:  # no rounds: a level to compare with
+            points = (points[0], Point(reach, points[0].mean, points[0].std, points[0].seeds, points[0].run))
+            marker = ""
+        xs, means = [point.x for point in points], [point.mean for point in points]
+        low = [point.mean - point.std for point in points]
+        high = [point.mean + point.std for point in points]
+        place.plot(
+            xs, means, color=colour, marker=marker, markersize=3.5, linewidth=1.4, label=_plain(suite.called(line))
+        )
+        place.fill_between(xs, low, high, color=colour, alpha=0.15, linewidth=0)
+    axis = "round" if suite.kind == "rounds" else suite.columns[0]
+    if suite.kind == "rounds":
+        place.xaxis.set_major_locator(MaxNLocator(integer=True))
+    place.set_xlabel(_plain(suite.names.get(axis, axis)))
+    place.set_title(panel.title, fontsize=8)
+    place.grid(alpha=0.25, linewidth=0.5)
+
+
+def _plain(text: str) -> str:
+    """A name as it was typed: between two dollars matplotlib would read a formula."""
+    return text.replace("$", r"\$")
+
+
+def _rounds(result: Result) -> tuple[Point, ...]:
+    count = len(result.rows[0]["test"])
+    return tuple(_point(n, [100 * row["test"][n] for row in result.rows], result.run) for n in range(count))
+
+
+def _point(x: float, values: Sequence[float], run: str) -> Point:
+    return Point(x, fmean(values), stdev(values) if len(values) > 1 else 0.0, len(values), run)

@@ -1,0 +1,178 @@
+"""Page: every table and figure in one Markdown document, made from rows alone."""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from bangs.experiments.results import Result
+from bangs.experiments.suites.suite import FIGURES, PROTOCOLS, Suite
+from bangs.experiments.tables.figure import draw, panels
+from bangs.experiments.tables.render import grid, missing, tests
+from bangs.experiments.tables.significance import LEVEL, Comparison
+from bangs.experiments.tables.table import Entry, Table, tabulate
+from bangs.utils.files import make_folder, write_atomic
+
+# the order of the paper
+ORDER = (
+    *("table-main", "table-early-stopped", "table-ablation", "table-models", "table-time", "table-stages"),
+    *("figure-k", "figure-candidates", "figure-noise", "figure-share", "figure-calibration"),
+)
+
+
+def write_page(suites: Iterable[Suite], results: Sequence[Result], path: Path, command: str) -> list[Path]:
+    """Write the page, and its figures into `figures/` beside it; the files written."""
+    tables = [tabulate(suite, results) for suite in in_order(suites)]
+    written = [path]
+    for table in tables:
+        if table.suite.kind in FIGURES and _was_run(table):
+            written += draw(table.suite, panels(table.suite, results), path.parent / "figures", ("svg",))
+    make_folder(path.parent)
+    write_atomic(path, page(tables, results, command))
+    return written
+
+
+def in_order(suites: Iterable[Suite]) -> list[Suite]:
+    """As in the paper, then the others by name."""
+    known = {name: place for place, name in enumerate(ORDER)}
+    return sorted(suites, key=lambda suite: (known.get(suite.name, len(ORDER)), suite.name))
+
+
+def page(tables: Sequence[Table], results: Sequence[Result], command: str) -> str:
+    """The document: how it was made, then every table and figure with what its tests say."""
+    made = [table for table in tables if _was_run(table)]
+    left = [table for table in tables if not _was_run(table)]
+    rules = "; ".join(f"*{name}* is the {words}" for name, words in PROTOCOLS.items())
+    parts = [
+        "# Reproduction",
+        "Every table and figure of the paper that was run here, ours beside theirs. This page is made from the rows "
+        f"in `results/` by one command and is not edited by hand:\n\n    {command}",
+        "Every number is a mean over seeds with the sample standard deviation. Which round of a run counts is named "
+        f"each time: {rules}.",
+        "A difference is called better or worse where a paired t-test over the common seeds, two-sided, stays below "
+        f"{LEVEL} after Holm's correction over all tests of the same table by the same rule; everything else is noise "
+        "as far as these runs can tell.",
+        _machines(results),
+        *(_section(table) for table in made),
+    ]
+    if left:
+        parts.append("## Not run here")
+        parts.append("\n".join(f"- {table.suite.title}: `bangs reproduce {table.suite.name}`" for table in left))
+    return "\n\n".join(parts) + "\n"
+
+
+def _was_run(table: Table) -> bool:
+    """Whether there is something to show: a figure may share its first point or curve with another suite."""
+    if table.suite.kind == "rounds":
+        return len(table.sources) > 1
+    if table.suite.kind == "sweep":
+        return any(sum(entry is not None for entry in line.entries) > 1 for line in table.lines)
+    return bool(table.sources)
+
+
+def _machines(results: Sequence[Result]) -> str:
+    """What the rows were made on."""
+    places: dict[tuple[str, ...], int] = {}
+    for result in results:
+        if result.rows:
+            it = result.environment
+            commit = str(it.get("commit") or "unknown")
+            short = commit[:10] + ("-dirty" if commit.endswith("-dirty") else "")
+            key = (str(it.get("device")), f"torch {it.get('torch')}", f"Python {it.get('python')}", short)
+            places[key] = places.get(key, 0) + len(result.rows)
+    lines = [f"| {' | '.join(key)} | {count} |" for key, count in sorted(places.items())]
+    head = "| device | torch | Python | commit | rows |\n| --- | --- | --- | --- | --- |"
+    return "What the rows come from:\n\n" + "\n".join([head, *lines]) if lines else "There are no rows yet."
+
+
+def _section(table: Table) -> str:
+    suite = table.suite
+    parts = [f"## {suite.title}", suite.about]
+    if suite.kind in FIGURES:
+        parts.append(f"![{suite.title}](figures/{suite.name}.svg)")
+        parts.append(f"The numbers: [figures/{suite.name}.csv](figures/{suite.name}.csv).")
+    parts.append(grid(table))
+    said = [*_readings(table), *([suite.reading] if suite.reading else [])]
+    if said:
+        parts.append("**Reading.** " + " ".join(said))
+    if notes := missing(table):
+        parts.append(_absent(table, notes))
+    parts.append(f"Run it: `bangs reproduce {suite.name}`")
+    if behind := tests(table):
+        parts.append(_folded("The tests", "\n\n".join(behind)))
+    parts.append(_folded("The runs, by column", _runs(table)))
+    return "\n\n".join(part for part in parts if part)
+
+
+def _readings(table: Table) -> list[str]:
+    """What the tests and the published numbers say, in words."""
+    said = []
+    for rule, own in table.comparisons.items():
+        if own:
+            said.append(_verdicts(table, rule, own))
+    if table.suite.kind == "time":
+        ratios = [theirs.mean / mine.mean for _, mine, theirs in _beside(table, "seconds")]
+        return [f"The published times are {min(ratios):.0f} to {max(ratios):.0f} times ours."] if ratios else []
+    gaps = [(mine.mean - theirs.mean, name) for name, mine, theirs in _beside(table, "best_test")]
+    if gaps and "best test" in table.suite.published_as:
+        low, high = min(gaps), max(gaps)
+        mean = sum(gap for gap, _ in gaps) / len(gaps)
+        told = f"By the paper's own rule (best test) ours differ from the published numbers by {mean:+.2f} points"
+        if len(gaps) > 1:
+            told += f" in the mean of {len(gaps)} cells, from {low[0]:+.2f} ({low[1]}) to {high[0]:+.2f} ({high[1]})"
+        said.append(told + ".")
+    return said
+
+
+def _beside(table: Table, rule: str) -> list[tuple[str, Entry, Entry]]:
+    """Every cell that has a number of ours by this rule and a published one."""
+    published = {line.row: line.entries for line in table.lines if line.rule == "published"}
+    called = table.suite.called
+    turned = table.suite.columns == ("dataset",)
+    return [
+        (" on ".join((called(column), called(line.row))[:: -1 if turned else 1]), mine, theirs)
+        for line in table.lines
+        if line.rule == rule and line.row in published
+        for column, mine, theirs in zip(table.columns, line.entries, published[line.row], strict=True)
+        if mine is not None and theirs is not None
+    ]
+
+
+def _verdicts(table: Table, rule: str, own: Sequence[Comparison]) -> str:
+    called = table.suite.called
+    groups: dict[str, list[str]] = {"better": [], "worse": []}
+    for test in own:
+        if test.verdict in groups:
+            word = "at" if table.suite.kind == "sweep" else "on"
+            where = f" {word} {called(test.place)}" if test.place else ""
+            groups[test.verdict].append(f"{called(test.second)}{where} ({test.difference:+.2f})")
+    noise = len(own) - sum(map(len, groups.values()))
+    words = [f"{verdict} than {', '.join(names)}" for verdict, names in groups.items() if names]
+    rest = f"no difference is shown in {noise} of {len(own)} comparisons."
+    if not words:
+        return f"By '{rule}', of {called(own[0].first)}, {rest}"
+    return f"By '{rule}' {called(own[0].first)} is {'; '.join(words)}; {rest}"
+
+
+def _absent(table: Table, notes: Sequence[str]) -> str:
+    rows = [row for row in dict.fromkeys(row for row, *_ in table.missing) if _whole(table, row)]
+    command = ""
+    if rows and table.suite.rows == ("dataset",):
+        command = f" Run with the data: `bangs reproduce {table.suite.name} --datasets {','.join(rows)}`."
+    return "Missing: " + "; ".join(notes) + "." + command
+
+
+def _whole(table: Table, row: str) -> bool:
+    return not any(line.row == row and line.rule != "published" for line in table.lines)
+
+
+def _runs(table: Table) -> str:
+    """Which run stands behind which number."""
+    rows: dict[str, str] = {}
+    for line in table.lines:
+        runs = dict.fromkeys(entry.run for entry in line.entries if entry is not None and entry.run)
+        if runs:
+            rows.setdefault(line.row, ", ".join(f"`{run}`" for run in runs))
+    return "\n".join(f"- {table.suite.called(row) or 'all'}: {runs}" for row, runs in rows.items())
+
+
+def _folded(title: str, text: str) -> str:
+    return f"<details><summary>{title}</summary>\n\n{text}\n\n</details>"

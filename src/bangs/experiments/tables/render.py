@@ -1,0 +1,188 @@
+"""Rendering: a table as Markdown, LaTeX, CSV or JSON."""
+
+import json
+from collections.abc import Callable
+
+from bangs.experiments.tables.significance import Comparison
+from bangs.experiments.tables.table import Entry, Line, Table, as_facts
+from bangs.utils.csv_safe import to_csv
+from bangs.utils.files import finite, plain
+
+RULES = {
+    "validation": "ours, validation",
+    "best_test": "ours, best test",
+    "last": "ours, last round",
+    "seconds": "ours",
+    "published": "published",
+}
+
+
+def markdown(table: Table) -> str:
+    """Pipes and dashes, then the paired tests and what is missing."""
+    parts = [grid(table), *tests(table)]
+    if table.missing:
+        parts.append("Missing: " + "; ".join(missing(table)) + ".")
+    return "\n\n".join(parts) + "\n"
+
+
+def grid(table: Table) -> str:
+    """The numbers in Markdown, and the caption."""
+    header = ["", "", *(table.suite.called(column) or "test accuracy" for column in table.columns)]
+    body = []
+    for line, row in _with_rows(table):
+        body.append([row, RULES[line.rule], *(_marked(entry, table) if entry else "–" for entry in line.entries)])
+    return f"{_pipes(header, body)}\n\n*{table.caption}*"
+
+
+def tests(table: Table) -> list[str]:
+    """The paired tests in Markdown, one table for each protocol."""
+    return [_tests(table, rule, own) for rule, own in table.comparisons.items() if own]
+
+
+def latex(table: Table) -> str:
+    """A booktabs table with its caption, then one for the paired tests of each protocol."""
+    header = ["", "", *(_tex(table.suite.called(column) or "test accuracy") for column in table.columns)]
+    body = []
+    for line, row in _with_rows(table):
+        cells = [_tex_entry(entry, table) if entry else "--" for entry in line.entries]
+        body.append([_tex(row), _tex(RULES[line.rule]), *cells])
+    parts = [_booktabs(table.caption, "ll" + "c" * len(table.columns), header, body)]
+    for rule, own in table.comparisons.items():
+        if own:
+            title, head, rows = _tested(table, rule, own)
+            caption, spelled = f"{table.suite.title}: {title}.", [[_tex(cell) for cell in row] for row in [head, *rows]]
+            parts.append(_booktabs(caption, "llrcrrl", spelled[0], spelled[1:]))
+    return "\n".join(parts)
+
+
+def as_csv(table: Table) -> str:
+    """One line per number, with the run it comes from."""
+    header = ["suite", "row", "column", "rule", "mean", "std", "seeds", "run"]
+    rows = []
+    for line in table.lines:
+        for column, entry in zip(table.columns, line.entries, strict=True):
+            if entry is not None:
+                std = "" if entry.std is None else f"{entry.std:.4f}"
+                count = len(entry.seeds) or ""
+                name = table.suite.name
+                rows.append([name, line.row, column, line.rule, f"{entry.mean:.4f}", std, count, entry.run])
+    return to_csv(header, rows)
+
+
+def as_json(table: Table) -> str:
+    """Everything, tests included."""
+    return json.dumps(finite(plain(as_facts(table), "table")), indent=1, allow_nan=False) + "\n"
+
+
+FORMATS: dict[str, Callable[[Table], str]] = {"markdown": markdown, "latex": latex, "csv": as_csv, "json": as_json}
+
+
+def missing(table: Table) -> list[str]:
+    """What is not in the table and why: a row that lacks everything in one note."""
+    by_reason: dict[tuple[str, str], list[str]] = {}
+    for row, column, why in table.missing:
+        by_reason.setdefault((row, why), []).append(column)
+    whole = {row: sum(1 for other, *_ in table.missing if other == row) for row, *_ in table.missing}
+    notes = []
+    for (row, why), columns in by_reason.items():
+        everything = len(columns) == whole[row] >= len(table.columns) or columns == [""]
+        which = "" if everything else f" ({', '.join(map(table.suite.called, columns))})"
+        notes.append(f"{table.suite.called(row)}{which}: {why}")
+    return notes
+
+
+def _with_rows(table: Table) -> list[tuple[Line, str]]:
+    """Every line with the name of its row, which is told once."""
+    told: set[str] = set()
+    out = []
+    for line in table.lines:
+        out.append((line, "" if line.row in told else table.suite.called(line.row)))
+        told.add(line.row)
+    return out
+
+
+def _number(entry: Entry, table: Table) -> str:
+    if table.suite.kind in ("time", "stages"):
+        text = f"{entry.mean:.2f}" if entry.mean >= 0.1 else f"{entry.mean:.3f}"
+        return f"{text} ({entry.note})" if entry.note else text
+    return f"{entry.mean:.2f}" + ("" if entry.std is None else f" ± {entry.std:.2f}")
+
+
+def _marked(entry: Entry, table: Table) -> str:
+    text = _number(entry, table)
+    text = f"**{text}**" if entry.rank == 1 else f"<u>{text}</u>" if entry.rank == 2 else text
+    return text + entry.stars.replace("*", r"\*")
+
+
+_TEX = str.maketrans(
+    {
+        **{sign: "\\" + sign for sign in "&%_#${}"},
+        **{sign: f"${sign}$" for sign in "<>|"},
+        "±": r"$\pm$",
+        "·": r"$\cdot$",
+        "…": r"\ldots{}",
+        "−": "$-$",
+        "\\": r"\textbackslash{}",
+        "~": r"\textasciitilde{}",
+        "^": r"\textasciicircum{}",
+    }
+)
+
+
+def _tex_entry(entry: Entry, table: Table) -> str:
+    text = _number(entry, table).replace("±", r"$\pm$")
+    text = rf"\textbf{{{text}}}" if entry.rank == 1 else rf"\underline{{{text}}}" if entry.rank == 2 else text
+    return text + (f"$^{{{entry.stars}}}$" if entry.stars else "")
+
+
+def _tex(text: str) -> str:
+    return text.translate(_TEX)
+
+
+def _booktabs(caption: str, shape: str, header: list[str], body: list[list[str]]) -> str:
+    """A table whose cells are LaTeX already; a rule above every line that begins with a name."""
+    lines = [
+        *(r"\begin{table}", r"\centering", rf"\caption{{{_tex(caption)}}}", rf"\begin{{tabular}}{{{shape}}}"),
+        *(r"\toprule", " & ".join(header) + r" \\"),
+    ]
+    above = ""
+    for number, row in enumerate(body):
+        if number == 0 or row[0] not in ("", above):
+            lines.append(r"\midrule")
+            above = row[0]
+        lines.append(" & ".join(row) + r" \\")
+    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", r"\end{table}"]) + "\n"
+
+
+def _tests(table: Table, rule: str, tests: tuple[Comparison, ...]) -> str:
+    title, header, body = _tested(table, rule, tests)
+    return f"{title}:\n\n{_pipes(header, body)}"
+
+
+def _tested(table: Table, rule: str, tests: tuple[Comparison, ...]) -> tuple[str, list[str], list[list[str]]]:
+    """What was tested, and the cells of a table of it."""
+    called = table.suite.called
+    header = ["", f"{called(tests[0].first)} less …", "difference", "95 % interval", "p", "p (Holm)", "verdict"]
+    body = [
+        [
+            called(test.place),
+            called(test.second),
+            f"{test.difference:+.2f}",
+            f"{test.low:+.2f} … {test.high:+.2f}",
+            _p(test.p),
+            _p(test.corrected),
+            test.verdict,
+        ]
+        for test in tests
+    ]
+    title = f"Paired t-tests over common seeds, '{rule}', Holm's correction over the {len(tests)} of them"
+    return title, header, body
+
+
+def _p(value: float) -> str:
+    return "< 0.001" if value < 0.001 else f"{value:.3f}"
+
+
+def _pipes(header: list[str], body: list[list[str]]) -> str:
+    rows = [header, ["---"] * len(header), *body]
+    return "\n".join("| " + " | ".join(cell.replace("|", r"\|") for cell in row) + " |" for row in rows)

@@ -1,0 +1,1 @@
+"""Graphs by name: loaded from files, downloaded or made."""

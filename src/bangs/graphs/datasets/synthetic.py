@@ -1,0 +1,204 @@
+"""Synthetic: the embedded graph, a citation network made from a seed."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+import torch
+from torch_geometric.data import Data
+
+from bangs.core.rng import Streams
+from bangs.errors import InvalidInput
+from bangs.graphs.edges import distinct
+from bangs.graphs.sparse import to_torch
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+TOPICS = 4  # of a class
+COHESION = 0.8  # share of the edges inside a class that stay inside a topic
+LEXICON = 16  # a topic's vocabulary is one in so many words
+WORDS = 18  # of a node, in the mean; Cora has 18.2
+TAIL = 2.8  # exponent of the degree law
+MIXED = 0.8  # the smaller, the more nodes stand either firmly in their class or mostly in another
+
+
+def citation(
+    nodes: int = 2708,
+    classes: int = 7,
+    features: int = 1433,
+    seed: int = 0,
+    *,
+    mean_degree: float = 3.9,
+    homophily: float = 0.81,
+    signal: float = 0.35,
+    balance: float = 0.25,
+    isolated: float = 0.005,
+) -> Data:
+    """A citation network: x sparse [N, F] with rows summing to one, edge_index [2, E] in both directions, y [N].
+
+    Every node has a class, a topic within it, and a second topic in another class that it leans to with a
+    strength m of its own (Beta distributed, mean 1 − homophily). An edge starts at a node drawn by its heavy-tailed
+    attractiveness; it leads to the node's own class with probability 1 − m, else to the second topic, and ends at a
+    node drawn by attractiveness there: blocks with corrected degrees (Karrer and Newman, 2011). A node's words come
+    with probability `signal` from the topic it speaks of (the second with probability m), else from the language
+    common to all. Nodes that lean the other way have misleading words and neighbours, so no model gets all right.
+
+    Args:
+        mean_degree: neighbours of a node, in the mean.
+        homophily: share of edges that join two nodes of one class, in the mean.
+        signal: share of words that tell a topic.
+        balance: size of the smallest class over that of the largest.
+        isolated: share of nodes without an edge.
+    """
+    _check(nodes, classes, features, mean_degree, homophily, signal, balance, isolated)
+    random = np.random.default_rng(Streams((seed,)).at("citation").numbers()[0])
+    people = _population(random, nodes, classes, homophily, balance)
+    edges = _edges(random, people, mean_degree, isolated)
+    data = Data(
+        x=to_torch(_words(random, people, features, signal)),
+        edge_index=torch.from_numpy(edges),
+        y=torch.from_numpy(people.label),
+        num_nodes=nodes,
+    )
+    data.num_classes = classes
+    return data
+
+
+@dataclass(frozen=True, eq=False)
+class _Population:
+    label: Ints  # [N]
+    topic: Ints  # [N], in 0 … classes · TOPICS − 1; a topic belongs to class topic // TOPICS
+    second: Ints  # [N], a topic of another class
+    leaning: Floats  # [N], strength of the second topic
+
+
+def _population(random: np.random.Generator, nodes: int, classes: int, homophily: float, balance: float) -> _Population:
+    share = balance ** (np.arange(classes) / (classes - 1))
+    # one node of every class first, so that a small graph misses none
+    sizes = 1 + random.multinomial(nodes - classes, random.permutation(share / share.sum()))
+    label = random.permutation(np.repeat(np.arange(classes), sizes))
+    other = (label + random.integers(1, classes, nodes)) % classes
+    mean = 1 - homophily
+    leaning = random.beta(MIXED * mean, MIXED * homophily, nodes) if 0 < mean < 1 else np.full(nodes, mean)
+    return _Population(
+        label=label,
+        topic=label * TOPICS + random.integers(0, TOPICS, nodes),
+        second=other * TOPICS + random.integers(0, TOPICS, nodes),
+        leaning=leaning,
+    )
+
+
+def _edges(random: np.random.Generator, people: _Population, mean_degree: float, isolated: float) -> Ints:
+    nodes = len(people.label)
+    attraction = random.pareto(TAIL - 1, nodes) + 1
+    # a hub with more attraction than this would mostly draw edges it already has
+    attraction = np.minimum(attraction, attraction.mean() * np.sqrt(nodes))
+    attraction[random.permutation(nodes)[: round(isolated * nodes)]] = 0
+    urn = _Urn.of(people.topic, attraction)
+    wanted = round(nodes * mean_degree / 2)
+    found = np.empty(0, np.int64)
+    for _ in range(20):
+        missing = wanted - len(found)
+        if missing <= 0 or urn.total == 0:
+            break
+        found = distinct(np.concatenate([found, _draw(random, people, urn, missing + missing // 8 + 8)]))
+        # a surplus is cut at random, not by node number
+        found = found[np.sort(random.permutation(len(found))[:wanted])]
+    first, last = np.divmod(found, nodes)
+    return np.stack([np.concatenate([first, last]), np.concatenate([last, first])])
+
+
+def _draw(random: np.random.Generator, people: _Population, urn: "_Urn", count: int) -> Ints:
+    """Candidates for edges as numbers lower · N + higher, without loops; long [<= count]."""
+    source = urn.draw(random, np.zeros(count), np.full(count, urn.total))
+    away = random.random(count) < people.leaning[source]
+    close = random.random(count) < COHESION
+    start = np.where(away, people.second[source], np.where(close, people.topic[source], people.label[source] * TOPICS))
+    stop = np.where(away | close, start + 1, start + TOPICS)
+    low, high = urn.bounds[start], urn.bounds[stop]
+    # an empty topic has nobody to cite
+    found = high > low
+    source, target = source[found], urn.draw(random, low[found], high[found])
+    proper = source != target
+    source, target = source[proper], target[proper]
+    candidates: Ints = np.minimum(source, target) * len(people.label) + np.maximum(source, target)
+    return candidates
+
+
+@dataclass(frozen=True, eq=False)
+class _Urn:
+    """Nodes in order of topic, each as wide as its weight: drawing from topics is drawing from an interval."""
+
+    order: Ints  # [N]
+    ends: Floats  # [N], where each node's stretch ends
+    bounds: Floats  # [topics + 1], where topics begin; the last is the total
+
+    @classmethod
+    def of(cls, topic: Ints, weight: Floats) -> "_Urn":
+        order = np.argsort(topic, kind="stable")
+        ends = np.cumsum(weight[order])
+        topics = (int(topic.max()) // TOPICS + 1) * TOPICS
+        starts = np.searchsorted(topic[order], np.arange(topics + 1))
+        return cls(order, ends, np.concatenate([[0.0], ends])[starts])
+
+    @property
+    def total(self) -> float:
+        return float(self.bounds[-1])
+
+    def draw(self, random: np.random.Generator, low: Floats, high: Floats) -> Ints:
+        """Nodes [count], each drawn by weight between its bounds."""
+        place = low + random.random(len(low)) * (high - low)
+        found: Ints = self.order[np.minimum(np.searchsorted(self.ends, place, side="right"), len(self.order) - 1)]
+        return found
+
+
+def _words(
+    random: np.random.Generator, people: _Population, features: int, signal: float
+) -> "sp.csr_array[np.float32]":
+    nodes = len(people.label)
+    size = max(1, features // LEXICON)
+    topics = int(max(people.topic.max(), people.second.max())) + 1
+    lexicon = np.stack([random.permutation(features)[:size] for _ in range(topics)])
+    common = random.permutation(features)
+    counts = 1 + random.poisson(WORDS - 1, nodes)
+    speaker = np.repeat(np.arange(nodes, dtype=np.int64), counts)
+    topic = np.where(
+        random.random(len(speaker)) < people.leaning[speaker], people.second[speaker], people.topic[speaker]
+    )
+    # squared, so that the first words of a list are said most often
+    rank = random.random(len(speaker)) ** 2
+    telling = random.random(len(speaker)) < signal
+    word = np.where(telling, lexicon[topic, (rank * size).astype(np.int64)], common[(rank * features).astype(np.int64)])
+    pointers = np.concatenate([[0], np.cumsum(counts)])
+    said = sp.csr_array((np.ones(len(word), np.float32), word, pointers), shape=(nodes, features))
+    said.sum_duplicates()
+    per_node = np.diff(said.indptr)
+    return sp.csr_array(
+        ((1 / per_node).astype(np.float32).repeat(per_node), said.indices, said.indptr), shape=said.shape
+    )
+
+
+def _check(
+    nodes: int,
+    classes: int,
+    features: int,
+    mean_degree: float,
+    homophily: float,
+    signal: float,
+    balance: float,
+    isolated: float,
+) -> None:
+    if classes < 2 or nodes < classes or features < 1:
+        raise InvalidInput(
+            "citation needs at least two classes, a node for each and one feature, "
+            f"got classes={classes}, nodes={nodes}, features={features}"
+        )
+    if not 0 <= mean_degree <= (nodes - 1) / 2:
+        raise InvalidInput(f"mean_degree must lie between 0 and half of nodes − 1, got {mean_degree} for {nodes} nodes")
+    for name, value in (("homophily", homophily), ("signal", signal), ("isolated", isolated)):
+        if not 0 <= value <= 1:
+            raise InvalidInput(f"{name} must lie in [0, 1], got {value}")
+    if not 0 < balance <= 1:
+        raise InvalidInput(f"balance must lie in (0, 1], got {balance}")

@@ -1,0 +1,103 @@
+"""Links: whom every node hears, row by row; held in memory or mapped from a disk."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from bangs.errors import InvalidInput
+from bangs.graphs.sparse import Pattern, Sparse, row_sums
+from bangs.utils import signals
+
+
+@dataclass(frozen=True, eq=False)
+class Links:
+    """The adjacency A[target, source] in CSR: row i lists the sources that node i hears."""
+
+    pointers: Tensor  # long [N + 1]
+    nodes: Tensor  # int32 or long [E]
+    weights: Tensor | None = None  # float [E]
+    sums: Tensor | None = None  # float [N], Σ_j A_ij, where edges have weights
+
+    @classmethod
+    def of(cls, graph: Data) -> "Links":
+        """The links of a graph, on its device; those of a stored graph stay on the disk."""
+        if not isinstance(graph, Data):
+            into: Links = graph.into
+            return into
+        (source, target), nodes = graph.edge_index, int(graph.num_nodes or 0)
+        order = target.argsort(stable=True)
+        pointers = pointed(torch.bincount(target, minlength=nodes))
+        weight = graph.get("edge_weight")
+        weights = sums = None
+        if weight is not None:
+            weights = weight.float()[order]
+            sums = row_sums(pointers, weights)
+        return cls(pointers, source[order].int(), weights, sums)
+
+    def __len__(self) -> int:
+        return len(self.pointers) - 1
+
+    @property
+    def device(self) -> torch.device:
+        return self.pointers.device
+
+    def spans(self, nodes: Tensor) -> tuple[Tensor, Tensor]:
+        """Where the rows of some nodes long [n] begin, and how many links each has: long [n] each."""
+        starts = self.pointers[nodes]
+        counts = self.pointers[nodes + 1] - starts
+        if len(nodes) and (int(counts.min()) < 0 or int(starts.min()) < 0 or int(starts.max()) > len(self.nodes)):
+            raise InvalidInput("the pointers of a stored graph do not rise; it is damaged, so convert it again")
+        return starts, counts
+
+    def rows(self, nodes: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """The rows of some nodes long [n], one after the other: how many links each has, long [n], and of every link
+        its source, long [m], and its weight, float [m]."""
+        starts, counts = self.spans(nodes)
+        places = ragged(starts, counts)
+        sources = self.nodes[places].long()
+        if len(sources) and not 0 <= int(sources.min()) <= int(sources.max()) < len(self):
+            raise InvalidInput("a link of a stored graph leads to no node; it is damaged, so convert it again")
+        weights = torch.ones(len(sources), device=sources.device) if self.weights is None else self.weights[places]
+        return counts, sources, weights
+
+    def strength(self, nodes: Tensor) -> Tensor:
+        """The row sums Σ_j A_ij of some nodes: float [n]."""
+        if self.sums is not None:
+            return self.sums[nodes]
+        return (self.pointers[nodes + 1] - self.pointers[nodes]).float()
+
+    def blocks(self, most: int) -> Iterator[tuple[slice, Sparse]]:
+        """The adjacency A in blocks of rows, each of about so many links, or of one row with more."""
+        ones = torch.ones(0 if self.weights is not None else min(most, len(self.nodes)), device=self.device)
+        start = 0
+        while start < len(self):
+            signals.check()
+            begin = int(self.pointers[start])
+            end = max(int(torch.searchsorted(self.pointers, begin + most, right=True)) - 1, start + 1)
+            end = min(end, len(self))
+            stop = int(self.pointers[end])
+            if self.weights is not None:
+                weights = self.weights[begin:stop]
+            else:  # one tensor serves all blocks
+                weights = ones[: stop - begin] if stop - begin <= len(ones) else ones.new_ones(stop - begin)
+            rows = (self.pointers[start : end + 1] - begin).int()
+            yield (
+                slice(start, end),
+                Sparse(Pattern(rows, self.nodes[begin:stop].int(), (end - start, len(self))), weights),
+            )
+            start = end
+
+
+def pointed(counts: Tensor) -> Tensor:
+    """Row pointers long [n + 1] from the number of entries in every row."""
+    return torch.cat([torch.zeros(1, dtype=torch.long, device=counts.device), counts.cumsum(0)])
+
+
+def ragged(starts: Tensor, counts: Tensor) -> Tensor:
+    """The places start_i, start_i + 1, … of every row one after the other: long [Σ counts]."""
+    before = counts.cumsum(0) - counts
+    shift = (starts - before).repeat_interleave(counts)
+    return torch.arange(len(shift), device=starts.device) + shift

@@ -1,0 +1,202 @@
+"""Opening: a store as a graph to learn on, mapped from the disk and read only where it is asked for."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from bangs.errors import InvalidInput
+from bangs.graphs.neighbours import Links
+from bangs.graphs.splits import MASKS
+from bangs.graphs.store.manifest import Manifest, read_manifest
+from bangs.graphs.store.memmap import mapped, release
+from bangs.utils.files import open_to_read
+
+WHOLE = 2**30  # bytes up to which a store is read into memory where a command does not say
+EDGES = 2**25  # edges that a part which wants all of them at once may have
+BLOCK = 2**24  # bytes read at once
+
+_PARTS = {name: part for part, name in enumerate(MASKS, 1)}  # as numbers in the array of splits
+
+
+@dataclass(frozen=True, eq=False)
+class StoredGraph:
+    """A graph without labels whose features and links stay on the disk.
+
+    It stands where a `Data` does in a `Task`. Parts that were made for stores read `x` and `into` piece by piece; for
+    the others `edge_index` makes all edges at once, which is refused beyond 2²⁵ of them.
+    """
+
+    x: Tensor  # float32 or float16 [N, F], mapped
+    into: Links  # A[target, source] by target
+    out: Links  # the same by source; `into` itself where the graph is undirected
+    identity: str  # the store's digest
+
+    @property
+    def num_nodes(self) -> int:
+        return len(self.into)
+
+    @property
+    def edge_index(self) -> Tensor:
+        """All edges: long [2, E]."""
+        check_edges(len(self.into.nodes))
+        target = torch.arange(self.num_nodes).repeat_interleave(self.into.pointers.diff())
+        return torch.stack([self.into.nodes.long(), target])
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """As of a `Data`: what it has under that name."""
+        return self.into.weights if name == "edge_weight" else getattr(self, name, default)
+
+    def to(self, device: torch.device | str) -> "StoredGraph":
+        """Itself: a store stays where it is, and parts move what they read."""
+        return self
+
+
+def check_edges(count: int) -> None:
+    """Raises where a stored graph has too many edges for a part that wants all of them at once."""
+    if count > EDGES:
+        raise InvalidInput(
+            f"this part of the method needs all {count:,} edges at once, and a store with more than {EDGES:,} is read "
+            "piece by piece; train it with --batch-size and --fanout, on a gcn, graphsage or sgc, with a calibrator "
+            "that looks at no edges (ets, temperature, vector)"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Store:
+    """An opened store: sizes at once, arrays when they are asked for."""
+
+    path: Path
+    manifest: Manifest
+
+    @classmethod
+    def open(cls, path: Path | str) -> "Store":
+        """The store in a folder; reads its manifest and the sizes of its files, nothing else."""
+        return cls(Path(path), read_manifest(Path(path)))
+
+    @property
+    def num_nodes(self) -> int:
+        return self.manifest.nodes
+
+    @property
+    def num_classes(self) -> int:
+        return len(self.manifest.classes)
+
+    @property
+    def fits(self) -> bool:
+        """Whether it is small enough to be read whole."""
+        return self.manifest.bytes <= WHOLE
+
+    def array(self, name: str) -> npt.NDArray[Any]:
+        """One array, mapped: written to, it changes in memory only."""
+        own = self.manifest.arrays[name]
+        dtype = np.dtype(own.dtype).newbyteorder("<")
+        if own.bytes == 0:
+            return np.empty(own.shape, dtype)
+        return mapped(self.path / f"{name}.bin", dtype, own.shape, "c")
+
+    @cached_property
+    def y(self) -> Tensor:
+        """The labels: long [N], −1 = unknown."""
+        labels = torch.from_numpy(np.asarray(self.array("labels"), dtype=np.int64))
+        if len(labels) and not -1 <= int(labels.min()) <= int(labels.max()) < self.num_classes:
+            raise self.damaged("labels", f"a label outside −1 … {self.num_classes - 1}")
+        return labels
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """As of a `Data`: labels, and the masks of a split, bool [N], or [N, S] where there are several."""
+        if name == "y":
+            return self.y
+        if name in _PARTS and "split" in self.manifest.arrays:
+            parts = torch.from_numpy(np.asarray(self.array("split")) == _PARTS[name])
+            return parts[0] if len(parts) == 1 else parts.T
+        return default
+
+    def relabelled(self, y: Tensor) -> "Store":
+        """The same store with other labels: long [N], or [R, N] where runs see different ones."""
+        other = replace(self)
+        other.__dict__["y"] = y
+        return other
+
+    def keys(self) -> list[str]:
+        """As of a `Data`: what tells this graph from another, which its digest does alone."""
+        return ["digest"]
+
+    def __getitem__(self, name: str) -> Any:
+        if name == "digest":
+            return torch.tensor(list(bytes.fromhex(self.manifest.digest)), dtype=torch.uint8)
+        return self.get(name)
+
+    def unlabelled(self) -> StoredGraph:
+        """The graph as a learner may see it."""
+        into = self._links("in")
+        out = self._links("out") if self.manifest.directed else into
+        features = torch.from_numpy(self.array("features"))
+        return StoredGraph(features, into, out, self.manifest.digest)
+
+    def whole(self) -> Data:
+        """All of it in memory, as a labelled `Data`."""
+        self.verify(checksums=False)
+        graph = self.unlabelled()
+        data = Data(x=graph.x.float().clone(), edge_index=graph.edge_index, y=self.y, num_nodes=self.num_nodes)
+        if graph.into.weights is not None:
+            data.edge_weight = graph.into.weights.clone()
+        for name in _PARTS:
+            if (mask := self.get(name)) is not None:
+                data[name] = mask
+        data.num_classes = self.num_classes
+        return data
+
+    def verify(self, *, checksums: bool = True) -> None:
+        """Read everything once; raises where a file is not as it was written, or says what no graph says."""
+        for name, own in self.manifest.arrays.items() if checksums else ():
+            if _sha256(self.path / f"{name}.bin") != own.sha256:
+                raise self.damaged(name, "another checksum than when it was written")
+        for side in ("in", "out") if self.manifest.directed else ("in",):
+            pointers = self.array(f"{side}.pointers")
+            if pointers[0] != 0 or pointers[-1] != self.manifest.edges or (np.diff(pointers) < 0).any():
+                raise self.damaged(f"{side}.pointers", f"pointers that do not rise from 0 to {self.manifest.edges:,}")
+            for block in _blocks(self.array(f"{side}.nodes")):
+                if block.min() < 0 or block.max() >= self.num_nodes:
+                    raise self.damaged(f"{side}.nodes", f"a neighbour outside 0 … {self.num_nodes - 1:,}")
+        if not all(np.isfinite(block).all() for block in _blocks(self.array("features"))):
+            raise self.damaged("features", "NaN or infinity")
+
+    def _links(self, side: str) -> Links:
+        def tensor(name: str) -> Tensor:
+            return torch.from_numpy(self.array(f"{side}.{name}"))
+
+        pointers = tensor("pointers")
+        if int(pointers[0]) != 0 or int(pointers[-1]) != self.manifest.edges:
+            raise self.damaged(f"{side}.pointers", f"pointers that do not rise from 0 to {self.manifest.edges:,}")
+        if not self.manifest.weighted:
+            return Links(pointers, tensor("nodes"))
+        return Links(pointers, tensor("nodes"), tensor("weights"), tensor("sums"))
+
+    def damaged(self, name: str, what: str) -> InvalidInput:
+        """The error that says what is wrong with a file."""
+        return InvalidInput(f"'{self.path / name}.bin' is damaged: it holds {what}; convert the graph again")
+
+
+def _blocks(array: npt.NDArray[Any]) -> Iterator[npt.NDArray[Any]]:
+    row = max(int(array[:1].nbytes), 1)
+    step = max(BLOCK // row, 1)
+    for start in range(0, len(array), step):
+        yield array[start : start + step]
+    release(array)
+
+
+def _sha256(path: Path) -> str:
+    seen = sha256()
+    with open_to_read(path) as stream:
+        while block := stream.read(BLOCK):
+            seen.update(block)
+    return seen.hexdigest()

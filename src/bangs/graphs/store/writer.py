@@ -1,0 +1,129 @@
+"""Writing: a store made in a temporary folder and put in its place when it is whole."""
+
+import os
+import secrets
+import shutil
+from collections.abc import Mapping
+from hashlib import sha256
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from bangs.errors import InvalidInput
+from bangs.graphs.store.manifest import FILE, Array, Manifest, is_store
+from bangs.utils.files import explained, sync_folder, write_atomic
+
+
+class Strip:
+    """A file that grows by rows; its checksum is known when it is closed."""
+
+    def __init__(self, path: Path, dtype: str, sides: tuple[int, ...] = ()):
+        self.path, self.dtype, self.sides = path, dtype, sides
+        self.rows = 0
+        self._hash = sha256()
+        self._file = path.open("xb")
+
+    def append(self, rows: npt.NDArray[Any]) -> None:
+        """More rows [n, *sides]."""
+        rows = np.ascontiguousarray(rows, dtype=np.dtype(self.dtype).newbyteorder("<"))
+        if rows.shape[1:] != self.sides:
+            raise ValueError(f"rows of {self.path.name} must have sides {self.sides}, got {rows.shape[1:]}")
+        body = rows.data.cast("B") if rows.size else b""
+        with explained(self.path):
+            self._file.write(body)
+        self._hash.update(body)
+        self.rows += len(rows)
+
+    @property
+    def digest(self) -> str:
+        """The sha256 of what was written so far."""
+        return self._hash.hexdigest()
+
+    def close(self) -> Array:
+        with explained(self.path):
+            self._file.flush()
+            os.fsync(self._file.fileno())
+            self._file.close()
+        return Array(self.dtype, (self.rows, *self.sides), self.digest)
+
+
+class Writer:
+    """A store in the making. Leaving the block without `finish` removes what was written."""
+
+    def __init__(self, out: Path, *, overwrite: bool = False):
+        self.out = out
+        if os.path.lexists(out) and not (overwrite and (is_store(out) or not any(out.iterdir()))):
+            raise InvalidInput(
+                f"'{out}' is there already; name another, or add --overwrite where it is a store to be replaced"
+            )
+        with explained(out):
+            out.parent.mkdir(parents=True, exist_ok=True)
+            self.folder = out.parent / f".{out.name}.{secrets.token_hex(8)}.tmp"
+            self.folder.mkdir()
+        self._strips: dict[str, Strip] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def strip(self, name: str, dtype: str, *sides: int) -> Strip:
+        """A new array of the store, to be filled row by row."""
+        self._strips[name] = Strip(self.folder / f"{name}.bin", dtype, sides)
+        return self._strips[name]
+
+    def drop_if_same(self, side: str, other: str) -> bool:
+        """Whether two sides hold the same links, so that one is enough; the second is then removed."""
+        names = [name for name in self._strips if name.startswith(f"{side}.")]
+        twins = [f"{other}.{name.removeprefix(f'{side}.')}" for name in names]
+        if any(self._strips[one].digest != self._strips[twin].digest for one, twin in zip(names, twins, strict=True)):
+            return False
+        for twin in twins:
+            strip = self._strips.pop(twin)
+            strip.close()
+            strip.path.unlink()
+        return True
+
+    def scratch(self, name: str) -> Path:
+        """A place for a file that does not stay."""
+        place = self.folder / "scratch"
+        place.mkdir(exist_ok=True)
+        return place / name
+
+    def finish(
+        self,
+        *,
+        nodes: int,
+        edges: int,
+        features: int,
+        classes: tuple[str, ...],
+        directed: bool = False,
+        weighted: bool = False,
+        encoding: Mapping[str, Any] | None = None,
+        notes: tuple[str, ...] = (),
+    ) -> Manifest:
+        """Close every array, write the manifest and rename the folder: a reader sees all of the store or none."""
+        arrays = {name: strip.close() for name, strip in self._strips.items()}
+        if "split" in arrays:  # rows of a split are nodes while it is written one split after the other
+            arrays["split"] = _folded(arrays["split"], nodes)
+        manifest = Manifest(nodes, edges, features, classes, directed, weighted, arrays, encoding, notes)
+        shutil.rmtree(self.folder / "scratch", ignore_errors=True)
+        write_atomic(self.folder / FILE, manifest.text())
+        with explained(self.out):
+            if os.path.lexists(self.out):
+                former = self.out.parent / f".{self.out.name}.{secrets.token_hex(8)}.tmp"
+                os.rename(self.out, former)
+                os.rename(self.folder, self.out)
+                shutil.rmtree(former, ignore_errors=True)
+            else:
+                os.rename(self.folder, self.out)
+            sync_folder(self.out.parent)
+        return manifest
+
+
+def _folded(array: Array, nodes: int) -> Array:
+    return Array(array.dtype, (array.shape[0] // nodes, nodes), array.sha256)

@@ -1,0 +1,117 @@
+"""Beside: features kept as an array next to the node table, one row per node in the table's order."""
+
+from pathlib import Path
+from typing import Any
+from zipfile import ZipFile
+
+import numpy as np
+import scipy.sparse as sp
+
+from bangs.errors import BangsError
+from bangs.graphs.numpy_files import read_npy, read_npz
+from bangs.graphs.tables.diagnostics import SHOWN, Complaints, counted
+from bangs.graphs.tables.table import Limits
+
+FILES = ("features.npz", "features.npy")
+_DENSE = ("x", "features", "arr_0")
+_SPARSE = (("x_data", "x_indices", "x_indptr", "x_shape"), ("data", "indices", "indptr", "shape"))
+
+
+def read_beside(folder: Path, nodes: int | None, complaints: Complaints, notes: list[str], limits: Limits) -> Any:
+    """The matrix [N, F] of features.npz or features.npy, dense or scipy CSR; None without one or after complaining."""
+    there = [folder / name for name in FILES if (folder / name).is_file()]
+    if len(there) == 2:
+        complaints.add("two-tables", "features", "both features.npz and features.npy are there", "remove or rename one")
+    if not there:
+        return None
+    path = there[0]
+    try:
+        matrix = _dense(read_npy(path)) if path.suffix == ".npy" else _from_archive(path)
+    except (BangsError, ValueError, MemoryError) as error:
+        reason = str(error).replace(str(path), path.name)
+        complaints.add(
+            "bad-array", path.name, reason, "save it again with numpy.save, numpy.savez or scipy.sparse.save_npz"
+        )
+        return None
+    if nodes is not None and matrix.shape[0] != nodes:
+        complaints.add(
+            "array-rows",
+            path.name,
+            f"it has {matrix.shape[0]:,} rows, the node table has {nodes:,}",
+            "give every node one row, in the order of the node table",
+        )
+        return None
+    if not sp.issparse(matrix) and matrix.size > limits.cells:
+        complaints.add(
+            "too-wide",
+            path.name,
+            f"its shape {matrix.shape} is more than {limits.cells:,} numbers",
+            "save it sparse with scipy.sparse.save_npz",
+        )
+        return None
+    if not _finite(matrix, path.name, complaints):
+        return None
+    notes.append(f"{path.name}: {counted(matrix.shape[1], 'feature')} a node, taken as they are")
+    return matrix
+
+
+def _dense(array: Any) -> Any:
+    if array.ndim != 2 or 0 in array.shape:
+        raise ValueError(f"features must have shape [N, F], got {list(array.shape)}")
+    with np.errstate(over="ignore"):
+        return np.ascontiguousarray(array, dtype=np.float32)
+
+
+def _from_archive(path: Path) -> Any:
+    arrays = read_npz(path, (*_DENSE, *(name for parts in _SPARSE for name in parts)))
+    for parts in _SPARSE:
+        if all(name in arrays for name in parts):
+            return _sparse(path, *(arrays[name] for name in parts))
+    for name in _DENSE:
+        if name in arrays:
+            return _dense(arrays[name])
+    raise ValueError("it holds no array 'x', nor the parts x_data, x_indices, x_indptr and x_shape of a sparse one")
+
+
+def _sparse(path: Path, data: Any, indices: Any, indptr: Any, shape: Any) -> Any:
+    if not _is_csr(path):
+        raise ValueError("its sparse matrix is not in CSR form; save matrix.tocsr()")
+    if shape.shape != (2,) or any(part.dtype.kind not in "iu" for part in (indices, indptr, shape)):
+        raise ValueError("the indices, pointers and the two sides of the shape of a sparse matrix must be integers")
+    sides = (int(shape[0]), int(shape[1]))
+    if min(sides) < 1 or max(sides) >= 2**31:
+        raise ValueError(f"features must have shape [N, F], got {list(sides)}")
+    with np.errstate(over="ignore"):
+        values = data.astype(np.float32)
+    indices, indptr = indices.astype(np.int64), indptr.astype(np.int64)
+    # scipy's own check lets pointers fall, and then reads where nothing is
+    if indptr.shape != (sides[0] + 1,) or (np.diff(indptr, prepend=0) < 0).any() or indptr[-1] != indices.size:
+        raise ValueError(f"the row pointers of a sparse matrix must rise from 0 to its {indices.size} entries")
+    matrix = sp.csr_array((values, indices, indptr), shape=sides)
+    matrix.check_format(full_check=True)
+    matrix.sum_duplicates()
+    return matrix
+
+
+def _is_csr(path: Path) -> bool:
+    """Whether scipy's word for the form, where there is one, is csr."""
+    try:
+        with ZipFile(path) as archive, archive.open("format.npy") as stream:
+            return b"csr" in stream.read(1024)
+    except Exception:  # a broken archive raises whatever it likes, and does so again where its arrays are read
+        return True
+
+
+def _finite(matrix: Any, file: str, complaints: Complaints) -> bool:
+    sparse = bool(sp.issparse(matrix))
+    values = matrix.data if sparse else matrix
+    bad = ~np.isfinite(values)
+    if not bad.any():
+        return True
+    if sparse:
+        nodes = np.unique(np.searchsorted(np.asarray(matrix.indptr), np.flatnonzero(bad), side="right") - 1)
+    else:
+        nodes = np.flatnonzero(bad.any(axis=1))
+    told = [(None, f"row {int(node):,}, counted from 0, holds NaN or infinity") for node in nodes[:SHOWN]]
+    complaints.add_many("array-not-finite", file, told, "fill or drop it", total=len(nodes))
+    return False

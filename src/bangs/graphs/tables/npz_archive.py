@@ -1,0 +1,100 @@
+"""Archive: one .npz file as the parts of a graph."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bangs.core.types import Split
+from bangs.errors import BangsError
+from bangs.graphs.datasets.npz import read_graph
+from bangs.graphs.numpy_files import read_npz
+from bangs.graphs.sparse import to_scipy
+from bangs.graphs.splits import has_public, public
+from bangs.graphs.tables.diagnostics import Complaints, counted, listed
+from bangs.graphs.tables.edges import tidy
+from bangs.graphs.tables.labels import check_enough
+from bangs.graphs.tables.options import Asked, Parts
+from bangs.graphs.tables.roles import weight_as_fitted
+
+
+def from_npz(path: Path, asked: Asked, complaints: Complaints, notes: list[str]) -> Parts | None:
+    """The parts of the graph in an .npz file; its nodes are called 0, 1, … and its classes by their numbers."""
+    try:
+        data = read_graph(path)
+        arrays = read_npz(path, ("edge_index", "edge_weight"))
+    except BangsError as error:
+        reason = str(error).replace(str(path), path.name)
+        complaints.add("bad-array", path.name, reason, "write the file again with numpy.savez")
+        return None
+    given = data.y.numpy()
+    found = [str(label) for label in np.unique(given[given >= 0])]
+    names = found if asked.encoding is None else list(asked.encoding.classes)
+    strange = [name for name in found if name not in names]
+    if strange:
+        complaints.add(
+            "unknown-class",
+            path.name,
+            f"labels {listed(strange)} are none of the model's classes {listed(names)}",
+            "write −1 where a label is unknown; a new class needs a new fit",
+        )
+        return None
+    number = {int(name): place for place, name in enumerate(names) if name in found}
+    y = np.array([number.get(int(label), -1) for label in given], dtype=np.int64)
+    split = public(data, _splits(data.train_mask.shape)) if has_public(data) else None
+    if asked.encoding is None:
+        _check(path.name, y, names, split, complaints)
+    notes.append(f"{path.name}: {counted(int((y >= 0).sum()), 'label')} of {len(y):,} nodes in {listed(names)}")
+    weight = _weight(arrays, path.name, asked, complaints, notes)
+    x = data.get("x")
+    if x is not None:
+        notes.append(f"{path.name}: {counted(x.shape[1], 'feature')} a node, taken as they are")
+    return Parts(
+        file=path.name,
+        ids=np.array([str(node) for node in range(len(y))], dtype=object),
+        edges=tidy(arrays["edge_index"].astype(np.int64), weight, len(y), asked.directed, path.name, notes),
+        y=y,
+        classes=names,
+        split=split,
+        dense=np.zeros((len(y), 0), np.float32),
+        array=None if x is None else to_scipy(x) if x.is_sparse_csr else x.numpy(),
+    )
+
+
+def _weight(
+    arrays: Mapping[str, npt.NDArray[Any]], file: str, asked: Asked, complaints: Complaints, notes: list[str]
+) -> npt.NDArray[np.float32] | None:
+    """The weights [E] of the edges as they stand in the file, if they are to be read."""
+    found = "edge_weight" if "edge_weight" in arrays else None
+    absent = "and there is no array 'edge_weight'", "add it"
+    name = weight_as_fitted(found, asked, file, absent, complaints, notes)
+    return None if name is None else arrays[name].astype(np.float32)
+
+
+def _check(
+    file: str,
+    y: npt.NDArray[np.int64],
+    names: list[str],
+    split: Split | None,
+    complaints: Complaints,
+) -> None:
+    if len(names) == 1:
+        complaints.add(
+            "one-class", file, f"every label is {names[0]}", "a classifier needs nodes of at least two classes"
+        )
+    if split is None:
+        check_enough(y, y >= 0, names, None, file, complaints)
+        return
+    seen = ((split.train | split.val).any(dim=0)).numpy()
+    nodes = np.flatnonzero(seen & (y < 0))
+    if len(nodes):
+        told = [(None, f"node {int(node):,} is in train_mask or val_mask, but its label is unknown") for node in nodes]
+        complaints.add_many("split-without-label", file, told, "label it, or take it out of the mask")
+    if not split.train.any(dim=1).all():
+        complaints.add("no-training", file, "train_mask holds no node", "let it hold some labelled ones")
+
+
+def _splits(shape: tuple[int, ...]) -> int:
+    return 1 if len(shape) == 1 else shape[1]

@@ -1,0 +1,174 @@
+"""Reading: a person's folder of tables, or one .npz file, as a graph to learn on."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from bangs.core.types import Split
+from bangs.errors import InvalidInput
+from bangs.graphs.sparse import to_torch
+from bangs.graphs.tables.diagnostics import Complaints, counted, listed, quoted
+from bangs.graphs.tables.encoding import Encoding, Structural
+from bangs.graphs.tables.folder import from_folder
+from bangs.graphs.tables.npz_archive import from_npz
+from bangs.graphs.tables.options import Asked, Parts
+from bangs.graphs.tables.structural_features import structural
+from bangs.graphs.tables.table import Limits
+
+
+@dataclass(frozen=True, eq=False)
+class OwnGraph:
+    """A person's graph, with all it takes to speak to them in their own names."""
+
+    data: Data  # x float [N, F] dense or CSR, edge_index [2, E], perhaps edge_weight [E], y long [N]; or a `Store`
+    ids: Any  # str [N], as they were written: an array, or `Names` that are read from a disk
+    classes: list[str]  # [C], the labels as they were written
+    columns: Encoding  # how columns became features; give it to `read` for another graph
+    split: Split | None  # bool [S, N], where one was given; val may be empty
+    notes: list[str]  # what was guessed, made, merged or left out, in sentences
+
+    def index(self, id: str) -> int:
+        """The number of the node with this id."""
+        found = np.flatnonzero(np.asarray(self.ids) == str(id))
+        if not len(found):
+            raise InvalidInput(f"no node has the id {quoted(id)}; ids look like {listed(list(self.ids[:3]))}")
+        return int(found[0])
+
+
+def read(
+    path: Path | str,
+    *,
+    id: str | None = None,
+    label: str | None = None,
+    source: str | None = None,
+    target: str | None = None,
+    weight: str | None = None,
+    split: str | None = None,
+    directed: bool = False,
+    ignore: Sequence[str] = (),
+    categorical: Sequence[str] = (),
+    fill: Literal["mean"] | None = None,
+    unknown: Sequence[str] | None = None,
+    seed: int = 0,
+    encoding: Encoding | None = None,
+    limits: Limits | None = None,
+) -> OwnGraph:
+    """The graph of a folder with an `edges` and a `nodes` table, or of one .npz file.
+
+    Names of columns are guessed where they are not given. `ignore` leaves columns of either table out, `categorical`
+    takes columns of digits as words, `fill` puts the mean where a number is missing, `unknown` lists words that mean
+    "no label".
+    With an `encoding` the graph is read as the one it was fitted on: same features, same classes; labels are then
+    optional. Everything wrong is raised at once as `BadTables`.
+    """
+    asked = Asked(
+        roles={"id": id, "label": label, "source": source, "target": target, "weight": weight, "split": split},
+        directed=directed,
+        ignore=tuple(ignore),
+        categorical=tuple(categorical),
+        fill=fill,
+        unknown=unknown,
+        seed=seed,
+        encoding=encoding,
+        limits=limits or Limits(),
+    ).as_fitted
+    path = Path(path)
+    complaints, notes = Complaints(str(path)), list[str]()
+    parts = _parts(path, asked, complaints, notes)
+    if parts is not None and encoding is not None:
+        _check_array(parts, encoding, complaints, notes)
+    complaints.raise_any()
+    assert parts is not None  # None comes with a complaint
+    return _assembled(parts, asked, notes)
+
+
+def _parts(path: Path, asked: Asked, complaints: Complaints, notes: list[str]) -> Parts | None:
+    if path.is_dir():
+        return from_folder(path, asked, complaints, notes)
+    if path.is_file() and path.suffix == ".npz":
+        return from_npz(path, asked, complaints, notes)
+    what = "is neither a folder nor an .npz file" if path.exists() else "does not exist"
+    remedy = "give a folder with edges.csv and nodes.csv, or one .npz file"
+    complaints.add("no-folder", path.name or str(path), f"it {what}", remedy)
+    return None
+
+
+def _check_array(parts: Parts, encoding: Encoding, complaints: Complaints, notes: list[str]) -> None:
+    """Complains of an array that is not as wide as the one the model was fitted with."""
+    width = 0 if parts.array is None else parts.array.shape[1]
+    if encoding.array == 0 and width:
+        notes.append(f"{parts.file}: the model was fitted without an array of features; not used")
+    elif width != encoding.array:
+        complaints.add(
+            "array-width",
+            parts.file,
+            f"the model was fitted with an array of {encoding.array:,} features, here it has {width:,}",
+            "give an array of the same columns, or fit the model again",
+        )
+    needed = sum(len(column.features) for column in encoding.columns)
+    if parts.dense.shape[1] != needed:
+        complaints.add(
+            "column-missing",
+            parts.file,
+            f"the model was fitted with the columns {listed([column.name for column in encoding.columns])} of a "
+            "node table, which is not here",
+            "give a folder of tables with the same columns, or fit the model again",
+        )
+
+
+def _assembled(parts: Parts, asked: Asked, notes: list[str]) -> OwnGraph:
+    encoding = asked.encoding or Encoding(
+        columns=parts.columns,
+        array=0 if parts.array is None else int(parts.array.shape[1]),
+        classes=tuple(parts.classes),
+        roles=parts.roles,
+        left_out=parts.left_out,
+        directed=asked.directed,
+        weighted=parts.edges.weight is not None,
+        fill=asked.fill,
+    )
+    graph = Data(edge_index=torch.from_numpy(parts.edges.index), y=torch.from_numpy(parts.y), num_nodes=len(parts.ids))
+    if parts.edges.weight is not None:
+        graph.edge_weight = torch.from_numpy(parts.edges.weight)
+    if encoding.columns or encoding.array:
+        graph.x = _features(parts, encoding)
+    else:
+        graph.x, encoding = _structural(graph, parts, encoding, asked, notes)
+    return OwnGraph(graph, parts.ids, parts.classes, encoding, parts.split, notes)
+
+
+def _features(parts: Parts, encoding: Encoding) -> Tensor:
+    """The table's columns and the array side by side: [N, F], sparse if the array is."""
+    if encoding.array == 0:
+        return torch.from_numpy(parts.dense)
+    sparse = bool(sp.issparse(parts.array))
+    if sparse:
+        return to_torch(sp.csr_array(sp.hstack([sp.csr_array(parts.dense), parts.array])))
+    return torch.from_numpy(np.concatenate([parts.dense, parts.array], axis=1))
+
+
+def _structural(
+    graph: Data, parts: Parts, encoding: Encoding, asked: Asked, notes: list[str]
+) -> tuple[Tensor, Encoding]:
+    """Features made from the edges [N, F], and the encoding that remembers their scale."""
+    known = encoding.structural
+    made = structural(graph, parts.ids, asked.seed if known is None else known.seed)
+    if known is None:
+        scale = made.std(axis=0)
+        scales = np.where(scale > 1e-9, scale, 1.0)
+        known = Structural(asked.seed, tuple(made.mean(axis=0).tolist()), tuple(scales.tolist()))
+    notes.append(
+        f"{parts.file}: there are no features, so {counted(made.shape[1], 'feature')} were made from the edges: "
+        "degree, log degree and a place in the graph by its spectrum"
+    )
+    if asked.encoding is not None:
+        notes.append(f"{parts.file}: places can be compared only if most nodes are those the model was fitted on")
+    x = (made - np.array(known.means)) / np.array(known.scales)
+    return torch.from_numpy(x.astype(np.float32)), replace(encoding, structural=known)

@@ -1,0 +1,230 @@
+"""Roles: which column is the id, which the label, which end of an edge is which."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from bangs.graphs.tables.diagnostics import Complaints, listed
+from bangs.graphs.tables.numbers import numbers
+from bangs.graphs.tables.options import Asked
+from bangs.graphs.tables.table import Table, unnamed
+
+GUESSES: Mapping[str, tuple[str, ...]] = {
+    "id": ("id", "node", "node_id", "nodeid", "ids", "key", "name", "vertex", "vertex_id", "index"),
+    "label": ("label", "labels", "class", "y", "target", "category", "node_label"),
+    "split": ("split", "set", "fold", "partition", "subset"),
+    "source": ("source", "src", "from", "source_id", "from_id", "u", "head", "node1", "a"),
+    "target": ("target", "dst", "to", "target_id", "to_id", "v", "destination", "dest", "tail", "node2", "b"),
+    "weight": ("weight", "weights", "w", "edge_weight", "strength"),
+}
+
+
+@dataclass(frozen=True)
+class NodeRoles:
+    """The columns of the node table by their use."""
+
+    id: str
+    label: str | None
+    split: str | None
+    features: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class EdgeRoles:
+    """The columns of the edge table by their use."""
+
+    source: str
+    target: str
+    weight: str | None
+
+
+def node_roles(
+    table: Table,
+    given: Mapping[str, str | None],
+    guess: Collection[str],
+    reserved: Collection[str],
+    ignore: Collection[str],
+    complaints: Complaints,
+    notes: list[str],
+) -> NodeRoles | None:
+    """The roles of the node table's columns: those given, and guesses for the roles in `guess`.
+
+    Columns that are `reserved` for features, or left out by `ignore`, are not guessed to be anything else.
+    """
+    if _headless(table, complaints, "id,label,…"):
+        return None
+    identity = _pick(table, "id", given.get("id"), [*reserved, *ignore], complaints)
+    if identity is None and given.get("id") is None:
+        identity = _first_unique(table, ignore, complaints, notes)
+    if identity is None:
+        return None
+    taken = [identity]
+    found: dict[str, str | None] = {"id": identity, "label": None, "split": None}
+    for role in ("label", "split"):
+        if given.get(role) is not None or role in guess:
+            found[role] = _pick(table, role, given.get(role), [*taken, *reserved, *ignore], complaints)
+            taken += [name for name in (found[role],) if name]
+    if found["label"] is None and "label" in guess and given.get("label") is None:
+        complaints.add(
+            "no-label-column",
+            table.file,
+            f"no column looks like a label (label, class, y …); the table has {listed(table.names)}",
+            "name it with --label COLUMN, or add one, blank where the label is unknown; "
+            "labels in a file of their own are not read",
+        )
+    nameless = [name for name in table.names if unnamed(name) and name not in taken and name not in ignore]
+    if nameless:
+        notes.append(f"{table.file}: {listed(nameless)} without a name of its own; left out")
+    features = [name for name in table.names if name not in {*taken, *ignore, *nameless}]
+    guessed = [f"{role} from {name!r}" for role, name in found.items() if name and given.get(role) is None]
+    if guessed:
+        notes.append(f"{table.file}: {', '.join(guessed)}")
+    also = [name for name in features if _spelling(name) in GUESSES["label"] and "label" in guess]
+    notes += [
+        f"{table.file}: column {name!r} is called like a label and taken as a feature; "
+        f"leave it out with --ignore {name} if it tells the answer"
+        for name in also
+    ]
+    return NodeRoles(identity, found["label"], found["split"], tuple(features))
+
+
+def edge_roles(
+    table: Table, asked: Asked, ids: pa.Array | None, complaints: Complaints, notes: list[str]
+) -> EdgeRoles | None:
+    """The roles of the edge table's columns, as asked for or guessed; weights to be left out are not guessed."""
+    if _headless(table, complaints, "source,target"):
+        return None
+    given = {role: asked.role(role, table) for role in ("source", "target", "weight")}
+    taken: list[str] = []
+    ends: dict[str, str | None] = {}
+    for role in ("source", "target"):
+        ends[role] = _pick(table, role, given[role], taken, complaints)
+        taken += [name for name in (ends[role],) if name]
+    left_out = asked.ignore if given["weight"] is None else ()
+    weight = _pick(table, "weight", given["weight"], [*taken, *left_out], complaints)
+    missing = [role for role, name in ends.items() if name is None]
+    spare = [name for name in table.names if name not in taken and name != weight and not unnamed(name)]
+    if any(given[role] is not None for role in missing):
+        return None
+    if missing and ids is not None and pc.any(pc.is_in(pa.array(table.names, pa.string()), ids)).as_py():
+        complaints.add(
+            "no-header",
+            table.file,
+            f"its first row, {listed(table.names)}, names nodes instead of columns",
+            "put a first row above it: source,target",
+        )
+        return None
+    if len(missing) > len(spare):
+        complaints.add(
+            "no-end-column",
+            table.file,
+            f"no column looks like the {' or the '.join(missing)} of an edge; the table has {listed(table.names)}",
+            "an edge table needs two columns; name them with --source COLUMN and --target COLUMN",
+        )
+        return None
+    for role in missing:
+        ends[role] = spare.pop(0)
+    guessed = [f"{role} from {name!r}" for role, name in (*ends.items(), ("weight", weight)) if name]
+    notes.append(f"{table.file}: {', '.join(guessed)}" + (f"; {listed(spare)} not used" if spare else ""))
+    absent = f"but no column of {listed(table.names)} looks like one", "add it or name it with --weight COLUMN"
+    weight = weight_as_fitted(weight, asked, table.file, absent, complaints, notes)
+    return EdgeRoles(str(ends["source"]), str(ends["target"]), weight)
+
+
+def weight_as_fitted(
+    found: str | None, asked: Asked, file: str, absent: tuple[str, str], complaints: Complaints, notes: list[str]
+) -> str | None:
+    """Where the weights of edges stand, if they are to be read: a fitted model has them or not, as it learned.
+
+    `absent` says what is missing, and what to do, where a model needs weights and there are none.
+    """
+    if asked.encoding is None:
+        return found
+    if found is not None and not asked.encoding.weighted:
+        notes.append(f"{file}: the model was fitted without edge weights; {found!r} not used")
+        return None
+    if found is None and asked.encoding.weighted:
+        told, remedy = f"the model was fitted with edge weights, {absent[0]}", f"{absent[1]}, or fit the model again"
+        complaints.add("column-missing", file, told, remedy)
+    return found
+
+
+def check_names(table: Table, option: str, names: Collection[str], complaints: Complaints) -> bool:
+    """Whether all columns a person named are there."""
+    there = f"the table has {listed(table.names)}"
+    return _all_there(names, table.names, table.file, option, there, complaints)
+
+
+def check_ignored(nodes: Table | None, edges: Table | None, ignore: Collection[str], complaints: Complaints) -> None:
+    """Complains of columns to be left out that are in neither table, where both can be read."""
+    if nodes is None or edges is None:
+        return
+    there = f"{nodes.file} has {listed(nodes.names)}, {edges.file} has {listed(edges.names)}"
+    _all_there(ignore, [*nodes.names, *edges.names], nodes.file, "ignore", there, complaints)
+
+
+def _all_there(
+    names: Collection[str], known: list[str], file: str, option: str, there: str, complaints: Complaints
+) -> bool:
+    absent = [name for name in names if name not in known]
+    for name in absent:
+        near = get_close_matches(name, known, n=1, cutoff=0.5)
+        complaints.add(
+            "no-such-column",
+            file,
+            f"--{option} names column {name!r}, which is not there; {there}",
+            f"did you mean {near[0]!r}?" if near else "name one of these",
+        )
+    return not absent
+
+
+def _pick(table: Table, role: str, given: str | None, taken: Collection[str], complaints: Complaints) -> str | None:
+    """The column of a role: the one given, or the first guess that is there and free."""
+    if given is not None:
+        if given in taken:
+            complaints.add(
+                "column-twice",
+                table.file,
+                f"column {given!r} is asked to be the {role} and something else at once",
+                "give every role its own column",
+            )
+            return None
+        return given if check_names(table, role, [given], complaints) else None
+    by_spelling = {_spelling(name): name for name in reversed(table.names)}
+    guesses = (by_spelling.get(guess) for guess in GUESSES[role])
+    return next((name for name in guesses if name is not None and name not in taken), None)
+
+
+def _first_unique(table: Table, ignore: Collection[str], complaints: Complaints, notes: list[str]) -> str | None:
+    first = next((name for name in table.names if name not in ignore), None)
+    if first is not None and len(pc.unique(table.columns[first])) == len(table):
+        notes.append(f"{table.file}: no column is called id; the first one, {first!r}, differs in every row")
+        return first
+    complaints.add(
+        "no-id-column",
+        table.file,
+        f"no column looks like an id (id, node, node_id …); the table has {listed(table.names)}",
+        "name it with --id COLUMN, or add one: the names by which the edge table knows the nodes",
+    )
+    return None
+
+
+def _headless(table: Table, complaints: Complaints, example: str) -> bool:
+    """Whether the header is made of numbers, and so is data."""
+    header = pa.array(table.names, pa.string())
+    if len(header) == 0 or bool((numbers(header).missing | numbers(header).wrong).any()):
+        return False
+    complaints.add(
+        "no-header",
+        table.file,
+        f"its first row, {listed(table.names)}, holds numbers instead of names",
+        f"put a first row with names above it: {example}",
+    )
+    return True
+
+
+def _spelling(name: str) -> str:
+    return "_".join(name.lower().replace("-", " ").replace("_", " ").split())

@@ -1,0 +1,35 @@
+"""Kernels of our own for a GPU, each doing at once what torch does in several steps; everything works without them.
+
+BANGS_KERNELS=0 in the environment leaves them out.
+"""
+
+import logging
+import os
+from functools import cache
+
+import torch
+from torch import Tensor
+
+log = logging.getLogger(__name__)
+
+
+def serves(*tensors: Tensor) -> bool:
+    """Whether these tensors are on a GPU for which the kernels can be built."""
+    return all(tensor.is_cuda and tensor.dtype in (torch.float32, torch.int64) for tensor in tensors) and ready()
+
+
+@cache
+def ready() -> bool:
+    """Whether the kernels can be built: Triton comes with torch for CUDA but needs a C compiler, so one is tried."""
+    if os.environ.get("BANGS_KERNELS") == "0":
+        return False
+    try:
+        from bangs.kernels.epoch import mask
+
+        mask(
+            torch.zeros(1, dtype=torch.int64, device="cuda"), torch.zeros((), dtype=torch.int64, device="cuda"), 1, 0.5
+        )
+    except Exception as reason:  # whatever a missing compiler, driver or package raises
+        log.debug("Triton kernels are not used: %s", reason)
+        return False
+    return True

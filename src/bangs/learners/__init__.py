@@ -1,1 +1,0 @@
-"""How a teacher is trained and made honest."""

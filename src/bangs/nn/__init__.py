@@ -1,0 +1,1 @@
+"""Network architectures along the run axis; how they are trained is not known here."""

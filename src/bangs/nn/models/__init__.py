@@ -1,0 +1,23 @@
+"""Architectures by name: each a frozen dataclass of settings that builds R models as one network."""
+
+from collections.abc import Callable
+
+from bangs.nn.models.base import Architecture
+from bangs.nn.models.convolutions import GCN, SGC, GraphSAGE
+from bangs.nn.models.gat import GAT
+from bangs.nn.models.gcnii import GCNII
+from bangs.nn.models.gin import GIN
+from bangs.nn.models.propagated import APPNP, GRAND
+
+MODELS: dict[str, Callable[..., Architecture]] = {
+    "gcn": GCN,
+    "graphsage": GraphSAGE,
+    "gat": GAT,
+    "gin": GIN,
+    "appnp": APPNP,
+    "sgc": SGC,
+    "gcnii": GCNII,
+    "grand": GRAND,
+}
+
+__all__ = ["APPNP", "GAT", "GCN", "GCNII", "GIN", "GRAND", "MODELS", "SGC", "Architecture", "GraphSAGE"]

@@ -1,0 +1,104 @@
+"""Convolutions: GCN, GraphSAGE and SGC, stages of dense layers between hops that are products with the adjacency."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from bangs.core.rng import Streams
+from bangs.graphs.sparse import Normalise
+from bangs.nn.dropout import Noise
+from bangs.nn.ensemble import Network
+from bangs.nn.matmul import times
+from bangs.nn.models.base import Checked, glorot
+from bangs.nn.subgraphs import Features, Field
+
+
+@dataclass(frozen=True)
+class GCN(Checked):
+    """Graph convolutions (Kipf & Welling 2017): H' = σ(Â H W + b), Â = D^-½(A + loops·I)D^-½.
+
+    The paper's code adds self-loops twice, hence `loops = 2` (PyG's `improved=True` with unit edge weights).
+    """
+
+    hidden: int = 128
+    layers: int = 2
+    dropout: float = 0.3
+    input_dropout: float = 0.0
+    loops: float = 2.0
+
+    def build(self, features: int, classes: int, rng: Streams) -> Network:
+        return _Convolutions(self, features, classes, rng, "symmetric")
+
+
+@dataclass(frozen=True)
+class GraphSAGE(Checked):
+    """Mean aggregation (Hamilton et al. 2017) in DGL's 'gcn' form, as in the paper: H' = σ(D⁻¹(A + 2I) H W + b)."""
+
+    hidden: int = 128
+    layers: int = 2
+    dropout: float = 0.3
+    input_dropout: float = 0.3
+    loops: float = 2.0
+
+    def build(self, features: int, classes: int, rng: Streams) -> Network:
+        return _Convolutions(self, features, classes, rng, "row")
+
+
+@dataclass(frozen=True)
+class SGC(Checked):
+    """Simplified convolution (Wu et al. 2019): logits = Â^hops X W + b."""
+
+    hops: int = 2
+    dropout: float = 0.0
+    loops: float = 1.0
+
+    def build(self, features: int, classes: int, rng: Streams) -> Network:
+        return _Simple(self, features, classes, rng)
+
+
+class _Convolutions(Network):
+    def __init__(
+        self, settings: GCN | GraphSAGE, features: int, classes: int, rng: Streams, normalise: Normalise
+    ) -> None:
+        super().__init__()
+        self.settings, self.loops, self.normalise, self.hops = settings, settings.loops, normalise, settings.layers
+        self.hops_first = settings.input_dropout == 0
+        sizes = [features, *[settings.hidden] * (settings.layers - 1), classes]
+        self.weight = nn.ParameterList(
+            glorot(rng.at("init", layer), *sizes[layer : layer + 2]) for layer in range(settings.layers)
+        )
+        self.bias = nn.ParameterList(nn.Parameter(torch.zeros(len(rng), 1, size)) for size in sizes[1:])
+
+    def stage(self, number: int, h: Features | Tensor, noise: Noise | None = None) -> Tensor:
+        if isinstance(h, Features):
+            return h.drop(noise, self.settings.input_dropout).times(self.weight[0])
+        bias: Tensor = self.bias[number - 1]
+        if number == len(self.weight):
+            return h + bias
+        hidden = (h + bias).relu_() if noise is None else noise.activate(h, bias, self.settings.dropout)
+        return times(hidden, self.weight[number])
+
+    def embed(self, field: Field) -> Tensor:
+        hidden = len(self.weight) - 1
+        if hidden == 0:
+            return super().embed(field)
+        h = self.stage(0, field.features)
+        for hop in range(hidden - 1):
+            h = self.stage(hop + 1, field.propagate(hop, h))
+        last: Tensor = field.propagate(hidden - 1, h) + self.bias[hidden - 1]
+        return last.relu()
+
+
+class _Simple(Network):
+    def __init__(self, settings: SGC, features: int, classes: int, rng: Streams) -> None:
+        super().__init__()
+        self.settings, self.loops, self.hops = settings, settings.loops, settings.hops
+        self.hops_first = settings.dropout == 0
+        self.weight = glorot(rng.at("init"), features, classes)
+        self.bias = nn.Parameter(torch.zeros(len(rng), 1, classes))
+
+    def stage(self, number: int, h: Features | Tensor, noise: Noise | None = None) -> Tensor:
+        if isinstance(h, Features):
+            return h.drop(noise, self.settings.dropout).times(self.weight)
+        return h + self.bias if number == self.settings.hops else h

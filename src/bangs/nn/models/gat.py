@@ -1,0 +1,113 @@
+"""GAT: every node weighs its neighbours by attention."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+from weakref import WeakKeyDictionary
+
+import torch
+from torch import Tensor, nn
+
+from bangs.core.rng import Streams
+from bangs.graphs.sparse import Normalise, Pattern
+from bangs.nn.attention import Heads, attend, drop, weigh
+from bangs.nn.dropout import Noise
+from bangs.nn.ensemble import Network
+from bangs.nn.matmul import times
+from bangs.nn.models.base import Checked, glorot
+from bangs.nn.subgraphs import Features, Field
+
+
+@dataclass(frozen=True)
+class GAT(Checked):
+    """Graph attention (Veličković et al. 2018); heads concatenated, averaged at the end.
+
+    Head h of a layer gives Σ_j w_ij z_j over i and its neighbours, z = H W_h, w_ij the softmax over j of
+    LeakyReLU(a_h·z_j + b_h·z_i), whose weights are dropped like the layer's input. With `residual`, as the BANGS paper
+    has it, all layers but the first add H W'. Edge weights are not looked at.
+    """
+
+    weighted: ClassVar[bool] = False
+    hidden: int = 8
+    heads: int = 8
+    layers: int = 2
+    dropout: float = 0.6
+    residual: bool = True
+
+    def build(self, features: int, classes: int, rng: Streams) -> Network:
+        return _Attention(self, features, classes, rng)
+
+
+class _Attention(Network):
+    normalise: Normalise = "count"
+    staged = False
+
+    def __init__(self, settings: GAT, features: int, classes: int, rng: Streams) -> None:
+        super().__init__()
+        self.settings, self.hops = settings, settings.layers
+        last, heads = settings.layers - 1, settings.heads
+        sizes = [features, *[settings.hidden * heads] * last, classes]
+        wide = [settings.hidden] * last + [classes]  # of one head
+        self.weight, self.source, self.target = (nn.ParameterList() for _ in range(3))
+        for layer, width in enumerate(wide):
+            start = rng.at("init", layer)
+            self.weight.append(glorot(start, sizes[layer], heads * width))
+            self.source.append(glorot(start.at("source"), heads, width))
+            self.target.append(glorot(start.at("target"), heads, width))
+        self.residual = nn.ParameterList(
+            glorot(rng.at("init", layer, "residual"), *sizes[layer : layer + 2])
+            for layer in range(1, settings.layers)
+            if settings.residual
+        )
+        self.bias = nn.ParameterList(nn.Parameter(torch.zeros(len(rng), 1, size)) for size in sizes[1:])
+        self._heads: WeakKeyDictionary[Pattern, Heads] = WeakKeyDictionary()
+
+    def forward(self, field: Field, noise: Noise | None = None) -> Tensor:
+        last: Tensor = self._attended(field, noise, self.settings.layers) + self.bias[-1]
+        return last
+
+    def embed(self, field: Field) -> Tensor:
+        hidden = self.settings.layers - 1
+        if hidden == 0:
+            return super().embed(field)
+        last: Tensor = self._attended(field, None, hidden) + self.bias[hidden - 1]
+        return last.relu()
+
+    def _attended(self, field: Field, noise: Noise | None, layers: int) -> Tensor:
+        """What so many layers give, before the bias of the last one: [R, n, d]."""
+        rate = self.settings.dropout
+        h = self._layer(field, 0, field.features.drop(noise, rate), noise)
+        for layer in range(1, layers):
+            bias: Tensor = self.bias[layer - 1]
+            h = self._layer(field, layer, (h + bias).relu() if noise is None else noise.activate(h, bias, rate), noise)
+        return h
+
+    def _layer(self, field: Field, layer: int, x: Features | Tensor, noise: Noise | None) -> Tensor:
+        weight: Tensor = self.weight[layer]
+        hop = field.hops[min(layer, len(field.hops) - 1)]
+        own = field.own[layer] if field.own else None
+        z = x.times(weight) if isinstance(x, Features) else times(x, weight, busy=hop.busy)
+        heads = self._heads.get(hop.pattern)
+        if heads is None:
+            heads = self._heads[hop.pattern] = Heads.of(hop, self.settings.heads)
+        source, target = self._scores(layer, z)
+        weights = weigh(heads, source, target if own is None else target.index_select(1, own), hop.busy)
+        weights = drop(heads, weights, field.runs, noise, self.settings.dropout)
+        heard = attend(heads, weights, z.unflatten(2, (self.settings.heads, -1)), hop.busy)
+        last = layer == self.settings.layers - 1
+        out = heard.mean(2) if last else heard.flatten(2)
+        if isinstance(x, Features) or not self.settings.residual:
+            return out
+        mine, residual = x if own is None else x.index_select(1, own), self.residual[layer - 1]
+        # a hidden layer's sum is taken along with its product, which saves passes over its numbers
+        return out + times(mine, residual) if last else times(mine, residual, plus=out, busy=hop.busy)
+
+    def _scores(self, layer: int, z: Tensor) -> tuple[Tensor, Tensor]:
+        """How much every node scores as a source and as a target: [R, n, H] of z [R, n, H·d].
+
+        One product for both and all heads reads z once.
+        """
+        vectors = torch.stack([self.source[layer], self.target[layer]], dim=3)  # [R, H, d, 2]
+        each = torch.eye(self.settings.heads, device=z.device)[:, None, None, :]
+        matrix = (vectors[..., None] * each).flatten(3).flatten(1, 2)  # [R, H·d, 2·H]
+        source, target = times(z, matrix).split(self.settings.heads, dim=2)
+        return source, target

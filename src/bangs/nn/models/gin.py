@@ -1,0 +1,91 @@
+"""GIN: every node takes the maximum over its neighbours."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+from weakref import WeakKeyDictionary
+
+import torch
+from torch import Tensor, nn
+
+from bangs.core.rng import Streams
+from bangs.graphs.sparse import Normalise, Pattern, Sparse
+from bangs.nn.dropout import Noise
+from bangs.nn.ensemble import Network
+from bangs.nn.matmul import times
+from bangs.nn.models.base import Checked, uniform
+from bangs.nn.segment_max import Heard, Overlaid, largest
+from bangs.nn.subgraphs import Features, Field
+
+OWN = 1.2  # how much a node's own numbers count beside the maximum: 1 + ε
+
+
+@dataclass(frozen=True)
+class GIN(Checked):
+    """Isomorphism network (Xu et al. 2019) with max aggregation, as in the paper's table.
+
+    h' = W(1.2 h_v + max over v and its neighbours) + b, tanh between the two layers. Edge weights are
+    not looked at.
+    """
+
+    weighted: ClassVar[bool] = False
+    hidden: int = 128
+    dropout: float = 0.3
+
+    def build(self, features: int, classes: int, rng: Streams) -> Network:
+        return _Isomorphism(self, features, classes, rng)
+
+
+class _Isomorphism(Network):
+    normalise: Normalise = "count"
+    staged = False
+    hops = 2
+
+    def __init__(self, settings: GIN, features: int, classes: int, rng: Streams) -> None:
+        super().__init__()
+        self.settings = settings
+        sizes = (features, settings.hidden, classes)
+        self.weight, self.bias = nn.ParameterList(), nn.ParameterList()
+        for layer in range(2):
+            start, (rows, columns) = rng.at("init", layer), sizes[layer : layer + 2]
+            self.weight.append(uniform(start, rows, columns))
+            self.bias.append(uniform(start.at("bias"), 1, columns, among=rows))
+        self._heard: WeakKeyDictionary[Pattern, Heard] = WeakKeyDictionary()
+        self._overlaid: WeakKeyDictionary[Pattern, tuple[Pattern, Overlaid]] = WeakKeyDictionary()
+
+    def forward(self, field: Field, noise: Noise | None = None) -> Tensor:
+        h = self._hidden(field, noise)
+        h = h if noise is None else noise.drop(h, self.settings.dropout)
+        logits: Tensor = times(self._mixed(field, 1, h), self.weight[1]) + self.bias[1]
+        return logits
+
+    def embed(self, field: Field) -> Tensor:
+        return self._hidden(field, None)
+
+    def _hidden(self, field: Field, noise: Noise | None) -> Tensor:
+        stored = field.features.drop(noise, self.settings.dropout).stored
+        mixed = self._overlay(field, stored) if isinstance(stored, Sparse) else self._mixed(field, 0, stored)
+        h: Tensor = Features(field.runs, mixed).times(self.weight[0]) + self.bias[0]
+        return h.tanh()
+
+    def _mixed(self, field: Field, layer: int, x: Tensor) -> Tensor:
+        """1.2 times a node's own line and the largest it hears: [1 or R, n, d] of x [1 or R, m, d]."""
+        hop = field.hops[min(layer, len(field.hops) - 1)]
+        pattern = hop.pattern
+        if len(x) < field.runs:  # features that all runs share are looked at once, unless every run has its own graph
+            pattern, x = (pattern.block, x) if pattern.block is not None else (pattern, x.expand(field.runs, -1, -1))
+        heard = self._heard.get(pattern)
+        if heard is None:
+            heard = self._heard[pattern] = Heard.of(pattern)
+        busy = hop.busy if pattern is hop.pattern else None
+        most = largest(heard, x.reshape(-1, x.shape[2]), busy).view(len(x), -1, x.shape[2])
+        own = x if not field.own else x.index_select(1, field.own[layer])
+        return torch.add(most, own, alpha=OWN)
+
+    def _overlay(self, field: Field, stored: Sparse) -> Sparse:
+        """The same of sparse features: [R·n, R·F]."""
+        hop = field.hops[0]
+        known = self._overlaid.get(hop.pattern)
+        if known is None or known[0] is not stored.pattern:
+            own = field.own[0] if field.own else None
+            known = self._overlaid[hop.pattern] = (stored.pattern, Overlaid.of(hop.pattern, stored.pattern, own))
+        return known[1](stored.values, OWN, hop.busy)

@@ -1,0 +1,178 @@
+"""Field: the part of a graph that decides the logits of some nodes, hop by hop."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from bangs.graphs.sparse import Normalise, Sparse, adjacency, csr, to_scipy, union
+from bangs.nn.dropout import Noise
+from bangs.nn.matmul import times
+
+DENSE_ABOVE = 0.25  # share of stored values from which a dense product is the faster one
+
+
+@dataclass(frozen=True, eq=False)
+class Features:
+    """The features of some nodes for R runs, kept sparse where they are."""
+
+    runs: int
+    stored: Sparse | Tensor  # Sparse [R·n, R·F], or float [1 or R, n, F]
+
+    @classmethod
+    def of(cls, x: "Tensor | sp.csr_array[Any]", runs: int, device: torch.device) -> "Features":
+        """The same features for every run."""
+        if isinstance(x, Tensor):
+            return cls(runs, x.to(device).float()[None])
+        if x.nnz > DENSE_ABOVE * np.prod(x.shape):
+            return cls(runs, torch.as_tensor(x.toarray(), device=device)[None])
+        return cls(runs, Sparse.of(x, device).repeat(runs))
+
+    def drop(self, noise: Noise | None, rate: float) -> "Features":
+        """Dropout on the stored values; zeros stay zeros."""
+        if noise is None or rate <= 0:
+            return self
+        if isinstance(self.stored, Tensor):
+            return Features(self.runs, noise.drop(self.stored, rate))
+        values = self.stored.values.view(self.runs, -1)
+        return Features(self.runs, self.stored.valued(noise.drop(values, rate).flatten()))
+
+    def times(self, weight: Tensor) -> Tensor:
+        """The product [R, n, h] with each run's weight [R, F, h]."""
+        if isinstance(self.stored, Tensor):
+            return times(self.stored, weight)
+        return (self.stored @ weight.flatten(0, 1)).view(self.runs, -1, weight.shape[2])
+
+    def only(self, busy: Tensor) -> "Features":
+        """The same features, whose products need hold for the busy runs [R] only."""
+        return self if isinstance(self.stored, Tensor) else Features(self.runs, self.stored.only(busy))
+
+    def dense(self) -> Tensor:
+        """The features as float [1 or R, n, F]."""
+        if isinstance(self.stored, Tensor):
+            return self.stored
+        size = (self.stored.shape[0] // self.runs, self.stored.shape[1] // self.runs)
+        nnz = len(self.stored.values) // self.runs
+        rows, cols = self.stored.pattern.rows[: size[0] + 1], self.stored.pattern.cols[:nnz]
+        values = self.stored.values.view(self.runs, nnz)
+        return torch.stack([csr(rows, cols, own, size).to_dense() for own in values])
+
+
+@dataclass(frozen=True, eq=False)
+class Field:
+    """Features and how they flow to the nodes asked for.
+
+    Hop h multiplies with a matrix [R·n_out, R·n_in]; the first hop is the outermost. A field of the whole graph
+    has one matrix, used by every hop.
+    """
+
+    runs: int
+    features: Features
+    hops: tuple[Sparse, ...]
+    graphs: tuple[Data, ...] = ()  # of the whole graph: one for all runs, or one each
+    own: tuple[Tensor, ...] = ()  # long [n_out] per hop: where its nodes stand among those it takes from; () = alike
+
+    def only(self, busy: Tensor) -> "Field":
+        """The same field, to be seen by the busy runs [R] only; what the others see is undefined."""
+        hops = tuple(hop.only(busy) for hop in self.hops)
+        return Field(self.runs, self.features.only(busy), hops, self.graphs, self.own)
+
+    def propagate(self, hop: int, x: Tensor) -> Tensor:
+        """One hop: [R, n_in, d] -> [R, n_out, d]."""
+        matrix = self.hops[min(hop, len(self.hops) - 1)]
+        return (matrix @ x.reshape(-1, x.shape[-1])).view(self.runs, -1, x.shape[-1])
+
+
+@dataclass(frozen=True, eq=False)
+class Surroundings:
+    """A graph prepared for R runs; gives the field of any set of nodes."""
+
+    runs: int
+    graph: Data
+    matrix: "sp.csr_array[Any]"  # the model's adjacency [N, N]
+    features: "Tensor | sp.csr_array[Any]"  # [N, F]
+    device: torch.device
+    whole: Field
+
+    @classmethod
+    def of(cls, graph: Data, runs: int, loops: float, normalise: Normalise) -> "Surroundings":
+        """The graph with the adjacency of a model, the same for every run, on the graph's device."""
+        matrix = adjacency(graph, loops, normalise)
+        features = rows_of(graph)
+        device = graph.edge_index.device
+        whole = Field(runs, Features.of(features, runs, device), (Sparse.of(matrix, device).repeat(runs),), (graph,))
+        return cls(runs, graph, matrix, features, device, whole)
+
+    def field(self, nodes: "np.ndarray[Any, Any]", hops: int) -> Field:
+        """The field of the given nodes (sorted), `hops` steps deep; the same logits as the whole graph's."""
+        layers: list[Sparse] = []
+        own: list[Tensor] = []
+        outputs = nodes
+        for _ in range(hops):
+            inputs = self.inputs(outputs)
+            layers.insert(0, self.hop(inputs, outputs))
+            own.insert(0, torch.as_tensor(np.searchsorted(inputs, outputs), device=self.device))
+            outputs = inputs
+        return Field(self.runs, self.read(outputs), tuple(layers), own=tuple(own))
+
+    def inputs(self, outputs: "np.ndarray[Any, Any]") -> "np.ndarray[Any, Any]":
+        """The nodes that a hop to the given ones takes from, sorted."""
+        seen = np.zeros(self.matrix.shape[1], dtype=bool)
+        seen[self.matrix[outputs].indices] = True
+        return np.flatnonzero(seen)
+
+    def hop(self, inputs: "np.ndarray[Any, Any]", outputs: "np.ndarray[Any, Any]") -> Sparse:
+        """The hop of all runs from some nodes to others [R·n_out, R·n_in]."""
+        if self._everyone(inputs) and self._everyone(outputs):
+            return self.whole.hops[0]
+        return Sparse.of(sp.csr_array(self.matrix[outputs][:, inputs]), self.device).repeat(self.runs)
+
+    def read(self, nodes: "np.ndarray[Any, Any]") -> Features:
+        """The features of some nodes."""
+        if self._everyone(nodes):
+            return self.whole.features
+        needed = torch.as_tensor(nodes, device=self.device) if isinstance(self.features, Tensor) else nodes
+        return Features.of(self.features[needed], self.runs, self.device)
+
+    def _everyone(self, nodes: "np.ndarray[Any, Any]") -> bool:
+        return np.array_equal(nodes, np.arange(self.matrix.shape[0]))
+
+
+def many(graphs: Sequence[Data], loops: float, normalise: Normalise, like: Field) -> Field:
+    """The field of a different graph for every run; what a graph shares with the one `like` shows is not made again."""
+    original = like.graphs[0]
+    same_edges = all(
+        graph.edge_index is original.edge_index and graph.get("edge_weight") is original.get("edge_weight")
+        for graph in graphs
+    )
+    hops = like.hops if same_edges else (union(list(graphs), loops, normalise),)
+    features = like.features
+    if any(graph.x is not original.x for graph in graphs):
+        features = _stacked([graph.x for graph in graphs], like.features)
+    return Field(like.runs, features, hops, tuple(graphs))
+
+
+def _stacked(x: list[Tensor], like: Features) -> Features:
+    """Features of each run's own: other values in the places `like` stores, or dense."""
+    if isinstance(like.stored, Sparse) and all(own.layout == torch.sparse_csr for own in x):
+        pattern, nnz = like.stored.pattern, len(like.stored.values) // like.runs
+        rows, cols = pattern.rows[: len(x[0]) + 1], pattern.cols[:nnz]
+        if all(torch.equal(own.crow_indices().int(), rows) and torch.equal(own.col_indices().int(), cols) for own in x):
+            return Features(like.runs, like.stored.valued(torch.cat([own.values() for own in x])))
+    return Features(like.runs, torch.stack([own.to_dense() for own in x]))
+
+
+def rows_of(graph: Data) -> "Tensor | sp.csr_array[Any]":
+    """The features [N, F] of a graph in a form that gives some of its rows."""
+    return to_scipy(graph.x) if graph.x.layout == torch.sparse_csr else graph.x
+
+
+def sampled_rows(graph: Data) -> "Tensor | sp.csr_array[Any]":
+    """The same, dense where they are hardly sparse, since rows are read again and again."""
+    x = rows_of(graph)
+    return x if isinstance(x, Tensor) or x.nnz <= DENSE_ABOVE * np.prod(x.shape) else torch.from_numpy(x.toarray())

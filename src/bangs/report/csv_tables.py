@@ -1,0 +1,95 @@
+"""Tables: predictions and pseudo-labels as CSV that a spreadsheet opens without surprises."""
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from bangs.estimator.explain import influences, origins
+from bangs.runs.snapshot import Snapshot
+from bangs.utils.csv_safe import PIECE, csv_pieces, to_csv
+
+ALONE = "no labelled node within reach: its own features decide"
+
+
+def predictions(snapshot: Snapshot, names: Sequence[str], classes: Sequence[str]) -> Iterator[str]:
+    """One row per node, in pieces: what is known, what is predicted and how sure, and where its label comes from.
+
+    `source` is given, held (for validation), adopted or predicted; `round` is the round of adoption.
+    """
+    header = ["id", "known", "predicted", "confidence", "source", "round", *(f"p_{name}" for name in classes)]
+    return csv_pieces(
+        header,
+        (
+            [
+                name,
+                classes[own] if own >= 0 else "",
+                classes[row.index(max(row))],
+                _number(max(row)),
+                source,
+                born if born > 0 else "",
+                *map(_number, row),
+            ]
+            for name, (own, source, born, row) in zip(names, _by_node(snapshot), strict=True)
+        ),
+    )
+
+
+def _by_node(snapshot: Snapshot) -> Iterator[tuple[int, str, int, list[float]]]:
+    """The known label, its origin, the round of adoption and the probabilities of every node."""
+    for start in range(0, snapshot.nodes, PIECE):
+        here = slice(start, start + PIECE)
+        known = snapshot.given[here].maximum(snapshot.held[here])
+        probs = snapshot.calibrated[here].softmax(-1)
+        yield from zip(
+            known.tolist(), origins(snapshot, here), snapshot.born[here].tolist(), probs.tolist(), strict=True
+        )
+
+
+def pseudo_labels(snapshot: Snapshot, names: Sequence[str], classes: Sequence[str], top: int = 3) -> str:
+    """One row per adoption, in the order of rounds and values: the audit trail.
+
+    `used` says whether the chosen model learned from it; `influences` names the strongest labelled nodes, each with its
+    label and its share of all labelled influence, or says that none is within reach.
+    """
+    header = ["id", "round", "label", "confidence_before", "confidence", "value", "stderr", "used", "influences"]
+    taken = snapshot.ledger.where(snapshot.ledger.taken)
+    found = influences(snapshot, taken.node.tolist(), top)
+    rows = []
+    for line, (strongest, _, _) in enumerate(found):
+        node, round = int(taken.node[line]), int(taken.round[line])
+        spoken = "; ".join(f"{names[one.node]} ({classes[one.label]}, {one.share:.0%})" for one in strongest)
+        rows.append(
+            [
+                names[node],
+                round,
+                classes[int(taken.label[line])],
+                _number(float(taken.raw_confidence[line])),
+                _number(float(taken.confidence[line])),
+                _number(float(taken.score[line]), 8),
+                _number(float(taken.stderr[line]), 8),
+                "yes" if int(snapshot.born[node]) == round else "no",
+                spoken or ALONE,
+            ]
+        )
+    return to_csv(header, rows)
+
+
+def new_predictions(
+    names: Sequence[str], known: Sequence[str], probs: Any, classes: Sequence[str], new: Sequence[bool]
+) -> Iterator[str]:
+    """One row per node of another graph, in pieces; `new` says that the model had not seen a node of this name."""
+    header = ["id", "known", "predicted", "confidence", "new", *(f"p_{name}" for name in classes)]
+    # row by row: as Python's own numbers, all of a large graph would take eight times the room
+    columns = zip(names, known, (row.tolist() for row in probs), new, strict=True)
+    return csv_pieces(
+        header,
+        (
+            [name, own, classes[row.index(max(row))], _number(max(row)), "yes" if unseen else "no", *map(_number, row)]
+            for name, own, row, unseen in columns
+        ),
+    )
+
+
+def _number(value: float, digits: int = 6) -> str:
+    """A number for a cell, blank where there is none."""
+    return "" if math.isnan(value) else f"{value:.{digits}g}"

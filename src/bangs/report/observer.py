@@ -1,0 +1,44 @@
+"""Witness: an observer of an experiment, so that its page can show the nodes of the first seed."""
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from bangs.estimator import serialization
+from bangs.experiments.experiment import Experiment
+from bangs.report.page import write_page
+from bangs.report.run_data import EXAM, SNAPSHOT
+from bangs.runs.recorder import Recorder
+from bangs.selftraining.loop import State
+
+
+class Witness:
+    """Keeps the first run of an experiment; truth long [N] only marks what it saw.
+
+    Give it to `Experiment.run` as an observer and call `write` after the result was saved:
+
+        witness = Witness(experiment, data.y)
+        result = experiment.run(data=data, observers=[witness])
+        save(result, out)
+        page = witness.write(out)
+    """
+
+    def __init__(self, experiment: Experiment, truth: Tensor | None = None):
+        self.recorder = Recorder(experiment.trainer().method.calibrate, ties="earliest")
+        self.truth = truth
+
+    def __call__(self, state: State, row: dict[str, Any]) -> None:
+        self.recorder(state)
+
+    def write(self, folder: str | Path) -> Path:
+        """Write snapshot, exam and page into the folder; a resumed run, half seen, gets a page without nodes."""
+        folder = Path(folder)
+        if self.recorder.complete:
+            tensors, facts = self.recorder.snapshot().to_plain()
+            # rows of all runs are in history.jsonl already
+            serialization.save(folder / SNAPSHOT, tensors, {**facts, "rows": []})
+            if self.truth is not None:
+                serialization.save(folder / EXAM, {"truth": self.truth.cpu().to(torch.long)}, {})
+        return write_page(folder)

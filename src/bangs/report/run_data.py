@@ -1,0 +1,116 @@
+"""Story: everything there is to tell of a run, gathered from its folder."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from torch import Tensor
+
+from bangs.errors import InvalidInput
+from bangs.estimator import serialization
+from bangs.estimator.classifier import SelfTrainingClassifier
+from bangs.experiments.suites.suite import plain_name
+from bangs.runs.sealed import unseal
+from bangs.runs.snapshot import Snapshot
+from bangs.utils.files import parse, read_plain
+
+EXAM = "exam.safetensors"
+SNAPSHOT = "snapshot.safetensors"
+HISTORY = "history.jsonl"
+LARGEST = 1 << 30  # bytes of a history
+
+
+@dataclass(frozen=True, eq=False)
+class Story:
+    """A run as its folder tells it; an experiment of many seeds has rows over all and a snapshot of the first."""
+
+    kind: Literal["fit", "run"]
+    name: str
+    rows: list[dict[str, Any]]  # of `history`
+    result: dict[str, Any]
+    config: dict[str, Any] = field(default_factory=dict)
+    environment: dict[str, Any] = field(default_factory=dict)
+    snapshot: Snapshot | None = None
+    truth: Tensor | None = None  # long [N], -1 = unknown; only for marking
+    names: Sequence[str] = ()  # of the nodes
+    classes: list[str] = field(default_factory=list)
+
+
+def gather(folder: str | Path, result: dict[str, Any] | None = None, store: Path | None = None) -> Story:
+    """The story of a folder that `bangs fit`, `bangs run` or `bangs demo` wrote; `result` where it is not yet there."""
+    folder = Path(folder)
+    if not folder.is_dir():
+        way = "name one that `bangs fit`, `bangs run --out` or `bangs demo` wrote"
+        raise InvalidInput(f"'{folder}' is no folder; {way}")
+    result = _result(folder) if result is None else result
+    rows = _rows(folder)
+    config, environment = (unseal(folder / f"{name}.json") or {} for name in ("config", "environment"))
+    result, config = _without_folders(result), _without_folders(config)
+    truth = _truth(folder)
+    if (folder / serialization.FILE).exists():
+        model = SelfTrainingClassifier.load(folder, store=store)
+        names, classes = model.node_names_, [str(name) for name in model.classes_]
+        title = str(config.get("graph", {}).get("name", folder.name))
+        found = Story("fit", title, rows, result, config, environment, model.snapshot_, truth, names, classes)
+    else:
+        snapshot = _snapshot(folder)
+        count = len(rows[0]["class_counts"][0])
+        numbers = [] if snapshot is None else [str(node) for node in range(snapshot.nodes)]
+        classes = [f"class {label}" for label in range(count)]
+        title = f"{result.get('method', 'a method')} on {result.get('dataset', 'a graph')}"
+        found = Story("run", title, rows, result, config, environment, snapshot, truth, numbers, classes)
+    if found.snapshot is not None and truth is not None and len(truth) != found.snapshot.nodes:
+        raise InvalidInput(f"'{folder / EXAM}' is of another graph than the run; make both again")
+    return found
+
+
+def _without_folders(facts: dict[str, Any]) -> dict[str, Any]:
+    """A page is shown to others: of a path to a graph it tells the last part."""
+    return {**facts, "dataset": plain_name(facts["dataset"])} if isinstance(facts.get("dataset"), str) else facts
+
+
+def _result(folder: Path) -> dict[str, Any]:
+    """What result.json holds, sealed or plain."""
+    path = folder / "result.json"
+    try:
+        body = parse(read_plain(path, LARGEST), f"'{path}'")
+    except FileNotFoundError as error:
+        raise InvalidInput(
+            f"'{folder}' holds no result.json, so no finished run; finish it first, or name another folder"
+        ) from error
+    if isinstance(body, dict) and "sha256" in body and "result" in body:
+        body = unseal(path)
+    if not isinstance(body, dict):
+        raise InvalidInput(f"'{path}' must hold one JSON object")
+    return body
+
+
+def _rows(folder: Path) -> list[dict[str, Any]]:
+    path = folder / HISTORY
+    try:
+        lines = read_plain(path, LARGEST).splitlines()
+    except FileNotFoundError as error:
+        raise InvalidInput(f"'{folder}' holds no {HISTORY}; run it again with --out") from error
+    rows = [parse(line, f"'{path}', line {number}") for number, line in enumerate(lines, 1)]
+    wanted = {"round", "validation", "class_counts", "adopted", "labelled", "seconds"}
+    if not rows or not all(isinstance(row, dict) and wanted <= row.keys() for row in rows):
+        raise InvalidInput(f"'{path}' must hold one row a round, as bangs writes them")
+    return rows
+
+
+def _truth(folder: Path) -> Tensor | None:
+    if not (folder / EXAM).exists():
+        return None
+    tensors, _ = serialization.load(folder / EXAM)
+    if "truth" not in tensors or tensors["truth"].dim() != 1 or tensors["truth"].is_floating_point():
+        raise InvalidInput(f"'{folder / EXAM}' must hold one whole number per node")
+    return tensors["truth"]
+
+
+def _snapshot(folder: Path) -> Snapshot | None:
+    if not (folder / SNAPSHOT).exists():
+        return None
+    tensors, facts = serialization.load(folder / SNAPSHOT)
+    with serialization.sound(folder / SNAPSHOT):
+        return Snapshot.from_plain(tensors, facts)

@@ -1,0 +1,147 @@
+"""Ledger: the nodes that were scored in some round, taken or not."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from bangs.errors import InvalidInput
+from bangs.selftraining.loop import State
+
+KEPT = 2000  # scored nodes of a round that are kept, the best
+
+_WHOLE = (torch.long, torch.int32, torch.int16, torch.int8, torch.uint8)
+
+
+@dataclass(frozen=True, eq=False)
+class Ledger:
+    """The scored nodes of every round, in the order of rounds and scores: M lines.
+
+    Of a round it keeps the best 2,000, and all that were taken.
+    """
+
+    round: Tensor  # long
+    node: Tensor  # long
+    taken: Tensor  # bool, whether it got a pseudo-label
+    label: Tensor  # long, the teacher's
+    raw_confidence: Tensor  # float
+    confidence: Tensor  # float, calibrated
+    score: Tensor  # float
+    stderr: Tensor  # float, NaN where the score was not estimated
+    place: Tensor  # long, by score among all nodes scored in the round: 1 = the best
+    among: Tensor  # long, how many were scored in the round
+
+    @classmethod
+    def of(cls, state: State, run: int) -> "Ledger":
+        """The lines of one round."""
+        facts = state.adoption
+        if facts is None:
+            return cls(*(torch.zeros(0, dtype=kind) for kind in _TYPES.values()))
+        score = facts.ranking.score[run]
+        scored = score > float("-inf")
+        best = score.argsort(descending=True, stable=True)
+        rank = torch.empty_like(best).scatter(0, best, torch.arange(len(best), device=best.device))
+        kept = scored & ((rank < KEPT) | facts.chosen[run])
+        nodes = best[kept[best]]
+        stderr = facts.ranking.stderr
+        columns = (
+            torch.full_like(nodes, state.index),
+            nodes,
+            facts.chosen[run, nodes],
+            facts.label[run, nodes],
+            facts.raw_confidence[run, nodes],
+            facts.confidence[run, nodes],
+            score[nodes],
+            torch.full_like(score[nodes], float("nan")) if stderr is None else stderr[run, nodes],
+            rank[nodes] + 1,
+            scored.sum().expand(len(nodes)),
+        )
+        return cls(*(column.cpu().to(kind) for column, kind in zip(columns, _TYPES.values(), strict=True)))
+
+    @classmethod
+    def joined(cls, parts: "list[Ledger]") -> "Ledger":
+        """One ledger after the other."""
+        return cls(*(torch.cat([getattr(part, own.name) for part in parts]) for own in fields(cls)))
+
+    def where(self, mask: Tensor) -> "Ledger":
+        """The lines where mask [M] is true."""
+        return Ledger(*(getattr(self, own.name)[mask] for own in fields(self)))
+
+    def __len__(self) -> int:
+        return len(self.round)
+
+    def dress(self, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """The rows that `bare` bared, with the nodes they adopted."""
+        return [{**row, "adopted": [self._adopted(row["round"])]} for row in rows]
+
+    def to_plain(self) -> dict[str, Tensor]:
+        """Its columns as named tensors, for `from_plain`."""
+        return {f"ledger.{own.name}": getattr(self, own.name) for own in fields(self)}
+
+    @classmethod
+    def from_plain(cls, tensors: Mapping[str, Tensor]) -> "Ledger":
+        """The ledger that `to_plain` told, with columns of the right types and of one length."""
+        columns = {name: tensors[f"ledger.{name}"] for name in _TYPES}
+        for name, column in columns.items():
+            if column.dtype != _TYPES[name] or column.dim() != 1 or len(column) != len(columns["round"]):
+                raise InvalidInput(
+                    f"'ledger.{name}' of the saved run must be {_TYPES[name]}, one number a line "
+                    f"[{columns['round'].numel()}], got {column.dtype} of shape {list(column.shape)}"
+                )
+        if (columns["round"].diff() < 0).any():
+            raise InvalidInput("the lines of the saved ledger must stand in the order of rounds")
+        return cls(**columns)
+
+    def check(self, nodes: int, classes: int, rounds: int) -> None:
+        """Raises where a ledger from outside speaks of other nodes, classes or rounds than there are."""
+        check_whole("ledger.node", self.node, 0, nodes)
+        check_whole("ledger.label", self.label, 0, classes)
+        check_whole("ledger.round", self.round, 1, rounds)
+        check_whole("ledger.place", self.place, 1, nodes + 1)
+        check_whole("ledger.among", self.among, 1, nodes + 1)
+        if (self.place > self.among).any():
+            raise InvalidInput("'ledger.place' of the saved run must be one of 1 to 'ledger.among'")
+        for name in ("raw_confidence", "confidence"):
+            check_finite(f"ledger.{name}", getattr(self, name))
+        if self.score.isnan().any():
+            raise InvalidInput("'ledger.score' of the saved run must hold numbers, got NaN")
+
+    def _adopted(self, round: int) -> dict[str, list[Any]]:
+        here = self.where(self.taken & (self.round == round))
+        names = ("node", "label", "raw_confidence", "confidence", "score", "stderr")
+        columns: dict[str, list[Any]] = {name: getattr(here, name).tolist() for name in names}
+        return columns if here.stderr.isfinite().any() else {**columns, "stderr": []}
+
+
+def bare(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """History rows of one run without the nodes they adopted, which stand in the ledger; for `Ledger.dress`."""
+    return [{**row, "adopted": None} for row in rows]
+
+
+def check_whole(name: str, value: Tensor, low: int, high: int) -> None:
+    """Raises where a tensor of a file holds anything but whole numbers from low to high − 1."""
+    # as Python's numbers, since 256 is 0 beside a byte
+    if value.dtype not in _WHOLE or (value.numel() and not (low <= int(value.min()) and int(value.max()) < high)):
+        raise InvalidInput(f"'{name}' of the saved run must hold whole numbers from {low} to {high - 1}")
+
+
+def check_finite(name: str, value: Tensor) -> None:
+    """Raises where a tensor of a file holds anything but finite numbers."""
+    if not value.is_floating_point() or not value.isfinite().all():
+        raise InvalidInput(f"'{name}' of the saved run must hold finite numbers")
+
+
+_TYPES = {
+    "round": torch.long,
+    "node": torch.long,
+    "taken": torch.bool,
+    "label": torch.long,
+    "raw_confidence": torch.float32,
+    "confidence": torch.float32,
+    "score": torch.float32,
+    "stderr": torch.float32,
+    "place": torch.long,
+    "among": torch.long,
+}

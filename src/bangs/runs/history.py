@@ -1,0 +1,63 @@
+"""History rows: the one record of a self-training run, plain enough for JSON."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+
+from bangs.selftraining.loop import State
+
+STAGES = ("calibrate", "select", "train")  # of a round, one after the other
+_COLUMNS = ("node", "label", "raw_confidence", "confidence", "score", "stderr")  # of the nodes a round adopted
+
+
+def row(state: State) -> dict[str, Any]:
+    """The facts of a round; lists over runs come in the order of the seeds."""
+    classes = state.prediction.logits.shape[2]
+    known = state.labels.known
+    counts = torch.stack([(known & (state.labels.target == c)).sum(1) for c in range(classes)], dim=1)
+    return {
+        "round": state.index,
+        "validation": state.validation.tolist(),
+        "epochs": state.student.epochs.tolist(),
+        "took_part": state.took_part.tolist(),
+        "labelled": known.sum(1).tolist(),
+        "class_counts": counts.tolist(),
+        "adopted": _adopted(state),
+        "evaluations": 0 if state.adoption is None else state.adoption.ranking.evaluations,
+        "seconds": {stage: round(value, 6) for stage, value in state.seconds.items()},
+    }
+
+
+def is_row(found: Any) -> bool:
+    """Whether a row from outside has what every reader needs of it: its round, who took part, and how they did."""
+    if not isinstance(found, dict) or type(found.get("round")) is not int:
+        return False
+    columns = [(found.get("took_part"), bool), (found.get("validation"), float)]
+    return all(isinstance(own, list) and own and all(type(one) is kind for one in own) for own, kind in columns)
+
+
+def chosen_round(validation: Sequence[float]) -> int:
+    """The round with the best validation accuracy, the earliest among equals."""
+    return max(range(len(validation)), key=validation.__getitem__)  # of equals, max takes the first
+
+
+def seconds_by_stage(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    """The seconds that the rounds of some rows spent in each stage."""
+    return {stage: sum(row["seconds"].get(stage, 0.0) for row in rows) for stage in STAGES}
+
+
+def _adopted(state: State) -> list[dict[str, list[Any]]]:
+    """The nodes a round adopted, run by run, best first: label, confidence before and after calibration, and value."""
+    facts = state.adoption
+    if facts is None:
+        return [{name: [] for name in _COLUMNS} for _ in state.running]
+    score, stderr = facts.ranking.score, facts.ranking.stderr
+    out = []
+    for run, chosen in enumerate(facts.chosen):
+        nodes = chosen.nonzero().squeeze(1)
+        nodes = nodes[score[run, nodes].argsort(descending=True, stable=True)]
+        told = (facts.label, facts.raw_confidence, facts.confidence, score, stderr)
+        columns = [nodes.tolist(), *([] if every is None else every[run, nodes].tolist() for every in told)]
+        out.append(dict(zip(_COLUMNS, columns, strict=True)))
+    return out

@@ -1,0 +1,162 @@
+"""Recorder: an observer that remembers of a run what a snapshot needs."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from bangs.calibration.calibrators import Calibrator
+from bangs.core import metrics, part_checks
+from bangs.core.types import Prediction, Task
+from bangs.errors import InvalidInput
+from bangs.graphs.store import Whereabouts
+from bangs.runs.candidate_log import Ledger, bare
+from bangs.runs.history import is_row, row
+from bangs.runs.snapshot import Snapshot
+from bangs.selftraining.loop import State
+
+_WEIGHTS = "weights."
+
+
+@dataclass(frozen=True, eq=False)
+class _Chosen:
+    """The student with the best validation score so far; on the CPU."""
+
+    round: int
+    merit: tuple[float, float]
+    weights: dict[str, Tensor]  # each [1, …]
+    target: Tensor  # long [N]
+    born: Tensor  # long [N]
+    raw: Tensor  # float [N, C]
+    calibrated: Tensor  # float [N, C]
+
+
+class Recorder:
+    """Observes a run and keeps what a snapshot needs, the chosen student's weights among it.
+
+    The chosen round has the best validation accuracy. Between equal accuracies the lower validation loss after
+    calibration wins if `ties = "loss"`, as it does between the epochs of a fit, and the earlier round otherwise.
+
+    `where` says where the graph lies, if it stays on the disk; of every round it then keeps three bytes a node.
+    """
+
+    def __init__(
+        self,
+        calibrate: Calibrator,
+        run: int = 0,
+        ties: Literal["loss", "earliest"] = "loss",
+        where: Whereabouts | None = None,
+    ):
+        self.calibrate, self.run, self.ties, self.where = calibrate, run, ties, where
+        self.rows: list[dict[str, Any]] = []
+        self._task: Task | None = None
+        self._said: list[Tensor] = []
+        self._sure: list[Tensor] = []
+        self._ledgers: list[Ledger] = []
+        self._chosen: _Chosen | None = None
+
+    def __call__(self, state: State) -> None:
+        run = self.run
+        self._task = task = state.student.learner.task
+        calibrated = part_checks.calibrated(self.calibrate(state.prediction, task), state.prediction)
+        self.rows.append(row(state))
+        said, sure = state.prediction.label[run].cpu(), calibrated.confidence[run].cpu()
+        if self.where is not None:
+            said, sure = said.to(torch.uint8 if task.classes <= 256 else torch.int32), sure.half()
+        self._said.append(said)
+        self._sure.append(sure)
+        self._ledgers.append(Ledger.of(state, run))
+        merit = (float(state.validation[run]), -self._loss(calibrated, task))
+        if self._chosen is None or merit > self._chosen.merit:
+            self._chosen = _Chosen(
+                state.index,
+                merit,
+                {name: value[[run]].cpu() for name, value in state.student.weights.items()},
+                state.labels.target[run].cpu(),
+                state.labels.born[run].cpu(),
+                state.prediction.logits[run].cpu(),
+                calibrated.logits[run].cpu(),
+            )
+
+    @property
+    def complete(self) -> bool:
+        """Whether it has seen every round from the first on, as it has not where a run was resumed without it."""
+        return bool(self.rows) and [row["round"] for row in self.rows] == list(range(len(self.rows)))
+
+    @property
+    def weights(self) -> dict[str, Tensor]:
+        """The chosen student's weights, each [1, …]."""
+        return self._seen()[1].weights
+
+    def snapshot(self) -> Snapshot:
+        """The run as it stands."""
+        task, chosen = self._seen()
+        return Snapshot(
+            graph=_edges(task) if self.where is None else self.where,
+            given=task.given.target[self.run].cpu(),
+            held=task.validation[self.run].cpu(),
+            target=chosen.target,
+            born=chosen.born,
+            raw=chosen.raw,
+            calibrated=chosen.calibrated,
+            said=torch.stack(self._said),
+            sure=torch.stack(self._sure),
+            ledger=Ledger.joined(self._ledgers),
+            chosen=chosen.round,
+            rows=self.rows,
+        )
+
+    def to_plain(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """All it remembers as named tensors and JSON-able facts, for `recall`."""
+        _, chosen = self._seen()
+        tensors = {"said": torch.stack(self._said), "sure": torch.stack(self._sure)}
+        tensors |= {name: getattr(chosen, name) for name in _TENSORS}
+        tensors |= {f"{_WEIGHTS}{name}": value for name, value in chosen.weights.items()}
+        tensors |= Ledger.joined(self._ledgers).to_plain()
+        return tensors, {"rows": bare(self.rows), "chosen": chosen.round, "merit": list(chosen.merit)}
+
+    def recall(self, tensors: Mapping[str, Tensor], facts: Mapping[str, Any], task: Task) -> None:
+        """Remember what `to_plain` told of the first rounds of a run on this task."""
+        rounds, nodes = tensors["said"].shape
+        if nodes != task.nodes or len(facts["rows"]) != rounds:
+            raise InvalidInput(f"the record holds {rounds} rounds of {nodes} nodes, the task has {task.nodes}")
+        if not all(map(is_row, facts["rows"])):
+            raise InvalidInput("the record's rows are not those of a history")
+        ledger = Ledger.from_plain(tensors)
+        self.rows, self._task, self._ledgers = ledger.dress(facts["rows"]), task, [ledger]
+        self._said, self._sure = list(tensors["said"]), list(tensors["sure"])
+        accuracy, loss = (float(part) for part in facts["merit"])
+        self._chosen = _Chosen(
+            facts["chosen"],
+            (accuracy, loss),
+            {name.removeprefix(_WEIGHTS): value for name, value in tensors.items() if name.startswith(_WEIGHTS)},
+            *(tensors[name] for name in _TENSORS),
+        )
+
+    def _loss(self, calibrated: Prediction, task: Task) -> float:
+        """What decides between rounds of equal accuracy."""
+        if self.ties == "earliest":
+            return 0.0
+        held = task.held[self.run]
+        said = Prediction(calibrated.logits[self.run : self.run + 1, held])
+        return float(metrics.negative_log_likelihood(said, task.validation[self.run : self.run + 1, held]))
+
+    def _seen(self) -> tuple[Task, _Chosen]:
+        if self._task is None or self._chosen is None:
+            raise InvalidInput("the recorder has seen no round yet; give it to SelfTrainer as an observer")
+        return self._task, self._chosen
+
+
+def _edges(task: Task) -> Data:
+    """The graph without features, on the CPU."""
+    weight = task.graph.get("edge_weight")
+    graph = Data(edge_index=task.graph.edge_index.cpu(), num_nodes=task.nodes)
+    if weight is not None:
+        graph.edge_weight = weight.cpu()
+    return graph
+
+
+_TENSORS = ("target", "born", "raw", "calibrated")

@@ -1,0 +1,161 @@
+"""Snapshot: what one run of self-training leaves for those who ask it questions later."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from bangs.errors import InvalidInput
+from bangs.graphs.neighbours import Links
+from bangs.graphs.store import Whereabouts
+from bangs.runs.candidate_log import Ledger, bare, check_finite, check_whole
+from bangs.runs.history import is_row
+
+HERE = Path()  # the folder in which a store's path is told, where no file is written
+
+
+@dataclass(frozen=True, eq=False)
+class Snapshot:
+    """One run seen from its end: N nodes, C classes, T rounds counting round 0; everything on the CPU.
+
+    The chosen round is the one with the best validation accuracy; its student gave `raw` and learned from `target`.
+    """
+
+    graph: Data | Whereabouts  # the edges, in memory or where a store has them; no features
+    given: Tensor  # long [N], labels to learn from, -1 = none
+    held: Tensor  # long [N], labels held for validation, -1 = none
+    target: Tensor  # long [N], given labels and pseudo-labels the chosen student learned from, -1 = none
+    born: Tensor  # long [N], 0 = given, t = adopted in round t, -1 = none
+    raw: Tensor  # float [N, C], the chosen student's logits
+    calibrated: Tensor  # float [N, C]
+    said: Tensor  # long [T, N], the label each round's student gives; of a store one byte, where classes are few
+    sure: Tensor  # float [T, N], its calibrated confidence; of a store float16
+    ledger: Ledger
+    chosen: int
+    rows: list[dict[str, Any]]  # of `history`
+
+    @property
+    def nodes(self) -> int:
+        return len(self.given)
+
+    @property
+    def classes(self) -> int:
+        return self.raw.shape[1]
+
+    @cached_property
+    def links(self) -> Links:
+        """Whom every node hears; those of a store are mapped."""
+        return Links.of(self.graph) if isinstance(self.graph, Data) else self.graph.store.unlabelled().into
+
+    def with_store(self, path: str | Path) -> "Snapshot":
+        """The same run, whose store lies at another place."""
+        if isinstance(self.graph, Data):
+            raise InvalidInput("it holds its graph itself and needs no store")
+        return replace(self, graph=self.graph.at(path))
+
+    def to_plain(self, folder: Path = HERE) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """Named tensors and JSON-able facts, for `from_plain`, to be written to a file in the folder."""
+        tensors = {name: getattr(self, name) for name in _TENSORS} | self.ledger.to_plain()
+        facts: dict[str, Any] = {"chosen": self.chosen, "rows": bare(self.rows)}
+        if not isinstance(self.graph, Data):
+            return tensors, {**facts, "store": self.graph.to_plain(folder)}
+        edges = {name: self.graph.get(name) for name in ("edge_index", "edge_weight")}
+        return {**{name: part for name, part in edges.items() if part is not None}, **tensors}, facts
+
+    @classmethod
+    def from_plain(cls, tensors: Mapping[str, Tensor], facts: Mapping[str, Any], folder: Path = HERE) -> "Snapshot":
+        """The snapshot that `to_plain` described in a file in the folder; types, shapes and ranges are checked."""
+        try:
+            ledger = Ledger.from_plain(tensors)
+            parts = {name: tensors[name] for name in _TENSORS}
+            _check_shapes(parts)
+            graph: Data | Whereabouts
+            if "store" in facts:
+                graph = Whereabouts.from_plain(facts["store"], folder)
+            else:
+                graph = Data(edge_index=tensors["edge_index"], num_nodes=len(parts["given"]))
+                if "edge_weight" in tensors:
+                    graph.edge_weight = tensors["edge_weight"]
+            chosen, rows = facts["chosen"], facts["rows"]
+        except KeyError as error:
+            raise InvalidInput(f"the saved run holds no '{error.args[0]}'; it was not written by bangs") from error
+        _check_rounds(chosen, rows, len(parts["said"]))
+        found = cls(graph=graph, ledger=ledger, chosen=chosen, rows=ledger.dress(rows), **parts)
+        found._check()
+        return found
+
+    def _check(self) -> None:
+        """Raises where the numbers of a file from outside do not fit each other."""
+        rounds, classes = len(self.said), self.classes
+        self._check_graph()
+        for name, value in (("given", self.given), ("held", self.held), ("target", self.target)):
+            check_whole(name, value, -1, classes)
+        check_whole("born", self.born, -1, rounds)
+        check_whole("said", self.said, 0, classes)
+        if ((self.born == 0) != (self.given >= 0)).any() or ((self.born >= 0) != (self.target >= 0)).any():
+            raise InvalidInput("'born' of the saved run must be 0 for given labels, and -1 where 'target' is")
+        # a class may have no chance at all, but not every one
+        check_finite("raw", self.raw.amax(-1))
+        check_finite("calibrated", self.calibrated.amax(-1))
+        check_finite("sure", self.sure)
+        self.ledger.check(self.nodes, classes, rounds)
+
+    def _check_graph(self) -> None:
+        if not isinstance(self.graph, Data):
+            if self.graph.nodes != self.nodes:
+                raise InvalidInput(f"its store must have {self.nodes:,} nodes, got {self.graph.nodes:,}")
+            return
+        edges = self.graph.edge_index
+        if edges.dim() != 2 or len(edges) != 2:
+            raise InvalidInput(f"'edge_index' of the saved run must have shape [2, E], got {list(edges.shape)}")
+        check_whole("edge_index", edges, 0, self.nodes)
+        weight = self.graph.get("edge_weight")
+        if weight is None:
+            return
+        if weight.shape != edges.shape[1:] or weight.dtype not in _FLOAT:
+            raise InvalidInput(
+                f"'edge_weight' of the saved run must hold one number per edge, got {list(weight.shape)}"
+            )
+        check_finite("edge_weight", weight)
+        if (weight < 0).any():
+            raise InvalidInput("'edge_weight' of the saved run must hold no number below 0")
+
+
+def _check_shapes(parts: Mapping[str, Tensor]) -> None:
+    """Raises where tensors of a file differ in type or shape from those of N nodes, C classes and T rounds."""
+    if parts["raw"].dim() != 2 or parts["raw"].shape[1] < 1 or parts["said"].dim() != 2:
+        raise InvalidInput("'raw' and 'said' of the saved run must have shapes [N, C] and [T, N]")
+    (nodes, classes), rounds = parts["raw"].shape, len(parts["said"])
+    own, of_class, of_round = (nodes,), (nodes, classes), (rounds, nodes)
+    wanted = {
+        **dict.fromkeys(("given", "held", "target", "born"), (own, (torch.long,))),
+        **dict.fromkeys(("raw", "calibrated"), (of_class, _FLOAT)),
+        "said": (of_round, (torch.long, torch.int32, torch.uint8)),
+        "sure": (of_round, _FLOAT),
+    }
+    for name, (shape, kinds) in wanted.items():
+        part = parts[name]
+        if part.shape != shape or part.dtype not in kinds:
+            raise InvalidInput(
+                f"'{name}' of the saved run must have shape {list(shape)} and be {kinds[0]}, "
+                f"got {list(part.shape)} of {part.dtype}"
+            )
+
+
+def _check_rounds(chosen: Any, rows: Any, rounds: int) -> None:
+    """Raises where a file's chosen round is none of its rounds, or its rows are not one a round, or none at all."""
+    if type(chosen) is not int or not 0 <= chosen < rounds:
+        raise InvalidInput("the chosen round of the saved run must be one of its rounds")
+    if not isinstance(rows, list) or not all(map(is_row, rows)):
+        raise InvalidInput("the rows of the saved run are not those of a history")
+    if rows and [row["round"] for row in rows] != list(range(rounds)):
+        raise InvalidInput(f"the rows of the saved run must be those of rounds 0 to {rounds - 1}")
+
+
+_FLOAT = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
+_TENSORS = tuple(own.name for own in fields(Snapshot) if own.name not in ("graph", "ledger", "chosen", "rows"))

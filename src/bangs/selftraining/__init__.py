@@ -1,0 +1,1 @@
+"""The self-training loop and the methods that run on it."""

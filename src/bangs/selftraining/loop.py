@@ -1,0 +1,278 @@
+"""The loop: what one round of self-training is, top to bottom."""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+import torch
+from torch import Tensor
+
+from bangs.calibration.calibrators import Calibrator, Uncalibrated
+from bangs.core.part_checks import calibrated, ranked, taken
+from bangs.core.rng import Streams
+from bangs.core.types import Labels, Prediction, Ranking, Round, Task
+from bangs.distributed import ranks
+from bangs.errors import Diverged, InvalidInput
+from bangs.graphs.views import Same
+from bangs.selection.quotas import Quota, Top
+from bangs.selection.scores import Confidence, Score
+from bangs.training.teacher import Teacher
+from bangs.training.trainer import Learner, Trainer
+from bangs.training.views import Look, look
+
+
+class Weigh(Protocol):
+    """The weight of every labelled node in the student's loss: float [R, N]."""
+
+    def __call__(self, round: Round, labels: Labels) -> Tensor: ...
+
+
+class Correct(Protocol):
+    """How a teacher's classes turn into the labels it was given: float [R, C, C]."""
+
+    def __call__(self, round: Round) -> Tensor: ...
+
+
+_CHOICES = {
+    "memory": ("accumulate", "rebuild", "alternate"),
+    "teacher": ("first", "latest", "best"),
+    "start": ("fresh", "teacher"),
+    "pool": ("free", "open", "unused"),
+}
+
+
+@dataclass(frozen=True)
+class Method:
+    """A self-training method: its parts. The `repr` is the configuration.
+
+    `memory`: keep pseudo-labels for good (accumulate), make all of them anew each round (rebuild), or anew from
+    nodes that had none the round before (alternate). `pool`: nodes neither given nor held for validation (free), all
+    that are not given (open), or those in no part of the split (unused), so that test nodes are never adopted.
+    """
+
+    rounds: int = 40
+    views: tuple[Look, ...] = (Same(),)  # the teacher's logits are averaged over these looks at the graph
+    calibrate: Calibrator = field(default_factory=Uncalibrated)
+    score: Score = field(default_factory=Confidence)
+    quota: Quota = field(default_factory=lambda: Top(100))
+    weigh: Weigh | None = None
+    correct: Correct | None = None
+    memory: Literal["accumulate", "rebuild", "alternate"] = "accumulate"
+    teacher: Literal["first", "latest", "best"] = "latest"  # who labels: the first model, the last, the best so far
+    start: Literal["fresh", "teacher"] | int = "fresh"  # a student's weights; an int = the first model's at that epoch
+    pool: Literal["free", "open", "unused"] = "free"
+
+    def __post_init__(self) -> None:
+        if self.rounds < 0:
+            raise InvalidInput(f"Method.rounds must not be negative, got {self.rounds}")
+        for name, known in _CHOICES.items():
+            word = getattr(self, name)
+            if word not in known and not (name == "start" and isinstance(word, int)):
+                raise InvalidInput(f"Method.{name} must be one of {', '.join(known)}, got '{word}'")
+        if not self.views:
+            raise InvalidInput("Method.views must hold at least one view, such as Same()")
+        if isinstance(self.start, int) and self.start < 1:
+            raise InvalidInput(f"Method.start must be 'fresh', 'teacher' or an epoch from 1, got {self.start}")
+
+
+@dataclass(frozen=True, eq=False)
+class Adoption:
+    """What a round adopted, and why."""
+
+    chosen: Tensor  # bool [R, N]
+    label: Tensor  # long [R, N], the teacher's after calibration
+    raw_confidence: Tensor  # float [R, N]
+    confidence: Tensor  # float [R, N], calibrated
+    ranking: Ranking
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """Where a run stands after a round; round 0 is the first model, taught by the given labels alone."""
+
+    index: int
+    labels: Labels
+    student: Teacher  # of this round
+    prediction: Prediction  # the student's
+    teacher: Teacher  # who labels the next round
+    best: Teacher  # the student of the round with the best validation score
+    best_round: Tensor  # long [R]
+    running: Tensor  # bool [R], False where a run has ended
+    took_part: Tensor  # bool [R], True where this round changed the run
+    adoption: Adoption | None = None
+    seconds: dict[str, float] = field(default_factory=dict)
+    rejected: tuple[int, ...] = ()  # runs whose student diverged: for them the round was taken back
+    looked: tuple[Prediction, Prediction] | None = None  # raw and calibrated, where the next round would see the same
+
+    @property
+    def validation(self) -> Tensor:
+        """The student's validation accuracy: float [R]."""
+        return self.student.validation
+
+
+Observer = Callable[[State], None]
+
+
+@dataclass(frozen=True)
+class SelfTrainer:
+    """A trainer, a method and whoever looks on."""
+
+    trainer: Trainer
+    method: Method
+    observers: Sequence[Observer] = ()
+
+    def fit(self, task: Task, seeds: Sequence[int], resume: Callable[[Learner], State] | None = None) -> State:
+        """The state after the last round; `state.best` holds the students chosen by validation score."""
+        if len(seeds) != task.runs:
+            raise InvalidInput(f"{len(seeds)} seeds for {task.runs} runs; there must be one seed per run")
+        rng = Streams(tuple(seeds))
+        learner = self.trainer.prepare(task)
+        state = self.begin(learner, rng) if resume is None else resume(learner)
+        if resume is None:
+            self._tell(state)
+        while state.index < self.method.rounds and state.running.any():
+            state = self.advance(state, rng)
+            self._tell(state)
+        return state
+
+    def begin(self, learner: Learner, rng: Streams) -> State:
+        """Round 0: the first model learns the given labels."""
+        task, seconds = learner.task, _Stopwatch()
+        with seconds("train"):
+            early = self.method.start if isinstance(self.method.start, int) else None
+            first = learner.fit(task.given, rng.at("round", 0), early=early)
+            prediction = first.predict(task.graph)
+        if lost := _indices(~_sound(first, prediction)):
+            raise Diverged(
+                f"the first model of run {lost[0]} diverged: its loss was never finite; "
+                "lower the learning rate or scale the features"
+            )
+        everyone = torch.ones(task.runs, dtype=torch.bool, device=task.device)
+        zero = torch.zeros(task.runs, dtype=torch.long, device=task.device)
+        return State(0, task.given, first, prediction, first, first, zero, everyone, everyone, None, seconds.laps)
+
+    def advance(self, state: State, rng: Streams) -> State:
+        """One round: look, value, choose, adopt, retrain, and decide who teaches next."""
+        method, learner, seconds = self.method, state.student.learner, _Stopwatch()
+        task, index = learner.task, state.index + 1
+        rng = rng.at("round", index)
+
+        with seconds("calibrate"):
+            raw, prediction = state.looked or self._look(state, task, rng)
+        with seconds("select"):
+            base = state.labels if method.memory == "accumulate" else state.labels.forget()
+            pool = self._pool(task, base if method.memory == "rebuild" else state.labels)
+            round = Round(index, task, base, raw, prediction, pool, state.teacher, rng)
+            ranking = ranked(method.score(round), pool)
+            wanted = taken(method.quota(ranking.score, prediction.label), pool)
+            chosen = ranks.agreed(wanted & pool & state.running[:, None])
+            took_part = chosen.any(1)
+            left = (pool & ~chosen).any(1) if method.memory == "accumulate" else took_part
+            # on GPUs ranks differ in the last bits, which must decide neither who is adopted nor as what
+            labels = base.adopt(chosen, ranks.agreed(prediction.label), 1.0, index)
+            if method.weigh is not None:
+                labels = labels.weighted(method.weigh(round, labels))
+            labels = Labels.where(took_part, labels, state.labels)
+        with seconds("train"):
+            student, prediction_now, rejected = state.student, state.prediction, torch.zeros_like(took_part)
+            if took_part.any():
+                transition = None if method.correct is None else method.correct(round)
+                fitted = learner.fit(labels, rng, start=self._start(state), transition=transition)
+                said = fitted.predict(task.graph)
+                rejected = took_part & ~_sound(fitted, said)
+                if rejected.any():
+                    took_part, chosen = took_part & ~rejected, chosen & ~rejected[:, None]
+                    labels = Labels.where(took_part, labels, state.labels)
+                student = Teacher.where(took_part, fitted, state.student)
+                prediction_now = Prediction.where(took_part, said, state.prediction)
+
+        better = student.validation > state.best.validation
+        return State(
+            index=index,
+            labels=labels,
+            student=student,
+            prediction=prediction_now,
+            teacher=self._next_teacher(state.teacher, student),
+            best=Teacher.where(better, student, state.best),
+            best_round=torch.where(better, index, state.best_round),
+            running=rejected | took_part & left,  # a run that has ended takes part in nothing
+            took_part=took_part,
+            adoption=Adoption(chosen, prediction.label, raw.confidence, prediction.confidence, ranking),
+            seconds=seconds.laps,
+            rejected=_indices(rejected),
+            looked=(raw, prediction) if self._steady else None,
+        )
+
+    @property
+    def _steady(self) -> bool:
+        """Whether every round sees the same: one teacher for all, and views that draw nothing."""
+        return self.method.teacher == "first" and all(isinstance(view, Same) for view in self.method.views)
+
+    def _look(self, state: State, task: Task, rng: Streams) -> tuple[Prediction, Prediction]:
+        """The teacher's logits, averaged over the method's views, as they are and calibrated."""
+        total: Tensor | None = None
+        for number, view in enumerate(self.method.views):
+            if isinstance(view, Same) and state.teacher is state.student:
+                seen = state.prediction
+            else:
+                seen = look(state.teacher, task.graph, view, rng.at("view", number))
+            total = seen.logits if total is None else total + seen.logits
+        assert total is not None  # a method has at least one view
+        # one look is the mean of itself, and [R, N, C] may be large
+        raw = Prediction(total if len(self.method.views) == 1 else total / len(self.method.views))
+        return raw, calibrated(self.method.calibrate(raw, task), raw)
+
+    def _pool(self, task: Task, labels: Labels) -> Tensor:
+        """Nodes that may be adopted: bool [R, N]."""
+        pool = ~labels.known
+        if self.method.pool != "open":
+            pool = pool & ~task.held
+        if self.method.pool == "unused":
+            if task.reserved is None:
+                raise InvalidInput(
+                    "Method.pool = 'unused' leaves out test nodes; make the task by Task.of(data, split)"
+                )
+            pool = pool & ~task.reserved
+        return pool
+
+    def _start(self, state: State) -> dict[str, Tensor] | None:
+        if self.method.start == "fresh":
+            return None
+        return state.teacher.weights if self.method.start == "teacher" else state.student.early
+
+    def _next_teacher(self, teacher: Teacher, student: Teacher) -> Teacher:
+        if self.method.teacher == "first":
+            return teacher
+        if self.method.teacher == "latest":
+            return student
+        return Teacher.where(student.validation > teacher.validation, student, teacher)
+
+    def _tell(self, state: State) -> None:
+        for observer in self.observers:
+            observer(state)
+
+
+def _sound(model: Teacher, prediction: Prediction) -> Tensor:
+    """Runs whose model had a finite loss and says finite numbers of every node: bool [R]."""
+    return model.sound & prediction.logits.isfinite().flatten(1).all(1)
+
+
+def _indices(mask: Tensor) -> tuple[int, ...]:
+    return tuple(mask.nonzero().squeeze(1).tolist())
+
+
+class _Stopwatch:
+    """Seconds per stage."""
+
+    def __init__(self) -> None:
+        self.laps: dict[str, float] = {}
+
+    @contextmanager
+    def __call__(self, stage: str) -> Iterator[None]:
+        begin = time.perf_counter()
+        yield
+        if torch.cuda.is_available():
+            torch.cuda.synchronize()
+        self.laps[stage] = time.perf_counter() - begin

@@ -1,0 +1,134 @@
+"""The methods by name, each a recipe of a few parts."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from bangs.calibration.calibrators import ETS, Calibrator, Uncalibrated
+from bangs.calibration.graph import CaGCN
+from bangs.errors import UnknownName
+from bangs.graphs.propagation import PPR, Propagator
+from bangs.graphs.views import DropEdges, DropFeatures, Noise, Same
+from bangs.selection.quotas import Balanced, Nobody, Top
+from bangs.selection.scores import Agreement, Alone, Banzhaf, Chance, Confidence
+from bangs.selftraining.loop import Method
+from bangs.selftraining.uncertainty import InformationGain, Transition
+from bangs.training.views import Look
+from bangs.valuation.banzhaf import DEFAULT, ESTIMATORS, Estimator
+
+EARLY = 100  # the epoch of the first model that CPL's students start from
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What a comparison holds equal: how many rounds, how many nodes a round, who teaches."""
+
+    k: int = 100
+    candidates: int = 200
+    rounds: int = 40
+    teacher: Literal["first", "latest", "best"] = "latest"
+    calibrate: Calibrator = field(default_factory=ETS)
+    estimate: Estimator = field(default_factory=lambda: ESTIMATORS[DEFAULT](None))
+    pool: Literal["free", "open", "unused"] = "free"
+    normalise: Literal["none", "mass"] = "none"  # of the estimated logits in the information game
+    propagate: Propagator = field(default_factory=PPR)  # whom a candidate reaches in that game
+
+
+def raw(budget: Budget) -> Method:
+    """The graph neural network as it is: no rounds."""
+    return Method(rounds=0, quota=Nobody())
+
+
+def random(budget: Budget) -> Method:
+    """k nodes by chance."""
+    return _common(budget, Method(score=Chance()))
+
+
+def confidence(budget: Budget) -> Method:
+    """The k most confident nodes, uncalibrated."""
+    return _common(budget, Method(score=Confidence()))
+
+
+def confidence_calibrated(budget: Budget) -> Method:
+    """The k most confident nodes after calibration."""
+    return _common(budget, Method(score=Confidence(), calibrate=budget.calibrate))
+
+
+def cpl(budget: Budget, rate: float = 0.1) -> Method:
+    """The k nodes most confident over four views of the graph; students start from an early checkpoint."""
+    return _common(budget, Method(views=multiview(rate), start=EARLY))
+
+
+def m3s(budget: Budget, clusters: int = 200) -> Method:
+    """k nodes on which teacher and clustering agree, the most confident of every class in turn."""
+    return replace(_common(budget, Method(score=Agreement(clusters))), quota=Balanced(budget.k))
+
+
+def cagcn(budget: Budget, threshold: float = 0.8) -> Method:
+    """At most k nodes whose confidence, calibrated by a graph network, exceeds a threshold."""
+    return replace(_common(budget, Method(calibrate=CaGCN())), quota=Top(budget.k, threshold))
+
+
+def drgst(budget: Budget, threshold: float = 0.53, gain: InformationGain | None = None) -> Method:
+    """All confident nodes anew each round, weighted by information gain under dropout, with a corrected loss.
+
+    The last student always teaches where the budget says the first model, which would rebuild the same labels for ever;
+    pseudo-labels number at most k · rounds, what the others hold in the end.
+    """
+    recipe = Method(weigh=gain or InformationGain(), correct=Transition(), memory="rebuild")
+    quota = Top(budget.k * max(budget.rounds, 1), threshold)
+    teacher = "latest" if budget.teacher == "first" else budget.teacher
+    return replace(_common(budget, recipe), quota=quota, teacher=teacher)
+
+
+def drgst_dropedge(budget: Budget, threshold: float = 0.54, rate: float = 0.4, beta: float = 0.5) -> Method:
+    """DR-GST with the information gain under dropped edges."""
+    return drgst(budget, threshold, InformationGain(DropEdges(rate), beta=beta))
+
+
+def bangs(budget: Budget) -> Method:
+    """The k candidates with the highest k-bounded Banzhaf value, on calibrated confidences."""
+    game = Banzhaf(budget.k, budget.candidates, budget.estimate, budget.propagate, budget.normalise)
+    return _common(budget, Method(score=game, calibrate=budget.calibrate))
+
+
+def bangs_uncalibrated(budget: Budget) -> Method:
+    """BANGS on the teacher's own confidences."""
+    return replace(bangs(budget), calibrate=Uncalibrated())
+
+
+def bangs_no_banzhaf(budget: Budget) -> Method:
+    """BANGS with each candidate valued by itself."""
+    return bangs(replace(budget, estimate=Alone()))
+
+
+METHODS: dict[str, Callable[[Budget], Method]] = {
+    "raw": raw,
+    "random": random,
+    "cpl": cpl,
+    "m3s": m3s,
+    "cagcn": cagcn,
+    "drgst": drgst,
+    "drgst-dropedge": drgst_dropedge,
+    "confidence": confidence,
+    "confidence-calibrated": confidence_calibrated,
+    "bangs": bangs,
+    "bangs-uncalibrated": bangs_uncalibrated,
+    "bangs-no-banzhaf": bangs_no_banzhaf,
+}
+
+
+def method(name: str, budget: Budget | None = None) -> Method:
+    """The method of that name under a budget."""
+    if name not in METHODS:
+        raise UnknownName("method", name, METHODS)
+    return METHODS[name](budget or Budget())
+
+
+def multiview(rate: float) -> tuple[Look, ...]:
+    """CPL's four looks: the graph itself, with features dropped, with edges dropped, and with noise on the features."""
+    return Same(), DropFeatures(rate), DropEdges(rate), Noise(rate)
+
+
+def _common(budget: Budget, recipe: Method) -> Method:
+    return replace(recipe, rounds=budget.rounds, quota=Top(budget.k), teacher=budget.teacher, pool=budget.pool)

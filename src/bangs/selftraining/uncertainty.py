@@ -1,0 +1,87 @@
+"""Uncertainty: how much a pseudo-label would teach, and how a teacher confuses the classes (DR-GST).
+
+Both are from Liu et al., "Confidence may cheat: self-training on graph neural networks under distribution shift"
+(2022): a confident node teaches little, so nodes weigh in the loss by their information gain; and the labels a
+student sees are the teacher's, so the student's probabilities pass through the teacher's confusion first.
+"""
+
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from bangs.core.metrics import entropy
+from bangs.core.rng import Streams
+from bangs.core.types import Labels, Model, Round
+from bangs.errors import InvalidInput
+from bangs.training.views import Dropout, Look, look
+
+
+@dataclass(frozen=True)
+class InformationGain:
+    """Weights of labelled nodes by what the teacher's weights would learn from them: float [R, N].
+
+        b_i = H(mean_t p_i^t) − mean_t H(p_i^t) ≥ 0,    w_i = (b_i + ε) / (beta · mean_j (b_j + ε)),
+
+    where p^t is the t-th of `passes` looks of the teacher and j runs over the labelled nodes, given ones too, so
+    the mean weight is 1/beta. `look` is `Dropout()`, at the rate the model was trained with, `Dropout(rate)`, or
+    `DropEdges(rate)`.
+    """
+
+    look: Look = field(default_factory=Dropout)
+    passes: int = 100
+    beta: float = 1 / 3
+
+    def __post_init__(self) -> None:
+        if self.passes < 1:
+            raise InvalidInput(f"InformationGain.passes must be at least 1, got {self.passes}")
+        if not self.beta > 0:
+            raise InvalidInput(f"InformationGain.beta must be positive, got {self.beta}")
+
+    def __call__(self, round: Round, labels: Labels) -> Tensor:
+        gain = information_gain(round.teacher, round.graph, self.look, self.passes, round.rng.at("gain"))
+        gain = torch.where(labels.known, gain + EPSILON, 0.0)
+        mean = gain.sum(1, keepdim=True) / labels.known.sum(1, keepdim=True)
+        return (gain / (self.beta * mean)).to(labels.weight.dtype)
+
+
+EPSILON = 1e-6  # nats; keeps nodes of which every pass says the same
+
+
+def information_gain(model: Model, graph: Data, at: Look, passes: int, rng: Streams) -> Tensor:
+    """Mutual information between a node's label and the model's weights (or the graph), in nats: float64 [R, N]."""
+    first = look(model, graph, at, rng.at(0)).probs.double()
+    mean, spread = first, entropy(first)
+    for number in range(1, passes):
+        probs = look(model, graph, at, rng.at(number)).probs.double()
+        mean = mean + probs
+        spread = spread + entropy(probs)
+    return (entropy(mean / passes) - spread / passes).clamp_min(0.0)  # Jensen's inequality, but for rounding
+
+
+@dataclass(frozen=True)
+class Transition:
+    """How the teacher confuses the classes: T [R, C, C], row c what it says of given nodes of class c.
+
+    T minimises the squared error to the teacher's probabilities p_i on the n given nodes and to the identity,
+
+        (1/nC) Σ_i |p_i − T_{y_i}|² + (1/C²) |T − I|²,
+
+    each a mean over its entries. The published code takes 200 steps of Adam; the problem is quadratic, row by row, so
+    with n_c given nodes in class c
+
+        T_c = (C Σ_{y_i = c} p_i + n e_c) / (C n_c + n),
+
+    which is the mean of the average prediction and e_c where classes are balanced. Rows sum to one.
+    """
+
+    def __call__(self, round: Round) -> Tensor:
+        target, probs = round.task.given.target, round.raw.probs
+        classes = probs.shape[-1]
+        member = torch.nn.functional.one_hot(target.clamp_min(0), classes) * (target >= 0)[..., None]
+        member = member.to(probs.dtype).transpose(1, 2)  # [R, C, N]
+        count = member.sum(2)[..., None]  # [R, C, 1]
+        total = count.sum(1, keepdim=True)
+        identity = torch.eye(classes, dtype=probs.dtype, device=probs.device)
+        return (classes * (member @ probs) + total * identity) / (classes * count + total)

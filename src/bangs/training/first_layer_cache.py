@@ -1,0 +1,140 @@
+"""Once: a first layer that training and the look at validation share, taken once after every step.
+
+Where nothing random comes before it, the product Â X W that the look needs is the one the next step begins with.
+"""
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from bangs.graphs.sparse import Sparse
+from bangs.nn.subgraphs import Features, Surroundings
+from bangs.training.epochs import Part
+from bangs.training.precomputed_hop import Ahead
+
+
+@dataclass(frozen=True, eq=False)
+class Entry:
+    """The way from features to the first layer of some nodes."""
+
+    features: Features
+    hop: Sparse  # Â [R·n, R·n_in]
+
+    @classmethod
+    def of(cls, around: Surroundings, nodes: "np.ndarray[Any, Any]") -> "Entry":
+        """The entry of the nodes, in their order."""
+        inputs = around.inputs(nodes)
+        return cls(around.read(inputs), around.hop(inputs, nodes))
+
+    def times(self, weight: Tensor) -> Tensor:
+        """Â X W [R, n, h] with each run's weight [R, F, h]."""
+        product = self.features.times(weight).reshape(-1, weight.shape[2])
+        return (self.hop @ product).view(len(weight), -1, weight.shape[2])
+
+    def back(self, gradient: Tensor) -> Tensor:
+        """The gradient Xᵀ Âᵀ G [R, F, h] of the weight, with G [R, n, h]."""
+        runs, _, width = gradient.shape
+        spread = self.hop.back(gradient.reshape(-1, width))
+        stored = self.features.stored
+        if isinstance(stored, Sparse):
+            return stored.back(spread).view(runs, -1, width)
+        return stored.transpose(1, 2) @ spread.view(runs, -1, width)
+
+
+class FirstLayer:
+    """Â X W of some nodes, taken again only when W has changed."""
+
+    def __init__(self, entry: Entry):
+        self.entry = entry
+        self._taken: tuple[Tensor, int, Tensor] | None = None  # W, how often it had been written to, and Â X W
+
+    def __call__(self, weight: Tensor) -> Tensor:
+        """The layer [R, n, h], without a gradient."""
+        if self._taken is None or self._taken[0] is not weight or self._taken[1] != weight._version:
+            self._taken = None  # its room is needed for what comes
+            with torch.no_grad():
+                self._taken = weight, weight._version, self.entry.times(weight)
+        return self._taken[2]
+
+
+@dataclass(frozen=True, eq=False)
+class Learned(Features):
+    """Features whose product with a weight is the first rows of a layer; the gradient is theirs alone."""
+
+    layer: FirstLayer
+    entry: Entry  # of these rows
+
+    def times(self, weight: Tensor) -> Tensor:
+        """The rows [R, n, h] of Â X W."""
+        known = self.layer(weight)[:, : self.entry.hop.shape[0] // self.runs]
+        product: Tensor = _Known.apply(weight, known, self.entry)
+        return product
+
+
+@dataclass(frozen=True, eq=False)
+class Asked(Features):
+    """Features whose product with a weight is some rows of a layer; there is no gradient."""
+
+    layer: FirstLayer
+    rows: Tensor  # long [n]
+
+    def times(self, weight: Tensor) -> Tensor:
+        """The rows [R, n, h] of Â X W."""
+        return self.layer(weight).index_select(1, self.rows)
+
+
+class _Known(torch.autograd.Function):
+    """What is known already, with the gradient of the product it came from."""
+
+    @staticmethod
+    def forward(ctx: Any, weight: Tensor, known: Tensor, entry: Entry) -> Tensor:
+        ctx.entry = entry
+        return known.view_as(known)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
+        return ctx.entry.back(gradient), None, None
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """What is to be learned, or asked."""
+
+    target: Tensor  # long [R, N], -1 = none
+    weight: Tensor  # float [R, N]
+
+    def chain(self, around: Surroundings, hops: int, whole: bool) -> "list[np.ndarray[Any, Any]]":
+        """The nodes whose first layer decides the answers, those of the second, and so on to the nodes that answer."""
+        nodes = (self.target >= 0).any(0).nonzero().squeeze(1).cpu().numpy()
+        chain = [np.arange(self.target.shape[1]) if whole else nodes]
+        for _ in range(hops - 1):
+            chain.insert(0, around.inputs(chain[0]))
+        return chain
+
+    def part(self, around: Surroundings, features: Features, chain: "list[np.ndarray[Any, Any]]") -> Part:
+        """The answers of the chain's last nodes, and the field that leads to them."""
+        hops = tuple(around.hop(inputs, outputs) for inputs, outputs in pairwise(chain))
+        nodes = torch.as_tensor(chain[-1], device=self.target.device)
+        target, weight = (values[:, nodes].contiguous() for values in (self.target, self.weight))
+        return Part(Ahead(around.runs, features, hops), target, weight)
+
+
+def parts(around: Surroundings, hops: int, lesson: Answers, exam: Answers, *, whole: bool) -> tuple[Part, Part]:
+    """The lesson and the exam of a model that sees so many hops, sharing their first layer.
+
+    The layer holds the lesson's nodes, sorted as in any field, then those that the exam alone needs.
+    """
+    learned, asked = lesson.chain(around, hops, whole), exam.chain(around, hops, whole)
+    nodes = np.concatenate([learned[0], np.setdiff1d(asked[0], learned[0])])
+    layer = FirstLayer(Entry.of(around, nodes))
+    entry = layer.entry if len(nodes) == len(learned[0]) else Entry.of(around, learned[0])
+    order = np.argsort(nodes)
+    rows = torch.as_tensor(order[np.searchsorted(nodes, asked[0], sorter=order)], device=around.device)
+    return (
+        lesson.part(around, Learned(around.runs, entry.features.stored, layer, entry), learned),
+        exam.part(around, Asked(around.runs, layer.entry.features.stored, layer, rows), asked),
+    )

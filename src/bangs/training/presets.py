@@ -1,0 +1,72 @@
+"""Training settings by name: the paper's, and ours."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from bangs.errors import UnknownName
+from bangs.nn.models import APPNP, GAT, GCN, GCNII, GIN, GRAND, MODELS, SGC, Architecture, GraphSAGE
+from bangs.training.trainer import Trainer
+
+_PAPER: dict[str, Architecture] = {
+    "gcn": GCN(),
+    "graphsage": GraphSAGE(),
+    "gat": GAT(hidden=128, heads=8, layers=3),
+    "gin": GIN(),
+    "appnp": APPNP(hidden=128, dropout=0.3, input_dropout=0.3),
+    "sgc": SGC(),
+    "gcnii": GCNII(),
+    "grand": GRAND(hidden=128),
+}
+
+
+def _paper(model: str, dataset: str) -> Trainer:
+    """The published code's settings: Adam 1e-3, weight decay 5e-4, at most 2,000 epochs, patience 500."""
+    return Trainer(_PAPER[model], lr=1e-3, weight_decay=5e-4, epochs=2000, patience=500)
+
+
+_TUNED: dict[str, Trainer] = {
+    "gcn": Trainer(GCN(hidden=64, dropout=0.5, input_dropout=0.5, loops=1.0)),
+    "graphsage": Trainer(GraphSAGE(hidden=64, dropout=0.5, input_dropout=0.5, loops=1.0)),
+    "gat": Trainer(GAT(residual=False), lr=0.005, monitor="loss", patience=100),
+    "gin": Trainer(GIN(dropout=0.5)),
+    "appnp": Trainer(APPNP()),
+    "sgc": Trainer(SGC(), lr=0.2, weight_decay=1e-4, patience=50),
+    "gcnii": Trainer(GCNII()),
+    "grand": Trainer(GRAND(), monitor="loss"),
+}
+
+# what a model's authors suggest besides their settings for Cora, which are the defaults
+_ELSEWHERE: dict[tuple[str, str], dict[str, Any]] = {
+    ("gcnii", "pubmed"): {"model": GCNII(decay=1.0)},
+    ("grand", "citeseer"): {
+        "model": GRAND(order=2, samples=2, dropout=0.2, input_dropout=0.0, consistency=0.7, sharpening=0.3)
+    },
+    ("grand", "pubmed"): {
+        "model": GRAND(order=5, dropout=0.8, input_dropout=0.6, sharpening=0.2, batch_norm=True),
+        "lr": 0.2,
+        "patience": 100,
+    },
+}
+
+
+def _tuned(model: str, dataset: str) -> Trainer:
+    """Ours: heavier dropout, a learning rate of 0.01 and less patience; faster and better on the citation graphs."""
+    return replace(_TUNED[model], **_ELSEWHERE.get((model, dataset), {}))
+
+
+PRESETS: dict[str, Callable[[str, str], Trainer]] = {"paper": _paper, "tuned": _tuned}
+
+
+def trainer(model: str, preset: str = "tuned", dataset: str = "", **changes: Any) -> Trainer:
+    """The trainer of a model under a preset on a dataset; `changes` replace single settings of the trainer.
+
+    A model that was added to `MODELS` is trained as the GCN is.
+    """
+    if model not in MODELS:
+        raise UnknownName("model", model, MODELS)
+    if preset not in PRESETS:
+        raise UnknownName("preset", preset, PRESETS)
+    known = model in _TUNED
+    chosen = PRESETS[preset](model if known else "gcn", dataset.lower())
+    return replace(chosen if known else replace(chosen, model=MODELS[model]()), **changes)

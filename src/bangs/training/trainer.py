@@ -1,0 +1,301 @@
+"""Trainer: the only place where weights are learned."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from math import inf
+from numbers import Integral, Real
+from typing import Literal
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from bangs.core.rng import Streams
+from bangs.core.types import Labels, Prediction, Task
+from bangs.distributed import ranks
+from bangs.errors import InvalidInput
+from bangs.nn.dropout import Noise
+from bangs.nn.matmul import products_of
+from bangs.nn.models import GCN, Architecture
+from bangs.nn.subgraphs import Field, Surroundings, many
+from bangs.training.assignment import Assignment
+from bangs.training.data_parallel import Shared
+from bangs.training.epochs import Captured, Eager, Part, Session
+from bangs.training.first_layer_cache import Answers, parts
+from bangs.training.flush_denormals import tiny_is_zero
+from bangs.training.layerwise import Layerwise
+from bangs.training.minibatch import Pages, Sampled
+from bangs.training.precomputed_hop import FirstHop, Frame, roomy
+from bangs.training.sampling import Sampler, Sampling
+from bangs.training.teacher import Teacher
+
+WHOLE_FROM = 0.7  # share of nodes from which a partial field saves nothing
+
+
+@dataclass(frozen=True)
+class Trainer:
+    """Full-batch training with Adam, the best weights by validation accuracy kept for every run.
+
+    Between equal accuracies the lower validation loss wins. A run stops when its accuracy has not improved for
+    `patience` epochs. With `monitor = "loss"` both go by the validation loss alone. With `field = "needed"` an epoch
+    on a CPU, and on a GPU where features are dense enough, touches only the nodes that decide the loss or the
+    validation score; `"whole"` always takes the whole graph, so that dropout does not depend on who has labels. With
+    `batches` an epoch is a step for every batch of labelled nodes, each with a drawn neighbourhood, run by run; models
+    that see further than their hops say cannot learn so.
+    """
+
+    model: Architecture = field(default_factory=GCN)
+    lr: float = 0.01
+    weight_decay: float = 5e-4
+    epochs: int = 2000
+    patience: int = 200
+    monitor: Literal["accuracy", "loss"] = "accuracy"
+    field: Literal["needed", "whole"] = "needed"
+    precision: Literal["float32", "tf32"] = "float32"  # of matrix products on a GPU
+    batches: Sampling | None = None  # None = the whole graph in every step
+
+    def __post_init__(self) -> None:
+        if not hasattr(self.model, "build"):
+            raise InvalidInput(
+                f"Trainer.model must be an architecture such as GCN(hidden=64), got {self.model!r}; "
+                "bangs.training.presets.trainer makes a Trainer from names"
+            )
+        for name, kind in (("epochs", Integral), ("patience", Integral), ("lr", Real), ("weight_decay", Real)):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, kind):  # a suite file may say anything
+                what = "whole number" if kind is Integral else "number"
+                raise InvalidInput(f"Trainer.{name} must be a {what}, got {value!r}")
+        for name in ("epochs", "patience"):
+            if getattr(self, name) < 1:
+                raise InvalidInput(f"Trainer.{name} must be at least 1, got {getattr(self, name)}")
+        if not 0 < self.lr < inf:
+            raise InvalidInput(f"Trainer.lr must be positive, got {self.lr}")
+        if not 0 <= self.weight_decay < inf:
+            raise InvalidInput(f"Trainer.weight_decay must not be negative, got {self.weight_decay}")
+        choices = {"monitor": ("accuracy", "loss"), "field": ("needed", "whole"), "precision": ("float32", "tf32")}
+        for name, known in choices.items():
+            if getattr(self, name) not in known:
+                raise InvalidInput(f"Trainer.{name} must be one of {', '.join(known)}, got '{getattr(self, name)}'")
+
+    def prepare(self, task: Task) -> "Learner":
+        """A learner of this task; what does not change between rounds is built once."""
+        return Learner(self, task)
+
+    def fit(self, task: Task, labels: Labels, rng: Streams) -> "Teacher":
+        """One teacher, from scratch."""
+        return self.prepare(task).fit(labels, rng)
+
+
+class Learner:
+    """A task prepared for training: its graph, its validation nodes and R models."""
+
+    def __init__(self, trainer: Trainer, task: Task):
+        self.trainer, self.task = trainer, task
+        width = int(task.graph.x.shape[1])
+        self.network = trainer.model.build(width, task.classes, Streams((0,) * task.runs)).to(task.device)
+        self._width = width
+        self._captured: dict[bool, Captured] = {}
+        self._frames: dict[bool, tuple[Frame, Captured]] = {}
+        self._said: tuple[dict[str, Tensor], Prediction] | None = None  # under the weights just learned
+        if trainer.batches is not None and (self.network.hops is None or not self.network.staged):
+            raise InvalidInput(
+                f"Trainer.batches needs a model whose nodes see a few hops, such as GCN, GraphSAGE or SGC; "
+                f"{type(trainer.model).__name__} needs the whole graph, so leave batches out"
+            )
+
+    @cached_property
+    def surroundings(self) -> Surroundings:
+        """The whole graph, prepared for all runs."""
+        return Surroundings.of(self.task.graph, self.task.runs, self.network.loops, self.network.normalise)
+
+    @cached_property
+    def first_hop(self) -> FirstHop | None:
+        """The features after one hop, where the model may multiply them with its first weight and a GPU gains by it."""
+        wanted = self.network.hops_first and self.trainer.field == "needed" and self.task.device.type == "cuda"
+        return FirstHop.of(self.surroundings) if wanted else None
+
+    @cached_property
+    def sampler(self) -> Sampler:
+        """The graph, prepared for drawing neighbourhoods and for inference layer by layer."""
+        return Sampler.of(self.task.graph, self.network.loops, self.network.normalise)
+
+    @cached_property
+    def examiner(self) -> Part:
+        """The validation nodes."""
+        validation = self.task.validation
+        return self._part(validation, torch.ones_like(validation, dtype=torch.float32))
+
+    def fit(
+        self,
+        labels: Labels,
+        rng: Streams,
+        *,
+        start: dict[str, Tensor] | None = None,
+        transition: Tensor | None = None,
+        early: int | None = None,
+    ) -> Teacher:
+        """R models trained on the labels [R, N]: from scratch, or from the weights `start`.
+
+        `early` keeps the weights of that epoch besides the best; `transition` [R, C, C] corrects the loss.
+        """
+        if len(rng) != self.task.runs:
+            raise InvalidInput(f"{len(rng)} random streams for {self.task.runs} runs; there must be one per run")
+        asked = Assignment(labels, rng, start, transition, early)
+        batches = self.trainer.batches
+        # what a run draws then does not depend on its company, and a processor's cache holds one run better than all
+        alone = self.task.runs > 1 and (batches is not None or self.task.device.type == "cpu")
+        taught = self._one_by_one(asked) if alone else self._train(asked)
+        return taught if batches is None or batches.exact else self._examined(taught)
+
+    def _train(self, asked: Assignment) -> Teacher:
+        fresh = self.trainer.model.build(self._width, self.task.classes, asked.rng)
+        self.network.load(fresh.weights() if asked.start is None else asked.start)
+        session = self._session(asked.labels, asked.transition)
+        session.begin(asked.rng.at("dropout").numbers(), asked.transition)
+        limit = self.trainer.epochs
+        kept = None
+        with products_of(self.trainer.precision), tiny_is_zero():
+            if asked.early is not None:
+                session.train(min(asked.early, limit), patient=True)
+                kept = self.network.weights()
+            session.train(limit)
+        # ranks have learned the same, but on GPUs not to the last bit
+        return Teacher(
+            self,
+            ranks.all_agreed(session.best()),
+            ranks.agreed(session.accuracy.clone()),
+            ranks.agreed(session.born.clone()),
+            ranks.agreed(session.sound()),
+            None if kept is None else ranks.all_agreed(kept),
+        )
+
+    def predict(
+        self, weights: dict[str, Tensor], graph: Data | Sequence[Data], noise: Noise | None = None
+    ) -> Prediction:
+        """Logits [R, N, C] under the given weights; with dropout where noise is given."""
+        if self._said is not None and self._said[0] is weights and graph is self.task.graph and noise is None:
+            (_, said), self._said = self._said, None
+            return said
+        self.network.load(weights)
+        with torch.no_grad(), products_of(self.trainer.precision):
+            if self.trainer.batches is not None and graph is self.task.graph:
+                layerwise = Layerwise(self.trainer.batches.memory)
+                return Prediction(layerwise(self.network, self.sampler, self.task.runs, noise))
+            return Prediction(self.network(self._seen(graph), noise))
+
+    def embed(self, weights: dict[str, Tensor], graph: Data) -> Tensor:
+        """The last hidden layer [R, N, h] under the given weights."""
+        self.network.load(weights)
+        with torch.no_grad(), products_of(self.trainer.precision):
+            return self.network.embed(self._seen(graph))
+
+    def _one_by_one(self, asked: Assignment) -> Teacher:
+        """Every run trained alone."""
+        return Teacher.joined(self, [learner._train(asked.only(run)) for run, learner in enumerate(self._alone)])
+
+    @cached_property
+    def _alone(self) -> list["Learner"]:
+        """A learner for every run, all of one prepared graph."""
+        learners = [Learner(self.trainer, self.task.only([run])) for run in range(self.task.runs)]
+        for learner in learners:
+            if self.trainer.batches is not None:
+                learner.sampler = self.sampler
+            else:
+                learner.surroundings = learners[0].surroundings
+        return learners
+
+    def _examined(self, teacher: Teacher) -> Teacher:
+        """The teacher with its accuracy where every neighbour is heard; epochs were compared by drawn ones.
+
+        The logits are kept for whoever asks for them next.
+        """
+        said = self.predict(teacher.weights, self.task.graph)
+        self._said = teacher.weights, said
+        right = (said.label == self.task.validation).sum(1)  # a label is never -1
+        return replace(teacher, validation=ranks.agreed(right.double() / self.task.held.sum(1)))
+
+    def _seen(self, graph: Data | Sequence[Data]) -> Field:
+        loops, normalise = self.network.loops, self.network.normalise
+        if isinstance(graph, Sequence):
+            return many(graph, loops, normalise, self.surroundings.whole)
+        if graph is self.task.graph:
+            return self.surroundings.whole
+        return Surroundings.of(graph, self.task.runs, loops, normalise).whole
+
+    def _session(self, labels: Labels, transition: Tensor | None) -> Session:
+        """Who runs the epochs: on a GPU a captured graph, which rounds reuse."""
+        if self.trainer.batches is not None:
+            pages = self._pages(labels.target, labels.weight)
+            if self.trainer.batches.pieces > 1:
+                return Shared(self.network, pages, self._exam, self.trainer, self.task.classes)
+            return Sampled(self.network, pages, self._exam, self.trainer)
+        captured = self.task.device.type == "cuda"
+        if not captured and self.network.hops_first and self.first_hop is None:
+            return Eager(self.network, *self._parts(labels), self.trainer)
+        if not captured:
+            return Eager(self.network, self._part(labels.target, labels.weight), self.examiner, self.trainer)
+        corrected = transition is not None
+        return self._framed(labels, corrected) or self._whole(labels, corrected)
+
+    def _framed(self, labels: Labels, corrected: bool) -> Captured | None:
+        """A captured graph whose lesson is the labelled nodes', reused by all rounds that fit in its frame."""
+        if self.first_hop is None:
+            return None
+        chain = self.first_hop.chain(labels.target, self.network.hops or 0)
+        size = roomy(chain.least)
+        frame, session = self._frames.get(corrected, (None, None))
+        if frame is None or session is None or not frame.holds(chain, size):
+            self._frames.pop(corrected, None)  # its room is needed for what comes
+            frame, session = self.first_hop.frame(chain, size), None
+            if frame is None:
+                return None
+        part = frame.written(chain, labels.target, labels.weight)
+        if session is None:
+            session = Captured(self.network, part, self.examiner, self.trainer)
+            self._frames[corrected] = frame, session
+        return session
+
+    def _whole(self, labels: Labels, corrected: bool) -> Captured:
+        """A captured graph whose lesson is the whole graph's, whoever is labelled; all rounds reuse it."""
+        if corrected not in self._captured:
+            static = Part(self.surroundings.whole, labels.target.clone(), labels.weight.clone())
+            self._captured[corrected] = Captured(self.network, static, self.examiner, self.trainer)
+        session = self._captured[corrected]
+        session.lesson.target.copy_(labels.target)
+        session.lesson.weight.copy_(labels.weight)
+        return session
+
+    def _parts(self, labels: Labels) -> tuple[Part, Part]:
+        """The labelled nodes and those of validation, sharing their first layer."""
+        validation = self.task.validation
+        exam = Answers(validation, torch.ones_like(validation, dtype=torch.float32))
+        whole = self.trainer.field == "whole"
+        return parts(
+            self.surroundings, self.network.hops or 0, Answers(labels.target, labels.weight), exam, whole=whole
+        )
+
+    @cached_property
+    def _exam(self) -> Pages:
+        """The validation nodes, to be read in batches."""
+        validation = self.task.validation
+        return self._pages(validation, torch.ones_like(validation, dtype=torch.float32))
+
+    def _pages(self, target: Tensor, weight: Tensor) -> Pages:
+        """The nodes of the one run that have a target, to be read in batches."""
+        assert self.trainer.batches is not None
+        nodes = (target >= 0).any(0).nonzero().squeeze(1)
+        hops = self.network.hops or 0
+        return Pages(self.sampler, self.trainer.batches, hops, nodes, target[:, nodes], weight[:, nodes])
+
+    def _part(self, target: Tensor, weight: Tensor) -> Part:
+        """The nodes with a target in any run, or in each by itself, and the field that decides their logits."""
+        own = None if self.first_hop is None else self.first_hop.part(target, weight, self.network.hops or 0)
+        if own is not None:
+            return own
+        nodes = (target >= 0).any(0).nonzero().squeeze(1)
+        whole = self.network.hops is None or self.trainer.field == "whole"
+        if whole or len(nodes) > WHOLE_FROM * target.shape[1]:
+            return Part(self.surroundings.whole, target, weight)
+        seen = self.surroundings.field(nodes.cpu().numpy(), self.network.hops or 0)
+        return Part(seen, target[:, nodes].contiguous(), weight[:, nodes].contiguous())

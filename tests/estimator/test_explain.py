@@ -1,0 +1,158 @@
+"""Reasons: influences known on paper, and words that agree with numbers."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from torch_geometric.data import Data
+
+from bangs.cli.explain_text import in_words
+from bangs.errors import InvalidInput
+from bangs.estimator.classifier import SelfTrainingClassifier
+from bangs.estimator.explain import influences, neighbours, origins, reasons
+from bangs.graphs.propagation import PPR, ExactPPR
+from bangs.graphs.walks import NearWalks
+from bangs.runs.candidate_log import Ledger
+from bangs.runs.snapshot import Snapshot
+from tests.conftest import two_rings
+
+
+def ledger(*lines: tuple[int, int, bool, int]) -> Ledger:
+    """Lines of (round, node, taken, label)."""
+    table = torch.tensor(lines, dtype=torch.long).reshape(-1, 4)
+    some, nothing = torch.full((len(table),), 0.5), torch.full((len(table),), float("nan"))
+    same = table[:, 0] == table[:, :1]  # lines of the same round
+    place, among = same.tril().sum(1), same.sum(1)
+    return Ledger(table[:, 0], table[:, 1], table[:, 2].bool(), table[:, 3], some, some, some, nothing, place, among)
+
+
+def line_graph(lines: Ledger | None = None) -> Snapshot:
+    """Four nodes in a row, 0 – 1 – 2 – 3; node 0 is given as class 0, node 3 as class 1; round 1 follows round 0."""
+    edges = torch.tensor([[0, 1, 2], [1, 2, 3]])
+    given = torch.tensor([0, -1, -1, 1])
+    lines = ledger() if lines is None else lines
+    target, born = given.clone(), torch.where(given >= 0, 0, -1)
+    for line in lines.taken.nonzero().flatten().tolist():
+        target[lines.node[line]], born[lines.node[line]] = lines.label[line], lines.round[line]
+    logits = torch.tensor([[2.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 2.0]])
+    return Snapshot(
+        graph=Data(edge_index=torch.cat([edges, edges.flip(0)], dim=1), num_nodes=4),
+        given=given,
+        held=torch.full((4,), -1),
+        target=target,
+        born=born,
+        raw=logits,
+        calibrated=logits,
+        said=logits.argmax(-1).repeat(3, 1),
+        sure=logits.softmax(-1).amax(-1).repeat(3, 1),
+        ledger=lines,
+        chosen=2,
+        rows=[{"round": 0}, {"round": 1}, {"round": 2}],
+    )
+
+
+def test_influence_is_the_row_of_personalised_pagerank() -> None:
+    snapshot = line_graph()
+    exact = ExactPPR()(snapshot.graph).matrix
+    (strongest, support, reach) = influences(snapshot, [1], top=5, propagate=PPR(steps=200))[0]
+    near, far = float(exact[1, 0]), float(exact[1, 3])
+    assert [one.node for one in strongest] == [0, 3]
+    assert strongest[0].share == pytest.approx(near / (near + far), abs=1e-5)
+    assert support == pytest.approx([near / (near + far), far / (near + far)], abs=1e-5)
+    assert reach == pytest.approx((near + far) / (1 - float(exact[1, 1])), abs=1e-4)
+
+
+def test_near_walks_tell_what_personalised_pagerank_tells() -> None:
+    data = two_rings(60, 3)
+    data.y = torch.where(torch.arange(60) < 24, data.y, -1)
+    snapshot = SelfTrainingClassifier(rounds=2, k=5, epochs=10).fit(data).snapshot_
+    nodes = list(range(60))
+    far, near = (influences(snapshot, nodes, 2, part) for part in (PPR(steps=100), NearWalks(steps=100, floor=0.0)))
+    for one, two in zip(far, near, strict=True):
+        assert [other.share for other in one[0]] == pytest.approx([other.share for other in two[0]], abs=1e-3)
+        assert one[1] == pytest.approx(two[1], abs=1e-3)
+        assert one[2] == pytest.approx(two[2], abs=1e-3)
+
+
+def test_a_large_graph_is_asked_for_near_walks_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    snapshot = line_graph()
+    monkeypatch.setattr("bangs.estimator.explain.LARGE", 3)
+    assert influences(snapshot, [1]) == influences(snapshot, [1], propagate=NearWalks())
+    assert influences(snapshot, [1]) != influences(snapshot, [1], propagate=PPR())
+
+
+def test_a_symmetric_node_hears_both_sides_alike() -> None:
+    snapshot = line_graph()
+    snapshot.graph.edge_index[:] = torch.tensor([[0, 1, 1, 3, 2, 0], [1, 0, 3, 1, 0, 2]])
+    (_, support, _) = influences(snapshot, [1])[0]
+    assert support[0] > 0.5 > support[1]  # node 0 has a further neighbour, node 3 has none
+
+
+def test_only_labels_older_than_an_adoption_count_for_it() -> None:
+    snapshot = line_graph(ledger((1, 1, True, 0), (2, 2, True, 1)))
+    first, second = (influences(snapshot, [node])[0][0] for node in (1, 2))
+    assert {one.node for one in first} == {0, 3}
+    assert {one.node for one in second} == {0, 1, 3}
+    assert next(one for one in second if one.node == 1).born == 1
+
+
+def test_a_node_out_of_reach_of_labels_has_no_influences() -> None:
+    snapshot = line_graph()
+    snapshot.graph.edge_index[:] = 1
+    found = reasons(snapshot, 2)
+    assert found.influences == []
+    assert found.support == [0.0, 0.0]
+    assert found.reach == 0
+    assert found.neighbours == []
+
+
+def test_an_adoption_is_told_with_its_place_in_the_round() -> None:
+    snapshot = line_graph(ledger((1, 2, True, 1), (1, 1, True, 0)))
+    found = reasons(snapshot, 1).adoption
+    assert found is not None
+    assert (found.round, found.label, found.place, found.among, found.used, found.stderr) == (1, 0, 2, 2, True, None)
+    assert reasons(snapshot, 0).adoption is None
+
+
+def test_origins_tell_given_held_adopted_and_predicted_apart() -> None:
+    snapshot = line_graph(ledger((1, 1, True, 0)))
+    assert origins(snapshot) == ["given", "adopted", "predicted", "given"]
+    snapshot.held[2] = 1
+    assert origins(snapshot)[2] == "held"
+
+
+def test_heavier_neighbours_come_first() -> None:
+    data = two_rings(24)
+    data.y = torch.where(torch.arange(24) < 12, data.y, -1)
+    data.edge_weight = torch.where(data.edge_index[0] == 2, 5.0, 1.0)
+    found = SelfTrainingClassifier(rounds=1, epochs=5).fit(data).explain(4)
+    assert (found.neighbours[0].node, found.neighbours[0].weight) == (2, 5.0)
+    assert found.degree == len(found.neighbours) == 2
+    assert [round for round, _, _ in found.path] == [0, 1]
+
+
+def test_a_node_is_not_its_own_neighbour_and_several_edges_make_one() -> None:
+    """Node 1 hears itself, node 0 twice, node 2 once, and node 3 over an edge that weighs nothing."""
+    snapshot = line_graph()
+    edges = Data(edge_index=torch.tensor([[1, 0, 0, 2, 3], [1, 1, 1, 1, 1]]), num_nodes=4)
+    edges.edge_weight = torch.tensor([9.0, 2.0, 1.0, 4.0, 0.0])
+    found = reasons(replace(snapshot, graph=edges), 1)
+    assert [(one.node, one.weight, one.origin, one.label) for one in found.neighbours] == [
+        (2, 4.0, "predicted", 1),
+        (0, 3.0, "given", 0),
+    ]
+    assert found.degree == 2
+    told = neighbours(replace(snapshot, graph=edges), [0, 1, 1], top=1)
+    assert told == [([], 0), (found.neighbours[:1], 2), (found.neighbours[:1], 2)]
+
+
+def test_where_nobody_else_is_heard_the_words_say_so() -> None:
+    alone = replace(line_graph(), graph=Data(edge_index=torch.tensor([[1], [1]]), num_nodes=4))
+    assert "No other node sends to it: its own features decide." in in_words(
+        reasons(alone, 1), list("abcd"), ["u", "v"]
+    )
+
+
+def test_a_node_that_is_not_there_is_a_sentence() -> None:
+    with pytest.raises(InvalidInput, match="numbered 0 … 3"):
+        reasons(line_graph(), 4)

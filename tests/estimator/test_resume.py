@@ -1,0 +1,86 @@
+"""A fit that was stopped goes on from its last round, and ends as it would have."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch_geometric.data import Data
+
+from bangs import SelfTrainingClassifier
+from bangs.errors import InvalidInput
+from bangs.estimator.resume import Keeper
+from bangs.runs import RunFolder
+from bangs.runs.snapshot import Snapshot
+from bangs.selftraining.loop import State
+from tests.conftest import two_rings
+from tests.helpers.timeless import timeless
+
+QUICK = {"rounds": 3, "k": 4, "epochs": 12, "device": "cpu"}
+
+
+class Enough(Exception):
+    """The end of a fit that an observer calls."""
+
+
+def known(count: int = 16) -> Data:
+    data = two_rings(40)
+    data.y = torch.where(torch.arange(40) < count, data.y, -1)
+    return data
+
+
+def fit(folder: Path, stop: int | None = None, data: Data | None = None, **params: str) -> SelfTrainingClassifier:
+    """A fit kept in the folder, from wherever it stands; it ends after round `stop`."""
+
+    def see(state: State) -> None:
+        if state.index == stop:
+            raise Enough
+
+    model = SelfTrainingClassifier(**QUICK, **params)  # type: ignore[arg-type]
+    with RunFolder.create_or_resume(folder, {}, resume=True) as store:
+        return model.fit(known() if data is None else data, observers=[see], keeper=Keeper(store))
+
+
+@pytest.mark.parametrize("teacher", ["best", "latest"])
+def test_a_fit_stopped_after_any_round_ends_like_an_undisturbed_one(tmp_path: Path, teacher: str) -> None:
+    whole = SelfTrainingClassifier(**QUICK, teacher=teacher).fit(known())  # type: ignore[arg-type]
+    for index in range(4):
+        folder = tmp_path / f"after-{index}"
+        with pytest.raises(Enough):
+            fit(folder, stop=index, teacher=teacher)
+        again = fit(folder, teacher=teacher)
+        assert np.array_equal(again.predict_proba(), whole.predict_proba())
+        assert timeless(again.history_) == timeless(whole.history_)
+        assert (again.best_iter_, again.n_iter_) == (whole.best_iter_, whole.n_iter_)
+        assert again.termination_condition_ == whole.termination_condition_
+        for name, value in whole.snapshot_.to_plain()[0].items():
+            assert torch.equal(value.nan_to_num(), again.snapshot_.to_plain()[0][name].nan_to_num()), name
+        assert all(torch.equal(value, again.weights_[name]) for name, value in whole.weights_.items())
+
+
+def test_work_that_was_kept_is_not_done_again(tmp_path: Path) -> None:
+    with pytest.raises(Enough):
+        fit(tmp_path, stop=2)
+    with RunFolder.create_or_resume(tmp_path, {}, resume=True) as store:
+        assert Keeper(store).round == 2
+    seen: list[int] = []
+    with RunFolder.create_or_resume(tmp_path, {}, resume=True) as store:
+        model = SelfTrainingClassifier(**QUICK)  # type: ignore[arg-type]
+        model.fit(known(), observers=[lambda state: seen.append(state.index)], keeper=Keeper(store))
+    assert seen == [3]
+
+
+@pytest.mark.parametrize("selector", ["banzhaf", "confidence"])
+def test_nodes_that_were_adopted_are_kept_once_and_come_back_to_their_rows(selector: str) -> None:
+    snapshot = SelfTrainingClassifier(selector=selector, **QUICK).fit(known()).snapshot_  # type: ignore[arg-type]
+    tensors, facts = snapshot.to_plain()
+    assert [row["adopted"] for row in facts["rows"]] == [None] * 4
+    assert Snapshot.from_plain(tensors, json.loads(json.dumps(facts))).rows == snapshot.rows
+
+
+def test_another_graph_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(Enough):
+        fit(tmp_path, stop=1)
+    with pytest.raises(InvalidInput, match="not those the fit in"):
+        fit(tmp_path, data=known(18))

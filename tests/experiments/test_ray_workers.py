@@ -1,0 +1,88 @@
+"""A suite on a local Ray with two workers, one of which is killed in the middle of its run."""
+
+import os
+from dataclasses import asdict, replace
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from bangs.errors import BangsError, InvalidInput
+from bangs.experiments.jobs import Job, Outcome
+from bangs.experiments.ray_workers import Ray
+from bangs.experiments.reproduce import Plan
+from bangs.experiments.results import results_in
+from bangs.experiments.suites.read import read_suite
+from bangs.experiments.tables.render import markdown
+from bangs.experiments.tables.table import tabulate
+from bangs.experiments.workers import Here
+from bangs.runs import read_run
+from tests import ROOT
+from tests.helpers.small_graphs import Struck, suite_file
+
+SEEDS_OF_24 = ("0", "1", "2", "3")  # 2 graphs, 3 methods, 4 suites of one seed each
+
+
+with_ray = pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed; pip install 'bangs[ray]'")
+
+
+def test_a_share_of_a_gpu_is_more_than_nothing_and_no_more_than_all() -> None:
+    for share in (0.0, 1.5, -1.0):
+        with pytest.raises(InvalidInput, match="--gpu-share must lie in"):
+            Ray(gpu_share=share)
+    with pytest.raises(InvalidInput, match="--jobs must be at least 1"):
+        Ray(0)
+
+
+def suites(folder: Path) -> list[Path]:
+    """Four suites of six runs each."""
+    whole = suite_file(folder)
+    paths = [folder / f"seed-{seed}.toml" for seed in SEEDS_OF_24]
+    for seed, path in zip(SEEDS_OF_24, paths, strict=True):
+        path.write_text(whole.read_text().replace("seeds = 3", f"seeds = [{seed}]"))
+    return paths
+
+
+@with_ray
+@pytest.mark.slow
+def test_two_ray_workers_of_whom_one_is_killed_give_the_table_of_one_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))  # where Ray's workers find `tests`
+    files = suites(tmp_path)
+    plan = Plan.of(map(str, files), tmp_path / "ray", device="cpu")
+    twin = Plan.of(map(str, files), tmp_path / "here", device="cpu")
+    assert len(plan.jobs) == 24
+    victim = next(job for job in plan.jobs if job.experiment.method == "bangs")
+    struck = replace(victim, experiment=Struck(**asdict(victim.experiment)))
+    told: dict[str, Outcome] = {}
+    places: set[str] = set()
+
+    def tell(job: Job, outcome: Outcome) -> None:
+        import ray  # after the engine, which sets what Ray reads at its import
+
+        told[job.name] = outcome
+        places.add(ray.get_runtime_context().gcs_address.rsplit(":", 1)[0])
+
+    replace(plan, jobs=tuple(struck if job is victim else job for job in plan.jobs)).do(Ray(2), tell)
+    assert {outcome.kind for outcome in told.values()} == {"done"}, [own for own in told.values() if own.error]
+    assert len(told) == 24
+    assert places == {"127.0.0.1"}
+    assert os.environ["RAY_AUTH_MODE"] == "token"
+    kinds = [event["kind"] for event in read_run(victim.folder).events]
+    assert kinds.count("stale lock") == kinds.count("resumed") == 1
+    assert victim.standing is not None
+    assert (victim.standing.round, victim.standing.losses) == (2, 1)
+
+    twin.do(Here(), lambda job, outcome: None)
+    for path in files:
+        by_ray, here = (markdown(tabulate(read_suite(path), results_in(tmp_path / out))) for out in ("ray", "here"))
+        assert by_ray == here
+
+
+@with_ray
+@pytest.mark.slow
+def test_a_cluster_that_is_not_there_is_named(tmp_path: Path) -> None:
+    job = Plan.of([str(suite_file(tmp_path))], tmp_path / "out", device="cpu").jobs[0]
+    with pytest.raises(BangsError, match=r"no way into the Ray cluster at '127\.0\.0\.1:1'"):
+        Ray(address="127.0.0.1:1")([job], lambda job, outcome: None)

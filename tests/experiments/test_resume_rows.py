@@ -1,0 +1,24 @@
+"""The journal: what a run leaves in its folder, round by round."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from bangs.experiments.experiment import Experiment
+from bangs.graphs.datasets.synthetic import citation
+from bangs.runs import RunFolder
+
+QUICK = Experiment(method="confidence", seeds=(0,), rounds=3, k=4, changes={"epochs": 3})
+
+
+@pytest.mark.parametrize(("pause", "rounds"), [(0.0, [3, 2]), (1e9, [0])], ids=["every round", "seldom"])
+def test_states_are_kept_no_more_often_than_asked_and_every_row(
+    tmp_path: Path, pause: float, rounds: list[int]
+) -> None:
+    data = citation(nodes=100, classes=3, features=30)
+    with RunFolder.create_or_resume(tmp_path / "run", QUICK.config(), resume=False) as run_folder:
+        QUICK.run(data=data, device="cpu", run_folder=run_folder, pause=pause)
+        assert run_folder._rounds() == rounds
+    told = [json.loads(line) for line in (tmp_path / "run" / "history.jsonl").read_text().splitlines()]
+    assert [row["round"] for row in told] == [0, 1, 2, 3]

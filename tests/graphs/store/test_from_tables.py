@@ -1,0 +1,177 @@
+"""Stores made from tables, against the same tables read into memory."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from bangs.errors import InvalidInput
+from bangs.graphs import tables
+from bangs.graphs.store import Store, convert_from, read_own
+from bangs.graphs.store.id_index import Ids, key
+from bangs.graphs.tables import BadTables
+from bangs.graphs.tables.options import Asked
+from tests import EXAMPLES
+from tests.graphs.tables.sample_tables import NODES, edges_of, folder
+
+OWN = EXAMPLES / "own-graph"
+
+
+def test_tables_become_what_they_become_in_memory(tmp_path, monkeypatch):
+    monkeypatch.setattr("bangs.graphs.tables.chunks.BLOCK", 4096)
+    convert_from(str(OWN), tmp_path / "store")
+    stored, plain = read_own(tmp_path / "store"), tables.read(OWN)
+    assert list(stored.ids) == list(plain.ids)
+    assert stored.classes == plain.classes
+    assert torch.equal(stored.data.y, plain.data.y)
+    assert edges_of(stored.data) == pytest.approx(edges_of(plain.data))
+    torch.testing.assert_close(stored.data.x, plain.data.x, atol=1e-5, rtol=1e-5)
+    assert stored.columns.features == plain.columns.features
+    assert stored.columns.roles == plain.columns.roles
+
+
+def test_parquet_and_an_array_beside_the_table(tmp_path):
+    pq, pa = pytest.importorskip("pyarrow.parquet"), pytest.importorskip("pyarrow")
+    split = ["train", "train", "val", "test"]
+    pq.write_table(
+        pa.table({"id": [10, 11, 12, 13], "y": ["a", "b", "a", None], "split": split}), tmp_path / "nodes.parquet"
+    )
+    pq.write_table(pa.table({"u": [10, 11, 12], "v": [11, 12, 12]}), tmp_path / "edges.parquet")
+    np.save(tmp_path / "features.npy", np.arange(8.0).reshape(4, 2))
+    made = convert_from(str(tmp_path), tmp_path / "store")
+    data = Store.open(tmp_path / "store").whole()
+    assert edges_of(data).keys() == {(0, 1), (1, 0), (1, 2), (2, 1)}
+    assert data.y.tolist() == [0, 1, 0, -1]
+    assert data.x.tolist() == [[0, 1], [2, 3], [4, 5], [6, 7]]
+    assert data.train_mask.tolist() == [True, True, False, False]
+    assert any("1 edge from a node to itself" in note for note in made.notes)
+
+
+def test_every_mistake_is_told_with_its_row(tmp_path):
+    nodes = "id,size,label,split\n1,3,a,train\n2,x,b,train\n1,5,a,sometimes\n,6,b,val\n5,7,,val\n6,8,a\n7,9,b,test\n"
+    tables = folder(tmp_path, nodes, "source,target,weight\n1,2,1\n1,9,2\n2,,3\n5,2,-1\n")
+    with pytest.raises(BadTables) as caught:
+        convert_from(str(tables), tmp_path / "store")
+    told = {(complaint.file, complaint.row, complaint.kind) for complaint in caught.value.complaints}
+    assert told >= {
+        ("nodes.csv", 4, "duplicate-id"),
+        ("nodes.csv", 5, "blank-id"),
+        ("nodes.csv", 7, "ragged-row"),
+        ("edges.csv", 3, "unknown-node"),
+        ("edges.csv", 4, "blank-end"),
+        ("edges.csv", 5, "bad-weight"),
+    }
+    assert not (tmp_path / "store").exists()
+
+
+def test_wrong_numbers_and_splits_are_told_with_their_rows(tmp_path):
+    nodes = "id,size,label,split\n1,3,a,train\n2,x,b,train\n3,5,a,sometimes\n4,6,b,val\n5,7,,val\n"
+    tables = folder(tmp_path, nodes, "source,target\n1,2\n3,4\n")
+    with pytest.raises(BadTables) as caught:
+        convert_from(str(tables), tmp_path / "store")
+    assert ("nodes.csv", 3, "not-a-number") in {
+        (complaint.file, complaint.row, complaint.kind) for complaint in caught.value.complaints
+    }
+    (tables / "nodes.csv").write_text(nodes.replace("2,x", "2,4"))
+    with pytest.raises(BadTables) as caught:
+        convert_from(str(tables), tmp_path / "store")
+    told = {(complaint.row, complaint.kind) for complaint in caught.value.complaints}
+    assert told == {(4, "split-word"), (6, "split-without-label")}
+
+
+def test_what_became_of_columns_is_said_and_a_wrong_number_told_as_of_a_graph_to_learn_from(tmp_path):
+    nodes = "id;height;colour;label\na;1,5;red;\nb;2,5;red;\nc;;blue;\nd;3,5;blue;\n"
+    edges = "source;target;weight\na;b;0,5\nc;d;2\n"
+    tables = folder(tmp_path, nodes, edges)
+    made = convert_from(str(tables), tmp_path / "store", asked=Asked.plain(fill="mean"))
+    assert made.notes[-9:] == (
+        "nodes.csv: 0 labels of 4 nodes",
+        "nodes.csv: column 'height' is written with decimal commas; read so, 1,234 as 1.234",
+        "nodes.csv: column 'height': 1 blank filled with its mean",
+        "nodes.csv: 1 numeric column 'height'",
+        "nodes.csv: 1 categorical column 'colour'",
+        "edges.csv is separated by semicolons; read so",
+        "edges.csv: source from 'source', target from 'target', weight from 'weight'",
+        "edges.csv: column 'weight' is written with decimal commas; read so, 1,234 as 1.234",
+        "edges.csv: 2 rows read",
+    )
+    wrong = folder(tmp_path, nodes.replace("2,5", "much"), edges)
+    with pytest.raises(BadTables, match="'much', which is no number\n  → correct it, or take the column as categories"):
+        convert_from(str(wrong), tmp_path / "other", asked=Asked.plain(fill="mean"))
+
+
+def test_tables_may_be_read_as_other_tables_were(tmp_path):
+    convert_from(str(OWN), tmp_path / "first")
+    encoding = tables.Encoding.from_dict(Store.open(tmp_path / "first").manifest.encoding)
+    grown = OWN.parent / "own-graph-grown"
+    convert_from(str(grown), tmp_path / "grown", asked=Asked.plain(encoding=encoding))
+    stored, plain = read_own(tmp_path / "grown", encoding=encoding), tables.read(grown, encoding=encoding)
+    torch.testing.assert_close(stored.data.x, plain.data.x, atol=1e-5, rtol=1e-5)
+    assert torch.equal(stored.data.y, plain.data.y)
+    convert_from(str(grown), tmp_path / "alone")
+    with pytest.raises(InvalidInput, match=r"in another way.*--like"):
+        read_own(tmp_path / "alone", encoding=encoding)
+
+
+@pytest.mark.parametrize("weighted", [True, False])
+def test_edges_and_blanks_are_read_as_those_of_the_other_tables_were(tmp_path, weighted):
+    heavy, plain = "source,target,weight\na,b,2\nb,a,1\nc,d,3\n", "source,target\na,b\nc,d\n"
+    (first := tmp_path / "first").mkdir()
+    encoding = tables.read(folder(first, edges=heavy if weighted else plain), directed=True, fill="mean").columns
+    (again := tmp_path / "again").mkdir()
+    folder(again, NODES.replace("3.0,green", ",green"), heavy)
+    convert_from(str(again), tmp_path / "store", asked=Asked.plain(encoding=encoding))
+    stored, read = read_own(tmp_path / "store", encoding=encoding), tables.read(again, encoding=encoding)
+    assert edges_of(stored.data) == edges_of(read.data)
+    assert ("edge_weight" in stored.data) == weighted
+    torch.testing.assert_close(stored.data.x, read.data.x)
+    if weighted:
+        with pytest.raises(BadTables, match="fitted with edge weights, but no column of 'source', 'target'"):
+            convert_from(str(folder(again, edges=plain)), tmp_path / "other", asked=Asked.plain(encoding=encoding))
+
+
+@pytest.mark.parametrize(
+    ("fitted", "told"),
+    [
+        ({"directed": True}, r"are undirected, the model was fitted with directed ones; .* --like"),
+        ({"weighted": False}, r"have weights, the model was fitted with no weights; .* --like"),
+    ],
+)
+def test_a_store_whose_edges_were_read_otherwise_is_refused(tmp_path, fitted, told):
+    tables = str(folder(tmp_path, edges="source,target,weight\na,b,2\nc,d,3\n"))
+    convert_from(tables, tmp_path / "store")
+    own = tables.read(Path(tables)).columns
+    assert read_own(tmp_path / "store", encoding=own).data.edge_weight is not None
+    with pytest.raises(InvalidInput, match=told):
+        read_own(tmp_path / "store", encoding=replace(own, **fitted))
+
+
+def test_the_weights_of_edges_can_be_left_out(tmp_path):
+    tables = str(folder(tmp_path, edges="source,target,weight\na,b,2\nc,d,3\n"))
+    assert convert_from(tables, tmp_path / "heavy").weighted
+    assert not convert_from(tables, tmp_path / "light", asked=Asked.plain(ignore=("weight",))).weighted
+    with pytest.raises(BadTables, match="--ignore names column 'wait', which is not there") as caught:
+        convert_from(tables, tmp_path / "other", asked=Asked.plain(ignore=("wait",)))
+    assert "did you mean 'weight'?" in str(caught.value)
+
+
+def test_words_and_numbers_are_found_by_their_keys():
+    pa = pytest.importorskip("pyarrow")
+    words = pa.array(["7", "x7", "007", "é", "18446744073709551616", "0"])
+    ids = Ids(key(words))
+    assert ids(words).tolist() == [0, 1, 2, 3, 4, 5]
+    assert ids(pa.array(["07", "1", ""])).tolist() == [-1, -1, -1]
+    plain = Ids(key(pa.array(["0", "1", "2"])))
+    assert plain.plain
+    assert plain(pa.array(["2", "3", "a", "1"])).tolist() == [2, -1, -1, 1]
+
+
+def test_a_class_with_one_label_is_named_when_a_store_is_to_be_learned_from(tmp_path):
+    tables = folder(tmp_path, NODES.replace("green,\n", "green,emu\n", 1))
+    convert_from(str(tables), tmp_path / "store")
+    with pytest.raises(
+        BadTables, match="label 'emu' is seen once; a node cannot be both learned from and validated on"
+    ):
+        read_own(tmp_path / "store")

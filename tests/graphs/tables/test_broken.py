@@ -1,0 +1,855 @@
+"""What a person is told when their tables are wrong: file, row and remedy, and everything at once."""
+
+import codecs
+import gzip
+import io
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+
+from bangs.errors import BangsError
+from bangs.graphs import tables
+from tests.graphs.tables.sample_tables import EDGES, NODES, folder
+
+Prepare = Callable[[Path], object]
+
+
+@dataclass(frozen=True)
+class Broken:
+    """A way to be wrong, and the complaint it must earn."""
+
+    name: str
+    kind: str
+    file: str
+    row: int | None
+    message: str
+    remedy: str
+    prepare: Prepare
+    options: dict[str, object] = field(default_factory=dict)
+
+
+def nodes(text: str | bytes | None, **others: bytes) -> Prepare:
+    return lambda path: folder(path, nodes=text, **others)
+
+
+def edges(text: str | bytes | None) -> Prepare:
+    return lambda path: folder(path, edges=text)
+
+
+def frame(**columns: object) -> Prepare:
+    def prepare(path: Path) -> None:
+        folder(path, nodes=None)
+        pd.DataFrame(columns).to_parquet(path / "nodes.parquet")
+
+    return prepare
+
+
+def npy(array: object, pickled: bool = False) -> bytes:
+    stream = io.BytesIO()
+    np.save(stream, np.asarray(array), allow_pickle=pickled)
+    return stream.getvalue()
+
+
+def npz(**arrays: object) -> bytes:
+    stream = io.BytesIO()
+    np.savez(stream, **arrays)  # type: ignore[arg-type]
+    return stream.getvalue()
+
+
+def csc() -> bytes:
+    stream = io.BytesIO()
+    sp.save_npz(stream, sp.csc_matrix(np.eye(6)))
+    return stream.getvalue()
+
+
+def masked(train: list[bool]) -> bytes:
+    none = np.zeros(3, bool)
+    arrays = {"edge_index": np.array([[0], [1]]), "y": np.array([0, 1, -1]), "train_mask": np.array(train)}
+    return npz(**arrays, val_mask=none, test_mask=none)
+
+
+CSR = {"x_data": [1.0, 2.0], "x_indices": [0, 1], "x_indptr": [0, 1, 1, 2, 2, 2, 2], "x_shape": [6, 2]}
+
+
+SPLIT = "id,x,label,split\na,1,u,train\nb,2,u,train\nc,3,v,train\nd,4,v,train\ne,5,,{}\nf,6,,\n"
+NUMBERED = "id,x,label\n1,5,u\n2,6,u\n03,7,v\nB,8,v\n"
+
+BROKEN = [
+    Broken("missing folder", "no-folder", "nowhere", None, "does not exist", "give a folder", lambda p: p / "nowhere"),
+    Broken(
+        "a table instead of a folder",
+        "no-folder",
+        "nodes.csv",
+        None,
+        "neither a folder nor an .npz file",
+        "give a folder",
+        lambda p: folder(p) / "nodes.csv",
+    ),
+    Broken(
+        "a comment",
+        "comment",
+        "edges.csv",
+        1,
+        "it begins with a comment, '# made by hand'",
+        "delete such rows",
+        edges("# made by hand\n" + EDGES),
+    ),
+    Broken(
+        "packed edges",
+        "no-table",
+        "edges.csv",
+        None,
+        "it holds 'edges.csv.gz', 'nodes.csv'",
+        "unpack 'edges.csv.gz'",
+        lambda p: (folder(p) / "edges.csv").rename(p / "edges.csv.gz") and None,
+    ),
+    Broken(
+        "an edge table of Excel's",
+        "no-table",
+        "edges.csv",
+        None,
+        "it holds 'edges.xlsx', 'nodes.csv'",
+        "save the sheet of 'edges.xlsx' as 'CSV UTF-8' under the name edges.csv",
+        lambda p: (folder(p) / "edges.csv").rename(p / "edges.xlsx") and None,
+    ),
+    Broken("no edge table", "no-table", "edges.csv", None, "no edges.csv, edges.tsv or", "put the edges", edges(None)),
+    Broken(
+        "misspelled table",
+        "no-table",
+        "nodes.csv",
+        None,
+        "it holds 'Node.csv', 'edges.csv'",
+        "rename 'Node.csv'",
+        lambda p: (folder(p) / "nodes.csv").rename(p / "Node.csv") and None,
+    ),
+    Broken(
+        "two node tables",
+        "two-tables",
+        "nodes",
+        None,
+        "both nodes.csv and nodes.tsv",
+        "remove or rename one",
+        nodes(NODES, nodes__tsv=b"id\n"),
+    ),
+    Broken("empty file", "empty", "nodes.csv", None, "the file is empty", "first row name", nodes("")),
+    Broken("only white space", "empty", "edges.csv", None, "the file is empty", "first row", edges("\ufeff \n\n ")),
+    Broken("header only", "no-rows", "nodes.csv", None, "a header and no rows", "needs nodes", nodes("id,label\n")),
+    Broken("header without end", "no-rows", "edges.csv", None, "no rows", "needs edges", edges("source,target")),
+    Broken("blank first row", "no-header", "nodes.csv", None, "the first row is blank", "name", nodes("\n" + NODES)),
+    Broken(
+        "edges without header",
+        "no-header",
+        "edges.csv",
+        None,
+        "its first row, '1', '2', holds numbers",
+        "source,target",
+        edges("1,2\n2,3\n"),
+    ),
+    Broken(
+        "string edges without header",
+        "no-header",
+        "edges.csv",
+        None,
+        "its first row, 'a', 'f', names nodes",
+        "source,target",
+        edges("a,f\nb,c\n"),
+    ),
+    Broken(
+        "too many columns",
+        "too-wide",
+        "nodes.csv",
+        None,
+        "it has 4 columns, 3 are allowed",
+        "features.npz",
+        nodes(NODES),
+        {"limits": tables.Limits(columns=3)},
+    ),
+    Broken(
+        "too many features",
+        "too-wide",
+        "nodes.csv",
+        None,
+        "its 2 columns become 4 features of 6 nodes, more than 20 numbers",
+        "--ignore",
+        nodes(NODES),
+        {"limits": tables.Limits(cells=20)},
+    ),
+    Broken(
+        "too many bytes",
+        "too-large",
+        "nodes.csv",
+        None,
+        "bytes, 80 are allowed",
+        "take a part",
+        nodes(NODES),
+        {"limits": tables.Limits(bytes=80)},
+    ),
+    Broken(
+        "too many nodes",
+        "too-large",
+        "nodes.csv",
+        None,
+        "it has 6 rows, 5 are allowed",
+        "take a part",
+        nodes(NODES),
+        {"limits": tables.Limits(nodes=5)},
+    ),
+    Broken("a workbook", "not-text", "nodes.csv", None, "Excel workbook", "CSV UTF-8", nodes(b"PK\x03\x04abc")),
+    Broken("gzip", "not-text", "nodes.csv", None, "gzip", "unpack", nodes(gzip.compress(NODES.encode()))),
+    Broken("parquet called csv", "not-text", "nodes.csv", None, "Parquet", ".parquet", nodes(b"PAR1\x15\x04")),
+    Broken("binary", "not-text", "edges.csv", None, "binary data", "UTF-8", edges(b"source,target\na\0,b\n")),
+    Broken(
+        "UTF-16",
+        "not-utf8",
+        "nodes.csv",
+        None,
+        "UTF-16",
+        "UTF-8",
+        nodes(codecs.BOM_UTF16_LE + NODES.encode("utf-16-le")),
+    ),
+    Broken(
+        "Latin-1",
+        "not-utf8",
+        "nodes.csv",
+        4,
+        "not UTF-8 text (byte 0xe9); it may be Latin-1",
+        "iconv",
+        nodes(NODES.replace("c,0.5,red", "c,0.5,doré").encode("latin-1")),
+    ),
+    Broken(
+        "Latin-1 far below",
+        "not-utf8",
+        "edges.csv",
+        300_002,
+        "not UTF-8 text",
+        "iconv",
+        edges(b"source,target\n" + b"a,b\n" * 300_000 + b"a,\xe9\n"),
+    ),
+    Broken(
+        "Latin-1 in a row too long",
+        "not-utf8",
+        "edges.csv",
+        300_002,
+        "not UTF-8 text",
+        "iconv",
+        edges(b"source,target\n" + b"a,b\n" * 300_000 + b"a,b,\xe9\n"),
+    ),
+    Broken(
+        "two columns of one name",
+        "duplicate-column",
+        "nodes.csv",
+        None,
+        "names 'height' twice, in columns 2 and 3",
+        "its own name",
+        nodes(NODES.replace("colour", "height")),
+    ),
+    Broken(
+        "a row too short",
+        "ragged-row",
+        "nodes.csv",
+        4,
+        "it has 2 values, the header has 4: 'c,0.5'",
+        "a comma in it needs quotes",
+        nodes(NODES.replace("c,0.5,red,dog", "c,0.5")),
+    ),
+    Broken(
+        "a row too long after a blank line",
+        "ragged-row",
+        "edges.csv",
+        5,
+        "it has 3 values, the header has 2: 'a,b,c'",
+        "one value per column",
+        edges("source,target\na,b\n\nc,d\na,b,c\n"),
+    ),
+    Broken(
+        "an open quote",
+        "open-quote",
+        "nodes.csv",
+        5,
+        "never closed",
+        "close it",
+        nodes(NODES.replace("d,3.5,blue,dog", 'd,3.5,blue,"dog')),
+    ),
+    Broken(
+        "unknown node",
+        "unknown-node",
+        "edges.csv",
+        4,
+        "target 'zoe' is not a node of nodes.csv",
+        "add the node to nodes.csv, or delete the edge",
+        edges(EDGES.replace("a,c", "a,zoe")),
+    ),
+    Broken(
+        "ids that differ in case", "unknown-node", "edges.csv", 2, "'A' is not", "capital letters", edges(EDGES.upper())
+    ),
+    Broken(
+        "ids that differ in zeros",
+        "unknown-node",
+        "edges.csv",
+        2,
+        "source '01' is not a node",
+        "leading zeros",
+        lambda p: folder(p, NUMBERED, "source,target\n01,2\n2,B\n"),
+    ),
+    Broken(
+        "ids that became floats",
+        "unknown-node",
+        "edges.csv",
+        2,
+        "source '1.0' is not a node",
+        "a trailing '.0'",
+        lambda p: folder(p, NUMBERED, "source,target\n1.0,2\n2,B\n"),
+    ),
+    Broken(
+        "ids with accents stored otherwise",
+        "unknown-node",
+        "edges.csv",
+        2,
+        "is not a node",
+        "how accented letters are stored (Unicode NFC or NFD)",
+        lambda p: folder(p, NODES.replace("\na,", "\nZo\u00eb,"), EDGES.replace("a,", "Zoe\u0308,")),
+    ),
+    Broken(
+        "ids of another column",
+        "unknown-node",
+        "edges.csv",
+        2,
+        "source 'a' is not a node of nodes.csv",
+        "ids were looked for in column 'name'; these stand in another, so say --id 'short name'",
+        lambda p: folder(p, NODES.replace("id,height", "short name,name")),
+    ),
+    Broken(
+        "ids of no column",
+        "unknown-node",
+        "edges.csv",
+        2,
+        "source 'v' is not a node of nodes.csv",
+        "ids were looked for in column 'id'; --id names another",
+        edges("source,target\nv,w\nw,x\n"),
+    ),
+    Broken(
+        "blank end", "blank-end", "edges.csv", 3, "the target is blank", "two nodes", edges("source,target\na,b\nc,\n")
+    ),
+    *(
+        Broken(
+            f"weight {weight!r}",
+            "bad-weight",
+            "edges.csv",
+            3,
+            f"the weight is '{weight}', not a number",
+            "correct it",
+            edges(f"source,target,weight\na,b,1\nc,d,{weight}\n"),
+        )
+        for weight in ("heavy", "-1", "", "nan", "inf")
+    ),
+    Broken(
+        "blank id",
+        "blank-id",
+        "nodes.csv",
+        4,
+        "the id (column 'id') is blank",
+        "an id",
+        nodes(NODES.replace("c,", ",", 1)),
+    ),
+    Broken(
+        "duplicate id",
+        "duplicate-id",
+        "nodes.csv",
+        5,
+        "id 'c' stands in row 4 already",
+        "an id of its own",
+        nodes(NODES.replace("d,3.5", "c,3.5")),
+    ),
+    Broken(
+        "no id",
+        "no-id-column",
+        "nodes.csv",
+        None,
+        "no column looks like an id",
+        "--id COLUMN",
+        nodes("size,label\n1,u\n1,v\n"),
+    ),
+    Broken(
+        "no label column",
+        "no-label-column",
+        "nodes.csv",
+        None,
+        "(label, class, y …); the table has 'id', 'height', 'colour', 'species'",
+        "--label COLUMN",
+        nodes(NODES.replace("label", "species")),
+    ),
+    Broken(
+        "no labels",
+        "no-labels",
+        "nodes.csv",
+        None,
+        "no node has a label",
+        "label some nodes",
+        nodes(NODES.replace("cat", "").replace("dog", "")),
+    ),
+    Broken(
+        "one class",
+        "one-class",
+        "nodes.csv",
+        None,
+        "every label is 'cat'",
+        "two classes",
+        nodes(NODES.replace("dog", "cat")),
+    ),
+    Broken(
+        "a label seen once",
+        "label-once",
+        "nodes.csv",
+        6,
+        "label 'emu' is seen once",
+        "name the validation nodes in a column 'split'",
+        nodes(NODES.replace("green,\nf", "green,emu\nf")),
+    ),
+    Broken(
+        "a column that is not there",
+        "no-such-column",
+        "nodes.csv",
+        None,
+        "--label names column 'lable', which is not there",
+        "did you mean 'label'",
+        nodes(NODES),
+        {"label": "lable"},
+    ),
+    Broken(
+        "a category that is not there",
+        "no-such-column",
+        "nodes.csv",
+        None,
+        "--categorical names column 'color', which is not there",
+        "did you mean 'colour'?",
+        nodes(NODES),
+        {"categorical": ["color"]},
+    ),
+    Broken(
+        "a column left out that is not there",
+        "no-such-column",
+        "nodes.csv",
+        None,
+        "--ignore names column 'weight', which is not there",
+        "did you mean 'height'?",
+        nodes(NODES),
+        {"ignore": ["weight"]},
+    ),
+    Broken(
+        "an end that is not there",
+        "no-such-column",
+        "edges.csv",
+        None,
+        "--target names column 'sink'",
+        "name one of these",
+        nodes(NODES),
+        {"target": "sink"},
+    ),
+    Broken(
+        "a column for two roles",
+        "column-twice",
+        "nodes.csv",
+        None,
+        "'id' is asked to be the label and something else",
+        "its own column",
+        nodes(NODES),
+        {"id": "id", "label": "id"},
+    ),
+    Broken(
+        "one column of edges",
+        "no-end-column",
+        "edges.csv",
+        None,
+        "no column looks like the source or the target",
+        "--source COLUMN",
+        edges("pair\na-b\n"),
+    ),
+    Broken(
+        "a word among numbers",
+        "not-a-number",
+        "nodes.csv",
+        3,
+        "column 'height' holds 'tall', which is no number",
+        "--categorical",
+        nodes(NODES.replace("2.5", "tall")),
+    ),
+    *(
+        Broken(
+            f"number {word!r}",
+            "missing-number",
+            "nodes.csv",
+            3,
+            f"column 'height' holds '{word}', where a number should be",
+            "--fill mean",
+            nodes(NODES.replace("2.5", word)),
+        )
+        for word in ("", "NaN", "NA", "null", "?")
+    ),
+    *(
+        Broken(
+            f"number {word!r}",
+            "not-finite",
+            "nodes.csv",
+            3,
+            f"column 'height' holds '{word}', which is infinite or beyond",
+            "--ignore",
+            nodes(NODES.replace("2.5", word)),
+        )
+        for word in ("inf", "-Infinity", "1e400", "-2e30")
+    ),
+    Broken(
+        "strange split",
+        "split-word",
+        "nodes.csv",
+        6,
+        "the split says 'maybe'",
+        "train, val or test",
+        nodes(SPLIT.format("maybe")),
+    ),
+    Broken(
+        "split without label",
+        "split-without-label",
+        "nodes.csv",
+        6,
+        "says 'val', but there is no label",
+        "label the node",
+        nodes(SPLIT.format("val")),
+    ),
+    Broken(
+        "no training rows",
+        "no-training",
+        "nodes.csv",
+        None,
+        "leaves no node for training",
+        "write train",
+        nodes(SPLIT.format("").replace("train", "test")),
+    ),
+    Broken(
+        "only loops", "only-loops", "edges.csv", None, "to itself", "between nodes", edges("source,target\na,a\nb,b\n")
+    ),
+    Broken(
+        "damaged parquet",
+        "unreadable",
+        "nodes.parquet",
+        None,
+        "no readable Parquet file",
+        "write it again",
+        nodes(None, nodes__parquet=b"PAR1 and nothing else"),
+    ),
+    Broken(
+        "lists in parquet",
+        "column-type",
+        "nodes.parquet",
+        None,
+        "column 'vector' holds list<",
+        "features.npy",
+        frame(id=list("abcdef"), label=["u", "u", "v", "v", None, None], vector=[[1.0, 2.0]] * 6),
+    ),
+    Broken(
+        "array with other rows",
+        "array-rows",
+        "features.npy",
+        None,
+        "it has 5 rows, the node table has 6",
+        "in the order",
+        nodes(NODES, features__npy=npy(np.ones((5, 2)))),
+    ),
+    Broken(
+        "array of one dimension",
+        "bad-array",
+        "features.npy",
+        None,
+        "shape [N, F], got [6]",
+        "numpy.save",
+        nodes(NODES, features__npy=npy(np.ones(6))),
+    ),
+    Broken(
+        "array of objects",
+        "bad-array",
+        "features.npy",
+        None,
+        "objects and text are not read",
+        "numpy.save",
+        nodes(NODES, features__npy=npy([[print]] * 6, pickled=True)),
+    ),
+    Broken(
+        "array with NaN",
+        "array-not-finite",
+        "features.npy",
+        None,
+        "row 1, counted from 0, holds NaN",
+        "fill or drop",
+        nodes(NODES, features__npy=npy([[1.0], [np.nan], [1.0], [1.0], [1.0], [1.0]])),
+    ),
+    Broken(
+        "damaged archive",
+        "bad-array",
+        "features.npz",
+        None,
+        "not a sound .npz",
+        "numpy",
+        nodes(NODES, features__npz=b"PK?"),
+    ),
+    Broken(
+        "archive without features",
+        "bad-array",
+        "features.npz",
+        None,
+        "holds no array 'x'",
+        "numpy.savez",
+        nodes(NODES, features__npz=npz(z=np.eye(6))),
+    ),
+    Broken(
+        "columns first",
+        "bad-array",
+        "features.npz",
+        None,
+        "not in CSR form",
+        "scipy",
+        nodes(NODES, features__npz=csc()),
+    ),
+    Broken(
+        "sparse beyond its shape",
+        "bad-array",
+        "features.npz",
+        None,
+        "ind",
+        "scipy",
+        nodes(NODES, features__npz=npz(**{**CSR, "x_indices": [0, 9]})),
+    ),
+    Broken(
+        "graph file without labels",
+        "bad-array",
+        "graph.npz",
+        None,
+        "graph.npz has no array 'y'",
+        "numpy.savez",
+        lambda p: folder(p, graph__npz=npz(edge_index=np.array([[0], [1]]))) / "graph.npz",
+    ),
+    Broken(
+        "a row without end",
+        "unreadable",
+        "edges.csv",
+        None,
+        "a row is longer than 16 MiB",
+        "quotation mark that is not closed",
+        edges(b"source,target\na,b\na," + b"b" * 2**25 + b"\n"),
+    ),
+    Broken(
+        "two arrays",
+        "two-tables",
+        "features",
+        None,
+        "both features.npz and features.npy",
+        "remove or rename one",
+        nodes(NODES, features__npy=npy(np.eye(6)), features__npz=npz(x=np.eye(6))),
+    ),
+    Broken(
+        "an array too large",
+        "too-wide",
+        "features.npy",
+        None,
+        "its shape (6, 6) is more than 35 numbers",
+        "scipy.sparse.save_npz",
+        nodes(NODES, features__npy=npy(np.eye(6))),
+        {"limits": tables.Limits(cells=35)},
+    ),
+    Broken(
+        "a sparse array with NaN",
+        "array-not-finite",
+        "features.npz",
+        None,
+        "row 2, counted from 0, holds NaN",
+        "fill or drop",
+        nodes(NODES, features__npz=npz(**{**CSR, "x_data": [1.0, np.nan]})),
+    ),
+    Broken(
+        "a sparse array with a crooked shape",
+        "bad-array",
+        "features.npz",
+        None,
+        "must be integers",
+        "scipy",
+        nodes(NODES, features__npz=npz(**{**CSR, "x_shape": [6.0, 2.0]})),
+    ),
+    Broken(
+        "a sparse array without columns",
+        "bad-array",
+        "features.npz",
+        None,
+        "shape [N, F], got [6, 0]",
+        "scipy",
+        nodes(NODES, features__npz=npz(**{**CSR, "x_shape": [6, 0]})),
+    ),
+    Broken(
+        "parquet with too many columns",
+        "too-large",
+        "nodes.parquet",
+        None,
+        "it holds 6 rows, 2 columns",
+        "at most 1 columns",
+        frame(id=list("abcdef"), label=list("uuvvuv")),
+        {"limits": tables.Limits(columns=1)},
+    ),
+    Broken(
+        "graph file of one class",
+        "one-class",
+        "graph.npz",
+        None,
+        "every label is 0",
+        "two classes",
+        lambda p: folder(p, graph__npz=npz(edge_index=np.array([[0], [1]]), y=np.array([0, 0]))) / "graph.npz",
+    ),
+    Broken(
+        "graph file that trains on the unknown",
+        "split-without-label",
+        "graph.npz",
+        None,
+        "node 2 is in train_mask or val_mask",
+        "take it out of the mask",
+        lambda p: folder(p, graph__npz=masked(train=[True, True, True])) / "graph.npz",
+    ),
+    Broken(
+        "graph file that trains on nothing",
+        "no-training",
+        "graph.npz",
+        None,
+        "train_mask holds no node",
+        "some labelled ones",
+        lambda p: folder(p, graph__npz=masked(train=[False, False, False])) / "graph.npz",
+    ),
+    Broken(
+        "graph file with a class seen once",
+        "label-once",
+        "graph.npz",
+        None,
+        "label '1' is seen once",
+        "name the validation nodes in masks",
+        lambda p: folder(p, graph__npz=npz(edge_index=np.array([[0], [1]]), y=np.array([0, 0, 1]))) / "graph.npz",
+    ),
+]
+
+
+@pytest.mark.parametrize("broken", BROKEN, ids=[broken.name for broken in BROKEN])
+def test_what_is_wrong_is_told_with_file_row_and_remedy(tmp_path: Path, broken: Broken) -> None:
+    prepared = broken.prepare(tmp_path)
+    with pytest.raises(tables.BadTables) as caught:
+        tables.read(prepared if isinstance(prepared, Path) else tmp_path, **broken.options)  # type: ignore[arg-type]
+    found = [one for one in caught.value.complaints if one.kind == broken.kind and one.file == broken.file]
+    assert found, str(caught.value)
+    first = found[0]
+    assert first.row == broken.row
+    assert broken.message in first.message
+    assert broken.remedy in first.remedy
+    assert first.message in str(caught.value)
+    assert first.remedy in str(caught.value)
+    assert isinstance(caught.value, BangsError)
+
+
+def test_there_are_at_least_twenty_five_kinds() -> None:
+    assert len({broken.kind for broken in BROKEN}) >= 25
+
+
+FITTED: list[tuple[str, str, str, str]] = [
+    ("colour", NODES.replace("colour", "hue"), EDGES, "fitted with column 'colour', which is not here"),
+    ("class", NODES.replace("cat", "emu"), EDGES, "label 'emu' is none of the model's classes 'cat', 'dog'"),
+    ("number", NODES.replace("2.5", "tall"), EDGES, "column 'height' holds 'tall', which is no number"),
+    ("far", NODES.replace("2.5", "9e29"), EDGES, "column 'height' holds '9e29', far beyond"),
+    ("blank", NODES.replace("2.5", ""), EDGES, "column 'height' holds '', where a number should be"),
+    ("old node", "\n".join([*NODES.split("\n")[:4], "new,1,red,"]), EDGES, "must hold those of the fitted graph too"),
+]
+
+
+@pytest.mark.parametrize(("nodes", "edges", "message"), [case[1:] for case in FITTED], ids=[case[0] for case in FITTED])
+def test_a_graph_that_does_not_fit_the_model_is_refused(tmp_path: Path, nodes: str, edges: str, message: str) -> None:
+    encoding = tables.read(folder(tmp_path)).columns
+    with pytest.raises(tables.BadTables, match=message):
+        tables.read(folder(tmp_path, nodes, edges), encoding=encoding)
+
+
+def test_a_model_with_weights_refuses_edges_without(tmp_path: Path) -> None:
+    weighted = "source,target,weight\na,b,2\nc,d,1\n"
+    encoding = tables.read(folder(tmp_path, edges=weighted)).columns
+    with pytest.raises(tables.BadTables, match="fitted with edge weights, but no column of 'source', 'target'"):
+        tables.read(folder(tmp_path), encoding=encoding)
+
+
+def test_a_model_without_weights_does_not_use_them(tmp_path: Path) -> None:
+    encoding = tables.read(folder(tmp_path)).columns
+    graph = tables.read(folder(tmp_path, edges="source,target,weight\na,b,2\nc,d,1\n"), encoding=encoding)
+    assert graph.data.get("edge_weight") is None
+    assert any("fitted without edge weights; 'weight' not used" in note for note in graph.notes)
+
+
+def test_an_array_of_another_width_is_refused(tmp_path: Path) -> None:
+    encoding = tables.read(folder(tmp_path, features__npy=npy(np.eye(6)))).columns
+    folder(tmp_path, features__npy=npy(np.eye(6)[:, :4]))
+    with pytest.raises(tables.BadTables, match="fitted with an array of 6 features, here it has 4"):
+        tables.read(tmp_path, encoding=encoding)
+
+
+def test_a_model_of_tables_refuses_an_npz_file(tmp_path: Path) -> None:
+    encoding = tables.read(folder(tmp_path)).columns
+    folder(tmp_path, graph__npz=npz(edge_index=np.array([[0], [1]]), y=np.array([0, 1])))
+    with pytest.raises(tables.BadTables, match="none of the model's classes"):
+        tables.read(tmp_path / "graph.npz", encoding=encoding)
+
+
+def test_everything_wrong_in_both_files_is_told_at_once(tmp_path: Path) -> None:
+    bad_nodes = NODES.replace("2.5", "").replace("d,3.5", "c,3.5").replace("blue", "b\x1b[31mlue")
+    bad_edges = "source,target,weight\na,zoe,1\nb,c,-2\n"
+    with pytest.raises(tables.BadTables) as caught:
+        tables.read(folder(tmp_path, bad_nodes, bad_edges))
+    kinds = {complaint.kind for complaint in caught.value.complaints}
+    assert kinds == {"duplicate-id", "missing-number", "unknown-node", "bad-weight"}
+    assert caught.value.total == 4
+    assert "4 complaints" in str(caught.value)
+
+
+def test_the_first_twenty_of_a_kind_are_shown_and_the_rest_counted(tmp_path: Path) -> None:
+    rows = "".join(f"a,ghost {i}\n" for i in range(1254))
+    with pytest.raises(tables.BadTables, match="… and 1,234 more") as caught:
+        tables.read(folder(tmp_path, edges="source,target\n" + rows))
+    assert len(caught.value.complaints) == 20
+    assert caught.value.total == 1254
+    assert "row 21: target 'ghost 19'" in str(caught.value)
+    assert "ghost 20" not in str(caught.value)
+
+
+def test_a_hostile_value_cannot_speak_to_the_terminal(tmp_path: Path) -> None:
+    with pytest.raises(tables.BadTables) as caught:
+        tables.read(folder(tmp_path, edges="source,target\na,\x1b]0;owned\x07" + "x" * 500 + "\n"))
+    assert "\x1b" not in str(caught.value)
+    assert len(str(caught.value)) < 600
+
+
+def test_a_complaint_reads_as_a_sentence(tmp_path: Path) -> None:
+    with pytest.raises(tables.BadTables) as caught:
+        tables.read(folder(tmp_path, edges=EDGES.replace("a,c", "a,zoe")))
+    assert str(caught.value.complaints[0]) == (
+        "edges.csv, row 4: target 'zoe' is not a node of nodes.csv; add the node to nodes.csv, or delete the edge"
+    )
+
+
+def test_a_parquet_file_that_swells_is_not_unpacked(tmp_path: Path) -> None:
+    folder(tmp_path, nodes=None)
+    rows = 20_000
+    swollen = pd.DataFrame(
+        {"id": [f"n{i}" for i in range(rows)], "label": ["u", "v"] * (rows // 2), "text": ["x" * 1000] * rows}
+    )
+    swollen.to_parquet(tmp_path / "nodes.parquet")
+    assert (tmp_path / "nodes.parquet").stat().st_size < 500_000
+    with pytest.raises(tables.BadTables, match=r"column 'text' holds dictionary.*or too much of it"):
+        tables.read(tmp_path, limits=tables.Limits(bytes=10**6))
+
+
+def test_a_model_without_an_array_does_not_use_one(tmp_path: Path) -> None:
+    encoding = tables.read(folder(tmp_path)).columns
+    graph = tables.read(folder(tmp_path, features__npy=npy(np.eye(6))), encoding=encoding)
+    assert graph.data.x.shape == (6, 4)
+    assert any("fitted without an array of features; not used" in note for note in graph.notes)

@@ -1,0 +1,143 @@
+"""No leak: test labels replaced by random ones, or hidden, change nothing that a learner does."""
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from bangs.core.types import Task
+from bangs.errors import InvalidInput
+from bangs.estimator.classifier import SelfTrainingClassifier
+from bangs.experiments.experiment import Experiment
+from bangs.graphs.datasets.synthetic import citation
+from bangs.graphs.splits import mark, per_class
+from bangs.selftraining.loop import State
+from bangs.selftraining.methods import METHODS
+
+SEEDS = (3, 7)
+EXAM = ("test", "pseudo_accuracy", "seconds")  # of a history row: what only the exam knows, and the time
+
+
+@cache
+def town() -> Data:
+    """A small citation network with a split of its own: 12 labelled, 24 for validation, 60 for the exam."""
+    data = citation(nodes=120, classes=3, features=40, seed=1, mean_degree=5.0, homophily=0.9, signal=0.7)
+    return mark(data, per_class(data.y, 4, 24, 60, [0]))
+
+
+def relabelled(make: Callable[[Tensor], Tensor]) -> Data:
+    """The town with other labels wherever a learner should see none."""
+    data = town().clone()
+    unseen = ~(data.train_mask | data.val_mask)
+    data.y = torch.where(unseen, make(data.y), data.y)
+    assert not torch.equal(data.y, town().y)
+    return data
+
+
+def random(y: Tensor) -> Tensor:
+    return torch.randint(0, 3, y.shape, generator=torch.Generator().manual_seed(5))
+
+
+def hidden(y: Tensor) -> Tensor:
+    return torch.full_like(y, -1)
+
+
+def experiment(method: str, **settings: Any) -> Experiment:
+    common: dict[str, Any] = {"rounds": 2, "k": 8, "candidates": 16, "seeds": SEEDS, "changes": {"epochs": 20}}
+    return Experiment(dataset="town", method=method, **{**common, **settings})
+
+
+def lived(method: str, data: Data) -> list[State]:
+    """Every round of a method whose learner sees what the experiment shows it of the data."""
+    of, states = experiment(method), list[State]()
+    of.trainer([states.append]).fit(Task.of(data, of._split(data), 3), SEEDS)
+    return states
+
+
+@cache
+def undisturbed(method: str) -> list[State]:
+    return lived(method, town())
+
+
+def assert_same_life(states: list[State], others: list[State]) -> None:
+    """Adopted labels, their weights and reasons, chosen rounds and predictions are equal bit by bit."""
+    assert len(states) == len(others)
+    for one, other in zip(states, others, strict=True):
+        for name in ("target", "weight", "born"):
+            assert torch.equal(getattr(one.labels, name), getattr(other.labels, name))
+        assert torch.equal(one.prediction.logits, other.prediction.logits)
+        assert torch.equal(one.validation, other.validation)
+        assert torch.equal(one.best_round, other.best_round)
+        assert torch.equal(one.running, other.running)
+        assert (one.adoption is None) == (other.adoption is None)
+        if one.adoption is not None and other.adoption is not None:
+            assert torch.equal(one.adoption.chosen, other.adoption.chosen)
+            assert torch.equal(one.adoption.confidence, other.adoption.confidence)
+            assert torch.equal(one.adoption.ranking.score, other.adoption.ranking.score)
+
+
+@pytest.mark.parametrize("change", [random, hidden])
+@pytest.mark.parametrize("method", METHODS)
+def test_no_method_learns_from_labels_it_must_not_see(method: str, change: Callable[[Tensor], Tensor]) -> None:
+    assert_same_life(undisturbed(method), lived(method, relabelled(change)))
+
+
+def test_the_exam_does_see_them() -> None:
+    """What does change is the mark, so the labels were really others."""
+    of = experiment("bangs")
+    right, wrong = (of.run(data=data, device="cpu") for data in (town(), relabelled(random)))
+    assert right["chosen_round"] == wrong["chosen_round"]
+    assert right["validation"]["mean"] > wrong["validation"]["mean"] + 20
+    for one, other in zip(right["rounds"], wrong["rounds"], strict=True):
+        assert {key: one[key] for key in one if key not in EXAM} == {
+            key: other[key] for key in other if key not in EXAM
+        }
+
+
+def test_an_exam_without_answers_is_refused_before_anything_is_learned() -> None:
+    with pytest.raises(InvalidInput, match="no test node of run 0 has a label, so nothing can be marked"):
+        experiment("bangs").run(data=relabelled(hidden), device="cpu")
+
+
+@pytest.mark.parametrize(
+    "settings", [{}, {"noise": 0.3}, {"share": 0.1}, {"pool": "open"}, {"pool": "unused"}, {"teacher": "best"}]
+)
+def test_a_task_holds_no_trace_of_them(settings: dict[str, Any]) -> None:
+    """Whatever part is added one day: what a learner is given is the same, bit by bit."""
+    of = experiment("bangs", **settings)
+    data = town()
+    if "share" in settings:  # a split of its own, drawn from all labelled nodes
+        split = of._split(data)
+        unseen = ~(split.train | split.val).any(0)
+    else:
+        unseen = ~(data.train_mask | data.val_mask)
+    other = data.clone()
+    other.y = torch.where(unseen, (data.y + 1) % 3, data.y)
+    assert_same_task(of.task(data)[0], of.task(other)[0])
+
+
+def assert_same_task(one: Task, other: Task) -> None:
+    assert "y" not in one.graph
+    assert set(one.graph.keys()) == set(other.graph.keys()) <= {"x", "edge_index", "edge_weight", "num_nodes"}
+    assert torch.equal(one.graph.x.to_dense(), other.graph.x.to_dense())
+    assert torch.equal(one.graph.edge_index, other.graph.edge_index)
+    assert torch.equal(one.given.target, other.given.target)
+    assert torch.equal(one.given.weight, other.given.weight)
+    assert torch.equal(one.validation, other.validation)
+    assert one.classes == other.classes
+
+
+@pytest.mark.parametrize("change", [random, hidden])
+def test_the_classifier_learns_the_same(change: Callable[[Tensor], Tensor]) -> None:
+    def fitted(data: Data) -> SelfTrainingClassifier:
+        return SelfTrainingClassifier(rounds=2, k=8, epochs=20, random_state=0, device="cpu").fit(data)
+
+    one, other = fitted(town()), fitted(relabelled(change))
+    assert np.array_equal(one.predict_proba(), other.predict_proba())
+    assert torch.equal(one.snapshot_.target, other.snapshot_.target)
+    assert one.snapshot_.chosen == other.snapshot_.chosen

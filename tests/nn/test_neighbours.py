@@ -1,0 +1,308 @@
+"""GAT and GIN along the run axis beside stock PyG layers run one run after the other."""
+
+import gc
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+from learners.stock import by_stock_names, crowd, gradients, twin
+from torch import Tensor, nn
+from torch_geometric.data import Data
+from torch_geometric.nn import GATConv, GINConv
+
+from bangs.core.rng import Streams
+from bangs.errors import InvalidInput
+from bangs.graphs.sparse import Sparse, to_torch
+from bangs.nn import segment_max
+from bangs.nn.attention import Heads, attend, drop, weigh
+from bangs.nn.ensemble import Network
+from bangs.nn.models import GAT, GIN
+from bangs.nn.segment_max import Heard, Overlaid, largest
+from bangs.nn.subgraphs import Field, Surroundings, many
+from bangs.training.sampling import Sampling
+from bangs.training.trainer import Trainer
+from tests.conftest import noise, two_rings
+
+SEEDS = (3, 5, 7)
+CLASSES = 4
+MODELS = {
+    "gat": GAT(hidden=5, heads=3),
+    "gat of one layer": GAT(heads=2, layers=1),
+    "gat of three layers": GAT(hidden=33, heads=2, layers=3),
+    "gat without residuals": GAT(hidden=5, heads=2, layers=3, residual=False),
+    "gin": GIN(hidden=6),
+}
+
+
+@pytest.fixture(params=MODELS)
+def model(request) -> GAT | GIN:
+    return replace(MODELS[request.param], dropout=0.0)
+
+
+def sparse(graph: Data) -> Data:
+    changed = graph.clone()
+    changed.x = to_torch(sp.csr_array(graph.x.numpy()))
+    return changed
+
+
+GRAPHS = {"rings": two_rings(), "crowd": crowd(), "crowd with sparse features": sparse(crowd())}
+
+
+@pytest.fixture(params=GRAPHS)
+def graph(request) -> Data:
+    return GRAPHS[request.param]
+
+
+def built(model: GAT | GIN, graph: Data, seeds: tuple[int, ...] = SEEDS) -> tuple[Network, Field]:
+    """A network with random biases, and the whole graph as it sees it."""
+    network = model.build(graph.x.shape[1], CLASSES, Streams(seeds))
+    with torch.no_grad():
+        for layer, bias in enumerate(network.bias):
+            bias.copy_(Streams(seeds).at("bias", layer).randn(*bias.shape[1:]))
+    return network, Surroundings.of(graph, len(seeds), network.loops, network.normalise).whole
+
+
+def test_logits_embeddings_and_gradients_are_those_of_stock_layers(model, graph):
+    network, field = built(model, graph)
+    stock = twin(model, network, graph.x.shape[1], CLASSES)
+    logits, expected = network(field), stock(field)
+    torch.testing.assert_close(logits, expected, rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(network.embed(field), stock.embed(field), rtol=1e-5, atol=1e-5)
+    wish = torch.randn(logits.shape, generator=torch.Generator().manual_seed(0))
+    ours, theirs = by_stock_names(model, gradients(network, logits, wish)), gradients(stock, expected, wish)
+    for name, gradient in theirs.items():
+        torch.testing.assert_close(ours[name], gradient, rtol=1e-5, atol=1e-5, msg=lambda text, name=name: name + text)
+
+
+def test_a_runs_gradient_is_the_same_in_company(model, graph):
+    together, field = built(model, graph)
+    alone, own = built(model, graph, SEEDS[1:2])
+    wish = torch.randn(3, len(graph.x), CLASSES)
+    company = gradients(together, together(field), wish)
+    for name, gradient in gradients(alone, alone(own), wish[1:2]).items():
+        torch.testing.assert_close(gradient[0], company[name][1], rtol=1e-5, atol=1e-5)
+
+
+def test_a_part_of_the_graph_gives_the_same_gradients(model, graph):
+    network, field = built(model, graph)
+    nodes = np.array([0, 2, 9, 17])
+    part = Surroundings.of(graph, 3, network.loops, network.normalise).field(nodes, network.hops)
+    wish = torch.randn(3, 4, CLASSES)
+    expected = gradients(network, network(field)[:, nodes], wish)
+    for name, gradient in gradients(network, network(part), wish).items():
+        torch.testing.assert_close(gradient, expected[name], rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_with_dropout_every_run_draws_its_own_numbers(name, graph):
+    model = replace(MODELS[name], dropout=0.5)
+    together, field = built(model, graph)
+    alone, own = built(model, graph, SEEDS[1:2])
+    wish = torch.randn(3, len(graph.x), CLASSES)
+    dropped = together(field, noise(*SEEDS))
+    assert not torch.allclose(dropped, together(field))
+    company = gradients(together, dropped, wish)
+    for part, gradient in gradients(alone, alone(own, noise(SEEDS[1])), wish[1:2]).items():
+        torch.testing.assert_close(gradient[0], company[part][1], rtol=1e-5, atol=1e-5)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("name", MODELS)
+def test_dropout_also_where_every_run_has_a_graph_of_its_own(name):
+    graphs = [two_rings(seed=seed) for seed in range(3)]
+    graphs[2].edge_index = graphs[2].edge_index[:, 5:30]
+    network, field = built(replace(MODELS[name], dropout=0.5), graphs[0])
+    both = many(graphs, network.loops, network.normalise, field)
+    assert torch.equal(network(both, noise(*SEEDS)), network(both, noise(*SEEDS)))
+    torch.testing.assert_close(network(both, noise(*SEEDS, rate=0.0)), network(both))
+
+
+def weights_of(heads: Heads, source: Tensor, target: Tensor) -> Tensor:
+    """Attention weights as a dense matrix."""
+    found = weigh(heads, source, target)
+    return Sparse(heads.pattern, found).csr.to_dense()
+
+
+def hop(*rows: list[float]) -> Sparse:
+    return Sparse.of(sp.csr_array(np.array(rows, dtype=np.float32)))
+
+
+def test_attention_by_hand():
+    """Node 0 hears itself, which scores 0 − 2, below zero, and twice node 1, which scores 3 − 2."""
+    heads = Heads.of(hop([1, 2], [0, 1]), 1)
+    source, target = torch.tensor([[[0.0], [3.0]]]), torch.tensor([[[-2.0], [5.0]]])
+    first, second = math.exp(0.2 * -2), 2 * math.exp(1)
+    expected = torch.tensor([[first, second], [0, first + second]]) / (first + second)
+    torch.testing.assert_close(weights_of(heads, source, target), expected)
+
+
+def test_heads_weigh_by_themselves():
+    heads = Heads.of(hop([1, 1], [0, 1]), 2)
+    source = torch.tensor([[[0.0, math.log(3.0)], [math.log(3.0), 0.0]]])
+    found = weights_of(heads, source, torch.zeros(1, 2, 2))
+    expected = torch.tensor([[0.25, 0, 0.75, 0], [0, 0.75, 0, 0.25], [0, 0, 1, 0], [0, 0, 0, 1]])
+    torch.testing.assert_close(found, expected)
+    z = torch.arange(8.0).view(1, 2, 2, 2)
+    heard = attend(heads, weigh(heads, source, torch.zeros(1, 2, 2)), z)
+    torch.testing.assert_close(
+        heard[0, 0], torch.stack([0.25 * z[0, 0, 0] + 0.75 * z[0, 1, 0], 0.75 * z[0, 0, 1] + 0.25 * z[0, 1, 1]])
+    )
+
+
+@pytest.mark.parametrize("score", [-1e4, 1e4])
+def test_large_scores_are_weighed_without_overflow(score):
+    heads = Heads.of(hop([1, 1], [0, 1]), 1)
+    torch.testing.assert_close(
+        weights_of(heads, torch.full((1, 2, 1), score), torch.full((1, 2, 1), score)),
+        torch.tensor([[0.5, 0.5], [0, 1]]),
+    )
+
+
+def test_attention_is_differentiable_in_scores_and_values():
+    torch.manual_seed(0)
+    heads = Heads.of(hop([1, 2, 0], [0, 1, 1], [1, 1, 1]), 2)
+    heads = Heads(heads.pattern, heads.lines, heads.counts.double())
+    parts = [torch.randn(1, 3, 2, *more, dtype=torch.float64, requires_grad=True) for more in ((), (), (4,))]
+    assert torch.autograd.gradcheck(
+        lambda source, target, z: attend(heads, weigh(heads, source, target), z), parts, check_undefined_grad=False
+    )
+
+
+def test_dropped_weights_keep_their_mean():
+    heads = Heads.of(hop(*np.ones((60, 60))).repeat(2), 2)
+    kept = drop(heads, torch.ones(len(heads.lines)), 2, noise(1, 2), 0.6)
+    assert kept.unique().tolist() == pytest.approx([0, 2.5])
+    assert kept.view(2, -1).mean(1).tolist() == pytest.approx([1, 1], abs=0.1)
+
+
+def test_the_largest_by_hand_with_its_gradient_shared_by_ties():
+    heard = Heard.of(hop([1, 1, 1], [0, 1, 1]).pattern)
+    x = torch.tensor([[3.0, -1.0], [3.0, -5.0], [2.0, -2.0]], requires_grad=True)
+    found = largest(heard, x)
+    assert found.tolist() == [[3, -1], [3, -2]]
+    (found * torch.tensor([[4.0, 1.0], [10.0, 7.0]])).sum().backward()
+    assert x.grad.tolist() == [[2, 1], [12, 0], [0, 7]]
+
+
+@pytest.mark.parametrize("chunk", [1, 700, 2**20])
+def test_gradients_of_maxima_summed_in_order_are_those_that_are_scattered(chunk, monkeypatch):
+    monkeypatch.setattr(segment_max, "CHUNK", chunk)
+    matrix = sp.csr_array(sp.random_array((30, 40), density=0.2, dtype=np.float32, rng=2) + sp.eye_array(30, 40))
+    heard = Heard.of(Sparse.of(matrix).repeat(2).pattern)
+    x = torch.randint(0, 5, (80, 7), generator=torch.Generator().manual_seed(0)).float()  # so that many tie
+    found = largest(heard, x)
+    wish = torch.randn(found.shape, generator=torch.Generator().manual_seed(1))
+    torch.testing.assert_close(
+        segment_max._back_in_order(heard, x, found, wish), segment_max._back(heard, x, found, wish)
+    )
+
+
+def test_features_laid_over_one_another_by_hand():
+    """A feature that somebody lacks is a zero among those heard: max(−3, 0) = 0, but max(−3, −1) = −1."""
+    seen = hop([1, 1], [0, 1])
+    x = Sparse.of(sp.csr_array(np.array([[0, -3, 2, 0], [5, -1, 0, 0]], dtype=np.float32)))
+    overlaid = Overlaid.of(seen.pattern, x.pattern)
+    expected = [[5, -4, 4, 0], [10, -2, 0, 0]]
+    assert overlaid(x.values, 1.0).csr.to_dense().tolist() == expected
+    dropped = overlaid(x.values * torch.tensor([0.0, 1.0, 1.0, 2.0]), 1.0).csr.to_dense()
+    assert dropped.tolist() == [[5, 0, 4, 0], [10, -4, 0, 0]]
+
+
+def test_features_of_every_runs_own_graph_are_laid_over_one_another():
+    graphs = [sparse(crowd(seed=seed)) for seed in range(3)]
+    for graph in graphs:
+        graph.x = graphs[0].x
+    network, field = built(GIN(hidden=6), graphs[0])
+    together = network(many(graphs, network.loops, network.normalise, field))
+    for run, graph in enumerate(graphs):
+        alone = network(Surroundings.of(graph, 3, network.loops, network.normalise).whole)
+        torch.testing.assert_close(together[run], alone[run])
+
+
+def test_what_a_network_remembers_of_a_field_goes_with_the_field(model):
+    for graph in GRAPHS.values():
+        network, field = built(model, graph)
+        network(field).sum().backward()
+        kept = [part for part in vars(network).values() if hasattr(part, "keyrefs")]
+        assert sum(map(len, kept)) > 0
+        del field
+        gc.collect()
+        assert sum(map(len, kept)) == 0
+
+
+def test_neither_learns_in_batches(model, task):
+    with pytest.raises(InvalidInput, match="batches needs a model whose nodes see a few hops"):
+        Trainer(model, batches=Sampling()).prepare(task)
+
+
+@torch.no_grad()
+def test_gat_equals_layers_that_make_their_own_loops():
+    graph = two_rings()
+    network, field = built(GAT(hidden=4, heads=3), graph)
+    stock = by_stock_names(GAT(hidden=4, heads=3), network.weights())
+    for run, logits in enumerate(network(field)):
+        first, second = GATConv(2, 4, heads=3), GATConv(12, CLASSES, heads=3, concat=False, residual=True)
+        named = {name.replace("-", "."): value[run] for name, value in stock.items()}
+        nn.ModuleDict({"layers": nn.ModuleList([first, second])}).load_state_dict(named)
+        torch.testing.assert_close(logits, second(first(graph.x, graph.edge_index).relu(), graph.edge_index))
+
+
+@torch.no_grad()
+def test_gin_equals_its_formula():
+    graph = two_rings()
+    network, field = built(GIN(hidden=5), graph)
+    for run, logits in enumerate(network(field)):
+        h = graph.x
+        for layer in range(2):
+            best = torch.stack(
+                [h[[node, *graph.edge_index[0, graph.edge_index[1] == node].tolist()]].amax(0) for node in range(24)]
+            )
+            h = (1.2 * h + best) @ network.weight[layer][run] + network.bias[layer][run]
+            h = h if layer else h.tanh()
+        torch.testing.assert_close(logits, h)
+
+
+def spread(*tensors: Tensor) -> list[float]:
+    return [tensor.abs().max().item() for tensor in tensors]
+
+
+def test_first_weights_are_drawn_as_stock_layers_draw_them():
+    """Uniform within Glorot's bound, or within one over the root of the inputs; every bound is nearly met."""
+    gat = GAT(hidden=40, heads=8).build(500, 6, Streams((0, 1, 2)))
+    bounds = [math.sqrt(6 / 820), math.sqrt(6 / 48), math.sqrt(6 / 326)]
+    assert spread(gat.weight[0], gat.source[0], gat.residual[0]) == pytest.approx(bounds, rel=0.03)
+    assert not any(bias.any() for bias in gat.bias)
+    gin = GIN(hidden=60).build(100, 50, Streams((0, 1, 2)))
+    bounds = [1 / 10, 1 / 10, 1 / math.sqrt(60), 1 / math.sqrt(60)]
+    assert spread(gin.weight[0], gin.bias[0], gin.weight[1], gin.bias[1]) == pytest.approx(bounds, rel=0.05)
+    stock = GINConv(nn.Linear(100, 60))
+    assert spread(stock.nn.weight, stock.nn.bias) == pytest.approx([1 / 10, 1 / 10], rel=0.1)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+class TestOnGPU:
+    @pytest.mark.parametrize("kernels", [True, False])
+    def test_a_gpu_gives_the_logits_and_gradients_of_a_processor(self, model, graph, kernels, monkeypatch):
+        if not kernels:
+            monkeypatch.setattr(kernels, "serves", lambda *_: False)
+        network, field = built(model, graph)
+        wish = torch.randn(3, len(graph.x), CLASSES)
+        logits = network(field)
+        expected = gradients(network, logits, wish)
+        there = network.to("cuda")
+        ours = there(Surroundings.of(graph.clone().to("cuda"), 3, network.loops, network.normalise).whole)
+        torch.testing.assert_close(ours.cpu(), logits, rtol=1e-4, atol=1e-4)
+        for name, gradient in gradients(there, ours, wish.cuda()).items():
+            torch.testing.assert_close(gradient.cpu(), expected[name], rtol=1e-3, atol=1e-3)
+
+    @pytest.mark.parametrize("kernels", [True, False])
+    def test_an_epoch_is_captured(self, model, task, kernels, monkeypatch):
+        if not kernels:
+            monkeypatch.setattr(kernels, "serves", lambda *_: False)
+        learner = Trainer(replace(model, dropout=0.5), epochs=3).prepare(task.to("cuda"))
+        learner.fit(learner.task.given, Streams(SEEDS))
+        assert learner._captured[False].graph is not None

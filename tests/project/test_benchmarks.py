@@ -1,0 +1,186 @@
+"""What benchmarks compare with computes the same as we do, and their figures are what they say."""
+
+import json
+import sys
+from importlib import import_module
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+
+import pytest
+import torch
+
+from bangs.core.rng import Streams
+from bangs.core.types import Task
+from bangs.graphs import splits
+from bangs.graphs.datasets.synthetic import citation
+from bangs.graphs.propagation import PPR
+from bangs.training.presets import trainer
+from bangs.valuation import coalitions
+from bangs.valuation.banzhaf import MSR
+from bangs.valuation.information import Information
+from tests import ROOT
+
+sys.path.append(str(ROOT / "benchmarks"))
+growth, measuring = import_module("growth"), import_module("measuring")
+plain_selection, plain_training = import_module("plain_selection"), import_module("plain_training")
+calibration, reading, reasons = import_module("calibration"), import_module("reading"), import_module("reasons")
+training, rounds = import_module("training"), import_module("rounds")
+estimators, end_to_end = import_module("estimators"), import_module("end_to_end")
+# by its path, since `selection` is a folder of tests
+spec = spec_from_file_location("benchmark_of_selection", Path(training.__file__).with_name("selection.py"))
+selection = module_from_spec(spec)
+spec.loader.exec_module(selection)
+
+
+@pytest.fixture(scope="module")
+def data():
+    return citation(300, 3, 60)
+
+
+def test_the_plain_utility_and_values_are_ours(data):
+    logits = torch.randn(300, 3, generator=torch.Generator().manual_seed(0))
+    known, players = torch.arange(300) < 30, torch.arange(30, 50)
+    game = Information.of(PPR()(data), logits[None], known[None], players[None])
+    plain = plain_selection.PlainSelection(samples=40)
+    members = coalitions.draw(20, 10, 40, [torch.Generator().manual_seed(3)])
+    step = plain.transition(data)
+    worth = torch.stack([plain.utility(step, logits, known, players[who]) for who in members[0]])
+    torch.testing.assert_close(game(members)[0], worth.double(), rtol=1e-4, atol=1e-6)
+    values = MSR(40)(game, 10, [torch.Generator().manual_seed(3)]).mean[0]
+    torch.testing.assert_close(values, plain(data, logits, known, players, 10, seed=3).double(), rtol=1e-3, atol=1e-6)
+
+
+@pytest.mark.parametrize("preset", ["paper", "tuned"])
+def test_the_plain_network_says_what_ours_says(data, preset):
+    task = Task.of(data, splits.default(data, [0]), 3)
+    settings = trainer("gcn", preset, epochs=5)
+    teacher = settings.fit(task, task.given, Streams((0,)))
+    weights = {name: value[0] for name, value in teacher.weights.items()}
+    plain = plain_training.PlainGCN(60, 3, settings.model).eval()
+    for layer, number in ((plain.first, 0), (plain.second, 1)):
+        layer.lin.weight.data = weights[f"weight.{number}"].T
+        layer.bias.data = weights[f"bias.{number}"][0]
+    said = plain(data.x.to_dense(), data.edge_index)
+    torch.testing.assert_close(teacher.predict(task.graph).logits[0], said.detach(), rtol=1e-4, atol=1e-5)
+
+
+def test_acts_take_turns_after_one_call_to_warm_up():
+    calls = []
+    acts = {"one": lambda: calls.append(1), "other": lambda: calls.append(2)}
+    times = measuring.in_turns(acts, 3, {"other": 10.0})
+    assert calls == [1, 2, 1, 2, 1, 2, 1, 2]
+    assert len(times["one"].clock) == len(times["other"].processor) == 3
+    times["one"].clock, times["other"].clock = [1.0, 2.0, 9.0], [8.0, 1.0, 6.0]
+    assert times["one"].against(times["other"])["ratio"] == 3.0
+
+
+def test_peak_memory_is_that_of_the_act():
+    measured = "cuda" if torch.cuda.is_available() else "cpu"
+    assert measuring.peak_of(lambda: torch.ones(2**24, device=measured)) >= 0.9 * 2**26
+    assert measuring.peak_of(lambda: None) < 2**24
+
+
+def test_exponents_of_known_powers_are_found():
+    rows = [
+        {
+            **vars(case),
+            "edges": case.nodes * case.degree,
+            "reached": case.nodes / 2,
+            "cpu_seconds": 1e-6 * case.nodes * case.degree * case.K**0.5,
+            "peak_bytes": 100 * case.nodes,
+        }
+        for case in growth.cases(10**6)
+    ]
+    found = {(row["act"], row["in"]): row for row in growth.exponents(rows)}
+    assert found["epoch", "edges"]["time"] == pytest.approx(1.0)
+    assert found["epoch", "nodes"]["memory"] == pytest.approx(1.0)
+    assert found["selection", "K"]["time"] == pytest.approx(0.5)
+    assert found["selection", "k"]["time"] == pytest.approx(0.0, abs=1e-9)
+
+
+def test_every_axis_varies_its_own_size_alone():
+    for act, axes in growth.AXES.items():
+        for grows, sizes in axes.items():
+            own = [case for case in growth.cases(10**6) if (case.act, case.grows) == (act, grows)]
+            varied = {name for name in vars(own[0]) if len({getattr(case, name) for case in own}) > 1}
+            assert varied == {"degree" if grows == "edges" else grows}
+            assert len(own) == len(sizes)
+
+
+@pytest.mark.parametrize(
+    ("script", "words", "rows"),
+    [
+        (calibration, "--datasets tiny --seeds 2 --calibrators none ets --validation 10 20", 4),
+        (reading, "--nodes 2000 --edges 4000 --columns 10", 1),
+        (reasons, "--nodes 500 --edges 2000 --adopted 50", 3),
+    ],
+    ids=["calibration", "reading", "reasons"],
+)
+def test_as_json_a_benchmark_is_one_object_with_rows(data, script, words, rows, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["benchmark", *words.split(), "--json"])
+    if script is calibration:
+        monkeypatch.setattr(calibration, "graph", lambda name: (name, data))
+    script.main()
+    told = json.loads(capsys.readouterr().out)
+    assert {"device", "torch", "python"} <= told.keys()
+    assert len(told["rows"]) == rows
+    for row in told["rows"]:
+        assert row["seconds"] > 0
+        assert row["cpu_seconds"] >= 0
+        assert row["peak_bytes"] >= 0
+    assert len(measuring.table(told["rows"]).splitlines()) == rows + 2
+
+
+@pytest.fixture
+def small(data, monkeypatch):
+    """A graph, settings and budgets with which benchmarks take seconds."""
+    for benchmark in (training, end_to_end, rounds):
+        monkeypatch.setattr(benchmark, "graph", lambda name: (name, data))
+    cases = {"cora": lambda repeats: selection.case("cora", rounds.trained("synthetic"), 20, 10, 1, 2, repeats)}
+    for benchmark, name, value in (
+        (selection, "CASES", cases),
+        (selection, "COALITIONS", 20),
+        (selection, "TURN", 0.0),
+        (estimators, "SETTINGS", ((20, 10),)),
+        (estimators, "BUDGETS", {"msr": (20,), "meanfield": (None,), "marginals": (4,)}),
+    ):
+        monkeypatch.setattr(benchmark, name, value)
+
+
+@pytest.mark.parametrize(
+    ("script", "words", "rows"),
+    [
+        (training, "--datasets synthetic --presets paper --labels given --epochs 2 --runs 2 --repeats 1", 3),
+        (selection, "--repeats 1", 4),
+        (estimators, "--datasets synthetic --seeds 1 --reference 2", 3),
+        (end_to_end, "--dataset synthetic --preset tuned --rounds 1 --every 100 --repeats 1", 2),
+    ],
+    ids=["training", "selection", "estimators", "end_to_end"],
+)
+def test_a_row_that_compares_tells_seconds_the_ratio_to_the_plain_one_and_memory(
+    small, script, words, rows, monkeypatch, capsys
+):
+    monkeypatch.setattr(sys, "argv", ["benchmark", *words.split(), "--json"])
+    script.main()
+    told = json.loads(capsys.readouterr().out)["rows"]
+    assert len(told) == rows
+    for row in told:
+        assert row["seconds"] > 0
+        assert row["ratio"] > 0
+        assert row["peak_bytes"] >= 0
+        assert ("spearman" in row) == (script in (selection, estimators))
+
+
+@pytest.mark.parametrize("act", ["epoch", "selection"])
+def test_growth_is_beside_the_plain_one_where_graphs_are_small(act, monkeypatch):
+    case = growth.Case(act, "runs", nodes=300, runs=2, K=20, k=10)
+    near = growth.measure(case, 1)
+    monkeypatch.setattr(growth, "PLAIN_UP_TO", 0)
+    far = growth.measure(case, 1)
+    assert near.keys() == far.keys() >= {"seconds", "ratio", "peak_bytes"}
+    assert near["ratio"] > 0
+    assert far["ratio"] is None
+
+
+def test_a_mean_with_its_deviation_is_one_cell():
+    assert "| 0.5123 ± 0.012 |" in measuring.table([{"nll": {"mean": 0.51234, "std": 0.0123}}])

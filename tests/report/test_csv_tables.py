@@ -1,0 +1,78 @@
+"""Cells of a spreadsheet, a model card, places on a map."""
+
+import csv
+import io
+
+import numpy as np
+import pytest
+import torch
+
+from bangs.estimator.classifier import SelfTrainingClassifier
+from bangs.report.card import word
+from bangs.report.csv_tables import pseudo_labels
+from bangs.report.node_layout import places
+from bangs.utils.csv_safe import cell, to_csv
+from tests.conftest import two_rings
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("plain", "plain"),
+        ("=1+1", "'=1+1"),
+        ("+49 30 1234", "'+49 30 1234"),
+        ("@SUM(A1)", "'@SUM(A1)"),
+        ("-cmd", "'-cmd"),
+        ("\t=1", "'\t=1"),
+        ("\r=1", "'\r=1"),
+        ("-5", "-5"),
+        ("+2.5e3", "+2.5e3"),
+        ("-inf", "'-inf"),
+        ("-1\n", "'-1\n"),
+        ("a=b", "a=b"),
+        ("", ""),
+    ],
+)
+def test_only_what_a_spreadsheet_would_run_is_marked(text: str, shown: str) -> None:
+    assert cell(text) == shown
+
+
+def test_commas_quotes_and_lines_survive() -> None:
+    assert to_csv(["a", "=b"], [['x,"y"', 1.5], ["two\nlines", -3]]) == 'a,\'=b\n"x,""y""",1.5\n"two\nlines",-3\n'
+
+
+def test_a_pseudo_label_that_no_labelled_node_reaches_has_a_reason_too() -> None:
+    data = two_rings(30, 2)
+    data.edge_index = data.edge_index[:, (data.edge_index < 20).all(0)]
+    data.y = torch.where(torch.arange(30) < 12, data.y, -1)
+    snapshot = SelfTrainingClassifier(rounds=1, k=18, epochs=20).fit(data).snapshot_
+    rows = list(csv.DictReader(io.StringIO(pseudo_labels(snapshot, [str(node) for node in range(30)], ["a", "b"]))))
+    told = {row["id"]: row["influences"] for row in rows}
+    assert told["29"] == "no labelled node within reach: its own features decide"
+    assert "%" in told["13"]
+
+
+def test_a_word_in_markdown_stays_a_word() -> None:
+    assert word("a|b") == r"a\|b"
+    assert word("<img>\n# x") == r"\<img\> \# x"
+
+
+def test_places_are_the_same_for_the_same_logits_and_fill_the_square() -> None:
+    logits = torch.randn(60, 3, generator=torch.Generator().manual_seed(0))
+    one, two = places(logits), places(logits)
+    assert (one == two).all()
+    assert one.min(0) == pytest.approx([0, 0])
+    assert one.max(0) == pytest.approx([1, 1])
+
+
+def test_two_groups_lie_apart() -> None:
+    logits = torch.zeros(60, 2)
+    logits[:, 0] = torch.where(torch.arange(60) < 30, 8.0, -8.0) + torch.linspace(0, 1, 60)
+    found = places(logits)
+    near = np.linalg.norm(found[:30] - found[:30].mean(0), axis=1).mean()
+    assert np.linalg.norm(found[:30].mean(0) - found[30:].mean(0)) > near
+
+
+@pytest.mark.parametrize("count", [1, 2, 9, 10])
+def test_few_or_equal_points_have_places_too(count: int) -> None:
+    assert np.isfinite(places(torch.zeros(count, 3))).all()

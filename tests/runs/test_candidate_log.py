@@ -1,0 +1,70 @@
+"""The ledger: true counts, though it keeps the best only."""
+
+import pytest
+import torch
+
+from bangs.cli.explain_text import in_words
+from bangs.errors import InvalidInput
+from bangs.estimator.classifier import SelfTrainingClassifier
+from bangs.estimator.explain import PseudoLabel
+from bangs.runs.candidate_log import Ledger, check_whole
+from bangs.runs.snapshot import Snapshot
+from tests.conftest import two_rings
+
+
+def fitted(**settings: object) -> SelfTrainingClassifier:
+    """Sixty nodes on two rings, twenty-four of them with a label, by confidence."""
+    data = two_rings(60, 3)
+    data.y = torch.where(torch.arange(60) < 24, data.y, -1)
+    return SelfTrainingClassifier(selector="confidence", rounds=2, k=4, epochs=10, **settings).fit(data)
+
+
+def adoptions(model: SelfTrainingClassifier) -> dict[int, PseudoLabel]:
+    found = {node: model.explain(node).adoption for node in range(60)}
+    return {node: own for node, own in found.items() if own is not None}
+
+
+def test_a_round_tells_how_many_were_scored_though_it_keeps_the_best_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bangs.runs.candidate_log.KEPT", 10)
+    model = fitted()
+    ledger = model.snapshot_.ledger
+    assert torch.bincount(ledger.round).tolist() == [0, 10, 10]
+    told = adoptions(model).values()
+    assert sorted((own.round, own.place) for own in told) == [(t, place) for t in (1, 2) for place in (1, 2, 3, 4)]
+    assert {(own.round, own.among) for own in told} == {(1, 36), (2, 32)}  # sixty less twenty-four; less four more
+
+
+def test_who_was_taken_far_down_keeps_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With nothing kept but those that were taken, as when each class takes its own best."""
+    all_kept = fitted().snapshot_.ledger
+    monkeypatch.setattr("bangs.runs.candidate_log.KEPT", 0)
+    taken_kept = fitted().snapshot_.ledger
+    assert taken_kept.taken.all()
+    for name in ("node", "place", "among"):
+        assert getattr(taken_kept, name).tolist() == getattr(all_kept.where(all_kept.taken), name).tolist()
+
+
+def test_the_reasons_tell_place_and_number_in_words() -> None:
+    model = fitted()
+    best = next(node for node, own in adoptions(model).items() if (own.round, own.place) == (1, 1))
+    told = in_words(model.explain(best), [str(node) for node in range(60)], ["a", "b", "c"])
+    assert "number 1 of 36 candidates" in told
+
+
+def test_a_file_whose_places_go_beyond_their_number_is_refused() -> None:
+    tensors, facts = fitted().snapshot_.to_plain()
+    with pytest.raises(InvalidInput, match=r"'ledger.place' of the saved run must be one of 1 to 'ledger.among'"):
+        Snapshot.from_plain({**tensors, "ledger.place": tensors["ledger.among"] + 1}, facts)
+
+
+def test_a_run_without_rounds_has_an_empty_ledger_that_can_be_read_again() -> None:
+    data = two_rings(24)
+    ledger = SelfTrainingClassifier(rounds=0, epochs=2).fit(data).snapshot_.ledger
+    assert len(Ledger.from_plain(ledger.to_plain())) == 0
+
+
+def test_bytes_hold_two_hundred_and_fifty_six_classes() -> None:
+    every = torch.arange(256).to(torch.uint8)
+    check_whole("said", every, 0, 256)
+    with pytest.raises(InvalidInput, match="'said' of the saved run must hold whole numbers from 0 to 254"):
+        check_whole("said", every, 0, 255)

@@ -1,0 +1,50 @@
+"""Subnormal numbers while weights are learned."""
+
+import pytest
+import torch
+
+from bangs.core.rng import Streams
+from bangs.nn.ensemble import Network
+from bangs.nn.models import GCN
+from bangs.training.flush_denormals import tiny_is_zero
+from bangs.training.trainer import Trainer
+
+
+@pytest.fixture(autouse=True)
+def usual():
+    if not torch.set_flush_denormal(False):
+        pytest.skip("this processor cannot take tiny numbers as zero")
+    yield
+    torch.set_flush_denormal(False)
+
+
+def halved() -> float:
+    return float(torch.tensor(torch.finfo(torch.float32).tiny).div(2))
+
+
+def test_they_are_zero_inside_and_themselves_again_outside():
+    assert halved() > 0
+    with tiny_is_zero():
+        assert halved() == 0
+    assert halved() > 0
+
+
+def test_the_former_setting_comes_back_after_an_error():
+    torch.set_flush_denormal(True)
+    with tiny_is_zero():
+        pass
+    assert halved() == 0
+    torch.set_flush_denormal(False)
+    with pytest.raises(KeyError), tiny_is_zero():
+        raise KeyError
+    assert halved() > 0
+
+
+def test_a_trainer_learns_without_them_and_answers_with_them(task, monkeypatch):
+    seen, forward = [], Network.forward
+    monkeypatch.setattr(Network, "forward", lambda *words: seen.append(halved()) or forward(*words))
+    teacher = Trainer(GCN(hidden=4), epochs=2).fit(task, task.given, Streams((1, 2, 3)))
+    assert not any(seen)
+    seen.clear()
+    teacher.predict(task.graph)
+    assert all(seen)

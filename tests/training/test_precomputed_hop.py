@@ -1,0 +1,142 @@
+"""The first hop taken before training says what the whole graph says."""
+
+import pytest
+import torch
+
+from bangs.core.rng import Streams
+from bangs.core.types import Labels, Task
+from bangs.graphs import splits
+from bangs.graphs.datasets import synthetic
+from bangs.nn.dropout import source
+from bangs.nn.matmul import _InPieces
+from bangs.nn.models import GCN, SGC
+from bangs.training.assignment import Assignment
+from bangs.training.precomputed_hop import FirstHop, roomy
+from bangs.training.trainer import Trainer
+
+SEEDS = (3, 1, 2)
+
+
+@pytest.fixture(scope="module")
+def task():
+    data = synthetic.citation(300, classes=3, features=24)
+    data.x = data.x.to_dense()
+    split = splits.per_class(data.y, 5, 30, None, SEEDS)
+    return Task.of(data, split)
+
+
+def learner(task, model, *, ahead, **settings):
+    made = Trainer(model, epochs=30, patience=30, **settings).prepare(task)
+    made.first_hop = FirstHop.of(made.surroundings) if ahead else None
+    return made
+
+
+@pytest.mark.parametrize("model", [GCN(dropout=0.0), GCN(dropout=0.0, layers=3), GCN(layers=1), SGC()])
+def test_loss_and_gradient_are_those_of_the_whole_graph(task, model):
+    made = learner(task, model, ahead=True)
+    network = model.build(24, 3, Streams(SEEDS))
+    found = []
+    for target in (task.given.target, task.validation):
+        weight = torch.rand(target.shape)
+        own = made.first_hop.part(target, weight, network.hops)
+        whole = made.surroundings.whole
+        for field, its_target, its_weight in ((own.field, own.target, own.weight), (whole, target, weight)):
+            network.zero_grad()
+            loss = network.loss(field, its_target, its_weight, source(SEEDS, torch.device("cpu")), None)
+            loss.sum().backward()
+            found.append((loss.detach(), [value.grad.clone() for value in network.parameters()]))
+        (loss, gradients), (expected, wanted) = found[-2:]
+        assert torch.allclose(loss, expected, atol=1e-6)
+        for one, other in zip(gradients, wanted, strict=True):
+            assert torch.allclose(one, other, atol=1e-6)
+
+
+def test_training_ends_with_the_same_weights(task):
+    taught = [
+        learner(task, GCN(dropout=0.0, hidden=16), ahead=ahead)._train(Assignment(task.given, Streams(SEEDS)))
+        for ahead in (True, False)
+    ]
+    for name, value in taught[0].weights.items():
+        assert torch.allclose(value, taught[1].weights[name], atol=1e-4), name
+    assert torch.equal(taught[0].epochs, taught[1].epochs)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_dropout_does_not_depend_on_company(task):
+    task = task.to("cuda")
+    alone = learner(task.only([1]), GCN(hidden=16), ahead=True).fit(task.only([1]).given, Streams(SEEDS[1:2]))
+    company = learner(task, GCN(hidden=16), ahead=True).fit(task.given, Streams(SEEDS))
+    for name, value in alone.weights.items():
+        assert torch.allclose(value[0], company.weights[name][1], atol=1e-4), name
+
+
+def lessons(task):
+    """The given labels, with 2 and with 40 nodes besides."""
+    found = []
+    for count in (2, 3, 40):
+        target = task.given.target.clone()
+        target[:, task.given.target.shape[1] - count :] = 1
+        found.append(Labels(target, task.given.weight, task.given.born))
+    return found
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.parametrize("model", [GCN(hidden=64), GCN(hidden=64, layers=3)])
+def test_rounds_reuse_a_captured_graph_and_learn_what_a_fresh_one_would(task, model):
+    task = task.to("cuda")
+    few, some, many = lessons(task)
+    made = learner(task, model, ahead=True)
+    sessions = []
+    for labels in (few, some, many, few):
+        taught = made.fit(labels, Streams(SEEDS))
+        sessions.append(made._frames[False][1])
+        fresh = learner(task, model, ahead=True).fit(labels, Streams(SEEDS))
+        for name, value in taught.weights.items():
+            assert torch.equal(value, fresh.weights[name]), name
+    assert sessions[0] is sessions[1]
+    assert sessions[0].graph is not None
+    assert model.layers == 3 or sessions[2] is not sessions[1]  # from two hops away nearly all nodes are seen
+
+
+def test_sizes_are_few_and_none_is_much_too_large():
+    sizes = [roomy(count) for count in range(1, 100_000)]
+    assert sorted(set(sizes))[:8] == [64, 128, 192, 256, 384, 512, 768, 1024]
+    assert all(count <= size for count, size in enumerate(sizes, 1))
+    assert all(size <= 1.5 * count for count, size in enumerate(sizes, 1) if count > 128)
+
+
+def test_runs_of_different_sizes_are_filled_up_with_nodes_of_no_target(task):
+    target = task.given.target.clone()
+    target[0, target[0].argmax() :] = -1
+    part = FirstHop.of(learner(task, GCN(), ahead=False).surroundings).part(target, torch.ones(target.shape), 2)
+    assert part.target.shape[1] % 64 == 0
+    assert torch.equal(part.counts, (target >= 0).sum(1))
+
+
+def test_features_that_stay_sparse_are_left_to_sparse_products():
+    data = synthetic.citation(300, classes=3, features=2000)
+    task = Task.of(data, splits.per_class(data.y, 5, 30, None, (0,)))
+    assert FirstHop.of(Trainer().prepare(task).surroundings) is None
+
+
+def test_too_much_for_the_room_is_refused(task, monkeypatch):
+    monkeypatch.setattr("bangs.training.precomputed_hop.MOST", 100)
+    made = learner(task, GCN(), ahead=True)
+    assert made.first_hop.part(task.given.target, task.given.weight, 2) is None
+    assert made.examiner.field.runs == task.runs
+
+
+def test_a_model_with_dropout_on_its_features_takes_its_hops_after():
+    assert GCN().build(4, 2, Streams((0,))).hops_first
+    assert not GCN(input_dropout=0.1).build(4, 2, Streams((0,))).hops_first
+
+
+def test_a_gradient_summed_in_pieces_is_the_gradient():
+    x, weight = torch.randn(3, 64, 5), torch.randn(3, 5, 80, requires_grad=True)
+    outer = torch.randn(3, 64, 80)
+    (x @ weight * outer).sum().backward()
+    expected, weight.grad = weight.grad, None
+    (_InPieces.apply(x, weight) * outer).sum().backward()
+    assert torch.allclose(weight.grad, expected, atol=1e-5)

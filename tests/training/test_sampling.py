@@ -1,0 +1,240 @@
+"""Sampled training: neighbourhoods drawn hop by hop, against the whole graph they stand for."""
+
+from dataclasses import replace
+
+import pytest
+import scipy.sparse as sp
+import torch
+from torch_geometric.data import Data
+
+from bangs.core import metrics
+from bangs.core.rng import Streams
+from bangs.core.types import Split, Task
+from bangs.errors import InvalidInput
+from bangs.graphs.datasets.synthetic import citation
+from bangs.graphs.sparse import adjacency, to_torch
+from bangs.nn.models import APPNP, GCN, SGC, GraphSAGE
+from bangs.training.layerwise import Layerwise
+from bangs.training.minibatch import ahead
+from bangs.training.sampling import Sampler, Sampling, subsets
+from bangs.training.trainer import Trainer
+from tests.conftest import two_rings
+
+CPU = torch.device("cpu")
+ALL = Sampling(size=10**6, fanout=(-1,))
+MODELS = [GCN(hidden=8, layers=3), GraphSAGE(hidden=8), SGC(hops=2, dropout=0.2), GCN(hidden=8, layers=1)]
+
+
+def star(leaves: int) -> Data:
+    """Node 0 hears all others, and they hear node 0."""
+    others = torch.arange(1, leaves + 1)
+    edges = torch.stack([others, torch.zeros_like(others)])
+    return Data(x=torch.randn(leaves + 1, 3), edge_index=torch.cat([edges, edges.flip(0)], 1), num_nodes=leaves + 1)
+
+
+def graph(weighted: bool = False) -> Data:
+    data = citation(nodes=120, classes=3, features=20, isolated=0.05)
+    data.x = data.x.to_dense()
+    if weighted:
+        data.edge_weight = torch.rand(data.num_edges, generator=torch.Generator().manual_seed(1))
+    return data
+
+
+def task(runs: int = 2) -> Task:
+    data = graph()
+    node = torch.arange(120)
+    return Task.of(data, Split.repeated(node < 30, (node >= 30) & (node < 60), node >= 60, runs))
+
+
+def generator(seed: int = 0) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+def test_a_subset_of_all_but_one_leaves_each_number_out_equally_often():
+    drawn = subsets(torch.full((6000,), 4), 3, generator())
+    assert drawn.shape == (3, 6000)
+    left = 6 - drawn.sum(0)
+    assert torch.bincount(left, minlength=4).tolist() == pytest.approx([1500] * 4, rel=0.1)
+
+
+def test_subsets_hold_different_numbers_below_their_count():
+    counts = torch.tensor([7, 100, 8])
+    drawn = subsets(counts, 6, generator())
+    assert all(len(column.unique()) == 6 for column in drawn.T)
+    assert bool((drawn >= 0).all() and (drawn < counts).all())
+
+
+@pytest.mark.parametrize("normalise", ["symmetric", "row", "none"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_all_neighbours_give_the_rows_of_the_adjacency(normalise, weighted):
+    data = graph(weighted)
+    nodes = torch.tensor([3, 50, 51, 119])
+    field = Sampler.of(data, 2.0, normalise).draw(nodes, [-1, -1], generator(), CPU)
+    h = field.features.dense()
+    for hop in range(2):
+        h = field.propagate(hop, h)
+    dense = adjacency(data, 2.0, normalise).toarray()
+    expected = torch.as_tensor(dense @ dense)[nodes] @ data.x
+    torch.testing.assert_close(h[0], expected)
+
+
+def test_a_star_heard_through_two_leaves_counts_each_for_many():
+    """Degree 10 and two loops make d = 12 for the hub and 3 for a leaf; 5 = 10 / 2."""
+    field = Sampler.of(star(10), 2.0, "symmetric").draw(torch.tensor([0]), [2], generator(), CPU)
+    matrix = field.hops[0]
+    assert matrix.shape == (1, 3)
+    assert matrix.values.tolist() == pytest.approx([2 / 12, *[5 / (12 * 3) ** 0.5] * 2])
+
+
+@pytest.mark.parametrize("normalise", ["symmetric", "row"])
+def test_the_mean_over_draws_is_the_sum_over_all_neighbours(normalise):
+    data = star(9)
+    sampler = Sampler.of(data, 1.0, normalise)
+    exact = torch.as_tensor(adjacency(data, 1.0, normalise).toarray())[0] @ data.x
+    drawn = []
+    for seed in range(2000):
+        field = sampler.draw(torch.tensor([0]), [3], generator(seed), CPU)
+        drawn.append(field.propagate(0, field.features.dense())[0, 0])
+    drawn = torch.stack(drawn)
+    error = drawn.std(0) / len(drawn) ** 0.5
+    assert bool(((drawn.mean(0) - exact).abs() < 4 * error).all())
+
+
+def test_no_more_neighbours_are_drawn_than_the_fan_out_allows():
+    sampler = Sampler.of(graph(), 1.0, "row")
+    field = sampler.draw(torch.arange(120), [2, 3], generator(), CPU)
+    assert [int(hop.pattern.rows.diff().max()) for hop in field.hops] == [4, 3]
+
+
+def test_sparse_features_are_read_row_by_row():
+    data = graph()
+    dense = Sampler.of(data, 1.0, "row").draw(torch.tensor([4, 9]), [2], generator(), CPU)
+    data.x = to_torch(sp.csr_array(data.x.numpy()))
+    sparse = Sampler.of(data, 1.0, "row").draw(torch.tensor([4, 9]), [2], generator(), CPU)
+    torch.testing.assert_close(dense.features.dense(), sparse.features.dense())
+
+
+@pytest.mark.parametrize("model", MODELS, ids=repr)
+def test_all_neighbours_in_one_batch_are_training_on_the_whole_graph(model):
+    world = task(runs=1)
+    plain = Trainer(model, epochs=12, patience=12)
+    one = plain.fit(world, world.given, Streams((3,)))
+    other = replace(plain, batches=ALL).fit(world, world.given, Streams((3,)))
+    for name, weight in one.weights.items():
+        torch.testing.assert_close(other.weights[name], weight, atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(other.validation, one.validation)
+    torch.testing.assert_close(other.predict(world.graph).logits, one.predict(world.graph).logits, atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize("memory", [1, 4000, 2**30])
+@pytest.mark.parametrize("model", MODELS, ids=repr)
+def test_layer_by_layer_gives_the_logits_of_the_whole_graph(model, memory):
+    world = task(runs=3)
+    teacher = Trainer(model, epochs=3).fit(world, world.given, Streams((0, 1, 2)))
+    learner = teacher.learner
+    learner.network.load(teacher.weights)
+    with torch.no_grad():
+        found = Layerwise(memory)(learner.network, learner.sampler, 3)
+    torch.testing.assert_close(found, teacher.predict(world.graph).logits, atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU here")
+@pytest.mark.parametrize("model", MODELS, ids=repr)
+def test_a_gpu_takes_links_that_stay_elsewhere_layer_by_layer(model):
+    world = task(runs=2)
+    teacher = Trainer(model, epochs=3).fit(world, world.given, Streams((0, 1)))
+    network, sampler = teacher.learner.network, teacher.learner.sampler
+    network.load(teacher.weights)
+    with torch.no_grad():
+        here = Layerwise(4000)(network, sampler, 2)
+        there = Layerwise(4000)(network.to("cuda"), sampler, 2)
+    assert there.is_cuda
+    torch.testing.assert_close(there.cpu(), here, atol=1e-5, rtol=1e-4)
+
+
+def test_a_run_alone_equals_the_run_in_company():
+    trainer = Trainer(GCN(hidden=8), epochs=4, batches=Sampling(size=8, fanout=(3, 2)))
+    both = trainer.fit(task(2), task(2).given, Streams((5, 6)))
+    alone = trainer.fit(task(1), task(1).given, Streams((6,)))
+    for name, weight in alone.weights.items():
+        assert torch.equal(both.weights[name][1:], weight)
+    assert torch.equal(both.epochs[1:], alone.epochs)
+
+
+def test_what_is_drawn_depends_neither_on_workers_nor_on_time():
+    fits = []
+    for workers in (0, 1, 3):
+        sampling = Sampling(size=8, fanout=(3, 2), workers=workers)
+        fits.append(Trainer(GCN(hidden=8), epochs=4, batches=sampling).fit(task(1), task(1).given, Streams((5,))))
+    for other in fits[1:]:
+        assert all(torch.equal(other.weights[name], weight) for name, weight in fits[0].weights.items())
+
+
+def test_other_seeds_draw_other_neighbourhoods():
+    trainer = Trainer(GCN(hidden=8, dropout=0.0), epochs=4, batches=Sampling(size=8, fanout=(3, 2)))
+    start = trainer.fit(task(1), task(1).given, Streams((5,))).weights
+    learner = trainer.prepare(task(1))
+    one, other = (learner.fit(task(1).given, Streams((seed,)), start=start) for seed in (5, 6))
+    assert not torch.equal(one.weights["weight.0"], other.weights["weight.0"])
+
+
+def test_sampling_learns_what_the_rings_teach():
+    data = two_rings()
+    node = torch.arange(24)
+    world = Task.of(data, Split.repeated(node < 4, (node >= 4) & (node < 10), node >= 10, runs=1))
+    trainer = Trainer(GCN(hidden=8), epochs=60, batches=Sampling(size=2, fanout=(1, 1)))
+    said = trainer.fit(world, world.given, Streams((0,))).predict(world.graph).label[0]
+    assert float((said == data.y).float().mean()) > 0.8
+
+
+def test_a_fault_in_a_worker_is_told_where_its_batch_is_asked_for():
+    def fail() -> int:
+        raise InvalidInput("no such node")
+
+    with pytest.raises(InvalidInput, match="no such node"):
+        list(ahead([lambda: 1, fail, lambda: 3], workers=1))
+
+
+def test_a_model_that_sees_the_whole_graph_cannot_be_sampled():
+    with pytest.raises(InvalidInput, match="APPNP needs the whole graph"):
+        Trainer(APPNP(), batches=Sampling()).prepare(task(1))
+
+
+def test_repr_builds_it_again():
+    trainer = Trainer(GCN(), batches=Sampling(512, (5, -1)))
+    names = {"Trainer": Trainer, "GCN": GCN, "Sampling": Sampling}
+    assert eval(repr(trainer), names) == trainer
+
+
+@pytest.mark.parametrize("wrong", [{"size": 0}, {"fanout": ()}, {"fanout": (0,)}, {"fanout": (-2,)}, {"memory": 0}])
+def test_settings_are_checked_where_they_are_written(wrong):
+    with pytest.raises(InvalidInput, match=f"Sampling.{next(iter(wrong))} must"):
+        Sampling(**wrong)
+
+
+def test_pointers_that_fall_are_refused_before_they_are_followed():
+    data = graph()
+    sampler = Sampler.of(data, 1.0, "row")
+    sampler.links.pointers[5] = 10**6
+    with pytest.raises(InvalidInput, match="do not rise"):
+        sampler.draw(torch.arange(120), [2], generator(), CPU)
+
+
+def test_the_score_that_chooses_rounds_is_that_of_the_whole_graph():
+    """With these seeds the validation nodes' drawn neighbours tell another accuracy."""
+    world = task(2)
+    trainer = Trainer(GCN(hidden=8), epochs=5, batches=Sampling(size=8, fanout=(1, 1)))
+    teacher = trainer.fit(world, world.given, Streams((0, 3)))
+    exact = metrics.accuracy(teacher.predict(world.graph), world.validation)
+    assert torch.equal(teacher.validation, exact)
+
+
+def test_the_logits_kept_from_that_score_are_said_of_their_weights_only():
+    world = task(1)
+    learner = Trainer(GCN(hidden=8), epochs=5, batches=Sampling(size=8, fanout=(1, 1))).prepare(world)
+    first, second = (learner.fit(world.given, Streams((seed,))) for seed in (0, 3))
+    said, of_first = second.predict(world.graph), first.predict(world.graph)
+    assert not torch.equal(of_first.logits, said.logits)
+    torch.testing.assert_close(second.predict(world.graph).logits, said.logits)
+    assert learner._said is None  # whose room is for others now

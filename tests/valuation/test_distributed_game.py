@@ -1,0 +1,30 @@
+"""A game shared by ranks, where there is but one; tests/distributed/test_ranks.py plays it in two processes."""
+
+import pytest
+import torch
+from torch_geometric.data import Data
+
+from bangs.distributed import ranks
+from bangs.graphs.push import Push, Pushing
+from bangs.valuation.distributed_game import _pairs
+
+
+@pytest.fixture
+def operator() -> Pushing:
+    edges = torch.randint(0, 200, (2, 500), generator=torch.Generator().manual_seed(0))
+    return Push(error=1e-4)(Data(edge_index=torch.cat([edges, edges.flip(0)], dim=1), num_nodes=200))
+
+
+@pytest.mark.parametrize("room", [10**6, 900, 300])
+def test_ranks_push_the_columns_that_one_process_pushes(operator: Pushing, room: int) -> None:
+    nodes = torch.arange(0, 200, 10)
+    shared, alone = _pairs(operator, nodes, room), operator.pairs(nodes, room)
+    assert len(shared.node) <= room
+    for part in ("node", "player", "weight"):
+        assert torch.equal(getattr(shared, part), getattr(alone, part))
+    assert shared.bound == pytest.approx(alone.bound, rel=1e-6)
+
+
+def test_the_room_is_that_of_all_ranks_together(operator: Pushing, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ranks, "summed", lambda x: 2 * x)  # as if another had found as much
+    assert len(_pairs(operator, torch.arange(0, 200, 10), 900).node) <= 450
