@@ -6,7 +6,7 @@
 An epoch is one step of Adam and one look at the validation nodes for all seeds at once, replayed as one CUDA graph.
 `adopted` nodes, drawn by chance for every seed, have labels besides those that came with the graph, as later rounds do.
 `opening` is what a round costs up to the end of its first epoch: its labels are put where a captured graph reads them,
-and where the first hop is taken ahead also what leads to them; a lesson of another size is captured anew.
+and where the first hop is taken ahead also what leads to them; a train_nodes of another size is captured anew.
 `bandwidth` is what the sparse products of a GCN must read and write (each dense line once per entry, as no cache is
 counted on) over the time of those products; the card's memory does 4.8 TB/s on an H200, its second-level cache more.
 """
@@ -27,9 +27,9 @@ from bangs import kernels
 from bangs.core.types import Labels, Task
 from bangs.graphs import splits
 from bangs.nn.matmul import products_of
-from bangs.nn.subgraphs import Field
-from bangs.training.epochs import Captured
-from bangs.training.precomputed_hop import Ahead
+from bangs.nn.subgraphs import Subgraph
+from bangs.training.epochs import CapturedSession
+from bangs.training.precomputed_hop import PrecomputedHop
 from bangs.training.presets import trainer
 from bangs.training.trainer import Learner
 from measuring import graph, in_turns, options, show, table
@@ -103,7 +103,7 @@ def our_kernels(*, on: bool) -> Iterator[None]:
         kernels.ready.cache_clear()
 
 
-def session(learner: Learner, adopted: int) -> tuple[Captured, float]:
+def session(learner: Learner, adopted: int) -> tuple[CapturedSession, float]:
     """A session whose epoch is captured, and the median seconds to open one of three rounds after the first."""
     with products_of(learner.trainer.precision):
         opened(learner, labelled(learner.task, adopted, 0))
@@ -114,12 +114,12 @@ def session(learner: Learner, adopted: int) -> tuple[Captured, float]:
     return one, median(seconds for _, seconds in rounds)
 
 
-def opened(learner: Learner, labels: Labels) -> tuple[Captured, float]:
+def opened(learner: Learner, labels: Labels) -> tuple[CapturedSession, float]:
     """A round's session after its first epoch, and the seconds it took."""
     torch.cuda.synchronize()
     start = perf_counter()
     one = learner._session(labels, None)
-    assert isinstance(one, Captured)
+    assert isinstance(one, CapturedSession)
     one.begin(list(range(learner.task.runs)), None)
     one.train(1)
     torch.cuda.synchronize()
@@ -132,10 +132,10 @@ def labelled(task: Task, adopted: int, number: int) -> Labels:
     for run, own in enumerate(target):
         random = torch.Generator().manual_seed(100 * number + run)
         own[torch.randperm(len(own), generator=random)[:adopted].to(own.device)] = 0
-    return Labels(target, task.given.weight, task.given.born)
+    return Labels(target, task.given.weight, task.given.adopted_round)
 
 
-def replays(one: Captured) -> Any:
+def replays(one: CapturedSession) -> Any:
     def act() -> None:
         for _ in range(EPOCHS):
             one.graph.replay()  # type: ignore[union-attr]
@@ -143,7 +143,7 @@ def replays(one: Captured) -> Any:
     return act
 
 
-def spent_by_kernel(one: Captured) -> dict[str, tuple[float, float]]:
+def spent_by_kernel(one: CapturedSession) -> dict[str, tuple[float, float]]:
     """Kernel -> how often an epoch calls it, and its seconds."""
     act = replays(one)
     with profile(activities=[ProfilerActivity.CUDA]) as seen:
@@ -152,19 +152,19 @@ def spent_by_kernel(one: Captured) -> dict[str, tuple[float, float]]:
     return {entry.key: (entry.count / EPOCHS, entry.device_time_total / EPOCHS / 1e6) for entry in seen.key_averages()}
 
 
-def traffic(one: Captured) -> float:
+def traffic(one: CapturedSession) -> float:
     """Bytes the sparse products of an epoch of the GCN read and write."""
     hidden, classes = (int(weight.shape[2]) for weight in one.network.weight)  # type: ignore[union-attr]
-    looked = _bytes(one.examiner.field, hidden, classes)
-    taught = _bytes(one.lesson.field, hidden, classes)
-    return looked + 2 * taught  # the lesson's products are done once more for its gradient
+    looked = _bytes(one.val_nodes.subgraph, hidden, classes)
+    taught = _bytes(one.train_nodes.subgraph, hidden, classes)
+    return looked + 2 * taught  # the train_nodes's products are done once more for its gradient
 
 
-def _bytes(field: Field, hidden: int, classes: int) -> float:
-    widths = [classes] if isinstance(field, Ahead) else [hidden, classes]
-    products = [(field.hops[min(hop, len(field.hops) - 1)], width) for hop, width in enumerate(widths)]
-    if not isinstance(field.features.stored, torch.Tensor):
-        products.append((field.features.stored, hidden))
+def _bytes(subgraph: Subgraph, hidden: int, classes: int) -> float:
+    widths = [classes] if isinstance(subgraph, PrecomputedHop) else [hidden, classes]
+    products = [(subgraph.hops[min(hop, len(subgraph.hops) - 1)], width) for hop, width in enumerate(widths)]
+    if not isinstance(subgraph.features.stored, torch.Tensor):
+        products.append((subgraph.features.stored, hidden))
     return sum(4.0 * (len(matrix.values) * (width + 2) + matrix.shape[0] * width) for matrix, width in products)
 
 

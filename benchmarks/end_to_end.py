@@ -25,7 +25,7 @@ from bangs.core.types import Prediction
 from bangs.experiments.exam import Exam
 from bangs.experiments.experiment import Experiment
 from bangs.selftraining.loop import State
-from bangs.training.epochs import Captured, Eager, Session
+from bangs.training.epochs import CapturedSession, EagerSession, TrainingSession
 from bangs.utils.devices import choose_device
 from measuring import Times, graph, options, peak_bytes, resident, show
 from plain_selection import PlainSelection
@@ -122,9 +122,9 @@ def _ours(experiment: Experiment, data: Data, device: str, account: Account) -> 
 @contextmanager
 def _counted(fits: list[int]) -> Iterator[None]:
     """Inside, every fit adds the epochs that its first run trained for, until it lost patience."""
-    own = {kind: kind.train for kind in (Eager, Captured)}
+    own = {kind: kind.train for kind in (EagerSession, CapturedSession)}
 
-    def counting(session: Session, limit: int, **asked: bool) -> None:
+    def counting(session: TrainingSession, limit: int, **asked: bool) -> None:
         own[type(session)](session, limit, **asked)
         fits.append(min(session.epochs, int(session.better[0]) + session.settings.patience + 1))
 

@@ -117,7 +117,7 @@ class Epoch:
         self.rng = Streams(tuple(range(case.runs)))
 
     def prepare_and_do(self) -> None:
-        self.learner = trainer("gcn", "tuned", epochs=1, field="whole").prepare(self.task)
+        self.learner = trainer("gcn", "tuned", epochs=1, subgraph="whole").prepare(self.task)
         self.ours()
 
     def ours(self) -> None:

@@ -18,7 +18,7 @@ from torch.profiler import ProfilerActivity, profile
 from bangs.core.rng import Streams
 from bangs.core.types import Task
 from bangs.graphs import splits
-from bangs.nn.subgraphs import Field
+from bangs.nn.subgraphs import Subgraph
 from bangs.training.presets import trainer
 from bangs.training.trainer import Learner
 from measuring import graph, in_turns, options, peak_of, show, table
@@ -114,22 +114,22 @@ def _fastest(act: Callable[[], Any]) -> float:
 def _least(learner: Learner, known: torch.Tensor) -> tuple[float, float]:
     """Operations and bytes of one epoch of a GCN with two layers: a step on the known nodes, a look at the held."""
     nodes = known[0].nonzero().squeeze(1).cpu().numpy()
-    lesson, exam = learner.surroundings.field(nodes, 2), learner.examiner.field
+    train_nodes, exam = learner.prepared.k_hop_subgraph(nodes, 2), learner.val_nodes.subgraph
     sizes = [weight.shape[1:] for weight in learner.network.weight]
     weights = sum(rows * columns for rows, columns in sizes)
-    forward, forward_bytes = _pass(lesson, sizes)
+    forward, forward_bytes = _pass(train_nodes, sizes)
     look, look_bytes = _pass(exam, sizes)
     # backward: the gradient of every product in its weights and, but for the features, in its input
-    backward = 2 * forward - 2 * _entries(lesson.features.stored) * sizes[0][1]
+    backward = 2 * forward - 2 * _entries(train_nodes.features.stored) * sizes[0][1]
     adam = 7 * 4 * weights  # weights, gradients and two moments read, three of them written
     return forward + backward + look + 12 * weights, 3 * forward_bytes + look_bytes + adam
 
 
-def _pass(field: Field, sizes: list[Any]) -> tuple[float, float]:
+def _pass(subgraph: Subgraph, sizes: list[Any]) -> tuple[float, float]:
     """Operations and bytes of one forward pass."""
     (features, hidden), (_, classes) = sizes
-    first, last = field.hops[0], field.hops[-1]
-    entries = _entries(field.features.stored)
+    first, last = subgraph.hops[0], subgraph.hops[-1]
+    entries = _entries(subgraph.features.stored)
     flops = 2 * (entries * hidden + len(first.values) * hidden)
     flops += 2 * (first.shape[0] * hidden * classes + len(last.values) * classes)
     sparse = 8 * (entries + len(first.values) + len(last.values))

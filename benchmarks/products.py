@@ -82,12 +82,12 @@ class _Bench:
         asked, task = self.asked, self.task
         settings = trainer("gcn", "tuned", epochs=asked.epochs, patience=10**6)
         learner = settings.prepare(task)
-        prepared, field = _timed(lambda: learner.surroundings.whole)
+        prepared, subgraph = _timed(lambda: learner.prepared.whole)
         self.tell({"what": "graph prepared", "seconds": prepared, "peak_bytes": peak_bytes()})
-        hidden, entries = settings.model.hidden, len(field.hops[0].values)
+        hidden, entries = settings.model.hidden, len(subgraph.hops[0].values)
         dense = torch.randn(task.nodes, hidden, device=task.device)
-        _ = field.hops[0] @ dense
-        one, _ = _timed(lambda: [field.hops[0] @ dense for _ in range(10)])
+        _ = subgraph.hops[0] @ dense
+        one, _ = _timed(lambda: [subgraph.hops[0] @ dense for _ in range(10)])
         self._row("one product", one / 10, self._traffic(entries, [hidden]))
         rng = Streams((0,))
         learner.fit(task.given, rng)  # captures the epoch and compiles kernels

@@ -11,7 +11,7 @@ from torch_geometric.data import Data
 
 from bangs.estimator.explain import reasons
 from bangs.report.csv_tables import predictions, pseudo_labels
-from bangs.runs.candidate_log import Ledger
+from bangs.runs.candidate_log import CandidateLog
 from bangs.runs.snapshot import Snapshot
 from measuring import in_turns, options, peak_of, show
 
@@ -31,16 +31,16 @@ def made_up(nodes: int, edges: int, adopted: int, seed: int = 0) -> Snapshot:
     taken = free[torch.randperm(len(free), generator=random)[:adopted]]
     rounds = torch.arange(len(taken)) // A_ROUND + 1
     last = int(rounds.max())
-    born, learned = torch.where(given >= 0, 0, -1), given.clone()
-    born[taken], learned[taken] = rounds, label[taken]
+    adopted_round, learned = torch.where(given >= 0, 0, -1), given.clone()
+    adopted_round[taken], learned[taken] = rounds, label[taken]
     some = torch.rand(len(taken), generator=random)
     logits = torch.randn(nodes, CLASSES, generator=random)
     said, sure = logits.argmax(-1).repeat(last + 1, 1), logits.softmax(-1).amax(-1).repeat(last + 1, 1)
     everyone = torch.ones_like(taken, dtype=torch.bool)
     place, among = torch.arange(len(taken)) % A_ROUND + 1, torch.full_like(taken, A_ROUND)
-    ledger = Ledger(rounds, taken, everyone, label[taken], some, some, some, some, place, among)
+    candidate_log = CandidateLog(rounds, taken, everyone, label[taken], some, some, some, some, place, among)
     graph = Data(edge_index=torch.cat([ends, ends.flip(0)], dim=1), num_nodes=nodes)
-    return Snapshot(graph, given, held, learned, born, logits, logits, said, sure, ledger, last, [])
+    return Snapshot(graph, given, held, learned, adopted_round, logits, logits, said, sure, candidate_log, last, [])
 
 
 def main() -> None:
@@ -54,7 +54,7 @@ def main() -> None:
     run = made_up(asked.nodes, asked.edges, asked.adopted)
     names, classes = [f"node-{node}" for node in range(asked.nodes)], [f"class {label}" for label in range(CLASSES)]
     acts = {
-        "the reasons of one node": lambda: reasons(run, int(run.ledger.node[0])),
+        "the reasons of one node": lambda: reasons(run, int(run.candidate_log.node[0])),
         f"pseudo_labels.csv, {asked.adopted:,} rows": lambda: pseudo_labels(run, names, classes),
         f"predictions.csv, {asked.nodes:,} rows": lambda: "".join(predictions(run, names, classes)),
     }

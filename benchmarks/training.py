@@ -62,8 +62,8 @@ def measure(data: Data, settings: Trainer, labels: str, runs: int, repeats: int)
 
 def _ours(data: Data, settings: Trainer, labels: str, runs: int) -> Callable[[], Any]:
     task = Task.of(data, splits.default(data, [0] * runs), int(data.num_classes))
-    learner, lesson = settings.prepare(task), labelled(task, data, labels)
-    return lambda: learner.fit(lesson, Streams(tuple(range(runs))))
+    learner, train_nodes = settings.prepare(task), labelled(task, data, labels)
+    return lambda: learner.fit(train_nodes, Streams(tuple(range(runs))))
 
 
 def _plain(data: Data, settings: Trainer, labels: str) -> Callable[[], Any]:

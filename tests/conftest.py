@@ -13,7 +13,7 @@ from torch_geometric.data import Data
 
 from bangs.core.rng import Streams
 from bangs.core.types import Split, Task
-from bangs.nn.dropout import Noise
+from bangs.nn.dropout import DropoutMasks
 from tests import ROOT
 
 # programs that tests start find `tests` too
@@ -27,7 +27,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 
 def two_rings(nodes: int = 24, classes: int = 2, seed: int = 0) -> Data:
-    """A graph of `classes` rings joined by one edge each; features tell the class with noise."""
+    """A graph of `classes` rings joined by one edge each; features tell the class with masks."""
     generator = torch.Generator().manual_seed(seed)
     y = torch.arange(nodes) % classes
     source = torch.arange(nodes)
@@ -44,9 +44,9 @@ def generators(*seeds: int) -> list[torch.Generator]:
     return [torch.Generator().manual_seed(seed) for seed in seeds]
 
 
-def noise(*seeds: int, rate: float | None = None) -> Noise:
+def masks(*seeds: int, rate: float | None = None) -> DropoutMasks:
     """Dropout of some runs by torch's generators, which stock modules draw from too."""
-    return Noise(Streams(seeds).at("dropout").generators(), rate)
+    return DropoutMasks(Streams(seeds).at("dropout").generators(), rate)
 
 
 @pytest.fixture

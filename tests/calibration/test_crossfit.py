@@ -99,9 +99,9 @@ def test_the_margin_parts_the_leaders_of_nodes_that_are_right_and_joins_those_of
 ) -> None:
     """Logits (1, 0) have probabilities tanh(½) apart."""
     sample = replace(right(), label=torch.full((1, NODES), label))
-    lesson = _Lesson.of(sample, torch.rand(1, NODES), folds=2)
-    log_probs = lesson.log_probs(torch.ones(3, NODES, dtype=torch.float64))
-    added = lesson.loss(log_probs, margin=0.5) - lesson.loss(log_probs, margin=0.0)
+    train_nodes = _Lesson.of(sample, torch.rand(1, NODES), folds=2)
+    log_probs = train_nodes.log_probs(torch.ones(3, NODES, dtype=torch.float64))
+    added = train_nodes.loss(log_probs, margin=0.5) - train_nodes.loss(log_probs, margin=0.0)
     assert added.item() == pytest.approx(3 * 0.5 * term)  # of the three models
 
 

@@ -173,12 +173,12 @@ class TestCrossfit:
         """A network that multiplies noise into the logits cannot help unseen nodes."""
         sample = Sample.of(region.truth, region.task, prior=1.0)
         generator = torch.Generator().manual_seed(0)
-        noise = torch.randn(*sample.nodes.shape, 60, generator=generator, dtype=torch.float64)
+        masks = torch.randn(*sample.nodes.shape, 60, generator=generator, dtype=torch.float64)
 
         def factor(parameters):
             (weight,) = parameters
-            folds = len(weight) // len(noise)
-            return torch.einsum("gvd,gd->gv", noise.repeat(folds, 1, 1), weight).exp()
+            folds = len(weight) // len(masks)
+            return torch.einsum("gvd,gd->gv", masks.repeat(folds, 1, 1), weight).exp()
 
         shuffle = torch.rand(sample.nodes.shape, generator=generator)
         (weight,) = Crossfit(lr=0.05)(factor, [torch.zeros(2, 60, dtype=torch.float64)], sample, shuffle)
@@ -190,10 +190,10 @@ class TestCrossfit:
 
     def test_every_validation_node_is_unseen_by_exactly_one_model(self, region):
         sample = Sample.of(region.prediction, region.task, prior=1.0)
-        lesson = _Lesson.of(sample, torch.rand(sample.nodes.shape), folds=4)
-        assert ((lesson.unseen > 0).sum(0) == sample.held).all()
-        assert ((lesson.learned > 0).sum(0) == 4 * sample.held).all()
-        torch.testing.assert_close(lesson.learned.sum(-1), torch.ones(5, 2, dtype=torch.float64))
+        train_nodes = _Lesson.of(sample, torch.rand(sample.nodes.shape), folds=4)
+        assert ((train_nodes.unseen > 0).sum(0) == sample.held).all()
+        assert ((train_nodes.learned > 0).sum(0) == 4 * sample.held).all()
+        torch.testing.assert_close(train_nodes.learned.sum(-1), torch.ones(5, 2, dtype=torch.float64))
 
     def test_bad_settings_say_what_to_do(self):
         for setting, message in (

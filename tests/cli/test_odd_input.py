@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from bangs.cli import main
-from bangs.cli.console import Rounds, Voice
+from bangs.cli.console import Output, Rounds
 from bangs.cli.parsing import parse_names, parse_seeds
 from bangs.errors import InvalidInput, UnknownName
 from bangs.experiments.suites.read import MOST_SEEDS
@@ -60,7 +60,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (("figure", "missing"), "'missing' does not exist"),
         (("list", "modles"), "kind of names 'modles' is unknown; did you mean 'models'? Known: "),
         (("list", "zzz"), "kind of names 'zzz' is unknown. Known: calibrators, "),
-        (("convert", "own", "store"), "2 complaints"),
+        (("convert", "own", "store"), "2 diagnostics"),
         (("convert", "synthetic:nodes=1e30", "store"), "synthetic nodes must be at most 2,147,483,647"),
         (("convert", "synthetic:nodes=90,edges=200,classes=2", "text/x"), "a file stands where a folder should be"),
         (("reproduce", "table-main", "--datasets="), "--datasets must name something, or be left out"),
@@ -128,12 +128,12 @@ def test_an_output_on_a_full_disk_is_a_sentence(
 
 @pytest.mark.parametrize("width", [40, 60, 80])
 def test_no_number_of_a_round_is_lost_in_a_narrow_terminal(width: int) -> None:
-    voice = Voice()
-    voice.console = Console(file=io.StringIO(), width=width)
-    rounds = Rounds(voice, "bangs on cora", 40)
+    output = Output()
+    output.console = Console(file=io.StringIO(), width=width)
+    rounds = Rounds(output, "bangs on cora", 40)
     rounds.lines = [("10", "81.54", "79.90", "1000", "97.3", "1234", "1234.56")]
-    voice.console.print(rounds._table())
-    shown = voice.console.file.getvalue()
+    output.console.print(rounds._table())
+    shown = output.console.file.getvalue()
     assert all(cell in shown for cell in rounds.lines[0])
     assert "…" not in shown
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from bangs.cli.console import Voice
+from bangs.cli.console import Output
 from bangs.cli.progress import Forecast, Progress, duration
 from bangs.experiments.jobs import Experiment, Job, Outcome
 from bangs.experiments.reproduce import Plan
@@ -37,7 +37,7 @@ def test_runs_that_failed_do_not_tell_how_long_others_take() -> None:
 
 def test_a_run_that_another_process_has_finished_since_is_no_failure(tmp_path: Path) -> None:
     plan = Plan(tmp_path, (), tuple(Job(Experiment("cora", "raw", seeds=(seed,)), tmp_path) for seed in (0, 1)))
-    progress = Progress(Voice(quiet=True), plan)
+    progress = Progress(Output(quiet=True), plan)
     for one in plan.jobs:
         progress(one, Outcome("failed", error="in use"))
     with RunFolder.create_or_resume(plan.jobs[0].folder, plan.jobs[0].experiment.config(), resume=True) as folder:
@@ -54,7 +54,7 @@ def test_a_lost_worker_is_told_once_and_the_rest_is_read_from_the_folders(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     plan = Plan(tmp_path, (), (Job(Experiment("cora", "raw", seeds=(0,)), tmp_path),))
-    progress = Progress(Voice(), plan)
+    progress = Progress(Output(), plan)
     one = plan.jobs[0]
     progress.survey(plan.jobs)
     assert one.standing is None

@@ -95,7 +95,7 @@ def assert_same(states: list[State], others: list[State]) -> None:
     assert len(states) == len(others)
     for one, other in zip(states, others, strict=True):
         assert torch.equal(one.labels.target, other.labels.target)
-        assert torch.equal(one.labels.born, other.labels.born)
+        assert torch.equal(one.labels.adopted_round, other.labels.adopted_round)
         assert torch.equal(one.labels.weight, other.labels.weight)
         assert torch.equal(one.prediction.logits, other.prediction.logits)
 
@@ -105,7 +105,7 @@ def test_given_labels_never_change(name, outcome, town):
     data, split = town
     for state in outcome(name):
         assert torch.equal(state.labels.target[split.train], data.y.expand(2, -1)[split.train])
-        assert (state.labels.born[split.train] == 0).all()
+        assert (state.labels.adopted_round[split.train] == 0).all()
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -118,7 +118,7 @@ def test_validation_nodes_are_never_adopted_by_default(name, outcome, town):
 def test_something_is_adopted_and_its_label_is_the_teachers(name, outcome):
     for state in outcome(name)[1:]:
         assert state.adoption.chosen[state.took_part].any(1).all()
-        new = state.labels.born == state.index
+        new = state.labels.adopted_round == state.index
         assert torch.equal(new, state.adoption.chosen & state.took_part[:, None])
         assert torch.equal(state.labels.target[new], state.adoption.label[new])
     assert outcome(name)[-1].labels.adopted.any(1).all()
@@ -143,8 +143,8 @@ def test_no_more_than_the_budget_is_held(name, outcome):
 def test_the_exams_labels_changed_at_random_change_nothing(name, outcome, town):
     data, split = town
     other = data.clone()
-    noise = torch.randint(0, 3, split.test.shape, generator=torch.Generator().manual_seed(5))
-    other.y = torch.where(split.train | split.val, data.y.expand(2, -1), noise)
+    masks = torch.randint(0, 3, split.test.shape, generator=torch.Generator().manual_seed(5))
+    other.y = torch.where(split.train | split.val, data.y.expand(2, -1), masks)
     assert_same(outcome(name), run(name, Task.of(other, split)))
 
 
@@ -192,7 +192,7 @@ def test_a_run_alone_equals_the_run_in_a_batch(name, town):
     assert len(alone) == len(together)
     for one, other in zip(alone, together, strict=True):
         assert torch.equal(one.labels.target[0], other.labels.target[1])
-        assert torch.equal(one.labels.born[0], other.labels.born[1])
+        assert torch.equal(one.labels.adopted_round[0], other.labels.adopted_round[1])
         torch.testing.assert_close(one.labels.weight[0], other.labels.weight[1], rtol=1e-3, atol=1e-3)
         torch.testing.assert_close(one.prediction.logits[0], other.prediction.logits[1], rtol=1e-3, atol=1e-3)
 

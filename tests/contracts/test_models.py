@@ -15,9 +15,9 @@ from bangs.graphs.sparse import to_torch
 from bangs.nn import models
 from bangs.nn.ensemble import Network
 from bangs.nn.models import MODELS, Architecture
-from bangs.nn.subgraphs import Surroundings, many
+from bangs.nn.subgraphs import PreparedGraph, many
 from bangs.training.trainer import Trainer
-from tests.conftest import noise, two_rings
+from tests.conftest import masks, two_rings
 
 SEEDS = (3, 5, 7)
 CLASSES = 3
@@ -33,7 +33,7 @@ def model(request) -> Architecture:
 
 def quiet(model: Architecture) -> Architecture:
     """The same model without dropout of any kind."""
-    rates = {field.name for field in fields(model)} & {"dropout", "input_dropout", "drop_node"}
+    rates = {one.name for one in fields(model)} & {"dropout", "input_dropout", "drop_node"}
     return replace(model, **dict.fromkeys(rates, 0.0))
 
 
@@ -42,7 +42,7 @@ def build(model: Architecture, graph: Data, seeds: tuple[int, ...] = SEEDS) -> N
 
 
 def whole(network: Network, graph: Data, runs: int = len(SEEDS)):
-    return Surroundings.of(graph, runs, network.loops, network.normalise).whole
+    return PreparedGraph.of(graph, runs, network.loops, network.normalise).whole
 
 
 @torch.no_grad()
@@ -75,7 +75,7 @@ def test_a_run_alone_equals_the_run_in_a_batch(model):
 def test_with_dropout_on_the_whole_graph_too(model):
     for graph in wide():
         together, alone = build(model, graph), build(model, graph, (5,))
-        seen, company = noise(5), noise(*SEEDS)
+        seen, company = masks(5), masks(*SEEDS)
         for _ in range(2):
             single = alone(whole(alone, graph, 1), seen)
             torch.testing.assert_close(single[0], together(whole(together, graph), company)[1])
@@ -85,7 +85,7 @@ def test_with_dropout_on_the_whole_graph_too(model):
 def test_dropout_of_rate_zero_is_none(model):
     graph = two_rings()
     network = build(quiet(model), graph)
-    torch.testing.assert_close(network(whole(network, graph), noise(*SEEDS)), network(whole(network, graph)))
+    torch.testing.assert_close(network(whole(network, graph), masks(*SEEDS)), network(whole(network, graph)))
 
 
 @torch.no_grad()
@@ -106,7 +106,7 @@ def test_a_runs_loss_moves_its_own_weights_and_all_of_them(model):
     graph = two_rings()
     network = build(quiet(model), graph)
     target = (torch.arange(24) % CLASSES).expand(3, -1)
-    loss = network.loss(whole(network, graph), target, torch.ones(3, 24), noise(*SEEDS), None)
+    loss = network.loss(whole(network, graph), target, torch.ones(3, 24), masks(*SEEDS), None)
     assert loss.shape == (3,)
     loss[1].backward()
     for parameter in network.parameters():
@@ -137,10 +137,10 @@ def test_the_part_of_the_graph_a_node_sees_gives_the_same_logits(name):
         assert (network.hops is not None) == (name in LOCAL)
         if network.hops is None:
             continue
-        surroundings = Surroundings.of(graph, 3, network.loops, network.normalise)
+        prepared = PreparedGraph.of(graph, 3, network.loops, network.normalise)
         for nodes in ([0], [2, 3, 11], [1, 5, 6, 7, 8, 19]):
-            part = network(surroundings.field(np.array(nodes), network.hops))
-            torch.testing.assert_close(part, network(surroundings.whole)[:, nodes])
+            part = network(prepared.k_hop_subgraph(np.array(nodes), network.hops))
+            torch.testing.assert_close(part, network(prepared.whole)[:, nodes])
 
 
 @torch.no_grad()
@@ -168,10 +168,10 @@ def test_an_isolated_node_is_decided_by_itself(model):
 def test_hardly_any_edges_are_enough(model, edges):
     graph = Data(x=torch.arange(12.0).view(4, 3) / 6, edge_index=torch.tensor(edges, dtype=torch.long))
     network = build(model, graph)
-    field = whole(network, graph)
-    loss = network.loss(field, torch.tensor([[0, 1, 2, -1]] * 3), torch.ones(3, 4), noise(*SEEDS), None)
+    subgraph = whole(network, graph)
+    loss = network.loss(subgraph, torch.tensor([[0, 1, 2, -1]] * 3), torch.ones(3, 4), masks(*SEEDS), None)
     loss.sum().backward()
-    assert torch.isfinite(network(field)).all()
+    assert torch.isfinite(network(subgraph)).all()
     assert all(torch.isfinite(parameter.grad).all() for parameter in network.parameters())
 
 
@@ -209,7 +209,7 @@ def test_a_model_is_a_value_whose_repr_rebuilds_it(model):
 
 
 def trained(model: Architecture, task: Task, seeds: tuple[int, ...], epochs: int) -> Tensor:
-    trainer = Trainer(model, epochs=epochs, field="whole")
+    trainer = Trainer(model, epochs=epochs, subgraph="whole")
     return trainer.fit(task, task.given, Streams(seeds)).predict(task.graph).logits
 
 
@@ -257,7 +257,7 @@ def test_every_model_has_an_embedding_of_every_node(model):
 
 
 def test_training_leaves_given_labels_as_they_are(model, task):
-    before = Labels(task.given.target.clone(), task.given.weight.clone(), task.given.born.clone())
+    before = Labels(task.given.target.clone(), task.given.weight.clone(), task.given.adopted_round.clone())
     Trainer(model, epochs=1).fit(task, task.given, Streams(SEEDS))
     assert torch.equal(task.given.target, before.target)
     assert torch.equal(task.given.weight, before.weight)

@@ -28,22 +28,22 @@ def test_given_labels_never_change(target, chosen, again, label):
     known = target >= 0
     assert torch.equal(labels.target[known], target[known])
     assert torch.equal(labels.weight[known], torch.ones(int(known.sum())))
-    assert (labels.born[known] == 0).all()
+    assert (labels.adopted_round[known] == 0).all()
     assert torch.equal(labels.adopted, (chosen | again).bool() & ~known)
     assert torch.equal(labels.known, labels.adopted | known)
-    assert torch.equal(labels.known, labels.born >= 0)
+    assert torch.equal(labels.known, labels.adopted_round >= 0)
     assert torch.equal(labels.known, labels.weight > 0)
 
 
 def test_adopting_by_hand():
     labels = Labels.given(torch.tensor([[1, -1, -1, -1]]))
     assert labels.weight.tolist() == [[1, 0, 0, 0]]
-    assert labels.born.tolist() == [[0, -1, -1, -1]]
+    assert labels.adopted_round.tolist() == [[0, -1, -1, -1]]
     weight = torch.tensor([[9.0, 0.5, 0.25, 9.0]])
     after = labels.adopt(torch.tensor([[True, True, True, False]]), torch.tensor([[0, 0, 1, 1]]), weight, 4)
     assert after.target.tolist() == [[1, 0, 1, -1]]
     assert after.weight.tolist() == [[1, 0.5, 0.25, 0]]
-    assert after.born.tolist() == [[0, 4, 4, -1]]
+    assert after.adopted_round.tolist() == [[0, 4, 4, -1]]
     assert labels.target.tolist() == [[1, -1, -1, -1]], "the labels before are left as they are"
 
 
@@ -52,7 +52,7 @@ def test_adopting_by_hand():
 def test_forgetting_undoes_adopting(target, chosen, label):
     labels = Labels.given(target)
     forgotten = labels.adopt(chosen.bool(), label, 0.3, 7).forget()
-    for name in ("target", "weight", "born"):
+    for name in ("target", "weight", "adopted_round"):
         assert torch.equal(getattr(forgotten, name), getattr(labels, name))
 
 
@@ -67,7 +67,7 @@ def test_where_picks_whole_runs():
     mixed = Labels.where(torch.tensor([True, False]), first, second)
     assert mixed.target.tolist() == [[0, 1], [-1, 1]]
     assert mixed.weight.tolist() == [[1, 1], [0, 1]]
-    assert mixed.born.tolist() == [[0, 0], [-1, 0]]
+    assert mixed.adopted_round.tolist() == [[0, 0], [-1, 0]]
     ones, zeros = Prediction(torch.ones(2, 3, 2)), Prediction(torch.zeros(2, 3, 2))
     picked = Prediction.where(torch.tensor([False, True]), ones, zeros)
     assert picked.logits.mean((1, 2)).tolist() == [0, 1]

@@ -17,7 +17,7 @@ import torch
 
 from bangs.distributed import ranks
 from bangs.runs import read_run
-from bangs.training.data_parallel import Shared
+from bangs.training.data_parallel import DistributedSession
 from tests.distributed import torchrun_fit
 from tests.helpers.small_graphs import graph_file
 from tests.helpers.timeless import timeless
@@ -128,7 +128,7 @@ def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]
         folder.mkdir()
     (shared / "strike").touch()
     monkeypatch.setattr(sys, "argv", sys.argv)
-    monkeypatch.setattr(Shared, "epoch", Shared.epoch)
+    monkeypatch.setattr(DistributedSession, "epoch", DistributedSession.epoch)
     return alone, shared
 
 

@@ -10,15 +10,15 @@ from contextlib import contextmanager
 
 import pytest
 
-from bangs.distributed.watchdog import lifeline
+from bangs.distributed.watchdog import watchdog
 from bangs.utils.signals import Stopped, graceful
 
 # a call that holds the main thread for minutes and lets go of nothing but the interpreter, as one into gloo does
 DEAF = "import hashlib; hashlib.pbkdf2_hmac('sha256', b'', b'', 10**9)"
 CHILD = f"""
-from bangs.lifeline import lifeline
+from bangs.watchdog import watchdog
 from bangs.signals import graceful
-with lifeline(grace=0.3), graceful():
+with watchdog(grace=0.3), graceful():
     print("ready", flush=True)
     {DEAF}
 """
@@ -56,13 +56,13 @@ def test_a_process_does_not_outlive_its_parent() -> None:
 
 
 def test_a_signal_that_is_heeded_takes_its_orderly_way() -> None:
-    with lifeline(grace=60), pytest.raises(Stopped), graceful():
+    with watchdog(grace=60), pytest.raises(Stopped), graceful():
         os.kill(os.getpid(), signal.SIGTERM)
 
 
 def test_nothing_is_left_behind() -> None:
     threads = threading.active_count()
-    with lifeline():
+    with watchdog():
         assert threading.active_count() == threads + 1
     assert threading.active_count() == threads
     assert signal.set_wakeup_fd(-1) == -1

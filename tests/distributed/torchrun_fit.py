@@ -22,7 +22,7 @@ from bangs.graphs import splits
 from bangs.graphs.datasets import npz
 from bangs.graphs.propagation import PPR, Operator
 from bangs.graphs.push import Push
-from bangs.training.data_parallel import Shared
+from bangs.training.data_parallel import DistributedSession
 from bangs.training.presets import trainer
 from bangs.training.sampling import Sampling
 from bangs.valuation import distributed_game
@@ -44,16 +44,16 @@ def run(graph: Path, out: Path, *words: str) -> None:
 
 def strike(mark: Path, at: int) -> None:
     """Kill rank 1 in its epoch number `at`, if the mark is there, which it takes away."""
-    whole, calls = Shared.epoch, [0]
+    whole, calls = DistributedSession.epoch, [0]
 
-    def epoch(session: Shared) -> Tensor:
+    def epoch(session: DistributedSession) -> Tensor:
         calls[0] += 1
         if calls[0] == at and ranks.rank() == 1 and mark.exists():
             mark.unlink()
             os.kill(os.getpid(), signal.SIGKILL)
         return whole(session)
 
-    Shared.epoch = epoch  # type: ignore[method-assign]
+    DistributedSession.epoch = epoch  # type: ignore[method-assign]
 
 
 def learned(graph: Path, device: str) -> dict[str, Any]:

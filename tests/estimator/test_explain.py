@@ -12,40 +12,42 @@ from bangs.estimator.classifier import SelfTrainingClassifier
 from bangs.estimator.explain import influences, neighbours, origins, reasons
 from bangs.graphs.propagation import PPR, ExactPPR
 from bangs.graphs.walks import NearWalks
-from bangs.runs.candidate_log import Ledger
+from bangs.runs.candidate_log import CandidateLog
 from bangs.runs.snapshot import Snapshot
 from tests.conftest import two_rings
 
 
-def ledger(*lines: tuple[int, int, bool, int]) -> Ledger:
+def candidate_log(*lines: tuple[int, int, bool, int]) -> CandidateLog:
     """Lines of (round, node, taken, label)."""
     table = torch.tensor(lines, dtype=torch.long).reshape(-1, 4)
     some, nothing = torch.full((len(table),), 0.5), torch.full((len(table),), float("nan"))
     same = table[:, 0] == table[:, :1]  # lines of the same round
     place, among = same.tril().sum(1), same.sum(1)
-    return Ledger(table[:, 0], table[:, 1], table[:, 2].bool(), table[:, 3], some, some, some, nothing, place, among)
+    return CandidateLog(
+        table[:, 0], table[:, 1], table[:, 2].bool(), table[:, 3], some, some, some, nothing, place, among
+    )
 
 
-def line_graph(lines: Ledger | None = None) -> Snapshot:
+def line_graph(lines: CandidateLog | None = None) -> Snapshot:
     """Four nodes in a row, 0 – 1 – 2 – 3; node 0 is given as class 0, node 3 as class 1; round 1 follows round 0."""
     edges = torch.tensor([[0, 1, 2], [1, 2, 3]])
     given = torch.tensor([0, -1, -1, 1])
-    lines = ledger() if lines is None else lines
-    target, born = given.clone(), torch.where(given >= 0, 0, -1)
+    lines = candidate_log() if lines is None else lines
+    target, adopted_round = given.clone(), torch.where(given >= 0, 0, -1)
     for line in lines.taken.nonzero().flatten().tolist():
-        target[lines.node[line]], born[lines.node[line]] = lines.label[line], lines.round[line]
+        target[lines.node[line]], adopted_round[lines.node[line]] = lines.label[line], lines.round[line]
     logits = torch.tensor([[2.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 2.0]])
     return Snapshot(
         graph=Data(edge_index=torch.cat([edges, edges.flip(0)], dim=1), num_nodes=4),
         given=given,
         held=torch.full((4,), -1),
         target=target,
-        born=born,
+        adopted_round=adopted_round,
         raw=logits,
         calibrated=logits,
         said=logits.argmax(-1).repeat(3, 1),
         sure=logits.softmax(-1).amax(-1).repeat(3, 1),
-        ledger=lines,
+        candidate_log=lines,
         chosen=2,
         rows=[{"round": 0}, {"round": 1}, {"round": 2}],
     )
@@ -89,11 +91,11 @@ def test_a_symmetric_node_hears_both_sides_alike() -> None:
 
 
 def test_only_labels_older_than_an_adoption_count_for_it() -> None:
-    snapshot = line_graph(ledger((1, 1, True, 0), (2, 2, True, 1)))
+    snapshot = line_graph(candidate_log((1, 1, True, 0), (2, 2, True, 1)))
     first, second = (influences(snapshot, [node])[0][0] for node in (1, 2))
     assert {one.node for one in first} == {0, 3}
     assert {one.node for one in second} == {0, 1, 3}
-    assert next(one for one in second if one.node == 1).born == 1
+    assert next(one for one in second if one.node == 1).adopted_round == 1
 
 
 def test_a_node_out_of_reach_of_labels_has_no_influences() -> None:
@@ -107,7 +109,7 @@ def test_a_node_out_of_reach_of_labels_has_no_influences() -> None:
 
 
 def test_an_adoption_is_told_with_its_place_in_the_round() -> None:
-    snapshot = line_graph(ledger((1, 2, True, 1), (1, 1, True, 0)))
+    snapshot = line_graph(candidate_log((1, 2, True, 1), (1, 1, True, 0)))
     found = reasons(snapshot, 1).adoption
     assert found is not None
     assert (found.round, found.label, found.place, found.among, found.used, found.stderr) == (1, 0, 2, 2, True, None)
@@ -115,7 +117,7 @@ def test_an_adoption_is_told_with_its_place_in_the_round() -> None:
 
 
 def test_origins_tell_given_held_adopted_and_predicted_apart() -> None:
-    snapshot = line_graph(ledger((1, 1, True, 0)))
+    snapshot = line_graph(candidate_log((1, 1, True, 0)))
     assert origins(snapshot) == ["given", "adopted", "predicted", "given"]
     snapshot.held[2] = 1
     assert origins(snapshot)[2] == "held"

@@ -8,7 +8,7 @@ import pytest
 from bangs.errors import InvalidInput
 from bangs.experiments import jobs
 from bangs.experiments.experiment import Experiment
-from bangs.experiments.jobs import Job, Standing, perform
+from bangs.experiments.jobs import Job, JobStatus, perform
 from bangs.experiments.results import results_in, rows_of
 from bangs.runs import read_run
 from tests.helpers.small_graphs import graph_file
@@ -26,7 +26,7 @@ def test_a_job_is_done_once_and_leaves_its_result_alone(job: Job) -> None:
     assert not job.done
     assert perform(job).kind == "done"
     assert job.done
-    assert job.standing == Standing(round=2, losses=0)
+    assert job.standing == JobStatus(round=2, losses=0)
     assert [(row["run"], row["seed"]) for row in rows_of(read_run(job.folder))] == [(job.name, 0), (job.name, 1)]
     events = len(read_run(job.folder).events)
     assert perform(job).kind == "already done"

@@ -15,7 +15,7 @@ from bangs.experiments.results import results_in
 from bangs.experiments.suites.read import read_suite
 from bangs.experiments.tables.render import markdown
 from bangs.experiments.tables.table import tabulate
-from bangs.experiments.workers import Here
+from bangs.experiments.workers import InProcess
 from bangs.runs import read_run
 from tests import ROOT
 from tests.helpers.small_graphs import Struck, suite_file
@@ -74,7 +74,7 @@ def test_two_ray_workers_of_whom_one_is_killed_give_the_table_of_one_process(
     assert victim.standing is not None
     assert (victim.standing.round, victim.standing.losses) == (2, 1)
 
-    twin.do(Here(), lambda job, outcome: None)
+    twin.do(InProcess(), lambda job, outcome: None)
     for path in files:
         by_ray, here = (markdown(tabulate(read_suite(path), results_in(tmp_path / out))) for out in ("ray", "here"))
         assert by_ray == here

@@ -20,7 +20,7 @@ from bangs.experiments.suites.read import read_suite
 from bangs.graphs import tables
 from bangs.graphs.datasets import flickr, lastfm, planetoid
 from bangs.graphs.datasets.npz import read_graph
-from bangs.graphs.store import Names, Store, Whereabouts
+from bangs.graphs.store import NodeNames, Store, StoreReference
 from bangs.report.page import page_of
 from bangs.runs import RunFolder, read_run
 from tests import ROOT
@@ -166,7 +166,7 @@ def _store(folder: Path) -> None:
     store = Store.open(folder)
     with suppress(BangsError):
         store.verify()
-    list(Names(Whereabouts.of(store)))
+    list(NodeNames(StoreReference.of(store)))
     _check(store.whole())
 
 

@@ -277,17 +277,23 @@ HARMLESS = {
 
 
 EDITS: dict[str, Callable[[dict[str, torch.Tensor], dict[str, Any]], Any]] = {
-    "a ledger with fewer truths than lines": lambda t, f: t.update({"ledger.taken": t["ledger.taken"][:-1]}),
-    "a ledger with a truth for every line and node": lambda t, f: t.update(
-        {"ledger.taken": torch.ones(len(t["ledger.taken"]), 200, dtype=torch.bool)}
+    "a candidate_log with fewer truths than lines": lambda t, f: t.update(
+        {"candidate_log.taken": t["candidate_log.taken"][:-1]}
     ),
-    "a ledger whose rounds are one number": lambda t, f: t.update({"ledger.round": torch.tensor(1)}),
-    "a ledger whose nodes are small numbers": lambda t, f: t.update({"ledger.node": t["ledger.node"].int()}),
-    "a ledger whose truths are numbers": lambda t, f: t.update({"ledger.taken": t["ledger.taken"].long()}),
-    "a ledger in no order": lambda t, f: t.update({"ledger.round": t["ledger.round"].flip(0)}),
-    "a ledger with a place past the last": lambda t, f: t["ledger.place"].fill_(30),
-    "a ledger that is not sure of anything": lambda t, f: t["ledger.confidence"].fill_(float("nan")),
-    "a value that is no number": lambda t, f: t["ledger.score"].fill_(float("nan")),
+    "a candidate_log with a truth for every line and node": lambda t, f: t.update(
+        {"candidate_log.taken": torch.ones(len(t["candidate_log.taken"]), 200, dtype=torch.bool)}
+    ),
+    "a candidate_log whose rounds are one number": lambda t, f: t.update({"candidate_log.round": torch.tensor(1)}),
+    "a candidate_log whose nodes are small numbers": lambda t, f: t.update(
+        {"candidate_log.node": t["candidate_log.node"].int()}
+    ),
+    "a candidate_log whose truths are numbers": lambda t, f: t.update(
+        {"candidate_log.taken": t["candidate_log.taken"].long()}
+    ),
+    "a candidate_log in no order": lambda t, f: t.update({"candidate_log.round": t["candidate_log.round"].flip(0)}),
+    "a candidate_log with a place past the last": lambda t, f: t["candidate_log.place"].fill_(30),
+    "a candidate_log that is not sure of anything": lambda t, f: t["candidate_log.confidence"].fill_(float("nan")),
+    "a value that is no number": lambda t, f: t["candidate_log.score"].fill_(float("nan")),
     "a model that is nan % sure": lambda t, f: t["calibrated"][3].fill_(float("nan")),
     "logits without end": lambda t, f: t["raw"][3, 1].fill_(float("inf")),
     "a node without any chance": lambda t, f: t["raw"][3].fill_(float("-inf")),
@@ -296,7 +302,7 @@ EDITS: dict[str, Callable[[dict[str, torch.Tensor], dict[str, Any]], Any]] = {
     "logits of more classes": lambda t, f: t.update({name: torch.zeros(30, 5) for name in ("raw", "calibrated")}),
     "labels that are one number": lambda t, f: t.update(given=torch.tensor(1)),
     "labels that are truths": lambda t, f: t.update(given=t["given"] > 0),
-    "a pseudo-label without a label": lambda t, f: t["born"].fill_(1),
+    "a pseudo-label without a label": lambda t, f: t["adopted_round"].fill_(1),
     "a given label that was not given": lambda t, f: t["given"].fill_(-1),
     "edges that weigh less than nothing": lambda t, f: t.update(
         edge_weight=torch.full(t["edge_index"].shape[1:], -1.0)

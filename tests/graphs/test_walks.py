@@ -5,7 +5,7 @@ import torch
 from torch_geometric.data import Data
 
 from bangs.errors import InvalidInput
-from bangs.graphs.neighbours import Links
+from bangs.graphs.neighbours import NeighbourLists
 from bangs.graphs.propagation import ExactPPR
 from bangs.graphs.walks import NearWalks
 from tests.conftest import two_rings
@@ -36,7 +36,7 @@ def test_weights_repeats_and_loops_count_as_in_personalised_pagerank() -> None:
     graph.edge_index = torch.cat([graph.edge_index, torch.tensor([[0, 5, 5], [1, 5, 2]])], dim=1)
     graph.edge_weight = torch.rand(graph.edge_index.shape[1], generator=torch.Generator().manual_seed(0))
     exact, nodes = ExactPPR()(graph).matrix, torch.arange(24)
-    rows = torch.from_numpy(NearWalks(steps=100, floor=0.0)(Links.of(graph)).rows(nodes).toarray())
+    rows = torch.from_numpy(NearWalks(steps=100, floor=0.0)(NeighbourLists.of(graph)).rows(nodes).toarray())
     assert rows.tolist() == [pytest.approx(row, abs=1e-6) for row in exact.tolist()]
 
 

@@ -23,7 +23,7 @@ from bangs.runs import environment, read_run
 from bangs.selftraining.loop import SelfTrainer, State
 from bangs.selftraining.methods import METHODS, Budget, method
 from bangs.training.trainer import Trainer
-from bangs.utils.determinism import same_bits
+from bangs.utils.determinism import deterministic_kernels
 from bangs.valuation.banzhaf import ESTIMATORS
 from tests.integration.chaos import outcome, small
 from tests.integration.test_no_leak import SEEDS, experiment, town
@@ -64,7 +64,13 @@ def bits(states: list[State]) -> list[torch.Tensor]:
     """All numbers of a life that anything later depends on."""
     held = []
     for state in states:
-        held += [state.labels.target, state.labels.born, state.labels.weight, state.prediction.logits, state.best_round]
+        held += [
+            state.labels.target,
+            state.labels.adopted_round,
+            state.labels.weight,
+            state.prediction.logits,
+            state.best_round,
+        ]
         if state.adoption is not None:
             held += [state.adoption.ranking.score, state.adoption.confidence]
     return held
@@ -80,7 +86,7 @@ def assert_rounded(states: list[State], others: list[State], run: int = 0, other
     assert len(states) == len(others)
     for one, other in zip(states, others, strict=True):
         assert torch.equal(one.labels.target[run], other.labels.target[other_run])
-        assert torch.equal(one.labels.born[run], other.labels.born[other_run])
+        assert torch.equal(one.labels.adopted_round[run], other.labels.adopted_round[other_run])
         mine, yours = one.prediction.logits[run], other.prediction.logits[other_run]
         torch.testing.assert_close(mine, yours, rtol=0, atol=ROUNDING)
 
@@ -107,7 +113,7 @@ def test_two_equal_commands_give_equal_files_whatever_the_threads_and_the_hash_s
 def test_one_thread_and_two_give_the_same_bits_in_a_deterministic_run(name: str) -> None:
     lives = []
     for count in (1, 2):
-        with threads(count), same_bits():
+        with threads(count), deterministic_kernels():
             lives.append(lived(name))
     assert_equal(*lives)
 
@@ -123,10 +129,10 @@ def test_without_it_two_threads_may_round_otherwise_and_choose_the_same() -> Non
 def test_the_block_gives_the_settings_back() -> None:
     before = torch.are_deterministic_algorithms_enabled(), torch.get_num_threads()
     with threads(2):
-        with same_bits():
+        with deterministic_kernels():
             assert torch.are_deterministic_algorithms_enabled()
             assert environment()["threads"] == 1
-            with same_bits():
+            with deterministic_kernels():
                 pass
             assert torch.are_deterministic_algorithms_enabled()
         assert torch.get_num_threads() == 2
@@ -165,7 +171,7 @@ def test_the_order_of_the_seeds_does_not_matter() -> None:
 
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU here")
-@pytest.mark.parametrize("asked", [same_bits, nullcontext])
+@pytest.mark.parametrize("asked", [deterministic_kernels, nullcontext])
 @pytest.mark.parametrize("name", METHODS)
 def test_a_gpu_gives_the_same_bits_twice(name: str, asked: Callable[[], AbstractContextManager[None]]) -> None:
     lives = []
@@ -204,9 +210,9 @@ class Stock(nn.Module):
     ("device", "asked"),
     [
         ("cpu", nullcontext),
-        ("cpu", same_bits),
+        ("cpu", deterministic_kernels),
         pytest.param(
-            *("cuda", same_bits),
+            *("cuda", deterministic_kernels),
             marks=[pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU here")],
         ),
     ],

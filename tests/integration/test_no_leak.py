@@ -68,7 +68,7 @@ def assert_same_life(states: list[State], others: list[State]) -> None:
     """Adopted labels, their weights and reasons, chosen rounds and predictions are equal bit by bit."""
     assert len(states) == len(others)
     for one, other in zip(states, others, strict=True):
-        for name in ("target", "weight", "born"):
+        for name in ("target", "weight", "adopted_round"):
             assert torch.equal(getattr(one.labels, name), getattr(other.labels, name))
         assert torch.equal(one.prediction.logits, other.prediction.logits)
         assert torch.equal(one.validation, other.validation)

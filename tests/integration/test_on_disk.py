@@ -13,7 +13,7 @@ from bangs.estimator.classifier import SelfTrainingClassifier
 from bangs.estimator.resume import Keeper
 from bangs.graphs.datasets.synthetic import citation
 from bangs.graphs.push import Push
-from bangs.graphs.store import Names, Store, convert_from, stored_graph
+from bangs.graphs.store import NodeNames, Store, convert_from, stored_graph
 from bangs.runs import RunFolder
 from bangs.selection.scores import Banzhaf
 from bangs.selftraining.loop import State
@@ -56,7 +56,7 @@ def classifier(**changes: object) -> SelfTrainingClassifier:
 
 def test_a_fit_from_the_disk_equals_the_fit_in_memory(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     mapped, whole = classifier().fit(store), classifier().fit(store.whole())
-    assert isinstance(mapped.node_names_, Names)
+    assert isinstance(mapped.node_names_, NodeNames)
     assert timeless(mapped.history_) == timeless(whole.history_)
     assert all(torch.equal(value, mapped.weights_[name]) for name, value in whole.weights_.items())
     assert np.array_equal(mapped.predict_proba(), whole.predict_proba())
@@ -64,7 +64,7 @@ def test_a_fit_from_the_disk_equals_the_fit_in_memory(store: Store, monkeypatch:
     assert (mapped.labeled_iter_ == whole.labeled_iter_).all()
     assert mapped.score(store) == whole.score(store.whole())
     monkeypatch.setattr("bangs.estimator.explain.LARGE", 0)
-    for node in (0, 50, 119, *mapped.snapshot_.ledger.node[:3].tolist()):
+    for node in (0, 50, 119, *mapped.snapshot_.candidate_log.node[:3].tolist()):
         one, other = mapped.explain(str(node), top=3), whole.explain(node, top=3)
         assert (one.neighbours, one.degree, one.adoption, one.origin) == (
             other.neighbours, other.degree, other.adoption, other.origin)  # fmt: skip

@@ -95,7 +95,7 @@ def lived(folder: Path, of: Experiment, data: Data, until: int | None = None) ->
 
 def bits(state: State) -> dict[str, str]:
     """A checksum of everything in a state that anything later depends on, by its name."""
-    held = {name: getattr(state.labels, name) for name in ("target", "weight", "born")}
+    held = {name: getattr(state.labels, name) for name in ("target", "weight", "adopted_round")}
     held |= {f"student {name}": value for name, value in state.student.weights.items()}
     held |= {"logits": state.prediction.logits, "validation": state.validation, "best round": state.best_round}
     if state.adoption is not None:

@@ -188,7 +188,7 @@ def town(folder: Path, names: tuple[str, ...], labels: tuple[str, str], column: 
 
 @pytest.fixture(scope="module")
 def fitted(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with two fits: one of hostile names, one of harmless ones."""
+    """A folder with two fits: one of hostile names, one of escape_controls ones."""
     place = tmp_path_factory.mktemp("home-of-someone")
     town(place / "evil", HOSTILE, ("=1+1|x", "<b>bold</b>"), "<i onload=alert(4)>")
     town(place / "good", tuple(f"n{i}" for i in range(len(HOSTILE))), ("one", "two"), "size")

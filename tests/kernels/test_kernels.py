@@ -9,8 +9,8 @@ import torch
 
 from bangs.graphs.sparse import Sparse
 from bangs.nn.dropout import Counted
-from bangs.training.epochs import Eager
-from bangs.training.mutable_csr import Slate
+from bangs.training.epochs import EagerSession
+from bangs.training.mutable_csr import MutableCSR
 
 pytest.importorskip("triton", reason="Triton comes with torch for CUDA")
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
@@ -146,19 +146,19 @@ def test_a_mask_belongs_to_its_run_and_its_turn(count):
     assert count < 100 or not torch.equal(together[1], masks([22], 5, count, 0.5)[0])
 
 
-class Bare(Eager):
+class Bare(EagerSession):
     """A session with nothing but its score."""
 
     def __init__(self, part, settings):
-        self.examiner, self.settings = part, settings
+        self.val_nodes, self.settings = part, settings
         self.accuracy = torch.full((RUNS,), -1.0, dtype=torch.float64)
         self.nll = torch.full((RUNS,), torch.inf, dtype=torch.float64)
-        self.better, self.born, self.clock = (torch.zeros(RUNS, dtype=torch.long) for _ in range(3))
+        self.better, self.adopted_round, self.clock = (torch.zeros(RUNS, dtype=torch.long) for _ in range(3))
         self.active = torch.ones(RUNS, dtype=torch.bool)
 
     @property
     def state(self):
-        return (self.accuracy, self.nll, self.better, self.born, self.clock, self.active)
+        return (self.accuracy, self.nll, self.better, self.adopted_round, self.clock, self.active)
 
 
 def test_a_mask_does_not_depend_on_how_many_are_drawn():
@@ -194,7 +194,7 @@ def test_a_slate_written_anew_is_read_anew(flipped):
     slate, values, found = None, torch.zeros(900, device=DEVICE), []
     for seed, density in enumerate((0.05, 0.02, 0.08)):
         matrix = Sparse.of(sp.random_array(shape, density=density, format="csr", dtype=np.float32, rng=seed), DEVICE)
-        slate = slate or Slate.of(matrix.pattern, room=900)
+        slate = slate or MutableCSR.of(matrix.pattern, room=900)
         slate.write(matrix.pattern)
         values[: len(matrix.values)] = matrix.values
         x = torch.randn(shape[0] if flipped else shape[1], 5)

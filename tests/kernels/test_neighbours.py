@@ -16,7 +16,7 @@ from bangs.nn import attention
 from bangs.nn.attention import SLOPE, Heads
 from bangs.nn.models import GAT, GIN
 from bangs.nn.segment_max import Heard, Overlaid, largest
-from bangs.nn.subgraphs import Surroundings
+from bangs.nn.subgraphs import PreparedGraph
 
 pytest.importorskip("triton", reason="Triton comes with torch for CUDA")
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
@@ -140,7 +140,7 @@ def test_a_network_by_our_kernels_gives_the_same_logits_and_gradients(model, kin
         graph.x = to_torch(sp.csr_array(graph.x.numpy()))
     graph = graph.to(DEVICE)
     network = model.build(25, 3, Streams((1, 2, 3))).to(DEVICE)
-    around = Surroundings.of(graph, 3, network.loops, network.normalise)
+    around = PreparedGraph.of(graph, 3, network.loops, network.normalise)
     field = around.field(np.array([0, 1, 7, 30]), network.hops) if kind == "part" else around.whole
     field = field.only(torch.ones(3, dtype=torch.bool, device=DEVICE))
     found = []

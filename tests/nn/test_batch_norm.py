@@ -8,7 +8,7 @@ from bangs.core.rng import Streams
 from bangs.nn.models import GRAND
 from bangs.nn.models.batch_norm import BatchNorm
 from bangs.training.trainer import Trainer
-from tests.conftest import noise
+from tests.conftest import masks
 
 
 def stock(norm: BatchNorm, run: int) -> nn.BatchNorm1d:
@@ -77,8 +77,8 @@ def test_grand_normalises_what_has_been_spread_and_the_hidden_layer(task):
     learner = Trainer(GRAND(hidden=6, order=3, batch_norm=True), epochs=5).prepare(task)
     weights = learner.fit(task.given, Streams((0, 1, 2))).weights
     said = learner.predict(weights, task.graph).logits
-    network, field = learner.network, learner.surroundings.whole
-    spread = network._spread(field, field.features.dense())
+    network, subgraph = learner.network, learner.prepared.whole
+    spread = network._spread(subgraph, subgraph.features.dense())
     for run in range(3):
         h = stock(network.outer, run).eval()(spread[run]) @ weights["predict.first"][run]
         h = stock(network.inner, run).eval()((h + weights["predict.first_bias"][run]).relu())
@@ -90,7 +90,7 @@ def test_only_lessons_are_remembered(task):
     learner = Trainer(GRAND(hidden=6, order=3, batch_norm=True), epochs=5).prepare(task)
     teacher = learner.fit(task.given, Streams((0, 1, 2)))
     assert not torch.equal(teacher.weights["outer.mean"], torch.zeros_like(teacher.weights["outer.mean"]))
-    learner.predict(teacher.weights, task.graph, noise(3, 4, 5))
+    learner.predict(teacher.weights, task.graph, masks(3, 4, 5))
     assert torch.equal(learner.network.outer.mean, teacher.weights["outer.mean"])
 
 

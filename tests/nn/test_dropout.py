@@ -4,82 +4,82 @@ import pytest
 import torch
 
 from bangs.core.rng import Streams
-from bangs.nn.dropout import Noise, Numpy, source
+from bangs.nn.dropout import DropoutMasks, Numpy, source
 
 
 @pytest.fixture(params=["torch", "numpy"])
-def noise(request):
+def masks(request):
     """Makes the noise of some seeds, by either library's bits."""
 
-    def made(*seeds: int) -> Noise:
+    def made(*seeds: int) -> DropoutMasks:
         streams = Streams(seeds).at("dropout")
-        return Noise(streams.generators()) if request.param == "torch" else Numpy(streams.numbers())
+        return DropoutMasks(streams.generators()) if request.param == "torch" else Numpy(streams.numbers())
 
     return made
 
 
 @pytest.mark.parametrize("rate", [0.001, 0.1, 0.3, 0.5, 0.6, 0.9, 0.999])
-def test_the_rate_is_met(noise, rate):
+def test_the_rate_is_met(masks, rate):
     count = 200_000
-    dropped = (noise(1, 2).factors((count,), rate) == 0).float().mean(1)
+    dropped = (masks(1, 2).factors((count,), rate) == 0).float().mean(1)
     error = 5 * (rate * (1 - rate) / count) ** 0.5 + 2**-16
     assert (dropped - rate).abs().max() < error
 
 
 @pytest.mark.parametrize("rate", [0.2, 0.5, 0.8])
-def test_survivors_are_scaled_so_that_the_mean_stays(noise, rate):
+def test_survivors_are_scaled_so_that_the_mean_stays(masks, rate):
     x = torch.full((2, 300, 300), 3.0)
-    dropped = noise(1, 2).drop(x, rate)
+    dropped = masks(1, 2).drop(x, rate)
     assert dropped.unique().tolist() == pytest.approx([0, 3 / (1 - rate)])
     assert dropped.mean().item() == pytest.approx(3, rel=0.02)
 
 
-def test_rate_zero_leaves_everything_as_it_is_and_draws_nothing(noise):
+def test_rate_zero_leaves_everything_as_it_is_and_draws_nothing(masks):
     x = torch.randn(2, 5, 3)
-    quiet, untouched = noise(1, 2), noise(1, 2)
+    quiet, untouched = masks(1, 2), masks(1, 2)
     assert torch.equal(quiet.drop(x, 0.0), x)
     assert torch.equal(quiet.factors((8,), 0.5), untouched.factors((8,), 0.5))
-    assert noise(1).factors((1000,), 0.0).all()
+    assert masks(1).factors((1000,), 0.0).all()
 
 
 @pytest.mark.parametrize("shape", [(1,), (3,), (4,), (5, 7), (2, 3, 2)])
-def test_a_run_draws_the_same_masks_alone_or_in_company(noise, shape):
-    together, alone = noise(11, 22, 33), noise(22)
+def test_a_run_draws_the_same_masks_alone_or_in_company(masks, shape):
+    together, alone = masks(11, 22, 33), masks(22)
     for _ in range(3):
         mask = together.factors(shape, 0.5)
         assert mask.shape == (3, *shape)
         assert torch.equal(mask[1:2], alone.factors(shape, 0.5))
 
 
-def test_masks_advance_and_differ_between_runs(noise):
-    drawn = noise(1, 2)
+def test_masks_advance_and_differ_between_runs(masks):
+    drawn = masks(1, 2)
     first, second = drawn.factors((1000,), 0.5), drawn.factors((1000,), 0.5)
     for one, other in ((first, second), (first[0], first[1]), (second[0], second[1])):
         assert (one == other).float().mean().item() == pytest.approx(0.5, abs=0.1)
 
 
-def test_neighbouring_elements_are_independent(noise):
-    mask = noise(7).factors((100_000,), 0.5)[0]
+def test_neighbouring_elements_are_independent(masks):
+    mask = masks(7).factors((100_000,), 0.5)[0]
     for lag in (1, 2, 3, 4):
         assert (mask[lag:] == mask[:-lag]).float().mean().item() == pytest.approx(0.5, abs=0.01)
 
 
-def test_a_tensor_shared_by_all_runs_gets_one_mask_each(noise):
-    shared = noise(1, 2, 3).drop(torch.ones(1, 50, 4), 0.5)
-    repeated = noise(1, 2, 3).drop(torch.ones(3, 50, 4), 0.5)
+def test_a_tensor_shared_by_all_runs_gets_one_mask_each(masks):
+    shared = masks(1, 2, 3).drop(torch.ones(1, 50, 4), 0.5)
+    repeated = masks(1, 2, 3).drop(torch.ones(3, 50, 4), 0.5)
     assert torch.equal(shared, repeated)
 
 
-def test_gradients_flow_through_survivors_only(noise):
+def test_gradients_flow_through_survivors_only(masks):
     x = torch.ones(1, 200, requires_grad=True)
-    dropped = noise(1).drop(x, 0.25)
+    dropped = masks(1).drop(x, 0.25)
     dropped.sum().backward()
     torch.testing.assert_close(x.grad, dropped.detach())
 
 
-def test_a_restart_draws_the_same_masks_again(noise):
+def test_a_restart_draws_the_same_masks_again(masks):
     numbers = Streams((1, 2)).at("dropout").numbers()
-    drawn = noise(1, 2)
+    drawn = masks(1, 2)
     first = drawn.factors((50,), 0.5)
     drawn.factors((7,), 0.5)
     drawn.restart(numbers)
@@ -94,7 +94,7 @@ def test_bits_that_numpy_promises_for_ever():
 
 
 @pytest.mark.parametrize("rate", [0.0, 0.3])
-def test_activation_is_dropout_of_a_relu_in_values_and_gradients(noise, rate):
+def test_activation_is_dropout_of_a_relu_in_values_and_gradients(masks, rate):
     x, bias, pull = torch.randn(2, 60, 5), torch.randn(2, 1, 5), torch.randn(2, 60, 5)
     found = []
     for act in (
@@ -102,7 +102,7 @@ def test_activation_is_dropout_of_a_relu_in_values_and_gradients(noise, rate):
         lambda drawn, x, bias: drawn.drop((x + bias).relu(), rate),
     ):
         own = x.clone().requires_grad_(), bias.clone().requires_grad_()
-        out = act(noise(1, 2), *own)
+        out = act(masks(1, 2), *own)
         (out * pull).sum().backward()
         found.append((out.detach(), own[0].grad, own[1].grad))
     for one, other in zip(*found, strict=True):
@@ -114,8 +114,8 @@ def test_a_processor_draws_by_numpy():
 
 
 @pytest.mark.parametrize("own", [1, 2], ids=["shared", "each"])
-def test_numbers_without_a_gradient_are_dropped_alike_and_stay_as_they_were(noise, own):
+def test_numbers_without_a_gradient_are_dropped_alike_and_stay_as_they_were(masks, own):
     x = torch.randn(own, 5, 4, generator=torch.Generator().manual_seed(0))
     before, learned = x.clone(), x.clone().requires_grad_()
-    assert torch.equal(noise(1, 2).drop(x, 0.5), noise(1, 2).drop(learned, 0.5))
+    assert torch.equal(masks(1, 2).drop(x, 0.5), masks(1, 2).drop(learned, 0.5))
     assert torch.equal(x, before)

@@ -8,11 +8,11 @@ from torch import Tensor, nn
 from torch_geometric.nn import GCNConv
 
 from bangs.core.rng import Streams
-from bangs.nn.dropout import Noise
+from bangs.nn.dropout import DropoutMasks
 from bangs.nn.ensemble import Separate, cross_entropy
 from bangs.nn.models import GCN
-from bangs.nn.subgraphs import Surroundings, many
-from tests.conftest import noise, two_rings
+from bangs.nn.subgraphs import PreparedGraph, many
+from tests.conftest import masks, two_rings
 
 
 class Scaled(nn.Module):
@@ -81,7 +81,7 @@ def test_weights_are_a_copy_and_load_brings_them_back():
 def test_a_stock_module_is_run_as_it_is():
     graph = two_rings()
     network = Separate(Scaled, Streams((1, 2)))
-    logits = network(Surroundings.of(graph, 2, 1.0, "symmetric").whole)
+    logits = network(PreparedGraph.of(graph, 2, 1.0, "symmetric").whole)
     for run in range(2):
         twin = Scaled().eval()
         twin.load_state_dict({name.replace("-", "."): value[run] for name, value in network.weights().items()})
@@ -98,31 +98,31 @@ def test_every_run_of_a_stock_module_may_see_a_graph_of_its_own():
     graph, other = two_rings(), two_rings(seed=1)
     other.edge_index = other.edge_index[:, 6:]
     network = Separate(Scaled, Streams((1, 1)))
-    field = many([graph, other], 1.0, "symmetric", Surroundings.of(graph, 2, 1.0, "symmetric").whole)
+    subgraph = many([graph, other], 1.0, "symmetric", PreparedGraph.of(graph, 2, 1.0, "symmetric").whole)
     twin = Scaled().eval()
     twin.load_state_dict({name.replace("-", "."): value[0] for name, value in network.weights().items()})
-    for logits, seen in zip(network(field), (graph, other), strict=True):
+    for logits, seen in zip(network(subgraph), (graph, other), strict=True):
         torch.testing.assert_close(logits, twin(seen.x, seen.edge_index))
 
 
 def test_a_stock_modules_dropout_takes_the_rate_given_and_comes_back():
-    field = Surroundings.of(two_rings(), 2, 1.0, "symmetric").whole
+    subgraph = PreparedGraph.of(two_rings(), 2, 1.0, "symmetric").whole
     network = Separate(Scaled, Streams((1, 2)))
-    own = network(field, noise(5, 6))
-    assert torch.equal(network(field, Noise(Streams((5, 6)).generators(), 0.0)), network(field))
-    nearly_gone = network(field, Noise(Streams((5, 6)).generators(), 0.99))
+    own = network(subgraph, masks(5, 6))
+    assert torch.equal(network(subgraph, DropoutMasks(Streams((5, 6)).generators(), 0.0)), network(subgraph))
+    nearly_gone = network(subgraph, DropoutMasks(Streams((5, 6)).generators(), 0.99))
     assert (nearly_gone == 0).float().mean() > 0.9
-    assert torch.equal(network(field, noise(5, 6)), own)
+    assert torch.equal(network(subgraph, masks(5, 6)), own)
 
 
 def test_a_stock_modules_buffers_are_kept_per_run():
     network = Separate(Scaled, Streams((1, 2)))
     assert network.weights()["scale"].shape == (2, 1)
     halved = {**network.weights(), "scale": torch.tensor([[2.0], [1.0]])}
-    field = Surroundings.of(two_rings(), 2, 1.0, "symmetric").whole
-    before = network(field)
+    subgraph = PreparedGraph.of(two_rings(), 2, 1.0, "symmetric").whole
+    before = network(subgraph)
     network.load(halved)
-    torch.testing.assert_close(network(field), torch.stack([before[0], before[1] / 2]))
+    torch.testing.assert_close(network(subgraph), torch.stack([before[0], before[1] / 2]))
 
 
 def test_a_stock_module_leaves_the_global_generator_alone():
@@ -130,26 +130,26 @@ def test_a_stock_module_leaves_the_global_generator_alone():
     expected = torch.rand(3)
     torch.manual_seed(0)
     network = Separate(Scaled, Streams((1, 2)))
-    network(Surroundings.of(two_rings(), 2, 1.0, "symmetric").whole, noise(1, 2))
+    network(PreparedGraph.of(two_rings(), 2, 1.0, "symmetric").whole, masks(1, 2))
     assert torch.equal(torch.rand(3), expected)
 
 
 def test_a_stock_modules_dropout_advances_and_belongs_to_the_run():
-    field = Surroundings.of(two_rings(), 2, 1.0, "symmetric").whole
+    subgraph = PreparedGraph.of(two_rings(), 2, 1.0, "symmetric").whole
     network = Separate(Scaled, Streams((1, 2)))
-    source = noise(5, 6)
-    first, second = network(field, source), network(field, source)
+    source = masks(5, 6)
+    first, second = network(subgraph, source), network(subgraph, source)
     assert not torch.equal(first, second)
     torch.manual_seed(99)
-    again = noise(5, 6)
-    assert torch.equal(network(field, again), first)
-    assert torch.equal(network(field, again), second)
-    assert torch.equal(network(field), network(field)), "no noise, no dropout"
-    alone = Separate(Scaled, Streams((2,)))(Surroundings.of(two_rings(), 1, 1.0, "symmetric").whole, noise(6))
+    again = masks(5, 6)
+    assert torch.equal(network(subgraph, again), first)
+    assert torch.equal(network(subgraph, again), second)
+    assert torch.equal(network(subgraph), network(subgraph)), "no masks, no dropout"
+    alone = Separate(Scaled, Streams((2,)))(PreparedGraph.of(two_rings(), 1, 1.0, "symmetric").whole, masks(6))
     assert torch.equal(alone[0], first[1])
 
 
 def test_a_stock_module_refuses_a_part_of_a_graph():
-    part = Surroundings.of(two_rings(), 1, 1.0, "symmetric").field(torch.arange(3).numpy(), 2)
+    part = PreparedGraph.of(two_rings(), 1, 1.0, "symmetric").k_hop_subgraph(torch.arange(3).numpy(), 2)
     with pytest.raises(ValueError, match="whole graph"):
         Separate(Scaled, Streams((1,)))(part)

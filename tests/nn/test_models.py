@@ -12,10 +12,10 @@ from torch_geometric.nn import GCN2Conv, GCNConv, SGConv
 from bangs.core.rng import Streams
 from bangs.errors import InvalidInput
 from bangs.graphs.sparse import adjacency
-from bangs.nn.dropout import Noise
+from bangs.nn.dropout import DropoutMasks
 from bangs.nn.ensemble import Network, Separate
 from bangs.nn.models import APPNP, GAT, GCN, GCNII, GIN, GRAND, MODELS, SGC, Architecture, GraphSAGE, propagated
-from bangs.nn.subgraphs import Surroundings
+from bangs.nn.subgraphs import PreparedGraph
 from tests.conftest import two_rings
 
 
@@ -26,7 +26,7 @@ def built(model: Architecture, graph: Data, runs: int = 2, classes: int = 3) -> 
         for name, parameter in network.named_parameters():
             if "bias" in name:
                 parameter.copy_(torch.randn(parameter.shape, generator=torch.Generator().manual_seed(1)))
-        return network, network(Surroundings.of(graph, runs, network.loops, network.normalise).whole)
+        return network, network(PreparedGraph.of(graph, runs, network.loops, network.normalise).whole)
 
 
 @pytest.fixture(params=["plain", "weighted", "directed"])
@@ -109,7 +109,7 @@ def test_sgc_equals_stock_sgconv(graph, hops):
 def test_the_embedding_is_the_last_hidden_layer(graph, layers):
     """H = relu(Â X W + b), and relu(Â H W' + b') where there is a layer more."""
     network, _ = built(GCN(hidden=5, layers=layers), graph)
-    embedding = network.embed(Surroundings.of(graph, 2, network.loops, network.normalise).whole)
+    embedding = network.embed(PreparedGraph.of(graph, 2, network.loops, network.normalise).whole)
     matrix, weights = torch.as_tensor(adjacency(graph, 2.0, "symmetric").toarray()), network.weights()
     h = graph.x.expand(2, -1, -1)
     for layer in range(layers - 1):
@@ -122,8 +122,8 @@ def test_the_embedding_is_the_last_hidden_layer(graph, layers):
 @pytest.mark.parametrize("model", [GCN(layers=1), SGC(), GAT(layers=1)])
 def test_where_no_hidden_layer_is_to_be_had_the_logits_are_the_embedding(graph, model):
     network, logits = built(model, graph)
-    field = Surroundings.of(graph, 2, network.loops, network.normalise).whole
-    torch.testing.assert_close(network.embed(field), logits)
+    subgraph = PreparedGraph.of(graph, 2, network.loops, network.normalise).whole
+    torch.testing.assert_close(network.embed(subgraph), logits)
 
 
 @torch.no_grad()
@@ -132,7 +132,7 @@ def test_the_last_weights_make_logits_of_the_embedding(graph, model):
     network, logits = built(model, graph)
     weights = network.weights()
     last, bias = ("last", "last_bias") if isinstance(model, GCNII) else ("predict.second", "predict.second_bias")
-    embedding = network.embed(Surroundings.of(graph, 2, network.loops, network.normalise).whole)
+    embedding = network.embed(PreparedGraph.of(graph, 2, network.loops, network.normalise).whole)
     assert embedding.shape == (2, 18, 5)
     more = start = weights[bias].expand(-1, 18, -1)
     for _ in range(model.steps if isinstance(model, APPNP) else 0):  # which propagates its bias too
@@ -156,9 +156,9 @@ def test_a_module_of_ones_own_may_tell_its_embedding(graph):
 
     for build, width in ((Halves, 6), (lambda: stock_layers.GraphSAGE(2, 6, 2, 3), 3)):
         network = Separate(build, Streams((0, 1)))
-        field = Surroundings.of(graph, 2, network.loops, network.normalise).whole
-        assert network.embed(field).shape == (2, 18, width)
-        assert network(field).shape == (2, 18, 3)
+        subgraph = PreparedGraph.of(graph, 2, network.loops, network.normalise).whole
+        assert network.embed(subgraph).shape == (2, 18, width)
+        assert network(subgraph).shape == (2, 18, 3)
 
 
 def perceptron(weights: dict[str, Tensor], run: int, x: Tensor) -> Tensor:
@@ -213,10 +213,10 @@ def test_grand_spreads_by_the_mean_of_matrix_powers(graph, order):
 def test_grand_takes_columns_together_or_apart_to_the_last_bit(graph, kept, monkeypatch):
     graph.x = torch.randn(18, 3 * propagated.COLUMNS - 7, generator=torch.Generator().manual_seed(0))
     network, _ = built(GRAND(hidden=6, order=3), graph, runs=1)
-    field = Surroundings.of(graph, 1, network.loops, network.normalise).whole
-    apart = network._spread(field, field.features.dense(), kept)
+    subgraph = PreparedGraph.of(graph, 1, network.loops, network.normalise).whole
+    apart = network._spread(subgraph, subgraph.features.dense(), kept)
     monkeypatch.setattr(propagated, "COLUMNS", graph.x.shape[1])
-    assert torch.equal(apart, network._spread(field, field.features.dense(), kept))
+    assert torch.equal(apart, network._spread(subgraph, subgraph.features.dense(), kept))
 
 
 @torch.no_grad()
@@ -226,8 +226,8 @@ def test_grand_with_noise_drops_whole_nodes():
     graph.edge_index = graph.edge_index[:, :0]
     settings = GRAND(hidden=6, order=1, drop_node=0.5, input_dropout=0.0, dropout=0.0)
     network, _ = built(settings, graph)
-    field = Surroundings.of(graph, 2, network.loops, network.normalise).whole
-    logits = network(field, Noise(Streams((1, 2)).generators()))
+    subgraph = PreparedGraph.of(graph, 2, network.loops, network.normalise).whole
+    logits = network(subgraph, DropoutMasks(Streams((1, 2)).generators()))
     for run in range(2):
         gone = perceptron(network.weights(), run, torch.zeros_like(graph.x))
         doubled = perceptron(network.weights(), run, 2 * graph.x)
@@ -243,12 +243,12 @@ def test_grands_loss_is_cross_entropy_plus_distance_to_the_sharpened_mean():
     graph = two_rings()
     settings = GRAND(hidden=6, samples=3, consistency=0.7, sharpening=0.5)
     network, _ = built(settings, graph)
-    field = Surroundings.of(graph, 2, network.loops, network.normalise).whole
+    subgraph = PreparedGraph.of(graph, 2, network.loops, network.normalise).whole
     target, weight = torch.full((2, 24), -1), torch.ones(2, 24)
     target[:, :4] = torch.tensor([0, 1, 2, 0])
-    loss = network.loss(field, target, weight, Noise(Streams((1, 2)).generators()), None)
-    source = Noise(Streams((1, 2)).generators())
-    views = [network(field, source).softmax(-1) for _ in range(3)]
+    loss = network.loss(subgraph, target, weight, DropoutMasks(Streams((1, 2)).generators()), None)
+    source = DropoutMasks(Streams((1, 2)).generators())
+    views = [network(subgraph, source).softmax(-1) for _ in range(3)]
     expected = []
     for run in range(2):
         mean = (sum(view[run] for view in views) / 3).detach()

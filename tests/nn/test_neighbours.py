@@ -21,10 +21,10 @@ from bangs.nn.attention import Heads, attend, drop, weigh
 from bangs.nn.ensemble import Network
 from bangs.nn.models import GAT, GIN
 from bangs.nn.segment_max import Heard, Overlaid, largest
-from bangs.nn.subgraphs import Field, Surroundings, many
+from bangs.nn.subgraphs import PreparedGraph, Subgraph, many
 from bangs.training.sampling import Sampling
 from bangs.training.trainer import Trainer
-from tests.conftest import noise, two_rings
+from tests.conftest import masks, two_rings
 
 SEEDS = (3, 5, 7)
 CLASSES = 4
@@ -56,21 +56,21 @@ def graph(request) -> Data:
     return GRAPHS[request.param]
 
 
-def built(model: GAT | GIN, graph: Data, seeds: tuple[int, ...] = SEEDS) -> tuple[Network, Field]:
+def built(model: GAT | GIN, graph: Data, seeds: tuple[int, ...] = SEEDS) -> tuple[Network, Subgraph]:
     """A network with random biases, and the whole graph as it sees it."""
     network = model.build(graph.x.shape[1], CLASSES, Streams(seeds))
     with torch.no_grad():
         for layer, bias in enumerate(network.bias):
             bias.copy_(Streams(seeds).at("bias", layer).randn(*bias.shape[1:]))
-    return network, Surroundings.of(graph, len(seeds), network.loops, network.normalise).whole
+    return network, PreparedGraph.of(graph, len(seeds), network.loops, network.normalise).whole
 
 
 def test_logits_embeddings_and_gradients_are_those_of_stock_layers(model, graph):
-    network, field = built(model, graph)
+    network, subgraph = built(model, graph)
     stock = twin(model, network, graph.x.shape[1], CLASSES)
-    logits, expected = network(field), stock(field)
+    logits, expected = network(subgraph), stock(subgraph)
     torch.testing.assert_close(logits, expected, rtol=1e-5, atol=1e-5)
-    torch.testing.assert_close(network.embed(field), stock.embed(field), rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(network.embed(subgraph), stock.embed(subgraph), rtol=1e-5, atol=1e-5)
     wish = torch.randn(logits.shape, generator=torch.Generator().manual_seed(0))
     ours, theirs = by_stock_names(model, gradients(network, logits, wish)), gradients(stock, expected, wish)
     for name, gradient in theirs.items():
@@ -78,20 +78,20 @@ def test_logits_embeddings_and_gradients_are_those_of_stock_layers(model, graph)
 
 
 def test_a_runs_gradient_is_the_same_in_company(model, graph):
-    together, field = built(model, graph)
+    together, subgraph = built(model, graph)
     alone, own = built(model, graph, SEEDS[1:2])
     wish = torch.randn(3, len(graph.x), CLASSES)
-    company = gradients(together, together(field), wish)
+    company = gradients(together, together(subgraph), wish)
     for name, gradient in gradients(alone, alone(own), wish[1:2]).items():
         torch.testing.assert_close(gradient[0], company[name][1], rtol=1e-5, atol=1e-5)
 
 
 def test_a_part_of_the_graph_gives_the_same_gradients(model, graph):
-    network, field = built(model, graph)
+    network, subgraph = built(model, graph)
     nodes = np.array([0, 2, 9, 17])
-    part = Surroundings.of(graph, 3, network.loops, network.normalise).field(nodes, network.hops)
+    part = PreparedGraph.of(graph, 3, network.loops, network.normalise).k_hop_subgraph(nodes, network.hops)
     wish = torch.randn(3, 4, CLASSES)
-    expected = gradients(network, network(field)[:, nodes], wish)
+    expected = gradients(network, network(subgraph)[:, nodes], wish)
     for name, gradient in gradients(network, network(part), wish).items():
         torch.testing.assert_close(gradient, expected[name], rtol=1e-5, atol=1e-5)
 
@@ -99,13 +99,13 @@ def test_a_part_of_the_graph_gives_the_same_gradients(model, graph):
 @pytest.mark.parametrize("name", MODELS)
 def test_with_dropout_every_run_draws_its_own_numbers(name, graph):
     model = replace(MODELS[name], dropout=0.5)
-    together, field = built(model, graph)
+    together, subgraph = built(model, graph)
     alone, own = built(model, graph, SEEDS[1:2])
     wish = torch.randn(3, len(graph.x), CLASSES)
-    dropped = together(field, noise(*SEEDS))
-    assert not torch.allclose(dropped, together(field))
+    dropped = together(subgraph, masks(*SEEDS))
+    assert not torch.allclose(dropped, together(subgraph))
     company = gradients(together, dropped, wish)
-    for part, gradient in gradients(alone, alone(own, noise(SEEDS[1])), wish[1:2]).items():
+    for part, gradient in gradients(alone, alone(own, masks(SEEDS[1])), wish[1:2]).items():
         torch.testing.assert_close(gradient[0], company[part][1], rtol=1e-5, atol=1e-5)
 
 
@@ -114,10 +114,10 @@ def test_with_dropout_every_run_draws_its_own_numbers(name, graph):
 def test_dropout_also_where_every_run_has_a_graph_of_its_own(name):
     graphs = [two_rings(seed=seed) for seed in range(3)]
     graphs[2].edge_index = graphs[2].edge_index[:, 5:30]
-    network, field = built(replace(MODELS[name], dropout=0.5), graphs[0])
-    both = many(graphs, network.loops, network.normalise, field)
-    assert torch.equal(network(both, noise(*SEEDS)), network(both, noise(*SEEDS)))
-    torch.testing.assert_close(network(both, noise(*SEEDS, rate=0.0)), network(both))
+    network, subgraph = built(replace(MODELS[name], dropout=0.5), graphs[0])
+    both = many(graphs, network.loops, network.normalise, subgraph)
+    assert torch.equal(network(both, masks(*SEEDS)), network(both, masks(*SEEDS)))
+    torch.testing.assert_close(network(both, masks(*SEEDS, rate=0.0)), network(both))
 
 
 def weights_of(heads: Heads, source: Tensor, target: Tensor) -> Tensor:
@@ -173,7 +173,7 @@ def test_attention_is_differentiable_in_scores_and_values():
 
 def test_dropped_weights_keep_their_mean():
     heads = Heads.of(hop(*np.ones((60, 60))).repeat(2), 2)
-    kept = drop(heads, torch.ones(len(heads.lines)), 2, noise(1, 2), 0.6)
+    kept = drop(heads, torch.ones(len(heads.lines)), 2, masks(1, 2), 0.6)
     assert kept.unique().tolist() == pytest.approx([0, 2.5])
     assert kept.view(2, -1).mean(1).tolist() == pytest.approx([1, 1], abs=0.1)
 
@@ -215,20 +215,20 @@ def test_features_of_every_runs_own_graph_are_laid_over_one_another():
     graphs = [sparse(crowd(seed=seed)) for seed in range(3)]
     for graph in graphs:
         graph.x = graphs[0].x
-    network, field = built(GIN(hidden=6), graphs[0])
-    together = network(many(graphs, network.loops, network.normalise, field))
+    network, subgraph = built(GIN(hidden=6), graphs[0])
+    together = network(many(graphs, network.loops, network.normalise, subgraph))
     for run, graph in enumerate(graphs):
-        alone = network(Surroundings.of(graph, 3, network.loops, network.normalise).whole)
+        alone = network(PreparedGraph.of(graph, 3, network.loops, network.normalise).whole)
         torch.testing.assert_close(together[run], alone[run])
 
 
 def test_what_a_network_remembers_of_a_field_goes_with_the_field(model):
     for graph in GRAPHS.values():
-        network, field = built(model, graph)
-        network(field).sum().backward()
+        network, subgraph = built(model, graph)
+        network(subgraph).sum().backward()
         kept = [part for part in vars(network).values() if hasattr(part, "keyrefs")]
         assert sum(map(len, kept)) > 0
-        del field
+        del subgraph
         gc.collect()
         assert sum(map(len, kept)) == 0
 
@@ -241,9 +241,9 @@ def test_neither_learns_in_batches(model, task):
 @torch.no_grad()
 def test_gat_equals_layers_that_make_their_own_loops():
     graph = two_rings()
-    network, field = built(GAT(hidden=4, heads=3), graph)
+    network, subgraph = built(GAT(hidden=4, heads=3), graph)
     stock = by_stock_names(GAT(hidden=4, heads=3), network.weights())
-    for run, logits in enumerate(network(field)):
+    for run, logits in enumerate(network(subgraph)):
         first, second = GATConv(2, 4, heads=3), GATConv(12, CLASSES, heads=3, concat=False, residual=True)
         named = {name.replace("-", "."): value[run] for name, value in stock.items()}
         nn.ModuleDict({"layers": nn.ModuleList([first, second])}).load_state_dict(named)
@@ -253,8 +253,8 @@ def test_gat_equals_layers_that_make_their_own_loops():
 @torch.no_grad()
 def test_gin_equals_its_formula():
     graph = two_rings()
-    network, field = built(GIN(hidden=5), graph)
-    for run, logits in enumerate(network(field)):
+    network, subgraph = built(GIN(hidden=5), graph)
+    for run, logits in enumerate(network(subgraph)):
         h = graph.x
         for layer in range(2):
             best = torch.stack(
@@ -289,12 +289,12 @@ class TestOnGPU:
     def test_a_gpu_gives_the_logits_and_gradients_of_a_processor(self, model, graph, kernels, monkeypatch):
         if not kernels:
             monkeypatch.setattr(kernels, "serves", lambda *_: False)
-        network, field = built(model, graph)
+        network, subgraph = built(model, graph)
         wish = torch.randn(3, len(graph.x), CLASSES)
-        logits = network(field)
+        logits = network(subgraph)
         expected = gradients(network, logits, wish)
         there = network.to("cuda")
-        ours = there(Surroundings.of(graph.clone().to("cuda"), 3, network.loops, network.normalise).whole)
+        ours = there(PreparedGraph.of(graph.clone().to("cuda"), 3, network.loops, network.normalise).whole)
         torch.testing.assert_close(ours.cpu(), logits, rtol=1e-4, atol=1e-4)
         for name, gradient in gradients(there, ours, wish.cuda()).items():
             torch.testing.assert_close(gradient.cpu(), expected[name], rtol=1e-3, atol=1e-3)

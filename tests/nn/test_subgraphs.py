@@ -8,8 +8,8 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from bangs.graphs.sparse import adjacency, to_torch
-from bangs.nn.subgraphs import Features, Field, Surroundings, many
-from tests.conftest import noise, two_rings
+from bangs.nn.subgraphs import Features, PreparedGraph, Subgraph, many
+from tests.conftest import masks, two_rings
 
 CPU = torch.device("cpu")
 
@@ -37,7 +37,7 @@ def test_features_that_are_hardly_sparse_are_kept_dense():
 @pytest.mark.parametrize("density", [0.1, 1.0])
 def test_dropout_on_features_zeroes_and_scales(density):
     x = random_features(40, 30, density)
-    dropped = Features.of(x, 2, CPU).drop(noise(1, 2), 0.5).dense()
+    dropped = Features.of(x, 2, CPU).drop(masks(1, 2), 0.5).dense()
     full = torch.as_tensor(x.toarray()).expand(2, -1, -1)
     kept = dropped != 0
     torch.testing.assert_close(dropped[kept], 2 * full[kept])
@@ -48,7 +48,7 @@ def test_dropout_on_features_zeroes_and_scales(density):
 def test_no_noise_is_no_dropout():
     features = Features.of(random_features(5, 5, 0.1), 1, CPU)
     assert features.drop(None, 0.5) is features
-    assert features.drop(noise(1), 0.0) is features
+    assert features.drop(masks(1), 0.0) is features
 
 
 @pytest.mark.parametrize("runs", [1, 2])
@@ -56,10 +56,10 @@ def test_no_noise_is_no_dropout():
 @pytest.mark.parametrize("nodes", [[0], [3, 4, 17], list(range(24))])
 def test_hops_of_a_part_give_the_rows_of_dense_matrix_powers(runs, hops, nodes):
     graph = two_rings()
-    field = Surroundings.of(graph, runs, 1.0, "row").field(np.array(nodes), hops)
-    h = field.features.dense().expand(runs, -1, -1)
+    subgraph = PreparedGraph.of(graph, runs, 1.0, "row").k_hop_subgraph(np.array(nodes), hops)
+    h = subgraph.features.dense().expand(runs, -1, -1)
     for hop in range(hops):
-        h = field.propagate(hop, h)
+        h = subgraph.propagate(hop, h)
     power = np.linalg.matrix_power(adjacency(graph, 1.0, "row").toarray(), hops)
     expected = torch.as_tensor(power)[nodes] @ graph.x
     torch.testing.assert_close(h, expected.expand(runs, -1, -1))
@@ -69,27 +69,27 @@ def test_a_part_is_no_larger_than_its_hops_reach():
     """On a ring of 12, two hops from one node reach five nodes."""
     ring = torch.stack([torch.arange(12), (torch.arange(12) + 1) % 12])
     graph = Data(x=torch.eye(12), edge_index=torch.cat([ring, ring.flip(0)], 1))
-    field = Surroundings.of(graph, 1, 1.0, "row").field(np.array([6]), 2)
-    assert [matrix.shape for matrix in field.hops] == [(3, 5), (1, 3)]
-    assert field.features.dense().shape[1] == 5
+    subgraph = PreparedGraph.of(graph, 1, 1.0, "row").k_hop_subgraph(np.array([6]), 2)
+    assert [matrix.shape for matrix in subgraph.hops] == [(3, 5), (1, 3)]
+    assert subgraph.features.dense().shape[1] == 5
 
 
-def whole(graph: Data, runs: int = 3) -> Field:
-    return Surroundings.of(graph, runs, 2.0, "symmetric").whole
+def whole(graph: Data, runs: int = 3) -> Subgraph:
+    return PreparedGraph.of(graph, runs, 2.0, "symmetric").whole
 
 
 def sparse(x: Tensor) -> Tensor:
     return to_torch(sp.csr_array(x.numpy()))
 
 
-def agrees(graphs: list[Data], like: Field, x: Tensor) -> None:
-    """The field of these graphs multiplies as their dense matrices do, with features x [R, N, F]."""
-    field = many(graphs, 2.0, "symmetric", like)
-    assert field.runs == len(graphs)
-    torch.testing.assert_close(field.features.dense().expand_as(x), x)
+def agrees(graphs: list[Data], like: Subgraph, x: Tensor) -> None:
+    """The subgraph of these graphs multiplies as their dense matrices do, with features x [R, N, F]."""
+    subgraph = many(graphs, 2.0, "symmetric", like)
+    assert subgraph.runs == len(graphs)
+    torch.testing.assert_close(subgraph.features.dense().expand_as(x), x)
     weight = torch.randn(3, x.shape[2], 4)
-    torch.testing.assert_close(field.features.times(weight), x @ weight)
-    spread = field.propagate(0, x)
+    torch.testing.assert_close(subgraph.features.times(weight), x @ weight)
+    spread = subgraph.propagate(0, x)
     for run, graph in enumerate(graphs):
         matrix = torch.as_tensor(adjacency(graph, 2.0, "symmetric").toarray())
         torch.testing.assert_close(spread[run], matrix @ x[run])
@@ -160,11 +160,13 @@ def test_what_a_view_does_not_change_is_not_made_again():
 
 
 def test_a_field_tells_where_a_hops_nodes_stand_among_those_it_takes_from():
-    surroundings = Surroundings.of(two_rings(), 2, 1.0, "count")
-    field = surroundings.field(np.array([3, 11]), 2)
+    prepared = PreparedGraph.of(two_rings(), 2, 1.0, "count")
+    subgraph = prepared.k_hop_subgraph(np.array([3, 11]), 2)
     nodes = [np.array([3, 11])]
     for _ in range(2):
-        nodes.insert(0, np.unique(surroundings.matrix[nodes[0]].indices))
-    for hop, own in enumerate(field.own):
+        nodes.insert(0, np.unique(prepared.matrix[nodes[0]].indices))
+    for hop, own in enumerate(subgraph.own):
         assert nodes[hop][own].tolist() == nodes[hop + 1].tolist()
-    assert [own.tolist() for own in field.only(torch.tensor([True, False])).own] == [own.tolist() for own in field.own]
+    assert [own.tolist() for own in subgraph.only(torch.tensor([True, False])).own] == [
+        own.tolist() for own in subgraph.own
+    ]

@@ -6,7 +6,7 @@ import torch
 
 from bangs.estimator.classifier import SelfTrainingClassifier
 from bangs.report.outcome import outcome
-from bangs.report.run_data import Story
+from bangs.report.run_data import RunData
 from tests.conftest import two_rings
 
 SCRIPT = "<script>alert(1)</script>"
@@ -23,14 +23,14 @@ def fitted(nodes: int = 60, rounds: int = 2) -> SelfTrainingClassifier:
     return model
 
 
-def fit_story(nodes: int = 60, truth: bool = True) -> Story:
+def fit_story(nodes: int = 60, truth: bool = True) -> RunData:
     model = fitted(nodes)
     snapshot = model.snapshot_
     known = snapshot.given.maximum(snapshot.held)
     answers = torch.where(known < 0, torch.arange(nodes) % 3, -1) if truth else None
     classes = ["</script><img src=x onerror=alert(2)>", 'b & "c"', "plain"]
     result = outcome(model, answers, 1.5)
-    return Story(
+    return RunData(
         "fit",
         f"graph {SCRIPT}",
         snapshot.rows,
@@ -72,5 +72,5 @@ def experiment_result() -> dict[str, Any]:
     }
 
 
-def experiment_story() -> Story:
-    return Story("run", "bangs on synthetic", experiment_rows(), experiment_result(), classes=["0", "1", "2"])
+def experiment_story() -> RunData:
+    return RunData("run", "bangs on synthetic", experiment_rows(), experiment_result(), classes=["0", "1", "2"])

@@ -15,15 +15,15 @@ from tests.report.sample_runs import SCRIPT, experiment_story, fit_story
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here; `make browser` installs Debian's")
 
-TABLE = "[...document.querySelectorAll('#ledger tbody tr')]"
+TABLE = "[...document.querySelectorAll('#candidates tbody tr')]"
 
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("pages")
     made = {"fit": fit_story(), "run": experiment_story()}
-    for name, story in made.items():
-        (folder / f"{name}.html").write_text(render(story), encoding="utf-8")
+    for name, run_data in made.items():
+        (folder / f"{name}.html").write_text(render(run_data), encoding="utf-8")
     suite = read_suite(suite_file(folder))
     rows = [row for cell in suite.cells() for row in fake_rows(cell.experiment, [[0.6, 0.7], [0.5, 0.8]])]
     write_suite_page([suite], gather(rows), folder / "suite.html")
@@ -84,11 +84,13 @@ def test_search_narrows_and_sort_orders_the_table(tab: Browser, pages: dict[str,
     assert 0 < len(found) < everything
     assert all(name in text for text in found)
     tab.open(pages["fit"])
-    tab.js("[...document.querySelectorAll('#ledger thead button')].find((b) => b.textContent === 'Confidence').click()")
+    tab.js(
+        "[...document.querySelectorAll('#candidates thead button')].find((b) => b.textContent === 'Confidence').click()"
+    )
     column = tab.js(f"{TABLE}.map((row) => parseFloat(row.cells[3].textContent))")
     assert column == sorted(column, reverse=True)
-    assert tab.js("document.querySelector('#ledger th[aria-sort]').getAttribute('aria-sort')") == "descending"
-    tab.js("document.querySelector('#ledger th[aria-sort] button').click()")
+    assert tab.js("document.querySelector('#candidates th[aria-sort]').getAttribute('aria-sort')") == "descending"
+    tab.js("document.querySelector('#candidates th[aria-sort] button').click()")
     column = tab.js(f"{TABLE}.map((row) => parseFloat(row.cells[3].textContent))")
     assert column == sorted(column)
 

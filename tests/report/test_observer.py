@@ -1,4 +1,4 @@
-"""A witness of an experiment: its page shows the nodes of the first seed."""
+"""A page_observer of an experiment: its page shows the nodes of the first seed."""
 
 from pathlib import Path
 
@@ -7,7 +7,7 @@ import torch
 from bangs.cli.run_folder import save
 from bangs.experiments.experiment import Experiment
 from bangs.graphs.datasets.synthetic import citation
-from bangs.report.observer import Witness
+from bangs.report.observer import PageObserver
 from bangs.report.page_data import facts
 from bangs.report.run_data import gather
 
@@ -15,10 +15,10 @@ from bangs.report.run_data import gather
 def test_the_page_of_an_experiment_shows_nodes_and_marks_them(tmp_path: Path) -> None:
     data = citation(nodes=240, seed=1)
     experiment = Experiment(seeds=(3, 4), rounds=2, k=8, candidates=16, changes={"epochs": 10, "patience": 8})
-    witness = Witness(experiment, data.y)
-    result = experiment.run(data=data, observers=[witness], device="cpu")
+    page_observer = PageObserver(experiment, data.y)
+    result = experiment.run(data=data, observers=[page_observer], device="cpu")
     save(result, tmp_path)
-    assert witness.write(tmp_path) == tmp_path / "report.html"
+    assert page_observer.write(tmp_path) == tmp_path / "report.html"
     found = facts(gather(tmp_path))
     assert found["total"] == 240
     assert len(found["pseudo"]["node"]) == sum(len(row["adopted"][0]["node"]) for row in result["rounds"])
@@ -36,7 +36,10 @@ def test_the_page_of_an_experiment_shows_nodes_and_marks_them(tmp_path: Path) ->
 def test_a_half_seen_run_gets_a_page_without_nodes(tmp_path: Path) -> None:
     data = citation(nodes=240, seed=1)
     experiment = Experiment(seeds=(3,), rounds=1, k=8, candidates=16, changes={"epochs": 5, "patience": 5})
-    witness = Witness(experiment, data.y)
-    save(experiment.run(data=data, observers=[lambda state, row: state.index > 0 and witness(state, row)]), tmp_path)
-    witness.write(tmp_path)
+    page_observer = PageObserver(experiment, data.y)
+    save(
+        experiment.run(data=data, observers=[lambda state, row: state.index > 0 and page_observer(state, row)]),
+        tmp_path,
+    )
+    page_observer.write(tmp_path)
     assert gather(tmp_path).snapshot is None

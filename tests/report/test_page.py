@@ -12,18 +12,18 @@ from bangs.estimator.explain import reasons
 from bangs.report.headline import headline
 from bangs.report.page import render
 from bangs.report.page_data import facts
-from bangs.report.run_data import Story
+from bangs.report.run_data import RunData
 from tests.report.sample_runs import SCRIPT, experiment_story, fit_story
 
 
 @pytest.fixture(scope="module")
-def story() -> Story:
+def run_data() -> RunData:
     return fit_story()
 
 
 @pytest.fixture(scope="module")
-def page(story: Story) -> str:
-    return render(story)
+def page(run_data: RunData) -> str:
+    return render(run_data)
 
 
 def embedded(page: str) -> dict[str, object]:
@@ -40,10 +40,10 @@ def test_no_name_becomes_markup(page: str) -> None:
     assert "&lt;script&gt;alert(1)" in page  # in the title
 
 
-def test_names_arrive_whole_all_the_same(page: str, story: Story) -> None:
+def test_names_arrive_whole_all_the_same(page: str, run_data: RunData) -> None:
     found = embedded(page)
-    assert found["classes"] == story.classes
-    assert found["nodes"]["name"] == story.names  # type: ignore[index]
+    assert found["classes"] == run_data.classes
+    assert found["nodes"]["name"] == run_data.names  # type: ignore[index]
 
 
 def test_nothing_is_loaded_from_anywhere(page: str) -> None:
@@ -53,8 +53,8 @@ def test_nothing_is_loaded_from_anywhere(page: str) -> None:
     assert "default-src 'none'" in page
 
 
-def test_facts_are_json_without_nan(story: Story) -> None:
-    json.dumps(facts(story), allow_nan=False)
+def test_facts_are_json_without_nan(run_data: RunData) -> None:
+    json.dumps(facts(run_data), allow_nan=False)
     json.dumps(facts(experiment_story()), allow_nan=False)
 
 
@@ -69,8 +69,8 @@ def test_rounds_tell_means_over_seeds_and_classes() -> None:
     assert "map" not in found
 
 
-def test_marks_are_of_nodes_nobody_learned_from(story: Story) -> None:
-    found, snapshot = facts(story), story.snapshot
+def test_marks_are_of_nodes_nobody_learned_from(run_data: RunData) -> None:
+    found, snapshot = facts(run_data), run_data.snapshot
     assert snapshot is not None
     assert sum(map(sum, found["confusion"]["counts"])) == 36  # sixty less twenty-four labels
     assert sum(bin["count"] for bin in found["reliability"]["after"]["bins"]) == 36
@@ -79,39 +79,39 @@ def test_marks_are_of_nodes_nobody_learned_from(story: Story) -> None:
     assert "also chose the round" in held["confusion"]["of"]
 
 
-def test_every_pseudo_label_stands_in_the_table_with_its_reasons(story: Story) -> None:
-    found, snapshot = facts(story), story.snapshot
+def test_every_pseudo_label_stands_in_the_table_with_its_reasons(run_data: RunData) -> None:
+    found, snapshot = facts(run_data), run_data.snapshot
     assert snapshot is not None
-    taken = snapshot.ledger.where(snapshot.ledger.taken)
+    taken = snapshot.candidate_log.where(snapshot.candidate_log.taken)
     names = [found["nodes"]["name"][place] for place in found["pseudo"]["node"]]
-    assert names == [story.names[node] for node in taken.node.tolist()]
+    assert names == [run_data.names[node] for node in taken.node.tolist()]
     for place in found["pseudo"]["node"]:
         assert found["around"][str(place)]["influences"]
 
 
-def test_the_page_and_explain_count_the_same_neighbours(story: Story) -> None:
-    snapshot = story.snapshot
+def test_the_page_and_explain_count_the_same_neighbours(run_data: RunData) -> None:
+    snapshot = run_data.snapshot
     assert snapshot is not None
     assert isinstance(snapshot.graph, Data)
     loops = torch.arange(60).repeat(2, 1)
     looped = replace(snapshot, graph=Data(edge_index=torch.cat([snapshot.graph.edge_index, loops], 1), num_nodes=60))
-    found = facts(replace(story, snapshot=looped))
+    found = facts(replace(run_data, snapshot=looped))
     for node in range(60):
         told, here = reasons(looped, node, top=12), found["around"][str(node)]
         assert (here["degree"], here["neighbours"]) == (told.degree, [[n.node, n.weight] for n in told.neighbours])
 
 
-def test_where_no_pseudo_label_was_used_the_page_says_so(story: Story) -> None:
-    assert "labelled" in headline(story)["lead"]
-    unused = replace(story, result={**story.result, "adopted": 0})
+def test_where_no_pseudo_label_was_used_the_page_says_so(run_data: RunData) -> None:
+    assert "labelled" in headline(run_data)["lead"]
+    unused = replace(run_data, result={**run_data.result, "adopted": 0})
     assert headline(unused)["lead"].endswith(
         "No round of self-training did better than these alone, so the model learned from them only."
     )
 
 
-def test_a_large_graph_is_sampled_with_labels_first(story: Story, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_graph_is_sampled_with_labels_first(run_data: RunData, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bangs.report.page_data.SHOWN", 45)
-    found = facts(story)
+    found = facts(run_data)
     assert found["shown"] == 45
     assert found["total"] == 60
     assert sum(found["nodes"]["origin"][i] == 0 for i, xy in enumerate(found["nodes"]["xy"]) if xy) == 18

@@ -29,7 +29,7 @@ _phase = mmap.mmap(-1, 1)  # shared with the children: which call they are in
 
 
 def state(round: int, size: int) -> dict[str, torch.Tensor]:
-    return {"w": torch.arange(size) * round, "born": torch.full((7,), round)}
+    return {"w": torch.arange(size) * round, "adopted_round": torch.full((7,), round)}
 
 
 def work(path: Path, first_to_last: range, size: int, said: int) -> None:

@@ -1,4 +1,4 @@
-"""The ledger: true counts, though it keeps the best only."""
+"""The candidate_log: true counts, though it keeps the best only."""
 
 import pytest
 import torch
@@ -7,7 +7,7 @@ from bangs.cli.explain_text import in_words
 from bangs.errors import InvalidInput
 from bangs.estimator.classifier import SelfTrainingClassifier
 from bangs.estimator.explain import PseudoLabel
-from bangs.runs.candidate_log import Ledger, check_whole
+from bangs.runs.candidate_log import CandidateLog, check_whole
 from bangs.runs.snapshot import Snapshot
 from tests.conftest import two_rings
 
@@ -27,8 +27,8 @@ def adoptions(model: SelfTrainingClassifier) -> dict[int, PseudoLabel]:
 def test_a_round_tells_how_many_were_scored_though_it_keeps_the_best_only(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bangs.runs.candidate_log.KEPT", 10)
     model = fitted()
-    ledger = model.snapshot_.ledger
-    assert torch.bincount(ledger.round).tolist() == [0, 10, 10]
+    candidate_log = model.snapshot_.candidate_log
+    assert torch.bincount(candidate_log.round).tolist() == [0, 10, 10]
     told = adoptions(model).values()
     assert sorted((own.round, own.place) for own in told) == [(t, place) for t in (1, 2) for place in (1, 2, 3, 4)]
     assert {(own.round, own.among) for own in told} == {(1, 36), (2, 32)}  # sixty less twenty-four; less four more
@@ -36,9 +36,9 @@ def test_a_round_tells_how_many_were_scored_though_it_keeps_the_best_only(monkey
 
 def test_who_was_taken_far_down_keeps_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
     """With nothing kept but those that were taken, as when each class takes its own best."""
-    all_kept = fitted().snapshot_.ledger
+    all_kept = fitted().snapshot_.candidate_log
     monkeypatch.setattr("bangs.runs.candidate_log.KEPT", 0)
-    taken_kept = fitted().snapshot_.ledger
+    taken_kept = fitted().snapshot_.candidate_log
     assert taken_kept.taken.all()
     for name in ("node", "place", "among"):
         assert getattr(taken_kept, name).tolist() == getattr(all_kept.where(all_kept.taken), name).tolist()
@@ -53,14 +53,16 @@ def test_the_reasons_tell_place_and_number_in_words() -> None:
 
 def test_a_file_whose_places_go_beyond_their_number_is_refused() -> None:
     tensors, facts = fitted().snapshot_.to_plain()
-    with pytest.raises(InvalidInput, match=r"'ledger.place' of the saved run must be one of 1 to 'ledger.among'"):
-        Snapshot.from_plain({**tensors, "ledger.place": tensors["ledger.among"] + 1}, facts)
+    with pytest.raises(
+        InvalidInput, match=r"'candidate_log.place' of the saved run must be one of 1 to 'candidate_log.among'"
+    ):
+        Snapshot.from_plain({**tensors, "candidate_log.place": tensors["candidate_log.among"] + 1}, facts)
 
 
 def test_a_run_without_rounds_has_an_empty_ledger_that_can_be_read_again() -> None:
     data = two_rings(24)
-    ledger = SelfTrainingClassifier(rounds=0, epochs=2).fit(data).snapshot_.ledger
-    assert len(Ledger.from_plain(ledger.to_plain())) == 0
+    candidate_log = SelfTrainingClassifier(rounds=0, epochs=2).fit(data).snapshot_.candidate_log
+    assert len(CandidateLog.from_plain(candidate_log.to_plain())) == 0
 
 
 def test_bytes_hold_two_hundred_and_fifty_six_classes() -> None:

@@ -37,7 +37,7 @@ def assert_same(one: State, other: State) -> None:
     for name in ("best_round", "running", "took_part"):
         assert torch.equal(getattr(one, name), getattr(other, name))
     assert torch.equal(one.labels.target, other.labels.target)
-    assert torch.equal(one.labels.born, other.labels.born)
+    assert torch.equal(one.labels.adopted_round, other.labels.adopted_round)
     assert torch.equal(one.prediction.logits, other.prediction.logits)
     for role in ("student", "teacher", "best"):
         mine, theirs = getattr(one, role), getattr(other, role)

@@ -35,7 +35,7 @@ def only(round: Round, run: int) -> Round:
     """The round of one run."""
     prediction = Prediction(round.prediction.logits[[run]])
     task, pool = round.task.only([run]), round.pool[[run]]
-    labels = Labels(round.labels.target[[run]], round.labels.weight[[run]], round.labels.born[[run]])
+    labels = Labels(round.labels.target[[run]], round.labels.weight[[run]], round.labels.adopted_round[[run]])
     rng = Streams(SEEDS[run : run + 1])
     return replace(round, task=task, labels=labels, raw=prediction, prediction=prediction, pool=pool, rng=rng)
 

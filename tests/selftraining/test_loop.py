@@ -79,7 +79,7 @@ def told(trainer, method: Method, task: Task, seeds=None) -> list[State]:
 
 def taught(states: list[State], run: int = 0) -> list[int]:
     """Whose label every round adopted."""
-    return [int(s.labels.target[run][s.labels.born[run] == s.index][0]) for s in states[1:]]
+    return [int(s.labels.target[run][s.labels.adopted_round[run] == s.index][0]) for s in states[1:]]
 
 
 def test_round_zero_knows_the_given_labels_only(task):
@@ -124,7 +124,7 @@ def test_observers_see_every_round_in_order(task):
         assert set(state.seconds) == {"calibrate", "select", "train"}
         assert all(lap >= 0 for lap in state.seconds.values())
         assert state.adoption.chosen.sum(1).tolist() == [3, 3, 3]
-        assert torch.equal(state.labels.born == state.index, state.adoption.chosen)
+        assert torch.equal(state.labels.adopted_round == state.index, state.adoption.chosen)
         assert torch.equal(state.labels.target[state.adoption.chosen], state.adoption.label[state.adoption.chosen])
         assert torch.equal(state.validation, state.student.validation)
 
@@ -181,7 +181,7 @@ def test_memory_may_alternate(task):
     assert [state.labels.adopted.sum(1).tolist() for state in states[1:]] == [[9] * 3, [5] * 3, [9] * 3]
     for before, after in pairwise(states):
         assert not (before.labels.adopted & after.labels.adopted).any()
-        assert (after.labels.born[after.labels.adopted] == after.index).all()
+        assert (after.labels.adopted_round[after.labels.adopted] == after.index).all()
 
 
 def test_memory_may_be_rebuilt_every_round(task):
@@ -189,7 +189,7 @@ def test_memory_may_be_rebuilt_every_round(task):
     assert [state.index for state in states] == [0, 1, 2, 3, 4]
     for state in states[1:]:
         assert state.labels.adopted.sum(1).tolist() == [5, 5, 5]
-        assert (state.labels.born[state.labels.adopted] == state.index).all()
+        assert (state.labels.adopted_round[state.labels.adopted] == state.index).all()
 
 
 def test_a_threshold_nobody_meets_ends_the_run(task):
@@ -225,7 +225,7 @@ def test_a_run_that_finds_nobody_keeps_the_labels_it_has(task, memory):
 
     _, before, after = told(QUICK, Method(rounds=2, score=score, quota=Top(2, floor=0.5), memory=memory), task)
     assert after.labels.adopted.sum(1).tolist() == [2, 2, 2]
-    for part in ("target", "weight", "born"):
+    for part in ("target", "weight", "adopted_round"):
         assert torch.equal(getattr(after.labels, part)[0], getattr(before.labels, part)[0])
 
 
@@ -506,8 +506,8 @@ def test_equal_seeds_give_equal_runs(task):
     one, other = (SelfTrainer(QUICK, method).fit(task, (5, 5, 6)) for _ in range(2))
     assert torch.equal(one.prediction.logits, other.prediction.logits)
     assert torch.equal(one.labels.target, other.labels.target)
-    assert torch.equal(one.labels.born[0], one.labels.born[1])
-    assert not torch.equal(one.labels.born[0], one.labels.born[2])
+    assert torch.equal(one.labels.adopted_round[0], one.labels.adopted_round[1])
+    assert not torch.equal(one.labels.adopted_round[0], one.labels.adopted_round[2])
 
 
 @pytest.mark.parametrize("seed", range(2))

@@ -104,7 +104,7 @@ def test_the_early_weights_of_the_first_model_outlive_every_change_of_teacher(ta
 def test_rebuilt_labels_are_chosen_anew(task):
     for state in told(Method(rounds=3, quota=Top(4), memory="rebuild"), task)[1:]:
         assert (state.labels.adopted.sum(1) == 4).all()
-        assert (state.labels.born[state.labels.adopted] == state.index).all()
+        assert (state.labels.adopted_round[state.labels.adopted] == state.index).all()
 
 
 def test_alternating_labels_never_stay_for_two_rounds(task):

@@ -15,7 +15,7 @@ def test_a_run_takes_along_all_that_is_its_own() -> None:
     own = whole.only(2)
     assert own.labels.target.tolist() == [[2] * 4]
     assert torch.equal(own.labels.weight, labels.weight[2:])
-    assert own.labels.born.tolist() == [[20] * 4]
+    assert own.labels.adopted_round.tolist() == [[20] * 4]
     assert own.rng.numbers() == whole.rng.numbers()[2:]
     assert own.start is not None
     assert own.start["w"].tolist() == [[2.0]]

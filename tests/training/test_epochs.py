@@ -10,12 +10,12 @@ from torch import Tensor, nn
 
 from bangs.core.rng import Streams
 from bangs.core.types import Split, Task
-from bangs.nn.dropout import Noise
+from bangs.nn.dropout import DropoutMasks
 from bangs.nn.ensemble import Network, Separate
 from bangs.nn.models import GCN
-from bangs.nn.subgraphs import Field
+from bangs.nn.subgraphs import Subgraph
 from bangs.training.assignment import Assignment
-from bangs.training.epochs import LOOK_EVERY, Captured, Eager, Part
+from bangs.training.epochs import LOOK_EVERY, CapturedSession, EagerSession, TargetNodes
 from bangs.training.teacher import Teacher
 from bangs.training.trainer import Trainer
 from bangs.utils import signals
@@ -42,7 +42,7 @@ class _Clock(Network):
         self.script = [script]
         self.clock = nn.Parameter(torch.zeros(len(script), 1))
 
-    def forward(self, field: Field, noise: Noise | None = None) -> Tensor:
+    def forward(self, subgraph: Subgraph, masks: DropoutMasks | None = None) -> Tensor:
         script = self.script[0]
         hour = self.clock.detach().round().long().clamp(1, script.shape[1])
         margin = script[torch.arange(len(script)), hour[:, 0] - 1]
@@ -50,7 +50,9 @@ class _Clock(Network):
         logits[:, 4 : 4 + margin.shape[1], 0] = margin
         return logits
 
-    def loss(self, field: Field, target: Tensor, weight: Tensor, noise: Noise, transition: Tensor | None) -> Tensor:
+    def loss(
+        self, subgraph: Subgraph, target: Tensor, weight: Tensor, masks: DropoutMasks, transition: Tensor | None
+    ) -> Tensor:
         # Adam walks exactly lr a step where the gradient never changes
         return -self.clock[:, 0]
 
@@ -91,7 +93,7 @@ class _Decaying(Network):
     def decay(self, name: str) -> float:
         return {"much": 100.0, "little": 1.0}[name]
 
-    def forward(self, field: Field, noise: Noise | None = None) -> Tensor:
+    def forward(self, subgraph: Subgraph, masks: DropoutMasks | None = None) -> Tensor:
         return (self.much * self.little)[:, None, :].expand(1, 24, 2)  # the same for both classes: nothing to learn
 
 
@@ -209,13 +211,13 @@ def test_epochs_of_nonsense_are_never_kept():
     assert torch.isfinite(teacher.weights["clock"]).all()
 
 
-def sessions(task: Task) -> tuple[Eager, Captured]:
+def sessions(task: Task) -> tuple[EagerSession, CapturedSession]:
     """The two ways to run epochs, side by side on one task."""
     made = []
-    for kind in (Eager, Captured):
+    for kind in (EagerSession, CapturedSession):
         learner = Trainer(GCN(hidden=8), patience=3).prepare(task)
-        lesson = Part(learner.surroundings.whole, task.given.target, task.given.weight)
-        made.append(kind(learner.network, lesson, learner.examiner, learner.trainer))
+        train_nodes = TargetNodes(learner.prepared.whole, task.given.target, task.given.weight)
+        made.append(kind(learner.network, train_nodes, learner.val_nodes, learner.trainer))
     eager, captured = made
     captured.tried = True  # nothing to record without a GPU: single kernels, as where recording fails
     captured.network.load(eager.network.weights())
@@ -266,7 +268,7 @@ def test_looking_rarely_gives_the_same_teacher_as_looking_after_every_epoch(task
         session.train(50)
     assert captured.epochs >= eager.epochs
     assert torch.equal(eager.accuracy, captured.accuracy)
-    assert torch.equal(eager.born, captured.born)
+    assert torch.equal(eager.adopted_round, captured.adopted_round)
     for name, value in eager.best().items():
         torch.testing.assert_close(captured.best()[name], value)
 
@@ -280,7 +282,7 @@ def test_a_session_begun_again_forgets_the_last_fit(task, which):
         session.network.load(start)
         session.begin((1, 2, 3), None)
         session.train(8)
-        results.append((session.best(), session.accuracy.clone(), session.born.clone()))
+        results.append((session.best(), session.accuracy.clone(), session.adopted_round.clone()))
     (weights, *first), (others, *second) = results
     assert all(torch.equal(weights[name], others[name]) for name in weights)
     assert all(torch.equal(one, other) for one, other in zip(first, second, strict=True))

@@ -35,23 +35,26 @@ def learner(task, model, *, once, **settings):
     "model", [GCN(hidden=8, dropout=0.0), GCN(hidden=8, dropout=0.0, layers=3), GCN(layers=1), SGC()]
 )
 def test_losses_and_gradients_are_those_of_the_whole_graph(task, model, whole):
-    around = learner(task, model, once=True).surroundings
+    around = learner(task, model, once=True).prepared
     network = model.build(24, 3, Streams(SEEDS))
     answers = [Answers(target, torch.rand(target.shape)) for target in (task.given.target, task.validation)]
-    lesson, exam = parts(around, network.hops, *answers, whole=whole)
-    for part, own in zip((lesson, exam), answers, strict=True):
+    train_nodes, exam = parts(around, network.hops, *answers, whole=whole)
+    for part, own in zip((train_nodes, exam), answers, strict=True):
         losses, gradients = [], []
-        for field, target, weight in ((part.field, part.target, part.weight), (around.whole, own.target, own.weight)):
+        for subgraph, target, weight in (
+            (part.subgraph, part.target, part.weight),
+            (around.whole, own.target, own.weight),
+        ):
             network.zero_grad()
-            losses.append(network.loss(field, target, weight, source(SEEDS, CPU), None))
-            losses[-1].sum().backward() if part is lesson else None
+            losses.append(network.loss(subgraph, target, weight, source(SEEDS, CPU), None))
+            losses[-1].sum().backward() if part is train_nodes else None
             gradients.append([value.grad for value in network.parameters()])
         torch.testing.assert_close(*losses)
-        for one, other in zip(*gradients, strict=True) if part is lesson else ():
+        for one, other in zip(*gradients, strict=True) if part is train_nodes else ():
             torch.testing.assert_close(one, other, atol=1e-6, rtol=1e-5)
 
 
-@pytest.mark.parametrize("settings", [{"field": "whole"}, {"model": GCN(hidden=8, dropout=0.0)}])
+@pytest.mark.parametrize("settings", [{"subgraph": "whole"}, {"model": GCN(hidden=8, dropout=0.0)}])
 def test_training_ends_with_the_same_weights(task, settings):
     asked = {"model": GCN(hidden=8), **settings}
     taught = [learner(task, once=once, **asked).fit(task.given, Streams(SEEDS)) for once in (True, False)]
@@ -62,7 +65,7 @@ def test_training_ends_with_the_same_weights(task, settings):
 
 def test_a_layer_is_taken_again_when_its_weight_has_changed_and_not_before(task):
     made = learner(task, GCN(hidden=8), once=True)
-    layer = FirstLayer(Entry.of(made.surroundings, task.given.target[0].argsort().numpy()[-5:]))
+    layer = FirstLayer(Entry.of(made.prepared, task.given.target[0].argsort().numpy()[-5:]))
     weight = made.network.weight[0]
     first = layer(weight)
     assert layer(weight) is first
@@ -75,8 +78,8 @@ def test_a_layer_is_taken_again_when_its_weight_has_changed_and_not_before(task)
 
 
 def test_a_run_alone_learns_what_it_learns_in_company(task):
-    company = learner(task, GCN(hidden=8), once=True, field="whole").fit(task.given, Streams(SEEDS))
+    company = learner(task, GCN(hidden=8), once=True, subgraph="whole").fit(task.given, Streams(SEEDS))
     alone = task.only([1])
-    taught = learner(alone, GCN(hidden=8), once=True, field="whole").fit(alone.given, Streams(SEEDS[1:2]))
+    taught = learner(alone, GCN(hidden=8), once=True, subgraph="whole").fit(alone.given, Streams(SEEDS[1:2]))
     for name, value in taught.weights.items():
         torch.testing.assert_close(value[0], company.weights[name][1], atol=1e-5, rtol=1e-4)

@@ -6,7 +6,7 @@ import torch
 from bangs.core.rng import Streams
 from bangs.nn.ensemble import Network
 from bangs.nn.models import GCN
-from bangs.training.flush_denormals import tiny_is_zero
+from bangs.training.flush_denormals import flush_denormals
 from bangs.training.trainer import Trainer
 
 
@@ -24,18 +24,18 @@ def halved() -> float:
 
 def test_they_are_zero_inside_and_themselves_again_outside():
     assert halved() > 0
-    with tiny_is_zero():
+    with flush_denormals():
         assert halved() == 0
     assert halved() > 0
 
 
 def test_the_former_setting_comes_back_after_an_error():
     torch.set_flush_denormal(True)
-    with tiny_is_zero():
+    with flush_denormals():
         pass
     assert halved() == 0
     torch.set_flush_denormal(False)
-    with pytest.raises(KeyError), tiny_is_zero():
+    with pytest.raises(KeyError), flush_denormals():
         raise KeyError
     assert halved() > 0
 

@@ -6,7 +6,7 @@ import resource
 import pytest
 import torch
 
-from bangs.training.malloc_tuning import keep_freed
+from bangs.training.malloc_tuning import keep_freed_memory
 
 
 def pages(times: int) -> int:
@@ -19,6 +19,6 @@ def pages(times: int) -> int:
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="another allocator, other habits")
 def test_the_system_brings_pages_once():
-    keep_freed()
+    keep_freed_memory()
     pages(2)
     assert pages(10) < 2000  # 10 · 5,120 where they are given back

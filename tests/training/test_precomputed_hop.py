@@ -27,7 +27,7 @@ def task():
 
 def learner(task, model, *, ahead, **settings):
     made = Trainer(model, epochs=30, patience=30, **settings).prepare(task)
-    made.first_hop = FirstHop.of(made.surroundings) if ahead else None
+    made.first_hop = FirstHop.of(made.prepared) if ahead else None
     return made
 
 
@@ -39,10 +39,10 @@ def test_loss_and_gradient_are_those_of_the_whole_graph(task, model):
     for target in (task.given.target, task.validation):
         weight = torch.rand(target.shape)
         own = made.first_hop.part(target, weight, network.hops)
-        whole = made.surroundings.whole
-        for field, its_target, its_weight in ((own.field, own.target, own.weight), (whole, target, weight)):
+        whole = made.prepared.whole
+        for subgraph, its_target, its_weight in ((own.subgraph, own.target, own.weight), (whole, target, weight)):
             network.zero_grad()
-            loss = network.loss(field, its_target, its_weight, source(SEEDS, torch.device("cpu")), None)
+            loss = network.loss(subgraph, its_target, its_weight, source(SEEDS, torch.device("cpu")), None)
             loss.sum().backward()
             found.append((loss.detach(), [value.grad.clone() for value in network.parameters()]))
         (loss, gradients), (expected, wanted) = found[-2:]
@@ -77,7 +77,7 @@ def lessons(task):
     for count in (2, 3, 40):
         target = task.given.target.clone()
         target[:, task.given.target.shape[1] - count :] = 1
-        found.append(Labels(target, task.given.weight, task.given.born))
+        found.append(Labels(target, task.given.weight, task.given.adopted_round))
     return found
 
 
@@ -110,7 +110,7 @@ def test_sizes_are_few_and_none_is_much_too_large():
 def test_runs_of_different_sizes_are_filled_up_with_nodes_of_no_target(task):
     target = task.given.target.clone()
     target[0, target[0].argmax() :] = -1
-    part = FirstHop.of(learner(task, GCN(), ahead=False).surroundings).part(target, torch.ones(target.shape), 2)
+    part = FirstHop.of(learner(task, GCN(), ahead=False).prepared).part(target, torch.ones(target.shape), 2)
     assert part.target.shape[1] % 64 == 0
     assert torch.equal(part.counts, (target >= 0).sum(1))
 
@@ -118,14 +118,14 @@ def test_runs_of_different_sizes_are_filled_up_with_nodes_of_no_target(task):
 def test_features_that_stay_sparse_are_left_to_sparse_products():
     data = synthetic.citation(300, classes=3, features=2000)
     task = Task.of(data, splits.per_class(data.y, 5, 30, None, (0,)))
-    assert FirstHop.of(Trainer().prepare(task).surroundings) is None
+    assert FirstHop.of(Trainer().prepare(task).prepared) is None
 
 
 def test_too_much_for_the_room_is_refused(task, monkeypatch):
     monkeypatch.setattr("bangs.training.precomputed_hop.MOST", 100)
     made = learner(task, GCN(), ahead=True)
     assert made.first_hop.part(task.given.target, task.given.weight, 2) is None
-    assert made.examiner.field.runs == task.runs
+    assert made.val_nodes.subgraph.runs == task.runs
 
 
 def test_a_model_with_dropout_on_its_features_takes_its_hops_after():

@@ -1,4 +1,4 @@
-"""Sampled training: neighbourhoods drawn hop by hop, against the whole graph they stand for."""
+"""MinibatchSession training: neighbourhoods drawn hop by hop, against the whole graph they stand for."""
 
 from dataclasses import replace
 
@@ -69,10 +69,10 @@ def test_subsets_hold_different_numbers_below_their_count():
 def test_all_neighbours_give_the_rows_of_the_adjacency(normalise, weighted):
     data = graph(weighted)
     nodes = torch.tensor([3, 50, 51, 119])
-    field = Sampler.of(data, 2.0, normalise).draw(nodes, [-1, -1], generator(), CPU)
-    h = field.features.dense()
+    subgraph = Sampler.of(data, 2.0, normalise).draw(nodes, [-1, -1], generator(), CPU)
+    h = subgraph.features.dense()
     for hop in range(2):
-        h = field.propagate(hop, h)
+        h = subgraph.propagate(hop, h)
     dense = adjacency(data, 2.0, normalise).toarray()
     expected = torch.as_tensor(dense @ dense)[nodes] @ data.x
     torch.testing.assert_close(h[0], expected)
@@ -80,8 +80,8 @@ def test_all_neighbours_give_the_rows_of_the_adjacency(normalise, weighted):
 
 def test_a_star_heard_through_two_leaves_counts_each_for_many():
     """Degree 10 and two loops make d = 12 for the hub and 3 for a leaf; 5 = 10 / 2."""
-    field = Sampler.of(star(10), 2.0, "symmetric").draw(torch.tensor([0]), [2], generator(), CPU)
-    matrix = field.hops[0]
+    subgraph = Sampler.of(star(10), 2.0, "symmetric").draw(torch.tensor([0]), [2], generator(), CPU)
+    matrix = subgraph.hops[0]
     assert matrix.shape == (1, 3)
     assert matrix.values.tolist() == pytest.approx([2 / 12, *[5 / (12 * 3) ** 0.5] * 2])
 
@@ -93,8 +93,8 @@ def test_the_mean_over_draws_is_the_sum_over_all_neighbours(normalise):
     exact = torch.as_tensor(adjacency(data, 1.0, normalise).toarray())[0] @ data.x
     drawn = []
     for seed in range(2000):
-        field = sampler.draw(torch.tensor([0]), [3], generator(seed), CPU)
-        drawn.append(field.propagate(0, field.features.dense())[0, 0])
+        subgraph = sampler.draw(torch.tensor([0]), [3], generator(seed), CPU)
+        drawn.append(subgraph.propagate(0, subgraph.features.dense())[0, 0])
     drawn = torch.stack(drawn)
     error = drawn.std(0) / len(drawn) ** 0.5
     assert bool(((drawn.mean(0) - exact).abs() < 4 * error).all())
@@ -102,8 +102,8 @@ def test_the_mean_over_draws_is_the_sum_over_all_neighbours(normalise):
 
 def test_no_more_neighbours_are_drawn_than_the_fan_out_allows():
     sampler = Sampler.of(graph(), 1.0, "row")
-    field = sampler.draw(torch.arange(120), [2, 3], generator(), CPU)
-    assert [int(hop.pattern.rows.diff().max()) for hop in field.hops] == [4, 3]
+    subgraph = sampler.draw(torch.arange(120), [2, 3], generator(), CPU)
+    assert [int(hop.pattern.rows.diff().max()) for hop in subgraph.hops] == [4, 3]
 
 
 def test_sparse_features_are_read_row_by_row():

@@ -12,10 +12,10 @@ from bangs.core.rng import Streams
 from bangs.core.types import Labels, Split, Task
 from bangs.errors import InvalidInput
 from bangs.graphs.sparse import adjacency, to_torch
-from bangs.nn.dropout import Noise
+from bangs.nn.dropout import DropoutMasks
 from bangs.nn.ensemble import Network
 from bangs.nn.models import GCN, GRAND, MODELS, SGC
-from bangs.nn.subgraphs import Field
+from bangs.nn.subgraphs import Subgraph
 from bangs.training.teacher import Teacher
 from bangs.training.trainer import Trainer
 from tests.conftest import two_rings
@@ -44,10 +44,10 @@ def test_starting_from_trained_weights_goes_on_where_they_are(task):
     assert any((far.weights[name] - before[name]).abs().max() > 0.1 for name in before)
 
 
-@pytest.mark.parametrize("field", ["needed", "whole"])
+@pytest.mark.parametrize("subgraph", ["needed", "whole"])
 @pytest.mark.parametrize("model", [GCN(hidden=8), SGC()])
-def test_equal_streams_give_equal_teachers(task, model, field):
-    trainer = Trainer(model, epochs=8, field=field)
+def test_equal_streams_give_equal_teachers(task, model, subgraph):
+    trainer = Trainer(model, epochs=8, subgraph=subgraph)
     one, other = trainer.fit(task, task.given, SEEDS), trainer.fit(task, task.given, SEEDS)
     assert all(torch.equal(one.weights[name], other.weights[name]) for name in one.weights)
     assert torch.equal(one.validation, other.validation)
@@ -66,7 +66,7 @@ def test_a_prepared_learner_forgets_what_it_learned_before(task):
 
 def test_a_part_of_the_graph_teaches_as_the_whole_does(task):
     part = Trainer(QUIET, epochs=20).fit(task, task.given, SEEDS)
-    whole = Trainer(QUIET, epochs=20, field="whole").fit(task, task.given, SEEDS)
+    whole = Trainer(QUIET, epochs=20, subgraph="whole").fit(task, task.given, SEEDS)
     torch.testing.assert_close(part.predict(task.graph).logits, whole.predict(task.graph).logits, rtol=1e-4, atol=1e-4)
 
 
@@ -82,9 +82,9 @@ def products() -> Iterator[Any]:
 def test_products_are_as_precise_as_asked_while_a_trainer_works(task, products, precision, monkeypatch):
     seen, forward = set(), Network.forward
 
-    def watched(network: Network, field: Field, noise: Noise | None = None) -> Tensor:
+    def watched(network: Network, subgraph: Subgraph, masks: DropoutMasks | None = None) -> Tensor:
         seen.add(products.allow_tf32)
-        return forward(network, field, noise)
+        return forward(network, subgraph, masks)
 
     monkeypatch.setattr(Network, "forward", watched)
     products.allow_tf32 = precision == "float32"
@@ -94,11 +94,11 @@ def test_products_are_as_precise_as_asked_while_a_trainer_works(task, products, 
 
 
 @pytest.mark.parametrize("model", [GCN(hidden=8), GCN(hidden=8, input_dropout=0.5)], ids=["once", "twice"])
-@pytest.mark.parametrize(("field", "sizes"), [("needed", [4, 6]), ("whole", [24, 24])])
-def test_an_epoch_sees_the_nodes_that_matter_or_all(task, model, field, sizes):
+@pytest.mark.parametrize(("subgraph", "sizes"), [("needed", [4, 6]), ("whole", [24, 24])])
+def test_an_epoch_sees_the_nodes_that_matter_or_all(task, model, subgraph, sizes):
     """Whether the first layer is taken once for step and look, or twice; so dropout hangs on the labels or does not."""
-    session = Trainer(model, field=field).prepare(task)._session(task.given, None)
-    assert [part.target.shape[1] for part in (session.lesson, session.examiner)] == sizes
+    session = Trainer(model, subgraph=subgraph).prepare(task)._session(task.given, None)
+    assert [part.target.shape[1] for part in (session.train_nodes, session.val_nodes)] == sizes
 
 
 def test_sparse_features_teach_as_dense_ones_do():
@@ -114,14 +114,14 @@ def test_sparse_features_teach_as_dense_ones_do():
     torch.testing.assert_close(*logits, rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize("field", ["needed", "whole"])
-def test_a_run_alone_equals_the_run_in_a_batch_without_dropout(field):
+@pytest.mark.parametrize("subgraph", ["needed", "whole"])
+def test_a_run_alone_equals_the_run_in_a_batch_without_dropout(subgraph):
     """Runs with different labels, so that the part of the graph a batch needs is not what a run needs."""
     data, node = two_rings(), torch.arange(24)
     train = torch.stack([node < 4, (node >= 10) & (node < 14), (node >= 14) & (node < 20)])
     held = ((node >= 4) & (node < 10)).expand(3, -1)
     task = Task.of(data, Split(train, held, ~train & ~held))
-    trainer = Trainer(QUIET, epochs=20, field=field)
+    trainer = Trainer(QUIET, epochs=20, subgraph=subgraph)
     together = trainer.fit(task, task.given, SEEDS).predict(task.graph).logits
     for run in range(3):
         own = task.only([run])

@@ -112,13 +112,13 @@ def test_nobody_reaching_anybody_is_a_group_as_well() -> None:
 def test_the_budget_bounds_the_runs_that_are_valued_together(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two runs' columns and a coalition of each are so many bytes: the fifth run is alone."""
     numbers = (RING + ALONE) * (dense_reach.COLUMN * 6 + reach.NUMBER * CLASSES)
-    game, groups, real = arena(5), [], information.gathered
+    game, groups, real = arena(5), [], information.dense_reach
 
     def watched(operator: Any, nodes: Tensor, *rest: Any) -> reach.Reach:
         groups.append(len(nodes))
         return real(operator, nodes, *rest)
 
-    monkeypatch.setattr(information, "gathered", watched)
+    monkeypatch.setattr(information, "dense_reach", watched)
     members = some(game)
     for budget, sizes in ((5 * numbers, [5]), (3 * numbers - 1, [2, 2, 1]), (1, [1] * 5)):
         groups.clear()
@@ -131,7 +131,7 @@ def test_the_budget_bounds_the_runs_that_are_valued_together(monkeypatch: pytest
 @pytest.mark.parametrize("ask", ["__call__", "marginals"])
 def test_a_group_that_runs_out_of_memory_is_halved(ask: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """As if there were room for the columns of three runs."""
-    game, groups, real = arena(5), [], information.gathered
+    game, groups, real = arena(5), [], information.dense_reach
     members = some(game)
     answer = getattr(game, ask)(members)
 
@@ -141,7 +141,7 @@ def test_a_group_that_runs_out_of_memory_is_halved(ask: str, monkeypatch: pytest
             raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB")
         return real(operator, nodes, *rest)
 
-    monkeypatch.setattr(information, "gathered", scarce)
+    monkeypatch.setattr(information, "dense_reach", scarce)
     torch.testing.assert_close(getattr(game, ask)(members), answer, atol=ROUNDING, rtol=0)
     tried = groups.index(next(size for size in groups if size <= 3))
     assert set(groups[:tried]) <= {5, 4}

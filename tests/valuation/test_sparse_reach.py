@@ -13,7 +13,7 @@ from bangs.graphs.push import Pairs, Push, Pushing
 from bangs.valuation import coalitions, sparse_reach
 from bangs.valuation.banzhaf import Marginals, MeanField
 from bangs.valuation.information import Information
-from bangs.valuation.ppr_columns import Scattered, Whole
+from bangs.valuation.ppr_columns import SparseColumns, Whole
 from bangs.valuation.reach import Reach, Reading
 
 GRAPH = synthetic.citation(nodes=600, classes=4, features=16, mean_degree=5.0, seed=3)
@@ -39,15 +39,15 @@ def test_scattered_columns_do_what_whole_ones_do() -> None:
     random = torch.Generator().manual_seed(0)
     matrix = torch.rand(9, 5, generator=random) * (torch.rand(9, 5, generator=random) < 0.4)
     node, player = matrix.nonzero().T
-    whole, scattered = Whole(matrix[None]), Scattered.of(node, player, matrix[node, player], (9, 5))
+    whole, sparse_reach = Whole(matrix[None]), SparseColumns.of(node, player, matrix[node, player], (9, 5))
     field, coming = torch.randn(1, 9, 3, generator=random), torch.randn(1, 5, 3, generator=random)
-    assert len(whole) == len(scattered) == 9
-    torch.testing.assert_close(scattered.back(field), whole.back(field))
-    torch.testing.assert_close(scattered.sums(), whole.sums())
+    assert len(whole) == len(sparse_reach) == 9
+    torch.testing.assert_close(sparse_reach.back(field), whole.back(field))
+    torch.testing.assert_close(sparse_reach.sums(), whole.sums())
     for rows in (slice(None), slice(2, 7), slice(8, 20), slice(0, 0)):
-        torch.testing.assert_close(scattered.times(coming, rows), whole.times(coming, rows))
+        torch.testing.assert_close(sparse_reach.times(coming, rows), whole.times(coming, rows))
     for least in (torch.rand(1, 1, 5, generator=random), torch.rand(1, 9, 1, generator=random)):
-        for one, other in zip(scattered.above(least), whole.above(least), strict=True):
+        for one, other in zip(sparse_reach.above(least), whole.above(least), strict=True):
             torch.testing.assert_close(one, other)
 
 

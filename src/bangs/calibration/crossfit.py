@@ -57,7 +57,7 @@ class Crossfit:
         cross-entropy plus `margin` times the margin term of CaGCN; the score by which an epoch is kept is the
         likelihood alone.
         """
-        lesson = _Lesson.of(sample, shuffle, self.folds)
+        train_nodes = _Lesson.of(sample, shuffle, self.folds)
         runs = len(sample.nodes)
         parameters = [part.repeat(self.folds + 1, *[1] * (part.dim() - 1)).requires_grad_() for part in start]
         optimiser = torch.optim.Adam(parameters, lr=self.lr, weight_decay=self.weight_decay, fused=True)
@@ -65,8 +65,8 @@ class Crossfit:
         kept = [part.clone() for part in start]
         since = torch.zeros(runs, dtype=torch.long, device=shuffle.device)
         for epoch in range(self.epochs + 1):
-            log_probs = lesson.log_probs(multiplier(parameters))
-            score = lesson.score(log_probs.detach())
+            log_probs = train_nodes.log_probs(multiplier(parameters))
+            score = train_nodes.score(log_probs.detach())
             better = (score < best) & (since < self.patience)
             best = torch.where(better, score, best)
             since = torch.where(better, 0, since + 1)
@@ -75,7 +75,7 @@ class Crossfit:
             if epoch % _ASK_EVERY == 0 and bool((since >= self.patience).all()):
                 break
             optimiser.zero_grad()
-            lesson.loss(log_probs, margin).backward()
+            train_nodes.loss(log_probs, margin).backward()
             optimiser.step()
         return kept
 

@@ -10,7 +10,7 @@ from bangs import __version__
 from bangs.cli.commands import HELP, Commands
 from bangs.cli.usage_errors import UsageError, tell
 from bangs.errors import BangsError, ran_out_of_memory
-from bangs.utils.text import harmless
+from bangs.utils.text import escape_controls
 
 app = typer.Typer(
     name="bangs",
@@ -47,7 +47,7 @@ def main() -> None:
         tell(error)
         sys.exit(2)
     except BangsError as error:
-        print(f"bangs: {harmless(str(error))}", file=sys.stderr)
+        print(f"bangs: {escape_controls(str(error))}", file=sys.stderr)
         sys.exit(2)
     except (MemoryError, RuntimeError) as error:
         if not ran_out_of_memory(error):
@@ -57,7 +57,7 @@ def main() -> None:
         sys.exit(2)
     except OSError as error:
         place = f"'{error.filename}': " if error.filename else ""
-        print(f"bangs: {harmless(place)}{error.strerror or error}", file=sys.stderr)
+        print(f"bangs: {escape_controls(place)}{error.strerror or error}", file=sys.stderr)
         sys.exit(2)
     except KeyboardInterrupt:
         print("bangs: interrupted", file=sys.stderr)

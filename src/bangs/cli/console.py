@@ -9,13 +9,13 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
-from bangs.utils.text import harmless
+from bangs.utils.text import escape_controls
 
 if TYPE_CHECKING:
     from bangs.selftraining.loop import State
 
 
-class Voice:
+class Output:
     """Where a command's words go: stdout for people, or one JSON object and nothing else."""
 
     def __init__(self, *, as_json: bool = False, quiet: bool = False):
@@ -47,16 +47,16 @@ class Rounds:
 
     HEADER: tuple[str, ...] = ("round", "validation %", "test %", "pseudo-labels", "right %", "epochs", "seconds")
 
-    def __init__(self, voice: Voice, title: str, rounds: int):
-        self.voice, self.title, self.rounds = voice, title, rounds
+    def __init__(self, output: Output, title: str, rounds: int):
+        self.output, self.title, self.rounds = output, title, rounds
         self.lines: list[tuple[str, ...]] = []
-        self.live = Live(console=voice.console, refresh_per_second=4, transient=False)
+        self.live = Live(console=output.console, refresh_per_second=4, transient=False)
 
     def __enter__(self) -> Self:
         if self._animated:
             self.live.__enter__()
         else:
-            self.voice.say(self.title)
+            self.output.say(self.title)
         return self
 
     def __exit__(self, *exception: Any) -> None:
@@ -83,18 +83,20 @@ class Rounds:
             self.live.update(self._table())
         else:
             if len(self.lines) == 1:
-                self.voice.say("  ".join(f"{name:>13}" for name in self.HEADER))
-            self.voice.say("  ".join(f"{cell:>13}" for cell in line))
+                self.output.say("  ".join(f"{name:>13}" for name in self.HEADER))
+            self.output.say("  ".join(f"{cell:>13}" for cell in line))
 
     @property
     def _animated(self) -> bool:
-        return self.voice.console.is_terminal and not self.voice.silent
+        return self.output.console.is_terminal and not self.output.silent
 
     def _table(self) -> Table:
         table = Table(
-            title=harmless(self.title), title_justify="left", caption=f"round {self.lines[-1][0]} of {self.rounds}"
+            title=escape_controls(self.title),
+            title_justify="left",
+            caption=f"round {self.lines[-1][0]} of {self.rounds}",
         )
-        narrow = self.voice.console.width < sum(len(name) + 3 for name in self.HEADER) + 1
+        narrow = self.output.console.width < sum(len(name) + 3 for name in self.HEADER) + 1
         if narrow:  # no room for lines, and headings are folded to the width of the numbers
             table.box, table.padding = None, (0, 1, 0, 0)
         for name, *cells in zip(self.HEADER, *self.lines, strict=True):
@@ -106,7 +108,7 @@ class Rounds:
 
 
 def _shown(message: Any) -> Any:
-    return harmless(message) if isinstance(message, str) else message
+    return escape_controls(message) if isinstance(message, str) else message
 
 
 def _mean(values: list[float]) -> float:
@@ -114,4 +116,4 @@ def _mean(values: list[float]) -> float:
 
 
 def _given(state: "State") -> float:
-    return float((state.labels.born == 0).sum(1).float().mean())
+    return float((state.labels.adopted_round == 0).sum(1).float().mean())

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bangs.cli import options
-from bangs.cli.console import Voice
+from bangs.cli.console import Output
 from bangs.cli.parsing import parse_fill
 from bangs.errors import InvalidInput
 
@@ -53,12 +53,12 @@ def convert(
     """
     from bangs.graphs.datasets import by_name
     from bangs.graphs.store import Store, convert_from, is_store
-    from bangs.graphs.tables.options import Asked
+    from bangs.graphs.tables.options import ReadOptions
 
-    voice = Voice(as_json=as_json, quiet=quiet)
+    output = Output(as_json=as_json, quiet=quiet)
     begin = time.perf_counter()
     roles = {"id": id, "label": label, "split": split, "source": from_column, "target": to_column, "weight": weight}
-    asked = Asked.plain(
+    asked = ReadOptions.plain(
         roles=roles,
         directed=directed,
         ignore=tuple(ignore or ()),
@@ -73,7 +73,7 @@ def convert(
     graph = source if streamed else by_name.load(source, data)
     made = convert_from(graph, out, name=source, seed=seed, half=half, asked=asked, overwrite=overwrite)
     for note in made.notes:
-        voice.say(f"· {note}")
+        output.say(f"· {note}")
     if verify:
         Store.open(out).verify()
     facts = {
@@ -86,7 +86,7 @@ def convert(
         "verified": verify,
         "out": out.name,
     }
-    voice.result(facts, _told(made, out))
+    output.result(facts, _told(made, out))
 
 
 def _encoding(like: Path) -> "Encoding":

@@ -7,7 +7,7 @@ import typer
 from rich.table import Table
 
 from bangs.cli import options
-from bangs.cli.console import Rounds, Voice
+from bangs.cli.console import Output, Rounds
 from bangs.utils.files import make_folder
 
 SETTINGS: dict[str, Any] = {
@@ -34,27 +34,27 @@ def demo(
     from bangs.cli.run_folder import save
     from bangs.experiments.experiment import Experiment, compact
     from bangs.graphs.datasets import by_name
-    from bangs.report.observer import Witness
+    from bangs.report.observer import PageObserver
     from bangs.utils.devices import choose_device
 
     choose_device(device)
     make_folder(out)  # what cannot be done is told before the work
     experiment = Experiment(**SETTINGS)
-    voice = Voice(as_json=as_json, quiet=quiet)
-    voice.say(
+    output = Output(as_json=as_json, quiet=quiet)
+    output.say(
         "A citation network of 2,708 papers in 7 fields, 20 labels a field. A GCN learns\n"
         f"it, then labels {experiment.k} more papers a round: those whose Banzhaf value in the\n"
         f"information game is highest. {len(experiment.seeds)} seeds at once.\n"
     )
-    with Rounds(voice, "BANGS, mean over seeds", experiment.rounds) as view:
+    with Rounds(output, "BANGS, mean over seeds", experiment.rounds) as view:
         data = by_name.load(experiment.dataset)
-        witness = Witness(experiment, data.y)
-        result = experiment.run(data=data, device=device, observers=[view, witness])
+        page_observer = PageObserver(experiment, data.y)
+        result = experiment.run(data=data, device=device, observers=[view, page_observer])
     save(result, out)
-    page = witness.write(out)
+    page = page_observer.write(out)
     comparison = compare(result)
-    voice.result({**compact(result), "comparison": comparison}, _table(result, comparison))
-    voice.say(f"Look at {page}; the numbers are in {out / 'result.json'} and {out / 'history.jsonl'}")
+    output.result({**compact(result), "comparison": comparison}, _table(result, comparison))
+    output.say(f"Look at {page}; the numbers are in {out / 'result.json'} and {out / 'history.jsonl'}")
 
 
 def compare(result: dict[str, Any]) -> dict[str, float | None]:

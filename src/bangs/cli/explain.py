@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from bangs.cli import options
-from bangs.cli.console import Voice
+from bangs.cli.console import Output
 
 
 def explain(
@@ -28,4 +28,4 @@ def explain(
     reasons = model.explain(node, top)
     names, classes = model.node_names_, [str(name) for name in model.classes_]
     words = in_words(reasons, names, classes, model.selector)
-    Voice(as_json=as_json).result(named(reasons, names, classes), words)
+    Output(as_json=as_json).result(named(reasons, names, classes), words)

@@ -73,7 +73,7 @@ def _influences(reasons: Reasons, names: Sequence[str], classes: list[str]) -> s
         return f"No labelled node {when}."
     lines = ["Labelled nodes that speak to it loudest, with their share of all labelled influence:"]
     for one in reasons.influences:
-        since = "given" if one.born == 0 else f"adopted in round {one.born}"
+        since = "given" if one.adopted_round == 0 else f"adopted in round {one.adopted_round}"
         lines.append(f"  {names[one.node]}  {one.share:.0%}  {classes[one.label]} ({since})")
     ranked = sorted(range(len(classes)), key=lambda c: -reasons.support[c])
     spoken = ", ".join(f"{classes[c]} {reasons.support[c]:.0%}" for c in ranked if reasons.support[c] >= 0.005)

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from bangs.cli import options
-from bangs.cli.console import Voice
+from bangs.cli.console import Output
 from bangs.errors import InvalidInput
 
 
@@ -33,4 +33,4 @@ def figure(
     folder = out or (place if place.is_dir() else place.parent) / "figures"
     rules = parse_names("--protocol", protocol)
     written = [path for one in chosen for path in draw(one, panels(one, results, rules), folder)]
-    Voice(as_json=as_json).result({"files": [str(path) for path in written]}, "\n".join(map(str, written)))
+    Output(as_json=as_json).result({"files": [str(path) for path in written]}, "\n".join(map(str, written)))

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from bangs.cli import options
-from bangs.cli.console import Voice
+from bangs.cli.console import Output
 from bangs.cli.interrupts import again, stoppable
 from bangs.cli.parsing import parse_fanout, parse_fill
 
@@ -58,7 +58,7 @@ def fit(
     from bangs.graphs.store import Store, read_own
     from bangs.training.sampling import sampling
 
-    voice = Voice(as_json=as_json, quiet=quiet)
+    output = Output(as_json=as_json, quiet=quiet)
     learner = SelfTrainingClassifier(
         model,
         selector,
@@ -89,14 +89,14 @@ def fit(
         seed=seed,
     )
     for note in own.notes:
-        voice.say(f"· {note}")
+        output.say(f"· {note}")
     if own.columns.weighted and not getattr(trainer.model, "weighted", True):
-        voice.say(f"· {model} takes all edges alike: their weights count in the selection, not in the model")
+        output.say(f"· {model} takes all edges alike: their weights count in the selection, not in the model")
     if isinstance(own.data, Store):
         trainer, _ = learner.recipe(1, own.data)  # and what cannot be done from the disk before anything is written
         if learner.batches is None:
             learner.set_params(batches=trainer.batches)
-            voice.say(f"· {in_batches(trainer.batches)}; --batch-size and --fanout say otherwise")
+            output.say(f"· {in_batches(trainer.batches)}; --batch-size and --fanout say otherwise")
     with stoppable(again("--resume")):
-        done = fit_in(out, own, learner, graph.resolve().name, voice, resume=resume, overwrite=overwrite)
-    voice.result({**done, "out": out.name}, told(done, out))
+        done = fit_in(out, own, learner, graph.resolve().name, output, resume=resume, overwrite=overwrite)
+    output.result({**done, "out": out.name}, told(done, out))

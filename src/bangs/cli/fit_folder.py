@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from bangs.cli.console import Rounds, Voice
+from bangs.cli.console import Output, Rounds
 from bangs.estimator.classifier import SelfTrainingClassifier
 from bangs.estimator.resume import Keeper
 from bangs.estimator.serialization import save, spell
@@ -31,7 +31,7 @@ def fit_in(
     own: tables.OwnGraph,
     learner: SelfTrainingClassifier,
     name: str,
-    voice: Voice,
+    output: Output,
     *,
     resume: bool,
     overwrite: bool,
@@ -43,29 +43,29 @@ def fit_in(
     ) as folder:
         done = folder.result
         if done is None:
-            done = _fit(folder, own, learner, voice)
+            done = _fit(folder, own, learner, output)
         else:
-            voice.say(f"'{out}' holds the finished fit; nothing is left to do")
+            output.say(f"'{out}' holds the finished fit; nothing is left to do")
         folder.forget()
         return done
 
 
-def _fit(folder: RunFolder, own: tables.OwnGraph, learner: SelfTrainingClassifier, voice: Voice) -> dict[str, Any]:
+def _fit(folder: RunFolder, own: tables.OwnGraph, learner: SelfTrainingClassifier, output: Output) -> dict[str, Any]:
     """Learn, from wherever an earlier attempt left off, and write every file."""
     keeper = Keeper(folder)
     if keeper.round is not None:
-        voice.say(f"going on after round {keeper.round}")
+        output.say(f"going on after round {keeper.round}")
     data, split = own.data, own.split
     if split is not None and not isinstance(data, Store):  # a store has its own
         data = splits.mark(data.clone(), split)
     test = torch.zeros(data.num_nodes, dtype=torch.bool) if split is None else split.test[0]
-    with _Lines(voice, "round by round", learner.rounds) as lines:
+    with _Lines(output, "round by round", learner.rounds) as lines:
         learner.fit(data, observers=[lines.see], keeper=keeper)
     learner.classes_ = np.array(own.classes)[learner.classes_]
     learner.node_names_ = own.ids
     truth = exam(own.data.y, own.classes, learner, test)
     result = outcome(learner, truth, keeper.seconds)
-    voice.say("writing predictions, reasons and the page")
+    output.say("writing predictions, reasons and the page")
     _write(folder, learner, truth, result)
     return result
 

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from bangs.cli import options
-from bangs.cli.console import Voice
+from bangs.cli.console import Output
 from bangs.errors import UnknownName
 
 
@@ -28,10 +28,10 @@ def listing(
     if as_json:
         print(json.dumps(found))
         return
-    voice = Voice()
+    output = Output()
     for title, names in found.items():
         if kind is None:
-            voice.say(f"{title}:")
+            output.say(f"{title}:")
         width = max(map(len, names))
         for name, words in names.items():
-            voice.say(f"{name:<{width}}  {words}")
+            output.say(f"{name:<{width}}  {words}")

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from bangs.cli import options
-from bangs.cli.console import Voice
+from bangs.cli.console import Output
 from bangs.cli.parsing import parse_fill
 from bangs.errors import InvalidInput
 from bangs.utils.files import make_folder, write_atomic
@@ -47,7 +47,7 @@ def predict(
     from bangs.runs import read_run
     from bangs.utils.devices import choose_device
 
-    voice = Voice(as_json=as_json, quiet=quiet)
+    output = Output(as_json=as_json, quiet=quiet)
     choose_device(device)
     path = folder / f"{graph.resolve().stem}-predictions.csv" if out is None else out
     _check_place(path)
@@ -69,7 +69,7 @@ def predict(
         encoding=encoding,
     )
     for note in own.notes:
-        voice.say(f"· {note}")
+        output.say(f"· {note}")
     new = ~known_names(own.ids, model.node_names_)  # which needs the store of the fit, so it comes before the work
     probs = model.predict_proba(own.data)
     classes = [str(name) for name in model.classes_]
@@ -77,7 +77,7 @@ def predict(
     make_folder(path.parent)
     write_atomic(path, new_predictions(own.ids, known, probs, classes, new.tolist()))
     result = _summary(probs, known, classes, new)
-    voice.result({**result, "file": path.name}, _told(result, path))
+    output.result({**result, "file": path.name}, _told(result, path))
 
 
 def _check_place(path: Path) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from rich.status import Status
 
-from bangs.cli.console import Voice
+from bangs.cli.console import Output
 from bangs.experiments.jobs import Job, Outcome
 from bangs.experiments.reproduce import Plan
 from bangs.selftraining.loop import State
@@ -16,8 +16,8 @@ from bangs.selftraining.loop import State
 class Progress:
     """Tells a person where a suite stands; in a terminal also which round the run is in."""
 
-    def __init__(self, voice: Voice, plan: Plan):
-        self.voice = voice
+    def __init__(self, output: Output, plan: Plan):
+        self.output = output
         left = plan.left()
         self._jobs = {job.name: job for job in left}
         self.total, self.before = len(plan.jobs), len(plan.jobs) - len(left)
@@ -29,7 +29,7 @@ class Progress:
         # of workers, by run, as far as they were told
         self._losses = {job.name: found.losses for job in left if (found := job.standing) is not None}
         if self.before:
-            voice.say(f"{self.before} of {self.total} runs are finished already")
+            output.say(f"{self.before} of {self.total} runs are finished already")
 
     def __call__(self, job: Job, outcome: Outcome) -> None:
         """A run has ended."""
@@ -40,7 +40,7 @@ class Progress:
         if outcome.kind == "failed":
             self.failures.append({"run": job.name, "what": name, "error": outcome.error})
         how = f"failed: {outcome.error}" if outcome.kind == "failed" else f"{outcome.seconds:.1f} s"
-        self.voice.say(f"[{self.before + self.finished}/{self.total}] {name}: {how}{self._left()}")
+        self.output.say(f"[{self.before + self.finished}/{self.total}] {name}: {how}{self._left()}")
 
     def watch(self, state: State, row: dict[str, Any]) -> None:
         """A round of the run under way has ended."""
@@ -53,7 +53,7 @@ class Progress:
             if found.losses > self._losses.get(job.name, 0):
                 self._losses[job.name] = found.losses
                 self._quiet()
-                self.voice.say(f"a worker was lost; {job.describe()} goes on after round {found.round}")
+                self.output.say(f"a worker was lost; {job.describe()} goes on after round {found.round}")
         rounds = ", ".join(str(found.round) for _, found in standing)
         self._show(f"{self.before + self.finished} of {self.total} runs finished; under way, in rounds {rounds or '–'}")
 
@@ -78,10 +78,10 @@ class Progress:
 
     def _show(self, words: str) -> None:
         """A line that moves; in a terminal only."""
-        if self.voice.silent or not self.voice.console.is_terminal:
+        if self.output.silent or not self.output.console.is_terminal:
             return
         if self._status is None:
-            self._status = self.voice.console.status("")
+            self._status = self.output.console.status("")
             self._status.start()
         self._status.update(words)
 

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from bangs.cli import options
-from bangs.cli.console import Voice
+from bangs.cli.console import Output
 
 
 def report(
@@ -31,4 +31,4 @@ def report(
         write_suite_page(suites_of(place, suite), results, path)
     else:
         path = write_page(place, store=store)
-    Voice(as_json=as_json).result({"page": str(path)}, f"look at {path}")
+    Output(as_json=as_json).result({"page": str(path)}, f"look at {path}")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bangs.cli import options
-from bangs.cli.console import Voice
+from bangs.cli.console import Output
 from bangs.cli.interrupts import again, stoppable
 from bangs.cli.parsing import parse_names, parse_seeds
 from bangs.errors import InvalidInput, UnknownName
@@ -57,7 +57,7 @@ def reproduce(
     from bangs.experiments.reproduce import Only, Plan
     from bangs.utils.devices import choose_device
 
-    voice = Voice(as_json=as_json, quiet=quiet)
+    output = Output(as_json=as_json, quiet=quiet)
     if engine not in ENGINES:
         raise UnknownName("engine", engine, ENGINES)
     if engine == "local":
@@ -69,7 +69,7 @@ def reproduce(
         None if seeds is None else parse_seeds(seeds),
     )
     plan = Plan.of(suites, out, only, data, device, known, None if code is None else code.resolve())
-    progress = Progress(voice, plan)
+    progress = Progress(output, plan)
     try:
         with stoppable(again()):
             plan.do(_engine(engine, jobs, address, gpu_share, progress), progress)
@@ -81,17 +81,17 @@ def reproduce(
     told += [f"failed: {failure['what']}: {failure['error']}" for failure in progress.failures]
     told += [f"see them with: {shlex.join(['bangs', 'table', str(out)])}"]
     names = [suite.name for suite in plan.suites]
-    voice.result({"suites": names, "out": str(out), **progress.facts}, "\n".join(told))
+    output.result({"suites": names, "out": str(out), **progress.facts}, "\n".join(told))
     if progress.failures:
         raise typer.Exit(1)
 
 
 def _engine(name: str, jobs: int, address: str | None, gpu_share: float, progress: "Progress") -> "Engine":
     from bangs.experiments.ray_workers import Ray
-    from bangs.experiments.workers import Here, Processes
+    from bangs.experiments.workers import InProcess, Processes
 
     if name == "ray":
         return Ray(None if jobs == 1 else jobs, address, gpu_share, progress.survey)
     if address is not None:
         raise InvalidInput("--address names a Ray cluster; add --engine ray")
-    return Here((progress.watch,)) if jobs == 1 else Processes(jobs)
+    return InProcess((progress.watch,)) if jobs == 1 else Processes(jobs)

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from bangs.cli import options
-from bangs.cli.console import Rounds, Voice
+from bangs.cli.console import Output, Rounds
 from bangs.cli.interrupts import again, stoppable
 from bangs.cli.parsing import parse_fanout, parse_seeds
 from bangs.errors import InvalidInput
@@ -82,7 +82,7 @@ def run(
     from bangs.experiments.experiment import Experiment, compact
     from bangs.experiments.user_code import run_code
     from bangs.graphs.tables.diagnostics import counted
-    from bangs.utils.determinism import same_bits
+    from bangs.utils.determinism import deterministic_kernels
     from bangs.utils.devices import choose_device
 
     if code is not None:
@@ -114,21 +114,21 @@ def run(
         pieces=pieces if pieces or not (batch_size or fanout) or ranks.started() == 1 else ranks.started(),
     )
     title = f"{method} on {dataset} ({model}, {preset}), {counted(len(experiment.seeds), 'seed')}"
-    arithmetic = same_bits() if deterministic else nullcontext()
+    arithmetic = deterministic_kernels() if deterministic else nullcontext()
     if out is None and (resume or overwrite):
         raise InvalidInput("--resume and --overwrite need the run's folder; add --out DIR")
     with ranks.joined(choose_device(device)), arithmetic:
-        voice = Voice(as_json=as_json, quiet=quiet or not ranks.first())
+        output = Output(as_json=as_json, quiet=quiet or not ranks.first())
         for name in experiment.idle():
-            voice.say(f"· --{name} makes no difference to this run of '{method}'")
+            output.say(f"· --{name} makes no difference to this run of '{method}'")
         if out is None:
-            with stoppable(), Rounds(voice, title, rounds) as view:
+            with stoppable(), Rounds(output, title, rounds) as view:
                 result = experiment.run(data, device, [view])
         else:
             resume, overwrite = resume or ranks.restarted(), overwrite and not ranks.restarted()
             way_on = again("--resume") if ranks.size() == 1 else "the same torchrun command, with --resume"
             with stoppable(way_on):
-                result = run_in(out, experiment, voice, title, data, device, resume=resume, overwrite=overwrite)
-            voice.say(f"written: {out / 'result.json'}, {out / 'history.jsonl'}")
+                result = run_in(out, experiment, output, title, data, device, resume=resume, overwrite=overwrite)
+            output.say(f"written: {out / 'result.json'}, {out / 'history.jsonl'}")
         if ranks.first():
-            voice.result(compact(result), scores(result))
+            output.result(compact(result), scores(result))

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from bangs.cli.console import Rounds, Voice
+from bangs.cli.console import Output, Rounds
 from bangs.distributed import ranks
 from bangs.experiments.experiment import Experiment, compact
 from bangs.runs import RunFolder
@@ -17,7 +17,7 @@ RELEASE = 60.0  # seconds that the hold of a first rank which was lost may outla
 def run_in(
     out: Path,
     experiment: Experiment,
-    voice: Voice,
+    output: Output,
     title: str,
     data: Path | None,
     device: str,
@@ -37,12 +37,12 @@ def run_in(
         done = ranks.told(folder.result)
         if done is not None:
             folder.forget()  # a kill may have come between the result and this
-            voice.say(f"'{out}' holds the finished run; nothing is left to do")
+            output.say(f"'{out}' holds the finished run; nothing is left to do")
             return done
         latest = folder.latest()
         if latest is not None:
-            voice.say(f"going on after round {latest.round}")
-        with Rounds(voice, title, experiment.rounds) as view:
+            output.say(f"going on after round {latest.round}")
+        with Rounds(output, title, experiment.rounds) as view:
             result = experiment.run(data, device, [view], run_folder=folder)
         folder.finish(compact(result))
         folder.forget()

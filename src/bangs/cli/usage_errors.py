@@ -6,7 +6,7 @@ from typing import Any
 
 import typer
 
-from bangs.utils.text import harmless
+from bangs.utils.text import escape_controls
 
 # what Typer raises for anything mistyped; it has no public name
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]
@@ -25,7 +25,7 @@ def tell(error: Any) -> None:
         print(error.ctx.get_help(), file=sys.stderr)
         return
     command = error.ctx.command_path if error.ctx else "bangs"
-    words = harmless(_sentence(error))
+    words = escape_controls(_sentence(error))
     print(f"bangs: {words}{' See' if words.endswith('?') else '; see'} {command} -h", file=sys.stderr)
 
 

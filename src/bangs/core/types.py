@@ -61,7 +61,7 @@ class Labels:
 
     target: Tensor  # long [R, N], -1 = none
     weight: Tensor  # float [R, N], the node's weight in the loss
-    born: Tensor  # long [R, N], 0 = given, t = adopted in round t, -1 = none
+    adopted_round: Tensor  # long [R, N], 0 = given, t = adopted in round t, -1 = none
 
     @classmethod
     def given(cls, target: Tensor) -> "Labels":
@@ -77,21 +77,21 @@ class Labels:
     @property
     def adopted(self) -> Tensor:
         """Nodes with a pseudo-label: bool [R, N]."""
-        return self.born > 0
+        return self.adopted_round > 0
 
     def adopt(self, chosen: Tensor, label: Tensor, weight: Tensor | float, round: int) -> "Labels":
         """These labels and those of the chosen nodes; a given label is never overwritten."""
-        new = chosen & (self.born != 0)
+        new = chosen & (self.adopted_round != 0)
         weight = torch.as_tensor(weight, dtype=self.weight.dtype, device=self.weight.device)
         return Labels(
             torch.where(new, label, self.target),
             torch.where(new, weight, self.weight),
-            torch.where(new, round, self.born),
+            torch.where(new, round, self.adopted_round),
         )
 
     def forget(self) -> "Labels":
         """Only the given labels."""
-        given = self.born == 0
+        given = self.adopted_round == 0
         return Labels.given(torch.where(given, self.target, -1))
 
     def weighted(self, weight: Tensor) -> "Labels":
@@ -99,7 +99,7 @@ class Labels:
         return replace(self, weight=torch.where(self.known, weight, 0.0))
 
     def to(self, device: torch.device | str) -> "Labels":
-        return Labels(self.target.to(device), self.weight.to(device), self.born.to(device))
+        return Labels(self.target.to(device), self.weight.to(device), self.adopted_round.to(device))
 
     @staticmethod
     def where(run: Tensor, first: "Labels", second: "Labels") -> "Labels":
@@ -108,7 +108,7 @@ class Labels:
         return Labels(
             torch.where(pick, first.target, second.target),
             torch.where(pick, first.weight, second.weight),
-            torch.where(pick, first.born, second.born),
+            torch.where(pick, first.adopted_round, second.adopted_round),
         )
 
 
@@ -235,7 +235,7 @@ class Task:
     def only(self, runs: Sequence[int]) -> "Task":
         """The task of some of the runs."""
         index = torch.as_tensor(runs, device=self.device)
-        given = Labels(self.given.target[index], self.given.weight[index], self.given.born[index])
+        given = Labels(self.given.target[index], self.given.weight[index], self.given.adopted_round[index])
         reserved = None if self.reserved is None else self.reserved[index]
         return Task(self.graph, given, self.validation[index], self.classes, reserved)
 

@@ -12,7 +12,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from bangs.distributed.watchdog import lifeline
+from bangs.distributed.watchdog import watchdog
 from bangs.errors import BangsError
 from bangs.utils import signals
 
@@ -75,13 +75,13 @@ def joined(device: torch.device) -> Iterator[None]:
     """Inside, the processes that torchrun started for this run are one group.
 
     Each takes the GPU of its place on its machine. The transport is nccl where every process has a GPU to itself, else
-    gloo. A process that is told to stop, or whose torchrun is gone, ends within `lifeline.GRACE`, even while it
+    gloo. A process that is told to stop, or whose torchrun is gone, ends within `watchdog.GRACE`, even while it
     waits for others. Without torchrun this does nothing.
     """
     if started() == 1 or _joined():
         yield
         return
-    with lifeline():
+    with watchdog():
         _join(transport(device))
         yield
         dist.destroy_process_group()  # not after an error: nccl would wait for ranks that may be gone
@@ -172,13 +172,13 @@ def _join(transport: str) -> None:
     from torch.distributed.distributed_c10d import PrefixStore
     from torch.distributed.rendezvous import rendezvous
 
-    from bangs.distributed.rendezvous import meet
+    from bangs.distributed.rendezvous import agree_on_attempt
 
     # nccl's report of a lost rank stays in torchrun's store, and the ranks of the next start would heed it for ever
     os.environ.setdefault("TORCH_NCCL_DUMP_ON_TIMEOUT", "0")
     with _others():
         store, rank, size = next(rendezvous("env://", timeout=JOINING))
-        _attempt = meet(PrefixStore("bangs", store), rank, size, JOINING)
+        _attempt = agree_on_attempt(PrefixStore("bangs", store), rank, size, JOINING)
         fresh = PrefixStore(f"bangs/{_attempt}", store)
         dist.init_process_group(transport, store=fresh, rank=rank, world_size=size, timeout=PATIENCE)
 

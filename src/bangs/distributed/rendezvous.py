@@ -9,7 +9,7 @@ from torch.distributed.distributed_c10d import Store
 _PAUSE = 0.05  # seconds between two looks
 
 
-def meet(store: Store, rank: int, size: int, limit: timedelta) -> int:
+def agree_on_attempt(store: Store, rank: int, size: int, limit: timedelta) -> int:
     """The number of this attempt, from 1, when all ranks have come; `TimeoutError` where they do not.
 
     torchrun's store outlives the ranks it restarts, with the addresses that dead ranks left in it, and every machine

@@ -15,7 +15,7 @@ _STOPS = (signal.SIGINT, signal.SIGTERM)
 
 
 @contextmanager
-def lifeline(grace: float = GRACE) -> Iterator[None]:
+def watchdog(grace: float = GRACE) -> Iterator[None]:
     """Inside, a signal to stop that has had no effect for `grace` seconds ends the process with 130 or 143.
 
     A process that waits for others inside gloo or nccl runs no Python, and a handler such as that of
@@ -26,7 +26,7 @@ def lifeline(grace: float = GRACE) -> Iterator[None]:
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
     former = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
-    watcher = threading.Thread(target=_watch, args=(reader, os.getppid(), grace), name="lifeline", daemon=True)
+    watcher = threading.Thread(target=_watch, args=(reader, os.getppid(), grace), name="watchdog", daemon=True)
     watcher.start()
     try:
         yield

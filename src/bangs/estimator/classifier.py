@@ -22,7 +22,7 @@ from bangs.estimator.explain import Reasons, node_of, reasons
 from bangs.estimator.inference import apply, calibrate_beside
 from bangs.estimator.inputs import as_graph, as_labels, as_task, check_columns, in_order, mask_of, names_of, opened
 from bangs.estimator.resume import Keeper
-from bangs.graphs.store import Store, Whereabouts
+from bangs.graphs.store import Store, StoreReference
 from bangs.graphs.tables.validation import check_share
 from bangs.nn.models import Architecture
 from bangs.runs.recorder import Recorder
@@ -119,7 +119,7 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         task = task.to(choose_device(self.device))
         store = source if isinstance(source, Store) else None
         learner, method = self.recipe(int((~task.given.known & ~task.held).sum()), store)
-        recorder = Recorder(method.calibrate, where=None if store is None else Whereabouts.of(store))
+        recorder = Recorder(method.calibrate, where=None if store is None else StoreReference.of(store))
         resume = None if keeper is None else keeper.resume(task, recorder)
         keep: Sequence[Observer] = () if keeper is None else (lambda state: keeper.keep(state, recorder),)
         state = SelfTrainer(learner, method, (recorder, *keep, *observers)).fit(task, [seed], resume)
@@ -235,7 +235,7 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
     @property
     def labeled_iter_(self) -> Array:
         """The round in which each node got its label [N]: 0 = given, t = adopted in round t, -1 = none."""
-        return self.snapshot_.born.numpy()
+        return self.snapshot_.adopted_round.numpy()
 
     @property
     def history_(self) -> list[dict[str, Any]]:

@@ -30,7 +30,7 @@ class Influence:
 
     node: int
     label: int
-    born: int  # 0 = given, t = adopted in round t
+    adopted_round: int  # 0 = given, t = adopted in round t
     share: float  # of all labelled influence on the other node, in [0, 1]
 
 
@@ -82,8 +82,10 @@ class Reasons:
 def origins(snapshot: Snapshot, nodes: Tensor | slice = EVERYONE) -> list[Origin]:
     """Where the labels of nodes come from; pseudo-labels that the chosen model did not see are predictions."""
     out: list[Origin] = []
-    for born, held in zip(snapshot.born[nodes].tolist(), snapshot.held[nodes].tolist(), strict=True):
-        out.append("given" if born == 0 else "held" if held >= 0 else "adopted" if born > 0 else "predicted")
+    for adopted_round, held in zip(snapshot.adopted_round[nodes].tolist(), snapshot.held[nodes].tolist(), strict=True):
+        out.append(
+            "given" if adopted_round == 0 else "held" if held >= 0 else "adopted" if adopted_round > 0 else "predicted"
+        )
     return out
 
 
@@ -171,22 +173,22 @@ def reasons(snapshot: Snapshot, node: int, top: int = 5) -> Reasons:
 
 def adoption(snapshot: Snapshot, node: int) -> PseudoLabel | None:
     """How the node was adopted, the last time if it was more than once; None if it never was."""
-    ledger = snapshot.ledger
-    lines = (ledger.taken & (ledger.node == node)).nonzero().flatten().tolist()
+    candidate_log = snapshot.candidate_log
+    lines = (candidate_log.taken & (candidate_log.node == node)).nonzero().flatten().tolist()
     if not lines:
         return None
     line = lines[-1]
-    stderr = float(ledger.stderr[line])
+    stderr = float(candidate_log.stderr[line])
     return PseudoLabel(
-        round=int(ledger.round[line]),
-        label=int(ledger.label[line]),
-        raw_confidence=float(ledger.raw_confidence[line]),
-        confidence=float(ledger.confidence[line]),
-        score=float(ledger.score[line]),
+        round=int(candidate_log.round[line]),
+        label=int(candidate_log.label[line]),
+        raw_confidence=float(candidate_log.raw_confidence[line]),
+        confidence=float(candidate_log.confidence[line]),
+        score=float(candidate_log.score[line]),
         stderr=None if stderr != stderr else stderr,
-        place=int(ledger.place[line]),
-        among=int(ledger.among[line]),
-        used=bool(snapshot.born[node] == ledger.round[line]),
+        place=int(candidate_log.place[line]),
+        among=int(candidate_log.among[line]),
+        used=bool(snapshot.adopted_round[node] == candidate_log.round[line]),
     )
 
 
@@ -194,8 +196,8 @@ def _adopted_in(snapshot: Snapshot) -> Tensor:
     """The round after which every node's label counted: long [N]; 0 = given, past the last round = never."""
     never = snapshot.said.shape[0]
     since = torch.where(snapshot.given >= 0, 0, never)
-    ledger = snapshot.ledger.where(snapshot.ledger.taken)
-    return since.scatter_reduce(0, ledger.node, ledger.round, "amin")
+    candidate_log = snapshot.candidate_log.where(snapshot.candidate_log.taken)
+    return since.scatter_reduce(0, candidate_log.node, candidate_log.round, "amin")
 
 
 def _heard(snapshot: Snapshot, nodes: Sequence[int], propagate: PPR | NearWalks) -> Iterator[tuple[Tensor, Tensor]]:
@@ -220,7 +222,7 @@ def _strongest(
 ) -> tuple[list[Influence], list[float], float]:
     never = snapshot.said.shape[0]
     own, foreign = int(since[node]), others != node
-    labelled = (since[others] < own if 0 < own < never else snapshot.born[others] >= 0) & foreign & (mass > 0)
+    labelled = (since[others] < own if 0 < own < never else snapshot.adopted_round[others] >= 0) & foreign & (mass > 0)
     speakers, loud = others[labelled], mass[labelled]
     total = float(loud.sum())
     if total <= 0:
@@ -236,10 +238,10 @@ def _strongest(
 
 def _label_of(snapshot: Snapshot) -> Tensor:
     """The given label, else the pseudo-label, else -1: long [N]; also of nodes adopted after the chosen round."""
-    taken = snapshot.ledger.where(snapshot.ledger.taken)
+    taken = snapshot.candidate_log.where(snapshot.candidate_log.taken)
     label = torch.full_like(snapshot.given, -1)
     label[taken.node] = taken.label
-    label = torch.where(snapshot.born > 0, snapshot.target, label)
+    label = torch.where(snapshot.adopted_round > 0, snapshot.target, label)
     return torch.where(snapshot.given >= 0, snapshot.given, label)
 
 

@@ -12,10 +12,10 @@ from bangs.calibration.calibrators import Calibrator
 from bangs.core.rng import Streams
 from bangs.core.types import Labels, Prediction, Task
 from bangs.errors import InvalidInput
-from bangs.graphs.store import StoredGraph, Whereabouts
+from bangs.graphs.store import StoredGraph, StoreReference
 from bangs.nn.ensemble import Network
 from bangs.nn.models import Architecture
-from bangs.nn.subgraphs import Surroundings
+from bangs.nn.subgraphs import PreparedGraph
 from bangs.runs.snapshot import Snapshot
 from bangs.training.layerwise import Layerwise
 from bangs.training.sampling import Sampler, Sampling
@@ -39,15 +39,15 @@ def apply(
         if isinstance(graph, StoredGraph):
             check_staged(network, architecture)
             return Layerwise(memory)(network, Sampler.of(graph, network.loops, network.normalise), 1).cpu()
-        field = Surroundings.of(graph.to(place), 1, network.loops, network.normalise).whole
-        logits: Tensor = network(field, None)
+        subgraph = PreparedGraph.of(graph.to(place), 1, network.loops, network.normalise).whole
+        logits: Tensor = network(subgraph, None)
     return logits.cpu()
 
 
 def calibrate_beside(old: Snapshot, logits: Tensor, graph: Data | StoredGraph, calibrate: Calibrator) -> Tensor:
     """Logits [N, C] of new nodes, calibrated in the company of the nodes whose labels were held for validation."""
     new = int(graph.num_nodes or 0)
-    mapped = isinstance(graph, StoredGraph) or isinstance(old.graph, Whereabouts)
+    mapped = isinstance(graph, StoredGraph) or isinstance(old.graph, StoreReference)
     both = _Apart(old.nodes + new) if mapped else _side_by_side(old.graph, graph)
     nobody = torch.full((new,), -1)
     given, held = (torch.cat([part, nobody])[None] for part in (old.given, old.held))

@@ -19,7 +19,7 @@ from bangs.errors import InvalidInput
 from bangs.estimator.edge_inputs import edges, weights
 from bangs.graphs.sparse import to_torch
 from bangs.graphs.splits import MASKS
-from bangs.graphs.store import Names, Store, Whereabouts
+from bangs.graphs.store import NodeNames, Store, StoreReference
 from bangs.graphs.tables.validation import validation_split
 
 Classes = npt.NDArray[Any]
@@ -72,9 +72,9 @@ def as_task(X: Any, edge_index: Any, y: Any, edge_weight: Any, seed: int, share:
 
 
 def names_of(X: Any, nodes: int) -> Any:
-    """What the nodes are called: as the index of a frame or a store says, else 0 … N−1; an array, or `Names`."""
+    """What the nodes are called: as the index of a frame or a store says, else 0 … N−1; an array, or `NodeNames`."""
     if isinstance(X, Store):
-        names = Names(Whereabouts.of(X))
+        names = NodeNames(StoreReference.of(X))
         return np.array(list(names), dtype=object) if X.fits else names
     index = X.index if isinstance(X, pd.DataFrame) else pd.RangeIndex(nodes)
     return np.array([str(name) for name in index], dtype=object)

@@ -17,7 +17,7 @@ from bangs.core.rng import Streams
 from bangs.errors import BangsError, InvalidInput
 from bangs.graphs.propagation import PPR, ExactPPR
 from bangs.graphs.push import Push
-from bangs.graphs.store import Names, Whereabouts
+from bangs.graphs.store import NodeNames, StoreReference
 from bangs.nn.models import MODELS, Architecture
 from bangs.runs import write_atomic
 from bangs.runs.checkpoint import LARGEST, Checkpoint, Damaged, decode, encode
@@ -97,13 +97,13 @@ def unpack_words(name: str, tensors: Mapping[str, Tensor], count: int) -> "npt.N
 
 def pack_names(names: Any) -> dict[str, Tensor]:
     """The names of nodes as tensors; none where a store has them."""
-    return {} if isinstance(names, Names) else pack_words("names", names)
+    return {} if isinstance(names, NodeNames) else pack_words("names", names)
 
 
 def unpack_names(tensors: Mapping[str, Tensor], snapshot: Snapshot) -> Any:
     """The names that `pack_names` packed, or those of the snapshot's store."""
-    if isinstance(snapshot.graph, Whereabouts):
-        return Names(snapshot.graph)
+    if isinstance(snapshot.graph, StoreReference):
+        return NodeNames(snapshot.graph)
     return unpack_words("names", tensors, snapshot.nodes)
 
 

@@ -57,14 +57,14 @@ class Job:
         return " · ".join([*words, counted(len(it.seeds), "seed"), self.name])
 
     @property
-    def standing(self) -> "Standing | None":
+    def standing(self) -> "JobStatus | None":
         """Where the run stands, as its folder tells; None if it has not begun."""
         try:
             events = read_run(self.folder).events
         except BangsError:
             return None
         rounds = [event["index"] for event in events if event["kind"] == "round"]
-        return Standing(rounds[-1] if rounds else 0, sum(event["kind"] == "stale lock" for event in events))
+        return JobStatus(rounds[-1] if rounds else 0, sum(event["kind"] == "stale lock" for event in events))
 
     @property
     def done(self) -> bool:
@@ -76,7 +76,7 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Standing:
+class JobStatus:
     """How far a run has come."""
 
     round: int

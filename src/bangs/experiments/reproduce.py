@@ -11,7 +11,7 @@ from bangs.experiments.results import ASKED, asked, results_in, rows_in, spelled
 from bangs.experiments.suites.read import find_suite, suite_path
 from bangs.experiments.suites.suite import Suite, plain_name
 from bangs.experiments.user_code import run_code
-from bangs.experiments.workers import Engine, Here, Tell
+from bangs.experiments.workers import Engine, InProcess, Tell
 from bangs.utils.files import make_folder, write_atomic
 
 
@@ -139,5 +139,5 @@ def reproduce(
         if export is not None:
             plan.export(Path(export))
 
-    plan.do(Here(), tell)
+    plan.do(InProcess(), tell)
     return failures

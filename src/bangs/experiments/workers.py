@@ -30,7 +30,7 @@ class Engine(Protocol):
 
 
 @dataclass(frozen=True)
-class Here:
+class InProcess:
     """One job after the other, in this process."""
 
     watchers: tuple[Watcher, ...] = ()

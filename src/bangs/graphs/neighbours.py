@@ -1,4 +1,4 @@
-"""Links: whom every node hears, row by row; held in memory or mapped from a disk."""
+"""NeighbourLists: whom every node hears, row by row; held in memory or mapped from a disk."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from bangs.utils import signals
 
 
 @dataclass(frozen=True, eq=False)
-class Links:
+class NeighbourLists:
     """The adjacency A[target, source] in CSR: row i lists the sources that node i hears."""
 
     pointers: Tensor  # long [N + 1]
@@ -22,10 +22,10 @@ class Links:
     sums: Tensor | None = None  # float [N], Σ_j A_ij, where edges have weights
 
     @classmethod
-    def of(cls, graph: Data) -> "Links":
+    def of(cls, graph: Data) -> "NeighbourLists":
         """The links of a graph, on its device; those of a stored graph stay on the disk."""
         if not isinstance(graph, Data):
-            into: Links = graph.into
+            into: NeighbourLists = graph.into
             return into
         (source, target), nodes = graph.edge_index, int(graph.num_nodes or 0)
         order = target.argsort(stable=True)

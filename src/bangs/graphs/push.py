@@ -15,7 +15,7 @@ from torch_geometric.data import Data
 
 from bangs.errors import InvalidInput
 from bangs.graphs import push_levels
-from bangs.graphs.neighbours import Links, ragged
+from bangs.graphs.neighbours import NeighbourLists, ragged
 from bangs.graphs.sparse import Sparse
 from bangs.utils import signals
 
@@ -54,7 +54,7 @@ class Push:
             raise InvalidInput(f"Push.error must lie in [0, 1), got {self.error}")
 
     def __call__(self, graph: Data) -> "Pushing":
-        into = Links.of(graph)
+        into = NeighbourLists.of(graph)
         return Pushing(into, _turned(graph, into), self.alpha, self.steps, self.error)
 
 
@@ -75,8 +75,8 @@ class Pairs:
 class Pushing:
     """The operator of `Push`; a product takes blocks of links, a column takes the links it reaches."""
 
-    into: Links  # A by target
-    out: Links  # A by source
+    into: NeighbourLists  # A by target
+    out: NeighbourLists  # A by source
     alpha: float
     steps: int
     error: float
@@ -219,7 +219,7 @@ class Pushing:
         return product
 
     @cached_property
-    def _links(self) -> tuple[Links, Links]:
+    def _links(self) -> tuple[NeighbourLists, NeighbourLists]:
         """The links by target and by source where numpy can read them."""
         into = _on_processor(self.into)
         return into, into if self.out is self.into else _on_processor(self.out)
@@ -233,7 +233,7 @@ class Pushing:
         """1 / d̂ of all nodes where the links are: float [N, 1]."""
         return (1 / (self.into.strength(torch.arange(len(self.into), device=self.into.device)) + 1.0))[:, None]
 
-    def _blocks(self, links: Links) -> "Iterator[tuple[slice, Sparse]]":
+    def _blocks(self, links: NeighbourLists) -> "Iterator[tuple[slice, Sparse]]":
         """The adjacency in blocks of rows; a GPU keeps them, a processor reads them again from wherever they are."""
         if links.device.type == "cpu":
             return links.blocks(BLOCK)
@@ -268,10 +268,10 @@ def coarser(threshold: float) -> float:
     return max(threshold, 1e-9) * COARSER
 
 
-def _turned(graph: Data, into: Links) -> Links:
+def _turned(graph: Data, into: NeighbourLists) -> NeighbourLists:
     """The links by source."""
     if not isinstance(graph, Data):
-        out: Links = graph.out
+        out: NeighbourLists = graph.out
         return out
     weight = graph.get("edge_weight")
     if weight is None and graph.is_undirected():
@@ -279,12 +279,12 @@ def _turned(graph: Data, into: Links) -> Links:
     flipped = Data(edge_index=graph.edge_index.flip(0), num_nodes=graph.num_nodes)
     if weight is not None:
         flipped.edge_weight = weight
-    return Links.of(flipped)
+    return NeighbourLists.of(flipped)
 
 
-def _on_processor(links: Links) -> Links:
+def _on_processor(links: NeighbourLists) -> NeighbourLists:
     parts = (links.pointers, links.nodes, links.weights, links.sums)
-    return Links(*(part if part is None else part.cpu() for part in parts))  # type: ignore[arg-type]
+    return NeighbourLists(*(part if part is None else part.cpu() for part in parts))  # type: ignore[arg-type]
 
 
 def _valued(rows: "sp.csr_array[Any]", data: "npt.NDArray[Any]") -> "sp.csr_array[Any]":

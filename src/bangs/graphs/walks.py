@@ -10,7 +10,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from bangs.errors import InvalidInput
-from bangs.graphs.neighbours import Links
+from bangs.graphs.neighbours import NeighbourLists
 
 
 @dataclass(frozen=True)
@@ -32,8 +32,8 @@ class NearWalks:
         if self.steps < 1 or not 0 <= self.floor < 1:
             raise InvalidInput(f"NearWalks needs steps from 1 and a floor in [0, 1), got {self.steps}, {self.floor}")
 
-    def __call__(self, graph: Data | Links) -> "Walker":
-        return Walker(self, graph if isinstance(graph, Links) else Links.of(graph))
+    def __call__(self, graph: Data | NeighbourLists) -> "Walker":
+        return Walker(self, graph if isinstance(graph, NeighbourLists) else NeighbourLists.of(graph))
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +41,7 @@ class Walker:
     """Near walks on one graph, of which only the rows that are walked over are read."""
 
     walks: NearWalks
-    links: Links
+    links: NeighbourLists
 
     def rows(self, nodes: Tensor) -> Any:
         """What each of some nodes long [K] hears of every other: scipy CSR [K, N]."""

@@ -74,7 +74,7 @@ def _keep(line, draw, place, count, rate, scale):
 
 @triton.jit(do_not_specialize=["nodes", "classes", "patience"])
 def _judge(
-    logits, target, counts, accuracy, nll, better, born, clock, active, improved, nodes, classes, patience,
+    logits, target, counts, accuracy, nll, better, best_epoch, clock, active, improved, nodes, classes, patience,
     LOSS: tl.constexpr, B: tl.constexpr, C: tl.constexpr,
 ):  # fmt: skip
     run = tl.program_id(0).to(tl.int64)
@@ -107,7 +107,7 @@ def _judge(
     tl.store(nll + run, tl.where(gain, loss, least))
     tl.store(better + run, since)
     tl.store(active + run, learning & (now - since < patience))
-    tl.store(born + run, tl.where(gain, now + 1, tl.load(born + run)))
+    tl.store(best_epoch + run, tl.where(gain, now + 1, tl.load(best_epoch + run)))
     tl.store(clock + run, now + 1)
     tl.store(improved + run, gain)
 
@@ -181,7 +181,7 @@ def judge(
 ) -> Tensor:
     """What a session makes of the logits [R, n, C] of its validation nodes; which runs improved: bool [R].
 
-    The state, changed in place, is accuracy, nll (float64), better, born, clock (long), active (bool), each [R].
+    The state, changed in place, is accuracy, nll (float64), better, best_epoch, clock (long), active (bool), each [R].
     """
     runs, nodes, classes = logits.shape
     improved = torch.empty(runs, dtype=torch.bool, device=logits.device)

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from bangs import kernels
 from bangs.graphs.sparse import Pattern, Sparse
-from bangs.nn.dropout import Noise
+from bangs.nn.dropout import DropoutMasks
 
 if TYPE_CHECKING:
     from bangs.kernels.spmm import Turns
@@ -69,16 +69,16 @@ def attend(heads: Heads, weights: Tensor, z: Tensor, busy: Tensor | None = None)
     return heard.view(len(z), -1, *z.shape[2:])
 
 
-def drop(heads: Heads, weights: Tensor, runs: int, noise: Noise | None, rate: float) -> Tensor:
+def drop(heads: Heads, weights: Tensor, runs: int, masks: DropoutMasks | None, rate: float) -> Tensor:
     """Dropout of the weights [nnz], every run's mask its own."""
-    if noise is None:
+    if masks is None:
         return weights
     if heads.pattern.runs == runs:
-        return noise.drop(weights.view(runs, -1), rate).flatten()
+        return masks.drop(weights.view(runs, -1), rate).flatten()
     # a graph of its own for every run: as many numbers each as the largest needs
     counts = heads.pattern.rows[:: heads.pattern.shape[0] // runs].diff()
     real = torch.arange(int(counts.max()), device=weights.device) < counts[:, None]
-    return noise.drop(torch.zeros_like(real, dtype=weights.dtype).masked_scatter(real, weights), rate)[real]
+    return masks.drop(torch.zeros_like(real, dtype=weights.dtype).masked_scatter(real, weights), rate)[real]
 
 
 class _Softmax(torch.autograd.Function):

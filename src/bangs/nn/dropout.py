@@ -1,4 +1,4 @@
-"""Noise: dropout whose random numbers belong to a run, not to the batch it happens to be in."""
+"""DropoutMasks: dropout whose random numbers belong to a run, not to the batch it happens to be in."""
 
 import math
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from torch import Tensor
 from bangs import kernels
 
 
-class Noise:
+class DropoutMasks:
     """Dropout masks drawn run by run; the generators advance with every draw.
 
     Masks compare 16-bit integers with a threshold, so a rate is met to within 2⁻¹⁶; four come out of one 64-bit
@@ -71,7 +71,7 @@ class Noise:
         )
 
 
-class Numpy(Noise):
+class Numpy(DropoutMasks):
     """Dropout on a CPU by numpy's PCG64DXSM, three times as fast as torch's generators, which stock modules need."""
 
     def __init__(self, numbers: Sequence[int], rate: float | None = None):
@@ -86,7 +86,7 @@ class Numpy(Noise):
         return torch.from_numpy(self.sources[run].random_raw(count).view(np.int64))
 
 
-class Counted(Noise):
+class Counted(DropoutMasks):
     """Dropout on a GPU without generators: a mask is a pure function of a run's number and how many were drawn."""
 
     def __init__(self, numbers: Sequence[int], device: torch.device, rate: float | None = None):
@@ -117,8 +117,8 @@ class _Activation(torch.autograd.Function):
     """Backward, what came out says what was kept."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, bias: Tensor, noise: Noise, rate: float) -> Tensor:
-        out = noise.activated(x, bias, rate)
+    def forward(ctx: Any, x: Tensor, bias: Tensor, masks: DropoutMasks, rate: float) -> Tensor:
+        out = masks.activated(x, bias, rate)
         ctx.save_for_backward(out)
         ctx.rate = rate
         return out
@@ -135,12 +135,12 @@ class _Activation(torch.autograd.Function):
         return back, back.sum(1, keepdim=True), None, None
 
 
-def source(numbers: Sequence[int], device: torch.device, rate: float | None = None) -> Noise:
+def source(numbers: Sequence[int], device: torch.device, rate: float | None = None) -> DropoutMasks:
     """The noise that suits the device, every run from its own number."""
     if kernels.serves(torch.empty(0, device=device)):
         return Counted(numbers, device, rate)
     if device.type == "cpu":
         return Numpy(numbers, rate)
-    drawn = Noise([torch.Generator(device) for _ in numbers], rate)
+    drawn = DropoutMasks([torch.Generator(device) for _ in numbers], rate)
     drawn.restart(numbers)
     return drawn

@@ -11,8 +11,8 @@ from torch_geometric.data import Data
 
 from bangs.core.rng import Streams
 from bangs.graphs.sparse import Normalise
-from bangs.nn.dropout import Noise
-from bangs.nn.subgraphs import Features, Field
+from bangs.nn.dropout import DropoutMasks
+from bangs.nn.subgraphs import Features, Subgraph
 
 
 class Network(nn.Module):
@@ -24,32 +24,34 @@ class Network(nn.Module):
     hops_first: bool = False  # whether stage 0 is one product with the features, so that a hop may come before it
     staged: bool = True  # whether a hop is a product with the adjacency and nothing else, as `stage` needs it
 
-    def stage(self, number: int, h: Features | Tensor, noise: Noise | None = None) -> Tensor:
+    def stage(self, number: int, h: Features | Tensor, masks: DropoutMasks | None = None) -> Tensor:
         """What a network with `hops` does to every node by itself before hop `number`, and after the last: [R, n, d].
 
         Stage 0 takes the features, every other one what hop `number − 1` brought, stage `hops` gives the logits.
         """
         raise NotImplementedError(f"{type(self).__name__} is not made of hops and stages")
 
-    def forward(self, field: Field, noise: Noise | None = None) -> Tensor:
-        """Logits [R, n, C] of the field's nodes; dropout where noise is given."""
-        h = self.stage(0, field.features, noise)
+    def forward(self, subgraph: Subgraph, masks: DropoutMasks | None = None) -> Tensor:
+        """Logits [R, n, C] of the subgraph's nodes; dropout where masks is given."""
+        h = self.stage(0, subgraph.features, masks)
         for hop in range(self.hops or 0):
-            h = self.stage(hop + 1, field.propagate(hop, h), noise)
+            h = self.stage(hop + 1, subgraph.propagate(hop, h), masks)
         return h
 
     def decay(self, name: str) -> float:
         """How many times the trainer's weight decay the parameter of this name has."""
         return 1.0
 
-    def embed(self, field: Field) -> Tensor:
-        """The last hidden layer [R, n, h] of the field's nodes; the logits where there is none to be had."""
-        out: Tensor = self(field)
+    def embed(self, subgraph: Subgraph) -> Tensor:
+        """The last hidden layer [R, n, h] of the subgraph's nodes; the logits where there is none to be had."""
+        out: Tensor = self(subgraph)
         return out
 
-    def loss(self, field: Field, target: Tensor, weight: Tensor, noise: Noise, transition: Tensor | None) -> Tensor:
-        """The training loss of every run [R] over the field's nodes (target [R, n], -1 = none)."""
-        return cross_entropy(self(field, noise), target, weight, transition)
+    def loss(
+        self, subgraph: Subgraph, target: Tensor, weight: Tensor, masks: DropoutMasks, transition: Tensor | None
+    ) -> Tensor:
+        """The training loss of every run [R] over the subgraph's nodes (target [R, n], -1 = none)."""
+        return cross_entropy(self(subgraph, masks), target, weight, transition)
 
     def weights(self) -> dict[str, Tensor]:
         """A copy of every parameter and buffer, each [R, …]."""
@@ -114,29 +116,31 @@ class Separate(Network):
             self._names[name] = flat
             self.register_buffer(flat, torch.stack([dict(m.named_buffers())[name] for m in modules]))
 
-    def forward(self, field: Field, noise: Noise | None = None) -> Tensor:
+    def forward(self, subgraph: Subgraph, masks: DropoutMasks | None = None) -> Tensor:
         stacked = {name: getattr(self, flat) for name, flat in self._names.items()}
-        return self._each(self._template[0], stacked, field, noise)
+        return self._each(self._template[0], stacked, subgraph, masks)
 
-    def embed(self, field: Field) -> Tensor:
+    def embed(self, subgraph: Subgraph) -> Tensor:
         if not hasattr(self._template[0], "embed"):
-            return super().embed(field)
+            return super().embed(subgraph)
         stacked = {f"module.{name}": getattr(self, flat) for name, flat in self._names.items()}
-        return self._each(_Embedding(self._template[0]), stacked, field, None)
+        return self._each(_Embedding(self._template[0]), stacked, subgraph, None)
 
-    def _each(self, template: nn.Module, stacked: Mapping[str, Tensor], field: Field, noise: Noise | None) -> Tensor:
+    def _each(
+        self, template: nn.Module, stacked: Mapping[str, Tensor], subgraph: Subgraph, masks: DropoutMasks | None
+    ) -> Tensor:
         """What the module makes of every run's weights: [R, n, …]."""
-        if not field.graphs:
+        if not subgraph.graphs:
             raise ValueError("a stock module sees the whole graph only")
-        template.train(noise is not None)
-        x = field.features.dense()
+        template.train(masks is not None)
+        x = subgraph.features.dense()
         outputs = []
-        with _dropping(template, None if noise is None else noise.rate):
-            for run in range(field.runs):
-                graph = field.graphs[run % len(field.graphs)]
+        with _dropping(template, None if masks is None else masks.rate):
+            for run in range(subgraph.runs):
+                graph = subgraph.graphs[run % len(subgraph.graphs)]
                 weights = {name: value[run] for name, value in stacked.items()}
                 features = x[run % len(x)]
-                outputs.append(self._run(template, weights, features, graph, run, noise))
+                outputs.append(self._run(template, weights, features, graph, run, masks))
         return torch.stack(outputs)
 
     def _run(
@@ -146,13 +150,13 @@ class Separate(Network):
         x: Tensor,
         graph: Data,
         run: int,
-        noise: Noise | None,
+        masks: DropoutMasks | None,
     ) -> Tensor:
         inputs = (x, graph.edge_index)
-        if noise is None or x.is_cuda:
+        if masks is None or x.is_cuda:
             out: Tensor = functional_call(template, weights, inputs)
             return out
-        generator = noise.generators[run]
+        generator = masks.generators[run]
         with torch.random.fork_rng(devices=[]):
             torch.set_rng_state(generator.get_state())
             out = functional_call(template, weights, inputs)

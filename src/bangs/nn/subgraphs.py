@@ -1,4 +1,4 @@
-"""Field: the part of a graph that decides the logits of some nodes, hop by hop."""
+"""Subgraph: the part of a graph that decides the logits of some nodes, hop by hop."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from bangs.graphs.sparse import Normalise, Sparse, adjacency, csr, to_scipy, union
-from bangs.nn.dropout import Noise
+from bangs.nn.dropout import DropoutMasks
 from bangs.nn.matmul import times
 
 DENSE_ABOVE = 0.25  # share of stored values from which a dense product is the faster one
@@ -33,14 +33,14 @@ class Features:
             return cls(runs, torch.as_tensor(x.toarray(), device=device)[None])
         return cls(runs, Sparse.of(x, device).repeat(runs))
 
-    def drop(self, noise: Noise | None, rate: float) -> "Features":
+    def drop(self, masks: DropoutMasks | None, rate: float) -> "Features":
         """Dropout on the stored values; zeros stay zeros."""
-        if noise is None or rate <= 0:
+        if masks is None or rate <= 0:
             return self
         if isinstance(self.stored, Tensor):
-            return Features(self.runs, noise.drop(self.stored, rate))
+            return Features(self.runs, masks.drop(self.stored, rate))
         values = self.stored.values.view(self.runs, -1)
-        return Features(self.runs, self.stored.valued(noise.drop(values, rate).flatten()))
+        return Features(self.runs, self.stored.valued(masks.drop(values, rate).flatten()))
 
     def times(self, weight: Tensor) -> Tensor:
         """The product [R, n, h] with each run's weight [R, F, h]."""
@@ -64,10 +64,10 @@ class Features:
 
 
 @dataclass(frozen=True, eq=False)
-class Field:
+class Subgraph:
     """Features and how they flow to the nodes asked for.
 
-    Hop h multiplies with a matrix [R·n_out, R·n_in]; the first hop is the outermost. A field of the whole graph
+    Hop h multiplies with a matrix [R·n_out, R·n_in]; the first hop is the outermost. A subgraph of the whole graph
     has one matrix, used by every hop.
     """
 
@@ -77,10 +77,10 @@ class Field:
     graphs: tuple[Data, ...] = ()  # of the whole graph: one for all runs, or one each
     own: tuple[Tensor, ...] = ()  # long [n_out] per hop: where its nodes stand among those it takes from; () = alike
 
-    def only(self, busy: Tensor) -> "Field":
-        """The same field, to be seen by the busy runs [R] only; what the others see is undefined."""
+    def only(self, busy: Tensor) -> "Subgraph":
+        """The same subgraph, to be seen by the busy runs [R] only; what the others see is undefined."""
         hops = tuple(hop.only(busy) for hop in self.hops)
-        return Field(self.runs, self.features.only(busy), hops, self.graphs, self.own)
+        return Subgraph(self.runs, self.features.only(busy), hops, self.graphs, self.own)
 
     def propagate(self, hop: int, x: Tensor) -> Tensor:
         """One hop: [R, n_in, d] -> [R, n_out, d]."""
@@ -89,27 +89,27 @@ class Field:
 
 
 @dataclass(frozen=True, eq=False)
-class Surroundings:
-    """A graph prepared for R runs; gives the field of any set of nodes."""
+class PreparedGraph:
+    """A graph prepared for R runs; gives the subgraph of any set of nodes."""
 
     runs: int
     graph: Data
     matrix: "sp.csr_array[Any]"  # the model's adjacency [N, N]
     features: "Tensor | sp.csr_array[Any]"  # [N, F]
     device: torch.device
-    whole: Field
+    whole: Subgraph
 
     @classmethod
-    def of(cls, graph: Data, runs: int, loops: float, normalise: Normalise) -> "Surroundings":
+    def of(cls, graph: Data, runs: int, loops: float, normalise: Normalise) -> "PreparedGraph":
         """The graph with the adjacency of a model, the same for every run, on the graph's device."""
         matrix = adjacency(graph, loops, normalise)
         features = rows_of(graph)
         device = graph.edge_index.device
-        whole = Field(runs, Features.of(features, runs, device), (Sparse.of(matrix, device).repeat(runs),), (graph,))
+        whole = Subgraph(runs, Features.of(features, runs, device), (Sparse.of(matrix, device).repeat(runs),), (graph,))
         return cls(runs, graph, matrix, features, device, whole)
 
-    def field(self, nodes: "np.ndarray[Any, Any]", hops: int) -> Field:
-        """The field of the given nodes (sorted), `hops` steps deep; the same logits as the whole graph's."""
+    def k_hop_subgraph(self, nodes: "np.ndarray[Any, Any]", hops: int) -> Subgraph:
+        """The subgraph of the given nodes (sorted), `hops` steps deep; the same logits as the whole graph's."""
         layers: list[Sparse] = []
         own: list[Tensor] = []
         outputs = nodes
@@ -118,7 +118,7 @@ class Surroundings:
             layers.insert(0, self.hop(inputs, outputs))
             own.insert(0, torch.as_tensor(np.searchsorted(inputs, outputs), device=self.device))
             outputs = inputs
-        return Field(self.runs, self.read(outputs), tuple(layers), own=tuple(own))
+        return Subgraph(self.runs, self.read(outputs), tuple(layers), own=tuple(own))
 
     def inputs(self, outputs: "np.ndarray[Any, Any]") -> "np.ndarray[Any, Any]":
         """The nodes that a hop to the given ones takes from, sorted."""
@@ -143,8 +143,8 @@ class Surroundings:
         return np.array_equal(nodes, np.arange(self.matrix.shape[0]))
 
 
-def many(graphs: Sequence[Data], loops: float, normalise: Normalise, like: Field) -> Field:
-    """The field of a different graph for every run; what a graph shares with the one `like` shows is not made again."""
+def many(graphs: Sequence[Data], loops: float, normalise: Normalise, like: Subgraph) -> Subgraph:
+    """A different graph for every run as one subgraph; what a graph shares with `like` is reused."""
     original = like.graphs[0]
     same_edges = all(
         graph.edge_index is original.edge_index and graph.get("edge_weight") is original.get("edge_weight")
@@ -154,7 +154,7 @@ def many(graphs: Sequence[Data], loops: float, normalise: Normalise, like: Field
     features = like.features
     if any(graph.x is not original.x for graph in graphs):
         features = _stacked([graph.x for graph in graphs], like.features)
-    return Field(like.runs, features, hops, tuple(graphs))
+    return Subgraph(like.runs, features, hops, tuple(graphs))
 
 
 def _stacked(x: list[Tensor], like: Features) -> Features:

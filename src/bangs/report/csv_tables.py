@@ -26,10 +26,10 @@ def predictions(snapshot: Snapshot, names: Sequence[str], classes: Sequence[str]
                 classes[row.index(max(row))],
                 _number(max(row)),
                 source,
-                born if born > 0 else "",
+                adopted_round if adopted_round > 0 else "",
                 *map(_number, row),
             ]
-            for name, (own, source, born, row) in zip(names, _by_node(snapshot), strict=True)
+            for name, (own, source, adopted_round, row) in zip(names, _by_node(snapshot), strict=True)
         ),
     )
 
@@ -41,7 +41,7 @@ def _by_node(snapshot: Snapshot) -> Iterator[tuple[int, str, int, list[float]]]:
         known = snapshot.given[here].maximum(snapshot.held[here])
         probs = snapshot.calibrated[here].softmax(-1)
         yield from zip(
-            known.tolist(), origins(snapshot, here), snapshot.born[here].tolist(), probs.tolist(), strict=True
+            known.tolist(), origins(snapshot, here), snapshot.adopted_round[here].tolist(), probs.tolist(), strict=True
         )
 
 
@@ -52,7 +52,7 @@ def pseudo_labels(snapshot: Snapshot, names: Sequence[str], classes: Sequence[st
     label and its share of all labelled influence, or says that none is within reach.
     """
     header = ["id", "round", "label", "confidence_before", "confidence", "value", "stderr", "used", "influences"]
-    taken = snapshot.ledger.where(snapshot.ledger.taken)
+    taken = snapshot.candidate_log.where(snapshot.candidate_log.taken)
     found = influences(snapshot, taken.node.tolist(), top)
     rows = []
     for line, (strongest, _, _) in enumerate(found):
@@ -67,7 +67,7 @@ def pseudo_labels(snapshot: Snapshot, names: Sequence[str], classes: Sequence[st
                 _number(float(taken.confidence[line])),
                 _number(float(taken.score[line]), 8),
                 _number(float(taken.stderr[line]), 8),
-                "yes" if int(snapshot.born[node]) == round else "no",
+                "yes" if int(snapshot.adopted_round[node]) == round else "no",
                 spoken or ALONE,
             ]
         )

@@ -2,16 +2,16 @@
 
 from typing import Any
 
-from bangs.report.run_data import Story
+from bangs.report.run_data import RunData
 
 
-def headline(story: Story) -> dict[str, Any]:
+def headline(run_data: RunData) -> dict[str, Any]:
     """A lead sentence, the protocol, and figures of label, value and note."""
-    return _of_fit(story) if story.kind == "fit" else _of_run(story)
+    return _of_fit(run_data) if run_data.kind == "fit" else _of_run(run_data)
 
 
-def _of_fit(story: Story) -> dict[str, Any]:
-    result = story.result
+def _of_fit(run_data: RunData) -> dict[str, Any]:
+    result = run_data.result
     validation, test = result["validation"], result["test"]
     unused = result["adopted_in_all"] - result["adopted"]
     figures = []
@@ -64,8 +64,8 @@ def _of_fit(story: Story) -> dict[str, Any]:
     }
 
 
-def _of_run(story: Story) -> dict[str, Any]:
-    result = story.result
+def _of_run(run_data: RunData) -> dict[str, Any]:
+    result = run_data.result
     rules = [
         ("raw", "Without self-training", "test accuracy of round 0"),
         ("validation", "At the chosen round", "test accuracy at the round with the best validation accuracy"),
@@ -82,12 +82,12 @@ def _of_run(story: Story) -> dict[str, Any]:
         for name, label, note in rules
         if isinstance(result.get(name), dict)
     ]
-    seeds = len(story.rows[0]["validation"])
+    seeds = len(run_data.rows[0]["validation"])
     return {
         "lead": (
             f"{result.get('method', 'A method')} on {result.get('dataset', 'a graph')} "
             f"with {result.get('model', 'a model')}: {seeds} seed{'s' if seeds > 1 else ''}, "
-            f"{_rounds(len(story.rows) - 1)} of self-training."
+            f"{_rounds(len(run_data.rows) - 1)} of self-training."
         ),
         "protocol": (
             "Mean and standard deviation over seeds. The round is chosen by validation labels; test labels only mark."

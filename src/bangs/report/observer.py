@@ -1,4 +1,4 @@
-"""Witness: an observer of an experiment, so that its page can show the nodes of the first seed."""
+"""PageObserver: an observer of an experiment, so that its page can show the nodes of the first seed."""
 
 from pathlib import Path
 from typing import Any
@@ -14,15 +14,15 @@ from bangs.runs.recorder import Recorder
 from bangs.selftraining.loop import State
 
 
-class Witness:
+class PageObserver:
     """Keeps the first run of an experiment; truth long [N] only marks what it saw.
 
     Give it to `Experiment.run` as an observer and call `write` after the result was saved:
 
-        witness = Witness(experiment, data.y)
-        result = experiment.run(data=data, observers=[witness])
+        page_observer = PageObserver(experiment, data.y)
+        result = experiment.run(data=data, observers=[page_observer])
         save(result, out)
-        page = witness.write(out)
+        page = page_observer.write(out)
     """
 
     def __init__(self, experiment: Experiment, truth: Tensor | None = None):

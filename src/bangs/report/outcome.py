@@ -22,8 +22,8 @@ def outcome(model: SelfTrainingClassifier, truth: Tensor | None, seconds: float)
         "nodes": snapshot.nodes,
         "given": int((snapshot.given >= 0).sum()),
         "held": int((snapshot.held >= 0).sum()),
-        "adopted": int((snapshot.born > 0).sum()),
-        "adopted_in_all": int(snapshot.ledger.taken.sum()),
+        "adopted": int((snapshot.adopted_round > 0).sum()),
+        "adopted_in_all": int(snapshot.candidate_log.taken.sum()),
         "rounds": model.n_iter_,
         "chosen": snapshot.chosen,
         "ended": model.termination_condition_,
@@ -42,7 +42,7 @@ def _test(model: SelfTrainingClassifier, truth: Tensor) -> dict[str, Any]:
     snapshot = model.snapshot_
     asked = truth >= 0
     after = Prediction(snapshot.calibrated[None])
-    adopted = asked & (snapshot.born > 0)
+    adopted = asked & (snapshot.adopted_round > 0)
     return {
         "nodes": int(asked.sum()),
         "accuracy": float(metrics.accuracy(after, truth[None])),

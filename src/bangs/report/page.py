@@ -1,4 +1,4 @@
-"""Page: a story as one HTML file that needs nothing else, neither network nor neighbours."""
+"""Page: a run_data as one HTML file that needs nothing else, neither network nor neighbours."""
 
 from collections.abc import Sequence
 from functools import cache
@@ -10,7 +10,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from bangs.errors import BangsError, InvalidInput
 from bangs.report.page_data import facts
-from bangs.report.run_data import Story, gather
+from bangs.report.run_data import RunData, gather
 from bangs.utils.files import write_atomic
 
 PAGE = "report.html"
@@ -39,9 +39,9 @@ def page_of(folder: str | Path, store: Path | None = None) -> str:
         ) from error
 
 
-def render(story: Story) -> str:
+def render(run_data: RunData) -> str:
     """The text of a run's page."""
-    return assemble("page.html", facts(story), ("charts.js", "nodes.js", "page.js"))
+    return assemble("page.html", facts(run_data), ("charts.js", "nodes.js", "page.js"))
 
 
 def assemble(template: str, told: dict[str, Any], scripts: Sequence[str]) -> str:

@@ -1,4 +1,4 @@
-"""Facts: a story as the plain numbers and words that a page draws."""
+"""Facts: a run_data as the plain numbers and words that a page draws."""
 
 import math
 import statistics
@@ -13,7 +13,7 @@ from bangs.core.types import Prediction
 from bangs.estimator.explain import influences, neighbours, origins
 from bangs.report.headline import headline
 from bangs.report.node_layout import places
-from bangs.report.run_data import Story
+from bangs.report.run_data import RunData
 from bangs.runs.snapshot import Snapshot
 
 SHOWN = 1200  # nodes on the map
@@ -24,23 +24,23 @@ BINS = 10
 EXPLAINED = 2500  # nodes with their neighbours and influences
 
 
-def facts(story: Story) -> dict[str, Any]:
+def facts(run_data: RunData) -> dict[str, Any]:
     """All that the page's script needs, as JSON holds it."""
-    snapshot, truth = story.snapshot, story.truth
-    rounds = [_round(story, index) for index in range(len(story.rows))]
+    snapshot, truth = run_data.snapshot, run_data.truth
+    rounds = [_round(run_data, index) for index in range(len(run_data.rows))]
     out: dict[str, Any] = {
-        "kind": story.kind,
-        "name": story.name,
-        "classes": story.classes,
-        "headline": headline(story),
+        "kind": run_data.kind,
+        "name": run_data.name,
+        "classes": run_data.classes,
+        "headline": headline(run_data),
         "rounds": rounds,
-        "chosen": _chosen(story),
-        "runs": len(story.rows[0]["validation"]),
-        "score": _score_name(story),
-        "values": _values(story),
-        "seconds": _seconds(story),
-        "config": _flat(story.config or _settings(story.result)),
-        "environment": _flat(story.environment),
+        "chosen": _chosen(run_data),
+        "runs": len(run_data.rows[0]["validation"]),
+        "score": _score_name(run_data),
+        "values": _values(run_data),
+        "seconds": _seconds(run_data),
+        "config": _flat(run_data.config or _settings(run_data.result)),
+        "environment": _flat(run_data.environment),
     }
     if snapshot is None:
         return out
@@ -48,18 +48,18 @@ def facts(story: Story) -> dict[str, Any]:
     shown = _shown(snapshot)
     out["reliability"] = _reliability(snapshot, target, of)
     out["confusion"] = _confusion(snapshot, target, of)
-    out |= _nodes(story, snapshot, shown)
+    out |= _nodes(run_data, snapshot, shown)
     return out
 
 
-def _round(story: Story, index: int) -> dict[str, Any]:
+def _round(run_data: RunData, index: int) -> dict[str, Any]:
     """One round over all runs: means, and the spread of accuracies."""
-    row, snapshot, truth = story.rows[index], story.snapshot, story.truth
+    row, snapshot, truth = run_data.rows[index], run_data.snapshot, run_data.truth
     test = row.get("test")
     if test is None and truth is not None and snapshot is not None:
         test = [float((snapshot.said[index] == truth)[truth >= 0].double().mean())]
     right = [share for share in row.get("pseudo_accuracy") or [] if share is not None]
-    adopted = [0.0] * len(story.classes)
+    adopted = [0.0] * len(run_data.classes)
     known, hits = 0, 0
     for own in row["adopted"]:
         for node, label in zip(own["node"], own["label"], strict=True) if isinstance(own, dict) else ():
@@ -83,27 +83,31 @@ def _spread(values: Sequence[float]) -> dict[str, float]:
     return {"mean": statistics.fmean(values), "sd": statistics.stdev(values) if len(values) > 1 else 0.0}
 
 
-def _chosen(story: Story) -> list[int]:
-    if story.snapshot is not None and story.kind == "fit":
-        return [story.snapshot.chosen]
-    return [int(index) for index in story.result.get("chosen_round", [0])]
+def _chosen(run_data: RunData) -> list[int]:
+    if run_data.snapshot is not None and run_data.kind == "fit":
+        return [run_data.snapshot.chosen]
+    return [int(index) for index in run_data.result.get("chosen_round", [0])]
 
 
-def _score_name(story: Story) -> str:
-    word = story.config.get("parts", {}).get("selector") if story.kind == "fit" else story.result.get("method", "")
+def _score_name(run_data: RunData) -> str:
+    word = (
+        run_data.config.get("parts", {}).get("selector")
+        if run_data.kind == "fit"
+        else run_data.result.get("method", "")
+    )
     if word == "banzhaf" or str(word).startswith("bangs"):
         return "Banzhaf value"
     return {"confidence": "confidence", "agreement": "confidence", "random": "random number"}.get(str(word), "score")
 
 
-def _values(story: Story) -> list[dict[str, Any]]:
+def _values(run_data: RunData) -> list[dict[str, Any]]:
     """Scores of a round's nodes, taken and left, and the cut between them; of the first run."""
     out = []
-    for row in story.rows[1:]:
+    for row in run_data.rows[1:]:
         index = row["round"]
-        if story.snapshot is not None:
-            ledger = story.snapshot.ledger
-            here = ledger.where(ledger.round == index)
+        if run_data.snapshot is not None:
+            candidate_log = run_data.snapshot.candidate_log
+            here = candidate_log.where(candidate_log.round == index)
             taken, left = here.score[here.taken].tolist(), here.score[~here.taken].tolist()
         else:
             own = row["adopted"][0]
@@ -113,8 +117,8 @@ def _values(story: Story) -> list[dict[str, Any]]:
     return out
 
 
-def _seconds(story: Story) -> dict[str, float]:
-    found = story.result.get("seconds", {})
+def _seconds(run_data: RunData) -> dict[str, float]:
+    found = run_data.result.get("seconds", {})
     return {stage: float(value) for stage, value in found.items()} if isinstance(found, dict) else {}
 
 
@@ -149,7 +153,7 @@ def _shown(snapshot: Snapshot) -> Tensor:
     if snapshot.nodes <= SHOWN:
         return torch.arange(snapshot.nodes)
     rank = torch.rand(snapshot.nodes, generator=torch.Generator().manual_seed(0))
-    first = (snapshot.given >= 0).float() * 2 + (snapshot.born > 0).float()
+    first = (snapshot.given >= 0).float() * 2 + (snapshot.adopted_round > 0).float()
     # a third is kept for nodes that have no label at all
     labelled = (rank + first).argsort(descending=True)[: 2 * SHOWN // 3]
     labelled = labelled[first[labelled] > 0]
@@ -159,10 +163,10 @@ def _shown(snapshot: Snapshot) -> Tensor:
     return torch.cat([labelled, more]).sort().values
 
 
-def _nodes(story: Story, snapshot: Snapshot, shown: Tensor) -> dict[str, Any]:
+def _nodes(run_data: RunData, snapshot: Snapshot, shown: Tensor) -> dict[str, Any]:
     """The map, the pseudo-labels and the surroundings of nodes; every node named once, in `nodes`."""
-    truth = story.truth
-    taken = snapshot.ledger.where(snapshot.ledger.taken)
+    truth = run_data.truth
+    taken = snapshot.candidate_log.where(snapshot.candidate_log.taken)
     listed = taken.where(torch.arange(len(taken)) < LISTED)
     explained = list(dict.fromkeys([*shown.tolist(), *listed.node.tolist()]))[:EXPLAINED]
     around = dict(zip(explained, neighbours(snapshot, explained, NEIGHBOURS), strict=True))
@@ -183,11 +187,11 @@ def _nodes(story: Story, snapshot: Snapshot, shown: Tensor) -> dict[str, Any]:
         "total": snapshot.nodes,
         "shown": len(shown),
         "nodes": {
-            "name": [story.names[node] for node in order],
+            "name": [run_data.names[node] for node in order],
             "label": label.tolist(),
             "known": known.tolist(),
             "origin": origin,
-            "born": snapshot.born[here].tolist(),
+            "adopted_round": snapshot.adopted_round[here].tolist(),
             "confidence": _short(confidence.tolist(), 4),
             "truth": None if truth is None else truth[order].tolist(),
             "xy": [[round(value, 4) for value in spot[node]] if node in spot else None for node in order],
@@ -196,7 +200,9 @@ def _nodes(story: Story, snapshot: Snapshot, shown: Tensor) -> dict[str, Any]:
             str(place[node]): {
                 "neighbours": [[place[one.node], round(one.weight, 4)] for one in around[node][0]],
                 "degree": around[node][1],
-                "influences": [[place[one.node], round(one.share, 4), one.label, one.born] for one in strongest],
+                "influences": [
+                    [place[one.node], round(one.share, 4), one.label, one.adopted_round] for one in strongest
+                ],
                 "support": _short(support, 4),
                 "reach": round(reach, 4),
                 "said": snapshot.said[:, node].tolist(),
@@ -213,7 +219,7 @@ def _nodes(story: Story, snapshot: Snapshot, shown: Tensor) -> dict[str, Any]:
             "confidence": _short(listed.confidence.tolist(), 4),
             "value": _short(listed.score.tolist()),
             "stderr": [None if math.isnan(value) else value for value in _short(listed.stderr.tolist())],
-            "used": (snapshot.born[listed.node] == listed.round).tolist(),
+            "used": (snapshot.adopted_round[listed.node] == listed.round).tolist(),
             "right": None if truth is None else _right(truth[listed.node], listed.label),
         },
     }

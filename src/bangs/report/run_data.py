@@ -1,4 +1,4 @@
-"""Story: everything there is to tell of a run, gathered from its folder."""
+"""RunData: everything there is to tell of a run, gathered from its folder."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -22,7 +22,7 @@ LARGEST = 1 << 30  # bytes of a history
 
 
 @dataclass(frozen=True, eq=False)
-class Story:
+class RunData:
     """A run as its folder tells it; an experiment of many seeds has rows over all and a snapshot of the first."""
 
     kind: Literal["fit", "run"]
@@ -37,8 +37,8 @@ class Story:
     classes: list[str] = field(default_factory=list)
 
 
-def gather(folder: str | Path, result: dict[str, Any] | None = None, store: Path | None = None) -> Story:
-    """The story of a folder that `bangs fit`, `bangs run` or `bangs demo` wrote; `result` where it is not yet there."""
+def gather(folder: str | Path, result: dict[str, Any] | None = None, store: Path | None = None) -> RunData:
+    """Read the folder of `bangs fit`, `run` or `demo`; `result` stands for a result.json that is not there yet."""
     folder = Path(folder)
     if not folder.is_dir():
         way = "name one that `bangs fit`, `bangs run --out` or `bangs demo` wrote"
@@ -52,14 +52,14 @@ def gather(folder: str | Path, result: dict[str, Any] | None = None, store: Path
         model = SelfTrainingClassifier.load(folder, store=store)
         names, classes = model.node_names_, [str(name) for name in model.classes_]
         title = str(config.get("graph", {}).get("name", folder.name))
-        found = Story("fit", title, rows, result, config, environment, model.snapshot_, truth, names, classes)
+        found = RunData("fit", title, rows, result, config, environment, model.snapshot_, truth, names, classes)
     else:
         snapshot = _snapshot(folder)
         count = len(rows[0]["class_counts"][0])
         numbers = [] if snapshot is None else [str(node) for node in range(snapshot.nodes)]
         classes = [f"class {label}" for label in range(count)]
         title = f"{result.get('method', 'a method')} on {result.get('dataset', 'a graph')}"
-        found = Story("run", title, rows, result, config, environment, snapshot, truth, numbers, classes)
+        found = RunData("run", title, rows, result, config, environment, snapshot, truth, numbers, classes)
     if found.snapshot is not None and truth is not None and len(truth) != found.snapshot.nodes:
         raise InvalidInput(f"'{folder / EXAM}' is of another graph than the run; make both again")
     return found

@@ -1,4 +1,4 @@
-"""Ledger: the nodes that were scored in some round, taken or not."""
+"""CandidateLog: the nodes that were scored in some round, taken or not."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -16,7 +16,7 @@ _WHOLE = (torch.long, torch.int32, torch.int16, torch.int8, torch.uint8)
 
 
 @dataclass(frozen=True, eq=False)
-class Ledger:
+class CandidateLog:
     """The scored nodes of every round, in the order of rounds and scores: M lines.
 
     Of a round it keeps the best 2,000, and all that were taken.
@@ -34,7 +34,7 @@ class Ledger:
     among: Tensor  # long, how many were scored in the round
 
     @classmethod
-    def of(cls, state: State, run: int) -> "Ledger":
+    def of(cls, state: State, run: int) -> "CandidateLog":
         """The lines of one round."""
         facts = state.adoption
         if facts is None:
@@ -61,13 +61,13 @@ class Ledger:
         return cls(*(column.cpu().to(kind) for column, kind in zip(columns, _TYPES.values(), strict=True)))
 
     @classmethod
-    def joined(cls, parts: "list[Ledger]") -> "Ledger":
-        """One ledger after the other."""
+    def joined(cls, parts: "list[CandidateLog]") -> "CandidateLog":
+        """One candidate_log after the other."""
         return cls(*(torch.cat([getattr(part, own.name) for part in parts]) for own in fields(cls)))
 
-    def where(self, mask: Tensor) -> "Ledger":
+    def where(self, mask: Tensor) -> "CandidateLog":
         """The lines where mask [M] is true."""
-        return Ledger(*(getattr(self, own.name)[mask] for own in fields(self)))
+        return CandidateLog(*(getattr(self, own.name)[mask] for own in fields(self)))
 
     def __len__(self) -> int:
         return len(self.round)
@@ -78,35 +78,35 @@ class Ledger:
 
     def to_plain(self) -> dict[str, Tensor]:
         """Its columns as named tensors, for `from_plain`."""
-        return {f"ledger.{own.name}": getattr(self, own.name) for own in fields(self)}
+        return {f"candidate_log.{own.name}": getattr(self, own.name) for own in fields(self)}
 
     @classmethod
-    def from_plain(cls, tensors: Mapping[str, Tensor]) -> "Ledger":
-        """The ledger that `to_plain` told, with columns of the right types and of one length."""
-        columns = {name: tensors[f"ledger.{name}"] for name in _TYPES}
+    def from_plain(cls, tensors: Mapping[str, Tensor]) -> "CandidateLog":
+        """The candidate_log that `to_plain` told, with columns of the right types and of one length."""
+        columns = {name: tensors[f"candidate_log.{name}"] for name in _TYPES}
         for name, column in columns.items():
             if column.dtype != _TYPES[name] or column.dim() != 1 or len(column) != len(columns["round"]):
                 raise InvalidInput(
-                    f"'ledger.{name}' of the saved run must be {_TYPES[name]}, one number a line "
+                    f"'candidate_log.{name}' of the saved run must be {_TYPES[name]}, one number a line "
                     f"[{columns['round'].numel()}], got {column.dtype} of shape {list(column.shape)}"
                 )
         if (columns["round"].diff() < 0).any():
-            raise InvalidInput("the lines of the saved ledger must stand in the order of rounds")
+            raise InvalidInput("the lines of the saved candidate_log must stand in the order of rounds")
         return cls(**columns)
 
     def check(self, nodes: int, classes: int, rounds: int) -> None:
-        """Raises where a ledger from outside speaks of other nodes, classes or rounds than there are."""
-        check_whole("ledger.node", self.node, 0, nodes)
-        check_whole("ledger.label", self.label, 0, classes)
-        check_whole("ledger.round", self.round, 1, rounds)
-        check_whole("ledger.place", self.place, 1, nodes + 1)
-        check_whole("ledger.among", self.among, 1, nodes + 1)
+        """Raises where a candidate_log from outside speaks of other nodes, classes or rounds than there are."""
+        check_whole("candidate_log.node", self.node, 0, nodes)
+        check_whole("candidate_log.label", self.label, 0, classes)
+        check_whole("candidate_log.round", self.round, 1, rounds)
+        check_whole("candidate_log.place", self.place, 1, nodes + 1)
+        check_whole("candidate_log.among", self.among, 1, nodes + 1)
         if (self.place > self.among).any():
-            raise InvalidInput("'ledger.place' of the saved run must be one of 1 to 'ledger.among'")
+            raise InvalidInput("'candidate_log.place' of the saved run must be one of 1 to 'candidate_log.among'")
         for name in ("raw_confidence", "confidence"):
-            check_finite(f"ledger.{name}", getattr(self, name))
+            check_finite(f"candidate_log.{name}", getattr(self, name))
         if self.score.isnan().any():
-            raise InvalidInput("'ledger.score' of the saved run must hold numbers, got NaN")
+            raise InvalidInput("'candidate_log.score' of the saved run must hold numbers, got NaN")
 
     def _adopted(self, round: int) -> dict[str, list[Any]]:
         here = self.where(self.taken & (self.round == round))
@@ -116,7 +116,7 @@ class Ledger:
 
 
 def bare(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """History rows of one run without the nodes they adopted, which stand in the ledger; for `Ledger.dress`."""
+    """History rows of one run without the nodes they adopted, which the log holds; see `CandidateLog.dress`."""
     return [{**row, "adopted": None} for row in rows]
 
 

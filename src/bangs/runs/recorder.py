@@ -12,8 +12,8 @@ from bangs.calibration.calibrators import Calibrator
 from bangs.core import metrics, part_checks
 from bangs.core.types import Prediction, Task
 from bangs.errors import InvalidInput
-from bangs.graphs.store import Whereabouts
-from bangs.runs.candidate_log import Ledger, bare
+from bangs.graphs.store import StoreReference
+from bangs.runs.candidate_log import CandidateLog, bare
 from bangs.runs.history import is_row, row
 from bangs.runs.snapshot import Snapshot
 from bangs.selftraining.loop import State
@@ -29,7 +29,7 @@ class _Chosen:
     merit: tuple[float, float]
     weights: dict[str, Tensor]  # each [1, …]
     target: Tensor  # long [N]
-    born: Tensor  # long [N]
+    adopted_round: Tensor  # long [N]
     raw: Tensor  # float [N, C]
     calibrated: Tensor  # float [N, C]
 
@@ -48,14 +48,14 @@ class Recorder:
         calibrate: Calibrator,
         run: int = 0,
         ties: Literal["loss", "earliest"] = "loss",
-        where: Whereabouts | None = None,
+        where: StoreReference | None = None,
     ):
         self.calibrate, self.run, self.ties, self.where = calibrate, run, ties, where
         self.rows: list[dict[str, Any]] = []
         self._task: Task | None = None
         self._said: list[Tensor] = []
         self._sure: list[Tensor] = []
-        self._ledgers: list[Ledger] = []
+        self._candidate_logs: list[CandidateLog] = []
         self._chosen: _Chosen | None = None
 
     def __call__(self, state: State) -> None:
@@ -68,7 +68,7 @@ class Recorder:
             said, sure = said.to(torch.uint8 if task.classes <= 256 else torch.int32), sure.half()
         self._said.append(said)
         self._sure.append(sure)
-        self._ledgers.append(Ledger.of(state, run))
+        self._candidate_logs.append(CandidateLog.of(state, run))
         merit = (float(state.validation[run]), -self._loss(calibrated, task))
         if self._chosen is None or merit > self._chosen.merit:
             self._chosen = _Chosen(
@@ -76,7 +76,7 @@ class Recorder:
                 merit,
                 {name: value[[run]].cpu() for name, value in state.student.weights.items()},
                 state.labels.target[run].cpu(),
-                state.labels.born[run].cpu(),
+                state.labels.adopted_round[run].cpu(),
                 state.prediction.logits[run].cpu(),
                 calibrated.logits[run].cpu(),
             )
@@ -99,12 +99,12 @@ class Recorder:
             given=task.given.target[self.run].cpu(),
             held=task.validation[self.run].cpu(),
             target=chosen.target,
-            born=chosen.born,
+            adopted_round=chosen.adopted_round,
             raw=chosen.raw,
             calibrated=chosen.calibrated,
             said=torch.stack(self._said),
             sure=torch.stack(self._sure),
-            ledger=Ledger.joined(self._ledgers),
+            candidate_log=CandidateLog.joined(self._candidate_logs),
             chosen=chosen.round,
             rows=self.rows,
         )
@@ -115,7 +115,7 @@ class Recorder:
         tensors = {"said": torch.stack(self._said), "sure": torch.stack(self._sure)}
         tensors |= {name: getattr(chosen, name) for name in _TENSORS}
         tensors |= {f"{_WEIGHTS}{name}": value for name, value in chosen.weights.items()}
-        tensors |= Ledger.joined(self._ledgers).to_plain()
+        tensors |= CandidateLog.joined(self._candidate_logs).to_plain()
         return tensors, {"rows": bare(self.rows), "chosen": chosen.round, "merit": list(chosen.merit)}
 
     def recall(self, tensors: Mapping[str, Tensor], facts: Mapping[str, Any], task: Task) -> None:
@@ -125,8 +125,8 @@ class Recorder:
             raise InvalidInput(f"the record holds {rounds} rounds of {nodes} nodes, the task has {task.nodes}")
         if not all(map(is_row, facts["rows"])):
             raise InvalidInput("the record's rows are not those of a history")
-        ledger = Ledger.from_plain(tensors)
-        self.rows, self._task, self._ledgers = ledger.dress(facts["rows"]), task, [ledger]
+        candidate_log = CandidateLog.from_plain(tensors)
+        self.rows, self._task, self._candidate_logs = candidate_log.dress(facts["rows"]), task, [candidate_log]
         self._said, self._sure = list(tensors["said"]), list(tensors["sure"])
         accuracy, loss = (float(part) for part in facts["merit"])
         self._chosen = _Chosen(
@@ -159,4 +159,4 @@ def _edges(task: Task) -> Data:
     return graph
 
 
-_TENSORS = ("target", "born", "raw", "calibrated")
+_TENSORS = ("target", "adopted_round", "raw", "calibrated")

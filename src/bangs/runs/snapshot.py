@@ -11,9 +11,9 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from bangs.errors import InvalidInput
-from bangs.graphs.neighbours import Links
-from bangs.graphs.store import Whereabouts
-from bangs.runs.candidate_log import Ledger, bare, check_finite, check_whole
+from bangs.graphs.neighbours import NeighbourLists
+from bangs.graphs.store import StoreReference
+from bangs.runs.candidate_log import CandidateLog, bare, check_finite, check_whole
 from bangs.runs.history import is_row
 
 HERE = Path()  # the folder in which a store's path is told, where no file is written
@@ -26,16 +26,16 @@ class Snapshot:
     The chosen round is the one with the best validation accuracy; its student gave `raw` and learned from `target`.
     """
 
-    graph: Data | Whereabouts  # the edges, in memory or where a store has them; no features
+    graph: Data | StoreReference  # the edges, in memory or where a store has them; no features
     given: Tensor  # long [N], labels to learn from, -1 = none
     held: Tensor  # long [N], labels held for validation, -1 = none
     target: Tensor  # long [N], given labels and pseudo-labels the chosen student learned from, -1 = none
-    born: Tensor  # long [N], 0 = given, t = adopted in round t, -1 = none
+    adopted_round: Tensor  # long [N], 0 = given, t = adopted in round t, -1 = none
     raw: Tensor  # float [N, C], the chosen student's logits
     calibrated: Tensor  # float [N, C]
     said: Tensor  # long [T, N], the label each round's student gives; of a store one byte, where classes are few
     sure: Tensor  # float [T, N], its calibrated confidence; of a store float16
-    ledger: Ledger
+    candidate_log: CandidateLog
     chosen: int
     rows: list[dict[str, Any]]  # of `history`
 
@@ -48,9 +48,9 @@ class Snapshot:
         return self.raw.shape[1]
 
     @cached_property
-    def links(self) -> Links:
+    def links(self) -> NeighbourLists:
         """Whom every node hears; those of a store are mapped."""
-        return Links.of(self.graph) if isinstance(self.graph, Data) else self.graph.store.unlabelled().into
+        return NeighbourLists.of(self.graph) if isinstance(self.graph, Data) else self.graph.store.unlabelled().into
 
     def with_store(self, path: str | Path) -> "Snapshot":
         """The same run, whose store lies at another place."""
@@ -60,7 +60,7 @@ class Snapshot:
 
     def to_plain(self, folder: Path = HERE) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """Named tensors and JSON-able facts, for `from_plain`, to be written to a file in the folder."""
-        tensors = {name: getattr(self, name) for name in _TENSORS} | self.ledger.to_plain()
+        tensors = {name: getattr(self, name) for name in _TENSORS} | self.candidate_log.to_plain()
         facts: dict[str, Any] = {"chosen": self.chosen, "rows": bare(self.rows)}
         if not isinstance(self.graph, Data):
             return tensors, {**facts, "store": self.graph.to_plain(folder)}
@@ -71,12 +71,12 @@ class Snapshot:
     def from_plain(cls, tensors: Mapping[str, Tensor], facts: Mapping[str, Any], folder: Path = HERE) -> "Snapshot":
         """The snapshot that `to_plain` described in a file in the folder; types, shapes and ranges are checked."""
         try:
-            ledger = Ledger.from_plain(tensors)
+            candidate_log = CandidateLog.from_plain(tensors)
             parts = {name: tensors[name] for name in _TENSORS}
             _check_shapes(parts)
-            graph: Data | Whereabouts
+            graph: Data | StoreReference
             if "store" in facts:
-                graph = Whereabouts.from_plain(facts["store"], folder)
+                graph = StoreReference.from_plain(facts["store"], folder)
             else:
                 graph = Data(edge_index=tensors["edge_index"], num_nodes=len(parts["given"]))
                 if "edge_weight" in tensors:
@@ -85,7 +85,7 @@ class Snapshot:
         except KeyError as error:
             raise InvalidInput(f"the saved run holds no '{error.args[0]}'; it was not written by bangs") from error
         _check_rounds(chosen, rows, len(parts["said"]))
-        found = cls(graph=graph, ledger=ledger, chosen=chosen, rows=ledger.dress(rows), **parts)
+        found = cls(graph=graph, candidate_log=candidate_log, chosen=chosen, rows=candidate_log.dress(rows), **parts)
         found._check()
         return found
 
@@ -95,15 +95,17 @@ class Snapshot:
         self._check_graph()
         for name, value in (("given", self.given), ("held", self.held), ("target", self.target)):
             check_whole(name, value, -1, classes)
-        check_whole("born", self.born, -1, rounds)
+        check_whole("adopted_round", self.adopted_round, -1, rounds)
         check_whole("said", self.said, 0, classes)
-        if ((self.born == 0) != (self.given >= 0)).any() or ((self.born >= 0) != (self.target >= 0)).any():
-            raise InvalidInput("'born' of the saved run must be 0 for given labels, and -1 where 'target' is")
+        if ((self.adopted_round == 0) != (self.given >= 0)).any() or (
+            (self.adopted_round >= 0) != (self.target >= 0)
+        ).any():
+            raise InvalidInput("'adopted_round' of the saved run must be 0 for given labels, and -1 where 'target' is")
         # a class may have no chance at all, but not every one
         check_finite("raw", self.raw.amax(-1))
         check_finite("calibrated", self.calibrated.amax(-1))
         check_finite("sure", self.sure)
-        self.ledger.check(self.nodes, classes, rounds)
+        self.candidate_log.check(self.nodes, classes, rounds)
 
     def _check_graph(self) -> None:
         if not isinstance(self.graph, Data):
@@ -133,7 +135,7 @@ def _check_shapes(parts: Mapping[str, Tensor]) -> None:
     (nodes, classes), rounds = parts["raw"].shape, len(parts["said"])
     own, of_class, of_round = (nodes,), (nodes, classes), (rounds, nodes)
     wanted = {
-        **dict.fromkeys(("given", "held", "target", "born"), (own, (torch.long,))),
+        **dict.fromkeys(("given", "held", "target", "adopted_round"), (own, (torch.long,))),
         **dict.fromkeys(("raw", "calibrated"), (of_class, _FLOAT)),
         "said": (of_round, (torch.long, torch.int32, torch.uint8)),
         "sure": (of_round, _FLOAT),
@@ -158,4 +160,4 @@ def _check_rounds(chosen: Any, rows: Any, rounds: int) -> None:
 
 
 _FLOAT = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
-_TENSORS = tuple(own.name for own in fields(Snapshot) if own.name not in ("graph", "ledger", "chosen", "rows"))
+_TENSORS = tuple(own.name for own in fields(Snapshot) if own.name not in ("graph", "candidate_log", "chosen", "rows"))

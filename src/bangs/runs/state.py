@@ -24,7 +24,7 @@ def pack(state: State) -> tuple[dict[str, Tensor], dict[str, Any]]:
     tensors = {
         "labels.target": state.labels.target,
         "labels.weight": state.labels.weight,
-        "labels.born": state.labels.born,
+        "labels.adopted_round": state.labels.adopted_round,
         "logits": state.prediction.logits,
         "best_round": state.best_round,
         "running": state.running,
@@ -59,7 +59,7 @@ def unpack(checkpoint: Checkpoint, learner: Learner) -> State:
         models[role] = models[first] if first in models else _teacher(learner, tensors, role, early)
     return State(
         index=checkpoint.round,
-        labels=Labels(tensors["labels.target"], tensors["labels.weight"], tensors["labels.born"]),
+        labels=Labels(tensors["labels.target"], tensors["labels.weight"], tensors["labels.adopted_round"]),
         student=models["student"],
         prediction=Prediction(tensors["logits"]),
         teacher=models["teacher"],
@@ -104,7 +104,7 @@ def _shapes(learner: Learner, roles: list[str], *, early: bool) -> dict[str, tup
     wanted = {
         "labels.target": (nodes, torch.long),
         "labels.weight": (nodes, torch.float32),
-        "labels.born": (nodes, torch.long),
+        "labels.adopted_round": (nodes, torch.long),
         "logits": ((*nodes, task.classes), torch.float32),
         "best_round": (runs, torch.long),
         "running": (runs, torch.bool),

@@ -20,7 +20,7 @@ from bangs.selection.quotas import Quota, Top
 from bangs.selection.scores import Confidence, Score
 from bangs.training.teacher import Teacher
 from bangs.training.trainer import Learner, Trainer
-from bangs.training.views import Look, look
+from bangs.training.views import ModelView, look
 
 
 class Weigh(Protocol):
@@ -53,7 +53,7 @@ class Method:
     """
 
     rounds: int = 40
-    views: tuple[Look, ...] = (Same(),)  # the teacher's logits are averaged over these looks at the graph
+    views: tuple[ModelView, ...] = (Same(),)  # the teacher's logits are averaged over these looks at the graph
     calibrate: Calibrator = field(default_factory=Uncalibrated)
     score: Score = field(default_factory=Confidence)
     quota: Quota = field(default_factory=lambda: Top(100))

@@ -13,7 +13,7 @@ from bangs.selection.quotas import Balanced, Nobody, Top
 from bangs.selection.scores import Agreement, Alone, Banzhaf, Chance, Confidence
 from bangs.selftraining.loop import Method
 from bangs.selftraining.uncertainty import InformationGain, Transition
-from bangs.training.views import Look
+from bangs.training.views import ModelView
 from bangs.valuation.banzhaf import DEFAULT, ESTIMATORS, Estimator
 
 EARLY = 100  # the epoch of the first model that CPL's students start from
@@ -125,7 +125,7 @@ def method(name: str, budget: Budget | None = None) -> Method:
     return METHODS[name](budget or Budget())
 
 
-def multiview(rate: float) -> tuple[Look, ...]:
+def multiview(rate: float) -> tuple[ModelView, ...]:
     """CPL's four looks: the graph itself, with features dropped, with edges dropped, and with noise on the features."""
     return Same(), DropFeatures(rate), DropEdges(rate), Noise(rate)
 

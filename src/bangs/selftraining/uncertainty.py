@@ -15,7 +15,7 @@ from bangs.core.metrics import entropy
 from bangs.core.rng import Streams
 from bangs.core.types import Labels, Model, Round
 from bangs.errors import InvalidInput
-from bangs.training.views import Dropout, Look, look
+from bangs.training.views import Dropout, ModelView, look
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class InformationGain:
     `DropEdges(rate)`.
     """
 
-    look: Look = field(default_factory=Dropout)
+    look: ModelView = field(default_factory=Dropout)
     passes: int = 100
     beta: float = 1 / 3
 
@@ -49,7 +49,7 @@ class InformationGain:
 EPSILON = 1e-6  # nats; keeps nodes of which every pass says the same
 
 
-def information_gain(model: Model, graph: Data, at: Look, passes: int, rng: Streams) -> Tensor:
+def information_gain(model: Model, graph: Data, at: ModelView, passes: int, rng: Streams) -> Tensor:
     """Mutual information between a node's label and the model's weights (or the graph), in nats: float64 [R, N]."""
     first = look(model, graph, at, rng.at(0)).probs.double()
     mean, spread = first, entropy(first)

@@ -1,4 +1,4 @@
-"""Shared: the epochs of one run's fit in batches whose pieces several processes share."""
+"""DistributedSession: the epochs of one run's fit in batches whose pieces several processes share."""
 
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -10,12 +10,12 @@ from bangs.core.rng import Streams
 from bangs.distributed import ranks
 from bangs.nn.dropout import source
 from bangs.nn.ensemble import Network
-from bangs.training.epochs import Part, Settings
-from bangs.training.minibatch import Pages, Sampled, ahead
+from bangs.training.epochs import Settings, TargetNodes
+from bangs.training.minibatch import MinibatchSession, NodeLoader, ahead
 from bangs.utils import signals
 
 
-class Shared(Sampled):
+class DistributedSession(MinibatchSession):
     """A step's nodes fall into `Sampling.pieces`, each with draws of its own; ranks share the pieces.
 
     The loss of a batch is the mean over its nodes, so a piece's mean weighs by its share of them, and the gradients of
@@ -23,8 +23,10 @@ class Shared(Sampled):
     ranks by rounding only. Validation nodes are shared in the same way.
     """
 
-    def __init__(self, network: Network, lesson: Pages, examiner: Pages, settings: Settings, classes: int):
-        super().__init__(network, lesson, examiner, settings)
+    def __init__(
+        self, network: Network, train_nodes: NodeLoader, val_nodes: NodeLoader, settings: Settings, classes: int
+    ):
+        super().__init__(network, train_nodes, val_nodes, settings)
         self.classes = classes
 
     def epoch(self) -> Tensor:
@@ -36,9 +38,9 @@ class Shared(Sampled):
             signals.check()
             self.optimiser.zero_grad()
             for piece, places in _own_pieces(batch):
-                noise = source(rng.at("batch", number, "piece", piece, "noise").numbers(), self.device)
+                masks = source(rng.at("batch", number, "piece", piece, "noise").numbers(), self.device)
                 part = next(parts)
-                loss = self.network.loss(part.field, part.target, part.weight, noise, self.transition)
+                loss = self.network.loss(part.subgraph, part.target, part.weight, masks, self.transition)
                 (loss.sum() * (len(places) / sum(map(len, batch)))).backward()
             ranks.sum_gradients(self.network.parameters())
             self.optimiser.step()
@@ -55,7 +57,7 @@ class Shared(Sampled):
             for batch in order.split(self.pages.sampling.size)
         ]
 
-    def _parts(self, batches: list[Sequence[Tensor]], rng: Streams) -> Iterator[Part]:
+    def _parts(self, batches: list[Sequence[Tensor]], rng: Streams) -> Iterator[TargetNodes]:
         """This rank's pieces, drawn ahead."""
         draws = [
             partial(self.pages.part, places, rng.at("batch", number, "piece", piece))
@@ -73,7 +75,7 @@ class Shared(Sampled):
         draws = [partial(pages.part, batches[number], rng.at("batch", number)) for number in mine]
         with torch.no_grad():
             for number, part in zip(mine, ahead(draws, pages.sampling.workers), strict=True):
-                logits[:, batches[number].to(self.device)] = self.network(part.field)
+                logits[:, batches[number].to(self.device)] = self.network(part.subgraph)
         return ranks.summed(logits)
 
 

@@ -13,9 +13,9 @@ from torch import Tensor
 from bangs import kernels
 from bangs.nn.dropout import source
 from bangs.nn.ensemble import Network, log_softmax, surprise
-from bangs.nn.subgraphs import Field
+from bangs.nn.subgraphs import Subgraph
 from bangs.training.adam import Adam
-from bangs.training.malloc_tuning import keep_freed
+from bangs.training.malloc_tuning import keep_freed_memory
 from bangs.utils import signals
 
 LOOK_EVERY = 32  # epochs between two looks of the host at a GPU
@@ -37,10 +37,10 @@ class Settings(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
-    """A field with the targets of its nodes."""
+class TargetNodes:
+    """A subgraph with the targets of its nodes."""
 
-    field: Field
+    subgraph: Subgraph
     target: Tensor  # long [R, n], -1 = none
     weight: Tensor  # float [R, n]
 
@@ -49,29 +49,29 @@ class Part:
         """How many nodes of a run have a target: long [R]."""
         return (self.target >= 0).sum(1)
 
-    def only(self, busy: Tensor) -> "Part":
+    def only(self, busy: Tensor) -> "TargetNodes":
         """The same part, to be seen by the busy runs [R] only."""
-        return Part(self.field.only(busy), self.target, self.weight)
+        return TargetNodes(self.subgraph.only(busy), self.target, self.weight)
 
 
-class Session(ABC):
+class TrainingSession(ABC):
     """The best weights of every run so far, and who is still learning.
 
     Everything an epoch changes is changed in place, so that a captured epoch can be replayed.
     """
 
-    def __init__(self, network: Network, lesson: Part, examiner: Part, settings: Settings):
-        self.network, self.lesson, self.examiner, self.settings = network, lesson, examiner, settings
-        runs, device = lesson.target.shape[0], lesson.target.device
+    def __init__(self, network: Network, train_nodes: TargetNodes, val_nodes: TargetNodes, settings: Settings):
+        self.network, self.train_nodes, self.val_nodes, self.settings = network, train_nodes, val_nodes, settings
+        runs, device = train_nodes.target.shape[0], train_nodes.target.device
         self.device = device
         self.busy = torch.ones(runs, dtype=torch.bool, device=device)
         self.optimiser = _optimiser(network, settings, self.busy)
         self.numbers: Sequence[int] = [0] * runs
-        self.noise = source(self.numbers, device)
+        self.masks = source(self.numbers, device)
         self.kept = network.weights()
         self.accuracy = torch.empty(runs, dtype=torch.float64, device=device)
         self.nll = torch.empty(runs, dtype=torch.float64, device=device)
-        self.born = torch.empty(runs, dtype=torch.long, device=device)
+        self.best_epoch = torch.empty(runs, dtype=torch.long, device=device)
         self.better = torch.empty(runs, dtype=torch.long, device=device)
         self.active = torch.empty(runs, dtype=torch.bool, device=device)
         self.clock = torch.empty(runs, dtype=torch.long, device=device)
@@ -81,7 +81,7 @@ class Session(ABC):
     def begin(self, numbers: Sequence[int], transition: Tensor | None) -> None:
         """Forget the last fit; the network holds the weights to start from."""
         self.numbers = numbers
-        self.noise.restart(numbers)
+        self.masks.restart(numbers)
         if self.device.type == "cuda":
             torch.cuda.manual_seed(numbers[0])  # what stock modules draw from
         if transition is not None:
@@ -91,7 +91,7 @@ class Session(ABC):
             self.kept[name].copy_(value)
         self.accuracy.fill_(-1.0)
         self.nll.fill_(torch.inf)
-        self.born.zero_()
+        self.best_epoch.zero_()
         self.better.zero_()
         self.active.fill_(True)
         self.busy.fill_(True)
@@ -113,21 +113,21 @@ class Session(ABC):
     def epoch(self) -> Tensor:
         """One step of Adam and one look at the validation nodes; which runs improved: bool [R]."""
         self.optimiser.zero_grad()
-        part = self.lesson
+        part = self.train_nodes
         # a sum over runs keeps them independent
-        self.network.loss(part.field, part.target, part.weight, self.noise, self.transition).sum().backward()
+        self.network.loss(part.subgraph, part.target, part.weight, self.masks, self.transition).sum().backward()
         self.optimiser.step()
         with torch.no_grad():
-            logits = self.network(self.examiner.field)
+            logits = self.network(self.val_nodes.subgraph)
         return self._judge(logits)
 
     def _judge(self, logits: Tensor) -> Tensor:
         """Keep the score of the validation nodes' logits [R, n, C]; which runs improved: bool [R]."""
-        part, settings = self.examiner, self.settings
+        part, settings = self.val_nodes, self.settings
         if kernels.serves(logits):
             from bangs.kernels.epoch import judge
 
-            state = (self.accuracy, self.nll, self.better, self.born, self.clock, self.active)
+            state = (self.accuracy, self.nll, self.better, self.best_epoch, self.clock, self.active)
             return judge(logits, part.target, part.counts, state, settings.patience, settings.monitor)
         log_probs = log_softmax(logits)
         accuracy = (logits.argmax(-1) == part.target).sum(1).double() / part.counts
@@ -142,16 +142,16 @@ class Session(ABC):
         torch.where(progress, self.clock, self.better, out=self.better)
         self.active.logical_and_(self.clock - self.better < settings.patience)
         self.clock.add_(1)
-        torch.where(improved, self.clock, self.born, out=self.born)
+        torch.where(improved, self.clock, self.best_epoch, out=self.best_epoch)
         return improved
 
 
-class Eager(Session):
+class EagerSession(TrainingSession):
     """Epoch by epoch; the weights are copied only where a run improved."""
 
-    def __init__(self, network: Network, lesson: Part, examiner: Part, settings: Settings):
-        super().__init__(network, lesson, examiner, settings)
-        keep_freed()
+    def __init__(self, network: Network, train_nodes: TargetNodes, val_nodes: TargetNodes, settings: Settings):
+        super().__init__(network, train_nodes, val_nodes, settings)
+        keep_freed_memory()
 
     def train(self, limit: int, *, patient: bool = False) -> None:
         while self.epochs < limit and (patient or self.active.any()):
@@ -166,15 +166,15 @@ class Eager(Session):
                     self.kept[name][improved] = value[improved]
 
 
-class Captured(Session):
+class CapturedSession(TrainingSession):
     """One CUDA graph per epoch, early stopping kept on the device; falls back to single kernels where it must.
 
     Runs that have lost patience rest from the host's next look on: our kernels pass them over.
     """
 
-    def __init__(self, network: Network, lesson: Part, examiner: Part, settings: Settings):
-        super().__init__(network, lesson, examiner, settings)
-        self.lesson, self.examiner = lesson.only(self.busy), examiner.only(self.busy)
+    def __init__(self, network: Network, train_nodes: TargetNodes, val_nodes: TargetNodes, settings: Settings):
+        super().__init__(network, train_nodes, val_nodes, settings)
+        self.train_nodes, self.val_nodes = train_nodes.only(self.busy), val_nodes.only(self.busy)
         self.graph: torch.cuda.CUDAGraph | None = None
         self.tried = False
 
@@ -218,7 +218,7 @@ class Captured(Session):
                     self._whole_epoch()
             torch.cuda.current_stream().wait_stream(stream)
             graph = torch.cuda.CUDAGraph()
-            for generator in self.noise.generators:
+            for generator in self.masks.generators:
                 graph.register_generator_state(generator)
             self.optimiser.zero_grad()
             with torch.cuda.graph(graph):
@@ -227,7 +227,7 @@ class Captured(Session):
         except RuntimeError as reason:
             log.debug("%s cannot be captured as a CUDA graph: %s", type(self.network).__name__, reason)
             torch.cuda.synchronize()
-            for generator in (torch.cuda.default_generators[torch.cuda.current_device()], *self.noise.generators):
+            for generator in (torch.cuda.default_generators[torch.cuda.current_device()], *self.masks.generators):
                 _released(generator)
         self.network.load(start)
         self.begin(numbers, self.transition)

@@ -12,9 +12,9 @@ import torch
 from torch import Tensor
 
 from bangs.graphs.sparse import Sparse
-from bangs.nn.subgraphs import Features, Surroundings
-from bangs.training.epochs import Part
-from bangs.training.precomputed_hop import Ahead
+from bangs.nn.subgraphs import Features, PreparedGraph
+from bangs.training.epochs import TargetNodes
+from bangs.training.precomputed_hop import PrecomputedHop
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,7 +25,7 @@ class Entry:
     hop: Sparse  # Â [R·n, R·n_in]
 
     @classmethod
-    def of(cls, around: Surroundings, nodes: "np.ndarray[Any, Any]") -> "Entry":
+    def of(cls, around: PreparedGraph, nodes: "np.ndarray[Any, Any]") -> "Entry":
         """The entry of the nodes, in their order."""
         inputs = around.inputs(nodes)
         return cls(around.read(inputs), around.hop(inputs, nodes))
@@ -107,7 +107,7 @@ class Answers:
     target: Tensor  # long [R, N], -1 = none
     weight: Tensor  # float [R, N]
 
-    def chain(self, around: Surroundings, hops: int, whole: bool) -> "list[np.ndarray[Any, Any]]":
+    def chain(self, around: PreparedGraph, hops: int, whole: bool) -> "list[np.ndarray[Any, Any]]":
         """The nodes whose first layer decides the answers, those of the second, and so on to the nodes that answer."""
         nodes = (self.target >= 0).any(0).nonzero().squeeze(1).cpu().numpy()
         chain = [np.arange(self.target.shape[1]) if whole else nodes]
@@ -115,26 +115,28 @@ class Answers:
             chain.insert(0, around.inputs(chain[0]))
         return chain
 
-    def part(self, around: Surroundings, features: Features, chain: "list[np.ndarray[Any, Any]]") -> Part:
-        """The answers of the chain's last nodes, and the field that leads to them."""
+    def part(self, around: PreparedGraph, features: Features, chain: "list[np.ndarray[Any, Any]]") -> TargetNodes:
+        """The answers of the chain's last nodes, and the subgraph that leads to them."""
         hops = tuple(around.hop(inputs, outputs) for inputs, outputs in pairwise(chain))
         nodes = torch.as_tensor(chain[-1], device=self.target.device)
         target, weight = (values[:, nodes].contiguous() for values in (self.target, self.weight))
-        return Part(Ahead(around.runs, features, hops), target, weight)
+        return TargetNodes(PrecomputedHop(around.runs, features, hops), target, weight)
 
 
-def parts(around: Surroundings, hops: int, lesson: Answers, exam: Answers, *, whole: bool) -> tuple[Part, Part]:
-    """The lesson and the exam of a model that sees so many hops, sharing their first layer.
+def parts(
+    around: PreparedGraph, hops: int, train_nodes: Answers, exam: Answers, *, whole: bool
+) -> tuple[TargetNodes, TargetNodes]:
+    """The train_nodes and the exam of a model that sees so many hops, sharing their first layer.
 
-    The layer holds the lesson's nodes, sorted as in any field, then those that the exam alone needs.
+    The layer holds the train_nodes's nodes, sorted as in any subgraph, then those that the exam alone needs.
     """
-    learned, asked = lesson.chain(around, hops, whole), exam.chain(around, hops, whole)
+    learned, asked = train_nodes.chain(around, hops, whole), exam.chain(around, hops, whole)
     nodes = np.concatenate([learned[0], np.setdiff1d(asked[0], learned[0])])
     layer = FirstLayer(Entry.of(around, nodes))
     entry = layer.entry if len(nodes) == len(learned[0]) else Entry.of(around, learned[0])
     order = np.argsort(nodes)
     rows = torch.as_tensor(order[np.searchsorted(nodes, asked[0], sorter=order)], device=around.device)
     return (
-        lesson.part(around, Learned(around.runs, entry.features.stored, layer, entry), learned),
+        train_nodes.part(around, Learned(around.runs, entry.features.stored, layer, entry), learned),
         exam.part(around, Asked(around.runs, layer.entry.features.stored, layer, rows), asked),
     )

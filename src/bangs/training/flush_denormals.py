@@ -11,7 +11,7 @@ import torch
 
 
 @contextmanager
-def tiny_is_zero() -> Iterator[None]:
+def flush_denormals() -> Iterator[None]:
     """Inside, this thread and those it starts take subnormal numbers as zero; the former setting comes back."""
     before = _is_zero()
     torch.set_flush_denormal(True)  # does nothing where a processor cannot

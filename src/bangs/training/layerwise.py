@@ -12,7 +12,7 @@ from torch import Tensor
 from bangs.errors import InvalidInput
 from bangs.graphs.sparse import Pattern, Sparse
 from bangs.graphs.store import mapped, release
-from bangs.nn.dropout import Noise
+from bangs.nn.dropout import DropoutMasks
 from bangs.nn.ensemble import Network
 from bangs.nn.subgraphs import Features
 from bangs.training.sampling import Sampler
@@ -23,7 +23,7 @@ LINK = 32  # bytes of a link while its block is multiplied: a column, a value an
 
 @dataclass(frozen=True)
 class Layerwise:
-    """Runs a network of hops over a whole graph without a field of the whole graph.
+    """Runs a network of hops over a whole graph without a subgraph of the whole graph.
 
     Before a hop, every node's numbers are laid down on shelves [R, N, g], as many columns on one as take half of
     `memory` bytes: in memory where one shelf is enough, else in temporary files (TMPDIR says where), of which the
@@ -33,7 +33,7 @@ class Layerwise:
 
     memory: int
 
-    def __call__(self, network: Network, sampler: Sampler, runs: int, noise: Noise | None = None) -> Tensor:
+    def __call__(self, network: Network, sampler: Sampler, runs: int, masks: DropoutMasks | None = None) -> Tensor:
         """Logits [R, N, C] on the network's device."""
         device = next(network.parameters()).device
         nodes, hops = len(sampler.links), network.hops or 0
@@ -41,7 +41,7 @@ class Layerwise:
         shelves: list[Tensor] = []
         for rows in self._rows(sampler, runs):
             signals.check()
-            made = network.stage(0, _features(sampler, rows, runs, device), noise).expand(runs, -1, -1)
+            made = network.stage(0, _features(sampler, rows, runs, device), masks).expand(runs, -1, -1)
             shelves = shelves or self._shelves(made, nodes, last=hops == 0)
             _put(shelves, rows, made)
             sampler.release()
@@ -49,7 +49,7 @@ class Layerwise:
             before, shelves = shelves, []
             for rows in self._blocks(sampler, before):
                 signals.check()
-                made = network.stage(hop + 1, _gather(sampler, scale, before, rows).to(device), noise)
+                made = network.stage(hop + 1, _gather(sampler, scale, before, rows).to(device), masks)
                 shelves = shelves or self._shelves(made, nodes, last=hop == hops - 1)
                 _put(shelves, rows, made)
                 sampler.release()

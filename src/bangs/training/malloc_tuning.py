@@ -5,7 +5,7 @@ import torch
 LARGEST = 31 * 2**20  # bytes; glibc learns from freed blocks of up to 32 MiB
 
 
-def keep_freed() -> None:
+def keep_freed_memory() -> None:
     """Let glibc keep up to 62 MiB of freed memory instead of giving it back to the system after every epoch.
 
     It keeps twice the largest block it has seen freed, so one is taken and freed here, without being written to. Given

@@ -1,4 +1,4 @@
-"""Sampled: the epochs of one run's fit in batches, drawn ahead of the steps that learn from them."""
+"""MinibatchSession: the epochs of one run's fit in batches, drawn ahead of the steps that learn from them."""
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -12,7 +12,7 @@ from torch import Tensor
 
 from bangs.core.rng import Streams
 from bangs.nn.ensemble import Network
-from bangs.training.epochs import Eager, Part, Settings
+from bangs.training.epochs import EagerSession, Settings, TargetNodes
 from bangs.training.sampling import Sampler, Sampling
 from bangs.utils import signals
 
@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
-class Pages:
+class NodeLoader:
     """Nodes with targets of one run, read in batches; every batch is a pure function of the streams it is given."""
 
     sampler: Sampler
@@ -33,14 +33,14 @@ class Pages:
     nodes: Tensor  # long [n], rising
     target: Tensor  # long [1, n]
     weight: Tensor  # float [1, n]
-    _kept: list[Part] = field(default_factory=list)
+    _kept: list[TargetNodes] = field(default_factory=list)
 
     @cached_property
     def counts(self) -> Tensor:
         """How many nodes have a target: long [1]."""
         return (self.target >= 0).sum(1)
 
-    def shuffled(self, rng: Streams) -> Iterator[Part]:
+    def shuffled(self, rng: Streams) -> Iterator[TargetNodes]:
         """All nodes once, in an order of their own."""
         if self.sampling.exact and len(self.nodes) <= self.sampling.size:
             yield from self.ordered()
@@ -48,12 +48,12 @@ class Pages:
         order = torch.randperm(len(self.nodes), generator=rng.at("order").generators()[0])
         yield from self._read(order, self.sampling.size, rng)
 
-    def ordered(self) -> Iterator[Part]:
+    def ordered(self) -> Iterator[TargetNodes]:
         """All nodes once, in their order, with neighbourhoods that are the same in every epoch, round and run."""
         if self._kept:
             yield from self._kept
             return
-        parts: list[Part] = []
+        parts: list[TargetNodes] = []
         size = 0
         batch = self.sampling.size * (1 if self.sampling.exact else LOOK)
         for part in self._read(torch.arange(len(self.nodes)), batch, Streams((0,)).at("look")):
@@ -63,31 +63,31 @@ class Pages:
         if size <= KEPT:
             self._kept.extend(parts)
 
-    def _read(self, order: Tensor, size: int, rng: Streams) -> Iterator[Part]:
+    def _read(self, order: Tensor, size: int, rng: Streams) -> Iterator[TargetNodes]:
         batches = [order[start : start + size].sort().values for start in range(0, len(order), size)]
         draws = [partial(self.part, places, rng.at("batch", number)) for number, places in enumerate(batches)]
         return ahead(draws, self.sampling.workers)
 
-    def part(self, places: Tensor, rng: Streams) -> Part:
+    def part(self, places: Tensor, rng: Streams) -> TargetNodes:
         """The nodes at some places, with a neighbourhood drawn for them."""
         device = self.target.device
         generator = rng.generators(self.sampler.links.device)[0]
         chosen = self.nodes[places.to(self.nodes.device)]
         seen = self.sampler.draw(chosen, self.sampling.bounds(self.hops), generator, device)
         places = places.to(device)
-        return Part(seen, self.target[:, places], self.weight[:, places])
+        return TargetNodes(seen, self.target[:, places], self.weight[:, places])
 
 
-class Sampled(Eager):
+class MinibatchSession(EagerSession):
     """One run, a step of Adam for every batch; an epoch reads every labelled node once.
 
     The validation nodes are looked at through neighbourhoods that are the same in every epoch, so that epochs are
     compared on equal terms.
     """
 
-    def __init__(self, network: Network, lesson: Pages, examiner: Pages, settings: Settings):
-        super().__init__(network, lesson, examiner, settings)  # type: ignore[arg-type]  # it reads targets and counts
-        self.pages, self.exam = lesson, examiner
+    def __init__(self, network: Network, train_nodes: NodeLoader, val_nodes: NodeLoader, settings: Settings):
+        super().__init__(network, train_nodes, val_nodes, settings)  # type: ignore[arg-type]  # it reads targets and counts
+        self.pages, self.exam = train_nodes, val_nodes
 
     def epoch(self) -> Tensor:
         """One step for every batch and one look at the validation nodes; whether the run improved: bool [1]."""
@@ -96,14 +96,14 @@ class Sampled(Eager):
             signals.check()
             self.step(part)
         with torch.no_grad():
-            logits = [self.network(part.field) for part in self.exam.ordered()]
+            logits = [self.network(part.subgraph) for part in self.exam.ordered()]
         self.pages.sampler.release()
         return self._judge(torch.cat(logits, dim=1))
 
-    def step(self, part: Part) -> None:
+    def step(self, part: TargetNodes) -> None:
         """One step of Adam on a batch."""
         self.optimiser.zero_grad()
-        self.network.loss(part.field, part.target, part.weight, self.noise, self.transition).sum().backward()
+        self.network.loss(part.subgraph, part.target, part.weight, self.masks, self.transition).sum().backward()
         self.optimiser.step()
 
 
@@ -123,7 +123,7 @@ def ahead(draws: Sequence[Callable[[], T]], workers: int) -> Iterator[T]:
             yield found
 
 
-def _bytes(part: Part) -> int:
-    hops = sum(8 * len(hop.values) for hop in part.field.hops)
-    stored = part.field.features.stored
+def _bytes(part: TargetNodes) -> int:
+    hops = sum(8 * len(hop.values) for hop in part.subgraph.hops)
+    stored = part.subgraph.features.stored
     return hops + 4 * (stored.numel() if isinstance(stored, Tensor) else 2 * len(stored.values))

@@ -1,4 +1,4 @@
-"""Slate: a sparsity pattern that is written anew in place, so that a captured epoch reads the new one."""
+"""MutableCSR: a sparsity pattern that is written anew in place, so that a captured epoch reads the new one."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -15,7 +15,7 @@ ALONE = 64  # of so many rows one has a program to itself, the longest first
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Slate(Pattern):
+class MutableCSR(Pattern):
     """A pattern with room for more entries than it has; only our own kernels read it, which go by its row pointers.
 
     Who has a program to itself depends on the number of rows alone, since the order of sums does on that.
@@ -26,7 +26,7 @@ class Slate(Pattern):
     flipped_turn: Tensor  # int [m], those of the transpose
 
     @classmethod
-    def of(cls, pattern: Pattern, room: int) -> "Slate":
+    def of(cls, pattern: Pattern, room: int) -> "MutableCSR":
         """An empty slate of the pattern's shape."""
         (n, m), device = pattern.shape, pattern.rows.device
 

@@ -1,4 +1,4 @@
-"""Ahead: the first hop taken once, before training, where a model multiplies with its first weight alone: (Â X) W.
+"""The first hop computed once, before training, for models whose first step is linear: (Â X) W.
 
 Then an epoch needs the hidden layer of the labelled nodes' neighbours and nothing beyond them, each run its own.
 """
@@ -15,9 +15,9 @@ from torch import Tensor
 from bangs import kernels
 from bangs.graphs.sparse import Sparse
 from bangs.nn.matmul import WIDE, exact, times
-from bangs.nn.subgraphs import DENSE_ABOVE, Features, Field, Surroundings
-from bangs.training.epochs import Part
-from bangs.training.mutable_csr import Slate
+from bangs.nn.subgraphs import DENSE_ABOVE, Features, PreparedGraph, Subgraph
+from bangs.training.epochs import TargetNodes
+from bangs.training.mutable_csr import MutableCSR
 
 Nodes = np.ndarray[Any, Any]
 
@@ -27,11 +27,11 @@ MOST = 2**31  # bytes of features that are laid out anew for every run
 
 
 @dataclass(frozen=True, eq=False)
-class Ahead(Field):
-    """A field whose features, or their product with a weight (`once`), have had the first hop already."""
+class PrecomputedHop(Subgraph):
+    """A subgraph whose features, or their product with a weight (`once`), have had the first hop already."""
 
-    def only(self, busy: Tensor) -> "Ahead":
-        """The same field; its hops are each run's own and leave none out."""
+    def only(self, busy: Tensor) -> "PrecomputedHop":
+        """The same subgraph; its hops are each run's own and leave none out."""
         return self if not isinstance(self.features, Lines) else replace(self, features=self.features.only(busy))
 
     def propagate(self, hop: int, x: Tensor) -> Tensor:
@@ -97,13 +97,13 @@ class Chain:
 
 @dataclass(frozen=True, eq=False)
 class FirstHop:
-    """A graph's features after one hop; gives the fields of every run's own nodes."""
+    """A graph's features after one hop; gives the subgraphs of every run's own nodes."""
 
     matrix: "sp.csr_array[Any]"  # Â [N, N]
     features: Tensor  # Â X, float [N, F]
 
     @classmethod
-    def of(cls, around: Surroundings) -> "FirstHop | None":
+    def of(cls, around: PreparedGraph) -> "FirstHop | None":
         """None where a hop leaves the features sparse, so that sparse products cost less."""
         x, matrix = around.features, around.matrix
         if not isinstance(x, Tensor):
@@ -131,7 +131,7 @@ class FirstHop:
         runs, width = len(chain.answers), _filled(self.features.shape[1], COLUMNS)
         return None if 4 * runs * size * width > MOST else Frame(self, chain, size)
 
-    def part(self, target: Tensor, weight: Tensor, hops: int) -> Part | None:
+    def part(self, target: Tensor, weight: Tensor, hops: int) -> TargetNodes | None:
         """The nodes with a target [R, N] and what decides their logits, run by run; None where it takes too much room.
 
         Runs with fewer nodes are filled up with nodes of no target, and with features that nothing leads to.
@@ -150,9 +150,9 @@ class Frame:
         self.seen = torch.zeros(runs, size, _filled(width, COLUMNS), device=device)
         self.lines = torch.zeros(runs, dtype=torch.int32, device=device)
         self.hops = tuple(self._hop(matrix) for matrix in chain.blocks(size))
-        field = Ahead(runs, Lines(runs, self.seen, width, self.lines), self.hops)
+        subgraph = PrecomputedHop(runs, Lines(runs, self.seen, width, self.lines), self.hops)
         target = torch.full((runs, size), -1, device=device)
-        self.part = Part(field, target, torch.ones(runs, size, device=device))
+        self.part = TargetNodes(subgraph, target, torch.ones(runs, size, device=device))
 
     @cached_property
     def rewritable(self) -> bool:
@@ -165,7 +165,7 @@ class Frame:
         rooms = [len(hop.values) for hop in self.hops]
         return self.rewritable and size == self.size and all(map(int.__le__, entries, rooms))
 
-    def written(self, chain: Chain, target: Tensor, weight: Tensor) -> Part:
+    def written(self, chain: Chain, target: Tensor, weight: Tensor) -> TargetNodes:
         """The part of the nodes with a target [R, N], whose chain is given."""
         for run, nodes in enumerate(chain.inputs):
             at = torch.as_tensor(nodes, device=self.seen.device)
@@ -173,7 +173,7 @@ class Frame:
         self.lines.copy_(torch.tensor([len(nodes) for nodes in chain.inputs]))
         if self.rewritable:
             for hop, matrix in zip(self.hops, chain.blocks(self.size), strict=True):
-                assert isinstance(hop.pattern, Slate)
+                assert isinstance(hop.pattern, MutableCSR)
                 fresh = Sparse.of(matrix, self.seen.device)
                 hop.pattern.write(fresh.pattern)
                 hop.values[: len(fresh.values)] = fresh.values
@@ -190,7 +190,7 @@ class Frame:
         if not self.rewritable:
             return fresh
         room = roomy(len(fresh.values))
-        return Sparse(Slate.of(fresh.pattern, room), torch.zeros(room, device=self.seen.device))
+        return Sparse(MutableCSR.of(fresh.pattern, room), torch.zeros(room, device=self.seen.device))
 
 
 def roomy(count: int) -> int:

@@ -1,4 +1,4 @@
-"""Sampling: neighbourhoods drawn from a graph's links, hop by hop, as the fields that networks read."""
+"""Sampling: neighbourhoods drawn from a graph's links, hop by hop, as the subgraphs that networks read."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -10,10 +10,10 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from bangs.errors import InvalidInput
-from bangs.graphs.neighbours import Links, pointed, ragged
+from bangs.graphs.neighbours import NeighbourLists, pointed, ragged
 from bangs.graphs.sparse import Normalise, Pattern, Sparse
 from bangs.graphs.store import release
-from bangs.nn.subgraphs import Features, Field, sampled_rows
+from bangs.nn.subgraphs import Features, Subgraph, sampled_rows
 
 ALL = -1  # a fan-out without a bound
 
@@ -67,7 +67,7 @@ def sampling(size: int | None, fanout: Sequence[int] | None, pieces: int | None 
 
 @dataclass(frozen=True, eq=False)
 class Sampler:
-    """Draws the fields of nodes for one run from a graph in memory or on disk.
+    """Draws the subgraphs of nodes for one run from a graph in memory or on disk.
 
     A node i with n neighbours hears m of them, drawn uniformly without replacement, and itself:
 
@@ -78,25 +78,25 @@ class Sampler:
     part is unbiased under either normalisation (what comes after a ReLU is not, and less so the larger the fan-out).
     """
 
-    links: Links
+    links: NeighbourLists
     x: "Tensor | sp.csr_array[Any]"  # [N, F]
     loops: float
     normalise: Normalise
 
     @classmethod
     def of(cls, graph: Data, loops: float, normalise: Normalise) -> "Sampler":
-        return cls(Links.of(graph), sampled_rows(graph), loops, normalise)
+        return cls(NeighbourLists.of(graph), sampled_rows(graph), loops, normalise)
 
     def draw(
         self, nodes: Tensor, bounds: Sequence[int], generator: torch.Generator, device: torch.device | str
-    ) -> Field:
-        """The field of some nodes long [n] on a device, with at most so many neighbours at each hop."""
+    ) -> Subgraph:
+        """The subgraph of some nodes long [n] on a device, with at most so many neighbours at each hop."""
         hops: list[Sparse] = []
         outputs = nodes.to(self.links.device)
         for bound in bounds:
             hop, outputs = self._hop(outputs, bound, generator)
             hops.insert(0, hop if hop.device == torch.device(device) else hop.to(device))
-        return Field(1, self.features(outputs, device), tuple(hops))
+        return Subgraph(1, self.features(outputs, device), tuple(hops))
 
     def features(self, nodes: Tensor | slice, device: torch.device | str) -> Features:
         """The features of some nodes on a device."""

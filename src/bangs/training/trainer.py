@@ -15,22 +15,22 @@ from bangs.core.rng import Streams
 from bangs.core.types import Labels, Prediction, Task
 from bangs.distributed import ranks
 from bangs.errors import InvalidInput
-from bangs.nn.dropout import Noise
+from bangs.nn.dropout import DropoutMasks
 from bangs.nn.matmul import products_of
 from bangs.nn.models import GCN, Architecture
-from bangs.nn.subgraphs import Field, Surroundings, many
+from bangs.nn.subgraphs import PreparedGraph, Subgraph, many
 from bangs.training.assignment import Assignment
-from bangs.training.data_parallel import Shared
-from bangs.training.epochs import Captured, Eager, Part, Session
+from bangs.training.data_parallel import DistributedSession
+from bangs.training.epochs import CapturedSession, EagerSession, TargetNodes, TrainingSession
 from bangs.training.first_layer_cache import Answers, parts
-from bangs.training.flush_denormals import tiny_is_zero
+from bangs.training.flush_denormals import flush_denormals
 from bangs.training.layerwise import Layerwise
-from bangs.training.minibatch import Pages, Sampled
+from bangs.training.minibatch import MinibatchSession, NodeLoader
 from bangs.training.precomputed_hop import FirstHop, Frame, roomy
 from bangs.training.sampling import Sampler, Sampling
 from bangs.training.teacher import Teacher
 
-WHOLE_FROM = 0.7  # share of nodes from which a partial field saves nothing
+WHOLE_FROM = 0.7  # share of nodes from which a partial subgraph saves nothing
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Trainer:
     """Full-batch training with Adam, the best weights by validation accuracy kept for every run.
 
     Between equal accuracies the lower validation loss wins. A run stops when its accuracy has not improved for
-    `patience` epochs. With `monitor = "loss"` both go by the validation loss alone. With `field = "needed"` an epoch
+    `patience` epochs. With `monitor = "loss"` both go by the validation loss alone. With `subgraph = "needed"` an epoch
     on a CPU, and on a GPU where features are dense enough, touches only the nodes that decide the loss or the
     validation score; `"whole"` always takes the whole graph, so that dropout does not depend on who has labels. With
     `batches` an epoch is a step for every batch of labelled nodes, each with a drawn neighbourhood, run by run; models
@@ -51,7 +51,7 @@ class Trainer:
     epochs: int = 2000
     patience: int = 200
     monitor: Literal["accuracy", "loss"] = "accuracy"
-    field: Literal["needed", "whole"] = "needed"
+    subgraph: Literal["needed", "whole"] = "needed"
     precision: Literal["float32", "tf32"] = "float32"  # of matrix products on a GPU
     batches: Sampling | None = None  # None = the whole graph in every step
 
@@ -73,7 +73,7 @@ class Trainer:
             raise InvalidInput(f"Trainer.lr must be positive, got {self.lr}")
         if not 0 <= self.weight_decay < inf:
             raise InvalidInput(f"Trainer.weight_decay must not be negative, got {self.weight_decay}")
-        choices = {"monitor": ("accuracy", "loss"), "field": ("needed", "whole"), "precision": ("float32", "tf32")}
+        choices = {"monitor": ("accuracy", "loss"), "subgraph": ("needed", "whole"), "precision": ("float32", "tf32")}
         for name, known in choices.items():
             if getattr(self, name) not in known:
                 raise InvalidInput(f"Trainer.{name} must be one of {', '.join(known)}, got '{getattr(self, name)}'")
@@ -95,8 +95,8 @@ class Learner:
         width = int(task.graph.x.shape[1])
         self.network = trainer.model.build(width, task.classes, Streams((0,) * task.runs)).to(task.device)
         self._width = width
-        self._captured: dict[bool, Captured] = {}
-        self._frames: dict[bool, tuple[Frame, Captured]] = {}
+        self._captured: dict[bool, CapturedSession] = {}
+        self._frames: dict[bool, tuple[Frame, CapturedSession]] = {}
         self._said: tuple[dict[str, Tensor], Prediction] | None = None  # under the weights just learned
         if trainer.batches is not None and (self.network.hops is None or not self.network.staged):
             raise InvalidInput(
@@ -105,15 +105,15 @@ class Learner:
             )
 
     @cached_property
-    def surroundings(self) -> Surroundings:
+    def prepared(self) -> PreparedGraph:
         """The whole graph, prepared for all runs."""
-        return Surroundings.of(self.task.graph, self.task.runs, self.network.loops, self.network.normalise)
+        return PreparedGraph.of(self.task.graph, self.task.runs, self.network.loops, self.network.normalise)
 
     @cached_property
     def first_hop(self) -> FirstHop | None:
         """The features after one hop, where the model may multiply them with its first weight and a GPU gains by it."""
-        wanted = self.network.hops_first and self.trainer.field == "needed" and self.task.device.type == "cuda"
-        return FirstHop.of(self.surroundings) if wanted else None
+        wanted = self.network.hops_first and self.trainer.subgraph == "needed" and self.task.device.type == "cuda"
+        return FirstHop.of(self.prepared) if wanted else None
 
     @cached_property
     def sampler(self) -> Sampler:
@@ -121,7 +121,7 @@ class Learner:
         return Sampler.of(self.task.graph, self.network.loops, self.network.normalise)
 
     @cached_property
-    def examiner(self) -> Part:
+    def val_nodes(self) -> TargetNodes:
         """The validation nodes."""
         validation = self.task.validation
         return self._part(validation, torch.ones_like(validation, dtype=torch.float32))
@@ -155,7 +155,7 @@ class Learner:
         session.begin(asked.rng.at("dropout").numbers(), asked.transition)
         limit = self.trainer.epochs
         kept = None
-        with products_of(self.trainer.precision), tiny_is_zero():
+        with products_of(self.trainer.precision), flush_denormals():
             if asked.early is not None:
                 session.train(min(asked.early, limit), patient=True)
                 kept = self.network.weights()
@@ -165,24 +165,24 @@ class Learner:
             self,
             ranks.all_agreed(session.best()),
             ranks.agreed(session.accuracy.clone()),
-            ranks.agreed(session.born.clone()),
+            ranks.agreed(session.best_epoch.clone()),
             ranks.agreed(session.sound()),
             None if kept is None else ranks.all_agreed(kept),
         )
 
     def predict(
-        self, weights: dict[str, Tensor], graph: Data | Sequence[Data], noise: Noise | None = None
+        self, weights: dict[str, Tensor], graph: Data | Sequence[Data], masks: DropoutMasks | None = None
     ) -> Prediction:
-        """Logits [R, N, C] under the given weights; with dropout where noise is given."""
-        if self._said is not None and self._said[0] is weights and graph is self.task.graph and noise is None:
+        """Logits [R, N, C] under the given weights; with dropout where masks is given."""
+        if self._said is not None and self._said[0] is weights and graph is self.task.graph and masks is None:
             (_, said), self._said = self._said, None
             return said
         self.network.load(weights)
         with torch.no_grad(), products_of(self.trainer.precision):
             if self.trainer.batches is not None and graph is self.task.graph:
                 layerwise = Layerwise(self.trainer.batches.memory)
-                return Prediction(layerwise(self.network, self.sampler, self.task.runs, noise))
-            return Prediction(self.network(self._seen(graph), noise))
+                return Prediction(layerwise(self.network, self.sampler, self.task.runs, masks))
+            return Prediction(self.network(self._seen(graph), masks))
 
     def embed(self, weights: dict[str, Tensor], graph: Data) -> Tensor:
         """The last hidden layer [R, N, h] under the given weights."""
@@ -202,7 +202,7 @@ class Learner:
             if self.trainer.batches is not None:
                 learner.sampler = self.sampler
             else:
-                learner.surroundings = learners[0].surroundings
+                learner.prepared = learners[0].prepared
         return learners
 
     def _examined(self, teacher: Teacher) -> Teacher:
@@ -215,31 +215,31 @@ class Learner:
         right = (said.label == self.task.validation).sum(1)  # a label is never -1
         return replace(teacher, validation=ranks.agreed(right.double() / self.task.held.sum(1)))
 
-    def _seen(self, graph: Data | Sequence[Data]) -> Field:
+    def _seen(self, graph: Data | Sequence[Data]) -> Subgraph:
         loops, normalise = self.network.loops, self.network.normalise
         if isinstance(graph, Sequence):
-            return many(graph, loops, normalise, self.surroundings.whole)
+            return many(graph, loops, normalise, self.prepared.whole)
         if graph is self.task.graph:
-            return self.surroundings.whole
-        return Surroundings.of(graph, self.task.runs, loops, normalise).whole
+            return self.prepared.whole
+        return PreparedGraph.of(graph, self.task.runs, loops, normalise).whole
 
-    def _session(self, labels: Labels, transition: Tensor | None) -> Session:
+    def _session(self, labels: Labels, transition: Tensor | None) -> TrainingSession:
         """Who runs the epochs: on a GPU a captured graph, which rounds reuse."""
         if self.trainer.batches is not None:
             pages = self._pages(labels.target, labels.weight)
             if self.trainer.batches.pieces > 1:
-                return Shared(self.network, pages, self._exam, self.trainer, self.task.classes)
-            return Sampled(self.network, pages, self._exam, self.trainer)
+                return DistributedSession(self.network, pages, self._val_loader, self.trainer, self.task.classes)
+            return MinibatchSession(self.network, pages, self._val_loader, self.trainer)
         captured = self.task.device.type == "cuda"
         if not captured and self.network.hops_first and self.first_hop is None:
-            return Eager(self.network, *self._parts(labels), self.trainer)
+            return EagerSession(self.network, *self._parts(labels), self.trainer)
         if not captured:
-            return Eager(self.network, self._part(labels.target, labels.weight), self.examiner, self.trainer)
+            return EagerSession(self.network, self._part(labels.target, labels.weight), self.val_nodes, self.trainer)
         corrected = transition is not None
         return self._framed(labels, corrected) or self._whole(labels, corrected)
 
-    def _framed(self, labels: Labels, corrected: bool) -> Captured | None:
-        """A captured graph whose lesson is the labelled nodes', reused by all rounds that fit in its frame."""
+    def _framed(self, labels: Labels, corrected: bool) -> CapturedSession | None:
+        """A captured graph whose train_nodes is the labelled nodes', reused by all rounds that fit in its frame."""
         if self.first_hop is None:
             return None
         chain = self.first_hop.chain(labels.target, self.network.hops or 0)
@@ -252,50 +252,48 @@ class Learner:
                 return None
         part = frame.written(chain, labels.target, labels.weight)
         if session is None:
-            session = Captured(self.network, part, self.examiner, self.trainer)
+            session = CapturedSession(self.network, part, self.val_nodes, self.trainer)
             self._frames[corrected] = frame, session
         return session
 
-    def _whole(self, labels: Labels, corrected: bool) -> Captured:
-        """A captured graph whose lesson is the whole graph's, whoever is labelled; all rounds reuse it."""
+    def _whole(self, labels: Labels, corrected: bool) -> CapturedSession:
+        """A captured graph whose train_nodes is the whole graph's, whoever is labelled; all rounds reuse it."""
         if corrected not in self._captured:
-            static = Part(self.surroundings.whole, labels.target.clone(), labels.weight.clone())
-            self._captured[corrected] = Captured(self.network, static, self.examiner, self.trainer)
+            static = TargetNodes(self.prepared.whole, labels.target.clone(), labels.weight.clone())
+            self._captured[corrected] = CapturedSession(self.network, static, self.val_nodes, self.trainer)
         session = self._captured[corrected]
-        session.lesson.target.copy_(labels.target)
-        session.lesson.weight.copy_(labels.weight)
+        session.train_nodes.target.copy_(labels.target)
+        session.train_nodes.weight.copy_(labels.weight)
         return session
 
-    def _parts(self, labels: Labels) -> tuple[Part, Part]:
+    def _parts(self, labels: Labels) -> tuple[TargetNodes, TargetNodes]:
         """The labelled nodes and those of validation, sharing their first layer."""
         validation = self.task.validation
         exam = Answers(validation, torch.ones_like(validation, dtype=torch.float32))
-        whole = self.trainer.field == "whole"
-        return parts(
-            self.surroundings, self.network.hops or 0, Answers(labels.target, labels.weight), exam, whole=whole
-        )
+        whole = self.trainer.subgraph == "whole"
+        return parts(self.prepared, self.network.hops or 0, Answers(labels.target, labels.weight), exam, whole=whole)
 
     @cached_property
-    def _exam(self) -> Pages:
+    def _val_loader(self) -> NodeLoader:
         """The validation nodes, to be read in batches."""
         validation = self.task.validation
         return self._pages(validation, torch.ones_like(validation, dtype=torch.float32))
 
-    def _pages(self, target: Tensor, weight: Tensor) -> Pages:
+    def _pages(self, target: Tensor, weight: Tensor) -> NodeLoader:
         """The nodes of the one run that have a target, to be read in batches."""
         assert self.trainer.batches is not None
         nodes = (target >= 0).any(0).nonzero().squeeze(1)
         hops = self.network.hops or 0
-        return Pages(self.sampler, self.trainer.batches, hops, nodes, target[:, nodes], weight[:, nodes])
+        return NodeLoader(self.sampler, self.trainer.batches, hops, nodes, target[:, nodes], weight[:, nodes])
 
-    def _part(self, target: Tensor, weight: Tensor) -> Part:
-        """The nodes with a target in any run, or in each by itself, and the field that decides their logits."""
+    def _part(self, target: Tensor, weight: Tensor) -> TargetNodes:
+        """The nodes with a target in any run, or in each by itself, and the subgraph that decides their logits."""
         own = None if self.first_hop is None else self.first_hop.part(target, weight, self.network.hops or 0)
         if own is not None:
             return own
         nodes = (target >= 0).any(0).nonzero().squeeze(1)
-        whole = self.network.hops is None or self.trainer.field == "whole"
+        whole = self.network.hops is None or self.trainer.subgraph == "whole"
         if whole or len(nodes) > WHOLE_FROM * target.shape[1]:
-            return Part(self.surroundings.whole, target, weight)
-        seen = self.surroundings.field(nodes.cpu().numpy(), self.network.hops or 0)
-        return Part(seen, target[:, nodes].contiguous(), weight[:, nodes].contiguous())
+            return TargetNodes(self.prepared.whole, target, weight)
+        seen = self.prepared.k_hop_subgraph(nodes.cpu().numpy(), self.network.hops or 0)
+        return TargetNodes(seen, target[:, nodes].contiguous(), weight[:, nodes].contiguous())

@@ -24,10 +24,10 @@ class Dropout:
             raise InvalidInput(f"Dropout.rate must be in [0, 0.999], got {self.rate}")
 
 
-Look = View | Dropout
+ModelView = View | Dropout
 
 
-def look(model: Model, graph: Data, at: Look, rng: Streams) -> Prediction:
+def look(model: Model, graph: Data, at: ModelView, rng: Streams) -> Prediction:
     """Logits [R, N, C] of one look; every run draws from its own stream."""
     if isinstance(at, Dropout):
         return model.sample(graph, rng, at.rate)

@@ -12,7 +12,7 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def to_csv(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """A table in the CSV of RFC 4180, cells made harmless by `cell`."""
+    """A table in the CSV of RFC 4180, cells made escape_controls by `cell`."""
     return "".join(csv_pieces(header, rows))
 
 

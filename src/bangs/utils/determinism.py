@@ -9,7 +9,7 @@ from threadpoolctl import threadpool_limits
 
 
 @contextmanager
-def same_bits() -> Iterator[None]:
+def deterministic_kernels() -> Iterator[None]:
     """Inside, one thread does all arithmetic and torch takes the algorithms it calls deterministic.
 
     The order of every sum is then fixed, so that a result does not depend on how many threads there are. On a GPU

@@ -8,10 +8,10 @@ from bangs.valuation.ppr_columns import Whole
 from bangs.valuation.reach import Reach, Reading, read
 
 COLUMNS = 64  # players of a run whose columns a processor propagates together; a GPU takes all
-COLUMN = 12  # bytes of a number of a column, which is read from one buffer into another and then gathered
+COLUMN = 12  # bytes of a number of a column, which is read from one buffer into another and then dense_reach
 
 
-def gathered(
+def dense_reach(
     operator: Operator, nodes: Tensor, base: Tensor, brought: Tensor, open: Tensor, normalise: Reading
 ) -> Reach:
     """The reach of the players `nodes` long [g, K] of g runs, whose columns are one product.

@@ -11,9 +11,9 @@ from torch import Tensor
 from bangs.errors import InvalidInput, OutOfMemory, ran_out_of_memory
 from bangs.graphs.propagation import Operator
 from bangs.graphs.push import Pairs
-from bangs.valuation.dense_reach import COLUMN, gathered
+from bangs.valuation.dense_reach import COLUMN, dense_reach
 from bangs.valuation.reach import NUMBER, TINY, Forecast, Reach, Reading, slices, split
-from bangs.valuation.sparse_reach import PAIR, ROW, scattered
+from bangs.valuation.sparse_reach import PAIR, ROW, sparse_reach
 
 MOST = {"cpu": 1}  # runs valued together, by the device: a processor's cache holds one best, a GPU takes what fits
 WIDTH = 128  # coalitions whose worth is found together
@@ -224,10 +224,10 @@ class Information:
         base, brought, open = self._base[:, runs], self._brought(runs), self.open[runs]
         pairs = getattr(self.operator, "pairs", None)
         if pairs is None:
-            return gathered(self.operator, self.nodes[runs], base, brought, open, self.normalise)
+            return dense_reach(self.operator, self.nodes[runs], base, brought, open, self.normalise)
         run = runs.start  # alone
         found: Pairs = self.made.get(run) or pairs(self.nodes[run], self.room)
-        return scattered(
+        return sparse_reach(
             found.to(self.device),
             base[:, 0],
             brought[0],

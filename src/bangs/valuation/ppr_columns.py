@@ -64,13 +64,13 @@ class Whole:
 
 
 @dataclass(frozen=True, eq=False)
-class Scattered:
+class SparseColumns:
     """The shares of one run, g = 1, that are not zero, by node."""
 
     matrix: Sparse  # [n, K]
 
     @classmethod
-    def of(cls, node: Tensor, player: Tensor, weight: Tensor, size: tuple[int, int]) -> "Scattered":
+    def of(cls, node: Tensor, player: Tensor, weight: Tensor, size: tuple[int, int]) -> "SparseColumns":
         """From pairs [M] of a node and a player, none of them twice."""
         order = (node * size[1] + player).argsort()
         counts = torch.bincount(node, minlength=size[0])

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from bangs.graphs.push import Pairs
-from bangs.valuation.ppr_columns import Scattered
+from bangs.valuation.ppr_columns import SparseColumns
 from bangs.valuation.reach import Reach, Reading, read, slices
 
 PAIR = 64  # bytes of a pair while columns are made
@@ -12,7 +12,7 @@ ROW = 400  # bytes of a number of a reached node while a few coalitions are valu
 BLOCK = 2**20  # nodes looked at together
 
 
-def scattered(
+def sparse_reach(
     pairs: Pairs,
     base: Tensor,
     brought: Tensor,
@@ -34,7 +34,7 @@ def scattered(
     rows, place = node.unique(return_inverse=True)
     total, certainty = _others(base, open, rows, normalise)
 
-    def reach(rows: Tensor, columns: Scattered, counts: Tensor | None) -> Reach:
+    def reach(rows: Tensor, columns: SparseColumns, counts: Tensor | None) -> Reach:
         weight = None if counts is None else counts[None]
         return Reach(
             columns,
@@ -47,7 +47,7 @@ def scattered(
             weight,
         )
 
-    whole = reach(rows, Scattered.of(place, player, weight, (len(rows), len(brought))), None)
+    whole = reach(rows, SparseColumns.of(place, player, weight, (len(rows), len(brought))), None)
     if len(rows) <= most:
         return whole
     moved = torch.zeros(len(rows), dtype=torch.bool, device=rows.device)
@@ -56,7 +56,7 @@ def scattered(
     taken = moved | drawn
     local = taken.cumsum(0) - 1
     own = taken[place]
-    columns = Scattered.of(local[place[own]], player[own], weight[own], (int(taken.sum()), len(brought)))
+    columns = SparseColumns.of(local[place[own]], player[own], weight[own], (int(taken.sum()), len(brought)))
     return reach(rows[taken], columns, torch.where(drawn, factor, 1.0)[taken])
 
 

@@ -10,9 +10,9 @@ import torch
 from bangs.errors import InvalidInput
 from bangs.graphs import tables
 from bangs.graphs.store import Store, convert_from, read_own
-from bangs.graphs.store.id_index import Ids, key
+from bangs.graphs.store.id_index import IdIndex, key
 from bangs.graphs.tables import BadTables
-from bangs.graphs.tables.options import Asked
+from bangs.graphs.tables.options import ReadOptions
 from tests import EXAMPLES
 from tests.graphs.tables.sample_tables import NODES, edges_of, folder
 
@@ -54,7 +54,7 @@ def test_every_mistake_is_told_with_its_row(tmp_path):
     tables = folder(tmp_path, nodes, "source,target,weight\n1,2,1\n1,9,2\n2,,3\n5,2,-1\n")
     with pytest.raises(BadTables) as caught:
         convert_from(str(tables), tmp_path / "store")
-    told = {(complaint.file, complaint.row, complaint.kind) for complaint in caught.value.complaints}
+    told = {(complaint.file, complaint.row, complaint.kind) for complaint in caught.value.diagnostics}
     assert told >= {
         ("nodes.csv", 4, "duplicate-id"),
         ("nodes.csv", 5, "blank-id"),
@@ -72,12 +72,12 @@ def test_wrong_numbers_and_splits_are_told_with_their_rows(tmp_path):
     with pytest.raises(BadTables) as caught:
         convert_from(str(tables), tmp_path / "store")
     assert ("nodes.csv", 3, "not-a-number") in {
-        (complaint.file, complaint.row, complaint.kind) for complaint in caught.value.complaints
+        (complaint.file, complaint.row, complaint.kind) for complaint in caught.value.diagnostics
     }
     (tables / "nodes.csv").write_text(nodes.replace("2,x", "2,4"))
     with pytest.raises(BadTables) as caught:
         convert_from(str(tables), tmp_path / "store")
-    told = {(complaint.row, complaint.kind) for complaint in caught.value.complaints}
+    told = {(complaint.row, complaint.kind) for complaint in caught.value.diagnostics}
     assert told == {(4, "split-word"), (6, "split-without-label")}
 
 
@@ -85,7 +85,7 @@ def test_what_became_of_columns_is_said_and_a_wrong_number_told_as_of_a_graph_to
     nodes = "id;height;colour;label\na;1,5;red;\nb;2,5;red;\nc;;blue;\nd;3,5;blue;\n"
     edges = "source;target;weight\na;b;0,5\nc;d;2\n"
     tables = folder(tmp_path, nodes, edges)
-    made = convert_from(str(tables), tmp_path / "store", asked=Asked.plain(fill="mean"))
+    made = convert_from(str(tables), tmp_path / "store", asked=ReadOptions.plain(fill="mean"))
     assert made.notes[-9:] == (
         "nodes.csv: 0 labels of 4 nodes",
         "nodes.csv: column 'height' is written with decimal commas; read so, 1,234 as 1.234",
@@ -99,14 +99,14 @@ def test_what_became_of_columns_is_said_and_a_wrong_number_told_as_of_a_graph_to
     )
     wrong = folder(tmp_path, nodes.replace("2,5", "much"), edges)
     with pytest.raises(BadTables, match="'much', which is no number\n  → correct it, or take the column as categories"):
-        convert_from(str(wrong), tmp_path / "other", asked=Asked.plain(fill="mean"))
+        convert_from(str(wrong), tmp_path / "other", asked=ReadOptions.plain(fill="mean"))
 
 
 def test_tables_may_be_read_as_other_tables_were(tmp_path):
     convert_from(str(OWN), tmp_path / "first")
     encoding = tables.Encoding.from_dict(Store.open(tmp_path / "first").manifest.encoding)
     grown = OWN.parent / "own-graph-grown"
-    convert_from(str(grown), tmp_path / "grown", asked=Asked.plain(encoding=encoding))
+    convert_from(str(grown), tmp_path / "grown", asked=ReadOptions.plain(encoding=encoding))
     stored, plain = read_own(tmp_path / "grown", encoding=encoding), tables.read(grown, encoding=encoding)
     torch.testing.assert_close(stored.data.x, plain.data.x, atol=1e-5, rtol=1e-5)
     assert torch.equal(stored.data.y, plain.data.y)
@@ -122,14 +122,16 @@ def test_edges_and_blanks_are_read_as_those_of_the_other_tables_were(tmp_path, w
     encoding = tables.read(folder(first, edges=heavy if weighted else plain), directed=True, fill="mean").columns
     (again := tmp_path / "again").mkdir()
     folder(again, NODES.replace("3.0,green", ",green"), heavy)
-    convert_from(str(again), tmp_path / "store", asked=Asked.plain(encoding=encoding))
+    convert_from(str(again), tmp_path / "store", asked=ReadOptions.plain(encoding=encoding))
     stored, read = read_own(tmp_path / "store", encoding=encoding), tables.read(again, encoding=encoding)
     assert edges_of(stored.data) == edges_of(read.data)
     assert ("edge_weight" in stored.data) == weighted
     torch.testing.assert_close(stored.data.x, read.data.x)
     if weighted:
         with pytest.raises(BadTables, match="fitted with edge weights, but no column of 'source', 'target'"):
-            convert_from(str(folder(again, edges=plain)), tmp_path / "other", asked=Asked.plain(encoding=encoding))
+            convert_from(
+                str(folder(again, edges=plain)), tmp_path / "other", asked=ReadOptions.plain(encoding=encoding)
+            )
 
 
 @pytest.mark.parametrize(
@@ -151,19 +153,19 @@ def test_a_store_whose_edges_were_read_otherwise_is_refused(tmp_path, fitted, to
 def test_the_weights_of_edges_can_be_left_out(tmp_path):
     tables = str(folder(tmp_path, edges="source,target,weight\na,b,2\nc,d,3\n"))
     assert convert_from(tables, tmp_path / "heavy").weighted
-    assert not convert_from(tables, tmp_path / "light", asked=Asked.plain(ignore=("weight",))).weighted
+    assert not convert_from(tables, tmp_path / "light", asked=ReadOptions.plain(ignore=("weight",))).weighted
     with pytest.raises(BadTables, match="--ignore names column 'wait', which is not there") as caught:
-        convert_from(tables, tmp_path / "other", asked=Asked.plain(ignore=("wait",)))
+        convert_from(tables, tmp_path / "other", asked=ReadOptions.plain(ignore=("wait",)))
     assert "did you mean 'weight'?" in str(caught.value)
 
 
 def test_words_and_numbers_are_found_by_their_keys():
     pa = pytest.importorskip("pyarrow")
     words = pa.array(["7", "x7", "007", "é", "18446744073709551616", "0"])
-    ids = Ids(key(words))
+    ids = IdIndex(key(words))
     assert ids(words).tolist() == [0, 1, 2, 3, 4, 5]
     assert ids(pa.array(["07", "1", ""])).tolist() == [-1, -1, -1]
-    plain = Ids(key(pa.array(["0", "1", "2"])))
+    plain = IdIndex(key(pa.array(["0", "1", "2"])))
     assert plain.plain
     assert plain(pa.array(["2", "3", "a", "1"])).tolist() == [2, -1, -1, 1]
 

@@ -9,7 +9,7 @@ import torch
 from torch_geometric.data import Data
 
 from bangs.errors import InvalidInput
-from bangs.graphs.store import Names, Store, Whereabouts, convert_from, known_names
+from bangs.graphs.store import NodeNames, Store, StoreReference, convert_from, known_names
 from bangs.graphs.store import node_names as names_module
 
 
@@ -20,13 +20,13 @@ def graph() -> Data:
 
 
 @pytest.fixture
-def where(tmp_path: Path) -> Whereabouts:
+def where(tmp_path: Path) -> StoreReference:
     convert_from(graph(), tmp_path / "store")
-    return Whereabouts.of(Store.open(tmp_path / "store"))
+    return StoreReference.of(Store.open(tmp_path / "store"))
 
 
 @pytest.fixture
-def named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Names:
+def named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> NodeNames:
     """The names of a store of tables, read two at a time."""
     folder = tmp_path / "tables"
     folder.mkdir()
@@ -35,26 +35,26 @@ def named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Names:
     (folder / "edges.csv").write_text("source,target\na,née\nnée,7\n7,a b\n", encoding="utf-8")
     convert_from(str(folder), tmp_path / "store")
     monkeypatch.setattr(names_module, "BLOCK", 2)
-    return Names(Whereabouts.of(Store.open(tmp_path / "store")))
+    return NodeNames(StoreReference.of(Store.open(tmp_path / "store")))
 
 
-def test_a_file_names_the_store_as_seen_from_its_folder(where: Whereabouts, tmp_path: Path) -> None:
+def test_a_file_names_the_store_as_seen_from_its_folder(where: StoreReference, tmp_path: Path) -> None:
     plain = json.loads(json.dumps(where.to_plain(tmp_path / "models")))
     assert plain["path"] == "../store"
-    again = Whereabouts.from_plain(plain, tmp_path / "models")
+    again = StoreReference.from_plain(plain, tmp_path / "models")
     assert again == where
     assert torch.equal(again.store.y, where.store.y)
 
 
-def test_a_store_that_is_gone_is_told_with_its_path_and_the_way_out(where: Whereabouts, tmp_path: Path) -> None:
-    lost = Whereabouts.from_plain(where.to_plain(tmp_path), tmp_path)
+def test_a_store_that_is_gone_is_told_with_its_path_and_the_way_out(where: StoreReference, tmp_path: Path) -> None:
+    lost = StoreReference.from_plain(where.to_plain(tmp_path), tmp_path)
     where.path.rename(tmp_path / "moved")
     with pytest.raises(InvalidInput, match=r"a store at '.*/store', and none lies there.*--store PATH"):
         _ = lost.store
     assert lost.at(tmp_path / "moved").store.num_nodes == 6
 
 
-def test_a_store_that_changed_is_told_by_what_did(where: Whereabouts, tmp_path: Path) -> None:
+def test_a_store_that_changed_is_told_by_what_did(where: StoreReference, tmp_path: Path) -> None:
     other = graph()
     other.x, other.y = other.x + 1, torch.tensor([1, 1, 0, 1, -1, -1])
     convert_from(other, tmp_path / "changed")
@@ -66,7 +66,7 @@ def test_a_store_that_changed_is_told_by_what_did(where: Whereabouts, tmp_path: 
         _ = where.at(tmp_path / "larger").store
 
 
-def test_names_are_read_where_they_are_asked_for(named: Names) -> None:
+def test_names_are_read_where_they_are_asked_for(named: NodeNames) -> None:
     assert list(named) == ["a", "née", "7", "a b"]
     assert (named[1], named[-1], named[1:3]) == ("née", "a b", ["née", "7"])
     assert [named.find(word) for word in ("a", "7", "a b", "b", "3")] == [0, 2, 3, None, None]
@@ -74,38 +74,38 @@ def test_names_are_read_where_they_are_asked_for(named: Names) -> None:
         named[4]
 
 
-def test_nodes_without_names_are_called_by_their_numbers(where: Whereabouts) -> None:
-    names = Names(where)
+def test_nodes_without_names_are_called_by_their_numbers(where: StoreReference) -> None:
+    names = NodeNames(where)
     assert list(names) == ["0", "1", "2", "3", "4", "5"]
     assert [names.find(word) for word in ("5", "6", "-1", "05", "x", "9" * 30)] == [5, None, None, None, None, None]
 
 
-def test_words_are_known_as_they_are_to_a_set(named: Names) -> None:
+def test_words_are_known_as_they_are_to_a_set(named: NodeNames) -> None:
     asked = ["a b", "née", "b", "", "7", "07", "\ud800"]
     assert known_names(asked, named).tolist() == known_names(asked, list(named)).tolist()
     assert known_names(asked, np.array(list(named), dtype=object)).sum() == 3
 
 
-def test_names_that_do_not_follow_each_other_are_told(named: Names) -> None:
+def test_names_that_do_not_follow_each_other_are_told(named: NodeNames) -> None:
     ends = named.where.store.array("ids.ends")
     np.array([3, 1, *ends[2:]], dtype="<i8").tofile(named.where.path / "ids.ends.bin")
     with pytest.raises(InvalidInput, match=r"ids.ends.bin' is damaged.*do not follow each other"):
-        list(Names(Whereabouts.of(Store.open(named.where.path))))
+        list(NodeNames(StoreReference.of(Store.open(named.where.path))))
 
 
 def test_a_model_that_names_a_strange_folder_gets_a_sentence_that_tells_nothing_of_it(
-    where: Whereabouts, tmp_path: Path
+    where: StoreReference, tmp_path: Path
 ) -> None:
     (tmp_path / "secret").mkdir()
     (tmp_path / "secret" / "manifest.json").write_text('{"kind": "a secret"}')
     for path in ("secret", "../../../../etc", "store/labels.bin"):
         facts = {**where.to_plain(tmp_path), "path": path}
         with pytest.raises(InvalidInput) as told:
-            _ = Whereabouts.from_plain(facts, tmp_path).store
+            _ = StoreReference.from_plain(facts, tmp_path).store
         assert "a secret" not in str(told.value)
 
 
 @pytest.mark.parametrize("wrong", [{"path": 7}, {"path": "a\0b"}, {"nodes": "many"}, {"checksums": []}])
-def test_facts_that_are_none_are_refused(where: Whereabouts, tmp_path: Path, wrong: dict[str, object]) -> None:
+def test_facts_that_are_none_are_refused(where: StoreReference, tmp_path: Path, wrong: dict[str, object]) -> None:
     with pytest.raises((InvalidInput, TypeError, ValueError)):
-        Whereabouts.from_plain({**where.to_plain(tmp_path), **wrong}, tmp_path)
+        StoreReference.from_plain({**where.to_plain(tmp_path), **wrong}, tmp_path)

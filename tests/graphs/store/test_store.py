@@ -15,9 +15,9 @@ from bangs.errors import BangsError, DataUnavailable, InvalidInput
 from bangs.experiments.experiment import Experiment
 from bangs.graphs.datasets import by_name
 from bangs.graphs.datasets.synthetic import citation
-from bangs.graphs.neighbours import Links
+from bangs.graphs.neighbours import NeighbourLists
 from bangs.graphs.store import Store, Synthetic, convert_from, is_store, read_own, release, stored_graph
-from bangs.graphs.store.edge_sort import Wires
+from bangs.graphs.store.edge_sort import EdgeChunk
 from bangs.graphs.store.writer import Writer
 from bangs.nn.models import GCN
 from bangs.training.sampling import Sampling
@@ -67,7 +67,7 @@ def test_a_directed_graph_has_both_sides(tmp_path):
 def test_links_of_a_store_are_those_of_the_graph(tmp_path):
     data = small(weighted=True)
     convert_from(data, tmp_path / "store")
-    stored, plain = Store.open(tmp_path / "store").unlabelled().into, Links.of(data)
+    stored, plain = Store.open(tmp_path / "store").unlabelled().into, NeighbourLists.of(data)
     assert torch.equal(stored.pointers, plain.pointers)
     nodes = torch.arange(90)
     torch.testing.assert_close(stored.strength(nodes), plain.strength(nodes))
@@ -79,7 +79,7 @@ def test_edges_in_any_order_become_the_same_rows(tmp_path, directed, monkeypatch
     source, target = np.array([4, 0, 4, 2, 0, 1]), np.array([1, 1, 1, 0, 2, 4])
     weight = np.array([1.0, 2.0, 3.0, 4.0, 5.0, 6.0], np.float32)
     with Writer(tmp_path / "store") as writer:
-        wires = Wires(writer, 5, directed=directed, weighted=True)
+        wires = EdgeChunk(writer, 5, directed=directed, weighted=True)
         for edge in np.array_split(np.arange(6), 4):
             wires.add(source[edge], target[edge], weight[edge])
         count, two = wires.write()

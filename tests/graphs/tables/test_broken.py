@@ -740,7 +740,7 @@ def test_what_is_wrong_is_told_with_file_row_and_remedy(tmp_path: Path, broken: 
     prepared = broken.prepare(tmp_path)
     with pytest.raises(tables.BadTables) as caught:
         tables.read(prepared if isinstance(prepared, Path) else tmp_path, **broken.options)  # type: ignore[arg-type]
-    found = [one for one in caught.value.complaints if one.kind == broken.kind and one.file == broken.file]
+    found = [one for one in caught.value.diagnostics if one.kind == broken.kind and one.file == broken.file]
     assert found, str(caught.value)
     first = found[0]
     assert first.row == broken.row
@@ -805,17 +805,17 @@ def test_everything_wrong_in_both_files_is_told_at_once(tmp_path: Path) -> None:
     bad_edges = "source,target,weight\na,zoe,1\nb,c,-2\n"
     with pytest.raises(tables.BadTables) as caught:
         tables.read(folder(tmp_path, bad_nodes, bad_edges))
-    kinds = {complaint.kind for complaint in caught.value.complaints}
+    kinds = {complaint.kind for complaint in caught.value.diagnostics}
     assert kinds == {"duplicate-id", "missing-number", "unknown-node", "bad-weight"}
     assert caught.value.total == 4
-    assert "4 complaints" in str(caught.value)
+    assert "4 diagnostics" in str(caught.value)
 
 
 def test_the_first_twenty_of_a_kind_are_shown_and_the_rest_counted(tmp_path: Path) -> None:
     rows = "".join(f"a,ghost {i}\n" for i in range(1254))
     with pytest.raises(tables.BadTables, match="… and 1,234 more") as caught:
         tables.read(folder(tmp_path, edges="source,target\n" + rows))
-    assert len(caught.value.complaints) == 20
+    assert len(caught.value.diagnostics) == 20
     assert caught.value.total == 1254
     assert "row 21: target 'ghost 19'" in str(caught.value)
     assert "ghost 20" not in str(caught.value)
@@ -831,7 +831,7 @@ def test_a_hostile_value_cannot_speak_to_the_terminal(tmp_path: Path) -> None:
 def test_a_complaint_reads_as_a_sentence(tmp_path: Path) -> None:
     with pytest.raises(tables.BadTables) as caught:
         tables.read(folder(tmp_path, edges=EDGES.replace("a,c", "a,zoe")))
-    assert str(caught.value.complaints[0]) == (
+    assert str(caught.value.diagnostics[0]) == (
         "edges.csv, row 4: target 'zoe' is not a node of nodes.csv; add the node to nodes.csv, or delete the edge"
     )
 

@@ -16,7 +16,7 @@ from bangs.errors import InvalidInput
 from bangs.graphs import tables
 from bangs.graphs.store import convert_from
 from bangs.graphs.tables.column_kinds import ColumnCount
-from bangs.graphs.tables.options import Asked
+from bangs.graphs.tables.options import ReadOptions
 from bangs.graphs.tables.table import Table
 from tests.graphs.tables.sample_tables import EDGES, NODES, folder
 
@@ -92,7 +92,7 @@ def test_a_slip_in_a_word_for_unknown_does_not_leave_a_class(tmp_path: Path) -> 
         read(tmp_path, nodes=nodes, unknown=["latter"])
     assert "did you mean 'later'?" in str(refusal.value)
     with pytest.raises(tables.BadTables, match="--unknown names label 'latter'"):
-        convert_from(str(tmp_path), tmp_path / "store", asked=Asked.plain(unknown=["latter"]))
+        convert_from(str(tmp_path), tmp_path / "store", asked=ReadOptions.plain(unknown=["latter"]))
 
 
 @pytest.mark.parametrize("identity", ["node", "Node ID", "node-id", "NODE_ID", "name"])
@@ -177,7 +177,7 @@ def test_a_wrong_word_among_decimal_commas_is_told_and_makes_no_categories_of_th
     nodes = NODES.replace(",", ";").replace(".", ",").replace("2,5", "much")
     with pytest.raises(tables.BadTables) as refusal:
         read(tmp_path, nodes=nodes)
-    assert [str(told.message) for told in refusal.value.complaints] == [
+    assert [str(told.message) for told in refusal.value.diagnostics] == [
         "column 'height' holds 'much', which is no number"
     ]
 
@@ -372,7 +372,7 @@ def test_a_parquet_column_of_any_type_can_be_ignored_and_then_stays_so(tmp_path:
     graph = tables.read(tmp_path, ignore=["list", "colour"])
     assert graph.columns.features == ["height"]
     assert list(tables.read(tmp_path, encoding=graph.columns).ids) == list("abcdef")
-    convert_from(str(tmp_path), tmp_path / "store", asked=Asked.plain(ignore=("list", "colour")))
+    convert_from(str(tmp_path), tmp_path / "store", asked=ReadOptions.plain(ignore=("list", "colour")))
     with pytest.raises(tables.BadTables, match="--ignore names column 'size', which is not there"):
         tables.read(tmp_path, ignore=["list", "size"])
 

@@ -17,11 +17,11 @@ from bangs.graphs.datasets.by_name import DATASETS, npz_files
 from bangs.graphs.store import is_store
 from bangs.runs.history import STAGES
 
-Names = Literal["known", "any"]
+NodeNames = Literal["known", "any"]
 
 
 def find_suite(
-    name: str, data: Path | None = None, names: Names = "known", beside: Mapping[str, Path] | None = None
+    name: str, data: Path | None = None, names: NodeNames = "known", beside: Mapping[str, Path] | None = None
 ) -> Suite:
     """The suite of a name, or of a path to a file; `beside` are others that have names, and come first."""
     return read_suite(suite_path(name, beside), data, names)
@@ -47,7 +47,7 @@ def suite_files() -> dict[str, Path]:
     return {}
 
 
-def read_suite(path: Path, data: Path | None = None, names: Names = "known") -> Suite:
+def read_suite(path: Path, data: Path | None = None, names: NodeNames = "known") -> Suite:
     """The suite in a file; a mistake is a sentence that names file and key.
 
     To do its runs, every dataset, method and part must be known here. A table needs rows only, so for one the names may
@@ -62,7 +62,7 @@ def read_suite(path: Path, data: Path | None = None, names: Names = "known") -> 
     return parse_suite(text, path.stem, str(path), data, names)
 
 
-def parse_suite(text: str, name: str, source: str, data: Path | None = None, names: Names = "known") -> Suite:
+def parse_suite(text: str, name: str, source: str, data: Path | None = None, names: NodeNames = "known") -> Suite:
     """The suite in a text; `source` is what the sentences call it."""
     try:
         content = tomllib.loads(text)
@@ -82,7 +82,7 @@ _OWN_WORDS = {"stages": STAGES, "rounds": ("round",)}  # that a kind prints
 class _Reader(Faults):
     """Turns the content of a file into a suite, key by key."""
 
-    def __init__(self, source: str, data: Path | None, names: Names):
+    def __init__(self, source: str, data: Path | None, names: NodeNames):
         super().__init__(source)
         self.data, self.names = data, names
 

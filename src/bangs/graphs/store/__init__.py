@@ -3,20 +3,20 @@
 from bangs.graphs.store.convert import convert_from
 from bangs.graphs.store.manifest import Manifest, is_store
 from bangs.graphs.store.memmap import mapped, release
-from bangs.graphs.store.node_names import Names, known_names, place_of
+from bangs.graphs.store.node_names import NodeNames, known_names, place_of
 from bangs.graphs.store.own_graph import read_own
-from bangs.graphs.store.reference import Whereabouts
+from bangs.graphs.store.reference import StoreReference
 from bangs.graphs.store.stored_graph import Store, StoredGraph, check_edges
 from bangs.graphs.store.synthetic import Synthetic
 from bangs.graphs.store.writer import Writer
 
 __all__ = [
     "Manifest",
-    "Names",
+    "NodeNames",
     "Store",
+    "StoreReference",
     "StoredGraph",
     "Synthetic",
-    "Whereabouts",
     "Writer",
     "check_edges",
     "convert_from",

@@ -10,7 +10,7 @@ from bangs.graphs.store.from_tables import from_tables
 from bangs.graphs.store.manifest import Manifest
 from bangs.graphs.store.synthetic import PREFIX, Synthetic
 from bangs.graphs.store.writer import Writer
-from bangs.graphs.tables.options import Asked
+from bangs.graphs.tables.options import ReadOptions
 
 
 def convert_from(
@@ -20,7 +20,7 @@ def convert_from(
     name: str = "the graph",
     seed: int = 0,
     half: bool = False,
-    asked: Asked | None = None,
+    asked: ReadOptions | None = None,
     overwrite: bool = False,
 ) -> Manifest:
     """The store of a source: `synthetic:…`, a folder of tables or of .npy files, or a graph in memory.
@@ -28,7 +28,7 @@ def convert_from(
     Edges of a folder are mirrored unless `asked.directed`; those of a graph in memory stay as they are. What is asked
     about columns is refused where there are none.
     """
-    asked = asked or Asked.plain()
+    asked = asked or ReadOptions.plain()
     of_arrays = isinstance(source, str) and from_arrays.is_array_folder(Path(source))
     if not isinstance(source, str) or source.startswith(PREFIX) or of_arrays:
         idle = [option for option in asked.options if not of_arrays or option != "--directed"]

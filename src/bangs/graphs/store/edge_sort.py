@@ -22,7 +22,7 @@ Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float32]
 
 
-class Wires:
+class EdgeChunk:
     """The links of a store from edges in any order: both ways unless `directed`.
 
     Weights of a repeated edge add up; of two opposite edges of an undirected graph the larger counts, since files often
@@ -31,9 +31,9 @@ class Wires:
 
     def __init__(self, writer: Writer, nodes: int, *, directed: bool, weighted: bool):
         self.writer, self.nodes, self.directed, self.weighted = writer, nodes, directed, weighted
-        self._draft = LinkSorter(writer, "draft", nodes, weighted=True) if weighted and not directed else None
-        self._into = LinkSorter(writer, "in", nodes, weighted=weighted, merge="sum" if directed else "max")
-        self._out = LinkSorter(writer, "out", nodes, weighted=weighted) if directed else None
+        self._draft = EdgeSorter(writer, "draft", nodes, weighted=True) if weighted and not directed else None
+        self._into = EdgeSorter(writer, "in", nodes, weighted=weighted, merge="sum" if directed else "max")
+        self._out = EdgeSorter(writer, "out", nodes, weighted=weighted) if directed else None
 
     def add(self, source: Ints, target: Ints, weight: Floats | None = None) -> None:
         """More edges, at most a few million at once."""
@@ -55,7 +55,7 @@ class Wires:
         return edges, not self.writer.drop_if_same("in", "out")
 
 
-class LinkSorter:
+class EdgeSorter:
     """Gathers edges; `write` turns them into the arrays of one side of a store.
 
     Weights of repeated edges add up (`merge="sum"`), or the largest counts (`merge="max"`).

@@ -16,7 +16,7 @@ from bangs.errors import InvalidInput
 from bangs.graphs.numpy_files import map_npy
 from bangs.graphs.sparse import to_scipy
 from bangs.graphs.splits import MASKS
-from bangs.graphs.store.edge_sort import Wires
+from bangs.graphs.store.edge_sort import EdgeChunk
 from bangs.graphs.store.manifest import MOST_NODES, Manifest
 from bangs.graphs.store.writer import Writer
 
@@ -122,7 +122,7 @@ def _links(
 ) -> Manifest:
     if weight is not None and weight.shape != edges.shape[1:]:
         raise InvalidInput(f"'edge_weight' of {what} must hold one number for each of its {edges.shape[1]:,} edges")
-    wires = Wires(writer, nodes, directed=directed, weighted=weight is not None)
+    wires = EdgeChunk(writer, nodes, directed=directed, weighted=weight is not None)
     for columns in _slices(edges.shape[1], _CHUNK):
         source, target = (np.asarray(edges[side, columns]).astype(np.int64) for side in (0, 1))
         for end in (source, target):

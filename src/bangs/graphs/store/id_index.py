@@ -1,4 +1,4 @@
-"""Ids: which node a word names, for more words than a table in memory could hold."""
+"""IdIndex: which node a word names, for more words than a table in memory could hold."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ _WHOLE = r"^(0|[1-9]\d{0,17})$"
 _WORD = np.uint64(1) << np.uint64(63)  # set in the key of a word that is no number
 
 
-class Ids:
+class IdIndex:
     """Eight bytes a node: a whole number is its own key, any other word has a 63-bit hash of itself."""
 
     def __init__(self, keys: npt.NDArray[np.uint64]):

@@ -1,4 +1,4 @@
-"""Names: what the nodes of a store are called, read where it is asked for."""
+"""NodeNames: what the nodes of a store are called, read where it is asked for."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
@@ -9,18 +9,18 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from bangs.errors import InvalidInput
-from bangs.graphs.store.id_index import Ids, key
+from bangs.graphs.store.id_index import IdIndex, key
 from bangs.graphs.store.memmap import release
-from bangs.graphs.store.reference import Whereabouts
+from bangs.graphs.store.reference import StoreReference
 from bangs.graphs.tables.diagnostics import listed, quoted
 
 BLOCK = 2**16  # names read at once
 
 
-class Names(Sequence[str]):
+class NodeNames(Sequence[str]):
     """The names of N nodes; their numbers where they have none. The store is opened when the first is asked for."""
 
-    def __init__(self, where: Whereabouts):
+    def __init__(self, where: StoreReference):
         self.where = where
 
     def __len__(self) -> int:
@@ -51,7 +51,7 @@ class Names(Sequence[str]):
         """Which of some words are names: bool [n]. Eight bytes are held for every node, not its name."""
         keys = np.concatenate([key(pa.array(block, pa.string())) for block in self._blocks()])
         asked = [word.encode("utf-8", "replace").decode() for word in words]  # one that is no text names nobody
-        return np.asarray(Ids(keys)(pa.array(asked, pa.string())) >= 0)
+        return np.asarray(IdIndex(keys)(pa.array(asked, pa.string())) >= 0)
 
     @property
     def _named(self) -> bool:
@@ -82,16 +82,16 @@ class Names(Sequence[str]):
 
 
 def place_of(word: str, names: Any) -> int:
-    """The number of the node of that name, among `Names` or an array of them."""
-    found = names.find(word) if isinstance(names, Names) else next(iter(np.flatnonzero(names == word)), None)
+    """The number of the node of that name, among `NodeNames` or an array of them."""
+    found = names.find(word) if isinstance(names, NodeNames) else next(iter(np.flatnonzero(names == word)), None)
     if found is None:
         raise InvalidInput(f"no node is called {quoted(word)}; names look like {listed(list(names[:3]))}")
     return int(found)
 
 
-def known_names(words: Iterable[str], names: "Names | Iterable[str]") -> npt.NDArray[np.bool_]:
+def known_names(words: Iterable[str], names: "NodeNames | Iterable[str]") -> npt.NDArray[np.bool_]:
     """Which of some words are among the names: bool [n]."""
-    if isinstance(names, Names):
+    if isinstance(names, NodeNames):
         return names.known(words)
     seen = set(names)
     return np.array([word in seen for word in words], dtype=bool)

@@ -9,17 +9,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bangs.graphs.store.from_arrays import finite
-from bangs.graphs.store.id_index import Ids, key
+from bangs.graphs.store.id_index import IdIndex, key
 from bangs.graphs.store.writer import Writer
 from bangs.graphs.tables.chunks import Pieces
 from bangs.graphs.tables.column_kinds import ColumnCount, Tally
-from bangs.graphs.tables.diagnostics import Complaints, counted, listed, quoted
+from bangs.graphs.tables.diagnostics import Diagnostics, counted, listed, quoted
 from bangs.graphs.tables.encoding import Categorical, Encoding, Numeric
 from bangs.graphs.tables.features import check_columns, encode, tell_kinds
 from bangs.graphs.tables.labels import PARTS, check_unknown, read_labels
-from bangs.graphs.tables.options import Asked
+from bangs.graphs.tables.options import ReadOptions
 from bangs.graphs.tables.roles import EdgeRoles, NodeRoles, node_roles
-from bangs.graphs.tables.table import Table, among, complain_of_no_rows, equals, places_in
+from bangs.graphs.tables.table import Table, among, equals, places_in, report_no_rows
 
 BESIDE = "features.npy"
 
@@ -27,12 +27,12 @@ BESIDE = "features.npy"
 class Nodes:
     """The node table: counted first, then written."""
 
-    def __init__(self, pieces: Pieces, writer: Writer, asked: Asked, complaints: Complaints, notes: list[str]):
-        self.pieces, self.writer, self.asked, self.complaints, self.notes = pieces, writer, asked, complaints, notes
+    def __init__(self, pieces: Pieces, writer: Writer, asked: ReadOptions, diagnostics: Diagnostics, notes: list[str]):
+        self.pieces, self.writer, self.asked, self.diagnostics, self.notes = pieces, writer, asked, diagnostics, notes
         self.file = pieces.path.name
         self.size = 0
         self.roles: NodeRoles | None = None
-        self.ids: Ids | None = None
+        self.ids: IdIndex | None = None
         self.classes: list[str] = []
         self._labels = Tally()
         self._columns: list[ColumnCount] = []
@@ -63,10 +63,10 @@ class Nodes:
             for column in self._columns:
                 column.add(table)
         if self.size == 0:
-            if not self.complaints.about(self.file):
-                complain_of_no_rows("nodes", self.file, self.complaints)
+            if not self.diagnostics.about(self.file):
+                report_no_rows("nodes", self.file, self.diagnostics)
             return
-        self.ids = Ids(np.concatenate(keys))
+        self.ids = IdIndex(np.concatenate(keys))
         self._complain_of_repeats(np.concatenate(rows))
         self._classes()
         for column in self._columns:
@@ -84,7 +84,7 @@ class Nodes:
         encoding = Encoding(tuple(self._kept), fill=self.asked.fill)
         width = len(encoding.features) + (0 if array is None else array.shape[1])
         if width == 0:
-            self.complaints.add(
+            self.diagnostics.add(
                 "no-features",
                 self.file,
                 "no column can be a feature, and a store needs some",
@@ -96,8 +96,8 @@ class Nodes:
         start, parts = 0, np.zeros(4, np.int64)
         model: Literal["fitting", "fitted"] = "fitting" if self.asked.encoding is None else "fitted"
         for table in self.pieces:
-            block = encode(table, encoding, {}, self.complaints, [], self.asked.limits, model)
-            if self.complaints:
+            block = encode(table, encoding, {}, self.diagnostics, [], self.asked.limits, model)
+            if self.diagnostics:
                 continue
             if array is not None:
                 block = np.concatenate([block, array[start : start + len(table)]], axis=1)
@@ -109,8 +109,8 @@ class Nodes:
                 parts += np.bincount(said, minlength=4)
                 split.append(said)
             start += len(table)
-        if split is not None and not self.complaints and parts[1] == 0:
-            self.complaints.add(
+        if split is not None and not self.diagnostics and parts[1] == 0:
+            self.diagnostics.add(
                 "no-training", self.file, "the split leaves no node for training", "write train for some of them"
             )
 
@@ -133,10 +133,10 @@ class Nodes:
     def _begin(self, table: Table) -> bool:
         given = {role: self.asked.role(role, table) for role in ("id", "label", "split")}
         every = ("id", "label", "split")
-        found = node_roles(table, given, every, (), self.asked.ignore, Complaints(""), [])
+        found = node_roles(table, given, every, (), self.asked.ignore, Diagnostics(""), [])
         # a store may hold a graph without labels, to be predicted on
         guess = ("id", "split") if found is not None and found.label is None else every
-        self.roles = node_roles(table, given, guess, (), self.asked.ignore, self.complaints, self.notes)
+        self.roles = node_roles(table, given, guess, (), self.asked.ignore, self.diagnostics, self.notes)
         if self.roles is None:
             return False
         if self.asked.encoding is not None:
@@ -151,7 +151,7 @@ class Nodes:
     def _as_before(self, encoding: Encoding, table: Table) -> None:
         """Take columns and classes as they were taken of another graph."""
         spare = [name for name in (self.roles.id, self.roles.label, self.roles.split) if name] if self.roles else []
-        check_columns(table, encoding, [*spare, *self.asked.ignore], self.complaints, self.notes)
+        check_columns(table, encoding, [*spare, *self.asked.ignore], self.diagnostics, self.notes)
         self._kept, self._left_out = list(encoding.columns), list(encoding.left_out)
         self.classes = list(encoding.classes)
 
@@ -159,7 +159,7 @@ class Nodes:
         assert self.roles is not None
         blank = equals(words, "")
         if blank.any():
-            self.complaints.add_rows(
+            self.diagnostics.add_rows(
                 "blank-id",
                 self.file,
                 table.rows[blank],
@@ -171,7 +171,7 @@ class Nodes:
         assert self.ids is not None
         again, first = self.ids.again()
         if len(again):
-            self.complaints.add_rows(
+            self.diagnostics.add_rows(
                 "duplicate-id",
                 self.file,
                 rows[again],
@@ -181,7 +181,7 @@ class Nodes:
 
     def _classes(self) -> None:
         if self._labels.many:
-            self.complaints.add(
+            self.diagnostics.add(
                 "too-many-classes",
                 self.file,
                 "the labels are more than 100,000 different words",
@@ -192,9 +192,9 @@ class Nodes:
         if not seen:
             return
         words = pa.chunked_array([seen], pa.string())
-        check_unknown(words, self.asked.unknown, self.file, self.complaints)
+        check_unknown(words, self.asked.unknown, self.file, self.diagnostics)
         known_before = None if self.asked.encoding is None else self.asked.encoding.classes
-        told = Complaints("")
+        told = Diagnostics("")
         number, self.classes = read_labels(
             words,
             np.zeros(len(words), np.int64),
@@ -205,7 +205,7 @@ class Nodes:
             [],
         )
         if known_before is not None and told:
-            self.complaints.add(
+            self.diagnostics.add(
                 "unknown-class",
                 self.file,
                 f"some labels are none of the classes {listed(self.classes)}",
@@ -241,7 +241,7 @@ class Nodes:
         ):
             places = np.flatnonzero(wrong)
             if len(places):
-                self.complaints.add_rows(
+                self.diagnostics.add_rows(
                     kind,
                     self.file,
                     table.rows[places],

@@ -11,10 +11,10 @@ from bangs.errors import InvalidInput
 from bangs.graphs import tables
 from bangs.graphs.splits import MASKS
 from bangs.graphs.store.manifest import is_store
-from bangs.graphs.store.node_names import Names
-from bangs.graphs.store.reference import Whereabouts
+from bangs.graphs.store.node_names import NodeNames
+from bangs.graphs.store.reference import StoreReference
 from bangs.graphs.store.stored_graph import Store
-from bangs.graphs.tables.diagnostics import Complaints
+from bangs.graphs.tables.diagnostics import Diagnostics
 from bangs.graphs.tables.encoding import Encoding
 from bangs.graphs.tables.labels import check_enough
 
@@ -44,7 +44,7 @@ def read_own(path: Path, *, encoding: Encoding | None = None, **options: Any) ->
         raise InvalidInput(f"no node of '{path}' has a label; convert tables that have some")
     else:
         _check_classes(store, path)
-    names = Names(Whereabouts.of(store))
+    names = NodeNames(StoreReference.of(store))
     classes = list(manifest.classes if encoding is None else encoding.classes)
     size = f"of {manifest.bytes / 2**20:,.1f} MiB"
     if not store.fits:
@@ -91,11 +91,11 @@ def _weights(edges: Encoding) -> str:
 
 def _check_classes(store: Store, path: Path) -> None:
     """Raises, with their names, where classes seen once would have to be held for validation."""
-    split, known, complaints = _split(store), store.y >= 0, Complaints(str(path))
+    split, known, diagnostics = _split(store), store.y >= 0, Diagnostics(str(path))
     if split is None or not split.val.any():
         train = known if split is None else split.train.any(0)
-        check_enough(store.y.numpy(), train.numpy(), store.manifest.classes, None, path.name, complaints)
-    complaints.raise_any()
+        check_enough(store.y.numpy(), train.numpy(), store.manifest.classes, None, path.name, diagnostics)
+    diagnostics.raise_any()
 
 
 def _split(store: Store) -> Split | None:

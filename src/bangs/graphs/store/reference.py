@@ -1,4 +1,4 @@
-"""Whereabouts: a store by the place it lies at and the checksums it must have, for what was made from it."""
+"""StoreReference: a store by the place it lies at and the checksums it must have, for what was made from it."""
 
 import os
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ WAY_OUT = "put it back, or say where it lies now: --store PATH, in Python load(â
 
 
 @dataclass(frozen=True)
-class Whereabouts:
+class StoreReference:
     """Where a store lies and what it holds; it is opened, and compared, when it is first asked for."""
 
     path: Path
@@ -24,7 +24,7 @@ class Whereabouts:
     checksums: Mapping[str, str]  # the sha256 of every array, by name
 
     @classmethod
-    def of(cls, store: Store) -> "Whereabouts":
+    def of(cls, store: Store) -> "StoreReference":
         manifest = store.manifest
         checksums = {name: array.sha256 for name, array in manifest.arrays.items()}
         found = cls(Path(store.path).resolve(), manifest.digest, manifest.nodes, checksums)
@@ -46,7 +46,7 @@ class Whereabouts:
             )
         return found
 
-    def at(self, path: str | Path) -> "Whereabouts":
+    def at(self, path: str | Path) -> "StoreReference":
         """The same store at another place."""
         return replace(self, path=Path(path).resolve())
 
@@ -56,7 +56,7 @@ class Whereabouts:
         return {"path": path, "digest": self.digest, "nodes": self.nodes, "checksums": dict(self.checksums)}
 
     @classmethod
-    def from_plain(cls, facts: Mapping[str, Any], folder: Path) -> "Whereabouts":
+    def from_plain(cls, facts: Mapping[str, Any], folder: Path) -> "StoreReference":
         """What `to_plain` told of a file in the folder; kinds are checked."""
         path, digest, nodes, checksums = (facts[name] for name in ("path", "digest", "nodes", "checksums"))
         if not isinstance(checksums, dict) or "\0" in path:

@@ -14,7 +14,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from bangs.errors import InvalidInput
-from bangs.graphs.neighbours import Links
+from bangs.graphs.neighbours import NeighbourLists
 from bangs.graphs.splits import MASKS
 from bangs.graphs.store.manifest import Manifest, read_manifest
 from bangs.graphs.store.memmap import mapped, release
@@ -36,8 +36,8 @@ class StoredGraph:
     """
 
     x: Tensor  # float32 or float16 [N, F], mapped
-    into: Links  # A[target, source] by target
-    out: Links  # the same by source; `into` itself where the graph is undirected
+    into: NeighbourLists  # A[target, source] by target
+    out: NeighbourLists  # the same by source; `into` itself where the graph is undirected
     identity: str  # the store's digest
 
     @property
@@ -170,7 +170,7 @@ class Store:
         if not all(np.isfinite(block).all() for block in _blocks(self.array("features"))):
             raise self.damaged("features", "NaN or infinity")
 
-    def _links(self, side: str) -> Links:
+    def _links(self, side: str) -> NeighbourLists:
         def tensor(name: str) -> Tensor:
             return torch.from_numpy(self.array(f"{side}.{name}"))
 
@@ -178,8 +178,8 @@ class Store:
         if int(pointers[0]) != 0 or int(pointers[-1]) != self.manifest.edges:
             raise self.damaged(f"{side}.pointers", f"pointers that do not rise from 0 to {self.manifest.edges:,}")
         if not self.manifest.weighted:
-            return Links(pointers, tensor("nodes"))
-        return Links(pointers, tensor("nodes"), tensor("weights"), tensor("sums"))
+            return NeighbourLists(pointers, tensor("nodes"))
+        return NeighbourLists(pointers, tensor("nodes"), tensor("weights"), tensor("sums"))
 
     def damaged(self, name: str, what: str) -> InvalidInput:
         """The error that says what is wrong with a file."""

@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from bangs.core.rng import Streams
 from bangs.errors import InvalidInput, UnknownName
-from bangs.graphs.store.edge_sort import LinkSorter
+from bangs.graphs.store.edge_sort import EdgeSorter
 from bangs.graphs.store.manifest import MOST_NODES, Manifest
 from bangs.graphs.store.writer import Writer
 
@@ -116,7 +116,7 @@ class Synthetic:
         order = np.argsort(label, kind="stable").astype(np.int32)
         bounds = np.searchsorted(label[order], np.arange(self.classes + 1))
         hub = _random(rng.at("hubs")).permutation(self.nodes).astype(np.int32)
-        sorter = LinkSorter(writer, "in", self.nodes)
+        sorter = EdgeSorter(writer, "in", self.nodes)
         pairs = self.edges // 2
         for number, start in enumerate(range(0, pairs, _CHUNK)):
             random = _random(rng.at("edges", number))

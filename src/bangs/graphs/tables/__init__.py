@@ -1,6 +1,6 @@
 """Custom: a person's own files as a graph; every complaint names file, row and remedy."""
 
-from bangs.graphs.tables.diagnostics import BadTables, Complaint
+from bangs.graphs.tables.diagnostics import BadTables, Diagnostic
 from bangs.graphs.tables.encoding import Categorical, Encoding, Numeric, Structural
 from bangs.graphs.tables.read import OwnGraph, read
 from bangs.graphs.tables.table import Limits
@@ -9,7 +9,7 @@ from bangs.graphs.tables.validation import validation_split
 __all__ = [
     "BadTables",
     "Categorical",
-    "Complaint",
+    "Diagnostic",
     "Encoding",
     "Limits",
     "Numeric",

@@ -12,7 +12,7 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from bangs.graphs.tables.delimited import DELIMITERS, explain, head_of, header_of
-from bangs.graphs.tables.diagnostics import Complaints, counted, quoted
+from bangs.graphs.tables.diagnostics import Diagnostics, counted, quoted
 from bangs.graphs.tables.parquet import as_text
 from bangs.graphs.tables.table import Limits, Table, named, tabled
 
@@ -26,7 +26,7 @@ class Pieces:
 
     path: Path
     ignore: tuple[str, ...]
-    complaints: Complaints
+    diagnostics: Diagnostics
     notes: list[str]
     limits: Limits
     _read: list[bool] = field(default_factory=list)
@@ -34,31 +34,31 @@ class Pieces:
     def __iter__(self) -> Iterator[Table]:
         first = not self._read
         self._read.append(True)
-        complaints = self.complaints if first else Complaints(self.complaints.where)
+        diagnostics = self.diagnostics if first else Diagnostics(self.diagnostics.where)
         read = self._parquet if self.path.suffix == ".parquet" else self._delimited
-        yield from read(complaints, self.notes if first else [])
+        yield from read(diagnostics, self.notes if first else [])
 
     @property
     def first(self) -> Table | None:
         """The first piece, of which nothing is told; None where none can be read."""
-        return next(iter(Pieces(self.path, self.ignore, Complaints(self.complaints.where), [], self.limits)), None)
+        return next(iter(Pieces(self.path, self.ignore, Diagnostics(self.diagnostics.where), [], self.limits)), None)
 
-    def _delimited(self, complaints: Complaints, notes: list[str]) -> Iterator[Table]:
+    def _delimited(self, diagnostics: Diagnostics, notes: list[str]) -> Iterator[Table]:
         file = self.path.name
-        head = head_of(self.path, complaints, notes)
+        head = head_of(self.path, diagnostics, notes)
         if head is None:
             return
         usual = "\t" if self.path.suffix == ".tsv" else ","
         delimiter, header, bare = header_of(head, usual)
         if not any(header):
-            complaints.add("no-header", file, "the first row is blank", "let the first row name the columns")
+            diagnostics.add("no-header", file, "the first row is blank", "let the first row name the columns")
             return
         if delimiter != usual:
             notes.append(f"{file} is separated by {DELIMITERS[delimiter]}; read so")
-        names = named(header, file, complaints)
+        names = named(header, file, diagnostics)
         if bare:
             return
-        wrong = _Wrong(file, len(header), complaints)
+        wrong = _Wrong(file, len(header), diagnostics)
         try:
             with pacsv.open_csv(
                 str(self.path),
@@ -84,13 +84,13 @@ class Pieces:
                     table = pa.Table.from_batches([batch])
                     yield tabled(file, names, table.columns, rows, delimiter)
         except pa.ArrowInvalid as error:
-            explain(self.path, str(error), complaints)
+            explain(self.path, str(error), diagnostics)
 
-    def _parquet(self, complaints: Complaints, notes: list[str]) -> Iterator[Table]:
+    def _parquet(self, diagnostics: Diagnostics, notes: list[str]) -> Iterator[Table]:
         file = self.path.name
         try:
             with pq.ParquetFile(self.path) as stream:
-                names = named(stream.schema_arrow.names, file, complaints)
+                names = named(stream.schema_arrow.names, file, diagnostics)
                 row = 1
                 for batch in stream.iter_batches(batch_size=ROWS):
                     columns: list[Any] = []
@@ -99,7 +99,7 @@ class Pieces:
                         text = None if name is None else as_text(column, self.limits, blank=name in self.ignore)
                         columns.append(text)
                         if text is None and name is not None:
-                            complaints.add(
+                            diagnostics.add(
                                 "column-type",
                                 file,
                                 f"column {name!r} holds {column.type}, which is neither number nor text",
@@ -111,7 +111,7 @@ class Pieces:
                     row += batch.num_rows
         except (pa.ArrowException, OSError, ValueError, KeyError) as error:
             reason = (str(error).splitlines() or ["damaged"])[0]
-            complaints.add(
+            diagnostics.add(
                 "unreadable", file, f"it is no readable Parquet file: {reason}", "write it again, or as .csv"
             )
 
@@ -119,14 +119,14 @@ class Pieces:
 class _Wrong:
     """Rows of another length than the header: complained about, skipped, and left out of the numbering."""
 
-    def __init__(self, file: str, width: int, complaints: Complaints):
-        self.file, self.width, self.complaints = file, width, complaints
+    def __init__(self, file: str, width: int, diagnostics: Diagnostics):
+        self.file, self.width, self.diagnostics = file, width, diagnostics
         self.skipped: list[int] = []
 
     def __call__(self, row: Any) -> str:
         self.skipped.append(row.number)
         if row.text.strip():
-            self.complaints.add(
+            self.diagnostics.add(
                 "ragged-row",
                 self.file,
                 f"it has {counted(row.actual_columns, 'value')}, the header has {self.width}: {quoted(row.text)}",

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.csv as pacsv
 
-from bangs.graphs.tables.diagnostics import SHOWN, Complaints, counted, quoted
+from bangs.graphs.tables.diagnostics import SHOWN, Diagnostics, counted, quoted
 from bangs.graphs.tables.table import Limits, Table, named, tabled
 
 DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars", " ": "spaces"}
@@ -25,18 +25,18 @@ _FOREIGN = {
 }
 
 
-def read_delimited(path: Path, complaints: Complaints, notes: list[str], limits: Limits) -> Table | None:
+def read_delimited(path: Path, diagnostics: Diagnostics, notes: list[str], limits: Limits) -> Table | None:
     """The table of a .csv or .tsv file, or None after complaining."""
     file = path.name
-    head = head_of(path, complaints, notes)
+    head = head_of(path, diagnostics, notes)
     if head is None:
         return None
     delimiter, header, bare = header_of(head, "\t" if path.suffix == ".tsv" else ",")
     if not any(header):
-        complaints.add("no-header", file, "the first row is blank", "let the first row name the columns")
+        diagnostics.add("no-header", file, "the first row is blank", "let the first row name the columns")
         return None
     if len(header) > limits.columns:
-        complaints.add(
+        diagnostics.add(
             "too-wide",
             file,
             f"it has {len(header):,} columns, {limits.columns:,} are allowed",
@@ -45,16 +45,16 @@ def read_delimited(path: Path, complaints: Complaints, notes: list[str], limits:
         return None
     if delimiter != ("\t" if path.suffix == ".tsv" else ","):
         notes.append(f"{file} is separated by {DELIMITERS[delimiter]}; read so")
-    names = named(header, file, complaints)
+    names = named(header, file, diagnostics)
     if bare:
         return Table(file, {name: pa.chunked_array([[]], pa.string()) for name in names if name}, np.empty(0, np.int64))
     try:
-        raw, rows = _parsed(path, delimiter, len(header), complaints)
+        raw, rows = _parsed(path, delimiter, len(header), diagnostics)
     except pa.ArrowInvalid as error:
-        explain(path, str(error), complaints)
+        explain(path, str(error), diagnostics)
         return None
     if len(raw) and "\n" in raw.column(raw.num_columns - 1)[-1].as_py() and not _ends_quoted(path):
-        complaints.add(
+        diagnostics.add(
             "open-quote",
             file,
             'a quotation mark (") is opened here and never closed, so the rest of the file is one cell',
@@ -64,33 +64,33 @@ def read_delimited(path: Path, complaints: Complaints, notes: list[str], limits:
     return tabled(file, names, raw.columns, rows, delimiter)
 
 
-def head_of(path: Path, complaints: Complaints, notes: list[str]) -> str | None:
+def head_of(path: Path, diagnostics: Diagnostics, notes: list[str]) -> str | None:
     """The beginning of a file as text, without its byte-order mark."""
     file = path.name
     with path.open("rb") as stream:
         head = stream.read(_HEAD)
     for magic, (what, remedy) in _FOREIGN.items():
         if head.startswith(magic):
-            complaints.add("not-text", file, f"it is {what}, not a table of text", remedy)
+            diagnostics.add("not-text", file, f"it is {what}, not a table of text", remedy)
             return None
     if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        complaints.add("not-utf8", file, "it is written in UTF-16", "save it as 'CSV UTF-8'")
+        diagnostics.add("not-utf8", file, "it is written in UTF-16", "save it as 'CSV UTF-8'")
         return None
     if b"\0" in head:
-        complaints.add("not-text", file, "it holds binary data", "save it as a table of text in UTF-8")
+        diagnostics.add("not-text", file, "it holds binary data", "save it as a table of text in UTF-8")
         return None
     if head.startswith(codecs.BOM_UTF8):
         notes.append(f"{file} begins with a byte-order mark; skipped")
     try:
         text = codecs.getincrementaldecoder("utf-8-sig")().decode(head, final=len(head) < _HEAD)
     except UnicodeDecodeError as error:
-        _undecodable(file, head[error.start], head[: error.start].count(b"\n") + 1, complaints)
+        _undecodable(file, head[error.start], head[: error.start].count(b"\n") + 1, diagnostics)
         return None
     if not text.strip():
-        complaints.add("empty", file, "the file is empty", "let the first row name the columns, one row each below it")
+        diagnostics.add("empty", file, "the file is empty", "let the first row name the columns, one row each below it")
         return None
     if text.startswith("#"):
-        complaints.add(
+        diagnostics.add(
             "comment",
             file,
             f"it begins with a comment, {quoted(text.splitlines()[0])}",
@@ -122,7 +122,7 @@ def _first_rows(text: str, delimiter: str) -> tuple[list[str], list[str]]:
         return [], []
 
 
-def _parsed(path: Path, delimiter: str, width: int, complaints: Complaints) -> tuple[Any, npt.NDArray[np.int64]]:
+def _parsed(path: Path, delimiter: str, width: int, diagnostics: Diagnostics) -> tuple[Any, npt.NDArray[np.int64]]:
     """All cells as text, and the row number of each row; rows of another length are complained about and skipped."""
     try:
         table = _read(path, delimiter, width, None)
@@ -143,7 +143,7 @@ def _parsed(path: Path, delimiter: str, width: int, complaints: Complaints) -> t
     table = _read(path, delimiter, width, skip)
     if wrong:
         hint = " (is a quotation mark not closed?)" if any('"' in text for *_, text in wrong) else ""
-        complaints.add_rows(
+        diagnostics.add_rows(
             "ragged-row",
             path.name,
             [number for number, *_ in wrong],
@@ -169,13 +169,13 @@ def _read(path: Path, delimiter: str, width: int, on_wrong: Any) -> Any:
     )
 
 
-def explain(path: Path, error: str, complaints: Complaints) -> None:
+def explain(path: Path, error: str, diagnostics: Diagnostics) -> None:
     bad = _bad_byte(path)
     if bad is not None:
-        _undecodable(path.name, *bad, complaints)
+        _undecodable(path.name, *bad, diagnostics)
         return
     reason = "a row is longer than 16 MiB" if "straddling" in error else error.splitlines()[0]
-    complaints.add(
+    diagnostics.add(
         "unreadable", path.name, f"it cannot be parsed: {reason}", "look for a quotation mark that is not closed"
     )
 
@@ -191,8 +191,8 @@ def _bad_byte(path: Path) -> tuple[int, int] | None:
     return None
 
 
-def _undecodable(file: str, byte: int, row: int, complaints: Complaints) -> None:
-    complaints.add(
+def _undecodable(file: str, byte: int, row: int, diagnostics: Diagnostics) -> None:
+    diagnostics.add(
         "not-utf8",
         file,
         f"it is not UTF-8 text (byte 0x{byte:02x}); it may be Latin-1 or Windows-1252",

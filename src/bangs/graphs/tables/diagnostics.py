@@ -1,4 +1,4 @@
-"""Complaints: everything wrong with a person's tables, gathered first and told at once."""
+"""Diagnostics: everything wrong with a person's tables, gathered first and told at once."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -12,14 +12,14 @@ SHOWN = 20
 
 
 @dataclass(frozen=True)
-class Complaint:
+class Diagnostic:
     """One thing that is wrong, where it stands and what to do about it."""
 
     file: str
     row: int | None  # as a spreadsheet counts: the header is row 1; None where no single row is to blame
     message: str
     remedy: str
-    kind: str = ""  # complaints of one kind in one file are told together
+    kind: str = ""  # diagnostics of one kind in one file are told together
 
     def __str__(self) -> str:
         place = self.file if self.row is None else f"{self.file}, row {self.row:,}"
@@ -27,21 +27,21 @@ class Complaint:
 
 
 class BadTables(BangsError, ValueError):
-    """The tables cannot be read as a graph; `complaints` says why, at most the first 20 of each kind in a file."""
+    """The tables cannot be read as a graph; `diagnostics` says why, at most the first 20 of each kind in a file."""
 
-    def __init__(self, where: str, complaints: Sequence[Complaint], total: int, text: str):
+    def __init__(self, where: str, diagnostics: Sequence[Diagnostic], total: int, text: str):
         super().__init__(text)
         self.where = where
-        self.complaints = list(complaints)
+        self.diagnostics = list(diagnostics)
         self.total = total
 
 
 @dataclass
-class Complaints:
+class Diagnostics:
     """The list that grows while a folder is read; the one thing here that remembers."""
 
     where: str
-    _groups: dict[tuple[str, str], list[Complaint]] = field(default_factory=dict)
+    _groups: dict[tuple[str, str], list[Diagnostic]] = field(default_factory=dict)
     _totals: dict[tuple[str, str], int] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
@@ -58,10 +58,10 @@ class Complaints:
     def add_many(
         self, kind: str, file: str, told: Sequence[tuple[int | None, str]], remedy: str, total: int | None = None
     ) -> None:
-        """Complaints of one kind; `told` may hold only the first ones of a larger `total`."""
+        """Diagnostics of one kind; `told` may hold only the first ones of a larger `total`."""
         group = self._groups.setdefault((file, kind), [])
         room = max(SHOWN - len(group), 0)
-        group.extend(Complaint(file, row, message, remedy, kind) for row, message in told[:room])
+        group.extend(Diagnostic(file, row, message, remedy, kind) for row, message in told[:room])
         key = (file, kind)
         self._totals[key] = self._totals.get(key, 0) + (len(told) if total is None else total)
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bangs.graphs.edges import mirrored
-from bangs.graphs.tables.diagnostics import Complaints, counted, quoted
+from bangs.graphs.tables.diagnostics import Diagnostics, counted, quoted
 from bangs.graphs.tables.numbers import LARGEST, read_numbers
 from bangs.graphs.tables.table import Table, equals, places_in
 
@@ -32,7 +32,7 @@ def look_up(
     target: str,
     ids: Any,
     nodes_file: str,
-    complaints: Complaints,
+    diagnostics: Diagnostics,
     find: Callable[[Any], Indices] | None = None,
     way_out: Callable[[Any, bool], str | None] | None = None,
 ) -> tuple[Indices, npt.NDArray[np.bool_]]:
@@ -48,7 +48,7 @@ def look_up(
         blank = lost & equals(words, "") if lost.any() else lost
         rows = np.flatnonzero(blank)
         if len(rows):
-            complaints.add_rows(
+            diagnostics.add_rows(
                 "blank-end",
                 table.file,
                 table.rows[rows],
@@ -57,7 +57,7 @@ def look_up(
             )
         rows = np.flatnonzero(lost & ~blank)
         if len(rows):
-            complaints.add_rows(
+            diagnostics.add_rows(
                 "unknown-node",
                 table.file,
                 table.rows[rows],
@@ -71,7 +71,7 @@ def look_up(
     return index[:, known], known
 
 
-def read_weights(table: Table, name: str, complaints: Complaints, notes: list[str]) -> Weights:
+def read_weights(table: Table, name: str, diagnostics: Diagnostics, notes: list[str]) -> Weights:
     """The weights [E] of the rows of an edge table; those that are no weights are complained about."""
     words = table.columns[name]
     found = read_numbers(table, name, notes)
@@ -79,7 +79,7 @@ def read_weights(table: Table, name: str, complaints: Complaints, notes: list[st
         bad = found.missing | found.wrong | ~(found.values >= 0) | (found.values > LARGEST)
     rows = np.flatnonzero(bad)
     if len(rows):
-        complaints.add_rows(
+        diagnostics.add_rows(
             "bad-weight",
             table.file,
             table.rows[rows],

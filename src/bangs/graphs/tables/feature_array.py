@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 from bangs.errors import BangsError
 from bangs.graphs.numpy_files import read_npy, read_npz
-from bangs.graphs.tables.diagnostics import SHOWN, Complaints, counted
+from bangs.graphs.tables.diagnostics import SHOWN, Diagnostics, counted
 from bangs.graphs.tables.table import Limits
 
 FILES = ("features.npz", "features.npy")
@@ -17,11 +17,13 @@ _DENSE = ("x", "features", "arr_0")
 _SPARSE = (("x_data", "x_indices", "x_indptr", "x_shape"), ("data", "indices", "indptr", "shape"))
 
 
-def read_beside(folder: Path, nodes: int | None, complaints: Complaints, notes: list[str], limits: Limits) -> Any:
+def read_beside(folder: Path, nodes: int | None, diagnostics: Diagnostics, notes: list[str], limits: Limits) -> Any:
     """The matrix [N, F] of features.npz or features.npy, dense or scipy CSR; None without one or after complaining."""
     there = [folder / name for name in FILES if (folder / name).is_file()]
     if len(there) == 2:
-        complaints.add("two-tables", "features", "both features.npz and features.npy are there", "remove or rename one")
+        diagnostics.add(
+            "two-tables", "features", "both features.npz and features.npy are there", "remove or rename one"
+        )
     if not there:
         return None
     path = there[0]
@@ -29,12 +31,12 @@ def read_beside(folder: Path, nodes: int | None, complaints: Complaints, notes: 
         matrix = _dense(read_npy(path)) if path.suffix == ".npy" else _from_archive(path)
     except (BangsError, ValueError, MemoryError) as error:
         reason = str(error).replace(str(path), path.name)
-        complaints.add(
+        diagnostics.add(
             "bad-array", path.name, reason, "save it again with numpy.save, numpy.savez or scipy.sparse.save_npz"
         )
         return None
     if nodes is not None and matrix.shape[0] != nodes:
-        complaints.add(
+        diagnostics.add(
             "array-rows",
             path.name,
             f"it has {matrix.shape[0]:,} rows, the node table has {nodes:,}",
@@ -42,14 +44,14 @@ def read_beside(folder: Path, nodes: int | None, complaints: Complaints, notes: 
         )
         return None
     if not sp.issparse(matrix) and matrix.size > limits.cells:
-        complaints.add(
+        diagnostics.add(
             "too-wide",
             path.name,
             f"its shape {matrix.shape} is more than {limits.cells:,} numbers",
             "save it sparse with scipy.sparse.save_npz",
         )
         return None
-    if not _finite(matrix, path.name, complaints):
+    if not _finite(matrix, path.name, diagnostics):
         return None
     notes.append(f"{path.name}: {counted(matrix.shape[1], 'feature')} a node, taken as they are")
     return matrix
@@ -102,7 +104,7 @@ def _is_csr(path: Path) -> bool:
         return True
 
 
-def _finite(matrix: Any, file: str, complaints: Complaints) -> bool:
+def _finite(matrix: Any, file: str, diagnostics: Diagnostics) -> bool:
     sparse = bool(sp.issparse(matrix))
     values = matrix.data if sparse else matrix
     bad = ~np.isfinite(values)
@@ -113,5 +115,5 @@ def _finite(matrix: Any, file: str, complaints: Complaints) -> bool:
     else:
         nodes = np.flatnonzero(bad.any(axis=1))
     told = [(None, f"row {int(node):,}, counted from 0, holds NaN or infinity") for node in nodes[:SHOWN]]
-    complaints.add_many("array-not-finite", file, told, "fill or drop it", total=len(nodes))
+    diagnostics.add_many("array-not-finite", file, told, "fill or drop it", total=len(nodes))
     return False

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bangs.graphs.tables.diagnostics import Complaints, counted, listed, quoted
+from bangs.graphs.tables.diagnostics import Diagnostics, counted, listed, quoted
 from bangs.graphs.tables.encoding import Categorical, Encoding, Numeric
 from bangs.graphs.tables.numbers import FORGIVEN, LARGEST, Numbers, are_codes, are_dressed, is_missing, read_numbers
 from bangs.graphs.tables.table import Limits, Table, places_in
@@ -29,14 +29,14 @@ class Fitting:
     fill: Literal["mean"] | None = None
 
     def __call__(
-        self, table: Table, names: Sequence[str], complaints: Complaints, notes: list[str]
+        self, table: Table, names: Sequence[str], diagnostics: Diagnostics, notes: list[str]
     ) -> "tuple[list[Numeric | Categorical], list[str], dict[str, Numbers]]":
         """The encoding of the columns, the names left out, and the numbers read on the way."""
         kept: list[Numeric | Categorical] = []
         left_out: list[str] = []
         parsed: dict[str, Numbers] = {}
         for name in names:
-            column, found = self._one(table, name, complaints, notes)
+            column, found = self._one(table, name, diagnostics, notes)
             if column is None:
                 left_out.append(name)
             else:
@@ -46,7 +46,7 @@ class Fitting:
         return kept, left_out, parsed
 
     def _one(
-        self, table: Table, name: str, complaints: Complaints, notes: list[str]
+        self, table: Table, name: str, diagnostics: Diagnostics, notes: list[str]
     ) -> tuple[Numeric | Categorical | None, Numbers | None]:
         words = table.columns[name]
         if is_missing(words).all():
@@ -65,7 +65,7 @@ class Fitting:
         if not found.wrong.any() and are_codes(words):
             notes.append(f"{table.file}: column {name!r} holds digits that begin with 0; taken as categories")
             return _categories(table, name, notes), None
-        if complain_of_numbers(table, name, found, self.fill, complaints):
+        if report_bad_numbers(table, name, found, self.fill, diagnostics):
             return None, None
         mean, scale = float(np.nanmean(found.values)), float(np.nanstd(found.values))
         if scale <= 1e-12 * max(abs(mean), 1e-12):
@@ -98,12 +98,12 @@ _WAYS_OUT = {
 }
 
 
-def complain_of_numbers(
+def report_bad_numbers(
     table: Table,
     name: str,
     found: Numbers,
     fill: Literal["mean"] | None,
-    complaints: Complaints,
+    diagnostics: Diagnostics,
     model: Literal["fitting", "fitted"] = "fitting",
 ) -> bool:
     """Complains of cells that cannot be used as numbers; whether there were any."""
@@ -118,7 +118,7 @@ def complain_of_numbers(
     ):
         nodes = np.flatnonzero(where)
         if len(nodes):
-            _tell(kind, table, name, words, nodes, tells, _WAYS_OUT[model][kind], complaints)
+            _tell(kind, table, name, words, nodes, tells, _WAYS_OUT[model][kind], diagnostics)
     return bool((found.wrong | blank | huge).any())
 
 
@@ -126,7 +126,7 @@ def encode(
     table: Table,
     encoding: Encoding,
     parsed: dict[str, Numbers],
-    complaints: Complaints,
+    diagnostics: Diagnostics,
     notes: list[str],
     limits: Limits,
     model: Literal["fitting", "fitted"] = "fitted",
@@ -134,7 +134,7 @@ def encode(
     """The table's part of x: float [N, F]; empty after complaining of cells that were not `parsed` before."""
     width = sum(len(column.features) for column in encoding.columns)
     if width * len(table) > limits.cells:
-        complaints.add(
+        diagnostics.add(
             "too-wide",
             table.file,
             f"its {len(encoding.columns):,} columns become {width:,} features of {len(table):,} nodes, "
@@ -149,7 +149,7 @@ def encode(
         if column.name in table.columns:
             block = x[:, place:end]
             if isinstance(column, Numeric):
-                _numeric(table, column, parsed, encoding.fill, block, complaints, notes, model)
+                _numeric(table, column, parsed, encoding.fill, block, diagnostics, notes, model)
             else:
                 _one_hot(table, column, block, notes)
         place = end
@@ -157,12 +157,12 @@ def encode(
 
 
 def check_columns(
-    table: Table, encoding: Encoding, spare: Collection[str], complaints: Complaints, notes: list[str]
+    table: Table, encoding: Encoding, spare: Collection[str], diagnostics: Diagnostics, notes: list[str]
 ) -> None:
     """Complains of columns an encoding needs and the table lacks; says which new ones are not used."""
     for column in encoding.columns:
         if column.name not in table.columns:
-            complaints.add(
+            diagnostics.add(
                 "column-missing",
                 table.file,
                 f"the model was fitted with column {column.name!r}, which is not here; "
@@ -181,14 +181,14 @@ def _numeric(
     parsed: dict[str, Numbers],
     fill: Literal["mean"] | None,
     block: Matrix,
-    complaints: Complaints,
+    diagnostics: Diagnostics,
     notes: list[str],
     model: Literal["fitting", "fitted"],
 ) -> None:
     found = parsed.get(column.name)
     if found is None:
         found = read_numbers(table, column.name, notes)
-        if complain_of_numbers(table, column.name, found, fill, complaints, model):
+        if report_bad_numbers(table, column.name, found, fill, diagnostics, model):
             return
     scaled = (np.where(found.missing, column.mean, found.values) - column.mean) / column.scale
     if fill is not None and found.missing.any():
@@ -198,7 +198,7 @@ def _numeric(
     nodes = np.flatnonzero(~(np.abs(scaled) <= _FARTHEST))
     if len(nodes):
         words, tells = table.columns[column.name], "far beyond what the model was fitted with"
-        _tell("not-finite", table, column.name, words, nodes, tells, "correct it", complaints)
+        _tell("not-finite", table, column.name, words, nodes, tells, "correct it", diagnostics)
         return
     block[:, 0] = scaled
 
@@ -252,9 +252,9 @@ def rank(level: tuple[int, str]) -> tuple[int, str]:
 
 
 def _tell(
-    kind: str, table: Table, name: str, words: Any, nodes: Any, tells: str, remedy: str, complaints: Complaints
+    kind: str, table: Table, name: str, words: Any, nodes: Any, tells: str, remedy: str, diagnostics: Diagnostics
 ) -> None:
-    complaints.add_rows(
+    diagnostics.add_rows(
         kind,
         table.file,
         table.rows[nodes],

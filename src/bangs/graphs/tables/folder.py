@@ -11,35 +11,35 @@ import torch
 
 from bangs.core.types import Split
 from bangs.graphs.tables.delimited import read_delimited
-from bangs.graphs.tables.diagnostics import Complaints, quoted
+from bangs.graphs.tables.diagnostics import Diagnostics, quoted
 from bangs.graphs.tables.edges import Edges, likeness, look_up, read_weights, tidy
 from bangs.graphs.tables.encoding import Categorical, Encoding, Numeric
 from bangs.graphs.tables.feature_array import read_beside
 from bangs.graphs.tables.features import Fitting, check_columns, encode, tell_kinds
 from bangs.graphs.tables.labels import check_enough, check_unknown, read_labels, read_split
-from bangs.graphs.tables.options import Asked, Parts
+from bangs.graphs.tables.options import GraphParts, ReadOptions
 from bangs.graphs.tables.parquet import read_parquet
 from bangs.graphs.tables.roles import NodeRoles, check_ignored, check_names, edge_roles, node_roles
-from bangs.graphs.tables.table import Table, complain_of_no_rows, equals, find, places_in
+from bangs.graphs.tables.table import Table, equals, find, places_in, report_no_rows
 
 
-def from_folder(folder: Path, asked: Asked, complaints: Complaints, notes: list[str]) -> Parts | None:
+def from_folder(folder: Path, asked: ReadOptions, diagnostics: Diagnostics, notes: list[str]) -> GraphParts | None:
     """The parts of the graph in a folder, or None after complaining of everything that is wrong in any file."""
-    nodes = _table(folder, "nodes", asked, complaints, notes)
-    edges = _table(folder, "edges", asked, complaints, notes)
-    check_ignored(nodes, edges, asked.ignore, complaints)
-    array = read_beside(folder, None if nodes is None else len(nodes), complaints, notes, asked.limits)
-    roles = None if nodes is None else _roles(nodes, asked, complaints, notes)
-    ids = None if nodes is None or roles is None else _ids(nodes, roles.id, complaints)
-    wired = None if edges is None else _edges(edges, nodes, roles, ids, asked, complaints, notes)
+    nodes = _table(folder, "nodes", asked, diagnostics, notes)
+    edges = _table(folder, "edges", asked, diagnostics, notes)
+    check_ignored(nodes, edges, asked.ignore, diagnostics)
+    array = read_beside(folder, None if nodes is None else len(nodes), diagnostics, notes, asked.limits)
+    roles = None if nodes is None else _roles(nodes, asked, diagnostics, notes)
+    ids = None if nodes is None or roles is None else _ids(nodes, roles.id, diagnostics)
+    wired = None if edges is None else _edges(edges, nodes, roles, ids, asked, diagnostics, notes)
     if nodes is None or roles is None or ids is None:
         return None
-    y, classes, split = _labels(nodes, roles, asked, complaints, notes)
-    columns, left_out, dense = _columns(nodes, roles, asked, complaints, notes)
-    if wired is None or complaints:
+    y, classes, split = _labels(nodes, roles, asked, diagnostics, notes)
+    columns, left_out, dense = _columns(nodes, roles, asked, diagnostics, notes)
+    if wired is None or diagnostics:
         return None
     names = {"id": roles.id, "label": roles.label, "split": roles.split, **wired[1]}
-    return Parts(
+    return GraphParts(
         file=nodes.file,
         ids=np.array(ids.to_pylist(), dtype=object),
         edges=wired[0],
@@ -54,24 +54,24 @@ def from_folder(folder: Path, asked: Asked, complaints: Complaints, notes: list[
     )
 
 
-def _table(folder: Path, stem: str, asked: Asked, complaints: Complaints, notes: list[str]) -> Table | None:
+def _table(folder: Path, stem: str, asked: ReadOptions, diagnostics: Diagnostics, notes: list[str]) -> Table | None:
     """The table of that name, if it can be read and has rows."""
-    path = find(folder, stem, complaints)
+    path = find(folder, stem, diagnostics)
     if path is None:
         return None
     try:
         size, most = path.stat().st_size, asked.limits.bytes
         if size > most:
-            complaints.add(
+            diagnostics.add(
                 "too-large", path.name, f"it has {size:,} bytes, {most:,} are allowed", "take a part of the graph"
             )
             return None
         if path.suffix == ".parquet":
-            table = read_parquet(path, asked.unread, complaints, asked.limits)
+            table = read_parquet(path, asked.unread, diagnostics, asked.limits)
         else:
-            table = read_delimited(path, complaints, notes, asked.limits)
+            table = read_delimited(path, diagnostics, notes, asked.limits)
     except OSError as error:
-        complaints.add(
+        diagnostics.add(
             "unreadable", path.name, f"it cannot be opened: {error.strerror or error}", "look at its permissions"
         )
         return None
@@ -79,31 +79,31 @@ def _table(folder: Path, stem: str, asked: Asked, complaints: Complaints, notes:
         return None
     allowed = asked.limits.nodes if stem == "nodes" else asked.limits.edges
     if len(table) > allowed:
-        complaints.add(
+        diagnostics.add(
             "too-large", path.name, f"it has {len(table):,} rows, {allowed:,} are allowed", "take a part of the graph"
         )
         return None
     if len(table) == 0:
-        complain_of_no_rows(stem, path.name, complaints)
+        report_no_rows(stem, path.name, diagnostics)
         return None
     return table
 
 
-def _roles(table: Table, asked: Asked, complaints: Complaints, notes: list[str]) -> NodeRoles | None:
+def _roles(table: Table, asked: ReadOptions, diagnostics: Diagnostics, notes: list[str]) -> NodeRoles | None:
     given = {role: asked.role(role, table) for role in ("id", "label", "split")}
     if asked.encoding is None:
-        return node_roles(table, given, ("id", "label", "split"), (), asked.ignore, complaints, notes)
+        return node_roles(table, given, ("id", "label", "split"), (), asked.ignore, diagnostics, notes)
     # what the model takes for a feature must not be guessed to be a label
     features = [column.name for column in asked.encoding.columns]
-    return node_roles(table, given, ("id",), features, asked.ignore, complaints, notes)
+    return node_roles(table, given, ("id",), features, asked.ignore, diagnostics, notes)
 
 
-def _ids(table: Table, name: str, complaints: Complaints) -> Any:
+def _ids(table: Table, name: str, diagnostics: Diagnostics) -> Any:
     """The ids as one pyarrow array [N]; blank and repeated ones are complained about."""
     ids = table.columns[name].combine_chunks()
     blank = equals(ids, "")
     if blank.any():
-        complaints.add_rows(
+        diagnostics.add_rows(
             "blank-id",
             table.file,
             table.rows[blank],
@@ -113,7 +113,7 @@ def _ids(table: Table, name: str, complaints: Complaints) -> Any:
     first = places_in(ids, ids)
     again = np.flatnonzero((first != np.arange(len(ids))) & ~blank)
     if len(again):
-        complaints.add_rows(
+        diagnostics.add_rows(
             "duplicate-id",
             table.file,
             table.rows[again],
@@ -128,28 +128,28 @@ def _edges(
     nodes: Table | None,
     known_as: NodeRoles | None,
     ids: Any,
-    asked: Asked,
-    complaints: Complaints,
+    asked: ReadOptions,
+    diagnostics: Diagnostics,
     notes: list[str],
 ) -> tuple[Edges, dict[str, str | None]] | None:
     """The edges and the names of the columns they came from."""
-    roles = edge_roles(table, asked, ids, complaints, notes)
+    roles = edge_roles(table, asked, ids, diagnostics, notes)
     if roles is None:
         return None
-    weights = None if roles.weight is None else read_weights(table, roles.weight, complaints, notes)
+    weights = None if roles.weight is None else read_weights(table, roles.weight, diagnostics, notes)
     if nodes is None or known_as is None or ids is None:
         return None
     way_out = partial(_way_out, ids, nodes, known_as.id, asked)
-    index, known = look_up(table, roles.source, roles.target, ids, nodes.file, complaints, way_out=way_out)
+    index, known = look_up(table, roles.source, roles.target, ids, nodes.file, diagnostics, way_out=way_out)
     edges = tidy(index, None if weights is None else weights[known], len(ids), asked.directed, table.file, notes)
     if known.all() and edges.index.shape[1] == 0:
-        complaints.add(
+        diagnostics.add(
             "only-loops", table.file, "every edge leads from a node to itself", "a graph needs edges between nodes"
         )
     return edges, {"source": roles.source, "target": roles.target, "weight": roles.weight}
 
 
-def _way_out(ids: Any, nodes: Table, identity: str, asked: Asked, words: Any, all_unknown: bool) -> str | None:
+def _way_out(ids: Any, nodes: Table, identity: str, asked: ReadOptions, words: Any, all_unknown: bool) -> str | None:
     """What to do about ends of edges that are no ids: they are spelled otherwise, or stand in another column."""
     alike = likeness(words, ids)
     if alike is not None:
@@ -164,19 +164,19 @@ def _way_out(ids: Any, nodes: Table, identity: str, asked: Asked, words: Any, al
 
 
 def _labels(
-    table: Table, roles: NodeRoles, asked: Asked, complaints: Complaints, notes: list[str]
+    table: Table, roles: NodeRoles, asked: ReadOptions, diagnostics: Diagnostics, notes: list[str]
 ) -> tuple[npt.NDArray[np.int64], list[str], Split | None]:
     classes = None if asked.encoding is None else list(asked.encoding.classes)
     if roles.label is None:
         return np.full(len(table), -1), classes or [], None
     words = table.columns[roles.label]
-    check_unknown(words, asked.unknown, table.file, complaints)
-    y, names = read_labels(words, table.rows, table.file, classes, asked.unknown, complaints, notes)
+    check_unknown(words, asked.unknown, table.file, diagnostics)
+    y, names = read_labels(words, table.rows, table.file, classes, asked.unknown, diagnostics, notes)
     masks = None
     if roles.split is not None:
-        masks = read_split(table.columns[roles.split], table.rows, table.file, y, complaints, notes)
+        masks = read_split(table.columns[roles.split], table.rows, table.file, y, diagnostics, notes)
     if asked.encoding is None and (masks is None or not masks[1].any()):
-        check_enough(y, y >= 0 if masks is None else masks[0], names, table.rows, table.file, complaints)
+        check_enough(y, y >= 0 if masks is None else masks[0], names, table.rows, table.file, diagnostics)
     if masks is None:
         return y, names, None
     if asked.encoding is None:
@@ -186,18 +186,18 @@ def _labels(
 
 
 def _columns(
-    table: Table, roles: NodeRoles, asked: Asked, complaints: Complaints, notes: list[str]
+    table: Table, roles: NodeRoles, asked: ReadOptions, diagnostics: Diagnostics, notes: list[str]
 ) -> tuple[tuple[Numeric | Categorical, ...], tuple[str, ...], npt.NDArray[np.float32]]:
     """The encoding of the feature columns, the columns left out, and the features [N, F]."""
     if asked.encoding is not None:
         spare = [name for name in (roles.id, roles.label, roles.split, *asked.ignore) if name is not None]
-        check_columns(table, asked.encoding, spare, complaints, notes)
-        dense = encode(table, asked.encoding, {}, complaints, notes, asked.limits)
+        check_columns(table, asked.encoding, spare, diagnostics, notes)
+        dense = encode(table, asked.encoding, {}, diagnostics, notes, asked.limits)
         return asked.encoding.columns, asked.encoding.left_out, dense
-    check_names(table, "categorical", asked.categorical, complaints)
+    check_names(table, "categorical", asked.categorical, diagnostics)
     fitting = Fitting(asked.categorical, asked.fill)
-    kept, left_out, parsed = fitting(table, roles.features, complaints, notes)
+    kept, left_out, parsed = fitting(table, roles.features, diagnostics, notes)
     columns = tuple(kept)
     tell_kinds(table.file, columns, notes)
-    dense = encode(table, Encoding(columns, fill=asked.fill), parsed, complaints, notes, asked.limits)
+    dense = encode(table, Encoding(columns, fill=asked.fill), parsed, diagnostics, notes, asked.limits)
     return columns, (*left_out, *asked.ignore), dense

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bangs.graphs.tables.diagnostics import Complaints, counted, listed, quoted
+from bangs.graphs.tables.diagnostics import Diagnostics, counted, listed, quoted
 from bangs.graphs.tables.numbers import is_missing, numbers
 from bangs.graphs.tables.table import among, equals, places_in
 
@@ -30,7 +30,7 @@ def read_labels(
     file: str,
     classes: Sequence[str] | None,
     unknown: Sequence[str] | None,
-    complaints: Complaints,
+    diagnostics: Diagnostics,
     notes: list[str],
 ) -> tuple[Classes, list[str]]:
     """The class number of every node, −1 where it is unknown: long [N]; and the classes' names.
@@ -46,7 +46,7 @@ def read_labels(
     y = np.where(blank, -1, y)
     stray = np.flatnonzero((y < 0) & ~blank)
     if len(stray):
-        complaints.add_rows(
+        diagnostics.add_rows(
             "unknown-class",
             file,
             rows[stray],
@@ -55,14 +55,14 @@ def read_labels(
         )
     if classes is None:
         if not len(names):
-            complaints.add(
+            diagnostics.add(
                 "no-labels",
                 file,
                 "no node has a label",
                 "label some nodes of every class, say five each; blanks are for the unknown",
             )
         elif len(names) == 1:
-            complaints.add(
+            diagnostics.add(
                 "one-class",
                 file,
                 f"every label is {quoted(names[0])}",
@@ -77,13 +77,13 @@ def read_labels(
     return y, names
 
 
-def check_unknown(words: Any, unknown: Sequence[str] | None, file: str, complaints: Complaints) -> None:
+def check_unknown(words: Any, unknown: Sequence[str] | None, file: str, diagnostics: Diagnostics) -> None:
     """Complains of words that are said to mean "no label" and that no node has; such a slip would leave a class."""
     for word in unknown or ():
         if not equals(words, word).any():
             present = pc.unique(words.filter(pa.array(~equals(words, "")))).to_pylist()
             near = get_close_matches(word, present, n=1, cutoff=0.5)
-            complaints.add(
+            diagnostics.add(
                 "no-such-label",
                 file,
                 f"--unknown names label {quoted(word)}, which no node has; the labels are {listed(present)}",
@@ -92,14 +92,14 @@ def check_unknown(words: Any, unknown: Sequence[str] | None, file: str, complain
 
 
 def read_split(
-    words: Any, rows: Classes, file: str, y: Classes, complaints: Complaints, notes: list[str]
+    words: Any, rows: Classes, file: str, y: Classes, diagnostics: Diagnostics, notes: list[str]
 ) -> list[Mask]:
     """The masks train, val and test [N] that a column of words describes."""
     lower = pc.utf8_lower(words)
     train, val, test, neither = (among(lower, PARTS[part]) for part in ("train", "val", "test", ""))
     odd = np.flatnonzero(~(train | val | test | neither))
     if len(odd):
-        complaints.add_rows(
+        diagnostics.add_rows(
             "split-word",
             file,
             rows[odd],
@@ -114,7 +114,7 @@ def read_split(
         notes.append(f"{file}: {counted(int(left.sum()), 'labelled row')} without a split not used for learning")
     unlabelled = np.flatnonzero((train | val) & (y < 0))
     if len(unlabelled):
-        complaints.add_rows(
+        diagnostics.add_rows(
             "split-without-label",
             file,
             rows[unlabelled],
@@ -122,12 +122,12 @@ def read_split(
             "label the node, or leave its split blank",
         )
     if not train.any():
-        complaints.add("no-training", file, "the split leaves no node for training", "write train for some of them")
+        diagnostics.add("no-training", file, "the split leaves no node for training", "write train for some of them")
     return [train, val, test]
 
 
 def check_enough(
-    y: Classes, train: Mask, names: Sequence[str], rows: Classes | None, file: str, complaints: Complaints
+    y: Classes, train: Mask, names: Sequence[str], rows: Classes | None, file: str, diagnostics: Diagnostics
 ) -> None:
     """Complains of classes seen once, where part of the training nodes must be held for validation."""
     nodes = np.flatnonzero(train & (y >= 0))
@@ -146,7 +146,7 @@ def check_enough(
         remedy = (
             f"label a second node so, give it another label, leave it blank, or name the validation nodes in {where}"
         )
-        complaints.add_many("label-once", file, told, remedy)
+        diagnostics.add_many("label-once", file, told, remedy)
 
 
 def _unknown(words: Any) -> Mask:

@@ -13,28 +13,28 @@ from bangs.graphs.datasets.npz import read_graph
 from bangs.graphs.numpy_files import read_npz
 from bangs.graphs.sparse import to_scipy
 from bangs.graphs.splits import has_public, public
-from bangs.graphs.tables.diagnostics import Complaints, counted, listed
+from bangs.graphs.tables.diagnostics import Diagnostics, counted, listed
 from bangs.graphs.tables.edges import tidy
 from bangs.graphs.tables.labels import check_enough
-from bangs.graphs.tables.options import Asked, Parts
+from bangs.graphs.tables.options import GraphParts, ReadOptions
 from bangs.graphs.tables.roles import weight_as_fitted
 
 
-def from_npz(path: Path, asked: Asked, complaints: Complaints, notes: list[str]) -> Parts | None:
+def from_npz(path: Path, asked: ReadOptions, diagnostics: Diagnostics, notes: list[str]) -> GraphParts | None:
     """The parts of the graph in an .npz file; its nodes are called 0, 1, … and its classes by their numbers."""
     try:
         data = read_graph(path)
         arrays = read_npz(path, ("edge_index", "edge_weight"))
     except BangsError as error:
         reason = str(error).replace(str(path), path.name)
-        complaints.add("bad-array", path.name, reason, "write the file again with numpy.savez")
+        diagnostics.add("bad-array", path.name, reason, "write the file again with numpy.savez")
         return None
     given = data.y.numpy()
     found = [str(label) for label in np.unique(given[given >= 0])]
     names = found if asked.encoding is None else list(asked.encoding.classes)
     strange = [name for name in found if name not in names]
     if strange:
-        complaints.add(
+        diagnostics.add(
             "unknown-class",
             path.name,
             f"labels {listed(strange)} are none of the model's classes {listed(names)}",
@@ -45,13 +45,13 @@ def from_npz(path: Path, asked: Asked, complaints: Complaints, notes: list[str])
     y = np.array([number.get(int(label), -1) for label in given], dtype=np.int64)
     split = public(data, _splits(data.train_mask.shape)) if has_public(data) else None
     if asked.encoding is None:
-        _check(path.name, y, names, split, complaints)
+        _check(path.name, y, names, split, diagnostics)
     notes.append(f"{path.name}: {counted(int((y >= 0).sum()), 'label')} of {len(y):,} nodes in {listed(names)}")
-    weight = _weight(arrays, path.name, asked, complaints, notes)
+    weight = _weight(arrays, path.name, asked, diagnostics, notes)
     x = data.get("x")
     if x is not None:
         notes.append(f"{path.name}: {counted(x.shape[1], 'feature')} a node, taken as they are")
-    return Parts(
+    return GraphParts(
         file=path.name,
         ids=np.array([str(node) for node in range(len(y))], dtype=object),
         edges=tidy(arrays["edge_index"].astype(np.int64), weight, len(y), asked.directed, path.name, notes),
@@ -64,12 +64,12 @@ def from_npz(path: Path, asked: Asked, complaints: Complaints, notes: list[str])
 
 
 def _weight(
-    arrays: Mapping[str, npt.NDArray[Any]], file: str, asked: Asked, complaints: Complaints, notes: list[str]
+    arrays: Mapping[str, npt.NDArray[Any]], file: str, asked: ReadOptions, diagnostics: Diagnostics, notes: list[str]
 ) -> npt.NDArray[np.float32] | None:
     """The weights [E] of the edges as they stand in the file, if they are to be read."""
     found = "edge_weight" if "edge_weight" in arrays else None
     absent = "and there is no array 'edge_weight'", "add it"
-    name = weight_as_fitted(found, asked, file, absent, complaints, notes)
+    name = weight_as_fitted(found, asked, file, absent, diagnostics, notes)
     return None if name is None else arrays[name].astype(np.float32)
 
 
@@ -78,22 +78,22 @@ def _check(
     y: npt.NDArray[np.int64],
     names: list[str],
     split: Split | None,
-    complaints: Complaints,
+    diagnostics: Diagnostics,
 ) -> None:
     if len(names) == 1:
-        complaints.add(
+        diagnostics.add(
             "one-class", file, f"every label is {names[0]}", "a classifier needs nodes of at least two classes"
         )
     if split is None:
-        check_enough(y, y >= 0, names, None, file, complaints)
+        check_enough(y, y >= 0, names, None, file, diagnostics)
         return
     seen = ((split.train | split.val).any(dim=0)).numpy()
     nodes = np.flatnonzero(seen & (y < 0))
     if len(nodes):
         told = [(None, f"node {int(node):,} is in train_mask or val_mask, but its label is unknown") for node in nodes]
-        complaints.add_many("split-without-label", file, told, "label it, or take it out of the mask")
+        diagnostics.add_many("split-without-label", file, told, "label it, or take it out of the mask")
     if not split.train.any(dim=1).all():
-        complaints.add("no-training", file, "train_mask holds no node", "let it hold some labelled ones")
+        diagnostics.add("no-training", file, "train_mask holds no node", "let it hold some labelled ones")
 
 
 def _splits(shape: tuple[int, ...]) -> int:

@@ -1,4 +1,4 @@
-"""Parts: what a caller asked of their files, and what was found in them."""
+"""GraphParts: what a caller asked of their files, and what was found in them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -14,7 +14,7 @@ from bangs.graphs.tables.table import Limits, Table
 
 
 @dataclass(frozen=True)
-class Asked:
+class ReadOptions:
     """The arguments of `read`, in one hand."""
 
     roles: dict[str, str | None]
@@ -28,13 +28,13 @@ class Asked:
     limits: Limits
 
     @classmethod
-    def plain(cls, **changes: Any) -> "Asked":
+    def plain(cls, **changes: Any) -> "ReadOptions":
         """Nothing in particular, but for the changes."""
         roles = dict.fromkeys(("id", "label", "source", "target", "weight", "split"))
         return replace(cls(roles, False, (), (), None, None, 0, None, Limits()), **changes)
 
     @property
-    def as_fitted(self) -> "Asked":
+    def as_fitted(self) -> "ReadOptions":
         """The same, with edges directed and blanks filled as the encoding has it, where nothing else was asked."""
         if self.encoding is None:
             return self
@@ -63,7 +63,7 @@ class Asked:
 
 
 @dataclass(frozen=True, eq=False)
-class Parts:
+class GraphParts:
     """A graph whose features are not yet put together."""
 
     file: str

@@ -8,11 +8,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from bangs.graphs.tables.diagnostics import Complaints
+from bangs.graphs.tables.diagnostics import Diagnostics
 from bangs.graphs.tables.table import Limits, Table, named, tabled
 
 
-def read_parquet(path: Path, ignore: tuple[str, ...], complaints: Complaints, limits: Limits) -> Table | None:
+def read_parquet(path: Path, ignore: tuple[str, ...], diagnostics: Diagnostics, limits: Limits) -> Table | None:
     """The table of a .parquet file, or None after complaining; rows are numbered from 1, there being no header.
 
     Columns in `ignore` may hold anything; what has no text is blank there.
@@ -23,7 +23,7 @@ def read_parquet(path: Path, ignore: tuple[str, ...], complaints: Complaints, li
             schema, metadata = plain.schema_arrow, plain.metadata
             size = sum(metadata.row_group(i).total_byte_size for i in range(metadata.num_row_groups))
         if len(schema) > limits.columns or size > limits.bytes or metadata.num_rows > max(limits.nodes, limits.edges):
-            complaints.add(
+            diagnostics.add(
                 "too-large",
                 file,
                 f"it holds {metadata.num_rows:,} rows, {len(schema):,} columns and {size:,} bytes",
@@ -36,14 +36,14 @@ def read_parquet(path: Path, ignore: tuple[str, ...], complaints: Complaints, li
         ]
         with pq.ParquetFile(path, read_dictionary=texts) as stream:
             table = stream.read()
-        names = named(table.column_names, file, complaints)
+        names = named(table.column_names, file, diagnostics)
         columns: list[Any] = []
         for place, name in enumerate(names):
             column = None if name is None else as_text(table.column(place), limits, blank=name in ignore)
             columns.append(column)
             if column is None and name is not None:
                 names[place] = None
-                complaints.add(
+                diagnostics.add(
                     "column-type",
                     file,
                     f"column {name!r} holds {table.column(place).type}, which is neither number nor text, "
@@ -52,7 +52,7 @@ def read_parquet(path: Path, ignore: tuple[str, ...], complaints: Complaints, li
                 )
     except (pa.ArrowException, OSError, ValueError, KeyError, MemoryError) as error:
         reason = (str(error).splitlines() or ["damaged"])[0]
-        complaints.add("unreadable", file, f"it is no readable Parquet file: {reason}", "write it again, or use .csv")
+        diagnostics.add("unreadable", file, f"it is no readable Parquet file: {reason}", "write it again, or use .csv")
         return None
     return tabled(file, names, columns, np.arange(1, 1 + len(table)))
 

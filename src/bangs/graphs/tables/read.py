@@ -14,11 +14,11 @@ from torch_geometric.data import Data
 from bangs.core.types import Split
 from bangs.errors import InvalidInput
 from bangs.graphs.sparse import to_torch
-from bangs.graphs.tables.diagnostics import Complaints, counted, listed, quoted
+from bangs.graphs.tables.diagnostics import Diagnostics, counted, listed, quoted
 from bangs.graphs.tables.encoding import Encoding, Structural
 from bangs.graphs.tables.folder import from_folder
 from bangs.graphs.tables.npz_archive import from_npz
-from bangs.graphs.tables.options import Asked, Parts
+from bangs.graphs.tables.options import GraphParts, ReadOptions
 from bangs.graphs.tables.structural_features import structural
 from bangs.graphs.tables.table import Limits
 
@@ -68,7 +68,7 @@ def read(
     With an `encoding` the graph is read as the one it was fitted on: same features, same classes; labels are then
     optional. Everything wrong is raised at once as `BadTables`.
     """
-    asked = Asked(
+    asked = ReadOptions(
         roles={"id": id, "label": label, "source": source, "target": target, "weight": weight, "split": split},
         directed=directed,
         ignore=tuple(ignore),
@@ -80,33 +80,33 @@ def read(
         limits=limits or Limits(),
     ).as_fitted
     path = Path(path)
-    complaints, notes = Complaints(str(path)), list[str]()
-    parts = _parts(path, asked, complaints, notes)
+    diagnostics, notes = Diagnostics(str(path)), list[str]()
+    parts = _parts(path, asked, diagnostics, notes)
     if parts is not None and encoding is not None:
-        _check_array(parts, encoding, complaints, notes)
-    complaints.raise_any()
+        _check_array(parts, encoding, diagnostics, notes)
+    diagnostics.raise_any()
     assert parts is not None  # None comes with a complaint
     return _assembled(parts, asked, notes)
 
 
-def _parts(path: Path, asked: Asked, complaints: Complaints, notes: list[str]) -> Parts | None:
+def _parts(path: Path, asked: ReadOptions, diagnostics: Diagnostics, notes: list[str]) -> GraphParts | None:
     if path.is_dir():
-        return from_folder(path, asked, complaints, notes)
+        return from_folder(path, asked, diagnostics, notes)
     if path.is_file() and path.suffix == ".npz":
-        return from_npz(path, asked, complaints, notes)
+        return from_npz(path, asked, diagnostics, notes)
     what = "is neither a folder nor an .npz file" if path.exists() else "does not exist"
     remedy = "give a folder with edges.csv and nodes.csv, or one .npz file"
-    complaints.add("no-folder", path.name or str(path), f"it {what}", remedy)
+    diagnostics.add("no-folder", path.name or str(path), f"it {what}", remedy)
     return None
 
 
-def _check_array(parts: Parts, encoding: Encoding, complaints: Complaints, notes: list[str]) -> None:
+def _check_array(parts: GraphParts, encoding: Encoding, diagnostics: Diagnostics, notes: list[str]) -> None:
     """Complains of an array that is not as wide as the one the model was fitted with."""
     width = 0 if parts.array is None else parts.array.shape[1]
     if encoding.array == 0 and width:
         notes.append(f"{parts.file}: the model was fitted without an array of features; not used")
     elif width != encoding.array:
-        complaints.add(
+        diagnostics.add(
             "array-width",
             parts.file,
             f"the model was fitted with an array of {encoding.array:,} features, here it has {width:,}",
@@ -114,7 +114,7 @@ def _check_array(parts: Parts, encoding: Encoding, complaints: Complaints, notes
         )
     needed = sum(len(column.features) for column in encoding.columns)
     if parts.dense.shape[1] != needed:
-        complaints.add(
+        diagnostics.add(
             "column-missing",
             parts.file,
             f"the model was fitted with the columns {listed([column.name for column in encoding.columns])} of a "
@@ -123,7 +123,7 @@ def _check_array(parts: Parts, encoding: Encoding, complaints: Complaints, notes
         )
 
 
-def _assembled(parts: Parts, asked: Asked, notes: list[str]) -> OwnGraph:
+def _assembled(parts: GraphParts, asked: ReadOptions, notes: list[str]) -> OwnGraph:
     encoding = asked.encoding or Encoding(
         columns=parts.columns,
         array=0 if parts.array is None else int(parts.array.shape[1]),
@@ -144,7 +144,7 @@ def _assembled(parts: Parts, asked: Asked, notes: list[str]) -> OwnGraph:
     return OwnGraph(graph, parts.ids, parts.classes, encoding, parts.split, notes)
 
 
-def _features(parts: Parts, encoding: Encoding) -> Tensor:
+def _features(parts: GraphParts, encoding: Encoding) -> Tensor:
     """The table's columns and the array side by side: [N, F], sparse if the array is."""
     if encoding.array == 0:
         return torch.from_numpy(parts.dense)
@@ -155,7 +155,7 @@ def _features(parts: Parts, encoding: Encoding) -> Tensor:
 
 
 def _structural(
-    graph: Data, parts: Parts, encoding: Encoding, asked: Asked, notes: list[str]
+    graph: Data, parts: GraphParts, encoding: Encoding, asked: ReadOptions, notes: list[str]
 ) -> tuple[Tensor, Encoding]:
     """Features made from the edges [N, F], and the encoding that remembers their scale."""
     known = encoding.structural

@@ -7,9 +7,9 @@ from difflib import get_close_matches
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bangs.graphs.tables.diagnostics import Complaints, listed
+from bangs.graphs.tables.diagnostics import Diagnostics, listed
 from bangs.graphs.tables.numbers import numbers
-from bangs.graphs.tables.options import Asked
+from bangs.graphs.tables.options import ReadOptions
 from bangs.graphs.tables.table import Table, unnamed
 
 GUESSES: Mapping[str, tuple[str, ...]] = {
@@ -47,28 +47,28 @@ def node_roles(
     guess: Collection[str],
     reserved: Collection[str],
     ignore: Collection[str],
-    complaints: Complaints,
+    diagnostics: Diagnostics,
     notes: list[str],
 ) -> NodeRoles | None:
     """The roles of the node table's columns: those given, and guesses for the roles in `guess`.
 
     Columns that are `reserved` for features, or left out by `ignore`, are not guessed to be anything else.
     """
-    if _headless(table, complaints, "id,label,…"):
+    if _headless(table, diagnostics, "id,label,…"):
         return None
-    identity = _pick(table, "id", given.get("id"), [*reserved, *ignore], complaints)
+    identity = _pick(table, "id", given.get("id"), [*reserved, *ignore], diagnostics)
     if identity is None and given.get("id") is None:
-        identity = _first_unique(table, ignore, complaints, notes)
+        identity = _first_unique(table, ignore, diagnostics, notes)
     if identity is None:
         return None
     taken = [identity]
     found: dict[str, str | None] = {"id": identity, "label": None, "split": None}
     for role in ("label", "split"):
         if given.get(role) is not None or role in guess:
-            found[role] = _pick(table, role, given.get(role), [*taken, *reserved, *ignore], complaints)
+            found[role] = _pick(table, role, given.get(role), [*taken, *reserved, *ignore], diagnostics)
             taken += [name for name in (found[role],) if name]
     if found["label"] is None and "label" in guess and given.get("label") is None:
-        complaints.add(
+        diagnostics.add(
             "no-label-column",
             table.file,
             f"no column looks like a label (label, class, y …); the table has {listed(table.names)}",
@@ -92,25 +92,25 @@ def node_roles(
 
 
 def edge_roles(
-    table: Table, asked: Asked, ids: pa.Array | None, complaints: Complaints, notes: list[str]
+    table: Table, asked: ReadOptions, ids: pa.Array | None, diagnostics: Diagnostics, notes: list[str]
 ) -> EdgeRoles | None:
     """The roles of the edge table's columns, as asked for or guessed; weights to be left out are not guessed."""
-    if _headless(table, complaints, "source,target"):
+    if _headless(table, diagnostics, "source,target"):
         return None
     given = {role: asked.role(role, table) for role in ("source", "target", "weight")}
     taken: list[str] = []
     ends: dict[str, str | None] = {}
     for role in ("source", "target"):
-        ends[role] = _pick(table, role, given[role], taken, complaints)
+        ends[role] = _pick(table, role, given[role], taken, diagnostics)
         taken += [name for name in (ends[role],) if name]
     left_out = asked.ignore if given["weight"] is None else ()
-    weight = _pick(table, "weight", given["weight"], [*taken, *left_out], complaints)
+    weight = _pick(table, "weight", given["weight"], [*taken, *left_out], diagnostics)
     missing = [role for role, name in ends.items() if name is None]
     spare = [name for name in table.names if name not in taken and name != weight and not unnamed(name)]
     if any(given[role] is not None for role in missing):
         return None
     if missing and ids is not None and pc.any(pc.is_in(pa.array(table.names, pa.string()), ids)).as_py():
-        complaints.add(
+        diagnostics.add(
             "no-header",
             table.file,
             f"its first row, {listed(table.names)}, names nodes instead of columns",
@@ -118,7 +118,7 @@ def edge_roles(
         )
         return None
     if len(missing) > len(spare):
-        complaints.add(
+        diagnostics.add(
             "no-end-column",
             table.file,
             f"no column looks like the {' or the '.join(missing)} of an edge; the table has {listed(table.names)}",
@@ -130,12 +130,17 @@ def edge_roles(
     guessed = [f"{role} from {name!r}" for role, name in (*ends.items(), ("weight", weight)) if name]
     notes.append(f"{table.file}: {', '.join(guessed)}" + (f"; {listed(spare)} not used" if spare else ""))
     absent = f"but no column of {listed(table.names)} looks like one", "add it or name it with --weight COLUMN"
-    weight = weight_as_fitted(weight, asked, table.file, absent, complaints, notes)
+    weight = weight_as_fitted(weight, asked, table.file, absent, diagnostics, notes)
     return EdgeRoles(str(ends["source"]), str(ends["target"]), weight)
 
 
 def weight_as_fitted(
-    found: str | None, asked: Asked, file: str, absent: tuple[str, str], complaints: Complaints, notes: list[str]
+    found: str | None,
+    asked: ReadOptions,
+    file: str,
+    absent: tuple[str, str],
+    diagnostics: Diagnostics,
+    notes: list[str],
 ) -> str | None:
     """Where the weights of edges stand, if they are to be read: a fitted model has them or not, as it learned.
 
@@ -148,31 +153,31 @@ def weight_as_fitted(
         return None
     if found is None and asked.encoding.weighted:
         told, remedy = f"the model was fitted with edge weights, {absent[0]}", f"{absent[1]}, or fit the model again"
-        complaints.add("column-missing", file, told, remedy)
+        diagnostics.add("column-missing", file, told, remedy)
     return found
 
 
-def check_names(table: Table, option: str, names: Collection[str], complaints: Complaints) -> bool:
+def check_names(table: Table, option: str, names: Collection[str], diagnostics: Diagnostics) -> bool:
     """Whether all columns a person named are there."""
     there = f"the table has {listed(table.names)}"
-    return _all_there(names, table.names, table.file, option, there, complaints)
+    return _all_there(names, table.names, table.file, option, there, diagnostics)
 
 
-def check_ignored(nodes: Table | None, edges: Table | None, ignore: Collection[str], complaints: Complaints) -> None:
+def check_ignored(nodes: Table | None, edges: Table | None, ignore: Collection[str], diagnostics: Diagnostics) -> None:
     """Complains of columns to be left out that are in neither table, where both can be read."""
     if nodes is None or edges is None:
         return
     there = f"{nodes.file} has {listed(nodes.names)}, {edges.file} has {listed(edges.names)}"
-    _all_there(ignore, [*nodes.names, *edges.names], nodes.file, "ignore", there, complaints)
+    _all_there(ignore, [*nodes.names, *edges.names], nodes.file, "ignore", there, diagnostics)
 
 
 def _all_there(
-    names: Collection[str], known: list[str], file: str, option: str, there: str, complaints: Complaints
+    names: Collection[str], known: list[str], file: str, option: str, there: str, diagnostics: Diagnostics
 ) -> bool:
     absent = [name for name in names if name not in known]
     for name in absent:
         near = get_close_matches(name, known, n=1, cutoff=0.5)
-        complaints.add(
+        diagnostics.add(
             "no-such-column",
             file,
             f"--{option} names column {name!r}, which is not there; {there}",
@@ -181,29 +186,29 @@ def _all_there(
     return not absent
 
 
-def _pick(table: Table, role: str, given: str | None, taken: Collection[str], complaints: Complaints) -> str | None:
+def _pick(table: Table, role: str, given: str | None, taken: Collection[str], diagnostics: Diagnostics) -> str | None:
     """The column of a role: the one given, or the first guess that is there and free."""
     if given is not None:
         if given in taken:
-            complaints.add(
+            diagnostics.add(
                 "column-twice",
                 table.file,
                 f"column {given!r} is asked to be the {role} and something else at once",
                 "give every role its own column",
             )
             return None
-        return given if check_names(table, role, [given], complaints) else None
+        return given if check_names(table, role, [given], diagnostics) else None
     by_spelling = {_spelling(name): name for name in reversed(table.names)}
     guesses = (by_spelling.get(guess) for guess in GUESSES[role])
     return next((name for name in guesses if name is not None and name not in taken), None)
 
 
-def _first_unique(table: Table, ignore: Collection[str], complaints: Complaints, notes: list[str]) -> str | None:
+def _first_unique(table: Table, ignore: Collection[str], diagnostics: Diagnostics, notes: list[str]) -> str | None:
     first = next((name for name in table.names if name not in ignore), None)
     if first is not None and len(pc.unique(table.columns[first])) == len(table):
         notes.append(f"{table.file}: no column is called id; the first one, {first!r}, differs in every row")
         return first
-    complaints.add(
+    diagnostics.add(
         "no-id-column",
         table.file,
         f"no column looks like an id (id, node, node_id …); the table has {listed(table.names)}",
@@ -212,12 +217,12 @@ def _first_unique(table: Table, ignore: Collection[str], complaints: Complaints,
     return None
 
 
-def _headless(table: Table, complaints: Complaints, example: str) -> bool:
+def _headless(table: Table, diagnostics: Diagnostics, example: str) -> bool:
     """Whether the header is made of numbers, and so is data."""
     header = pa.array(table.names, pa.string())
     if len(header) == 0 or bool((numbers(header).missing | numbers(header).wrong).any()):
         return False
-    complaints.add(
+    diagnostics.add(
         "no-header",
         table.file,
         f"its first row, {listed(table.names)}, holds numbers instead of names",

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bangs.graphs.tables.diagnostics import Complaints, listed
+from bangs.graphs.tables.diagnostics import Diagnostics, listed
 
 FORMATS = (".csv", ".tsv", ".parquet")
 
@@ -44,17 +44,19 @@ class Table:
         return list(self.columns)
 
 
-def find(folder: Path, stem: str, complaints: Complaints) -> Path | None:
+def find(folder: Path, stem: str, diagnostics: Diagnostics) -> Path | None:
     """The file `stem.csv`, `stem.tsv` or `stem.parquet` of a folder."""
     if any("\ud800" <= letter <= "\udfff" for letter in str(folder)):  # so Python spells bytes that are no text
-        complaints.add("path", str(folder), "the folder's name is not UTF-8", "rename it, or copy the tables elsewhere")
+        diagnostics.add(
+            "path", str(folder), "the folder's name is not UTF-8", "rename it, or copy the tables elsewhere"
+        )
         return None
     found = [folder / f"{stem}{suffix}" for suffix in FORMATS if (folder / f"{stem}{suffix}").is_file()]
     if len(found) == 1:
         return found[0]
     if found:
         names = " and ".join(path.name for path in found)
-        complaints.add(
+        diagnostics.add(
             "two-tables", stem, f"both {names} are there, and only one can be the {stem} table", "remove or rename one"
         )
         return found[0]
@@ -68,7 +70,7 @@ def find(folder: Path, stem: str, complaints: Complaints) -> Path | None:
         remedy = f"rename {near[0]!r} if that is it; a table is a .csv, .tsv or .parquet file"
     else:
         remedy = f"put the {stem} table into {folder} under one of these names"
-    complaints.add(
+    diagnostics.add(
         "no-table",
         f"{stem}.csv",
         f"the folder has no {stem}.csv, {stem}.tsv or {stem}.parquet; it holds {listed(present) or 'nothing'}",
@@ -77,18 +79,18 @@ def find(folder: Path, stem: str, complaints: Complaints) -> Path | None:
     return None
 
 
-def complain_of_no_rows(stem: str, file: str, complaints: Complaints) -> None:
+def report_no_rows(stem: str, file: str, diagnostics: Diagnostics) -> None:
     """Says that a table holds none of its nodes or edges."""
-    complaints.add("no-rows", file, "it has a header and no rows", f"a graph needs {stem}; add them below it")
+    diagnostics.add("no-rows", file, "it has a header and no rows", f"a graph needs {stem}; add them below it")
 
 
-def named(header: Sequence[str], file: str, complaints: Complaints) -> list[str | None]:
+def named(header: Sequence[str], file: str, diagnostics: Diagnostics) -> list[str | None]:
     """A name for every column: blanks are numbered, and None stands for a repeated name, which is complained about."""
     names: list[str | None] = []
     for place, cell in enumerate(header, start=1):
         name = cell.strip() or f"column {place}"
         if name in names:
-            complaints.add(
+            diagnostics.add(
                 "duplicate-column",
                 file,
                 f"the header names {name!r} twice, in columns {names.index(name) + 1} and {place}",

@@ -10,7 +10,7 @@ EPSILON = 1e-5
 class BatchNorm(nn.Module):
     """Every run's columns [R, n, d] brought to mean 0 and variance 1 over its own nodes, then scaled and shifted.
 
-    A lesson goes by the nodes it sees and remembers their mean and variance; everyone else goes by what is remembered.
+    Training uses the statistics of the nodes it sees and keeps a running mean; inference uses the running mean.
     """
 
     def __init__(self, runs: int, width: int) -> None:

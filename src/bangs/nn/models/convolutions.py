@@ -7,11 +7,11 @@ from torch import Tensor, nn
 
 from bangs.core.rng import Streams
 from bangs.graphs.sparse import Normalise
-from bangs.nn.dropout import Noise
+from bangs.nn.dropout import DropoutMasks
 from bangs.nn.ensemble import Network
 from bangs.nn.matmul import times
 from bangs.nn.models.base import Checked, glorot
-from bangs.nn.subgraphs import Features, Field
+from bangs.nn.subgraphs import Features, Subgraph
 
 
 @dataclass(frozen=True)
@@ -70,23 +70,23 @@ class _Convolutions(Network):
         )
         self.bias = nn.ParameterList(nn.Parameter(torch.zeros(len(rng), 1, size)) for size in sizes[1:])
 
-    def stage(self, number: int, h: Features | Tensor, noise: Noise | None = None) -> Tensor:
+    def stage(self, number: int, h: Features | Tensor, masks: DropoutMasks | None = None) -> Tensor:
         if isinstance(h, Features):
-            return h.drop(noise, self.settings.input_dropout).times(self.weight[0])
+            return h.drop(masks, self.settings.input_dropout).times(self.weight[0])
         bias: Tensor = self.bias[number - 1]
         if number == len(self.weight):
             return h + bias
-        hidden = (h + bias).relu_() if noise is None else noise.activate(h, bias, self.settings.dropout)
+        hidden = (h + bias).relu_() if masks is None else masks.activate(h, bias, self.settings.dropout)
         return times(hidden, self.weight[number])
 
-    def embed(self, field: Field) -> Tensor:
+    def embed(self, subgraph: Subgraph) -> Tensor:
         hidden = len(self.weight) - 1
         if hidden == 0:
-            return super().embed(field)
-        h = self.stage(0, field.features)
+            return super().embed(subgraph)
+        h = self.stage(0, subgraph.features)
         for hop in range(hidden - 1):
-            h = self.stage(hop + 1, field.propagate(hop, h))
-        last: Tensor = field.propagate(hidden - 1, h) + self.bias[hidden - 1]
+            h = self.stage(hop + 1, subgraph.propagate(hop, h))
+        last: Tensor = subgraph.propagate(hidden - 1, h) + self.bias[hidden - 1]
         return last.relu()
 
 
@@ -98,7 +98,7 @@ class _Simple(Network):
         self.weight = glorot(rng.at("init"), features, classes)
         self.bias = nn.Parameter(torch.zeros(len(rng), 1, classes))
 
-    def stage(self, number: int, h: Features | Tensor, noise: Noise | None = None) -> Tensor:
+    def stage(self, number: int, h: Features | Tensor, masks: DropoutMasks | None = None) -> Tensor:
         if isinstance(h, Features):
-            return h.drop(noise, self.settings.dropout).times(self.weight)
+            return h.drop(masks, self.settings.dropout).times(self.weight)
         return h + self.bias if number == self.settings.hops else h

@@ -10,11 +10,11 @@ from torch import Tensor, nn
 from bangs.core.rng import Streams
 from bangs.graphs.sparse import Normalise, Pattern
 from bangs.nn.attention import Heads, attend, drop, weigh
-from bangs.nn.dropout import Noise
+from bangs.nn.dropout import DropoutMasks
 from bangs.nn.ensemble import Network
 from bangs.nn.matmul import times
 from bangs.nn.models.base import Checked, glorot
-from bangs.nn.subgraphs import Features, Field
+from bangs.nn.subgraphs import Features, Subgraph
 
 
 @dataclass(frozen=True)
@@ -61,37 +61,39 @@ class _Attention(Network):
         self.bias = nn.ParameterList(nn.Parameter(torch.zeros(len(rng), 1, size)) for size in sizes[1:])
         self._heads: WeakKeyDictionary[Pattern, Heads] = WeakKeyDictionary()
 
-    def forward(self, field: Field, noise: Noise | None = None) -> Tensor:
-        last: Tensor = self._attended(field, noise, self.settings.layers) + self.bias[-1]
+    def forward(self, subgraph: Subgraph, masks: DropoutMasks | None = None) -> Tensor:
+        last: Tensor = self._attended(subgraph, masks, self.settings.layers) + self.bias[-1]
         return last
 
-    def embed(self, field: Field) -> Tensor:
+    def embed(self, subgraph: Subgraph) -> Tensor:
         hidden = self.settings.layers - 1
         if hidden == 0:
-            return super().embed(field)
-        last: Tensor = self._attended(field, None, hidden) + self.bias[hidden - 1]
+            return super().embed(subgraph)
+        last: Tensor = self._attended(subgraph, None, hidden) + self.bias[hidden - 1]
         return last.relu()
 
-    def _attended(self, field: Field, noise: Noise | None, layers: int) -> Tensor:
+    def _attended(self, subgraph: Subgraph, masks: DropoutMasks | None, layers: int) -> Tensor:
         """What so many layers give, before the bias of the last one: [R, n, d]."""
         rate = self.settings.dropout
-        h = self._layer(field, 0, field.features.drop(noise, rate), noise)
+        h = self._layer(subgraph, 0, subgraph.features.drop(masks, rate), masks)
         for layer in range(1, layers):
             bias: Tensor = self.bias[layer - 1]
-            h = self._layer(field, layer, (h + bias).relu() if noise is None else noise.activate(h, bias, rate), noise)
+            h = self._layer(
+                subgraph, layer, (h + bias).relu() if masks is None else masks.activate(h, bias, rate), masks
+            )
         return h
 
-    def _layer(self, field: Field, layer: int, x: Features | Tensor, noise: Noise | None) -> Tensor:
+    def _layer(self, subgraph: Subgraph, layer: int, x: Features | Tensor, masks: DropoutMasks | None) -> Tensor:
         weight: Tensor = self.weight[layer]
-        hop = field.hops[min(layer, len(field.hops) - 1)]
-        own = field.own[layer] if field.own else None
+        hop = subgraph.hops[min(layer, len(subgraph.hops) - 1)]
+        own = subgraph.own[layer] if subgraph.own else None
         z = x.times(weight) if isinstance(x, Features) else times(x, weight, busy=hop.busy)
         heads = self._heads.get(hop.pattern)
         if heads is None:
             heads = self._heads[hop.pattern] = Heads.of(hop, self.settings.heads)
         source, target = self._scores(layer, z)
         weights = weigh(heads, source, target if own is None else target.index_select(1, own), hop.busy)
-        weights = drop(heads, weights, field.runs, noise, self.settings.dropout)
+        weights = drop(heads, weights, subgraph.runs, masks, self.settings.dropout)
         heard = attend(heads, weights, z.unflatten(2, (self.settings.heads, -1)), hop.busy)
         last = layer == self.settings.layers - 1
         out = heard.mean(2) if last else heard.flatten(2)

@@ -7,11 +7,11 @@ import torch
 from torch import Tensor, nn
 
 from bangs.core.rng import Streams
-from bangs.nn.dropout import Noise
+from bangs.nn.dropout import DropoutMasks
 from bangs.nn.ensemble import Network
 from bangs.nn.matmul import times
 from bangs.nn.models.base import Checked, glorot
-from bangs.nn.subgraphs import Field
+from bangs.nn.subgraphs import Subgraph
 
 
 @dataclass(frozen=True)
@@ -48,19 +48,19 @@ class _Deep(Network):
     def decay(self, name: str) -> float:
         return self.settings.decay if name.startswith("weight.") else 1.0
 
-    def forward(self, field: Field, noise: Noise | None = None) -> Tensor:
-        h = self._hidden(field, noise)
-        return times(h if noise is None else noise.drop(h, self.settings.dropout), self.last) + self.last_bias
+    def forward(self, subgraph: Subgraph, masks: DropoutMasks | None = None) -> Tensor:
+        h = self._hidden(subgraph, masks)
+        return times(h if masks is None else masks.drop(h, self.settings.dropout), self.last) + self.last_bias
 
-    def embed(self, field: Field) -> Tensor:
-        return self._hidden(field, None)
+    def embed(self, subgraph: Subgraph) -> Tensor:
+        return self._hidden(subgraph, None)
 
-    def _hidden(self, field: Field, noise: Noise | None) -> Tensor:
+    def _hidden(self, subgraph: Subgraph, masks: DropoutMasks | None) -> Tensor:
         rate = self.settings.dropout
-        start = h = (field.features.drop(noise, rate).times(self.first) + self.first_bias).relu()
+        start = h = (subgraph.features.drop(masks, rate).times(self.first) + self.first_bias).relu()
         for layer, weight in enumerate(self.weight):
-            h = h if noise is None else noise.drop(h, rate)
+            h = h if masks is None else masks.drop(h, rate)
             share = math.log(self.settings.theta / (layer + 1) + 1)
-            mixed = (1 - self.settings.alpha) * field.propagate(layer, h) + self.settings.alpha * start
+            mixed = (1 - self.settings.alpha) * subgraph.propagate(layer, h) + self.settings.alpha * start
             h = ((1 - share) * mixed + share * times(mixed, weight)).relu()
         return h

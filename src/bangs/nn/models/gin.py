@@ -9,12 +9,12 @@ from torch import Tensor, nn
 
 from bangs.core.rng import Streams
 from bangs.graphs.sparse import Normalise, Pattern, Sparse
-from bangs.nn.dropout import Noise
+from bangs.nn.dropout import DropoutMasks
 from bangs.nn.ensemble import Network
 from bangs.nn.matmul import times
 from bangs.nn.models.base import Checked, uniform
 from bangs.nn.segment_max import Heard, Overlaid, largest
-from bangs.nn.subgraphs import Features, Field
+from bangs.nn.subgraphs import Features, Subgraph
 
 OWN = 1.2  # how much a node's own numbers count beside the maximum: 1 + ε
 
@@ -52,40 +52,42 @@ class _Isomorphism(Network):
         self._heard: WeakKeyDictionary[Pattern, Heard] = WeakKeyDictionary()
         self._overlaid: WeakKeyDictionary[Pattern, tuple[Pattern, Overlaid]] = WeakKeyDictionary()
 
-    def forward(self, field: Field, noise: Noise | None = None) -> Tensor:
-        h = self._hidden(field, noise)
-        h = h if noise is None else noise.drop(h, self.settings.dropout)
-        logits: Tensor = times(self._mixed(field, 1, h), self.weight[1]) + self.bias[1]
+    def forward(self, subgraph: Subgraph, masks: DropoutMasks | None = None) -> Tensor:
+        h = self._hidden(subgraph, masks)
+        h = h if masks is None else masks.drop(h, self.settings.dropout)
+        logits: Tensor = times(self._mixed(subgraph, 1, h), self.weight[1]) + self.bias[1]
         return logits
 
-    def embed(self, field: Field) -> Tensor:
-        return self._hidden(field, None)
+    def embed(self, subgraph: Subgraph) -> Tensor:
+        return self._hidden(subgraph, None)
 
-    def _hidden(self, field: Field, noise: Noise | None) -> Tensor:
-        stored = field.features.drop(noise, self.settings.dropout).stored
-        mixed = self._overlay(field, stored) if isinstance(stored, Sparse) else self._mixed(field, 0, stored)
-        h: Tensor = Features(field.runs, mixed).times(self.weight[0]) + self.bias[0]
+    def _hidden(self, subgraph: Subgraph, masks: DropoutMasks | None) -> Tensor:
+        stored = subgraph.features.drop(masks, self.settings.dropout).stored
+        mixed = self._overlay(subgraph, stored) if isinstance(stored, Sparse) else self._mixed(subgraph, 0, stored)
+        h: Tensor = Features(subgraph.runs, mixed).times(self.weight[0]) + self.bias[0]
         return h.tanh()
 
-    def _mixed(self, field: Field, layer: int, x: Tensor) -> Tensor:
+    def _mixed(self, subgraph: Subgraph, layer: int, x: Tensor) -> Tensor:
         """1.2 times a node's own line and the largest it hears: [1 or R, n, d] of x [1 or R, m, d]."""
-        hop = field.hops[min(layer, len(field.hops) - 1)]
+        hop = subgraph.hops[min(layer, len(subgraph.hops) - 1)]
         pattern = hop.pattern
-        if len(x) < field.runs:  # features that all runs share are looked at once, unless every run has its own graph
-            pattern, x = (pattern.block, x) if pattern.block is not None else (pattern, x.expand(field.runs, -1, -1))
+        if (
+            len(x) < subgraph.runs
+        ):  # features that all runs share are looked at once, unless every run has its own graph
+            pattern, x = (pattern.block, x) if pattern.block is not None else (pattern, x.expand(subgraph.runs, -1, -1))
         heard = self._heard.get(pattern)
         if heard is None:
             heard = self._heard[pattern] = Heard.of(pattern)
         busy = hop.busy if pattern is hop.pattern else None
         most = largest(heard, x.reshape(-1, x.shape[2]), busy).view(len(x), -1, x.shape[2])
-        own = x if not field.own else x.index_select(1, field.own[layer])
+        own = x if not subgraph.own else x.index_select(1, subgraph.own[layer])
         return torch.add(most, own, alpha=OWN)
 
-    def _overlay(self, field: Field, stored: Sparse) -> Sparse:
+    def _overlay(self, subgraph: Subgraph, stored: Sparse) -> Sparse:
         """The same of sparse features: [R·n, R·F]."""
-        hop = field.hops[0]
+        hop = subgraph.hops[0]
         known = self._overlaid.get(hop.pattern)
         if known is None or known[0] is not stored.pattern:
-            own = field.own[0] if field.own else None
+            own = subgraph.own[0] if subgraph.own else None
             known = self._overlaid[hop.pattern] = (stored.pattern, Overlaid.of(hop.pattern, stored.pattern, own))
         return known[1](stored.values, OWN, hop.busy)

@@ -6,12 +6,12 @@ import torch
 from torch import Tensor, nn
 
 from bangs.core.rng import Streams
-from bangs.nn.dropout import Noise
+from bangs.nn.dropout import DropoutMasks
 from bangs.nn.ensemble import Network, cross_entropy
 from bangs.nn.matmul import times
 from bangs.nn.models.base import Checked, glorot
 from bangs.nn.models.batch_norm import BatchNorm
-from bangs.nn.subgraphs import Field
+from bangs.nn.subgraphs import Subgraph
 
 COLUMNS = 64  # that a processor propagates together
 
@@ -68,9 +68,9 @@ class _Perceptron(nn.Module):
         h: Tensor = (product + self.first_bias).relu()
         return h
 
-    def answer(self, hidden: Tensor, noise: Noise | None, dropout: float) -> Tensor:
+    def answer(self, hidden: Tensor, masks: DropoutMasks | None, dropout: float) -> Tensor:
         """The logits [R, n, C] of a hidden layer [R, n, h]."""
-        return times(hidden if noise is None else noise.drop(hidden, dropout), self.second) + self.second_bias
+        return times(hidden if masks is None else masks.drop(hidden, dropout), self.second) + self.second_bias
 
 
 class _Personalised(Network):
@@ -79,18 +79,18 @@ class _Personalised(Network):
         self.settings = settings
         self.predict = _Perceptron(features, settings.hidden, classes, rng)
 
-    def forward(self, field: Field, noise: Noise | None = None) -> Tensor:
-        product = field.features.drop(noise, self.settings.input_dropout).times(self.predict.first)
-        return self._spread(field, self.predict.answer(self.predict.hidden(product), noise, self.settings.dropout))
+    def forward(self, subgraph: Subgraph, masks: DropoutMasks | None = None) -> Tensor:
+        product = subgraph.features.drop(masks, self.settings.input_dropout).times(self.predict.first)
+        return self._spread(subgraph, self.predict.answer(self.predict.hidden(product), masks, self.settings.dropout))
 
-    def embed(self, field: Field) -> Tensor:
+    def embed(self, subgraph: Subgraph) -> Tensor:
         # propagation is linear, so the hidden layer may take the way that its logits take
-        return self._spread(field, self.predict.hidden(field.features.times(self.predict.first)))
+        return self._spread(subgraph, self.predict.hidden(subgraph.features.times(self.predict.first)))
 
-    def _spread(self, field: Field, start: Tensor) -> Tensor:
+    def _spread(self, subgraph: Subgraph, start: Tensor) -> Tensor:
         h = start
         for step in range(self.settings.steps):
-            h = (1 - self.settings.alpha) * field.propagate(step, h) + self.settings.alpha * start
+            h = (1 - self.settings.alpha) * subgraph.propagate(step, h) + self.settings.alpha * start
         return h
 
 
@@ -102,60 +102,62 @@ class _RandomPropagation(Network):
         self.outer = BatchNorm(len(rng), features) if settings.batch_norm else None
         self.inner = BatchNorm(len(rng), settings.hidden) if settings.batch_norm else None
 
-    def forward(self, field: Field, noise: Noise | None = None) -> Tensor:
-        if noise is None:
-            return self.predict.answer(self.embed(field), None, self.settings.dropout)
-        return self._view(field, field.features.dense(), noise)
+    def forward(self, subgraph: Subgraph, masks: DropoutMasks | None = None) -> Tensor:
+        if masks is None:
+            return self.predict.answer(self.embed(subgraph), None, self.settings.dropout)
+        return self._view(subgraph, subgraph.features.dense(), masks)
 
-    def embed(self, field: Field) -> Tensor:
+    def embed(self, subgraph: Subgraph) -> Tensor:
         weight = self.predict.first
         if self.outer is None or self.inner is None:
-            return self.predict.hidden(self._spread(field, field.features.times(weight)))
+            return self.predict.hidden(self._spread(subgraph, subgraph.features.times(weight)))
         # spreading and normalising are linear, so the narrow product may take the way of the features
         factor, offset = self.outer.line()
-        product = self._spread(field, field.features.times(factor.transpose(1, 2) * weight)) + offset @ weight
+        product = self._spread(subgraph, subgraph.features.times(factor.transpose(1, 2) * weight)) + offset @ weight
         normal: Tensor = self.inner(self.predict.hidden(product))
         return normal
 
-    def loss(self, field: Field, target: Tensor, weight: Tensor, noise: Noise, transition: Tensor | None) -> Tensor:
-        x = field.features.dense()
-        views = [self._view(field, x, noise, lesson=True) for _ in range(self.settings.samples)]
+    def loss(
+        self, subgraph: Subgraph, target: Tensor, weight: Tensor, masks: DropoutMasks, transition: Tensor | None
+    ) -> Tensor:
+        x = subgraph.features.dense()
+        views = [self._view(subgraph, x, masks, training=True) for _ in range(self.settings.samples)]
         fit = torch.stack([cross_entropy(view, target, weight, transition) for view in views]).mean(0)
         probs = torch.stack([view.softmax(-1) for view in views])
         sharp = probs.mean(0).pow(1 / self.settings.sharpening)
         sharp = (sharp / sharp.sum(-1, keepdim=True)).detach()
         return fit + self.settings.consistency * (probs - sharp).square().sum(-1).mean((0, 2))
 
-    def _view(self, field: Field, x: Tensor, noise: Noise, *, lesson: bool = False) -> Tensor:
+    def _view(self, subgraph: Subgraph, x: Tensor, masks: DropoutMasks, *, training: bool = False) -> Tensor:
         """The logits [R, n, C] of one random view of the features x [1 or R, n, F]."""
-        kept = noise.factors((x.shape[1], 1), self.settings.drop_node)
-        x = noise.drop(_normal(self.outer, self._spread(field, x, kept), lesson), self.settings.input_dropout)
-        hidden = _normal(self.inner, self.predict.hidden(times(x, self.predict.first)), lesson)
-        return self.predict.answer(hidden, noise, self.settings.dropout)
+        kept = masks.factors((x.shape[1], 1), self.settings.drop_node)
+        x = masks.drop(_normal(self.outer, self._spread(subgraph, x, kept), training), self.settings.input_dropout)
+        hidden = _normal(self.inner, self.predict.hidden(times(x, self.predict.first)), training)
+        return self.predict.answer(hidden, masks, self.settings.dropout)
 
-    def _spread(self, field: Field, x: Tensor, kept: Tensor | None = None) -> Tensor:
+    def _spread(self, subgraph: Subgraph, x: Tensor, kept: Tensor | None = None) -> Tensor:
         """The mean of Â⁰x … Â^order x, of x [1 or R, n, d] or of x times `kept` [R, n, 1].
 
         It is linear, so weights may be applied before or after. A processor takes some columns after the other through
         all hops, since its cache holds them.
         """
         if x.is_cuda:
-            return self._mean_hop(field, x if kept is None else x * kept)
+            return self._mean_hop(subgraph, x if kept is None else x * kept)
         parts = x.tensor_split(-(-x.shape[2] // COLUMNS), dim=2)
-        return torch.cat([self._mean_hop(field, part if kept is None else part * kept) for part in parts], dim=2)
+        return torch.cat([self._mean_hop(subgraph, part if kept is None else part * kept) for part in parts], dim=2)
 
-    def _mean_hop(self, field: Field, x: Tensor) -> Tensor:
-        start = x.expand(field.runs, -1, -1)
-        x = field.propagate(0, start)
+    def _mean_hop(self, subgraph: Subgraph, x: Tensor) -> Tensor:
+        start = x.expand(subgraph.runs, -1, -1)
+        x = subgraph.propagate(0, start)
         total = start + x
         for hop in range(1, self.settings.order):
-            x = field.propagate(hop, x)
+            x = subgraph.propagate(hop, x)
             total += x
         return total.div_(self.settings.order + 1)
 
 
-def _normal(norm: BatchNorm | None, x: Tensor, lesson: bool) -> Tensor:
+def _normal(norm: BatchNorm | None, x: Tensor, training: bool) -> Tensor:
     if norm is None:
         return x
-    normal: Tensor = norm.learn(x) if lesson else norm(x)
+    normal: Tensor = norm.learn(x) if training else norm(x)
     return normal

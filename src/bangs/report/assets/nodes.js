@@ -18,7 +18,7 @@ function glyph(x, y, origin, paint, size, more) {
   return s("circle", { cx: x, cy: y, r: size * 0.8, ...common, fill: "var(--card)", stroke: paint, "stroke-width": 1.4, "fill-opacity": 0.6 });
 }
 const sizes = [4.6, 4.6, 4.2, 3.6];
-const origin = (node) => (nodes.origin[node] === 2 ? `adopted in round ${nodes.born[node]}` : ORIGINS[nodes.origin[node]]);
+const origin = (node) => (nodes.origin[node] === 2 ? `adopted in round ${nodes.adopted_round[node]}` : ORIGINS[nodes.origin[node]]);
 function describe(node) {
   const known = nodes.known[node];
   return [`${className(nodes.label[node])}, ${percent(nodes.confidence[node])} sure`, origin(node), known >= 0 && known !== nodes.label[node] && `known as ${className(known)}`,
@@ -161,7 +161,7 @@ function drawNode() {
     parts.push(picture);
     if (found.influences.length) {
       parts.push(h("h3", {}, `Labelled nodes that speak to it loudest (${found.degree} neighbours)`),
-        bars(found.influences.map(([other, share, as, born]) => [`${apart(nodes.name[other])} · ${apart(className(as))}${born > 0 ? ` · round ${born}` : ""}`, share, colour(as), facts.around[other] ? () => choose(other) : null])));
+        bars(found.influences.map(([other, share, as, adopted_round]) => [`${apart(nodes.name[other])} · ${apart(className(as))}${adopted_round > 0 ? ` · round ${adopted_round}` : ""}`, share, colour(as), facts.around[other] ? () => choose(other) : null])));
       const support = found.support.map((share, c) => [share, c]).filter(([share]) => share > 0.005).sort((a, b) => b[0] - a[0]).slice(0, 6);
       parts.push(h("h3", {}, "All labelled influence, by class"), bars(support.map(([share, c]) => [className(c), share, colour(c), null])));
     } else parts.push(h("p", { class: "how" }, "No labelled node is within reach; its own features decide."));

@@ -23,7 +23,7 @@ function drawLedger() {
     Used: (i) => (p.used[i] ? "yes" : "no, came later"),
     "Strongest labelled influences": (i) => reasons(i).map(([other, share]) => `${apart(clip(nodes.name[other], 24))} (${percent(share, 0)})`).join(" · ") || none(i),
   };
-  const head = $("#ledger thead"), body = $("#ledger tbody");
+  const head = $("#candidates thead"), body = $("#candidates tbody");
   const draw = () => {
     let lines = p.node.map((_, i) => i).filter((i) => text[i].includes(state.words) && (state.label === "" || p.label[i] === +state.label) && (state.round === "" || p.round[i] === +state.round));
     if (state.by !== null) {
