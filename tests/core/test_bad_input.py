@@ -163,7 +163,7 @@ MISTAKES: dict[str, tuple[Callable[[], object], list[str]]] = {
     "a learning rate in words": (lambda: Trainer(lr="low"), ["Trainer.lr must be a number", "got 'low'"]),
     "a learning rate of 0": (lambda: Trainer(lr=0.0), ["Trainer.lr must be positive", "got 0.0"]),
     "a learning rate of NaN": (lambda: Trainer(lr=math.nan), ["Trainer.lr must be positive", "got nan"]),
-    "an unknown field": (lambda: Trainer(field="some"), ["Trainer.field", "needed, whole", "'some'"]),
+    "an unknown field": (lambda: Trainer(subgraph="some"), ["Trainer.subgraph", "needed, whole", "'some'"]),
     "an unknown monitor": (lambda: Trainer(monitor="f1"), ["Trainer.monitor", "accuracy, loss", "'f1'"]),
     "an unknown precision": (lambda: Trainer(precision="half"), ["Trainer.precision", "float32, tf32", "'half'"]),
     # the loop

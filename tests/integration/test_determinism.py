@@ -30,7 +30,7 @@ from tests.integration.test_no_leak import SEEDS, experiment, town
 
 ROUNDING = 1e-4  # of logits, where sums are grouped otherwise; docs/determinism.md states it
 BUDGET = Budget(k=8, candidates=16, rounds=2, teacher="first")
-TRAINER = Trainer(GCN(hidden=16), epochs=20, field="whole")
+TRAINER = Trainer(GCN(hidden=16), epochs=20, subgraph="whole")
 BRIEF = replace(TRAINER, epochs=4)
 
 
@@ -154,10 +154,10 @@ def test_the_memory_a_valuation_may_take_does_not_change_what_is_adopted(estimat
             torch.testing.assert_close(one.adoption.ranking.score, other.adoption.ranking.score, rtol=1e-4, atol=1e-6)
 
 
-@pytest.mark.parametrize("field", ["whole", "needed"])
+@pytest.mark.parametrize("subgraph", ["whole", "needed"])
 @pytest.mark.parametrize("name", ["bangs", "cpl", "m3s", "drgst", "random"])
 def test_a_run_draws_the_same_alone_and_in_company(name: str, field: Literal["whole", "needed"]) -> None:
-    trainer = replace(TRAINER, field=field)
+    trainer = replace(TRAINER, subgraph=subgraph)
     together = lived(name, trainer=trainer)
     for run, seed in enumerate(SEEDS):
         assert_rounded(lived(name, world().only([run]), (seed,), trainer), together, 0, run)

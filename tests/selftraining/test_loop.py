@@ -23,7 +23,7 @@ from bangs.training.trainer import Learner, Trainer
 from bangs.training.views import Dropout
 from tests.conftest import two_rings
 
-QUICK = Trainer(GCN(hidden=8), epochs=6, field="whole")
+QUICK = Trainer(GCN(hidden=8), epochs=6, subgraph="whole")
 SEEDS = (1, 2, 3)
 
 

@@ -68,7 +68,7 @@ def test_the_gain_lies_between_nothing_and_the_log_of_the_classes(task):
 
 @pytest.mark.parametrize("at", [Dropout(), DropEdges(0.5)])
 def test_a_run_alone_gains_what_it_gains_in_a_batch(task, at):
-    trainer = Trainer(GCN(hidden=8, dropout=0.5), epochs=5, field="whole")
+    trainer = Trainer(GCN(hidden=8, dropout=0.5), epochs=5, subgraph="whole")
     together = trainer.fit(task, task.given, Streams((0, 1, 2)))
     alone = trainer.fit(task.only([2]), task.only([2]).given, Streams((2,)))
     one = information_gain(together, task.graph, at, 6, Streams((0, 1, 2)))[2]

@@ -25,7 +25,7 @@ FILES = {
     "reproduce": "reproduce",
     "table": "table",
     "figure": "figure",
-    "list": "listing",
+    "list": "list_names",
 }
 
 

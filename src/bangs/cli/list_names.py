@@ -10,7 +10,7 @@ from bangs.cli.console import Output
 from bangs.errors import UnknownName
 
 
-def listing(
+def list_names(
     kind: Annotated[
         str | None, typer.Argument(help="datasets, methods, models, calibrators, suites or estimators; all if left out")
     ] = None,

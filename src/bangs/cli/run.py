@@ -87,8 +87,8 @@ def run(
 
     if code is not None:
         run_code(code)
-    field = "whole" if deterministic else None
-    asked = (("epochs", epochs), ("patience", patience), ("precision", precision), ("field", field))
+    subgraph = "whole" if deterministic else None
+    asked = (("epochs", epochs), ("patience", patience), ("precision", precision), ("subgraph", subgraph))
     changes: dict[str, float | int | str] = {name: value for name, value in asked if value is not None}
     experiment = Experiment(
         dataset=dataset,

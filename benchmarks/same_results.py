@@ -1,0 +1,69 @@
+"""Two checkouts, the same results: every method on the embedded graph and one fit, compared number by number.
+
+    python benchmarks/same_results.py ../before . [--device cpu] [--models]
+
+Prints one line a command and exits with 1 where a number differs. On a CPU results must be equal to the bit.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+MODELS = ("gcn", "graphsage", "gat", "gin", "appnp", "sgc", "gcnii", "grand")
+UNEQUAL = {"seconds", "environment", "out", "commit", "folder", "path", "version", "created"}
+
+
+def told(checkout: Path, words: list[str]) -> Any:
+    """What a command of that checkout prints with --json, without times and places."""
+    env = {**os.environ, "PYTHONPATH": str(checkout / "src"), "OMP_NUM_THREADS": "1"}
+    done = subprocess.run([sys.executable, "-m", "bangs", *words], capture_output=True, text=True, env=env)
+    if done.returncode:
+        return {"failed": done.stderr.strip()[-300:]}
+    return _without(json.loads(done.stdout))
+
+
+def _without(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without(own) for key, own in value.items() if key not in UNEQUAL}
+    return [_without(own) for own in value] if isinstance(value, list) else value
+
+
+def methods(checkout: Path) -> list[str]:
+    """The names that `bangs list methods` knows there."""
+    listed = told(checkout, ["list", "methods", "--json"])
+    return sorted(listed["methods"] if isinstance(listed, dict) and "methods" in listed else listed)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("before", type=Path)
+    parser.add_argument("after", type=Path)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--models", action="store_true", help="also one run of every model")
+    asked = parser.parse_args()
+    common = ["--dataset", "synthetic", "--seeds", "2", "--rounds", "3", "--device", asked.device, "--json"]
+    commands = [["run", "--method", name, *common] for name in methods(asked.before)]
+    if asked.models:
+        commands += [["run", "--method", "bangs", "--model", name, *common] for name in MODELS]
+    different = 0
+    for words in commands:
+        same = told(asked.before, words) == told(asked.after, words)
+        different += not same
+        print("same     " if same else "DIFFERENT", " ".join(words), flush=True)
+    fits = []
+    for checkout in (asked.before, asked.after):
+        with tempfile.TemporaryDirectory() as folder:
+            words = ["fit", "examples/own-graph", "--out", f"{folder}/fit", "--json"]
+            fits.append((told(checkout, words), (Path(folder) / "fit/predictions.csv").read_bytes()))
+    different += fits[0] != fits[1]
+    print("same     " if fits[0] == fits[1] else "DIFFERENT", "fit examples/own-graph")
+    sys.exit(1 if different else 0)
+
+
+if __name__ == "__main__":
+    main()
