@@ -156,7 +156,7 @@ def test_the_memory_a_valuation_may_take_does_not_change_what_is_adopted(estimat
 
 @pytest.mark.parametrize("subgraph", ["whole", "needed"])
 @pytest.mark.parametrize("name", ["bangs", "cpl", "m3s", "drgst", "random"])
-def test_a_run_draws_the_same_alone_and_in_company(name: str, field: Literal["whole", "needed"]) -> None:
+def test_a_run_draws_the_same_alone_and_in_company(name: str, subgraph: Literal["whole", "needed"]) -> None:
     trainer = replace(TRAINER, subgraph=subgraph)
     together = lived(name, trainer=trainer)
     for run, seed in enumerate(SEEDS):
