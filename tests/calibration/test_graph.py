@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import torch
-from learners.miscalibrated import Misled, misled
 from torch import Tensor
 from torch.nn import functional
 from torch_geometric.data import Data
@@ -20,6 +19,7 @@ from bangs.core import metrics
 from bangs.core.types import Prediction
 from bangs.errors import InvalidInput
 from bangs.graphs.sparse import adjacency
+from tests.calibration.miscalibrated import Misled, misled
 
 SHORT = Crossfit(epochs=25)
 LONG = Crossfit(epochs=120)

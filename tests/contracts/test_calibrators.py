@@ -2,7 +2,6 @@
 
 import pytest
 import torch
-from learners.miscalibrated import Misled, misled
 from torch_geometric.data import Data
 
 from bangs.calibration.calibrators import (
@@ -19,6 +18,7 @@ from bangs.calibration.calibrators import (
 from bangs.calibration.crossfit import Crossfit
 from bangs.core import metrics
 from bangs.core.types import Labels, Prediction, Task
+from tests.calibration.miscalibrated import Misled, misled
 
 SHORT = {"cagcn": CaGCN(fit=Crossfit(epochs=20)), "gats": GATS(fit=Crossfit(epochs=20))}
 KEEPS_LABELS = ["none", "temperature", "ets", "cagcn", "gats"]

@@ -16,8 +16,8 @@ from bangs.utils.signals import Stopped, graceful
 # a call that holds the main thread for minutes and lets go of nothing but the interpreter, as one into gloo does
 DEAF = "import hashlib; hashlib.pbkdf2_hmac('sha256', b'', b'', 10**9)"
 CHILD = f"""
-from bangs.watchdog import watchdog
-from bangs.signals import graceful
+from bangs.distributed.watchdog import watchdog
+from bangs.utils.signals import graceful
 with watchdog(grace=0.3), graceful():
     print("ready", flush=True)
     {DEAF}

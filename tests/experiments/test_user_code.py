@@ -168,9 +168,9 @@ import torch
 from torch_geometric.nn import GraphSAGE
 
 from bangs import METHODS, Budget, Prediction, method
-from bangs.learners.calibration import CALIBRATORS
-from bangs.learners.ensemble import Separate
-from bangs.learners.models import MODELS
+from bangs.calibration.calibrators import CALIBRATORS
+from bangs.nn.ensemble import Separate
+from bangs.nn.models import MODELS
 from bangs.valuation.banzhaf import ESTIMATORS, Values
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import sys
 import time
 
 SCRIPT = """
-from bangs.experiments.engines import Processes
+from bangs.experiments.workers import Processes
 
 with Processes(1)._pool() as pool:
     pool.submit(print, "ready", flush=True).result()
@@ -26,8 +26,8 @@ def test_a_worker_ends_with_its_parent_though_that_was_killed() -> None:
 
 INTERRUPTED = """
 import threading, time
-from bangs.experiments.engines import Processes
-from bangs.signals import Stopped, graceful
+from bangs.experiments.workers import Processes
+from bangs.utils.signals import Stopped, graceful
 
 def tell(pool):
     while not pool._processes:

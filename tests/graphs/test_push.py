@@ -161,13 +161,13 @@ def test_whole_columns_fit_the_room_too(monkeypatch: pytest.MonkeyPatch) -> None
     graph, nodes = random_graph(300, 1), torch.arange(20)
     few = Push(error=1e-4)(graph).pairs(nodes, room=1500)
     monkeypatch.setattr(push, "WHOLE", {"cpu"})
-    operator, widths, real = Push(error=1e-4)(graph), [], push.levels.pushed
+    operator, widths, real = Push(error=1e-4)(graph), [], push.push_levels.pushed
 
     def watched(hop: Any, start: Tensor, *rest: Any) -> tuple[Tensor, Tensor]:
         widths.append(start.shape[1])
         return real(hop, start, *rest)
 
-    monkeypatch.setattr(push.levels, "pushed", watched)
+    monkeypatch.setattr(push.push_levels, "pushed", watched)
     whole = operator.pairs(nodes, room=1500)
     assert len(few.node) == len(whole.node) <= 1500
     assert torch.equal(few.node, whole.node)

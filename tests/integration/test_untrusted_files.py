@@ -33,8 +33,8 @@ SOURCE = Path(run.__file__).parents[1]
 MODULES = {"pickle", "marshal", "shelve", "subprocess", "importlib.util", "runpy"}
 CALLS = {"eval", "exec", "os.system", "os.popen", "torch.load"}
 KNOWN = {
-    "experiments/own_code.py": {"importlib.util"},  # the file that a person names by --code
-    "graphs/planetoid.py": {"pickle"},  # an unpickler of its own, which admits a few names and no code
+    "experiments/user_code.py": {"importlib.util"},  # the file that a person names by --code
+    "graphs/datasets/planetoid.py": {"pickle"},  # an unpickler of its own, which admits a few names and no code
     "runs/environment.py": {"subprocess"},  # git, with fixed arguments
 }
 

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import torch
-from learners.stock import crowd, gradients
 from torch import Tensor
 
 from bangs import kernels
@@ -17,6 +16,7 @@ from bangs.nn.attention import SLOPE, Heads
 from bangs.nn.models import GAT, GIN
 from bangs.nn.segment_max import Heard, Overlaid, largest
 from bangs.nn.subgraphs import PreparedGraph
+from tests.nn.stock import crowd, gradients
 
 pytest.importorskip("triton", reason="Triton comes with torch for CUDA")
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"

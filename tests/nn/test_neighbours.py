@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import torch
-from learners.stock import by_stock_names, crowd, gradients, twin
 from torch import Tensor, nn
 from torch_geometric.data import Data
 from torch_geometric.nn import GATConv, GINConv
@@ -25,6 +24,7 @@ from bangs.nn.subgraphs import PreparedGraph, Subgraph, many
 from bangs.training.sampling import Sampling
 from bangs.training.trainer import Trainer
 from tests.conftest import masks, two_rings
+from tests.nn.stock import by_stock_names, crowd, gradients, twin
 
 SEEDS = (3, 5, 7)
 CLASSES = 4

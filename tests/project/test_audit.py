@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from graphs.server import Server, serving
 
+from tests.graphs.datasets.server import Server, serving
 from tests.project import audit
 from tests.project.audit import main, pins
 

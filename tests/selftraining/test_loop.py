@@ -13,7 +13,7 @@ from bangs.core.rng import Streams
 from bangs.core.types import Labels, Prediction, Ranking, Round, Split, Task
 from bangs.errors import Diverged, InvalidInput
 from bangs.graphs.views import DropEdges, DropFeatures, Same
-from bangs.nn.dropout import Noise
+from bangs.nn.dropout import DropoutMasks
 from bangs.nn.models import GCN
 from bangs.selection.quotas import Above, Nobody, Quota, Top, TopPerClass
 from bangs.selection.scores import Chance, Confidence
@@ -48,7 +48,7 @@ class Announcing:
         kept = None if early is None else {"round": torch.full((len(score), 1), -float(early))}
         return Teacher(self, weights, score, torch.ones(len(score), dtype=torch.long), sound, kept)
 
-    def predict(self, weights: dict[str, Tensor], graph: Data, noise: Noise | None = None) -> Prediction:
+    def predict(self, weights: dict[str, Tensor], graph: Data, noise: DropoutMasks | None = None) -> Prediction:
         label = weights["round"].long().expand(-1, int(graph.num_nodes))
         return Prediction(10.0 * torch.nn.functional.one_hot(label, self.task.classes))
 

@@ -268,7 +268,7 @@ def test_looking_rarely_gives_the_same_teacher_as_looking_after_every_epoch(task
         session.train(50)
     assert captured.epochs >= eager.epochs
     assert torch.equal(eager.accuracy, captured.accuracy)
-    assert torch.equal(eager.adopted_round, captured.adopted_round)
+    assert torch.equal(eager.best_epoch, captured.best_epoch)
     for name, value in eager.best().items():
         torch.testing.assert_close(captured.best()[name], value)
 
@@ -282,7 +282,7 @@ def test_a_session_begun_again_forgets_the_last_fit(task, which):
         session.network.load(start)
         session.begin((1, 2, 3), None)
         session.train(8)
-        results.append((session.best(), session.accuracy.clone(), session.adopted_round.clone()))
+        results.append((session.best(), session.accuracy.clone(), session.best_epoch.clone()))
     (weights, *first), (others, *second) = results
     assert all(torch.equal(weights[name], others[name]) for name in weights)
     assert all(torch.equal(one, other) for one, other in zip(first, second, strict=True))

@@ -142,9 +142,9 @@ def test_edges_and_blanks_are_read_as_those_of_the_other_tables_were(tmp_path, w
     ],
 )
 def test_a_store_whose_edges_were_read_otherwise_is_refused(tmp_path, fitted, told):
-    tables = str(folder(tmp_path, edges="source,target,weight\na,b,2\nc,d,3\n"))
-    convert_from(tables, tmp_path / "store")
-    own = tables.read(Path(tables)).columns
+    source = str(folder(tmp_path, edges="source,target,weight\na,b,2\nc,d,3\n"))
+    convert_from(source, tmp_path / "store")
+    own = tables.read(Path(source)).columns
     assert read_own(tmp_path / "store", encoding=own).data.edge_weight is not None
     with pytest.raises(InvalidInput, match=told):
         read_own(tmp_path / "store", encoding=replace(own, **fitted))

@@ -808,7 +808,7 @@ def test_everything_wrong_in_both_files_is_told_at_once(tmp_path: Path) -> None:
     kinds = {complaint.kind for complaint in caught.value.diagnostics}
     assert kinds == {"duplicate-id", "missing-number", "unknown-node", "bad-weight"}
     assert caught.value.total == 4
-    assert "4 diagnostics" in str(caught.value)
+    assert "4 problems" in str(caught.value)
 
 
 def test_the_first_twenty_of_a_kind_are_shown_and_the_rest_counted(tmp_path: Path) -> None:

@@ -86,7 +86,7 @@ class Diagnostics:
         raise BadTables(self.where, every, total, self._text(total))
 
     def _text(self, total: int) -> str:
-        lines = [f"{self.where} cannot be read as a graph: {counted(total, 'complaint')}"]
+        lines = [f"{self.where} cannot be read as a graph: {counted(total, 'problem')}"]
         for (file, kind), group in self._groups.items():
             lines += ["", file]
             lines += [
