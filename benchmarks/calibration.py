@@ -77,7 +77,7 @@ def chosen(names: list[str]) -> dict[str, Calibrator]:
 def teachers(data: Data, seeds: int, model: str, preset: str, device: str) -> tuple[Prediction, Task, Tensor]:
     """The predictions of one teacher per seed, its task, and the targets of the test nodes [R, N]."""
     split = splits.default(data, range(seeds))
-    task = Task.of(data, split, int(data.num_classes)).to(device)
+    task = Task.of(data, split, data.get("num_classes")).to(device)
     teacher = trainer(model, preset).fit(task, task.given, Streams(tuple(range(seeds))))
     return teacher.predict(task.graph), task, torch.where(split.test, data.y, -1).to(device)
 

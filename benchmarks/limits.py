@@ -51,7 +51,7 @@ def main() -> None:
     asked = parser.parse_args()
     torch.set_num_threads(asked.threads)
     name, data = graph(asked.dataset)
-    task = Task.of(data, splits.default(data, [0]), int(data.num_classes))
+    task = Task.of(data, splits.default(data, [0]), data.get("num_classes"))
     learner = trainer("gcn", asked.preset, epochs=EPOCHS, patience=10**6).prepare(task)
     labels = labelled(task, data, asked.labels)
 

@@ -57,7 +57,7 @@ def trained(dataset: str, seed: int = 0) -> Occasion:
     """The first round on a real graph: a tuned GCN, its temperature fitted on the validation nodes."""
     dataset, data = graph(dataset)
     split = splits.default(data, [seed])
-    task = Task.of(data, split, int(data.num_classes))
+    task = Task.of(data, split, data.get("num_classes"))
     teacher = trainer("gcn", "tuned").fit(task, task.given, Streams((seed,)))
     prediction = Temperature()(teacher.predict(task.graph), task)
     return _occasion(dataset, data, prediction.logits[0], split)

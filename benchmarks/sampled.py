@@ -97,7 +97,7 @@ def _compared(
 
 def _fit(data: Data, split: Split, settings: Trainer, seed: int) -> dict[str, float]:
     begin = time.perf_counter()
-    task = Task.of(data, split, int(data.num_classes))
+    task = Task.of(data, split, data.get("num_classes"))
     teacher = settings.fit(task, task.given, Streams((seed,)))
     prediction = teacher.predict(task.graph)
     seconds = time.perf_counter() - begin

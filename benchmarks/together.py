@@ -48,7 +48,7 @@ def first_round(dataset: str, runs: int) -> tuple[str, Information]:
     name, data = graph(dataset)
     device = "cuda" if torch.cuda.is_available() else "cpu"
     split = splits.default(data, range(runs))
-    task = Task.of(data, split, int(data.num_classes)).to(device)
+    task = Task.of(data, split, data.get("num_classes")).to(device)
     teacher = trainer("gcn", "tuned").fit(task, task.given, Streams(tuple(range(runs))))
     prediction = Temperature()(teacher.predict(task.graph), task)
     pool = ~(split.train | split.val).to(device)

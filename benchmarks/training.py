@@ -61,17 +61,17 @@ def measure(data: Data, settings: Trainer, labels: str, runs: int, repeats: int)
 
 
 def _ours(data: Data, settings: Trainer, labels: str, runs: int) -> Callable[[], Any]:
-    task = Task.of(data, splits.default(data, [0] * runs), int(data.num_classes))
+    task = Task.of(data, splits.default(data, [0] * runs), data.get("num_classes"))
     learner, train_nodes = settings.prepare(task), labelled(task, data, labels)
     return lambda: learner.fit(train_nodes, Streams(tuple(range(runs))))
 
 
 def _plain(data: Data, settings: Trainer, labels: str) -> Callable[[], Any]:
-    task = Task.of(data, splits.default(data, [0]), int(data.num_classes))
+    task = Task.of(data, splits.default(data, [0]), data.get("num_classes"))
     target, validation = labelled(task, data, labels).target[0], task.validation[0]
     model = settings.model
     torch.manual_seed(0)
-    network = PlainGCN(data.x.shape[1], int(data.num_classes), model)
+    network = PlainGCN(data.x.shape[1], task.classes, model)
     training = PlainTraining(data, network, settings.lr, settings.weight_decay)
 
     def epochs() -> None:

@@ -60,7 +60,7 @@ def learned(graph: Path, device: str) -> dict[str, Any]:
     """Weights after 50 steps, and candidates' values by every estimator that draws."""
     data = npz.read_graph(graph)
     split = splits.by_share(data.y, 0.5, 0.2, [0])
-    task = Task.of(data, split, int(data.num_classes)).to(device)
+    task = Task.of(data, split, data.get("num_classes")).to(device)
     sampling = Sampling(size=10, fanout=(4, 4), pieces=4)
     teacher = trainer("gcn", "tuned", epochs=10, patience=10, batches=sampling).fit(task, task.given, Streams((0,)))
     players = (~task.given.known[0]).nonzero().squeeze(1)[None, :16]

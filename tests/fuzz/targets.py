@@ -191,4 +191,4 @@ def _check(data: Data) -> None:
     if data.get("x") is not None:
         check_graph(data)
     assert data.y.shape == (data.num_nodes,)
-    assert int(data.y.max()) < int(data.num_classes)
+    assert int(data.y.max()) < data.get("num_classes", data.num_nodes)

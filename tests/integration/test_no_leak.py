@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,8 +15,9 @@ from bangs.core.types import Task
 from bangs.errors import InvalidInput
 from bangs.estimator.classifier import SelfTrainingClassifier
 from bangs.experiments.experiment import Experiment
+from bangs.graphs.datasets import by_name
 from bangs.graphs.datasets.synthetic import citation
-from bangs.graphs.splits import mark, per_class
+from bangs.graphs.splits import MASKS, mark, per_class
 from bangs.selftraining.loop import State
 from bangs.selftraining.methods import METHODS
 
@@ -45,6 +47,13 @@ def random(y: Tensor) -> Tensor:
 
 def hidden(y: Tensor) -> Tensor:
     return torch.full_like(y, -1)
+
+
+def of_a_new_class(y: Tensor) -> Tensor:
+    """One unseen node has a class that nobody else has."""
+    data = town()
+    first = int((~(data.train_mask | data.val_mask)).nonzero()[0])
+    return torch.where(torch.arange(len(y)) == first, 9, y)
 
 
 def experiment(method: str, **settings: Any) -> Experiment:
@@ -81,7 +90,7 @@ def assert_same_life(states: list[State], others: list[State]) -> None:
             assert torch.equal(one.adoption.ranking.score, other.adoption.ranking.score)
 
 
-@pytest.mark.parametrize("change", [random, hidden])
+@pytest.mark.parametrize("change", [random, hidden, of_a_new_class])
 @pytest.mark.parametrize("method", METHODS)
 def test_no_method_learns_from_labels_it_must_not_see(method: str, change: Callable[[Tensor], Tensor]) -> None:
     assert_same_life(undisturbed(method), lived(method, relabelled(change)))
@@ -132,7 +141,51 @@ def assert_same_task(one: Task, other: Task) -> None:
     assert one.classes == other.classes
 
 
-@pytest.mark.parametrize("change", [random, hidden])
+def from_file(folder: Path, y: Tensor) -> Data:
+    """The town with other labels, read from an .npz file, which does not say how many classes there are."""
+    data, file = town(), folder / "town.npz"
+    masks = {name: data[name].numpy() for name in MASKS}
+    np.savez(file, x=data.x.to_dense().numpy(), edge_index=data.edge_index.numpy(), y=y.numpy(), **masks)
+    return by_name.load(file)
+
+
+@pytest.mark.parametrize(
+    "settings", [{}, {"noise": 0.3}, {"share": 0.1}, {"method": "drgst"}, {"method": "m3s"}, {"pool": "unused"}]
+)
+def test_a_test_label_of_a_new_class_changes_no_run(settings: dict[str, Any], tmp_path: Path) -> None:
+    """The number of classes is that of the training and validation labels, unless the dataset declares it."""
+    of = experiment(**{"method": "bangs", **settings})
+    split = of._split(town())
+    unseen = int((~(split.train | split.val).any(0) & split.test.all(0)).nonzero()[0])
+    new = town().y.clone()
+    new[unseen] = 3
+    one, other = (of.run(data=from_file(tmp_path, y), device="cpu") for y in (town().y, new))
+    for mine, theirs in zip(one["rounds"], other["rounds"], strict=True):
+        assert {key: mine[key] for key in mine if key not in EXAM} == {
+            key: theirs[key] for key in theirs if key not in EXAM
+        }
+    assert one["chosen_round"] == other["chosen_round"]
+
+
+def test_a_class_of_test_nodes_only_moves_no_number_of_another(tmp_path: Path) -> None:
+    """As in a store made from tables, whose classes are numbered in the order of their names."""
+    of, data = experiment("bangs"), town()
+    apart = torch.tensor([0, 2, 3])[data.y]  # 1 is a class that only one test node has
+    apart[int(data.test_mask.nonzero()[0])] = 1
+    task, exam = of.task(from_file(tmp_path, apart))
+    assert_same_task(task, of.task(from_file(tmp_path, data.y))[0])
+    truth = exam.answers[0, data.test_mask]
+    assert truth[0] == task.classes  # which no model predicts, so it counts as wrong
+    assert torch.equal(truth[1:], data.y[data.test_mask][1:])
+
+
+def test_a_class_that_the_dataset_declares_is_learned_even_if_only_the_exam_has_it() -> None:
+    data = town().clone()
+    data.num_classes = 5
+    assert experiment("bangs").task(data)[0].classes == 5
+
+
+@pytest.mark.parametrize("change", [random, hidden, of_a_new_class])
 def test_the_classifier_learns_the_same(change: Callable[[Tensor], Tensor]) -> None:
     def fitted(data: Data) -> SelfTrainingClassifier:
         return SelfTrainingClassifier(rounds=2, k=8, epochs=20, random_state=0, device="cpu").fit(data)

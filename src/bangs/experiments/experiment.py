@@ -8,6 +8,8 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Literal
 
+import torch
+from torch import Tensor
 from torch_geometric.data import Data
 
 from bangs.calibration.calibrators import CALIBRATORS
@@ -150,11 +152,11 @@ class Experiment:
     def task(self, data: Data) -> tuple[Task, Exam]:
         """What the learner sees of a labelled graph, and what it does not."""
         split = self._split(data)
+        data, classes = _numbered(data, split)
         exam = Exam.of(data, split)
         if self.noise:
-            wrong = splits.noisy(data.y, split, self.noise, self.seeds, int(data.num_classes))
-            data = data.relabelled(wrong) if isinstance(data, Store) else data.clone().update({"y": wrong})
-        return Task.of(data, split, int(data.num_classes)), exam
+            data = _relabelled(data, splits.noisy(data.y, split, self.noise, self.seeds, classes))
+        return Task.of(data, split, classes), exam
 
     def run(
         self,
@@ -195,6 +197,28 @@ class Experiment:
         if self.share is None:
             return splits.default(data, self.seeds)
         return splits.by_share(data.y, self.share, VALIDATION_SHARE, self.seeds)
+
+
+def _numbered(data: Data, split: Split) -> tuple[Data, int]:
+    """The graph with classes numbered 0 … C−1, and C: what a named dataset declares, else the labels of train and val.
+
+    Labels of other nodes must not decide what a learner sees. A test node whose class no training or validation node
+    has gets the number C, which no model predicts.
+    """
+    declared = data.get("num_classes")
+    if declared is not None:
+        return data, int(declared)
+    seen = data.y[(split.train | split.val).any(0)]
+    known = seen[seen >= 0].unique()
+    if len(known) == 0:
+        return data, 0  # refused by Task.of
+    place = torch.full((int(data.y.max()) + 1,), len(known))
+    place[known] = torch.arange(len(known))
+    return _relabelled(data, torch.where(data.y >= 0, place[data.y], -1)), len(known)
+
+
+def _relabelled(data: Data, y: Tensor) -> Data:
+    return data.relabelled(y) if isinstance(data, Store) else data.clone().update({"y": y})
 
 
 def summary(experiment: Experiment, rows: list[dict[str, Any]], total: float) -> dict[str, Any]:

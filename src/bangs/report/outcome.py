@@ -54,10 +54,10 @@ def _test(model: SelfTrainingClassifier, truth: Tensor) -> dict[str, Any]:
 
 
 def exam(labels: Tensor, classes: list[str], model: SelfTrainingClassifier, test: Tensor) -> Tensor:
-    """The model's class numbers of test nodes long [N], -1 elsewhere and for classes it does not know.
+    """The class numbers of test nodes long [N], -1 elsewhere; C where the model never learned the class: always wrong.
 
     `labels` long [N] number the names in `classes`; `test` bool [N].
     """
     own = [str(name) for name in model.classes_]
-    place = torch.tensor([own.index(name) if name in own else -1 for name in classes] or [-1])
+    place = torch.tensor([own.index(name) if name in own else len(own) for name in classes] or [-1])
     return torch.where(test & (labels >= 0), place[labels.clamp_min(0)], -1)

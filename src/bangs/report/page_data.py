@@ -144,8 +144,10 @@ def _reliability(snapshot: Snapshot, target: Tensor, of: str) -> dict[str, Any]:
 
 
 def _confusion(snapshot: Snapshot, target: Tensor, of: str) -> dict[str, Any]:
-    counts = metrics.confusion(Prediction(snapshot.calibrated[None]), target[None])[0]
-    return {"of": of, "counts": counts.tolist()}
+    unknown = target >= snapshot.classes  # of a class that no training node has: such a node has no row
+    counts = metrics.confusion(Prediction(snapshot.calibrated[None]), torch.where(unknown, -1, target)[None])[0]
+    left = f"; {int(unknown.sum()):,} of a class the model has not learned are left out" if unknown.any() else ""
+    return {"of": of + left, "counts": counts.tolist()}
 
 
 def _shown(snapshot: Snapshot) -> Tensor:

@@ -38,7 +38,6 @@ def test_four_files_become_a_graph(tmp_path: Path) -> None:
     assert data.x.tolist() == FEATURES.tolist()
     assert data.y.tolist() == [1, 0, 1, 2]
     assert data.role.tolist() == [0, 0, 1, 2]
-    assert data.num_classes == 3
     assert not splits.has_public(data)
 
 

@@ -42,7 +42,6 @@ def test_friends_countries_and_artists_become_a_graph(tmp_path: Path, put: objec
     data = read_lastfm(put(tmp_path, contents()))
     assert data.edge_index.tolist() == [[0, 1, 1, 2, 2, 3], [1, 0, 2, 1, 3, 2]]
     assert data.y.tolist() == [0, 0, 1, 2]
-    assert data.num_classes == 3
     assert data.x.shape == (4, 4)
     # users 2 and 3 like the same artists, and share none with the others
     torch.testing.assert_close(data.x[2], data.x[3])

@@ -43,7 +43,6 @@ def test_a_sound_file_becomes_a_graph(tmp_path: Path) -> None:
     assert data.x.to_dense().tolist() == [[1, 0, 2], [0, 0, 0], [0, 3, 0], [0, 0, 0], [0, 0, 0]]
     assert data.y.tolist() == [0, 1, 1, 0, -1]
     assert data.train_mask.tolist() == [True, False, False, False, False]
-    assert data.num_classes == 2
     assert data.num_nodes == N
 
 

@@ -53,7 +53,9 @@ def load(name: str | Path, folder: Path | None = None, *, base: str | None = Non
         return _embedded()
     if key in DATASETS:
         dataset = DATASETS[key]
-        return dataset.read(_locate(dataset, folder, base))
+        data = dataset.read(_locate(dataset, folder, base))
+        data.num_classes = dataset.classes  # declared, not counted: test labels must not decide it
+        return data
     files = npz_files(folder)
     if key not in files or len(path.parts) > 1:
         raise _no_graph(path, {*DATASETS, *files})

@@ -32,15 +32,13 @@ def read_flickr(folder: Path) -> Data:
     nodes = len(x)
     source, target = _links(folder / LINKS, nodes)
     y = _classes(folder / CLASSES, nodes)
-    data = Data(
+    return Data(
         x=torch.from_numpy(dense),
         edge_index=undirected(source, target, nodes),
         y=torch.from_numpy(y),
         role=torch.from_numpy(_roles(folder / ROLES, nodes)),
         num_nodes=nodes,
     )
-    data.num_classes = int(y.max()) + 1
-    return data
 
 
 def _links(path: Path, nodes: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:

@@ -34,14 +34,12 @@ def read_lastfm(folder: Path) -> Data:
     if edges.size and not 0 <= edges.min() <= edges.max() < len(y):
         raise InvalidInput(f"{folder / EDGES} has friends outside 0 … {len(y) - 1}, the users of {COUNTRIES}")
     x = reduced(_artists(files[ARTISTS], len(y), folder / ARTISTS))
-    data = Data(
+    return Data(
         x=torch.from_numpy(x),
         edge_index=undirected(edges[:, 0], edges[:, 1], len(y)),
         y=torch.from_numpy(y),
         num_nodes=len(y),
     )
-    data.num_classes = int(y.max()) + 1
-    return data
 
 
 def reduced(matrix: "sp.csr_array[np.float64]", columns: int = COLUMNS, seed: int = 0) -> npt.NDArray[np.float32]:

@@ -38,7 +38,6 @@ def read_graph(path: Path) -> Data:
         data.x = features
     for name, mask in _masks(arrays, len(y), path).items():
         data[name] = mask
-    data.num_classes = int(y.max()) + 1
     return data
 
 

@@ -152,7 +152,6 @@ class Store:
         for name in _PARTS:
             if (mask := self.get(name)) is not None:
                 data[name] = mask
-        data.num_classes = self.num_classes
         return data
 
     def verify(self, *, checksums: bool = True) -> None:

@@ -35,7 +35,7 @@ const worth = (x) => figure(x * 10 ** UNIT);
 const give = (value, stderr) => `${worth(value)}${stderr === null ? "" : ` ± ${Number((stderr * 10 ** UNIT).toPrecision(2))}`}`;
 const colour = (index) => (index < 10 ? `var(--c${index})` : `hsl(${(index * 137.5) % 360} 55% 55%)`);
 const dot = (index) => h("i", { class: "dot", style: `background:${colour(index)}`, "aria-hidden": "true" });
-const className = (index) => facts.classes[index];
+const className = (index) => facts.classes[index] ?? "a class the model has not learned";
 
 const linear = ([a, b], [p, q]) => (x) => p + ((x - a) / (b - a || 1)) * (q - p);
 function ticks(low, high, count) {
