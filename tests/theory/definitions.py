@@ -1,6 +1,7 @@
 """The paper's definitions in plain numpy, as close to its text as can be; nothing here comes from `bangs`."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from itertools import combinations
 from math import comb, sqrt
 
@@ -131,31 +132,38 @@ def printed_margin(players: int, k: int) -> float:
     return sqrt(sum(comb(players - 2, m - 1) for m in range(1, k)))
 
 
-def information_game(
-    seed: int, *, nodes: int = 60, classes: int = 3, known: int = 6, players: int = 10, k: int = 4, mass: bool = False
-) -> Game:
-    """Û of Eq. 5 for all sets of at most k of the most confident unlabelled nodes of a random graph.
+@dataclass(frozen=True)
+class Setting:
+    """A random graph, a teacher's noisy logits, the labelled nodes and the candidates: the most confident others."""
 
-    The teacher's logits are noisy. With `mass`, row j of Ĥ(S) is divided by the PageRank mass that reached it.
-    """
-    rng = np.random.default_rng(1000 + seed)
-    adjacency, label = planted(nodes, classes, 4.0, seed)
-    reach = pagerank(row_normalised(adjacency), 0.15)
-    logits = 3.0 * np.eye(classes)[label] + rng.standard_normal((nodes, classes))
-    labelled = np.zeros(nodes, dtype=bool)
-    labelled[rng.choice(nodes, known, replace=False)] = True
-    confidence = np.where(labelled, -1.0, softmax(logits).max(1))
-    candidates = np.argsort(-confidence)[:players]
-    game: Game = {}
-    for S in coalitions(range(players), k):
-        sources = labelled.copy()
-        sources[candidates[list(S)]] = True
-        estimate = reach[:, sources] @ logits[sources]
-        if mass:
-            arrived = reach[:, sources].sum(1, keepdims=True)
-            estimate = np.divide(estimate, arrived, out=np.zeros_like(estimate), where=arrived > 1e-12)
-        game[S] = float(objective(softmax(estimate[~labelled])))
-    return game
+    adjacency: Array  # [N, N]
+    logits: Array  # [N, C]
+    labelled: NDArray[np.bool_]  # [N]
+    candidates: NDArray[np.int_]  # [players]
+
+    @classmethod
+    def random(cls, seed: int, *, known: int = 6, players: int = 10, nodes: int = 60, classes: int = 3) -> "Setting":
+        rng = np.random.default_rng(1000 + seed)
+        adjacency, label = planted(nodes, classes, 4.0, seed)
+        logits = 3.0 * np.eye(classes)[label] + rng.standard_normal((nodes, classes))
+        labelled = np.zeros(nodes, dtype=bool)
+        labelled[rng.choice(nodes, known, replace=False)] = True
+        confidence = np.where(labelled, -1.0, softmax(logits).max(1))
+        return cls(adjacency, logits, labelled, np.argsort(-confidence)[:players])
+
+    def game(self, k: int, *, mass: bool = False) -> Game:
+        """Û of Eq. 4 for all sets of at most k candidates; `mass` divides row j of Ĥ(S) by the mass that reached it."""
+        reach = pagerank(row_normalised(self.adjacency), 0.15)
+        game: Game = {}
+        for S in coalitions(range(len(self.candidates)), k):
+            sources = self.labelled.copy()
+            sources[self.candidates[list(S)]] = True
+            estimate = reach[:, sources] @ self.logits[sources]
+            if mass:
+                arrived = reach[:, sources].sum(1, keepdims=True)
+                estimate = np.divide(estimate, arrived, out=np.zeros_like(estimate), where=arrived > 1e-12)
+            game[S] = float(objective(softmax(estimate[~self.labelled])))
+        return game
 
 
 def best(score: Array, k: int) -> Coalition:

@@ -1,86 +1,88 @@
-"""The tables of docs/theory.md, recomputed: one function a table, one a line of each."""
+"""The tables of docs/theory.md, recomputed: one function a table, one line a row."""
 
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache
-from itertools import combinations
 from math import comb, log, sqrt
 
 import numpy as np
 from scipy.optimize import minimize_scalar
+from torch.func import jacrev, vmap
 
-from theory.definitions import (
-    Coalition,
-    Game,
-    banzhaf,
-    best,
-    information_game,
+from tests.theory.definitions import (
+    Array,
     pagerank,
     row_normalised,
     scale_free,
+    symmetric,
     total_variation,
 )
+from tests.theory.measured_games import biases, larger, regrets, silence
+from tests.theory.networks import influence, inputs, linear, network, relu, weights
 
-GAMES, PLAYERS, TAKEN = 60, 10, 4
 RESTART = 0.15
 
 
 @dataclass(frozen=True)
-class Regret:
-    """Mean regret of three ways to choose 4 of 10 players (0 = best set, 1 = random), and how often each is best."""
+class Influence:
+    """Total variation between the influence in a network and the walk: the mean over nodes, and the largest."""
 
-    known: int
-    mass: bool
-    value: float
-    single: float
-    greedy: float
-    value_best: float
-    single_best: float
-    greedy_best: float
+    network: str
+    layers: int
+    mean: float
+    largest: float
 
     def line(self) -> str:
-        rows = "divided by mass" if self.mass else "as defined"
-        shares = (f"{x:.3f} ({y:.0%})" for x, y in self.pairs())
-        return f"| {self.known} of 60 | {rows} | {' | '.join(shares)} |"
-
-    def pairs(self) -> list[tuple[float, float]]:
-        """(regret, share of games in which it is the best set) by value, by single utility, greedily."""
-        return [
-            (self.value, self.value_best),
-            (self.single, self.single_best),
-            (self.greedy, self.greedy_best),
-        ]
+        return f"| {self.network} | {self.layers} | {self.mean:.3f} | {self.largest:.3f} |"
 
 
-def greedy(game: Game, players: int, k: int) -> Coalition:
-    """k players, one after the other, each the one that adds most."""
-    chosen: Coalition = frozenset()
-    for _ in range(k):
-        chosen = max((chosen | {i} for i in range(players) if i not in chosen), key=game.__getitem__)
-    return chosen
+def influences() -> list[Influence]:
+    """On one graph of 20 nodes with hubs; ReLU over 400 random inputs together, and one input at a time."""
+    adjacency = scale_free(20, 2, seed=2)
+    step, rows = row_normalised(adjacency), []
+    for layers in (2, 3):
+        walk = np.linalg.matrix_power(step, layers)
+        jacobians = {
+            name: vmap(jacrev(network(move, weights(layers, 3, hidden=16), gate)))(inputs(400, 3))
+            for name, move, gate in (
+                ("linear", step, linear),
+                ("ReLU", step, relu),
+                ("linear, symmetric", symmetric(adjacency), linear),
+            )
+        }
+        kinds = {
+            "linear": [jacobians["linear"][0]],
+            "ReLU, expected over inputs": [jacobians["ReLU"].mean(0)],
+            "ReLU, one input": list(jacobians["ReLU"][:20]),
+            "linear, symmetric": [jacobians["linear, symmetric"][0]],
+        }
+        for name, some in kinds.items():
+            far = np.array([total_variation(influence(one), walk) for one in some])
+            rows.append(Influence(name, layers, float(far.mean()), float(far.max())))
+    return rows
 
 
-def regret(game: Game, chosen: Coalition, players: int) -> float:
-    """(best − chosen) / (best − mean) over the sets of that size."""
-    worth = [game[frozenset(S)] for S in combinations(range(players), len(chosen))]
-    return (max(worth) - game[chosen]) / (max(worth) - float(np.mean(worth)))
+@dataclass(frozen=True)
+class Depth:
+    """Mean total variation between PageRank and a walk of L steps, without restarts and with them."""
+
+    steps: int
+    walk: float
+    restarted: float
+
+    def line(self) -> str:
+        return f"| {self.steps} | {self.walk:.3f} | {self.restarted:.3f} |"
 
 
-@cache
-def regrets() -> list[Regret]:
-    """Over 60 games of information each: few or many labels, rows of Ĥ as they are or divided by their mass."""
-    rows = []
-    for known in (6, 20):
-        for mass in (False, True):
-            found = []
-            for seed in range(GAMES):
-                game = information_game(seed, known=known, mass=mass, players=PLAYERS, k=TAKEN)
-                single = np.array([game[frozenset({i})] for i in range(PLAYERS)])
-                value = banzhaf(game, PLAYERS, TAKEN)
-                ways = (best(value, TAKEN), best(single, TAKEN), greedy(game, PLAYERS, TAKEN))
-                found.append([regret(game, chosen, PLAYERS) for chosen in ways])
-            mean, hit = np.mean(found, axis=0).tolist(), (np.array(found) < 1e-9).mean(0).tolist()
-            rows.append(Regret(known, mass, *mean, *hit))
+def depths(steps: tuple[int, ...] = (1, 2, 4, 10, 30, 400)) -> list[Depth]:
+    """On one graph of 60 nodes with hubs, restarts with 0.15."""
+    step = row_normalised(scale_free(60, 2, seed=0))
+    exact, walk, state, rows = pagerank(step, RESTART), np.eye(60), np.eye(60), []
+    for length in range(1, max(steps) + 1):
+        walk = walk @ step
+        state = (1 - RESTART) * step @ state + RESTART * np.eye(60)
+        if length in steps:
+            far = [float(total_variation(one, exact).mean()) for one in (walk, state)]
+            rows.append(Depth(length, *far))
     return rows
 
 
@@ -106,6 +108,16 @@ def margins() -> list[Margin]:
         number = sum(comb(players, size) for size in range(k + 1))
         rows.append(Margin(players, k, sqrt(below / tight), sqrt(tight / number)))
     return rows
+
+
+def flipped(players: int, k: int, sizes: Array) -> Array:
+    """Share of games whose order an error in the worst direction changes, by its size over the corrected margin.
+
+    Drawn are Δ^(m) = τ (1 + exponential, mean ½), which is all that counts: n_s (φ_i − φ_j) = Σ w_m Δ^(m).
+    """
+    weight = np.array([(2 if m < k else 1) * comb(players - 2, m - 1) for m in range(1, k + 1)], dtype=float)
+    apart = 1 + np.random.default_rng(0).exponential(0.5, (2000, k))
+    return ((apart @ weight)[:, None] / weight.sum() < sizes).mean(0)
 
 
 @dataclass(frozen=True)
@@ -135,26 +147,4 @@ def constants() -> list[Constant]:
     return [constant(classes) for classes in (2, 3, 5, 6, 7, 18)]
 
 
-@dataclass(frozen=True)
-class Depth:
-    """Mean total variation between PageRank and a walk of L steps, without restarts and with them."""
-
-    steps: int
-    walk: float
-    restarted: float
-
-    def line(self) -> str:
-        return f"| {self.steps} | {self.walk:.3f} | {self.restarted:.3f} |"
-
-
-def depths(steps: tuple[int, ...] = (1, 2, 4, 10, 30, 400)) -> list[Depth]:
-    """On one graph of 60 nodes with hubs, restarts with 0.15."""
-    step = row_normalised(scale_free(60, 2, seed=0))
-    exact, walk, state, rows = pagerank(step, RESTART), np.eye(60), np.eye(60), []
-    for length in range(1, max(steps) + 1):
-        walk = walk @ step
-        state = (1 - RESTART) * step @ state + RESTART * np.eye(60)
-        if length in steps:
-            far = [float(total_variation(one, exact).mean()) for one in (walk, state)]
-            rows.append(Depth(length, *far))
-    return rows
+TABLES = (influences, depths, silence, margins, regrets, larger, biases, constants)

@@ -1,4 +1,4 @@
-"""Section 3.4 and Appendix C: what the steps of the algorithm must touch, counted instead of timed."""
+"""Section 3.3 and Appendix C: what the steps of the algorithm must touch, counted instead of timed."""
 
 import tracemalloc
 from itertools import pairwise
@@ -9,7 +9,7 @@ import torch
 from scipy import sparse
 from torch.utils.flop_counter import FlopCounterMode
 
-from theory.definitions import Array, pagerank, planted, row_normalised, scale_free
+from tests.theory.definitions import Array, pagerank, planted, row_normalised, scale_free
 
 
 def test_the_utility_depends_on_every_class_of_every_unlabelled_node() -> None:

@@ -5,7 +5,7 @@ from math import comb
 import numpy as np
 import pytest
 
-from theory.definitions import Array, Game, banzhaf, coalitions, distinguishability, orders
+from tests.theory.definitions import Array, Game, banzhaf, coalitions, distinguishability, orders
 
 SIZES = [(2, 2), (4, 2), (5, 3), (6, 4), (6, 6)]
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from theory.definitions import Array, entropy, softmax
-from theory.measured import constant
+from tests.theory.definitions import Array, entropy, softmax
+from tests.theory.measured import constant
 
 CLASSES = [2, 3, 4, 5, 6, 7, 18]
 

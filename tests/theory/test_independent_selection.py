@@ -5,8 +5,8 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from theory.definitions import Array, Game, banzhaf, best, coalitions
-from theory.measured import regrets
+from tests.theory.definitions import Array, Game, banzhaf, best, coalitions
+from tests.theory.measured_games import larger, regrets
 
 
 def conditional(joint: Array, one: tuple[int, ...], other: tuple[int, ...], given: tuple[int, ...]) -> float:
@@ -109,3 +109,8 @@ def test_by_value_is_nearer_to_the_best_set_than_by_single_utilities_and_farther
         assert 0 <= row.greedy < row.value < row.single
         assert 0.1 < row.value_best < 0.7  # "optimally select node sets" holds in a part of the games
         assert row.value < 0.5
+
+
+def test_in_larger_games_too_greedily_is_best_and_by_single_utilities_worst() -> None:
+    for row in larger():
+        assert 0 < row.value < row.single

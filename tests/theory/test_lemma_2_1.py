@@ -2,17 +2,18 @@
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
-from theory.definitions import Array, mutual_information, objective, softmax
+from tests.theory.definitions import Array, mutual_information, objective, softmax
 
 
-def predictions(seed: int, nodes: int = 40, classes: int = 4) -> tuple[Array, Array]:
+def predictions(seed: int, nodes: int = 40, classes: int = 4) -> tuple[Array, NDArray[np.int_]]:
     """Predicted probabilities [N, C] and true classes [N] that know little of each other."""
     rng = np.random.default_rng(seed)
     return softmax(2 * rng.standard_normal((nodes, classes))), rng.integers(classes, size=nodes)
 
 
-def joint_with_truth(probs: Array, truth: Array) -> Array:
+def joint_with_truth(probs: Array, truth: NDArray[np.int_]) -> Array:
     """p(true class, predicted class) [C, C] of a node drawn at random and a class drawn from its prediction."""
     classes = probs.shape[1]
     return np.stack([probs[truth == c].sum(0) for c in range(classes)]) / len(probs)

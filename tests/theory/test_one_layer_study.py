@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from theory.definitions import entropy, objective, pagerank, row_normalised, scale_free, softmax
+from tests.theory.definitions import entropy, objective, pagerank, row_normalised, scale_free, softmax
 
 
 def test_scaling_logits_changes_the_entropy() -> None:

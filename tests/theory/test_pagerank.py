@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from theory.definitions import pagerank, row_normalised, scale_free, stationary, total_variation
+from tests.theory.definitions import pagerank, row_normalised, scale_free, stationary, total_variation
 
 GRAPHS = [(links, seed) for links in (1, 2, 3) for seed in range(2)]
 power = np.linalg.matrix_power

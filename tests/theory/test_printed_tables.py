@@ -1,4 +1,4 @@
-"""Tables 1, 3 and 5: what the paper's own printed numbers say about its marks, ranks and counts."""
+"""Tables 1, 2, 3, 5 and 6: what the paper's own printed numbers say about its marks, ranks and counts."""
 
 import os
 from pathlib import Path

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from theory.definitions import Array, softmax
+from tests.theory.definitions import Array, softmax
 
 
 def case(seed: int, classes: int = 5) -> tuple[Array, Array]:
