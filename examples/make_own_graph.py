@@ -1,11 +1,11 @@
 """Makes examples/own-graph and examples/own-graph-grown: the readers of a small town library.
 
-A reader's favourite shelf is known for those who filled in a card, one in ten. Two readers are joined if they took
-out the same books in the same month, and the weight says how many. A year later the library has forty more readers.
+One reader in ten filled in a card, so their favourite shelf is known. An edge joins two readers who borrowed the same
+books in the same month; its weight is the number of books. A year later the library has forty more readers.
 
     python examples/make_own_graph.py [--folder examples] [--seed 7] [--truth truth.csv]
 
-The truth is everybody's shelf, written only if asked for, so that predictions can be marked.
+`--truth` also writes the shelf of every reader, so that predictions can be checked.
 """
 
 import argparse

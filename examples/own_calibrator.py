@@ -1,8 +1,8 @@
-"""A calibrator of one's own: isotonic regression of being right on confidence.
+"""A calibrator of your own: isotonic regression of correctness on confidence.
 
     python examples/own_calibrator.py
 
-Prints the calibration error on the unlabelled nodes without calibration, with it, and with the default.
+Prints the calibration error on the unlabelled nodes: without calibration, with this one, and with the default.
 """
 
 from dataclasses import dataclass
@@ -10,16 +10,14 @@ from dataclasses import dataclass
 import torch
 from sklearn.isotonic import IsotonicRegression
 
-from bangs import Prediction, SelfTrainingClassifier, Task
-from bangs.core import metrics
-from bangs.graphs.datasets.synthetic import citation
+from bangs import Prediction, SelfTrainingClassifier, Task, citation, metrics
 
 
 @dataclass(frozen=True)
 class Isotonic:
-    """The confidence c of a node becomes f(c), f rising and fitted on validation nodes; labels stay."""
+    """Replace the confidence c of a node by f(c); f rises and is fitted on the validation nodes. Labels stay."""
 
-    largest: float = 0.999  # nobody is certain
+    largest: float = 0.999  # no node is certain
 
     def __call__(self, prediction: Prediction, task: Task) -> Prediction:
         probs = prediction.probs.clone()
@@ -27,11 +25,11 @@ class Isotonic:
             right = prediction.label[run] == task.validation[run]
             curve = IsotonicRegression(y_min=1 / task.classes, y_max=self.largest, out_of_bounds="clip")
             curve.fit(confidence[held].cpu(), right[held].float().cpu())
-            honest = torch.as_tensor(curve.predict(confidence.cpu()), dtype=probs.dtype, device=probs.device)
-            honest = honest.clamp_min(1 / task.classes + 1e-6)  # the label stays the likeliest
-            others = (1 - honest) / (1 - confidence).clamp_min(1e-9)
+            calibrated = torch.as_tensor(curve.predict(confidence.cpu()), dtype=probs.dtype, device=probs.device)
+            calibrated = calibrated.clamp_min(1 / task.classes + 1e-6)  # the predicted class stays the most likely
+            others = (1 - calibrated) / (1 - confidence).clamp_min(1e-9)
             own = torch.nn.functional.one_hot(prediction.label[run], task.classes).bool()
-            probs[run] = torch.where(own, honest[:, None], probs[run] * others[:, None])
+            probs[run] = torch.where(own, calibrated[:, None], probs[run] * others[:, None])
         return Prediction(probs.clamp_min(1e-9).log())
 
 
@@ -45,8 +43,8 @@ def main(nodes: int = 800, epochs: int = 100) -> dict[str, float]:
     found = {}
     for name, calibrator in {"none": "none", "own": Isotonic(), "ets": "ets"}.items():
         model = SelfTrainingClassifier(calibrator=calibrator, rounds=2, epochs=epochs, validation=0.5).fit(graph)
-        said = Prediction(torch.tensor(model.predict_proba()).log()[None])
-        found[name] = float(metrics.calibration_error(said, target, bins=10))
+        predicted = Prediction(torch.tensor(model.predict_proba()).log()[None])
+        found[name] = float(metrics.calibration_error(predicted, target, bins=10))
     return found
 
 

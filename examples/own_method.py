@@ -1,23 +1,22 @@
-"""A method of one's own, for the commands: a score, a recipe, and a name.
+"""A method of your own for the commands: a score, a recipe and a name.
 
     bangs run --method waiting --code examples/own_method.py --seeds 3 --rounds 5
     python examples/own_method.py
 
-Everything else is that of `confidence-calibrated`. By itself the file compares the score with built-in ones on a graph
-with ten labels a class: the accuracy on the unlabelled nodes for each way of choosing whom to adopt.
+All other parts are those of `confidence-calibrated`. The second command compares the score with two built-in ones on a
+graph with ten labels per class, and prints the accuracy on the unlabelled nodes.
 """
 
 from dataclasses import dataclass, replace
 
 import torch
 
-from bangs import METHODS, Budget, Method, Ranking, Round, SelfTrainingClassifier, method
-from bangs.graphs.datasets.synthetic import citation
+from bangs import METHODS, Budget, Method, Ranking, Round, SelfTrainingClassifier, citation, method
 
 
 @dataclass(frozen=True)
 class Waiting:
-    """Confident nodes whose neighbours still wait for a label: confidence × log(1 + unlabelled neighbours)."""
+    """Prefer confident nodes with many unlabelled neighbours: confidence × log(1 + unlabelled neighbours)."""
 
     def __call__(self, round: Round) -> Ranking:
         source, target = round.graph.edge_index
@@ -28,7 +27,7 @@ class Waiting:
 
 
 def waiting(budget: Budget) -> Method:
-    """Confident nodes whose neighbours still wait for a label."""
+    """Confident nodes with many unlabelled neighbours."""
     return replace(method("confidence-calibrated", budget), score=Waiting())
 
 

@@ -4,52 +4,190 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from bangs.calibration.calibrators import CALIBRATORS, ETS, Temperature, Uncalibrated, Vector
+    from bangs.calibration.crossfit import Crossfit
+    from bangs.calibration.graph import GATS, CaGCN
+    from bangs.core import metrics
+    from bangs.core.rng import Streams
     from bangs.core.types import Labels, Prediction, Ranking, Round, Split, Task
     from bangs.errors import BangsError, InvalidInput, UnknownName
     from bangs.estimator.classifier import SelfTrainingClassifier
+    from bangs.estimator.resume import Keeper
     from bangs.experiments.experiment import Experiment
-    from bangs.selftraining.loop import Method, SelfTrainer
+    from bangs.experiments.reproduce import reproduce
+    from bangs.graphs import splits
+    from bangs.graphs.datasets.synthetic import citation
+    from bangs.graphs.propagation import PPR, ExactPPR
+    from bangs.graphs.push import Push
+    from bangs.graphs.store import Store
+    from bangs.graphs.views import DropEdges, DropFeatures, Noise, Same
+    from bangs.nn.ensemble import Network, Separate
+    from bangs.nn.models import APPNP, GAT, GCN, GCNII, GIN, GRAND, MODELS, SGC, GraphSAGE
+    from bangs.runs import RunFolder, read_run
+    from bangs.selection.quotas import Above, Balanced, Nobody, Top, TopPerClass
+    from bangs.selection.scores import Agreement, Alone, Banzhaf, Chance, Confidence, Logit
+    from bangs.selftraining.loop import Method, SelfTrainer, State
     from bangs.selftraining.methods import METHODS, Budget, method
+    from bangs.selftraining.published import authors, paper
+    from bangs.selftraining.uncertainty import InformationGain, Transition
+    from bangs.training.sampling import Sampling
     from bangs.training.trainer import Trainer
+    from bangs.training.views import Dropout
+    from bangs.utils.determinism import deterministic_kernels
+    from bangs.valuation.banzhaf import (
+        ESTIMATORS,
+        MSR,
+        WLS,
+        Exact,
+        Game,
+        Generators,
+        Gradient,
+        Marginals,
+        MeanField,
+        Values,
+    )
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "APPNP",
+    "CALIBRATORS",
+    "ESTIMATORS",
+    "ETS",
+    "GAT",
+    "GATS",
+    "GCN",
+    "GCNII",
+    "GIN",
+    "GRAND",
     "METHODS",
+    "MODELS",
+    "MSR",
+    "PPR",
+    "SGC",
+    "WLS",
+    "Above",
+    "Agreement",
+    "Alone",
+    "Balanced",
     "BangsError",
+    "Banzhaf",
     "Budget",
+    "CaGCN",
+    "Chance",
+    "Confidence",
+    "Crossfit",
+    "DropEdges",
+    "DropFeatures",
+    "Dropout",
+    "Exact",
+    "ExactPPR",
     "Experiment",
+    "Game",
+    "Generators",
+    "Gradient",
+    "GraphSAGE",
+    "InformationGain",
     "InvalidInput",
+    "Keeper",
     "Labels",
+    "Logit",
+    "Marginals",
+    "MeanField",
     "Method",
+    "Network",
+    "Nobody",
+    "Noise",
     "Prediction",
+    "Push",
     "Ranking",
     "Round",
+    "RunFolder",
+    "Same",
+    "Sampling",
     "SelfTrainer",
     "SelfTrainingClassifier",
+    "Separate",
     "Split",
+    "State",
+    "Store",
+    "Streams",
     "Task",
+    "Temperature",
+    "Top",
+    "TopPerClass",
     "Trainer",
+    "Transition",
+    "Uncalibrated",
     "UnknownName",
+    "Values",
+    "Vector",
+    "authors",
+    "citation",
+    "deterministic_kernels",
     "method",
+    "metrics",
+    "paper",
+    "read_run",
+    "reproduce",
+    "splits",
 ]
 
+# where each public name comes from; an empty entry is a module that is public as a whole
 _HOMES = {
-    "estimator.classifier": ("SelfTrainingClassifier",),
-    "errors": ("BangsError", "InvalidInput", "UnknownName"),
-    "experiments.experiment": ("Experiment",),
-    "training.trainer": ("Trainer",),
-    "selftraining.loop": ("Method", "SelfTrainer"),
-    "selftraining.methods": ("METHODS", "Budget", "method"),
+    "calibration.calibrators": ("CALIBRATORS", "ETS", "Temperature", "Uncalibrated", "Vector"),
+    "calibration.crossfit": ("Crossfit",),
+    "calibration.graph": ("CaGCN", "GATS"),
+    "core.rng": ("Streams",),
     "core.types": ("Labels", "Prediction", "Ranking", "Round", "Split", "Task"),
+    "errors": ("BangsError", "InvalidInput", "UnknownName"),
+    "estimator.classifier": ("SelfTrainingClassifier",),
+    "estimator.resume": ("Keeper",),
+    "experiments.experiment": ("Experiment",),
+    "experiments.reproduce": ("reproduce",),
+    "graphs.datasets.synthetic": ("citation",),
+    "graphs.propagation": ("PPR", "ExactPPR"),
+    "graphs.push": ("Push",),
+    "graphs.store": ("Store",),
+    "graphs.views": ("DropEdges", "DropFeatures", "Noise", "Same"),
+    "nn.ensemble": ("Network", "Separate"),
+    "nn.models": ("APPNP", "GAT", "GCN", "GCNII", "GIN", "GRAND", "MODELS", "SGC", "GraphSAGE"),
+    "runs": ("RunFolder", "read_run"),
+    "selection.quotas": ("Above", "Balanced", "Nobody", "Top", "TopPerClass"),
+    "selection.scores": ("Agreement", "Alone", "Banzhaf", "Chance", "Confidence", "Logit"),
+    "selftraining.loop": ("Method", "SelfTrainer", "State"),
+    "selftraining.methods": ("METHODS", "Budget", "method"),
+    "selftraining.published": ("authors", "paper"),
+    "selftraining.uncertainty": ("InformationGain", "Transition"),
+    "training.sampling": ("Sampling",),
+    "training.trainer": ("Trainer",),
+    "training.views": ("Dropout",),
+    "utils.determinism": ("deterministic_kernels",),
+    "valuation.banzhaf": (
+        "ESTIMATORS",
+        "MSR",
+        "WLS",
+        "Exact",
+        "Game",
+        "Generators",
+        "Gradient",
+        "Marginals",
+        "MeanField",
+        "Values",
+    ),
+    "core.metrics": (),
+    "graphs.splits": (),
 }
 
 
 def __getattr__(name: str) -> Any:
-    """A public name when it is first asked for: `bangs --help` waits for no torch, and suites need no pandas."""
+    """Import a public name when it is first used, so that `bangs --help` does not wait for torch."""
     for home, names in _HOMES.items():
         if name in names:
             value = globals()[name] = getattr(import_module(f"bangs.{home}"), name)
+            return value
+        if not names and home.endswith(f".{name}"):
+            value = globals()[name] = import_module(f"bangs.{home}")
             return value
     raise AttributeError(f"module 'bangs' has no attribute '{name}'")
 

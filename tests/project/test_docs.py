@@ -11,6 +11,7 @@ from unittest import mock
 import numpy as np
 import pytest
 
+import bangs as package
 from bangs import METHODS, SelfTrainer, Task, Trainer
 from bangs.cli.commands import FILES, load
 from bangs.experiments.suites.read import find_suite
@@ -20,7 +21,9 @@ from bangs.graphs.datasets.synthetic import citation
 from tests import ROOT
 from tests.cli.invoke import bangs
 
-GUIDES = ("quickstart", "own-graph", "extending", "calibration", "run-folders")
+GUIDES = ("quickstart", "own-graph", "research", "extending", "calibration", "scale")
+FOR_CONTRIBUTORS = {"ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md"}
+GENERATED = {"reproduction.md", "benchmarks.md", "theory.md"}  # tables, and the mathematics, are not prose
 PAGES = sorted(path.relative_to(ROOT) for folder in (ROOT, ROOT / "docs") for path in folder.glob("*.md"))
 
 
@@ -73,6 +76,54 @@ def test_the_readme_works_as_printed() -> None:
     left = ~(chosen | task.held | task.given.known)
     assert int(chosen.sum()) == 50
     assert confidence[chosen].max() <= confidence[left].min()
+
+
+def sources() -> list[Path]:
+    """What a user copies from: the pages, except those for contributors, and the examples."""
+    return [ROOT / page for page in PAGES if page.name not in FOR_CONTRIBUTORS] + list(
+        (ROOT / "examples").rglob("*.py")
+    )
+
+
+@pytest.mark.parametrize("path", sources(), ids=lambda path: path.name)
+def test_what_a_user_is_asked_to_import_comes_from_bangs_itself(path: Path) -> None:
+    text = path.read_text()
+    assert not re.findall(r"\b(?:from|import) bangs\.\w+", text)
+    lists = re.findall(r"^\s*from bangs import (?:\(([^)]*)\)|(.*))$", text, re.M)
+    asked = {name.strip() for pair in lists for name in "".join(pair).split(",") if name.strip()}
+    assert asked | set(re.findall(r"\bbangs\.(\w+)\(", text)) <= set(package.__all__)
+
+
+def test_every_public_name_is_on_the_reference_page_and_spelled_out_once_for_each_reader() -> None:
+    page = (ROOT / "docs" / "api.md").read_text()
+    listed = set(re.findall(r"^::: bangs\.(\w+)", page, re.M)) | set(re.findall(r"`(\w+)`", page))
+    assert set(package.__all__) <= listed
+    homes = {name for home, names in package._HOMES.items() for name in names or (home.split(".")[-1],)}
+    assert homes == set(package.__all__)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_the_repr_of_a_method_is_python_with_public_names(name: str) -> None:
+    names = {own: getattr(package, own) for own in package.__all__} | {"inf": float("inf")}
+    for recipe in (package.method(name), package.authors(name, "cora")):
+        assert eval(repr(recipe), names) == recipe
+
+
+def test_the_docs_stay_short() -> None:
+    pages = [path for path in (ROOT / "docs").glob("*.md") if path.name not in GENERATED]
+    assert sum(len(path.read_text().split()) for path in pages) <= 20_000
+
+
+def test_the_accuracies_of_the_readme_are_those_of_the_rows() -> None:
+    told = dict(re.findall(r"^\| (GCN alone|CPL|BANGS) \| (.*) \|$", (ROOT / "README.md").read_text(), re.M))
+    page = (ROOT / "docs" / "reproduction.md").read_text().split("## Main comparison")[1].split("\n## ")[0]
+    places = ("Cora", "CiteSeer", "PubMed", "LastFM Asia, 5 countries", "Amazon Computers")
+    rows = [re.search(rf"^\| {place} \| ours, validation \| (.*) \|$", page, re.M) for place in places]
+    cells = [[float(re.search(r"\d+\.\d+", cell)[0]) for cell in row[1].split("|")] for row in rows]  # type: ignore[index]
+    for name, column in {"GCN alone": 0, "CPL": 5, "BANGS": 6}.items():
+        assert [float(cell) for cell in told[name].split("|")] == pytest.approx(
+            [row[column] for row in cells], abs=0.051
+        )
 
 
 def links(page: Path) -> list[tuple[Path, str]]:

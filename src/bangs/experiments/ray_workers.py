@@ -29,7 +29,7 @@ class Ray:
     """The Ray cluster at `address`, whose machines must see the same --out folder; without one, a local Ray.
 
     A job whose worker is lost is tried again and goes on where it stood. A local Ray listens on the loopback only,
-    and asks for a token that is made for it; a cluster is asked with the token that Ray finds (see docs/scale.md).
+    and asks for a token that is made for it; a cluster gets the token that Ray finds (docs/distributed.md).
     """
 
     count: int | None = None  # runs at the same time on a local Ray; None = as many as it has cores
@@ -102,7 +102,7 @@ def _connect(ray: Any, address: str | None, count: int | None) -> None:
     except (OSError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
         raise BangsError(
             f"no way into the Ray cluster at '{address}': {str(error).strip().splitlines()[0]}; check the address, and "
-            "that RAY_AUTH_MODE and the token are the same here and there (docs/scale.md, 'Ray')"
+            "that RAY_AUTH_MODE and the token are the same here and there (docs/distributed.md, 'Ray')"
         ) from error
 
 
