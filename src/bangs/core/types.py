@@ -57,11 +57,16 @@ class Split:
 
 @dataclass(frozen=True, eq=False)
 class Labels:
-    """What a student is trained on: given labels and the pseudo-labels adopted so far."""
+    """What a student is trained on: given labels and the pseudo-labels adopted so far.
+
+    Pseudo-labels are hard (a class) or soft: then `belief` holds a distribution over the classes for every node, of
+    which `target` is the most likely class. A given label is certain: its belief is one class.
+    """
 
     target: Tensor  # long [R, N], -1 = none
     weight: Tensor  # float [R, N], the node's weight in the loss
     adopted_round: Tensor  # long [R, N], 0 = given, t = adopted in round t, -1 = none
+    belief: Tensor | None = None  # float [R, N, C], zeros where target is -1; None = all labels are hard
 
     @classmethod
     def given(cls, target: Tensor) -> "Labels":
@@ -80,14 +85,27 @@ class Labels:
         return self.adopted_round > 0
 
     def adopt(self, chosen: Tensor, label: Tensor, weight: Tensor | float, round: int) -> "Labels":
-        """These labels and those of the chosen nodes; a given label is never overwritten."""
+        """These labels and those of the chosen nodes; a given label is never overwritten.
+
+        `label` is long [R, N], or float [R, N, C] for soft labels: a distribution over the classes for every node.
+        """
         new = chosen & (self.adopted_round != 0)
         weight = torch.as_tensor(weight, dtype=self.weight.dtype, device=self.weight.device)
+        soft = label if label.dim() == 3 else None
+        target = torch.where(new, label if soft is None else soft.argmax(-1), self.target)
+        belief = None
+        if soft is not None or self.belief is not None:
+            classes = (soft if soft is not None else self.belief).shape[-1]  # type: ignore[union-attr]
+            belief = torch.where(
+                new[..., None], one_hot(target, classes) if soft is None else soft, self._dense(classes)
+            )
         return Labels(
-            torch.where(new, label, self.target),
-            torch.where(new, weight, self.weight),
-            torch.where(new, round, self.adopted_round),
+            target, torch.where(new, weight, self.weight), torch.where(new, round, self.adopted_round), belief
         )
+
+    def _dense(self, classes: int) -> Tensor:
+        """The belief of every node, one class for hard labels: float [R, N, C]."""
+        return one_hot(self.target, classes) if self.belief is None else self.belief
 
     def forget(self) -> "Labels":
         """Only the given labels."""
@@ -99,16 +117,28 @@ class Labels:
         return replace(self, weight=torch.where(self.known, weight, 0.0))
 
     def to(self, device: torch.device | str) -> "Labels":
-        return Labels(self.target.to(device), self.weight.to(device), self.adopted_round.to(device))
+        belief = None if self.belief is None else self.belief.to(device)
+        return Labels(self.target.to(device), self.weight.to(device), self.adopted_round.to(device), belief)
+
+    def only(self, runs: Sequence[int]) -> "Labels":
+        """The labels of some of the runs."""
+        index = torch.as_tensor(runs, device=self.target.device)
+        belief = None if self.belief is None else self.belief[index]
+        return Labels(self.target[index], self.weight[index], self.adopted_round[index], belief)
 
     @staticmethod
     def where(run: Tensor, first: "Labels", second: "Labels") -> "Labels":
         """The first labels where run [R] is true, the second elsewhere."""
         pick = run[:, None]
+        belief = None
+        if first.belief is not None or second.belief is not None:
+            classes = next(own.belief.shape[-1] for own in (first, second) if own.belief is not None)
+            belief = torch.where(pick[..., None], first._dense(classes), second._dense(classes))
         return Labels(
             torch.where(pick, first.target, second.target),
             torch.where(pick, first.weight, second.weight),
             torch.where(pick, first.adopted_round, second.adopted_round),
+            belief,
         )
 
 
@@ -235,9 +265,8 @@ class Task:
     def only(self, runs: Sequence[int]) -> "Task":
         """The task of some of the runs."""
         index = torch.as_tensor(runs, device=self.device)
-        given = Labels(self.given.target[index], self.given.weight[index], self.given.adopted_round[index])
         reserved = None if self.reserved is None else self.reserved[index]
-        return Task(self.graph, given, self.validation[index], self.classes, reserved)
+        return Task(self.graph, self.given.only(runs), self.validation[index], self.classes, reserved)
 
 
 class Model(Protocol):
@@ -281,6 +310,11 @@ class Ranking:
     score: Tensor  # float [R, N], -inf = never
     stderr: Tensor | None = None  # float [R, N], of a score that was estimated
     evaluations: int = 0  # of the utility, per run
+
+
+def one_hot(target: Tensor, classes: int) -> Tensor:
+    """One for the target's class, zeros where it is -1: float [..., C]."""
+    return torch.nn.functional.one_hot(target.clamp_min(0), classes) * (target >= 0)[..., None].float()
 
 
 def _unlabelled(data: Data, nodes: int) -> Data:

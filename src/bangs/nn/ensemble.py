@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -47,11 +49,9 @@ class Network(nn.Module):
         out: Tensor = self(subgraph)
         return out
 
-    def loss(
-        self, subgraph: Subgraph, target: Tensor, weight: Tensor, masks: DropoutMasks, transition: Tensor | None
-    ) -> Tensor:
-        """The training loss of every run [R] over the subgraph's nodes (target [R, n], -1 = none)."""
-        return cross_entropy(self(subgraph, masks), target, weight, transition)
+    def loss(self, subgraph: Subgraph, targets: "Targets", masks: DropoutMasks, transition: Tensor | None) -> Tensor:
+        """The training loss of every run [R] over the subgraph's nodes."""
+        return targets.cross_entropy(self(subgraph, masks), transition)
 
     def weights(self) -> dict[str, Tensor]:
         """A copy of every parameter and buffer, each [R, …]."""
@@ -64,13 +64,43 @@ class Network(nn.Module):
                 value.copy_(weights[name])
 
 
-def cross_entropy(logits: Tensor, target: Tensor, weight: Tensor, transition: Tensor | None = None) -> Tensor:
-    """Mean of −weight · log p(target) per run [R], over the nodes with a target, whatever their weight.
+@dataclass(frozen=True, eq=False)
+class Targets:
+    """What some nodes are trained towards: a class each, or a distribution over the classes."""
 
-    With a transition T [R, C, C], p = softmax(logits)·T: what a noisy labeller would say (DR-GST's correction).
-    """
-    seen = log_softmax(logits) if transition is None else (logits.softmax(-1) @ transition).clamp_min(1e-12).log()
-    return (surprise(seen, target) * weight).sum(1) / (target >= 0).sum(1)
+    target: Tensor  # long [R, n], -1 = none
+    weight: Tensor  # float [R, n]
+    belief: Tensor | None = None  # float [R, n, C], zeros where target is -1; None = hard labels
+
+    @cached_property
+    def counts(self) -> Tensor:
+        """How many nodes of a run have a target: long [R]."""
+        return (self.target >= 0).sum(1)
+
+    def at(self, nodes: Tensor) -> "Targets":
+        """Those of some of the nodes, long [n]."""
+        belief = None if self.belief is None else self.belief[:, nodes].contiguous()
+        return Targets(self.target[:, nodes].contiguous(), self.weight[:, nodes].contiguous(), belief)
+
+    def copy_(self, other: "Targets") -> None:
+        """Write the other targets in place, where a captured epoch reads them."""
+        self.target.copy_(other.target)
+        self.weight.copy_(other.weight)
+        if self.belief is not None and other.belief is not None:
+            self.belief.copy_(other.belief)
+
+    def cross_entropy(self, logits: Tensor, transition: Tensor | None = None) -> Tensor:
+        """Mean of weight · H(q, p) per run [R], over the nodes with a target, whatever their weight.
+
+        H(q, p) = −Σ_c q_c log p_c with the belief q, which is −log p(target) for hard labels. With a transition
+        T [R, C, C], p = softmax(logits)·T: what a noisy labeller would say (DR-GST's correction).
+        """
+        log_p = log_softmax(logits) if transition is None else (logits.softmax(-1) @ transition).clamp_min(1e-12).log()
+        if self.belief is None:
+            # counted here, since a captured epoch reads targets that are written in place
+            return (surprise(log_p, self.target) * self.weight).sum(1) / (self.target >= 0).sum(1)
+        cross = -(self.belief * log_p).sum(-1)
+        return (cross * self.weight).sum(1) / (self.target >= 0).sum(1)
 
 
 def log_softmax(logits: Tensor) -> Tensor:

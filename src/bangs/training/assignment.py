@@ -20,9 +20,8 @@ class Assignment:
 
     def only(self, run: int) -> "Assignment":
         """That of one run."""
-        labels = self.labels
         return Assignment(
-            Labels(labels.target[[run]], labels.weight[[run]], labels.adopted_round[[run]]),
+            self.labels.only([run]),
             self.rng.only([run]),
             None if self.start is None else {name: value[[run]] for name, value in self.start.items()},
             None if self.transition is None else self.transition[[run]],

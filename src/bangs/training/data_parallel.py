@@ -40,7 +40,7 @@ class DistributedSession(MinibatchSession):
             for piece, places in _own_pieces(batch):
                 masks = source(rng.at("batch", number, "piece", piece, "noise").numbers(), self.device)
                 part = next(parts)
-                loss = self.network.loss(part.subgraph, part.target, part.weight, masks, self.transition)
+                loss = self.network.loss(part.subgraph, part.targets, masks, self.transition)
                 (loss.sum() * (len(places) / sum(map(len, batch)))).backward()
             ranks.sum_gradients(self.network.parameters())
             self.optimiser.step()

@@ -4,7 +4,6 @@ import logging
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Literal, Protocol
 
 import torch
@@ -12,7 +11,7 @@ from torch import Tensor
 
 from bangs import kernels
 from bangs.nn.dropout import source
-from bangs.nn.ensemble import Network, log_softmax, surprise
+from bangs.nn.ensemble import Network, Targets, log_softmax, surprise
 from bangs.nn.subgraphs import Subgraph
 from bangs.training.adam import Adam
 from bangs.training.malloc_tuning import keep_freed_memory
@@ -41,17 +40,11 @@ class TargetNodes:
     """A subgraph with the targets of its nodes."""
 
     subgraph: Subgraph
-    target: Tensor  # long [R, n], -1 = none
-    weight: Tensor  # float [R, n]
-
-    @cached_property
-    def counts(self) -> Tensor:
-        """How many nodes of a run have a target: long [R]."""
-        return (self.target >= 0).sum(1)
+    targets: Targets
 
     def only(self, busy: Tensor) -> "TargetNodes":
-        """The same part, to be seen by the busy runs [R] only."""
-        return TargetNodes(self.subgraph.only(busy), self.target, self.weight)
+        """The same nodes, to be computed for the busy runs [R] only."""
+        return TargetNodes(self.subgraph.only(busy), self.targets)
 
 
 class TrainingSession(ABC):
@@ -62,7 +55,7 @@ class TrainingSession(ABC):
 
     def __init__(self, network: Network, train_nodes: TargetNodes, val_nodes: TargetNodes, settings: Settings):
         self.network, self.train_nodes, self.val_nodes, self.settings = network, train_nodes, val_nodes, settings
-        runs, device = train_nodes.target.shape[0], train_nodes.target.device
+        runs, device = train_nodes.targets.target.shape[0], train_nodes.targets.target.device
         self.device = device
         self.busy = torch.ones(runs, dtype=torch.bool, device=device)
         self.optimiser = _optimiser(network, settings, self.busy)
@@ -115,7 +108,7 @@ class TrainingSession(ABC):
         self.optimiser.zero_grad()
         part = self.train_nodes
         # a sum over runs keeps them independent
-        self.network.loss(part.subgraph, part.target, part.weight, self.masks, self.transition).sum().backward()
+        self.network.loss(part.subgraph, part.targets, self.masks, self.transition).sum().backward()
         self.optimiser.step()
         with torch.no_grad():
             logits = self.network(self.val_nodes.subgraph)
@@ -123,7 +116,7 @@ class TrainingSession(ABC):
 
     def _judge(self, logits: Tensor) -> Tensor:
         """Keep the score of the validation nodes' logits [R, n, C]; which runs improved: bool [R]."""
-        part, settings = self.val_nodes, self.settings
+        part, settings = self.val_nodes.targets, self.settings
         if kernels.serves(logits):
             from bangs.kernels.epoch import judge
 

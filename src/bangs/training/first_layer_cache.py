@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from bangs.graphs.sparse import Sparse
+from bangs.nn.ensemble import Targets
 from bangs.nn.subgraphs import Features, PreparedGraph
 from bangs.training.epochs import TargetNodes
 from bangs.training.precomputed_hop import PrecomputedHop
@@ -100,43 +101,38 @@ class _Known(torch.autograd.Function):
         return ctx.entry.back(gradient), None, None
 
 
-@dataclass(frozen=True, eq=False)
-class Answers:
-    """What is to be learned, or asked."""
+def _chain(targets: Targets, around: PreparedGraph, hops: int, whole: bool) -> "list[np.ndarray[Any, Any]]":
+    """The nodes whose first layer decides the targets' logits, those of the second, and so on to the targets' nodes."""
+    nodes = (targets.target >= 0).any(0).nonzero().squeeze(1).cpu().numpy()
+    chain = [np.arange(targets.target.shape[1]) if whole else nodes]
+    for _ in range(hops - 1):
+        chain.insert(0, around.inputs(chain[0]))
+    return chain
 
-    target: Tensor  # long [R, N], -1 = none
-    weight: Tensor  # float [R, N]
 
-    def chain(self, around: PreparedGraph, hops: int, whole: bool) -> "list[np.ndarray[Any, Any]]":
-        """The nodes whose first layer decides the answers, those of the second, and so on to the nodes that answer."""
-        nodes = (self.target >= 0).any(0).nonzero().squeeze(1).cpu().numpy()
-        chain = [np.arange(self.target.shape[1]) if whole else nodes]
-        for _ in range(hops - 1):
-            chain.insert(0, around.inputs(chain[0]))
-        return chain
-
-    def part(self, around: PreparedGraph, features: Features, chain: "list[np.ndarray[Any, Any]]") -> TargetNodes:
-        """The answers of the chain's last nodes, and the subgraph that leads to them."""
-        hops = tuple(around.hop(inputs, outputs) for inputs, outputs in pairwise(chain))
-        nodes = torch.as_tensor(chain[-1], device=self.target.device)
-        target, weight = (values[:, nodes].contiguous() for values in (self.target, self.weight))
-        return TargetNodes(PrecomputedHop(around.runs, features, hops), target, weight)
+def _part(
+    targets: Targets, around: PreparedGraph, features: Features, chain: "list[np.ndarray[Any, Any]]"
+) -> TargetNodes:
+    """The targets of the chain's last nodes, and the subgraph that leads to them."""
+    hops = tuple(around.hop(inputs, outputs) for inputs, outputs in pairwise(chain))
+    nodes = torch.as_tensor(chain[-1], device=targets.target.device)
+    return TargetNodes(PrecomputedHop(around.runs, features, hops), targets.at(nodes))
 
 
 def parts(
-    around: PreparedGraph, hops: int, train_nodes: Answers, exam: Answers, *, whole: bool
+    around: PreparedGraph, hops: int, train: Targets, val: Targets, *, whole: bool
 ) -> tuple[TargetNodes, TargetNodes]:
-    """The train_nodes and the exam of a model that sees so many hops, sharing their first layer.
+    """The training and the validation nodes of a model that sees so many hops, sharing their first layer.
 
-    The layer holds the train_nodes's nodes, sorted as in any subgraph, then those that the exam alone needs.
+    The layer holds the training nodes, sorted as in any subgraph, then those that validation alone needs.
     """
-    learned, asked = train_nodes.chain(around, hops, whole), exam.chain(around, hops, whole)
+    learned, asked = _chain(train, around, hops, whole), _chain(val, around, hops, whole)
     nodes = np.concatenate([learned[0], np.setdiff1d(asked[0], learned[0])])
     layer = FirstLayer(Entry.of(around, nodes))
     entry = layer.entry if len(nodes) == len(learned[0]) else Entry.of(around, learned[0])
     order = np.argsort(nodes)
     rows = torch.as_tensor(order[np.searchsorted(nodes, asked[0], sorter=order)], device=around.device)
     return (
-        train_nodes.part(around, Learned(around.runs, entry.features.stored, layer, entry), learned),
-        exam.part(around, Asked(around.runs, layer.entry.features.stored, layer, rows), asked),
+        _part(train, around, Learned(around.runs, entry.features.stored, layer, entry), learned),
+        _part(val, around, Asked(around.runs, layer.entry.features.stored, layer, rows), asked),
     )

@@ -4,14 +4,14 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import partial
 from typing import TypeVar
 
 import torch
 from torch import Tensor
 
 from bangs.core.rng import Streams
-from bangs.nn.ensemble import Network
+from bangs.nn.ensemble import Network, Targets
 from bangs.training.epochs import EagerSession, Settings, TargetNodes
 from bangs.training.sampling import Sampler, Sampling
 from bangs.utils import signals
@@ -31,14 +31,8 @@ class NodeLoader:
     sampling: Sampling
     hops: int
     nodes: Tensor  # long [n], rising
-    target: Tensor  # long [1, n]
-    weight: Tensor  # float [1, n]
+    targets: Targets  # of the one run, [1, n]
     _kept: list[TargetNodes] = field(default_factory=list)
-
-    @cached_property
-    def counts(self) -> Tensor:
-        """How many nodes have a target: long [1]."""
-        return (self.target >= 0).sum(1)
 
     def shuffled(self, rng: Streams) -> Iterator[TargetNodes]:
         """All nodes once, in an order of their own."""
@@ -70,12 +64,11 @@ class NodeLoader:
 
     def part(self, places: Tensor, rng: Streams) -> TargetNodes:
         """The nodes at some places, with a neighbourhood drawn for them."""
-        device = self.target.device
+        device = self.targets.target.device
         generator = rng.generators(self.sampler.links.device)[0]
         chosen = self.nodes[places.to(self.nodes.device)]
         seen = self.sampler.draw(chosen, self.sampling.bounds(self.hops), generator, device)
-        places = places.to(device)
-        return TargetNodes(seen, self.target[:, places], self.weight[:, places])
+        return TargetNodes(seen, self.targets.at(places.to(device)))
 
 
 class MinibatchSession(EagerSession):
@@ -103,7 +96,7 @@ class MinibatchSession(EagerSession):
     def step(self, part: TargetNodes) -> None:
         """One step of Adam on a batch."""
         self.optimiser.zero_grad()
-        self.network.loss(part.subgraph, part.target, part.weight, self.masks, self.transition).sum().backward()
+        self.network.loss(part.subgraph, part.targets, self.masks, self.transition).sum().backward()
         self.optimiser.step()
 
 

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from bangs import kernels
 from bangs.graphs.sparse import Sparse
+from bangs.nn.ensemble import Targets
 from bangs.nn.matmul import WIDE, exact, times
 from bangs.nn.subgraphs import DENSE_ABOVE, Features, PreparedGraph, Subgraph
 from bangs.training.epochs import TargetNodes
@@ -131,14 +132,14 @@ class FirstHop:
         runs, width = len(chain.answers), _filled(self.features.shape[1], COLUMNS)
         return None if 4 * runs * size * width > MOST else Frame(self, chain, size)
 
-    def part(self, target: Tensor, weight: Tensor, hops: int) -> TargetNodes | None:
-        """The nodes with a target [R, N] and what decides their logits, run by run; None where it takes too much room.
+    def part(self, targets: Targets, hops: int) -> TargetNodes | None:
+        """The nodes with a target and what decides their logits, run by run; None where it takes too much room.
 
         Runs with fewer nodes are filled up with nodes of no target, and with features that nothing leads to.
         """
-        chain = self.chain(target, hops)
+        chain = self.chain(targets.target, hops)
         frame = self.frame(chain, _filled(chain.least, ROUND))
-        return None if frame is None else frame.written(chain, target, weight)
+        return None if frame is None else frame.written(chain, targets)
 
 
 class Frame:
@@ -152,7 +153,7 @@ class Frame:
         self.hops = tuple(self._hop(matrix) for matrix in chain.blocks(size))
         subgraph = PrecomputedHop(runs, Lines(runs, self.seen, width, self.lines), self.hops)
         target = torch.full((runs, size), -1, device=device)
-        self.part = TargetNodes(subgraph, target, torch.ones(runs, size, device=device))
+        self.part = TargetNodes(subgraph, Targets(target, torch.ones(runs, size, device=device)))
 
     @cached_property
     def rewritable(self) -> bool:
@@ -165,8 +166,8 @@ class Frame:
         rooms = [len(hop.values) for hop in self.hops]
         return self.rewritable and size == self.size and all(map(int.__le__, entries, rooms))
 
-    def written(self, chain: Chain, target: Tensor, weight: Tensor) -> TargetNodes:
-        """The part of the nodes with a target [R, N], whose chain is given."""
+    def written(self, chain: Chain, targets: Targets) -> TargetNodes:
+        """The part of the nodes with a hard target, whose chain is given."""
         for run, nodes in enumerate(chain.inputs):
             at = torch.as_tensor(nodes, device=self.seen.device)
             self.seen[run, : len(nodes), : self.first.features.shape[1]] = self.first.features[at]
@@ -177,12 +178,12 @@ class Frame:
                 fresh = Sparse.of(matrix, self.seen.device)
                 hop.pattern.write(fresh.pattern)
                 hop.values[: len(fresh.values)] = fresh.values
-        place = torch.full_like(self.part.target, -1)
+        place = torch.full_like(self.part.targets.target, -1)
         for run, own in enumerate(chain.answers):
             place[run, : len(own)] = torch.as_tensor(own)
         known = place.clamp_min(0)
-        self.part.target.copy_(target.gather(1, known).masked_fill_(place < 0, -1))
-        self.part.weight.copy_(weight.gather(1, known))
+        self.part.targets.target.copy_(targets.target.gather(1, known).masked_fill_(place < 0, -1))
+        self.part.targets.weight.copy_(targets.weight.gather(1, known))
         return self.part
 
     def _hop(self, matrix: "sp.csr_array[Any]") -> Sparse:

@@ -16,13 +16,14 @@ from bangs.core.types import Labels, Prediction, Task
 from bangs.distributed import ranks
 from bangs.errors import InvalidInput
 from bangs.nn.dropout import DropoutMasks
+from bangs.nn.ensemble import Targets
 from bangs.nn.matmul import products_of
 from bangs.nn.models import GCN, Architecture
 from bangs.nn.subgraphs import PreparedGraph, Subgraph, many
 from bangs.training.assignment import Assignment
 from bangs.training.data_parallel import DistributedSession
 from bangs.training.epochs import CapturedSession, EagerSession, TargetNodes, TrainingSession
-from bangs.training.first_layer_cache import Answers, parts
+from bangs.training.first_layer_cache import parts
 from bangs.training.flush_denormals import flush_denormals
 from bangs.training.layerwise import Layerwise
 from bangs.training.minibatch import MinibatchSession, NodeLoader
@@ -95,7 +96,7 @@ class Learner:
         width = int(task.graph.x.shape[1])
         self.network = trainer.model.build(width, task.classes, Streams((0,) * task.runs)).to(task.device)
         self._width = width
-        self._captured: dict[bool, CapturedSession] = {}
+        self._captured: dict[tuple[bool, bool], CapturedSession] = {}
         self._frames: dict[bool, tuple[Frame, CapturedSession]] = {}
         self._said: tuple[dict[str, Tensor], Prediction] | None = None  # under the weights just learned
         if trainer.batches is not None and (self.network.hops is None or not self.network.staged):
@@ -123,8 +124,7 @@ class Learner:
     @cached_property
     def val_nodes(self) -> TargetNodes:
         """The validation nodes."""
-        validation = self.task.validation
-        return self._part(validation, torch.ones_like(validation, dtype=torch.float32))
+        return self._part(self._val_targets)
 
     def fit(
         self,
@@ -225,24 +225,25 @@ class Learner:
 
     def _session(self, labels: Labels, transition: Tensor | None) -> TrainingSession:
         """Who runs the epochs: on a GPU a captured graph, which rounds reuse."""
+        targets = Targets(labels.target, labels.weight, labels.belief)
         if self.trainer.batches is not None:
-            pages = self._pages(labels.target, labels.weight)
+            loader = self._loader(targets)
             if self.trainer.batches.pieces > 1:
-                return DistributedSession(self.network, pages, self._val_loader, self.trainer, self.task.classes)
-            return MinibatchSession(self.network, pages, self._val_loader, self.trainer)
+                return DistributedSession(self.network, loader, self._val_loader, self.trainer, self.task.classes)
+            return MinibatchSession(self.network, loader, self._val_loader, self.trainer)
         captured = self.task.device.type == "cuda"
         if not captured and self.network.hops_first and self.first_hop is None:
-            return EagerSession(self.network, *self._parts(labels), self.trainer)
+            return EagerSession(self.network, *self._parts(targets), self.trainer)
         if not captured:
-            return EagerSession(self.network, self._part(labels.target, labels.weight), self.val_nodes, self.trainer)
+            return EagerSession(self.network, self._part(targets), self.val_nodes, self.trainer)
         corrected = transition is not None
-        return self._framed(labels, corrected) or self._whole(labels, corrected)
+        return self._framed(targets, corrected) or self._whole(targets, corrected)
 
-    def _framed(self, labels: Labels, corrected: bool) -> CapturedSession | None:
-        """A captured graph whose train_nodes is the labelled nodes', reused by all rounds that fit in its frame."""
-        if self.first_hop is None:
+    def _framed(self, targets: Targets, corrected: bool) -> CapturedSession | None:
+        """A captured graph of the labelled nodes' neighbourhoods, reused by all rounds that fit in its frame."""
+        if self.first_hop is None or targets.belief is not None:  # soft labels are everywhere
             return None
-        chain = self.first_hop.chain(labels.target, self.network.hops or 0)
+        chain = self.first_hop.chain(targets.target, self.network.hops or 0)
         size = roomy(chain.least)
         frame, session = self._frames.get(corrected, (None, None))
         if frame is None or session is None or not frame.holds(chain, size):
@@ -250,50 +251,54 @@ class Learner:
             frame, session = self.first_hop.frame(chain, size), None
             if frame is None:
                 return None
-        part = frame.written(chain, labels.target, labels.weight)
+        part = frame.written(chain, targets)
         if session is None:
             session = CapturedSession(self.network, part, self.val_nodes, self.trainer)
             self._frames[corrected] = frame, session
         return session
 
-    def _whole(self, labels: Labels, corrected: bool) -> CapturedSession:
-        """A captured graph whose train_nodes is the whole graph's, whoever is labelled; all rounds reuse it."""
-        if corrected not in self._captured:
-            static = TargetNodes(self.prepared.whole, labels.target.clone(), labels.weight.clone())
-            self._captured[corrected] = CapturedSession(self.network, static, self.val_nodes, self.trainer)
-        session = self._captured[corrected]
-        session.train_nodes.target.copy_(labels.target)
-        session.train_nodes.weight.copy_(labels.weight)
+    def _whole(self, targets: Targets, corrected: bool) -> CapturedSession:
+        """A captured graph of the whole graph, whoever is labelled; all rounds of one kind of labels reuse it."""
+        kind = corrected, targets.belief is not None
+        if kind not in self._captured:
+            belief = None if targets.belief is None else targets.belief.clone()
+            static = Targets(targets.target.clone(), targets.weight.clone(), belief)
+            nodes = TargetNodes(self.prepared.whole, static)
+            self._captured[kind] = CapturedSession(self.network, nodes, self.val_nodes, self.trainer)
+        session = self._captured[kind]
+        session.train_nodes.targets.copy_(targets)
         return session
 
-    def _parts(self, labels: Labels) -> tuple[TargetNodes, TargetNodes]:
+    def _parts(self, targets: Targets) -> tuple[TargetNodes, TargetNodes]:
         """The labelled nodes and those of validation, sharing their first layer."""
-        validation = self.task.validation
-        exam = Answers(validation, torch.ones_like(validation, dtype=torch.float32))
         whole = self.trainer.subgraph == "whole"
-        return parts(self.prepared, self.network.hops or 0, Answers(labels.target, labels.weight), exam, whole=whole)
+        return parts(self.prepared, self.network.hops or 0, targets, self._val_targets, whole=whole)
+
+    @property
+    def _val_targets(self) -> Targets:
+        """The labels of the validation nodes, each of weight 1."""
+        validation = self.task.validation
+        return Targets(validation, torch.ones_like(validation, dtype=torch.float32))
 
     @cached_property
     def _val_loader(self) -> NodeLoader:
         """The validation nodes, to be read in batches."""
-        validation = self.task.validation
-        return self._pages(validation, torch.ones_like(validation, dtype=torch.float32))
+        return self._loader(self._val_targets)
 
-    def _pages(self, target: Tensor, weight: Tensor) -> NodeLoader:
+    def _loader(self, targets: Targets) -> NodeLoader:
         """The nodes of the one run that have a target, to be read in batches."""
         assert self.trainer.batches is not None
-        nodes = (target >= 0).any(0).nonzero().squeeze(1)
-        hops = self.network.hops or 0
-        return NodeLoader(self.sampler, self.trainer.batches, hops, nodes, target[:, nodes], weight[:, nodes])
+        nodes = (targets.target >= 0).any(0).nonzero().squeeze(1)
+        return NodeLoader(self.sampler, self.trainer.batches, self.network.hops or 0, nodes, targets.at(nodes))
 
-    def _part(self, target: Tensor, weight: Tensor) -> TargetNodes:
+    def _part(self, targets: Targets) -> TargetNodes:
         """The nodes with a target in any run, or in each by itself, and the subgraph that decides their logits."""
-        own = None if self.first_hop is None else self.first_hop.part(target, weight, self.network.hops or 0)
+        own = None if self.first_hop is None else self.first_hop.part(targets, self.network.hops or 0)
         if own is not None:
             return own
-        nodes = (target >= 0).any(0).nonzero().squeeze(1)
+        nodes = (targets.target >= 0).any(0).nonzero().squeeze(1)
         whole = self.network.hops is None or self.trainer.subgraph == "whole"
-        if whole or len(nodes) > WHOLE_FROM * target.shape[1]:
-            return TargetNodes(self.prepared.whole, target, weight)
+        if whole or len(nodes) > WHOLE_FROM * targets.target.shape[1]:
+            return TargetNodes(self.prepared.whole, targets)
         seen = self.prepared.k_hop_subgraph(nodes.cpu().numpy(), self.network.hops or 0)
-        return TargetNodes(seen, target[:, nodes].contiguous(), weight[:, nodes].contiguous())
+        return TargetNodes(seen, targets.at(nodes))

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from bangs.core.rng import Streams
 from bangs.nn.dropout import DropoutMasks
-from bangs.nn.ensemble import Network, cross_entropy
+from bangs.nn.ensemble import Network, Targets
 from bangs.nn.matmul import times
 from bangs.nn.models.base import Checked, glorot
 from bangs.nn.models.batch_norm import BatchNorm
@@ -117,12 +117,10 @@ class _RandomPropagation(Network):
         normal: Tensor = self.inner(self.predict.hidden(product))
         return normal
 
-    def loss(
-        self, subgraph: Subgraph, target: Tensor, weight: Tensor, masks: DropoutMasks, transition: Tensor | None
-    ) -> Tensor:
+    def loss(self, subgraph: Subgraph, targets: Targets, masks: DropoutMasks, transition: Tensor | None) -> Tensor:
         x = subgraph.features.dense()
         views = [self._view(subgraph, x, masks, training=True) for _ in range(self.settings.samples)]
-        fit = torch.stack([cross_entropy(view, target, weight, transition) for view in views]).mean(0)
+        fit = torch.stack([targets.cross_entropy(view, transition) for view in views]).mean(0)
         probs = torch.stack([view.softmax(-1) for view in views])
         sharp = probs.mean(0).pow(1 / self.settings.sharpening)
         sharp = (sharp / sharp.sum(-1, keepdim=True)).detach()
