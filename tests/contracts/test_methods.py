@@ -14,8 +14,10 @@ import bangs.graphs.propagation
 import bangs.graphs.views
 import bangs.selection.quotas
 import bangs.selection.scores
+import bangs.selftraining.beliefs
 import bangs.selftraining.loop
 import bangs.selftraining.uncertainty
+import bangs.selftraining.weights
 import bangs.training.views
 import bangs.valuation.banzhaf
 from bangs.calibration.graph import CaGCN
@@ -46,6 +48,8 @@ PARTS = {
         bangs.training.views,
         bangs.selftraining.uncertainty,
         bangs.selftraining.loop,
+        bangs.selftraining.beliefs,
+        bangs.selftraining.weights,
         bangs.selection.quotas,
         bangs.selection.scores,
         bangs.valuation.banzhaf,
@@ -98,6 +102,8 @@ def assert_same(states: list[State], others: list[State]) -> None:
         assert torch.equal(one.labels.adopted_round, other.labels.adopted_round)
         assert torch.equal(one.labels.weight, other.labels.weight)
         assert torch.equal(one.prediction.logits, other.prediction.logits)
+        assert (one.labels.belief is None) == (other.labels.belief is None)
+        assert one.labels.belief is None or torch.equal(one.labels.belief, other.labels.belief)
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -129,7 +135,23 @@ def test_raw_adopts_nobody(outcome):
     assert not only.labels.adopted.any()
 
 
-@pytest.mark.parametrize("name", METHODS)
+HARD = [name for name in METHODS if method(name).believe is None]
+SOFT = [name for name in METHODS if name not in HARD]
+
+
+@pytest.mark.parametrize("name", SOFT)
+def test_soft_labels_are_of_all_free_nodes_and_made_anew(name, outcome, town):
+    data, split = town
+    for state in outcome(name)[1:]:
+        assert torch.equal(state.labels.adopted, ~(split.train | split.val))
+        assert (state.labels.adopted_round[state.labels.adopted] == state.index).all()
+        torch.testing.assert_close(state.labels.belief.sum(-1), state.labels.known.float())
+        given = state.labels.belief[split.train]
+        assert torch.equal(given.argmax(-1), data.y.expand(2, -1)[split.train])
+        assert (given.amax(-1) == 1).all()
+
+
+@pytest.mark.parametrize("name", HARD)
 def test_no_more_than_the_budget_is_held(name, outcome):
     limit = BUDGET.k * BUDGET.rounds
     for state in outcome(name):

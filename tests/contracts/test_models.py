@@ -13,7 +13,7 @@ from bangs.core.rng import Streams
 from bangs.core.types import Labels, Task
 from bangs.graphs.sparse import to_torch
 from bangs.nn import models
-from bangs.nn.ensemble import Network
+from bangs.nn.ensemble import Network, Targets
 from bangs.nn.models import MODELS, Architecture
 from bangs.nn.subgraphs import PreparedGraph, many
 from bangs.training.trainer import Trainer
@@ -106,7 +106,7 @@ def test_a_runs_loss_moves_its_own_weights_and_all_of_them(model):
     graph = two_rings()
     network = build(quiet(model), graph)
     target = (torch.arange(24) % CLASSES).expand(3, -1)
-    loss = network.loss(whole(network, graph), target, torch.ones(3, 24), masks(*SEEDS), None)
+    loss = network.loss(whole(network, graph), Targets(target, torch.ones(3, 24)), masks(*SEEDS), None)
     assert loss.shape == (3,)
     loss[1].backward()
     for parameter in network.parameters():
@@ -169,7 +169,7 @@ def test_hardly_any_edges_are_enough(model, edges):
     graph = Data(x=torch.arange(12.0).view(4, 3) / 6, edge_index=torch.tensor(edges, dtype=torch.long))
     network = build(model, graph)
     subgraph = whole(network, graph)
-    loss = network.loss(subgraph, torch.tensor([[0, 1, 2, -1]] * 3), torch.ones(3, 4), masks(*SEEDS), None)
+    loss = network.loss(subgraph, Targets(torch.tensor([[0, 1, 2, -1]] * 3), torch.ones(3, 4)), masks(*SEEDS), None)
     loss.sum().backward()
     assert torch.isfinite(network(subgraph)).all()
     assert all(torch.isfinite(parameter.grad).all() for parameter in network.parameters())

@@ -17,7 +17,6 @@ from bangs.experiments.tables.render import markdown
 from bangs.experiments.tables.table import tabulate
 from bangs.experiments.workers import InProcess
 from bangs.runs import read_run
-from tests import ROOT
 from tests.helpers.small_graphs import Struck, suite_file
 
 SEEDS_OF_24 = ("0", "1", "2", "3")  # 2 graphs, 3 methods, 4 suites of one seed each
@@ -48,7 +47,6 @@ def suites(folder: Path) -> list[Path]:
 def test_two_ray_workers_of_whom_one_is_killed_give_the_table_of_one_process(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("PYTHONPATH", str(ROOT))  # where Ray's workers find `tests`
     files = suites(tmp_path)
     plan = Plan.of(map(str, files), tmp_path / "ray", device="cpu")
     twin = Plan.of(map(str, files), tmp_path / "here", device="cpu")

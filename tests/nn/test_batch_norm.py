@@ -74,7 +74,7 @@ def test_one_node_is_its_own_mean(norm):
 
 def test_grand_normalises_what_has_been_spread_and_the_hidden_layer(task):
     """On its way to logits a narrow product goes where the normalised features would."""
-    learner = Trainer(GRAND(hidden=6, order=3, batch_norm=True), epochs=5).prepare(task)
+    learner = Trainer(GRAND(hidden=6, order=3, batch_norm=True, spread="features"), epochs=5).prepare(task)
     weights = learner.fit(task.given, Streams((0, 1, 2))).weights
     said = learner.predict(weights, task.graph).logits
     network, subgraph = learner.network, learner.prepared.whole
@@ -87,7 +87,7 @@ def test_grand_normalises_what_has_been_spread_and_the_hidden_layer(task):
 
 
 def test_only_lessons_are_remembered(task):
-    learner = Trainer(GRAND(hidden=6, order=3, batch_norm=True), epochs=5).prepare(task)
+    learner = Trainer(GRAND(hidden=6, order=3, batch_norm=True, spread="features"), epochs=5).prepare(task)
     teacher = learner.fit(task.given, Streams((0, 1, 2)))
     assert not torch.equal(teacher.weights["outer.mean"], torch.zeros_like(teacher.weights["outer.mean"]))
     learner.predict(teacher.weights, task.graph, masks(3, 4, 5))
@@ -95,7 +95,7 @@ def test_only_lessons_are_remembered(task):
 
 
 def test_the_memory_kept_is_that_of_the_best_epoch(task):
-    learner = Trainer(GRAND(hidden=6, order=3, batch_norm=True), epochs=30).prepare(task)
+    learner = Trainer(GRAND(hidden=6, order=3, batch_norm=True, spread="features"), epochs=30).prepare(task)
     teacher = learner.fit(task.given, Streams((0, 1, 2)))
     right = learner.predict(teacher.weights, task.graph).label == task.validation
     assert torch.equal(right.sum(1).double() / task.held.sum(1), teacher.validation)

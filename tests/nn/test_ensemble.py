@@ -8,8 +8,9 @@ from torch import Tensor, nn
 from torch_geometric.nn import GCNConv
 
 from bangs.core.rng import Streams
+from bangs.core.types import one_hot
 from bangs.nn.dropout import DropoutMasks
-from bangs.nn.ensemble import Separate, cross_entropy
+from bangs.nn.ensemble import Separate, Targets
 from bangs.nn.models import GCN
 from bangs.nn.subgraphs import PreparedGraph, many
 from tests.conftest import masks, two_rings
@@ -28,6 +29,10 @@ class Scaled(nn.Module):
         return self.drop(self.layer(torch.dropout(x, self.dropout, self.training), edge_index)) * self.scale
 
 
+def cross_entropy(logits, target, weight, transition=None, belief=None):
+    return Targets(target, weight, belief).cross_entropy(logits, transition)
+
+
 def test_cross_entropy_by_hand():
     logits = torch.tensor([[[0.0, 0.0], [math.log(3), 0.0], [9.0, 9.0]]])
     target = torch.tensor([[0, 1, -1]])
@@ -43,6 +48,23 @@ def test_cross_entropy_equals_the_stock_one_for_every_run():
     ours = cross_entropy(logits, target, torch.ones(3, 20))
     stock = [nn.functional.cross_entropy(logits[run], target[run], ignore_index=-1) for run in range(3)]
     torch.testing.assert_close(ours, torch.stack(stock))
+
+
+def test_cross_entropy_of_soft_labels_is_the_stock_one_with_a_dense_target():
+    """The slow twin: torch's cross-entropy with a distribution as target, node by node."""
+    logits, weight = torch.randn(3, 20, 4), torch.rand(3, 20)
+    target = torch.randint(-1, 4, (3, 20))
+    belief = torch.rand(3, 20, 4).softmax(-1) * (target >= 0)[..., None]
+    ours = cross_entropy(logits, target, weight, belief=belief)
+    for run in range(3):
+        each = nn.functional.cross_entropy(logits[run], belief[run], reduction="none")
+        torch.testing.assert_close(ours[run], (each * weight[run]).sum() / (target[run] >= 0).sum())
+
+
+def test_beliefs_that_are_certain_are_hard_labels():
+    logits, target, weight = torch.randn(2, 9, 3), torch.randint(-1, 3, (2, 9)), torch.rand(2, 9)
+    soft = cross_entropy(logits, target, weight, belief=one_hot(target, 3))
+    torch.testing.assert_close(soft, cross_entropy(logits, target, weight))
 
 
 def test_a_transition_that_changes_nothing_changes_nothing():

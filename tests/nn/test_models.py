@@ -13,7 +13,7 @@ from bangs.core.rng import Streams
 from bangs.errors import InvalidInput
 from bangs.graphs.sparse import adjacency
 from bangs.nn.dropout import DropoutMasks
-from bangs.nn.ensemble import Network, Separate
+from bangs.nn.ensemble import Network, Separate, Targets
 from bangs.nn.models import APPNP, GAT, GCN, GCNII, GIN, GRAND, MODELS, SGC, Architecture, GraphSAGE, propagated
 from bangs.nn.subgraphs import PreparedGraph
 from tests.conftest import two_rings
@@ -241,12 +241,12 @@ def test_grand_with_noise_drops_whole_nodes():
 def test_grands_loss_is_cross_entropy_plus_distance_to_the_sharpened_mean():
     """The sharpened mean is what views are drawn to, and has no gradient of its own."""
     graph = two_rings()
-    settings = GRAND(hidden=6, samples=3, consistency=0.7, sharpening=0.5)
+    settings = GRAND(hidden=6, samples=3, consistency=0.7, sharpening=0.5, spread="features")
     network, _ = built(settings, graph)
     subgraph = PreparedGraph.of(graph, 2, network.loops, network.normalise).whole
     target, weight = torch.full((2, 24), -1), torch.ones(2, 24)
     target[:, :4] = torch.tensor([0, 1, 2, 0])
-    loss = network.loss(subgraph, target, weight, DropoutMasks(Streams((1, 2)).generators()), None)
+    loss = network.loss(subgraph, Targets(target, weight), DropoutMasks(Streams((1, 2)).generators()), None)
     source = DropoutMasks(Streams((1, 2)).generators())
     views = [network(subgraph, source).softmax(-1) for _ in range(3)]
     expected = []
@@ -261,6 +261,21 @@ def test_grands_loss_is_cross_entropy_plus_distance_to_the_sharpened_mean():
         torch.autograd.grad(total, list(network.parameters())) for total in (loss.sum(), sum(expected))
     )
     torch.testing.assert_close(gradients, theirs)
+
+
+def test_grand_spreads_its_hidden_layer_as_it_would_spread_features():
+    """Nodes and features dropped before the hops: the narrow product takes them as the wide features would."""
+    graph = two_rings()
+    settings = GRAND(hidden=6, order=3, dropout=0.0)
+    network, _ = built(settings, graph)
+    subgraph = PreparedGraph.of(graph, 2, network.loops, network.normalise).whole
+    fast = network(subgraph, DropoutMasks(Streams((1, 2)).generators()))
+    source = DropoutMasks(Streams((1, 2)).generators())
+    x = subgraph.features.drop(source, settings.input_dropout).dense()
+    x = x * source.factors((24, 1), settings.drop_node)
+    wide = network._spread(subgraph, x)
+    slow = [perceptron(network.weights(), run, wide[run]) for run in range(2)]
+    torch.testing.assert_close(fast, torch.stack(slow))
 
 
 def test_first_weights_are_glorot_uniform():

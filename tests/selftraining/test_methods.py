@@ -46,7 +46,8 @@ def test_an_unknown_name_is_told_with_a_near_one():
 def test_a_budget_is_the_same_for_all(name):
     recipe = method(name, BUDGET)
     assert (recipe.rounds, recipe.teacher, recipe.pool) == (5, "best", "open")
-    assert recipe.quota.k == (35 if name.startswith("drgst") else 7)
+    if recipe.believe is None:  # soft labels are of all free nodes
+        assert recipe.quota.k == (35 if name.startswith("drgst") else 7)
 
 
 @pytest.mark.parametrize("name", METHODS)

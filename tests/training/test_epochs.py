@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from bangs.core.rng import Streams
 from bangs.core.types import Split, Task
 from bangs.nn.dropout import DropoutMasks
-from bangs.nn.ensemble import Network, Separate
+from bangs.nn.ensemble import Network, Separate, Targets
 from bangs.nn.models import GCN
 from bangs.nn.subgraphs import Subgraph
 from bangs.training.assignment import Assignment
@@ -50,9 +50,7 @@ class _Clock(Network):
         logits[:, 4 : 4 + margin.shape[1], 0] = margin
         return logits
 
-    def loss(
-        self, subgraph: Subgraph, target: Tensor, weight: Tensor, masks: DropoutMasks, transition: Tensor | None
-    ) -> Tensor:
+    def loss(self, subgraph: Subgraph, targets: Targets, masks: DropoutMasks, transition: Tensor | None) -> Tensor:
         # Adam walks exactly lr a step where the gradient never changes
         return -self.clock[:, 0]
 
@@ -216,7 +214,7 @@ def sessions(task: Task) -> tuple[EagerSession, CapturedSession]:
     made = []
     for kind in (EagerSession, CapturedSession):
         learner = Trainer(GCN(hidden=8), patience=3).prepare(task)
-        train_nodes = TargetNodes(learner.prepared.whole, task.given.target, task.given.weight)
+        train_nodes = TargetNodes(learner.prepared.whole, Targets(task.given.target, task.given.weight))
         made.append(kind(learner.network, train_nodes, learner.val_nodes, learner.trainer))
     eager, captured = made
     captured.tried = True  # nothing to record without a GPU: single kernels, as where recording fails

@@ -8,8 +8,9 @@ from bangs.core.types import Task
 from bangs.graphs import splits
 from bangs.graphs.datasets import synthetic
 from bangs.nn.dropout import source
+from bangs.nn.ensemble import Targets
 from bangs.nn.models import GCN, SGC
-from bangs.training.first_layer_cache import Answers, Entry, FirstLayer, parts
+from bangs.training.first_layer_cache import Entry, FirstLayer, parts
 from bangs.training.trainer import Trainer
 
 SEEDS = (3, 1, 2)
@@ -37,16 +38,13 @@ def learner(task, model, *, once, **settings):
 def test_losses_and_gradients_are_those_of_the_whole_graph(task, model, whole):
     around = learner(task, model, once=True).prepared
     network = model.build(24, 3, Streams(SEEDS))
-    answers = [Answers(target, torch.rand(target.shape)) for target in (task.given.target, task.validation)]
-    train_nodes, exam = parts(around, network.hops, *answers, whole=whole)
-    for part, own in zip((train_nodes, exam), answers, strict=True):
+    targets = [Targets(target, torch.rand(target.shape)) for target in (task.given.target, task.validation)]
+    train_nodes, val_nodes = parts(around, network.hops, *targets, whole=whole)
+    for part, own in zip((train_nodes, val_nodes), targets, strict=True):
         losses, gradients = [], []
-        for subgraph, target, weight in (
-            (part.subgraph, part.target, part.weight),
-            (around.whole, own.target, own.weight),
-        ):
+        for subgraph, its_targets in ((part.subgraph, part.targets), (around.whole, own)):
             network.zero_grad()
-            losses.append(network.loss(subgraph, target, weight, source(SEEDS, CPU), None))
+            losses.append(network.loss(subgraph, its_targets, source(SEEDS, CPU), None))
             losses[-1].sum().backward() if part is train_nodes else None
             gradients.append([value.grad for value in network.parameters()])
         torch.testing.assert_close(*losses)

@@ -8,6 +8,7 @@ from bangs.core.types import Labels, Task
 from bangs.graphs import splits
 from bangs.graphs.datasets import synthetic
 from bangs.nn.dropout import source
+from bangs.nn.ensemble import Targets
 from bangs.nn.matmul import _InPieces
 from bangs.nn.models import GCN, SGC
 from bangs.training.assignment import Assignment
@@ -37,12 +38,11 @@ def test_loss_and_gradient_are_those_of_the_whole_graph(task, model):
     network = model.build(24, 3, Streams(SEEDS))
     found = []
     for target in (task.given.target, task.validation):
-        weight = torch.rand(target.shape)
-        own = made.first_hop.part(target, weight, network.hops)
-        whole = made.prepared.whole
-        for subgraph, its_target, its_weight in ((own.subgraph, own.target, own.weight), (whole, target, weight)):
+        targets = Targets(target, torch.rand(target.shape))
+        own = made.first_hop.part(targets, network.hops)
+        for subgraph, its_targets in ((own.subgraph, own.targets), (made.prepared.whole, targets)):
             network.zero_grad()
-            loss = network.loss(subgraph, its_target, its_weight, source(SEEDS, torch.device("cpu")), None)
+            loss = network.loss(subgraph, its_targets, source(SEEDS, torch.device("cpu")), None)
             loss.sum().backward()
             found.append((loss.detach(), [value.grad.clone() for value in network.parameters()]))
         (loss, gradients), (expected, wanted) = found[-2:]
@@ -110,9 +110,9 @@ def test_sizes_are_few_and_none_is_much_too_large():
 def test_runs_of_different_sizes_are_filled_up_with_nodes_of_no_target(task):
     target = task.given.target.clone()
     target[0, target[0].argmax() :] = -1
-    part = FirstHop.of(learner(task, GCN(), ahead=False).prepared).part(target, torch.ones(target.shape), 2)
-    assert part.target.shape[1] % 64 == 0
-    assert torch.equal(part.counts, (target >= 0).sum(1))
+    part = FirstHop.of(learner(task, GCN(), ahead=False).prepared).part(Targets(target, torch.ones(target.shape)), 2)
+    assert part.targets.target.shape[1] % 64 == 0
+    assert torch.equal(part.targets.counts, (target >= 0).sum(1))
 
 
 def test_features_that_stay_sparse_are_left_to_sparse_products():
@@ -124,7 +124,7 @@ def test_features_that_stay_sparse_are_left_to_sparse_products():
 def test_too_much_for_the_room_is_refused(task, monkeypatch):
     monkeypatch.setattr("bangs.training.precomputed_hop.MOST", 100)
     made = learner(task, GCN(), ahead=True)
-    assert made.first_hop.part(task.given.target, task.given.weight, 2) is None
+    assert made.first_hop.part(Targets(task.given.target, task.given.weight), 2) is None
     assert made.val_nodes.subgraph.runs == task.runs
 
 

@@ -98,7 +98,7 @@ def test_products_are_as_precise_as_asked_while_a_trainer_works(task, products, 
 def test_an_epoch_sees_the_nodes_that_matter_or_all(task, model, subgraph, sizes):
     """Whether the first layer is taken once for step and look, or twice; so dropout hangs on the labels or does not."""
     session = Trainer(model, subgraph=subgraph).prepare(task)._session(task.given, None)
-    assert [part.target.shape[1] for part in (session.train_nodes, session.val_nodes)] == sizes
+    assert [part.targets.target.shape[1] for part in (session.train_nodes, session.val_nodes)] == sizes
 
 
 def test_sparse_features_teach_as_dense_ones_do():

@@ -26,6 +26,16 @@ def taken(found: object, pool: Tensor) -> Tensor:
     return found
 
 
+def believed(found: object, raw: Prediction) -> Tensor:
+    """What soft labels a part gave: float [R, N, C], rows of probabilities."""
+    if not isinstance(found, Tensor) or found.shape != raw.logits.shape or not found.is_floating_point():
+        got = f"{found.dtype} {list(found.shape)}" if isinstance(found, Tensor) else type(found).__name__
+        raise InvalidInput(f"`believe` must give probabilities, float [R, N, C] = {list(raw.logits.shape)}, got {got}")
+    if not (found >= 0).all() or not torch.allclose(found.sum(-1), found.new_ones(()), atol=1e-3):
+        raise InvalidInput("`believe` must give probabilities: numbers of at least 0 that sum to one for every node")
+    return found
+
+
 def calibrated(found: object, raw: Prediction) -> Prediction:
     """What a calibrator gave, where it speaks of the same runs, nodes and classes."""
     if not isinstance(found, Prediction):

@@ -19,7 +19,7 @@ _WHOLE = (torch.long, torch.int32, torch.int16, torch.int8, torch.uint8)
 class CandidateLog:
     """The scored nodes of every round, in the order of rounds and scores: M lines.
 
-    Of a round it keeps the best 2,000, and all that were taken.
+    Of a round it keeps the best 2,000, and all that were taken as hard labels.
     """
 
     round: Tensor  # long
@@ -43,7 +43,7 @@ class CandidateLog:
         scored = score > float("-inf")
         best = score.argsort(descending=True, stable=True)
         rank = torch.empty_like(best).scatter(0, best, torch.arange(len(best), device=best.device))
-        kept = scored & ((rank < KEPT) | facts.chosen[run])
+        kept = scored & (rank < KEPT) if facts.soft else scored & ((rank < KEPT) | facts.chosen[run])
         nodes = best[kept[best]]
         stderr = facts.ranking.stderr
         columns = (

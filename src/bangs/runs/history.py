@@ -47,9 +47,14 @@ def seconds_by_stage(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     return {stage: sum(row["seconds"].get(stage, 0.0) for row in rows) for stage in STAGES}
 
 
-def _adopted(state: State) -> list[dict[str, list[Any]]]:
-    """The nodes a round adopted, run by run, best first: label, confidence before and after calibration, and value."""
+def _adopted(state: State) -> list[dict[str, list[Any]]] | list[int]:
+    """The nodes a round adopted, run by run, best first: label, confidence before and after calibration, and value.
+
+    Soft labels are all made anew in every round; of them only the number is kept.
+    """
     facts = state.adoption
+    if facts is not None and facts.soft:
+        return facts.chosen.sum(1).tolist()
     if facts is None:
         return [{name: [] for name in _COLUMNS} for _ in state.running]
     score, stderr = facts.ranking.score, facts.ranking.stderr

@@ -30,6 +30,8 @@ def pack(state: State) -> tuple[dict[str, Tensor], dict[str, Any]]:
         "running": state.running,
         "took_part": state.took_part,
     }
+    if state.labels.belief is not None:
+        tensors["labels.belief"] = state.labels.belief
     played: dict[str, str] = {}  # role -> the first role of the same model
     for role in _ROLES:
         model = getattr(state, role)
@@ -59,7 +61,12 @@ def unpack(checkpoint: Checkpoint, learner: Learner) -> State:
         models[role] = models[first] if first in models else _teacher(learner, tensors, role, early)
     return State(
         index=checkpoint.round,
-        labels=Labels(tensors["labels.target"], tensors["labels.weight"], tensors["labels.adopted_round"]),
+        labels=Labels(
+            tensors["labels.target"],
+            tensors["labels.weight"],
+            tensors["labels.adopted_round"],
+            tensors.get("labels.belief"),
+        ),
         student=models["student"],
         prediction=Prediction(tensors["logits"]),
         teacher=models["teacher"],
@@ -83,6 +90,8 @@ def _check(checkpoint: Checkpoint, learner: Learner) -> None:
     else:
         own = [role for role, first in roles.items() if role == first]
         wanted = _shapes(learner, own, early=any(name.startswith("early.") for name in tensors))
+        if "labels.belief" in tensors:
+            wanted["labels.belief"] = wanted["logits"]
         found = {name: (tuple(tensor.shape), tensor.dtype) for name, tensor in tensors.items()}
         odd = sorted(name for name in wanted.keys() | found.keys() if wanted.get(name) != found.get(name))
         target = tensors.get("labels.target")

@@ -81,6 +81,14 @@ class Above:
 
 
 @dataclass(frozen=True)
+class Everyone:
+    """Every node with a score: all of the pool."""
+
+    def __call__(self, score: Tensor, label: Tensor) -> Tensor:
+        return score > float("-inf")
+
+
+@dataclass(frozen=True)
 class Nobody:
     """No node: a method that never adopts."""
 

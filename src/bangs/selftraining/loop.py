@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from bangs.calibration.calibrators import Calibrator, Uncalibrated
-from bangs.core.part_checks import calibrated, ranked, taken
+from bangs.core.part_checks import believed, calibrated, ranked, taken
 from bangs.core.rng import Streams
 from bangs.core.types import Labels, Prediction, Ranking, Round, Task
 from bangs.distributed import ranks
@@ -18,6 +18,7 @@ from bangs.errors import Diverged, InvalidInput
 from bangs.graphs.views import Same
 from bangs.selection.quotas import Quota, Top
 from bangs.selection.scores import Confidence, Score
+from bangs.selftraining.beliefs import Believe
 from bangs.training.teacher import Teacher
 from bangs.training.trainer import Learner, Trainer
 from bangs.training.views import ModelView, look
@@ -57,6 +58,7 @@ class Method:
     calibrate: Calibrator = field(default_factory=Uncalibrated)
     score: Score = field(default_factory=Confidence)
     quota: Quota = field(default_factory=lambda: Top(100))
+    believe: Believe | None = None  # None = hard labels: the teacher's class
     weigh: Weigh | None = None
     correct: Correct | None = None
     memory: Literal["accumulate", "rebuild", "alternate"] = "accumulate"
@@ -82,10 +84,11 @@ class Adoption:
     """What a round adopted, and why."""
 
     chosen: Tensor  # bool [R, N]
-    label: Tensor  # long [R, N], the teacher's after calibration
+    label: Tensor  # long [R, N], the teacher's after calibration; of soft labels the most likely class
     raw_confidence: Tensor  # float [R, N]
     confidence: Tensor  # float [R, N], calibrated
     ranking: Ranking
+    soft: bool = False  # whether the labels are distributions, made anew in every round
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,7 +174,8 @@ class SelfTrainer:
             took_part = chosen.any(1)
             left = (pool & ~chosen).any(1) if method.memory == "accumulate" else took_part
             # on GPUs ranks differ in the last bits, which must decide neither who is adopted nor as what
-            labels = base.adopt(chosen, ranks.agreed(prediction.label), 1.0, index)
+            label = ranks.agreed(self._pseudo_labels(round))
+            labels = base.adopt(chosen, label, 1.0, index)
             if method.weigh is not None:
                 labels = labels.weighted(method.weigh(round, labels))
             labels = Labels.where(took_part, labels, state.labels)
@@ -199,7 +203,14 @@ class SelfTrainer:
             best_round=torch.where(better, index, state.best_round),
             running=rejected | took_part & left,  # a run that has ended takes part in nothing
             took_part=took_part,
-            adoption=Adoption(chosen, prediction.label, raw.confidence, prediction.confidence, ranking),
+            adoption=Adoption(
+                chosen,
+                label if label.dim() == 2 else label.argmax(-1),
+                raw.confidence,
+                prediction.confidence,
+                ranking,
+                soft=label.dim() == 3,
+            ),
             seconds=seconds.laps,
             rejected=_indices(rejected),
             looked=(raw, prediction) if self._steady else None,
@@ -223,6 +234,12 @@ class SelfTrainer:
         # one look is the mean of itself, and [R, N, C] may be large
         raw = Prediction(total if len(self.method.views) == 1 else total / len(self.method.views))
         return raw, calibrated(self.method.calibrate(raw, task), raw)
+
+    def _pseudo_labels(self, round: Round) -> Tensor:
+        """What the chosen nodes are adopted as: long [R, N], or float [R, N, C] for soft labels."""
+        if self.method.believe is None:
+            return round.prediction.label
+        return believed(self.method.believe(round), round.prediction)
 
     def _pool(self, task: Task, labels: Labels) -> Tensor:
         """Nodes that may be adopted: bool [R, N]."""

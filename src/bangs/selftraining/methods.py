@@ -9,10 +9,12 @@ from bangs.calibration.graph import CaGCN
 from bangs.errors import UnknownName
 from bangs.graphs.propagation import PPR, Propagator
 from bangs.graphs.views import DropEdges, DropFeatures, Noise, Same
-from bangs.selection.quotas import Balanced, Nobody, Top
+from bangs.selection.quotas import Balanced, Everyone, Nobody, Top
 from bangs.selection.scores import Agreement, Alone, Banzhaf, Chance, Confidence
+from bangs.selftraining.beliefs import Sharpen
 from bangs.selftraining.loop import Method
 from bangs.selftraining.uncertainty import InformationGain, Transition
+from bangs.selftraining.weights import Balance, BanzhafWeight, Certainty, NodeWeight, Product
 from bangs.training.views import ModelView
 from bangs.valuation.banzhaf import DEFAULT, ESTIMATORS, Estimator
 
@@ -102,6 +104,29 @@ def bangs_no_banzhaf(budget: Budget) -> Method:
     return bangs(replace(budget, estimate=Alone()))
 
 
+def soft(budget: Budget, temperature: float = 0.5, power: float = 3.0) -> Method:
+    """Soft, sharpened labels for all free nodes, made anew by the latest model in every round."""
+    return _soft(budget, Sharpen(temperature), Certainty(power))
+
+
+def soft_aligned(budget: Budget, temperature: float = 0.5, power: float = 3.0) -> Method:
+    """Soft labels whose class shares are those of the validation labels."""
+    return _soft(budget, Sharpen(temperature, shares="validation"), Certainty(power))
+
+
+def bangs_soft(budget: Budget, temperature: float = 0.5, power: float = 3.0) -> Method:
+    """Soft labels weighted by the rank of their Banzhaf value and by confidence."""
+    weight = BanzhafWeight(propagate=budget.propagate, normalise=budget.normalise)
+    return _soft(budget, Sharpen(temperature), Product(weight, Certainty(power)))
+
+
+def _soft(budget: Budget, believe: Sharpen, weight: NodeWeight) -> Method:
+    """All free nodes, labelled anew each round; by the last student where the budget says the first model."""
+    recipe = Method(quota=Everyone(), believe=believe, weigh=Balance(weight), memory="rebuild")
+    teacher = "latest" if budget.teacher == "first" else budget.teacher
+    return replace(recipe, rounds=budget.rounds, pool=budget.pool, teacher=teacher)
+
+
 METHODS: dict[str, Callable[[Budget], Method]] = {
     "raw": raw,
     "random": random,
@@ -115,6 +140,9 @@ METHODS: dict[str, Callable[[Budget], Method]] = {
     "bangs": bangs,
     "bangs-uncalibrated": bangs_uncalibrated,
     "bangs-no-banzhaf": bangs_no_banzhaf,
+    "soft": soft,
+    "soft-aligned": soft_aligned,
+    "bangs-soft": bangs_soft,
 }
 
 

@@ -1,11 +1,13 @@
 """Predict and propagate: APPNP and GRAND, a perceptron of two layers and hops without weights."""
 
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
 from bangs.core.rng import Streams
+from bangs.errors import InvalidInput
 from bangs.nn.dropout import DropoutMasks
 from bangs.nn.ensemble import Network, Targets
 from bangs.nn.matmul import times
@@ -35,8 +37,12 @@ class GRAND(Checked):
     """Random propagation with consistency (Feng et al. 2020).
 
     Each of `samples` views drops whole nodes (rate `drop_node`), averages Â⁰X … Â^order X and runs an MLP; the loss is
-    the mean cross-entropy plus `consistency` times the squared distance of every view to the sharpened mean. With
-    `batch_norm` the features after their hops and the hidden layer are normalised over the nodes.
+    the mean cross-entropy plus `consistency` times the squared distance of every view to the sharpened mean.
+
+    `spread = "features"` is the published form: dropout on the features comes after the hops, so all features take the
+    hops. `"hidden"` drops features before the hops; the hops then commute with the first weight and carry `hidden`
+    columns instead. With `batch_norm` the hidden layer is normalised over the nodes, and in the published form the
+    features after their hops too.
     """
 
     hidden: int = 32
@@ -48,6 +54,12 @@ class GRAND(Checked):
     consistency: float = 1.0
     sharpening: float = 0.5
     batch_norm: bool = False
+    spread: Literal["hidden", "features"] = "hidden"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.spread not in ("hidden", "features"):
+            raise InvalidInput(f"GRAND.spread must be one of hidden, features, got '{self.spread}'")
 
     def build(self, features: int, classes: int, rng: Streams) -> Network:
         return _RandomPropagation(self, features, classes, rng)
@@ -99,39 +111,57 @@ class _RandomPropagation(Network):
         super().__init__()
         self.settings = settings
         self.predict = _Perceptron(features, settings.hidden, classes, rng)
-        self.outer = BatchNorm(len(rng), features) if settings.batch_norm else None
+        wide = settings.spread == "features"
+        self.outer = BatchNorm(len(rng), features) if settings.batch_norm and wide else None
         self.inner = BatchNorm(len(rng), settings.hidden) if settings.batch_norm else None
 
     def forward(self, subgraph: Subgraph, masks: DropoutMasks | None = None) -> Tensor:
         if masks is None:
             return self.predict.answer(self.embed(subgraph), None, self.settings.dropout)
-        return self._view(subgraph, subgraph.features.dense(), masks)
+        return self._views(subgraph, masks, 1, training=False)[0]
 
     def embed(self, subgraph: Subgraph) -> Tensor:
         weight = self.predict.first
-        if self.outer is None or self.inner is None:
-            return self.predict.hidden(self._spread(subgraph, subgraph.features.times(weight)))
+        if self.outer is None:
+            hidden = self.predict.hidden(self._spread(subgraph, subgraph.features.times(weight)))
+            return _normal(self.inner, hidden, training=False)
         # spreading and normalising are linear, so the narrow product may take the way of the features
         factor, offset = self.outer.line()
         product = self._spread(subgraph, subgraph.features.times(factor.transpose(1, 2) * weight)) + offset @ weight
-        normal: Tensor = self.inner(self.predict.hidden(product))
-        return normal
+        return _normal(self.inner, self.predict.hidden(product), training=False)
 
     def loss(self, subgraph: Subgraph, targets: Targets, masks: DropoutMasks, transition: Tensor | None) -> Tensor:
-        x = subgraph.features.dense()
-        views = [self._view(subgraph, x, masks, training=True) for _ in range(self.settings.samples)]
+        views = self._views(subgraph, masks, self.settings.samples, training=True)
         fit = torch.stack([targets.cross_entropy(view, transition) for view in views]).mean(0)
         probs = torch.stack([view.softmax(-1) for view in views])
         sharp = probs.mean(0).pow(1 / self.settings.sharpening)
         sharp = (sharp / sharp.sum(-1, keepdim=True)).detach()
         return fit + self.settings.consistency * (probs - sharp).square().sum(-1).mean((0, 2))
 
-    def _view(self, subgraph: Subgraph, x: Tensor, masks: DropoutMasks, *, training: bool = False) -> Tensor:
-        """The logits [R, n, C] of one random view of the features x [1 or R, n, F]."""
+    def _views(self, subgraph: Subgraph, masks: DropoutMasks, count: int, *, training: bool) -> list[Tensor]:
+        """The logits [R, n, C] of random views of the features."""
+        if self.settings.spread == "features":
+            x = subgraph.features.dense()
+            return [self._answer(self._wide(subgraph, x, masks, training), masks, training) for _ in range(count)]
+        narrow = torch.cat([self._narrow(subgraph, masks) for _ in range(count)], dim=2)
+        products = self._spread(subgraph, narrow).chunk(count, dim=2)
+        return [self._answer(product, masks, training) for product in products]
+
+    def _answer(self, product: Tensor, masks: DropoutMasks, training: bool) -> Tensor:
+        """The logits [R, n, C] of a view's product with the first weight [R, n, h]."""
+        hidden = _normal(self.inner, self.predict.hidden(product), training)
+        return self.predict.answer(hidden, masks, self.settings.dropout)
+
+    def _wide(self, subgraph: Subgraph, x: Tensor, masks: DropoutMasks, training: bool) -> Tensor:
+        """The published view of the features x [1 or R, n, F], times the first weight: [R, n, h]."""
         kept = masks.factors((x.shape[1], 1), self.settings.drop_node)
         x = masks.drop(_normal(self.outer, self._spread(subgraph, x, kept), training), self.settings.input_dropout)
-        hidden = _normal(self.inner, self.predict.hidden(times(x, self.predict.first)), training)
-        return self.predict.answer(hidden, masks, self.settings.dropout)
+        return times(x, self.predict.first)
+
+    def _narrow(self, subgraph: Subgraph, masks: DropoutMasks) -> Tensor:
+        """A view's nodes and features dropped, times the first weight, before the hops: [R, n, h]."""
+        product = subgraph.features.drop(masks, self.settings.input_dropout).times(self.predict.first)
+        return product * masks.factors((product.shape[1], 1), self.settings.drop_node)
 
     def _spread(self, subgraph: Subgraph, x: Tensor, kept: Tensor | None = None) -> Tensor:
         """The mean of Â⁰x … Â^order x, of x [1 or R, n, d] or of x times `kept` [R, n, 1].

@@ -1,0 +1,124 @@
+"""Weights: how much every soft label counts in the student's loss."""
+
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+import torch
+from torch import Tensor
+
+from bangs.core.types import Labels, Round
+from bangs.errors import InvalidInput
+from bangs.graphs.propagation import PPR, Propagator
+from bangs.valuation.banzhaf import Estimator, MeanField
+from bangs.valuation.information import Information
+from bangs.valuation.reach import Reading
+
+
+class NodeWeight(Protocol):
+    """How much a pseudo-label should count beside the others: float [R, N], at least 0; the scale does not matter."""
+
+    def __call__(self, round: Round, labels: Labels) -> Tensor: ...
+
+
+@dataclass(frozen=True)
+class Balance:
+    """Weights that make the loss: mean over given labels + `strength` · weighted mean over pseudo-labels.
+
+        L = (1/|G|) Σ_{i∈G} H(y_i, p_i) + strength · Σ_{i∈P} w_i H(q_i, p_i) / Σ_{i∈P} w_i
+
+    with given nodes G, pseudo-labelled nodes P, w from `by`, and the cross-entropy H. The trainer takes the mean of
+    weight · H over all labelled nodes, so the weights are multiplied by their number. Float [R, N].
+    """
+
+    by: NodeWeight
+    strength: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.strength < float("inf"):
+            raise InvalidInput(f"Balance.strength must be at least 0, got {self.strength}")
+
+    def __call__(self, round: Round, labels: Labels) -> Tensor:
+        given, adopted = labels.adopted_round == 0, labels.adopted
+        weight = torch.where(adopted, self.by(round, labels), 0.0).double()
+        total = weight.sum(1, keepdim=True)
+        alike = adopted / adopted.sum(1, keepdim=True).clamp_min(1)  # where no pseudo-label has a weight
+        weight = torch.where(total > 0, weight / total.clamp_min(1e-300), alike)
+        mean = given / given.sum(1, keepdim=True)
+        return ((mean + self.strength * weight) * labels.known.sum(1, keepdim=True)).float()
+
+
+@dataclass(frozen=True)
+class Certainty:
+    """The confidence of the prediction to a power: w = (max_c p_c)^power; 0 counts every node alike. Float [R, N]."""
+
+    power: float = 3.0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.power < float("inf"):
+            raise InvalidInput(f"Certainty.power must be at least 0, got {self.power}")
+
+    def __call__(self, round: Round, labels: Labels) -> Tensor:
+        return round.prediction.confidence.pow(self.power)
+
+
+@dataclass(frozen=True)
+class BanzhafWeight:
+    """The k-bounded Banzhaf value of every pool node in the information game, all of them players. Float [R, N].
+
+    `scale = "value"` takes the value where it is positive, divided by the largest; `"rank"` takes the rank among the
+    players, the best 1, the worst near 0. The values come from one mean-field pass: a propagation and its adjoint,
+    whatever the number of players. `k` is the largest coalition; None = half of the players.
+    """
+
+    scale: Literal["value", "rank"] = "rank"
+    k: int | None = None
+    estimate: Estimator = field(default_factory=MeanField)
+    propagate: Propagator = field(default_factory=PPR)
+    normalise: Reading = "mass"
+
+    def __post_init__(self) -> None:
+        if self.scale not in ("value", "rank"):
+            raise InvalidInput(f"BanzhafWeight.scale must be one of value, rank, got '{self.scale}'")
+        if self.k is not None and self.k < 1:
+            raise InvalidInput(f"BanzhafWeight.k must be at least 1, got {self.k}")
+
+    def __call__(self, round: Round, labels: Labels) -> Tensor:
+        value = self.values(round)
+        out = torch.zeros_like(value)
+        for run, pool in enumerate(round.pool):
+            own = value[run, pool]
+            if self.scale == "rank":
+                out[run, pool] = (own.argsort().argsort() + 1).to(out.dtype) / len(own)
+            else:
+                out[run, pool] = own.clamp_min(0) / own.max().clamp_min(1e-30)
+        return out
+
+    def values(self, round: Round) -> Tensor:
+        """The value of every node of the pool, zero elsewhere: float [R, N]."""
+        value = torch.zeros_like(round.prediction.confidence)
+        sizes = round.pool.sum(1)
+        for size in sorted(set(sizes.tolist()) - {0}):
+            runs = (sizes == size).nonzero().squeeze(1)
+            players = round.pool[runs].nonzero()[:, 1].view(len(runs), size)
+            game = Information.of(
+                round.task.once(self.propagate),
+                round.prediction.logits[runs],
+                ~round.pool[runs] & round.labels.known[runs],
+                players,
+                normalise=self.normalise,
+            )
+            k = (size + 1) // 2 if self.k is None else min(self.k, size)
+            generators = round.rng.only(runs.tolist()).at("coalitions").generators(value.device)
+            value[runs[:, None], players] = self.estimate(game, k, generators).mean.to(value.dtype)
+        return value
+
+
+@dataclass(frozen=True)
+class Product:
+    """The product of two weights. Float [R, N]."""
+
+    first: NodeWeight
+    second: NodeWeight
+
+    def __call__(self, round: Round, labels: Labels) -> Tensor:
+        return self.first(round, labels) * self.second(round, labels)
