@@ -3,8 +3,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+DOCS := $(VENV)/.docs
 
-.PHONY: help demo browser test check format bench chaos fuzz audit clean
+.PHONY: help demo browser test check docs workflows format bench chaos fuzz audit clean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -15,6 +16,10 @@ $(READY): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	@touch $(READY)
 
+$(DOCS): $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
+	@touch $(DOCS)
+
 demo: $(READY) ## watch BANGS lift a graph neural network on a graph with few labels
 	$(BIN)/bangs demo
 
@@ -24,12 +29,24 @@ browser: ## Chromium for the tests of the page, where it is missing and may be i
 test: $(READY) browser ## the whole test run, with coverage
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --cov --cov-report=term --cov-fail-under=90
 
-check: $(READY) ## format, lint, types, import contracts, tests
+check: $(READY) ## format, lint, types, import contracts, workflow files, documentation, tests
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(MAKE) workflows docs
 	$(MAKE) test
+
+docs: $(DOCS) ## the documentation as a site, in site/; a broken link is an error
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+
+workflows: $(READY) ## the files of GitHub and of the citation, held to their schemas
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	$(BIN)/check-jsonschema --builtin-schema custom.github-workflows-require-timeout .github/workflows/*.yml
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-issue-forms .github/ISSUE_TEMPLATE/bug.yml .github/ISSUE_TEMPLATE/idea.yml
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-issue-config .github/ISSUE_TEMPLATE/config.yml
+	$(BIN)/check-jsonschema --builtin-schema vendor.dependabot .github/dependabot.yml
+	$(BIN)/check-jsonschema --builtin-schema vendor.citation-file-format CITATION.cff
 
 format: $(READY) ## put every file into the house style
 	$(BIN)/ruff check --fix .
@@ -52,4 +69,4 @@ audit: $(READY) ## what bandit says of the code, and the package index of the pa
 	$(BIN)/python -m tests.project.audit constraints.txt
 
 clean: ## remove what the build left
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	rm -rf $(VENV) site .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
