@@ -24,12 +24,14 @@ if TYPE_CHECKING:
     from bangs.nn.ensemble import Network, Separate
     from bangs.nn.models import APPNP, GAT, GCN, GCNII, GIN, GRAND, MODELS, SGC, GraphSAGE
     from bangs.runs import RunFolder, read_run
-    from bangs.selection.quotas import Above, Balanced, Nobody, Top, TopPerClass
+    from bangs.selection.quotas import Above, Balanced, Everyone, Nobody, Top, TopPerClass
     from bangs.selection.scores import Agreement, Alone, Banzhaf, Chance, Confidence, Logit
+    from bangs.selftraining.beliefs import Sharpen
     from bangs.selftraining.loop import Method, SelfTrainer, State
     from bangs.selftraining.methods import METHODS, Budget, method
     from bangs.selftraining.published import authors, paper
     from bangs.selftraining.uncertainty import InformationGain, Transition
+    from bangs.selftraining.weights import Balance, BanzhafWeight, Certainty, Product
     from bangs.training.sampling import Sampling
     from bangs.training.trainer import Trainer
     from bangs.training.views import Dropout
@@ -69,17 +71,21 @@ __all__ = [
     "Above",
     "Agreement",
     "Alone",
+    "Balance",
     "Balanced",
     "BangsError",
     "Banzhaf",
+    "BanzhafWeight",
     "Budget",
     "CaGCN",
+    "Certainty",
     "Chance",
     "Confidence",
     "Crossfit",
     "DropEdges",
     "DropFeatures",
     "Dropout",
+    "Everyone",
     "Exact",
     "ExactPPR",
     "Experiment",
@@ -99,6 +105,7 @@ __all__ = [
     "Nobody",
     "Noise",
     "Prediction",
+    "Product",
     "Push",
     "Ranking",
     "Round",
@@ -108,6 +115,7 @@ __all__ = [
     "SelfTrainer",
     "SelfTrainingClassifier",
     "Separate",
+    "Sharpen",
     "Split",
     "State",
     "Store",
@@ -153,8 +161,10 @@ _HOMES = {
     "nn.ensemble": ("Network", "Separate"),
     "nn.models": ("APPNP", "GAT", "GCN", "GCNII", "GIN", "GRAND", "MODELS", "SGC", "GraphSAGE"),
     "runs": ("RunFolder", "read_run"),
-    "selection.quotas": ("Above", "Balanced", "Nobody", "Top", "TopPerClass"),
+    "selection.quotas": ("Above", "Balanced", "Everyone", "Nobody", "Top", "TopPerClass"),
     "selection.scores": ("Agreement", "Alone", "Banzhaf", "Chance", "Confidence", "Logit"),
+    "selftraining.beliefs": ("Sharpen",),
+    "selftraining.weights": ("Balance", "BanzhafWeight", "Certainty", "Product"),
     "selftraining.loop": ("Method", "SelfTrainer", "State"),
     "selftraining.methods": ("METHODS", "Budget", "method"),
     "selftraining.published": ("authors", "paper"),
