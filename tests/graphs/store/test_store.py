@@ -180,17 +180,6 @@ def test_links_that_lead_nowhere_are_told_and_not_followed(made):
         Trainer(GCN(hidden=4), epochs=1, batches=Sampling(64)).fit(task, task.given, Streams((0,)))
 
 
-def test_what_is_there_is_replaced_only_where_it_is_a_store_and_that_is_asked_for(made, tmp_path):
-    with pytest.raises(InvalidInput, match="is there already"):
-        convert_from("synthetic:nodes=100,edges=300,classes=2", made)
-    convert_from("synthetic:nodes=100,edges=300,classes=2", made, overwrite=True)
-    assert Store.open(made).num_nodes == 100
-    (tmp_path / "photos").mkdir()
-    (tmp_path / "photos" / "one.jpg").touch()
-    with pytest.raises(InvalidInput, match="is there already"):
-        convert_from("synthetic:nodes=100,edges=300,classes=2", tmp_path / "photos", overwrite=True)
-
-
 def test_a_failed_conversion_leaves_nothing_behind(tmp_path):
     data = small()
     data.x[3, 3] = float("nan")

@@ -1,7 +1,8 @@
 """Store: a graph on disk, larger than memory if need be."""
 
 from bangs.graphs.store.convert import convert_from
-from bangs.graphs.store.manifest import Manifest, is_store
+from bangs.graphs.store.folder import is_store
+from bangs.graphs.store.manifest import Manifest
 from bangs.graphs.store.memmap import mapped, release
 from bangs.graphs.store.node_names import NodeNames, known_names, place_of
 from bangs.graphs.store.own_graph import read_own

@@ -1,8 +1,7 @@
-"""Manifest: what lies in a store's folder, and whether a folder is one."""
+"""Manifest: the list of the arrays in a store's folder, with their sizes and checksums."""
 
 import json
 import math
-import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -63,17 +62,37 @@ class Manifest:
         return digest(plain(asdict(self), "manifest"))
 
     def text(self) -> str:
-        """The content of manifest.json."""
-        return json.dumps({"kind": KIND, "version": VERSION, **plain(asdict(self), "manifest")}, indent=1)
-
-
-def is_store(path: Path | str) -> bool:
-    """Whether a path is a folder with a manifest; whether it is sound is not asked."""
-    return os.path.isfile(Path(path) / FILE)  # False also of a name too long to be one
+        """The content of manifest.json; its seal shows that bangs wrote it."""
+        content = {"kind": KIND, "version": VERSION, "seal": self.digest, **plain(asdict(self), "manifest")}
+        return json.dumps(content, indent=1)
 
 
 def read_manifest(folder: Path) -> Manifest:
     """The manifest of a store, every size checked against the files before anything is mapped."""
+    content = _content(folder)
+    try:
+        manifest = _manifest(content)
+        wanted = _shapes(manifest)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise InvalidInput(f"'{folder / FILE}' is damaged ({type(error).__name__}: {error}); convert again") from error
+    _check(folder, manifest, wanted)
+    return manifest
+
+
+def sealed_arrays(folder: Path) -> list[str]:
+    """The names of the arrays of a store whose manifest is as bangs wrote it; its files may be damaged."""
+    content = _content(folder)
+    try:
+        manifest = _manifest(content)
+        sealed = content.get("seal") == manifest.digest
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise InvalidInput(f"'{folder / FILE}' is damaged: {error}") from error
+    if not sealed:
+        raise InvalidInput(f"the seal in '{folder / FILE}' is missing or does not match")
+    return list(manifest.arrays)
+
+
+def _content(folder: Path) -> dict[str, Any]:
     try:
         content = parse(read_plain(folder / FILE, LARGEST), str(folder / FILE))
     except FileNotFoundError as error:
@@ -85,13 +104,7 @@ def read_manifest(folder: Path) -> Manifest:
             f"'{folder}' is a store of version {content.get('version')!r}, this bangs reads version {VERSION}; "
             "convert the graph again"
         )
-    try:
-        manifest = _manifest(content)
-        wanted = _shapes(manifest)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise InvalidInput(f"'{folder / FILE}' is damaged ({type(error).__name__}: {error}); convert again") from error
-    _check(folder, manifest, wanted)
-    return manifest
+    return content
 
 
 def _manifest(content: dict[str, Any]) -> Manifest:

@@ -10,7 +10,7 @@ from bangs.core.types import Split
 from bangs.errors import InvalidInput
 from bangs.graphs import tables
 from bangs.graphs.splits import MASKS
-from bangs.graphs.store.manifest import is_store
+from bangs.graphs.store.folder import is_store
 from bangs.graphs.store.node_names import NodeNames
 from bangs.graphs.store.reference import StoreReference
 from bangs.graphs.store.stored_graph import Store

@@ -1,7 +1,6 @@
 """Writing: a store made in a temporary folder and put in its place when it is whole."""
 
 import os
-import secrets
 import shutil
 from collections.abc import Mapping
 from hashlib import sha256
@@ -13,8 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from bangs.errors import InvalidInput
-from bangs.graphs.store.manifest import FILE, Array, Manifest, is_store
-from bangs.utils.files import explained, sync_folder, write_atomic
+from bangs.graphs.store.manifest import FILE, Array, Manifest
+from bangs.graphs.store.folder import SCRATCH, check_replaceable, lock, put_in_place, recover, temporary_folder
+from bangs.utils.files import explained, write_atomic
 
 
 class Strip:
@@ -55,21 +55,28 @@ class Writer:
 
     def __init__(self, out: Path, *, overwrite: bool = False):
         self.out = out
-        if os.path.lexists(out) and not (overwrite and (is_store(out) or not any(out.iterdir()))):
+        if recover(out, clean=True) and not overwrite:
             raise InvalidInput(
-                f"'{out}' is there already; name another, or add --overwrite where it is a store to be replaced"
+                f"'{out}' is a whole store that an interrupted conversion had left unfinished; it is in its place now. "
+                "Use it, or add --overwrite to convert again"
             )
+        check_replaceable(out, overwrite=overwrite)
         with explained(out):
             out.parent.mkdir(parents=True, exist_ok=True)
-            self.folder = out.parent / f".{out.name}.{secrets.token_hex(8)}.tmp"
+            self.folder = temporary_folder(out)
             self.folder.mkdir()
+        self._lock = lock(self.folder)  # tells a conversion that runs from one that was killed
+        self._placed = False
         self._strips: dict[str, Strip] = {}
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        shutil.rmtree(self.folder, ignore_errors=True)
+        if not self._placed:
+            shutil.rmtree(self.folder, ignore_errors=True)
+        if self._lock is not None:
+            os.close(self._lock)
 
     def strip(self, name: str, dtype: str, *sides: int) -> Strip:
         """A new array of the store, to be filled row by row."""
@@ -90,7 +97,7 @@ class Writer:
 
     def scratch(self, name: str) -> Path:
         """A place for a file that does not stay."""
-        place = self.folder / "scratch"
+        place = self.folder / SCRATCH
         place.mkdir(exist_ok=True)
         return place / name
 
@@ -111,17 +118,10 @@ class Writer:
         if "split" in arrays:  # rows of a split are nodes while it is written one split after the other
             arrays["split"] = _folded(arrays["split"], nodes)
         manifest = Manifest(nodes, edges, features, classes, directed, weighted, arrays, encoding, notes)
-        shutil.rmtree(self.folder / "scratch", ignore_errors=True)
+        shutil.rmtree(self.folder / SCRATCH, ignore_errors=True)
         write_atomic(self.folder / FILE, manifest.text())
-        with explained(self.out):
-            if os.path.lexists(self.out):
-                former = self.out.parent / f".{self.out.name}.{secrets.token_hex(8)}.tmp"
-                os.rename(self.out, former)
-                os.rename(self.folder, self.out)
-                shutil.rmtree(former, ignore_errors=True)
-            else:
-                os.rename(self.folder, self.out)
-            sync_folder(self.out.parent)
+        put_in_place(self.folder, self.out)
+        self._placed = True
         return manifest
 
 

@@ -1,0 +1,178 @@
+"""Store folders: which folder is a store, and how a new one takes the place of an old one; only our files go."""
+
+import contextlib
+import ctypes
+import fcntl
+import os
+import re
+import secrets
+from collections.abc import Collection
+from pathlib import Path
+
+from bangs.errors import BangsError, InvalidInput
+from bangs.graphs.store.manifest import FILE, read_manifest, sealed_arrays
+from bangs.utils.files import explained, sync_folder
+
+SCRATCH = "scratch"
+_OURS = re.compile(r"[a-z]+(\.[a-z]+)?\.bin|manifest\.json|\.manifest\.json\.[0-9a-f]{16}\.tmp")
+_OUR_SCRATCH = re.compile(r"[a-z]+\.\d+\.(keys|values)")
+_AT_FDCWD, _RENAME_EXCHANGE = -100, 2
+
+
+def is_store(path: Path | str) -> bool:
+    """Whether a path is a folder with a manifest, sound or not.
+
+    Where a conversion was killed while it replaced a store, the whole store beside the path is put there first.
+    """
+    path = Path(path)
+    try:
+        return (path / FILE).is_file() or (not os.path.lexists(path) and recover(path, clean=False))
+    except (OSError, ValueError):  # a name too long to be one, or with a null byte
+        return False
+
+
+def temporary_folder(out: Path) -> Path:
+    """A new name beside `out` for a store in the making."""
+    return out.parent / f".{out.name}.{secrets.token_hex(8)}.tmp"
+
+
+def lock(folder: Path) -> int | None:
+    """A descriptor that holds the folder's lock until it is closed; None if another process holds it."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:  # held by a conversion that runs, or a disk without locks
+        os.close(descriptor)
+        return None
+    return descriptor
+
+
+def check_replaceable(out: Path, *, overwrite: bool) -> list[str]:
+    """The files of the store at `out` that will be removed; raises where anything at `out` is not ours to remove."""
+    if not os.path.lexists(out):
+        return []
+    if not overwrite:
+        raise InvalidInput(
+            f"'{out}' exists already; name another folder, or add --overwrite if it is a store to be replaced"
+        )
+    only = f"--overwrite replaces a store and nothing else, and '{out}'"
+    if out.is_symlink() or not out.is_dir():
+        what = "is a symbolic link" if out.is_symlink() else "is not a folder"
+        raise InvalidInput(f"{only} {what}; name another folder")
+    with explained(out):
+        present = sorted(entry.name for entry in os.scandir(out))
+    if not present:
+        return []
+    try:
+        written = {FILE, *(f"{name}.bin" for name in sealed_arrays(out))}
+    except (BangsError, FileNotFoundError) as error:
+        raise InvalidInput(f"{only} is not a store that bangs wrote ({error}); name another folder") from error
+    others = [name for name in present if name not in written or not _is_regular(out / name)]
+    if others:
+        raise InvalidInput(
+            f"{only} also holds {', '.join(map(repr, others[:5]))}{' …' * (len(others) > 5)}, which is not part of the "
+            "store; move it elsewhere, or name another folder"
+        )
+    return present
+
+
+def put_in_place(new: Path, out: Path) -> None:
+    """Rename the folder `new` to `out`; a store that stood there is removed afterwards.
+
+    Where the system can, the two folders are exchanged in one step. Elsewhere the old one is renamed first, and
+    `recover` completes the exchange after a kill between the two renames.
+    """
+    former = check_replaceable(out, overwrite=True)
+    with explained(out):
+        if not former:  # nothing there, or an empty folder, which a rename replaces
+            os.rename(new, out)
+        elif _exchange(new, out):
+            _remove(new, former)
+        else:
+            aside = temporary_folder(out)
+            held = lock(out)
+            os.rename(out, aside)
+            os.rename(new, out)
+            _remove(aside, former)
+            if held is not None:
+                os.close(held)
+        sync_folder(out.parent)
+
+
+def recover(out: Path, *, clean: bool) -> bool:
+    """Finish what a killed conversion to `out` left beside it; whether a whole store was put in its place.
+
+    Where nothing is at `out`, the newest whole store among the leftovers goes there. With `clean`, the other leftovers
+    are removed. Folders of conversions that still run, and folders with anything that is not ours, are left alone.
+    """
+    pattern = re.compile(re.escape(f".{out.name}.") + r"[0-9a-f]{16}\.tmp")
+    placed = False
+    try:
+        left = [entry for entry in os.scandir(out.parent) if pattern.fullmatch(entry.name)]
+    except OSError:
+        return False
+    folders = [Path(entry.path) for entry in left if entry.is_dir(follow_symlinks=False)]
+    for folder in sorted(folders, key=_written_at, reverse=True):
+        with contextlib.suppress(OSError):
+            held = lock(folder)
+            if held is None:
+                continue
+            try:
+                if not os.path.lexists(out) and _is_whole(folder):
+                    os.rename(folder, out)
+                    placed = True
+                elif clean and _all_ours(folder):
+                    _remove_leftover(folder)
+            finally:
+                os.close(held)
+    return placed
+
+
+def _written_at(folder: Path) -> float:
+    try:
+        return (folder / FILE).stat().st_mtime_ns
+    except OSError:
+        return -1
+
+
+def _is_whole(folder: Path) -> bool:
+    try:
+        read_manifest(folder)
+        return bool(sealed_arrays(folder))
+    except (BangsError, OSError):
+        return False
+
+
+def _all_ours(folder: Path) -> bool:
+    """Whether a folder holds nothing but files that a conversion writes."""
+    scratch = folder / SCRATCH
+    within = os.listdir(scratch) if scratch.is_dir() and not scratch.is_symlink() else []
+    files = [name for name in os.listdir(folder) if name != SCRATCH or not scratch.is_dir()]
+    return all(_OURS.fullmatch(name) and _is_regular(folder / name) for name in files) and all(
+        _OUR_SCRATCH.fullmatch(name) and _is_regular(scratch / name) for name in within
+    )
+
+
+def _remove_leftover(folder: Path) -> None:
+    if (folder / SCRATCH).is_dir():
+        _remove(folder / SCRATCH, os.listdir(folder / SCRATCH))
+    _remove(folder, os.listdir(folder))
+
+
+def _remove(folder: Path, names: Collection[str]) -> None:
+    """Remove these files, then the folder; it stays if it holds anything else."""
+    with contextlib.suppress(OSError):
+        for name in names:
+            os.unlink(folder / name)
+        os.rmdir(folder)
+
+
+def _is_regular(path: Path) -> bool:
+    return path.is_file() and not path.is_symlink()
+
+
+def _exchange(one: Path, other: Path) -> bool:
+    """Swap two folders in one step, by Linux's renameat2; False where it is not supported."""
+    call = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
+    paths = os.fsencode(one), os.fsencode(other)
+    return call is not None and call(_AT_FDCWD, paths[0], _AT_FDCWD, paths[1], _RENAME_EXCHANGE) == 0
