@@ -1,4 +1,4 @@
-"""Wiring: edges as people hold them, as pairs of row numbers with weights."""
+"""Edge inputs: arrays, frames and adjacencies as pairs of row numbers with weights."""
 
 from typing import Any
 
@@ -9,16 +9,19 @@ import torch
 from torch import Tensor
 
 from bangs.errors import InvalidInput
+from bangs.graphs.csr import check_scipy
 
 
 def edges(edge_index: Any, nodes: int, names: "pd.Index[Any] | None" = None) -> tuple[Tensor, Tensor | None]:
     """Edges long [2, E] and their weights float [E], None where every edge weighs the same.
 
     Edges are an array [2, E] of row numbers, a scipy adjacency [N, N], or a frame of two or three columns: source,
-    target, weight. Source and target are `names` of rows, where those have any.
+    target, weight. Source and target are `names` of rows, where those have any. The result shares no memory with
+    `edge_index`.
     """
     if sp.issparse(edge_index):
         given: Any = edge_index
+        check_scipy(given, "the adjacency")
         matrix = sp.coo_array(given)
         if matrix.shape != (nodes, nodes):
             raise InvalidInput(f"the adjacency must have shape [{nodes}, {nodes}], got {list(matrix.shape)}")
@@ -32,7 +35,7 @@ def edges(edge_index: Any, nodes: int, names: "pd.Index[Any] | None" = None) -> 
             "edge_index is a networkx graph, whose nodes may stand in another order than the rows of X; give "
             f"networkx.to_scipy_sparse_array(graph, nodelist={order})"
         )
-    index = edge_index if isinstance(edge_index, Tensor) else _numbers(edge_index)
+    index = _numbers(edge_index)
     if index.numel() == 0:
         index = index.reshape(2, -1).long()
     if index.dim() != 2 or index.shape[0] != 2:
@@ -41,21 +44,40 @@ def edges(edge_index: Any, nodes: int, names: "pd.Index[Any] | None" = None) -> 
 
 
 def weights(values: Any) -> Tensor:
-    """Weights of edges as float32 [E]."""
+    """Weights of edges as float32 [E], in memory of their own."""
+    if isinstance(values, Tensor):
+        return values.detach().cpu().to(torch.float32, copy=True)
     try:
-        return torch.as_tensor(np.asarray(values, dtype=np.float32))
+        return torch.from_numpy(np.array(unmasked(values, "edge_weight"), dtype=np.float32))
     except (ValueError, TypeError) as error:
         raise InvalidInput(f"the weight of an edge must be a number: {error}") from error
 
 
+def unmasked(values: Any, name: str) -> Any:
+    """The values of a numpy masked array of which nothing is masked; raises where something is."""
+    if not np.ma.isMaskedArray(values):
+        return values
+    masked = int(np.ma.count_masked(values))
+    if masked:
+        raise InvalidInput(
+            f"{name} has {masked:,} masked entr{'y' if masked == 1 else 'ies'}, and every entry counts; fill them with "
+            f"{name}.filled(value), or leave them out"
+        )
+    return values.data
+
+
 def _numbers(edge_index: Any) -> Tensor:
-    found = np.asarray(edge_index)
+    """The array as a new tensor, of long if it holds whole numbers."""
+    if isinstance(edge_index, Tensor):
+        kind = edge_index.dtype if edge_index.is_floating_point() or edge_index.is_complex() else torch.int64
+        return edge_index.detach().to(kind, copy=True)
+    found = np.asarray(unmasked(edge_index, "edge_index"))
     if found.dtype.kind not in "biuf":
         raise InvalidInput(
             f"edge_index must hold row numbers, got {found.dtype}; edges between names are a pandas frame of two "
             "columns, beside a frame X with these names in its index"
         )
-    return torch.as_tensor(found)
+    return torch.from_numpy(np.array(found, dtype=np.float64 if found.dtype.kind == "f" else np.int64))
 
 
 def _way_out(index: Tensor, nodes: int) -> str:

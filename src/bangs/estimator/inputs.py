@@ -16,8 +16,9 @@ from torch_geometric.data import Data, HeteroData
 from bangs.core.graph_checks import check_graph
 from bangs.core.types import Split, Task
 from bangs.errors import InvalidInput
-from bangs.estimator.edge_inputs import edges, weights
-from bangs.graphs.sparse import to_torch
+from bangs.estimator.edge_inputs import edges, unmasked, weights
+from bangs.graphs.csr import check_indices, check_range, check_scipy
+from bangs.graphs.sparse import csr, to_torch
 from bangs.graphs.splits import MASKS
 from bangs.graphs.store import NodeNames, Store, StoreReference
 from bangs.graphs.tables.validation import validation_split
@@ -30,12 +31,17 @@ def as_graph(X: Any, edge_index: Any = None, edge_weight: Any = None) -> Data:
 
     X is a `Data`, or features [N, F]: numpy, scipy sparse, torch or a pandas frame of numbers. Edges are an array
     [2, E] of row numbers, a scipy adjacency [N, N], or a frame of two or three columns: source, target, weight. Where
-    both are frames, source and target are names in the index of X.
+    both are frames, source and target are names in the index of X. The graph shares no memory with what was given.
     """
     if isinstance(X, Data):
         if edge_index is not None or edge_weight is not None:
             raise InvalidInput("a Data carries its own edges; give either a Data or X and edge_index, not both")
-        graph = Data(x=_or_none(X.get("x"), features), edge_index=X.edge_index, num_nodes=X.num_nodes)
+        nodes, index = int(X.num_nodes or 0), X.get("edge_index")
+        graph = Data(
+            x=None if X.get("x") is None else features(X.x),
+            edge_index=None if index is None else edges(index, nodes)[0],
+            num_nodes=nodes,
+        )
         edge_weight = X.get("edge_weight")
     else:
         if edge_index is None:
@@ -92,14 +98,17 @@ def opened(X: Any) -> Any:
 
 
 def features(X: Any) -> Tensor:
-    """Features float32 [N, F], dense or CSR."""
+    """Features float32 [N, F], dense or CSR, in memory of their own."""
     if isinstance(X, Tensor):
-        if X.layout == torch.strided:
-            return _two_axes(X.detach().float())
-        return X.detach().float().to_sparse_csr()
+        X = X.detach()
+        return _two_axes(X.to(torch.float32, copy=True)) if X.layout == torch.strided else _sparse_tensor(X)
     if sp.issparse(X):
         matrix: Any = X
+        check_scipy(matrix, "X")
+        if matrix.dtype.kind not in "biuf":
+            raise InvalidInput(f"X must hold real numbers, got {matrix.dtype}")
         return to_torch(sp.csr_array(matrix))
+    X = unmasked(X, "X")
     if isinstance(X, pd.DataFrame):
         words = [str(name) for name, kind in X.dtypes.items() if not pd.api.types.is_numeric_dtype(kind)]
         if words:
@@ -113,7 +122,7 @@ def features(X: Any) -> Tensor:
         raise InvalidInput(f"Complex data not supported: X must hold real numbers, got {array.dtype}")
     try:
         with np.errstate(over="ignore"):
-            numbers = torch.from_numpy(np.ascontiguousarray(array, dtype=np.float32))
+            numbers = torch.from_numpy(np.array(array, dtype=np.float32, order="C"))
     except TypeError as error:
         raise TypeError(f"X must hold numbers, one row of features per node: {error}") from error
     except ValueError as error:
@@ -150,17 +159,17 @@ def in_order(X: Any, y: Any) -> Any:
 def as_labels(y: Any, nodes: int, read: Tensor | None = None) -> tuple[Tensor, Classes]:
     """Class numbers long [N], -1 = unknown, and the classes in order.
 
-    Unknown is -1; among words also None, NaN or an empty one. Labels outside the mask `read` [N] are unknown,
-    whatever they say.
+    Unknown is -1, None, NaN, an empty word and a masked entry. Labels outside the mask `read` [N] are unknown,
+    whatever they are.
     """
-    if isinstance(y, Tensor):
-        y = y.detach().cpu().numpy()
-    values = np.asarray(y.to_numpy(dtype=object) if isinstance(y, pd.Series | pd.DataFrame) else y)
+    values, masked = _label_array(y), np.ma.getmaskarray(y) if np.ma.isMaskedArray(y) else None
     if values.ndim == 2 and values.shape[1] == 1:
         values = column_or_1d(values, warn=not isinstance(y, pd.DataFrame))
     if values.shape != (nodes,):
         raise InvalidInput(f"y must hold one label per node [{nodes}], got shape {list(values.shape)}")
     values, known = _known(values)
+    if masked is not None:
+        known &= ~masked.reshape(nodes)
     if read is not None:
         known &= read.numpy()
     if not known.any():
@@ -217,8 +226,15 @@ def _known(values: Classes) -> tuple[Classes, npt.NDArray[np.bool_]]:
     return values, (values != -1) & (~np.isnan(values) if values.dtype.kind == "f" else True)
 
 
-def _or_none(x: Any, make: Any) -> Any:
-    return None if x is None else make(x)
+def _label_array(y: Any) -> Classes:
+    """The labels as an array; what is no word among words stays what it is, where numpy would make 'nan' of a NaN."""
+    if isinstance(y, Tensor):
+        return y.detach().cpu().numpy()
+    if isinstance(y, pd.Series | pd.DataFrame):
+        return y.to_numpy(dtype=object)
+    values = np.asarray(y)
+    mixed = values.dtype.kind in "US" and not isinstance(y, np.ndarray)
+    return np.array(y, dtype=object) if mixed else values
 
 
 def _no_edges(X: Any) -> str:
@@ -262,6 +278,32 @@ def _objects(values: Classes) -> tuple[Classes, npt.NDArray[np.bool_]]:
     if kinds <= {str}:
         return np.where(known, values, "").astype(str), known
     if all(issubclass(kind, int | float | np.number | np.bool_) for kind in kinds):
-        return np.where(known, values, -1).astype(np.float64), known
+        return _whole_or_float(np.where(known, values, -1)), known
     names = ", ".join(sorted(kind.__name__ for kind in kinds))
-    raise InvalidInput(f"labels must be all words or all numbers, got a mixture of {names}; write y.astype(str)")
+    raise InvalidInput(
+        f"labels must be all words or all numbers, got a mixture of {names}; write [str(label) for label in y]"
+    )
+
+
+def _whole_or_float(values: Classes) -> Classes:
+    """Python numbers as int64 where all are whole, which float64 would merge above 2^53; else as float64."""
+    if not all(float(value).is_integer() for value in values):
+        return values.astype(np.float64)
+    try:
+        return np.array([int(value) for value in values], dtype=np.int64)
+    except OverflowError as error:
+        raise InvalidInput("labels must be words or 64-bit numbers; write [str(label) for label in y]") from error
+
+
+def _sparse_tensor(x: Tensor) -> Tensor:
+    """A torch CSR tensor of a sparse one, its indices checked: torch follows wrong ones out of memory."""
+    x, shape = x.cpu(), (int(x.shape[0]), int(x.shape[1])) if x.dim() == 2 else (0, 0)
+    if x.layout == torch.sparse_coo and x.dim() == 2:
+        for numbers, count, side in zip(x._indices(), shape, ("row", "column"), strict=True):
+            check_range(numbers.numpy(), count, f"the {side} numbers of X")
+    elif x.layout == torch.sparse_csr and x.dim() == 2:
+        check_indices(x.crow_indices().numpy(), x.col_indices().numpy(), shape, "X")
+    else:
+        raise InvalidInput(f"a sparse X must be a CSR or COO tensor [N, F], got {x.layout} {list(x.shape)}")
+    found = x.float().to_sparse_csr()
+    return csr(found.crow_indices().clone(), found.col_indices().clone(), found.values().clone(), shape)

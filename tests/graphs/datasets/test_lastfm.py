@@ -90,14 +90,14 @@ def test_the_columns_are_nearly_those_of_the_exact_decomposition() -> None:
 @pytest.mark.parametrize(
     ("files", "sentence"),
     [
-        (contents(edges="node_1,node_2\n0,9\n"), "has friends outside 0 … 3"),
+        (contents(edges="node_1,node_2\n0,9\n"), "the users of .* must be 0 … 3"),
         (contents(edges="node_1,node_2\n0,x\n"), "must be a table of whole numbers"),
         (contents(edges="node_1\n0\n"), "must have two columns of whole numbers below a header, got 1"),
         (contents(edges="node_1,node_2\n"), "must hold a header and at least one row"),
         (contents(countries="id,target\n0,0\n2,1\n"), "must name each user 0 … N−1 once"),
         (contents(countries=f"id,target\n0,0\n1,{10**15}\n"), "must number countries 0 … C−1"),
         (contents(countries="id,target\n0,0\n1,-1\n"), "must number countries 0 … C−1"),
-        (contents(likes={"9": [1]}), "has users outside 0 … 3"),
+        (contents(likes={"9": [1]}), "the users of .* must be 0 … 3"),
         (contents(likes={"0": [10**12]}), "must number artists"),
         (contents(likes={"0": [-1]}), "must number artists"),
         (contents(likes={}), "must number artists"),

@@ -10,6 +10,7 @@ import torch
 from torch_geometric.data import Data
 
 from bangs.errors import DataUnavailable, InvalidInput
+from bangs.graphs.csr import check_indices
 from bangs.graphs.edges import undirected
 from bangs.graphs.numpy_files import read_npy, read_npz
 
@@ -47,17 +48,10 @@ def _links(path: Path, nodes: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[n
         columns, pointers, shape = (arrays[name] for name in ("indices", "indptr", "shape"))
     except KeyError as error:
         raise InvalidInput(f"{path} must hold a CSR matrix, but has no array {error}") from error
-    if any(array.ndim != 1 or array.dtype.kind not in "iu" for array in (columns, pointers, shape)):
-        raise InvalidInput(f"{path} must hold integers in indices, indptr and shape")
-    if shape.tolist() != [nodes, nodes] or len(pointers) != nodes + 1:
+    if shape.tolist() != [nodes, nodes]:
         raise InvalidInput(f"{path} must be a matrix of {nodes} × {nodes}, as feats.npy has rows, got {shape.tolist()}")
-    pointers = pointers.astype(np.int64)
-    degree = pointers[1:] - pointers[:-1]
-    if pointers[0] != 0 or pointers[-1] != len(columns) or (degree < 0).any():
-        raise InvalidInput(f"'indptr' of {path} must rise from 0 to the {len(columns)} entries of 'indices'")
-    if columns.size and not 0 <= int(columns.min()) <= int(columns.max()) < nodes:
-        raise InvalidInput(f"'indices' of {path} must be 0 … {nodes - 1}")
-    return np.repeat(np.arange(nodes), degree), columns.astype(np.int64)
+    entries = check_indices(pointers, columns, (nodes, nodes), str(path))
+    return np.repeat(np.arange(nodes), np.diff(pointers.astype(np.int64))), columns[:entries].astype(np.int64)
 
 
 def _classes(path: Path, nodes: int) -> npt.NDArray[np.int64]:

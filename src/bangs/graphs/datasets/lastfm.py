@@ -13,6 +13,7 @@ import torch
 from torch_geometric.data import Data
 
 from bangs.errors import DataUnavailable, InvalidInput
+from bangs.graphs.csr import check_range
 from bangs.graphs.datasets.npz import MOST_FEATURES
 from bangs.graphs.edges import undirected
 
@@ -31,8 +32,7 @@ def read_lastfm(folder: Path) -> Data:
     files = _files(folder)
     y = _countries(files[COUNTRIES], folder / COUNTRIES)
     edges = _table(files[EDGES], folder / EDGES)
-    if edges.size and not 0 <= edges.min() <= edges.max() < len(y):
-        raise InvalidInput(f"{folder / EDGES} has friends outside 0 … {len(y) - 1}, the users of {COUNTRIES}")
+    check_range(edges, len(y), f"the users of {folder / EDGES}")
     x = reduced(_artists(files[ARTISTS], len(y), folder / ARTISTS))
     return Data(
         x=torch.from_numpy(x),
@@ -115,8 +115,7 @@ def _artists(raw: bytes, users: int, path: Path) -> "sp.csr_array[np.float64]":
         artist = np.fromiter((one for artists in likes.values() for one in artists), np.int64, counts.sum())
     except (ValueError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise InvalidInput(f"{path} must map each user to a list of artists' numbers: {error}") from error
-    if user.size and not 0 <= user.min() <= user.max() < users:
-        raise InvalidInput(f"{path} has users outside 0 … {users - 1}")
+    check_range(user, users, f"the users of {path}")
     if artist.size == 0 or not 0 <= artist.min() <= artist.max() < MOST_FEATURES:
         raise InvalidInput(f"{path} must number artists 0 … {MOST_FEATURES - 1}")
     shape = (users, int(artist.max()) + 1)

@@ -14,6 +14,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from bangs.errors import InvalidInput
+from bangs.graphs.csr import checked_csr
 from bangs.graphs.edges import mirrored, undirected
 from bangs.graphs.numpy_files import Array, read_npz
 from bangs.graphs.sparse import to_torch
@@ -101,21 +102,12 @@ def _sparse(
     width = int(shape[1])
     if not 1 <= width <= MOST_FEATURES:
         raise InvalidInput(f"'x_shape' of {path} must ask for 1 … {MOST_FEATURES} columns, got {width}")
-    if columns.ndim != 1 or columns.dtype.kind not in "iu" or values.shape != columns.shape:
+    if values.shape != columns.shape:
         raise InvalidInput(
-            f"'x_data' and 'x_indices' of {path} must be of one length, the latter integers, "
-            f"got {_what(values)} and {_what(columns)}"
+            f"'x_data' and 'x_indices' of {path} must be of one length, got {_what(values)} and {_what(columns)}"
         )
-    if pointers.shape != (nodes + 1,) or pointers.dtype.kind not in "iu":
-        raise InvalidInput(f"'x_indptr' of {path} must be integers of shape [{nodes + 1}], got {_what(pointers)}")
-    pointers = pointers.astype(np.int64)
-    if pointers[0] != 0 or pointers[-1] != len(columns) or (np.diff(pointers) < 0).any():
-        raise InvalidInput(f"'x_indptr' of {path} must rise from 0 to the {len(columns)} entries of 'x_indices'")
-    if columns.size and (int(columns.min()) < 0 or int(columns.max()) >= width):
-        raise InvalidInput(
-            f"'x_indices' of {path} must be 0 … {width - 1}, got {int(columns.min())} … {int(columns.max())}"
-        )
-    matrix = sp.csr_array((_finite(values, "x_data", path), columns.astype(np.int64), pointers), shape=(nodes, width))
+    numbers = _finite(values, "x_data", path)
+    matrix = checked_csr(numbers, columns, pointers, (nodes, width), f"the sparse features of {path}")
     matrix.sum_duplicates()
     return matrix
 

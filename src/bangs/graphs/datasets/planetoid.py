@@ -11,6 +11,7 @@ import torch
 from torch_geometric.data import Data
 
 from bangs.errors import DataUnavailable, InvalidInput
+from bangs.graphs.csr import check_range, checked_csr
 from bangs.graphs.datasets.npz import MOST_FEATURES
 from bangs.graphs.edges import undirected
 from bangs.graphs.numpy_files import Array
@@ -144,14 +145,7 @@ def _matrix(path: Path) -> "sp.csr_array[np.float32]":
         rows, width = (int(side) for side in shape)
         if not 1 <= width <= MOST_FEATURES:
             raise ValueError(f"{width} columns are too many")
-        pointers = pointers.astype(np.int64)
-        # scipy's own check lets a negative number of entries pass
-        if pointers.shape != (rows + 1,) or (np.diff(pointers, prepend=0) < 0).any() or pointers[-1] != len(columns):
-            raise ValueError(f"row pointers must rise from 0 to the {len(columns)} entries")
-        if columns.size and not 0 <= int(columns.min()) <= int(columns.max()) < width:
-            raise ValueError(f"a column lies outside 0 … {width - 1}")
-        matrix = sp.csr_array((values.astype(np.float32), columns.astype(np.int64), pointers), shape=(rows, width))
-        matrix.check_format(full_check=True)
+        matrix = checked_csr(values.astype(np.float32), columns, pointers, (rows, width), "the matrix")
     except (KeyError, AttributeError, TypeError, ValueError, OverflowError) as error:
         raise InvalidInput(f"{path} must hold a sparse matrix in CSR form: {error}") from error
     if not np.isfinite(matrix.data).all():
@@ -195,9 +189,7 @@ def _edges(path: Path, nodes: int) -> torch.Tensor:
         target = np.fromiter((other for neighbours in links.values() for other in neighbours), np.int64, sum(sizes))
     except (AttributeError, TypeError, ValueError, OverflowError) as error:
         raise InvalidInput(f"{path} must hold a list of neighbours for every node: {error}") from error
-    ends = np.concatenate([source, target])
-    if ends.size and not 0 <= int(ends.min()) <= int(ends.max()) < nodes:
-        raise InvalidInput(f"{path} has links to nodes outside 0 … {nodes - 1}")
+    check_range(np.concatenate([source, target]), nodes, f"the nodes that {path} links")
     return undirected(source, target, nodes)
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from bangs.errors import BangsError
+from bangs.graphs.csr import checked_csr
 from bangs.graphs.numpy_files import read_npy, read_npz
 from bangs.graphs.tables.diagnostics import SHOWN, Diagnostics, counted
 from bangs.graphs.tables.table import Limits
@@ -78,19 +79,14 @@ def _from_archive(path: Path) -> Any:
 def _sparse(path: Path, data: Any, indices: Any, indptr: Any, shape: Any) -> Any:
     if not _is_csr(path):
         raise ValueError("its sparse matrix is not in CSR form; save matrix.tocsr()")
-    if shape.shape != (2,) or any(part.dtype.kind not in "iu" for part in (indices, indptr, shape)):
-        raise ValueError("the indices, pointers and the two sides of the shape of a sparse matrix must be integers")
+    if shape.shape != (2,) or shape.dtype.kind not in "iu":
+        raise ValueError("the shape of a sparse matrix must be two whole numbers")
     sides = (int(shape[0]), int(shape[1]))
     if min(sides) < 1 or max(sides) >= 2**31:
         raise ValueError(f"features must have shape [N, F], got {list(sides)}")
     with np.errstate(over="ignore"):
         values = data.astype(np.float32)
-    indices, indptr = indices.astype(np.int64), indptr.astype(np.int64)
-    # scipy's own check lets pointers fall, and then reads where nothing is
-    if indptr.shape != (sides[0] + 1,) or (np.diff(indptr, prepend=0) < 0).any() or indptr[-1] != indices.size:
-        raise ValueError(f"the row pointers of a sparse matrix must rise from 0 to its {indices.size} entries")
-    matrix = sp.csr_array((values, indices, indptr), shape=sides)
-    matrix.check_format(full_check=True)
+    matrix = checked_csr(values, indices, indptr, sides, "the sparse matrix")
     matrix.sum_duplicates()
     return matrix
 

@@ -1,0 +1,55 @@
+"""CSR parts of unknown origin, checked before anything follows their indices."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from bangs.errors import InvalidInput
+
+Array = npt.NDArray[Any]
+
+
+def checked_csr(values: Array, columns: Array, pointers: Array, shape: tuple[int, int], what: str) -> Any:
+    """The scipy CSR array [n, m] of these parts, with 64-bit indices; raises where they point outside of it."""
+    entries = check_indices(pointers, columns, shape, what)
+    if values.ndim != 1 or len(values) < entries:
+        raise InvalidInput(f"{what} must have one value for each of its {entries} column numbers, got {len(values)}")
+    parts = values[:entries], columns[:entries].astype(np.int64), pointers.astype(np.int64)
+    return sp.csr_array(parts, shape=shape)
+
+
+def check_indices(pointers: Array, columns: Array, shape: tuple[int, int], what: str) -> int:
+    """The number of entries of a CSR matrix [n, m]; raises where a pointer or column number is out of range."""
+    rows, width = shape
+    if any(array.ndim != 1 or array.dtype.kind not in "iu" for array in (pointers, columns)):
+        raise InvalidInput(f"the row pointers and column numbers of {what} must be whole numbers in one dimension")
+    wide = pointers.astype(np.int64)
+    if len(wide) != rows + 1 or (np.diff(wide, prepend=0) < 0).any() or wide[0] != 0 or wide[-1] > len(columns):
+        raise InvalidInput(
+            f"the row pointers of {what} must be {rows + 1} numbers that rise from 0 to its {len(columns)} entries"
+        )
+    check_range(columns[: wide[-1]], width, f"the column numbers of {what}")
+    return int(wide[-1])
+
+
+def check_range(numbers: Array, count: int, what: str) -> None:
+    """Raises where one of the numbers is not in 0 … count − 1."""
+    if numbers.size and not 0 <= int(numbers.min()) <= int(numbers.max()) < count:
+        raise InvalidInput(f"{what} must be 0 … {count - 1}, got {int(numbers.min())} … {int(numbers.max())}")
+
+
+def check_scipy(matrix: Any, what: str) -> None:
+    """Raises where a scipy sparse matrix of any form has an index outside of its shape."""
+    rows, width = matrix.shape
+    if matrix.format in ("csr", "csc", "bsr"):
+        if matrix.format == "bsr":
+            rows, width = rows // matrix.blocksize[0], width // matrix.blocksize[1]
+        shape = (width, rows) if matrix.format == "csc" else (rows, width)
+        entries = check_indices(matrix.indptr, matrix.indices, shape, what)
+        if len(matrix.data) < entries:
+            raise InvalidInput(f"{what} must have one value for each of its {entries} column numbers")
+    elif matrix.format == "coo":
+        for numbers, count, side in zip(matrix.coords, matrix.shape, ("row", "column"), strict=True):
+            check_range(numbers, count, f"the {side} numbers of {what}")
