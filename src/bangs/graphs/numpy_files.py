@@ -1,7 +1,11 @@
-"""Arrays: numpy files from strangers, with every size believed only after it was compared with the file's own."""
+"""Numpy files from strangers: regular files only, and sizes are checked before anything is unpacked."""
 
 import os
-from collections.abc import Iterable
+import stat
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from math import prod
 from pathlib import Path
 from typing import IO, Any
 from zipfile import ZipFile, ZipInfo
@@ -9,95 +13,156 @@ from zipfile import ZipFile, ZipInfo
 import numpy as np
 import numpy.typing as npt
 
-from bangs.errors import DataUnavailable, InvalidInput
+from bangs.errors import BangsError, DataUnavailable, InvalidInput, OutOfMemory
+from bangs.utils.memory import available_memory, gib
 
 Array = npt.NDArray[Any]
 
 MOST_BYTES = 8 * 2**30  # of one file's arrays together, unpacked
+_BLOCK = 2**24
 _KINDS = "biuf"
+
+
+@dataclass(frozen=True)
+class Header:
+    """The shape and type of an array, known before its numbers are read."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    fortran: bool
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        return prod(self.shape) * self.dtype.itemsize
+
+
+def npz_headers(path: Path, names: Iterable[str] | None = None) -> dict[str, Header]:
+    """The headers of the arrays of an .npz file by name; of those named, the ones that are there."""
+    with _archive(path, names) as (archive, members):
+        return {name: _member_header(archive, member, name, path) for name, member in members.items()}
 
 
 def read_npz(path: Path, names: Iterable[str] | None = None) -> dict[str, Array]:
     """The arrays of an .npz file by name; of those named, the ones that are there."""
-    wanted = None if names is None else set(names)
-    arrays = {}
-    try:
-        with path.open("rb") as file, ZipFile(file) as archive:
-            members = [member for member in archive.infolist() if _is_wanted(member, wanted)]
-            if sum(member.file_size for member in members) > MOST_BYTES:
-                raise InvalidInput(f"{path} unpacks to more than {MOST_BYTES >> 30} GiB; it is refused")
-            for member in members:
-                name = member.filename.removesuffix(".npy")
-                with archive.open(member) as content:
-                    arrays[name] = _read(content, member.file_size, f"array '{name}' of {path}")
-    except InvalidInput:
-        raise
-    except (FileNotFoundError, IsADirectoryError, PermissionError) as error:
-        raise DataUnavailable(f"{path} cannot be read: {error.strerror}") from error
-    except Exception as error:  # a broken archive raises whatever it likes
-        raise InvalidInput(f"{path} is not a sound .npz file: {error}") from error
-    return arrays
+    with _archive(path, names) as (archive, members):
+        headers = {name: _member_header(archive, member, name, path) for name, member in members.items()}
+        check_room(sum(header.nbytes for header in headers.values()), str(path))
+        arrays = {}
+        for name, member in members.items():
+            with archive.open(member) as content:
+                arrays[name] = _read(content, member.file_size, f"array '{name}' of {path}")
+        return arrays
 
 
 def read_npy(path: Path) -> Array:
     """The array of an .npy file."""
-    try:
-        with path.open("rb") as file:
-            return _read(file, os.fstat(file.fileno()).st_size, str(path))
-    except OSError as error:
-        raise DataUnavailable(f"{path} cannot be read: {error.strerror or error}") from error
-
-
-def _is_wanted(member: ZipInfo, wanted: set[str] | None) -> bool:
-    return wanted is None or member.filename.removesuffix(".npy") in wanted
+    with open_regular(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        check_room(size, str(path))
+        return _read(file, size, str(path))
 
 
 def map_npy(path: Path) -> Array:
-    """The array of an .npy file of any size, mapped: only what is looked at is read."""
+    """The array of an .npy file of any size, mapped: only what is used is read."""
+    with open_regular(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        header = _header(file, size, str(path))
+        start = file.tell()
+        if start + header.nbytes > size:
+            raise InvalidInput(f"{path} ends after {size - start} of {header.nbytes} bytes; fetch the file again")
+        if header.nbytes == 0:
+            return np.empty(header.shape, header.dtype)
+        order: Any = "F" if header.fortran else "C"
+        return np.memmap(file, header.dtype, mode="r", offset=start, shape=header.shape, order=order)
+
+
+@contextmanager
+def open_regular(path: Path) -> Iterator[IO[bytes]]:
+    """A regular file, or a link to one, open for reading; a pipe or device is refused before it can hang."""
     try:
-        with path.open("rb") as file:
-            size = os.fstat(file.fileno()).st_size
-            shape, fortran, dtype, count = _header(file, size, size, str(path))
-            start = file.tell()
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
         raise DataUnavailable(f"{path} cannot be read: {error.strerror or error}") from error
-    if start + count * dtype.itemsize > size:
-        raise InvalidInput(f"{path} ends after {size - start} of {count * dtype.itemsize} bytes; fetch the file again")
-    if count == 0:
-        return np.empty(shape, dtype)
-    return np.memmap(path, dtype, mode="r", offset=start, shape=shape, order="F" if fortran else "C")
+    with open(descriptor, "rb") as file:
+        mode = os.fstat(descriptor).st_mode
+        if stat.S_ISDIR(mode):
+            raise DataUnavailable(f"{path} cannot be read: it is a folder")
+        if not stat.S_ISREG(mode):
+            raise InvalidInput(f"{path} must be a regular file; it is a pipe, a socket or a device")
+        try:
+            yield file
+        except BangsError:
+            raise
+        except OSError as error:
+            raise DataUnavailable(f"{path} cannot be read: {error.strerror or error}") from error
 
 
-def _header(file: IO[bytes], size: int, most: int, what: str) -> tuple[tuple[int, ...], bool, Any, int]:
-    """Shape, whether it is in Fortran's order, type and number of entries, none of which exceeds the file."""
+def check_room(size: int, what: str) -> None:
+    """Raises where arrays of so many bytes, and as much again for what is made of them, exceed the free memory."""
+    if size > MOST_BYTES:
+        raise InvalidInput(f"{what} unpacks to {gib(size)}, more than the {gib(MOST_BYTES)} allowed; it is refused")
+    free = available_memory()
+    if 2 * size > free:
+        raise OutOfMemory(
+            f"{what} unpacks to {gib(size)} and needs twice that; {gib(free)} of memory are free. Free some memory, or "
+            "save the arrays as .npy files in a folder and run `bangs convert`"
+        )
+
+
+@contextmanager
+def _archive(path: Path, names: Iterable[str] | None) -> Iterator[tuple[ZipFile, dict[str, ZipInfo]]]:
+    """An .npz file and its members by the name of their array, of those named."""
+    wanted = None if names is None else set(names)
+    with open_regular(path) as file:
+        try:
+            with ZipFile(file) as archive:
+                members = {member.filename.removesuffix(".npy"): member for member in archive.infolist()}
+                yield archive, {name: member for name, member in members.items() if wanted is None or name in wanted}
+        except (BangsError, MemoryError):
+            raise
+        except Exception as error:  # a broken archive raises whatever it likes
+            raise InvalidInput(f"{path} is not a sound .npz file: {error}") from error
+
+
+def _member_header(archive: ZipFile, member: ZipInfo, name: str, path: Path) -> Header:
+    with archive.open(member) as content:
+        return _header(content, member.file_size, f"array '{name}' of {path}")
+
+
+def _header(file: IO[bytes], size: int, what: str) -> Header:
+    """The header of an array that must fit into a file of `size` bytes."""
     try:
         version = np.lib.format.read_magic(file)
         if version == (1, 0):
             shape, fortran, dtype = np.lib.format.read_array_header_1_0(file)
         else:
             shape, fortran, dtype = np.lib.format.read_array_header_2_0(file)
-        shape = tuple(int(side) for side in shape)
+        header = Header(tuple(int(side) for side in shape), dtype, fortran)
     except Exception as error:  # numpy parses a header as Python source, and a broken one raises whatever it likes
         raise InvalidInput(f"{what} is not a numpy array: {error}") from error
     if dtype.kind not in _KINDS:
         raise InvalidInput(f"{what} must hold numbers or booleans, got dtype {dtype}; objects and text are not read")
-    count = 1
-    for side in shape:
-        count *= side
-    if any(side < 0 for side in shape) or count * dtype.itemsize > min(size, most):
+    if any(side < 0 for side in header.shape) or header.nbytes > size:
         raise InvalidInput(
-            f"{what} claims shape {shape} of {dtype}, but the file holds only {size} bytes; it is refused"
+            f"{what} claims shape {header.shape} of {dtype}, but the file holds only {size} bytes; it is refused"
         )
-    return shape, fortran, dtype, count
+    return header
 
 
 def _read(file: IO[bytes], size: int, what: str) -> Array:
-    shape, fortran, dtype, count = _header(file, size, MOST_BYTES, what)
-    raw = file.read(count * dtype.itemsize)
-    if len(raw) != count * dtype.itemsize:
-        raise InvalidInput(f"{what} ends after {len(raw)} of {count * dtype.itemsize} bytes; fetch the file again")
+    header = _header(file, size, what)
+    raw = np.empty(header.nbytes, np.uint8)  # filled in place: a second copy would double what is needed
+    done = 0
+    while done < len(raw) and (block := file.read(min(_BLOCK, len(raw) - done))):
+        raw[done : done + len(block)] = np.frombuffer(block, np.uint8)
+        done += len(block)
+    if done < len(raw):
+        raise InvalidInput(f"{what} ends after {done} of {len(raw)} bytes; fetch the file again")
     try:
-        array = np.frombuffer(raw, dtype=dtype).reshape(shape[::-1] if fortran else shape)
+        return raw.view(header.dtype).reshape(header.shape, order="F" if header.fortran else "C")
     except ValueError as error:  # an empty array of impossible sides
-        raise InvalidInput(f"{what} claims shape {shape}, which no array has: {error}") from error
-    return array.T if fortran else array
+        raise InvalidInput(f"{what} claims shape {header.shape}, which no array has: {error}") from error

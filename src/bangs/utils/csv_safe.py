@@ -1,7 +1,6 @@
-"""Cells: tables whose text a spreadsheet shows and does not run."""
+"""Safe CSV: tables whose text a spreadsheet shows and does not run."""
 
 import csv
-import io
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
@@ -12,7 +11,7 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def to_csv(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """A table in the CSV of RFC 4180, cells made escape_controls by `cell`."""
+    """A table in the CSV of RFC 4180, with every text made safe by `cell`."""
     return "".join(csv_pieces(header, rows))
 
 
@@ -20,16 +19,24 @@ def csv_pieces(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> Iterator
     """The same table, some thousand rows at a time."""
     lines = chain([header], rows)
     while piece := list(islice(lines, PIECE)):
-        out = io.StringIO()
-        writer = csv.writer(out, lineterminator="\n")
+        out = _Lines()
+        # Python up to 3.12 quotes only the line ends that it writes itself
+        writer = csv.writer(out, lineterminator="\r\n")
         writer.writerows([cell(value) if isinstance(value, str) else value for value in row] for row in piece)
-        yield out.getvalue()
+        yield "".join(out)
+
+
+class _Lines(list[str]):
+    """The lines that a csv.writer writes, each ended by a line feed alone."""
+
+    def write(self, line: str) -> None:
+        self.append(f"{line[:-2]}\n")
 
 
 def cell(text: str) -> str:
-    """A text as a spreadsheet should show it: what it would take for a formula gets a ' in front.
+    """A text that a spreadsheet does not take for a formula: one that begins like a formula gets a ' in front.
 
-    Such are words that begin with =, +, -, @, a tab or a carriage return and are no numbers.
+    Formulas begin with =, +, -, @, a tab or a carriage return. Numbers stay as they are.
     """
     if not text.startswith(_FORMULA):
         return text

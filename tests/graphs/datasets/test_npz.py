@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import os
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -10,8 +11,9 @@ import numpy as np
 import pytest
 import torch
 
-from bangs.errors import DataUnavailable, InvalidInput
+from bangs.errors import DataUnavailable, InvalidInput, OutOfMemory
 from bangs.graphs import numpy_files
+from bangs.graphs.datasets.by_name import load
 from bangs.graphs.datasets.npz import read_graph
 from bangs.graphs.numpy_files import read_npy, read_npz
 
@@ -156,8 +158,53 @@ def test_a_bomb_is_refused_by_what_it_unpacks_to(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(numpy_files, "MOST_BYTES", 2**20)
     path = saved(tmp_path, x=np.zeros((N, 2**18), np.float32))
     assert path.stat().st_size < 2**15
-    with pytest.raises(InvalidInput, match="unpacks to more than"):
+    with pytest.raises(InvalidInput, match=r"unpacks to .* GiB, more than the .* allowed"):
         read_npz(path)
+
+
+def never(*_: object) -> None:
+    raise AssertionError("the arrays were unpacked")
+
+
+@pytest.mark.parametrize("suffix", ["npz", "npy"])
+def test_what_memory_cannot_hold_is_refused_before_it_is_unpacked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str
+) -> None:
+    x = np.zeros((N, 2**18), np.float32)
+    path = saved(tmp_path, x=x) if suffix == "npz" else tmp_path / "x.npy"
+    np.save(tmp_path / "x.npy", x)
+    monkeypatch.setattr(numpy_files, "available_memory", lambda: 2 * x.nbytes - 1)
+    monkeypatch.setattr(numpy_files, "_read", never)
+    with pytest.raises(OutOfMemory, match=r"needs twice that; 0.0 GiB of memory are free.*bangs convert"):
+        read_npz(path) if suffix == "npz" else read_npy(path)
+    assert numpy_files.map_npy(tmp_path / "x.npy").shape == x.shape
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"x": np.zeros((4, 2**18))},
+        {"train_mask": np.zeros((N + 1, 2**18), bool)},
+        {"edge_weight": np.zeros(2**18)},
+        {"x_data": np.zeros(2**18)},
+    ],
+)
+def test_arrays_that_do_not_fit_together_are_refused_before_they_are_unpacked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any]
+) -> None:
+    monkeypatch.setattr(numpy_files, "_read", never)
+    with pytest.raises(InvalidInput, match="must"):
+        read_graph(saved(tmp_path, **changes))
+
+
+def test_a_pipe_or_a_device_is_refused_and_a_link_is_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    os.mkfifo(tmp_path / "pipe.npz")
+    monkeypatch.setenv("BANGS_DATA", str(tmp_path))
+    for read in (lambda: read_npz(tmp_path / "pipe.npz"), lambda: read_npy(Path("/dev/zero")), lambda: load("pipe")):
+        with pytest.raises(InvalidInput, match="must be a regular file"):
+            read()
+    (tmp_path / "link.npz").symlink_to(saved(tmp_path))
+    assert read_graph(tmp_path / "link.npz").num_nodes == N
 
 
 def test_a_pickle_is_not_opened(tmp_path: Path) -> None:
