@@ -138,7 +138,7 @@ def test_sparse_tensors_that_point_outside_are_refused() -> None:
         wrong = torch.sparse_csr_tensor(rows, cols, values, size=(4, 4), check_invariants=False)
     coo = torch.sparse_coo_tensor(torch.stack([cols, cols]), values, (4, 4), check_invariants=False)
     for x in (wrong, coo):
-        with pytest.raises(InvalidInput, match="(column|row) numbers of X must be 0 … 3, got 0 … 9000000"):
+        with pytest.raises(InvalidInput, match=r"(column|row) numbers of X must be 0 … 3, got 0 … 9000000"):
             as_graph(x, EDGES)
         with pytest.raises(InvalidInput, match="numbers of X must be 0 … 3"):
             as_graph(Data(x=x, edge_index=torch.from_numpy(EDGES)))

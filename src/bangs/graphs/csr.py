@@ -11,7 +11,9 @@ from bangs.errors import InvalidInput
 Array = npt.NDArray[Any]
 
 
-def checked_csr(values: Array, columns: Array, pointers: Array, shape: tuple[int, int], what: str) -> Any:
+def checked_csr(
+    values: Array, columns: Array, pointers: Array, shape: tuple[int, int], what: str
+) -> "sp.csr_array[Any]":
     """The scipy CSR array [n, m] of these parts, with 64-bit indices; raises where they point outside of it."""
     entries = check_indices(pointers, columns, shape, what)
     if values.ndim != 1 or len(values) < entries:

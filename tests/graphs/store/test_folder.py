@@ -26,7 +26,7 @@ def everything(path: Path) -> dict[str, bytes]:
 
 
 def test_a_store_is_replaced_where_that_is_asked_for(store: Path) -> None:
-    with pytest.raises(InvalidInput, match="exists already.*--overwrite"):
+    with pytest.raises(InvalidInput, match=r"exists already.*--overwrite"):
         convert_from(NEW, store)
     convert_from(NEW, store, overwrite=True)
     assert Store.open(store).num_nodes == 90
@@ -49,15 +49,16 @@ def test_what_else_lies_in_a_store_is_named_and_kept(store: Path) -> None:
     (store / "fit" / "model.safetensors").write_text("a model")
     (store / "notes.txt").write_text("mine")
     before = everything(store)
-    with pytest.raises(InvalidInput, match="also holds 'fit', 'notes.txt', which is not part of the store"):
+    with pytest.raises(InvalidInput, match=r"also holds 'fit', 'notes.txt', which is not part of the store"):
         convert_from(NEW, store, overwrite=True)
     assert everything(store) == before
 
 
 def test_what_is_put_into_a_store_while_it_is_converted_again_is_kept(store: Path) -> None:
-    with pytest.raises(InvalidInput, match="'late.txt'"), Writer(store, overwrite=True) as made:
+    with Writer(store, overwrite=True) as made:
         (store / "late.txt").write_text("mine")
-        made.finish(nodes=1, edges=0, features=1, classes=())
+        with pytest.raises(InvalidInput, match=r"'late.txt'"):
+            made.finish(nodes=1, edges=0, features=1, classes=())
     assert (store / "late.txt").read_text() == "mine"
     assert Store.open(store).num_nodes == 120
 
@@ -65,7 +66,7 @@ def test_what_is_put_into_a_store_while_it_is_converted_again_is_kept(store: Pat
 def test_a_manifest_that_someone_edited_does_not_make_a_folder_ours(store: Path) -> None:
     content = json.loads((store / "manifest.json").read_text())
     (store / "manifest.json").write_text(json.dumps({**content, "nodes": 121}))
-    with pytest.raises(InvalidInput, match="the seal in .* does not match"):
+    with pytest.raises(InvalidInput, match=r"the seal in .* does not match"):
         convert_from(NEW, store, overwrite=True)
     assert is_store(store)
 

@@ -51,7 +51,8 @@ def _links(path: Path, nodes: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[n
     if shape.tolist() != [nodes, nodes]:
         raise InvalidInput(f"{path} must be a matrix of {nodes} × {nodes}, as feats.npy has rows, got {shape.tolist()}")
     entries = check_indices(pointers, columns, (nodes, nodes), str(path))
-    return np.repeat(np.arange(nodes), np.diff(pointers.astype(np.int64))), columns[:entries].astype(np.int64)
+    wide = pointers.astype(np.int64)
+    return np.repeat(np.arange(nodes), wide[1:] - wide[:-1]), columns[:entries].astype(np.int64)
 
 
 def _classes(path: Path, nodes: int) -> npt.NDArray[np.int64]:
