@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from bangs.errors import InvalidInput
+from bangs.runs.history import is_soft
 from bangs.selftraining.loop import State
 
 KEPT = 2000  # scored nodes of a round that are kept, the best
@@ -19,7 +20,7 @@ _WHOLE = (torch.long, torch.int32, torch.int16, torch.int8, torch.uint8)
 class CandidateLog:
     """The scored nodes of every round, in the order of rounds and scores: M lines.
 
-    Of a round it keeps the best 2,000, and all that were taken as hard labels.
+    Of a round it keeps the best 2,000 and all that were taken; of a round of soft labels nothing, as it takes every node.
     """
 
     round: Tensor  # long
@@ -37,13 +38,13 @@ class CandidateLog:
     def of(cls, state: State, run: int) -> "CandidateLog":
         """The lines of one round."""
         facts = state.adoption
-        if facts is None:
+        if facts is None or facts.soft:
             return cls(*(torch.zeros(0, dtype=kind) for kind in _TYPES.values()))
         score = facts.ranking.score[run]
         scored = score > float("-inf")
         best = score.argsort(descending=True, stable=True)
         rank = torch.empty_like(best).scatter(0, best, torch.arange(len(best), device=best.device))
-        kept = scored & (rank < KEPT) if facts.soft else scored & ((rank < KEPT) | facts.chosen[run])
+        kept = scored & ((rank < KEPT) | facts.chosen[run])
         nodes = best[kept[best]]
         stderr = facts.ranking.stderr
         columns = (
@@ -73,8 +74,8 @@ class CandidateLog:
         return len(self.round)
 
     def dress(self, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """The rows that `bare` bared, with the nodes they adopted."""
-        return [{**row, "adopted": [self._adopted(row["round"])]} for row in rows]
+        """The rows that `bare` bared, with the nodes they adopted; a row of soft labels keeps their number."""
+        return [row if is_soft(row) else {**row, "adopted": [self._adopted(row["round"])]} for row in rows]
 
     def to_plain(self) -> dict[str, Tensor]:
         """Its columns as named tensors, for `from_plain`."""
@@ -117,7 +118,7 @@ class CandidateLog:
 
 def bare(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """History rows of one run without the nodes they adopted, which the log holds; see `CandidateLog.dress`."""
-    return [{**row, "adopted": None} for row in rows]
+    return [row if is_soft(row) else {**row, "adopted": None} for row in rows]
 
 
 def check_whole(name: str, value: Tensor, low: int, high: int) -> None:

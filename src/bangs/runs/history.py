@@ -37,6 +37,12 @@ def is_row(found: Any) -> bool:
     return all(isinstance(own, list) and own and all(type(one) is kind for one in own) for own, kind in columns)
 
 
+def is_soft(found: Mapping[str, Any]) -> bool:
+    """Whether a row is of a round of soft labels, of which it holds the number only."""
+    adopted = found.get("adopted")
+    return isinstance(adopted, list) and bool(adopted) and all(type(own) is int for own in adopted)
+
+
 def chosen_round(validation: Sequence[float]) -> int:
     """The round with the best validation accuracy, the earliest among equals."""
     return max(range(len(validation)), key=validation.__getitem__)  # of equals, max takes the first

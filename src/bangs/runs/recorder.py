@@ -32,6 +32,13 @@ class _Chosen:
     adopted_round: Tensor  # long [N]
     raw: Tensor  # float [N, C]
     calibrated: Tensor  # float [N, C]
+    belief: Tensor | None  # float [N, C], the soft labels; None = all are hard
+    weight: Tensor | None  # float [N], of every label in the loss; None = all count alike
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Its tensors by name, without the weights of the network."""
+        found = {name: getattr(self, name) for name in (*_TENSORS, *_OPTIONAL)}
+        return {name: value for name, value in found.items() if value is not None}
 
 
 class Recorder:
@@ -79,6 +86,8 @@ class Recorder:
                 state.labels.adopted_round[run].cpu(),
                 state.prediction.logits[run].cpu(),
                 calibrated.logits[run].cpu(),
+                None if state.labels.belief is None else state.labels.belief[run].cpu(),
+                _weight(state, run),
             )
 
     @property
@@ -98,10 +107,7 @@ class Recorder:
             graph=_edges(task) if self.where is None else self.where,
             given=task.given.target[self.run].cpu(),
             held=task.validation[self.run].cpu(),
-            target=chosen.target,
-            adopted_round=chosen.adopted_round,
-            raw=chosen.raw,
-            calibrated=chosen.calibrated,
+            **chosen.tensors(),
             said=torch.stack(self._said),
             sure=torch.stack(self._sure),
             candidate_log=CandidateLog.joined(self._candidate_logs),
@@ -113,7 +119,7 @@ class Recorder:
         """All it remembers as named tensors and JSON-able facts, for `recall`."""
         _, chosen = self._seen()
         tensors = {"said": torch.stack(self._said), "sure": torch.stack(self._sure)}
-        tensors |= {name: getattr(chosen, name) for name in _TENSORS}
+        tensors |= chosen.tensors()
         tensors |= {f"{_WEIGHTS}{name}": value for name, value in chosen.weights.items()}
         tensors |= CandidateLog.joined(self._candidate_logs).to_plain()
         return tensors, {"rows": bare(self.rows), "chosen": chosen.round, "merit": list(chosen.merit)}
@@ -134,6 +140,7 @@ class Recorder:
             (accuracy, loss),
             {name.removeprefix(_WEIGHTS): value for name, value in tensors.items() if name.startswith(_WEIGHTS)},
             *(tensors[name] for name in _TENSORS),
+            *(tensors.get(name) for name in _OPTIONAL),
         )
 
     def _loss(self, calibrated: Prediction, task: Task) -> float:
@@ -150,6 +157,13 @@ class Recorder:
         return self._task, self._chosen
 
 
+def _weight(state: State, run: int) -> Tensor | None:
+    """The weight of every label in the student's loss: float [N]; None where all count alike."""
+    labels = state.labels
+    weight = labels.weight[run].cpu()
+    return None if bool((weight[labels.known[run].cpu()] == 1).all()) else weight
+
+
 def _edges(task: Task) -> Data:
     """The graph without features, on the CPU."""
     weight = task.graph.get("edge_weight")
@@ -160,3 +174,4 @@ def _edges(task: Task) -> Data:
 
 
 _TENSORS = ("target", "adopted_round", "raw", "calibrated")
+_OPTIONAL = ("belief", "weight")

@@ -38,6 +38,8 @@ class Snapshot:
     candidate_log: CandidateLog
     chosen: int
     rows: list[dict[str, Any]]  # of `history`
+    belief: Tensor | None = None  # float [N, C], the soft labels the chosen student learned from; None = all are hard
+    weight: Tensor | None = None  # float [N], the weight of every label in the chosen student's loss; None = all alike
 
     @property
     def nodes(self) -> int:
@@ -60,7 +62,8 @@ class Snapshot:
 
     def to_plain(self, folder: Path = HERE) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """Named tensors and JSON-able facts, for `from_plain`, to be written to a file in the folder."""
-        tensors = {name: getattr(self, name) for name in _TENSORS} | self.candidate_log.to_plain()
+        named = {name: getattr(self, name) for name in (*_TENSORS, *_OPTIONAL)}
+        tensors = {name: part for name, part in named.items() if part is not None} | self.candidate_log.to_plain()
         facts: dict[str, Any] = {"chosen": self.chosen, "rows": bare(self.rows)}
         if not isinstance(self.graph, Data):
             return tensors, {**facts, "store": self.graph.to_plain(folder)}
@@ -73,6 +76,7 @@ class Snapshot:
         try:
             candidate_log = CandidateLog.from_plain(tensors)
             parts = {name: tensors[name] for name in _TENSORS}
+            parts |= {name: tensors[name] for name in _OPTIONAL if name in tensors}
             _check_shapes(parts)
             graph: Data | StoreReference
             if "store" in facts:
@@ -105,6 +109,11 @@ class Snapshot:
         check_finite("raw", self.raw.amax(-1))
         check_finite("calibrated", self.calibrated.amax(-1))
         check_finite("sure", self.sure)
+        for name, part in (("belief", self.belief), ("weight", self.weight)):
+            if part is not None:
+                check_finite(name, part)
+                if (part < 0).any():
+                    raise InvalidInput(f"'{name}' of the saved run must hold no number below 0")
         self.candidate_log.check(self.nodes, classes, rounds)
 
     def _check_graph(self) -> None:
@@ -139,9 +148,11 @@ def _check_shapes(parts: Mapping[str, Tensor]) -> None:
         **dict.fromkeys(("raw", "calibrated"), (of_class, _FLOAT)),
         "said": (of_round, (torch.long, torch.int32, torch.uint8)),
         "sure": (of_round, _FLOAT),
+        "belief": (of_class, _FLOAT),
+        "weight": (own, _FLOAT),
     }
-    for name, (shape, kinds) in wanted.items():
-        part = parts[name]
+    for name, part in parts.items():
+        shape, kinds = wanted[name]
         if part.shape != shape or part.dtype not in kinds:
             raise InvalidInput(
                 f"'{name}' of the saved run must have shape {list(shape)} and be {kinds[0]}, "
@@ -160,4 +171,7 @@ def _check_rounds(chosen: Any, rows: Any, rounds: int) -> None:
 
 
 _FLOAT = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
-_TENSORS = tuple(own.name for own in fields(Snapshot) if own.name not in ("graph", "candidate_log", "chosen", "rows"))
+_OPTIONAL = ("belief", "weight")
+_TENSORS = tuple(
+    own.name for own in fields(Snapshot) if own.name not in ("graph", "candidate_log", "chosen", "rows", *_OPTIONAL)
+)
