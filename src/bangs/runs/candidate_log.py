@@ -20,7 +20,7 @@ _WHOLE = (torch.long, torch.int32, torch.int16, torch.int8, torch.uint8)
 class CandidateLog:
     """The scored nodes of every round, in the order of rounds and scores: M lines.
 
-    Of a round it keeps the best 2,000 and all that were taken; of a round of soft labels nothing, as it takes every node.
+    Of a round it keeps the best 2,000 and all that were taken; of a round of soft labels, which takes all nodes, none.
     """
 
     round: Tensor  # long
