@@ -1,0 +1,206 @@
+"""Settings of soft labels, chosen blind: no test label is read, only validation labels.
+
+    python benchmarks/soft_settings.py --graphs cora citeseer --per-class 20 --models gcn --device cuda --json
+
+The validation nodes of every run are cut in two halves. One half does what validation does in a run: it stops epochs,
+chooses the round and gives class shares. The other half judges. One JSON line for every graph, number of labels,
+model and variant: mean accuracy of the judging half at the chosen round, at the last round, and by round.
+`--per-class 0` takes the public split.
+"""
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from bangs.core.types import Round, Split, Task
+from bangs.graphs import splits
+from bangs.graphs.datasets import by_name
+from bangs.graphs.propagation import PPR
+from bangs.selftraining.beliefs import Believe, Sharpen
+from bangs.selftraining.loop import Method, SelfTrainer, State
+from bangs.selftraining.methods import Budget, method
+from bangs.selftraining.weights import Balance, BanzhafWeight, Certainty, Product
+from bangs.training.presets import trainer
+
+VALIDATION = 500  # nodes, both halves together
+
+
+@dataclass(frozen=True)
+class Smoothed:
+    """Beliefs after personalised PageRank, given labels staying as they are."""
+
+    believe: Believe
+    alpha: float = 0.15
+    steps: int = 10
+    power: float = 1.0
+
+    def __call__(self, round: Round) -> Tensor:
+        belief = self.believe(round)
+        known = round.labels.adopted_round == 0
+        given = torch.nn.functional.one_hot(round.labels.target.clamp_min(0), belief.shape[-1]).float()
+        belief = torch.where(known[..., None], given, belief)
+        operator = round.task.once(PPR(self.alpha, self.steps))
+        R, N, C = belief.shape
+        spread = operator(belief.permute(1, 0, 2).reshape(N, R * C)).reshape(N, R, C).permute(1, 0, 2)
+        spread = spread.clamp_min(1e-12).pow(self.power)
+        return spread / spread.sum(-1, keepdim=True)
+
+
+def soft(**changes: Any) -> Callable[[int], Method]:
+    def make(rounds: int) -> Method:
+        return replace(method("soft", Budget(rounds=rounds)), **changes)
+
+    return make
+
+
+def named(name: str, **settings: Any) -> Callable[[int], Method]:
+    return lambda rounds: method(name, Budget(rounds=rounds, **settings))
+
+
+RANK = Product(BanzhafWeight("rank"), Certainty(3.0))
+ALIGN = Sharpen(0.5, "validation")
+VARIANTS: dict[str, tuple[Callable[[int], Method], dict[str, Any]]] = {
+    "raw": (named("raw"), {}),
+    "confidence": (named("confidence", teacher="first"), {}),
+    "bangs": (named("bangs", teacher="first", normalise="mass", candidates=500), {}),
+    "bangs-best": (named("bangs", teacher="best", normalise="mass", candidates=500), {}),
+    "soft": (soft(), {}),
+    "T=0.3": (soft(believe=Sharpen(0.3)), {}),
+    "T=0.7": (soft(believe=Sharpen(0.7)), {}),
+    "T=1": (soft(believe=Sharpen(1.0)), {}),
+    "p=0": (soft(weigh=Balance(Certainty(0.0))), {}),
+    "p=1": (soft(weigh=Balance(Certainty(1.0))), {}),
+    "lam=0.5": (soft(weigh=Balance(Certainty(3.0), 0.5)), {}),
+    "lam=2": (soft(weigh=Balance(Certainty(3.0), 2.0)), {}),
+    "lam=4": (soft(weigh=Balance(Certainty(3.0), 4.0)), {}),
+    "aligned": (soft(believe=ALIGN), {}),
+    "aligned,p=0": (soft(believe=ALIGN, weigh=Balance(Certainty(0.0))), {}),
+    "aligned,lam=2": (soft(believe=ALIGN, weigh=Balance(Certainty(3.0), 2.0)), {}),
+    "rank": (soft(weigh=Balance(RANK)), {}),
+    "value": (soft(weigh=Balance(BanzhafWeight("value"))), {}),
+    "rank,aligned": (soft(believe=ALIGN, weigh=Balance(RANK)), {}),
+    "smooth": (soft(believe=Smoothed(Sharpen(0.5))), {}),
+    "smooth,sharp": (soft(believe=Smoothed(Sharpen(1.0), power=2.0)), {}),
+    "smooth0.5": (soft(believe=Smoothed(Sharpen(0.5), alpha=0.5)), {}),
+    "aligned,smooth": (soft(believe=Smoothed(ALIGN)), {}),
+    "warm": (soft(start="teacher"), {}),
+    "loss": (soft(), {"monitor": "loss"}),
+    "wd=1e-4": (soft(), {"weight_decay": 1e-4}),
+    "wd=2e-3": (soft(), {"weight_decay": 2e-3}),
+    "patience=100": (soft(), {"patience": 100}),
+    "published": (soft(), {"spread": "features"}),
+    "raw,published": (named("raw"), {"spread": "features"}),
+    "nobn": (soft(), {"batch_norm": False}),
+    "samples=2": (soft(), {"samples": 2}),
+    "raw,samples=2": (named("raw"), {"samples": 2}),
+    "hidden=128": (soft(), {"hidden": 128}),
+}
+
+
+def cut(data: Data, per_class: int, seeds: tuple[int, ...], validation: int) -> tuple[Split, Tensor]:
+    """The split that a run sees, and the judging half of its validation nodes: bool [R, N]."""
+    if per_class == 0:
+        split = splits.default(data, seeds)
+    else:
+        split = splits.per_class(data.y, per_class, validation, None, seeds)
+    judge = torch.zeros_like(split.val)
+    for run, (seed, own) in enumerate(zip(seeds, split.val, strict=True)):
+        nodes = own.nonzero().squeeze(1)
+        order = torch.randperm(len(nodes), generator=torch.Generator().manual_seed(1000 + seed))
+        judge[run, nodes[order[: len(nodes) // 2]]] = True
+    return Split(split.train, split.val & ~judge, split.test), judge
+
+
+class Judge:
+    """Accuracy of the judging half and the merit of every round."""
+
+    def __init__(self, label: Tensor, judge: Tensor):
+        self.label, self.judge = label, judge
+        self.accuracy: list[Tensor] = []
+        self.merit: list[Tensor] = []
+
+    def __call__(self, state: State) -> None:
+        right = ((state.prediction.label == self.label) & self.judge).sum(1).double() / self.judge.sum(1)
+        self.accuracy.append(right.cpu())
+        held = state.student.learner.task.validation
+        logs = state.prediction.log_probs.gather(2, held.clamp_min(0)[..., None])[..., 0]
+        nll = -(logs * (held >= 0)).sum(1).double() / (held >= 0).sum(1)
+        self.merit.append((state.validation - 1e-6 * nll).cpu())
+
+    def row(self) -> dict[str, Any]:
+        accuracy, merit = torch.stack(self.accuracy), torch.stack(self.merit)
+        chosen = merit.argmax(0)
+        picked = accuracy.gather(0, chosen[None])[0]
+        return {
+            "chosen": round(100 * float(picked.mean()), 2),
+            "std": round(100 * float(picked.std()), 2) if len(picked) > 1 else 0.0,
+            "last": round(100 * float(accuracy[-1].mean()), 2),
+            "by_round": [round(100 * float(own.mean()), 1) for own in accuracy],
+            "per_seed": [round(100 * float(own), 2) for own in picked],
+            "rounds_chosen": chosen.tolist(),
+        }
+
+
+def run(data: Data, per_class: int, model: str, variant: str, asked: argparse.Namespace) -> dict[str, Any]:
+    seeds = tuple(range(asked.seeds))
+    make, changes = VARIANTS[variant]
+    name = asked.graph
+    learner = trainer(model, "tuned", name)
+    own = {key: value for key, value in changes.items() if hasattr(learner.model, key)}
+    learner = replace(learner, model=replace(learner.model, **own)) if own else learner
+    learner = replace(learner, **{key: value for key, value in changes.items() if key not in own})
+    if asked.epochs:
+        learner = replace(learner, epochs=asked.epochs)
+    split, judge = cut(data, per_class, seeds, asked.validation)
+    task = Task.of(data, split, int(data.y.max()) + 1).to(asked.device)
+    label = torch.where(judge, data.y.expand_as(judge), -2).to(asked.device)
+    witness = Judge(label, judge.to(asked.device))
+    begin = time.perf_counter()
+    SelfTrainer(learner, make(asked.rounds), [witness]).fit(task, seeds)
+    return {**witness.row(), "seconds": round(time.perf_counter() - begin, 1)}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--graphs", nargs="+", default=["cora", "citeseer", "pubmed"])
+    parser.add_argument("--per-class", nargs="+", type=int, default=[0])
+    parser.add_argument("--models", nargs="+", default=["gcn"])
+    parser.add_argument("--variants", nargs="+", default=list(VARIANTS))
+    parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--rounds", type=int, default=10)
+    parser.add_argument("--validation", type=int, default=VALIDATION)
+    parser.add_argument("--epochs", type=int, default=0)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--data", type=Path, default=None)
+    parser.add_argument("--out", type=Path, default=None, help="also append the lines to this file")
+    asked = parser.parse_args()
+    for graph in asked.graphs:
+        asked.graph = graph
+        data = by_name.load(graph if graph in by_name.DATASETS else f"{graph}.npz", asked.data)
+        for per_class in asked.per_class:
+            for model in asked.models:
+                for variant in asked.variants:
+                    head = {"graph": graph, "per_class": per_class, "model": model, "variant": variant}
+                    try:
+                        row = {**head, **run(data, per_class, model, variant, asked)}
+                    except Exception as error:
+                        row = {**head, "error": f"{type(error).__name__}: {error}"[:300]}
+                    line = json.dumps(row)
+                    print(line, flush=True)
+                    if asked.out:
+                        with asked.out.open("a") as file:
+                            file.write(line + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()
