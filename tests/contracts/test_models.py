@@ -10,7 +10,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from bangs.core.rng import Streams
-from bangs.core.types import Labels, Task
+from bangs.core.types import Labels, Split, Task
 from bangs.graphs.sparse import to_torch
 from bangs.nn import models
 from bangs.nn.ensemble import Network, Targets
@@ -261,3 +261,17 @@ def test_training_leaves_given_labels_as_they_are(model, task):
     Trainer(model, epochs=1).fit(task, task.given, Streams(SEEDS))
     assert torch.equal(task.given.target, before.target)
     assert torch.equal(task.given.weight, before.weight)
+
+
+@pytest.mark.parametrize("runs", [1, 2])
+@pytest.mark.parametrize("entries", ["nowhere", "far from the labelled nodes"])
+def test_it_learns_from_sparse_features_without_an_entry_to_see(model, entries: str, runs: int) -> None:
+    data, node = two_rings(30), torch.arange(30)
+    x = np.zeros((30, 50), dtype=np.float32)
+    if entries != "nowhere":
+        x[20:23, 4] = 1.0
+    data.x = to_torch(sp.csr_array(x))
+    split = Split.repeated(node < 4, (node >= 4) & (node < 8), node >= 8, runs)
+    teacher = Trainer(model, epochs=3).fit(Task.of(data, split), Task.of(data, split).given, Streams(SEEDS[:runs]))
+    assert teacher.sound.all()
+    assert torch.isfinite(teacher.predict(Task.of(data, split).graph).logits).all()

@@ -2,6 +2,7 @@
 
 import numbers
 from collections.abc import Sequence
+from copy import deepcopy
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -32,6 +33,7 @@ from bangs.selftraining.loop import Method, Observer, SelfTrainer, State
 from bangs.training.sampling import Sampling
 from bangs.training.trainer import Trainer
 from bangs.utils.devices import choose_device
+from bangs.utils.torch_modes import usual_modes
 
 Array = npt.NDArray[Any]
 
@@ -95,6 +97,7 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         self.device = device
         self.random_state = random_state
 
+    @usual_modes()
     def fit(
         self,
         X: Any,
@@ -138,6 +141,7 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         method = self_training(self.selector, calibrate, self.k, self.candidates, self.rounds, self.teacher, pool)
         return (learner if store is None else from_disk(learner, method, store)), method
 
+    @usual_modes()
     def predict_proba(self, X: Any = None, edge_index: Any = None, *, edge_weight: Any = None) -> Array:
         """Calibrated probabilities float [N, C]: of the fitted graph, or of another one with the same columns.
 
@@ -146,6 +150,7 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         """
         return _probs(self._calibrated_logits(X, edge_index, edge_weight))
 
+    @usual_modes()
     def predict(self, X: Any = None, edge_index: Any = None, *, edge_weight: Any = None) -> Array:
         """The most likely class [N] of every node of the fitted graph, or of another one."""
         logits = self._calibrated_logits(X, edge_index, edge_weight)
@@ -167,6 +172,7 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         nodes = counted.numpy()
         return float(np.mean(said[nodes] == classes[target.numpy()[nodes]]))
 
+    @usual_modes()
     def explain(self, node: int | str, top: int = 5) -> Reasons:
         """Why a node of the fitted graph, by its name, has the label it has.
 
@@ -175,6 +181,7 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         check_is_fitted(self)
         return reasons(self.snapshot_, node_of(node, self.node_names_), top)
 
+    @usual_modes()
     def save(self, path: str | Path) -> None:
         """Write all that `load` needs to one safetensors file; a folder gets a `model.safetensors`."""
         check_is_fitted(self)
@@ -197,6 +204,7 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         )
 
     @classmethod
+    @usual_modes()
     def load(cls, path: str | Path, *, store: str | Path | None = None, **parts: Any) -> Self:
         """The classifier saved at the path.
 
@@ -235,12 +243,12 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
     @property
     def labeled_iter_(self) -> Array:
         """The round in which each node got its label [N]: 0 = given, t = adopted in round t, -1 = none."""
-        return self.snapshot_.adopted_round.numpy()
+        return self.snapshot_.adopted_round.numpy().copy()
 
     @property
     def history_(self) -> list[dict[str, Any]]:
         """One row a round, round 0 first."""
-        return self.snapshot_.rows
+        return deepcopy(self.snapshot_.rows)
 
     @property
     def best_iter_(self) -> int:

@@ -139,10 +139,13 @@ def node_of(node: Any, names: Any) -> int:
     return place_of(str(node), names) if numbered else int(node)
 
 
-def reasons(snapshot: Snapshot, node: int, top: int = 5) -> Reasons:
-    """Why the node has the label it has."""
+def reasons(snapshot: Snapshot, node: int, top: Any = 5) -> Reasons:
+    """Why the node has the label it has; at most `top` neighbours and influences are named."""
     if not 0 <= node < snapshot.nodes:
         raise InvalidInput(f"nodes are numbered 0 … {snapshot.nodes - 1}, got {node}")
+    if isinstance(top, bool) or not isinstance(top, Integral) or top < 0:
+        raise InvalidInput(f"top, the number of neighbours and influences to name, must be 0 or more, got {top!r}")
+    top = min(int(top), snapshot.nodes)
     strongest, support, reach = influences(snapshot, [node], top)[0]
     probs = snapshot.calibrated[node].softmax(-1)
     given, held = int(snapshot.given[node]), int(snapshot.held[node])

@@ -32,6 +32,7 @@ from bangs.selftraining.methods import Budget, method
 from bangs.training.presets import trainer
 from bangs.training.sampling import sampling
 from bangs.utils.devices import choose_device
+from bangs.utils.torch_modes import usual_modes
 from bangs.valuation.banzhaf import DEFAULT, ESTIMATORS
 
 # the settings a published recipe brings along
@@ -158,6 +159,7 @@ class Experiment:
             data = _relabelled(data, splits.noisy(data.y, split, self.noise, self.seeds, classes))
         return Task.of(data, split, classes), exam
 
+    @usual_modes()
     def run(
         self,
         data_folder: Path | None = None,

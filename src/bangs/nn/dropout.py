@@ -44,7 +44,7 @@ class DropoutMasks:
     def drop(self, x: Tensor, rate: float) -> Tensor:
         """Inverted dropout of x [R, …]; a shared x [1, …] gets one mask per run."""
         rate = rate if self.rate is None else self.rate
-        if rate <= 0:
+        if rate <= 0 or x.numel() == 0:  # sparse features may have no entry near the labelled nodes
             return x
         factors = self.factors(tuple(x.shape[1:]), rate)
         # a product is an order of magnitude faster than torch.where on a CPU, and so is its gradient

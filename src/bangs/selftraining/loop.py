@@ -22,6 +22,7 @@ from bangs.selftraining.beliefs import Believe
 from bangs.training.teacher import Teacher
 from bangs.training.trainer import Learner, Trainer
 from bangs.training.views import ModelView, look
+from bangs.utils.torch_modes import usual_modes
 
 
 class Weigh(Protocol):
@@ -126,6 +127,7 @@ class SelfTrainer:
     method: Method
     observers: Sequence[Observer] = ()
 
+    @usual_modes()
     def fit(self, task: Task, seeds: Sequence[int], resume: Callable[[Learner], State] | None = None) -> State:
         """The state after the last round; `state.best` holds the students chosen by validation score."""
         if len(seeds) != task.runs:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from inspect import getattr_static
 from math import inf
 from numbers import Integral, Real
 from typing import Literal
@@ -30,6 +31,7 @@ from bangs.training.minibatch import MinibatchSession, NodeLoader
 from bangs.training.precomputed_hop import FirstHop, Frame, roomy
 from bangs.training.sampling import Sampler, Sampling
 from bangs.training.teacher import Teacher
+from bangs.utils.torch_modes import usual_modes
 
 WHOLE_FROM = 0.7  # share of nodes from which a partial subgraph saves nothing
 
@@ -57,7 +59,7 @@ class Trainer:
     batches: Sampling | None = None  # None = the whole graph in every step
 
     def __post_init__(self) -> None:
-        if not hasattr(self.model, "build"):
+        if not _builds(self.model):
             raise InvalidInput(
                 f"Trainer.model must be an architecture such as GCN(hidden=64), got {self.model!r}; "
                 "bangs.training.presets.trainer makes a Trainer from names"
@@ -74,6 +76,8 @@ class Trainer:
             raise InvalidInput(f"Trainer.lr must be positive, got {self.lr}")
         if not 0 <= self.weight_decay < inf:
             raise InvalidInput(f"Trainer.weight_decay must not be negative, got {self.weight_decay}")
+        if self.batches is not None and not isinstance(self.batches, Sampling):
+            raise InvalidInput(f"Trainer.batches must be None or a Sampling(size=…, fanout=…), got {self.batches!r}")
         choices = {"monitor": ("accuracy", "loss"), "subgraph": ("needed", "whole"), "precision": ("float32", "tf32")}
         for name, known in choices.items():
             if getattr(self, name) not in known:
@@ -83,9 +87,16 @@ class Trainer:
         """A learner of this task; what does not change between rounds is built once."""
         return Learner(self, task)
 
+    @usual_modes()
     def fit(self, task: Task, labels: Labels, rng: Streams) -> "Teacher":
         """One teacher, from scratch."""
         return self.prepare(task).fit(labels, rng)
+
+
+def _builds(model: object) -> bool:
+    """Whether a model has a `build` that can be called; a class has one only if it is static, so GCN is not GCN()."""
+    build = getattr_static(model, "build", None)
+    return build is not None and (not isinstance(model, type) or isinstance(build, staticmethod | classmethod))
 
 
 class Learner:
