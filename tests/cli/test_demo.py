@@ -7,9 +7,11 @@ from typer.testing import CliRunner
 
 from bangs.cli import app, demo
 from bangs.cli.known_names import KINDS
+from bangs.errors import BangsError
 from bangs.graphs.datasets import by_name
 from bangs.graphs.datasets.synthetic import citation
 from bangs.nn.models import MODELS
+from bangs.runs import InUse, RunFolder, read_run
 from bangs.selftraining.methods import METHODS
 
 
@@ -31,6 +33,44 @@ def test_the_demo_compares_bangs_with_raw_and_names_its_page(short, tmp_path):
     assert "report.html" in told.output
     assert {"report.html", "result.json", "history.jsonl"} <= {path.name for path in (tmp_path / "runs/demo").iterdir()}
     assert not (tmp_path / "out").exists()  # `bangs fit … --out out` comes next in the README, and needs it empty
+
+
+def test_a_second_demo_takes_the_place_of_the_first(short, tmp_path):
+    assert short().exit_code == 0
+    (tmp_path / "runs/demo/notes.txt").write_text("mine")
+    first = (tmp_path / "runs/demo/result.json").stat().st_mtime_ns
+    assert short().exit_code == 0
+    assert (tmp_path / "runs/demo/result.json").stat().st_mtime_ns != first
+    assert (tmp_path / "runs/demo/notes.txt").read_text() == "mine"
+
+
+@pytest.mark.parametrize("there", ["another run", "a run in use", "other files"])
+def test_the_demo_writes_into_no_folder_of_another(short, tmp_path, there):
+    out = tmp_path / "mine"
+    with RunFolder.create_or_resume(out, {"method": "mine"}, resume=False) as folder:
+        folder.finish({"mine": 1})
+        before = (out / "result.json").read_bytes()
+        if there == "other files":
+            folder.close()
+            for name in ("config.json", "lock"):
+                (out / name).unlink()
+            (out / "notes.txt").write_text("mine")
+        if there == "another run":
+            folder.close()
+        told = short("--out", str(out))
+    assert told.exit_code != 0
+    assert isinstance(told.exception, BangsError)
+    assert (out / "result.json").read_bytes() == before
+    assert not (out / "report.html").exists()
+
+
+def test_two_demos_in_one_folder_do_not_write_at_the_same_time(short, tmp_path):
+    assert short().exit_code == 0
+    out = tmp_path / "runs/demo"
+    with RunFolder.create_or_resume(out, read_run(out).config, resume=True):
+        told = short()
+    assert isinstance(told.exception, InUse)
+    assert read_run(out).result is not None
 
 
 def test_as_json_the_demo_is_one_object_and_nothing_else(short):

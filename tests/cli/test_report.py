@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from bangs.experiments.results import spelled
+from bangs.experiments.results import json_lines
 from bangs.experiments.suites.read import read_suite
 from bangs.runs import RunFolder
 from tests.cli.invoke import bangs
@@ -42,7 +42,7 @@ def test_a_suite_folder_gets_a_page(tmp_path: Path) -> None:
     suite = read_suite(suite_file(tmp_path / "suites"))
     rows = [row for cell in suite.cells() for row in fake_rows(cell.experiment, [[0.6, 0.7], [0.5, 0.8]])]
     rows = [{**row, **{key: [1, 1] for key in ("pseudo_accuracy", "labelled", "epochs")}} for row in rows]
-    (tmp_path / "rows.jsonl").write_text(spelled(rows))
+    (tmp_path / "rows.jsonl").write_text(json_lines(rows))
     assert bangs("report", tmp_path).code == 0
     assert "75.00" in (tmp_path / "report.html").read_text()
 

@@ -10,6 +10,7 @@ from bangs.graphs.datasets.synthetic import citation
 from bangs.report.observer import PageObserver
 from bangs.report.page_data import facts
 from bangs.report.run_data import gather
+from bangs.runs import RunFolder
 
 
 def test_the_page_of_an_experiment_shows_nodes_and_marks_them(tmp_path: Path) -> None:
@@ -17,7 +18,8 @@ def test_the_page_of_an_experiment_shows_nodes_and_marks_them(tmp_path: Path) ->
     experiment = Experiment(seeds=(3, 4), rounds=2, k=8, candidates=16, changes={"epochs": 10, "patience": 8})
     page_observer = PageObserver(experiment, data.y)
     result = experiment.run(data=data, observers=[page_observer], device="cpu")
-    save(result, tmp_path)
+    with RunFolder.create_or_resume(tmp_path, experiment.config(), resume=False) as folder:
+        save(result, folder)
     assert page_observer.write(tmp_path) == tmp_path / "report.html"
     found = facts(gather(tmp_path))
     assert found["total"] == 240
@@ -37,9 +39,8 @@ def test_a_half_seen_run_gets_a_page_without_nodes(tmp_path: Path) -> None:
     data = citation(nodes=240, seed=1)
     experiment = Experiment(seeds=(3,), rounds=1, k=8, candidates=16, changes={"epochs": 5, "patience": 5})
     page_observer = PageObserver(experiment, data.y)
-    save(
-        experiment.run(data=data, observers=[lambda state, row: state.index > 0 and page_observer(state, row)]),
-        tmp_path,
-    )
+    result = experiment.run(data=data, observers=[lambda state, row: state.index > 0 and page_observer(state, row)])
+    with RunFolder.create_or_resume(tmp_path, experiment.config(), resume=False) as folder:
+        save(result, folder)
     page_observer.write(tmp_path)
     assert gather(tmp_path).snapshot is None

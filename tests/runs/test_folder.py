@@ -130,6 +130,61 @@ def test_overwriting_discards_the_run_and_nothing_else(tmp_path: Path) -> None:
         RunFolder.create_or_resume(tmp_path / "run", CONFIG, resume=True, overwrite=True)
 
 
+FIT = {"command": "fit", "graph": "a"}
+LEFT = ("model.safetensors", "predictions.csv", "report.html", "history.jsonl", "notes.txt")
+
+
+def finished_fit(path: Path) -> Path:
+    with opened(path, FIT) as run:
+        for name in LEFT:
+            (path / name).write_text("of a")
+        run.finish({})
+    return path
+
+
+def test_a_run_that_is_overwritten_leaves_no_result_beside_another_configuration(tmp_path: Path) -> None:
+    """Else `predict` would answer from the model of one fit by the columns of another."""
+    path = finished_fit(tmp_path / "run")
+    RunFolder.create_or_resume(path, {**FIT, "graph": "b"}, resume=False, overwrite=True).close()
+    assert read_run(path).config["graph"] == "b"
+    assert [name for name in LEFT if (path / name).exists()] == ["notes.txt"]
+
+
+@pytest.mark.parametrize("fails", ["result.json", "model.safetensors", "environment", "config"])
+def test_a_crash_while_overwriting_leaves_no_mixture(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails: str
+) -> None:
+    path, real = finished_fit(tmp_path / "run"), Path.unlink
+
+    def unlink(file: Path, missing_ok: bool = False) -> None:
+        if file.name == fails:
+            raise KeyboardInterrupt
+        real(file, missing_ok)
+
+    def seal(file: Path, content: Any) -> None:
+        if file.stem == fails:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("bangs.runs.folder.seal", seal)
+    monkeypatch.setattr(Path, "unlink", unlink)
+    with pytest.raises(KeyboardInterrupt):
+        RunFolder.create_or_resume(path, {**FIT, "graph": "b"}, resume=False, overwrite=True)
+    monkeypatch.undo()
+    assert read_run(path).config == FIT
+    RunFolder.create_or_resume(path, {**FIT, "graph": "b"}, resume=False, overwrite=True).close()
+    assert not (path / "model.safetensors").exists()
+
+
+def test_the_same_run_may_be_discarded_and_no_other(tmp_path: Path) -> None:
+    path = finished_fit(tmp_path / "run")
+    with pytest.raises(InvalidInput, match="already holds a finished run"):
+        RunFolder.create_or_resume(path, CONFIG, resume=False, overwrite="same")
+    assert read_run(path).result is not None
+    RunFolder.create_or_resume(path, FIT, resume=False, overwrite="same").close()
+    assert read_run(path).result is None
+    RunFolder.create_or_resume(tmp_path / "new", FIT, resume=False, overwrite="same").close()
+
+
 @pytest.mark.parametrize("flags", [{"resume": False}, {"resume": True}, {"resume": False, "overwrite": True}])
 def test_other_peoples_folders_are_never_touched(tmp_path: Path, flags: dict[str, bool]) -> None:
     (tmp_path / "config.json").write_text('{"model": "theirs"}')
@@ -416,7 +471,7 @@ def test_a_checkpoint_under_a_wrong_name_or_of_another_run_is_not_used(tmp_path:
         assert latest.round == 3
         reasons = [event["reason"] for event in run.events() if event["kind"] == "damaged checkpoint"]
     assert len(reasons) == 3
-    assert "plain file" in reasons[0]
+    assert "regular file" in reasons[0]
     assert reasons[1:] == ["it holds round 3", "it belongs to a run of another configuration"]
 
 

@@ -122,7 +122,7 @@ def test_links_pipes_and_oversize_files_are_not_read(tmp_path: Path) -> None:
     (tmp_path / "precious").write_text("precious")
     (tmp_path / "link").symlink_to(tmp_path / "precious")
     os.mkfifo(tmp_path / "pipe")
-    for name, message in (("link", "could not be read"), ("pipe", "plain file"), ("precious", "at most 4 bytes")):
+    for name, message in (("link", "could not be read"), ("pipe", "regular file"), ("precious", "at most 4 bytes")):
         with pytest.raises(InvalidInput, match=message):
             read_plain(tmp_path / name, 4)
     with pytest.raises(FileNotFoundError):

@@ -1,14 +1,19 @@
 """`bangs demo`: BANGS lifts a graph neural network on the embedded graph."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.table import Table
 
 from bangs.cli import options
 from bangs.cli.console import Output, Rounds
-from bangs.utils.files import make_folder
+from bangs.errors import InvalidInput
+
+if TYPE_CHECKING:
+    import torch
+
+    from bangs.runs import RunFolder
 
 SETTINGS: dict[str, Any] = {
     "dataset": "synthetic",
@@ -37,24 +42,33 @@ def demo(
     from bangs.report.observer import PageObserver
     from bangs.utils.devices import choose_device
 
-    choose_device(device)
-    make_folder(out)  # what cannot be done is told before the work
-    experiment = Experiment(**SETTINGS)
+    place, experiment = choose_device(device), Experiment(**SETTINGS)
     output = Output(as_json=as_json, quiet=quiet)
-    output.say(
-        "A citation network of 2,708 papers in 7 fields, 20 labels a field. A GCN learns\n"
-        f"it, then labels {experiment.k} more papers a round: those whose Banzhaf value in the\n"
-        f"information game is highest. {len(experiment.seeds)} seeds at once.\n"
-    )
-    with Rounds(output, "BANGS, mean over seeds", experiment.rounds) as view:
-        data = by_name.load(experiment.dataset)
-        page_observer = PageObserver(experiment, data.y)
-        result = experiment.run(data=data, device=device, observers=[view, page_observer])
-    save(result, out)
-    page = page_observer.write(out)
+    with _folder(out, experiment.config(), place) as folder:
+        output.say(
+            "A citation network of 2,708 papers in 7 fields, 20 labels a field. A GCN learns\n"
+            f"it, then labels {experiment.k} more papers a round: those whose Banzhaf value in the\n"
+            f"information game is highest. {len(experiment.seeds)} seeds at once.\n"
+        )
+        with Rounds(output, "BANGS, mean over seeds", experiment.rounds) as view:
+            data = by_name.load(experiment.dataset)
+            page_observer = PageObserver(experiment, data.y)
+            result = experiment.run(data=data, device=device, observers=[view, page_observer])
+        save(result, folder)
+        page = page_observer.write(out)
     comparison = compare(result)
     output.result({**compact(result), "comparison": comparison}, _table(result, comparison))
     output.say(f"Look at {page}; the numbers are in {out / 'result.json'} and {out / 'history.jsonl'}")
+
+
+def _folder(out: Path, config: dict[str, Any], device: "torch.device") -> "RunFolder":
+    """The folder, held for this demo; an earlier demo in it is discarded, any other run is refused."""
+    from bangs.runs import RunFolder, config_hash, read_run
+
+    earlier = read_run(out) if (out / "config.json").exists() else None
+    if earlier is not None and config_hash(earlier.config) != config_hash(config):
+        raise InvalidInput(f"'{out}' holds another run than the demo; choose another folder with --out")
+    return RunFolder.create_or_resume(out, config, resume=False, overwrite="same", device=device)
 
 
 def compare(result: dict[str, Any]) -> dict[str, float | None]:

@@ -10,7 +10,7 @@ from bangs.cli import options
 from bangs.cli.console import Output
 from bangs.cli.parsing import parse_fill
 from bangs.errors import InvalidInput
-from bangs.utils.files import make_folder, write_atomic
+from bangs.utils.files import check_replaceable, make_folder, write_atomic
 
 PREDICTED = "id,known,predicted,confidence,new,"  # so every table of predictions begins
 
@@ -50,7 +50,7 @@ def predict(
     output = Output(as_json=as_json, quiet=quiet)
     choose_device(device)
     path = folder / f"{graph.resolve().stem}-predictions.csv" if out is None else out
-    _check_place(path)
+    check_replaceable(path, PREDICTED.encode(), "predict")
     if folder.is_file():
         raise InvalidInput(f"'{folder}' is a file; name the folder that `bangs fit` wrote")
     model = SelfTrainingClassifier.load(folder, store=store).set_params(device=device)
@@ -78,15 +78,6 @@ def predict(
     write_atomic(path, new_predictions(own.ids, known, probs, classes, new.tolist()))
     result = _summary(probs, known, classes, new)
     output.result({**result, "file": path.name}, _told(result, path))
-
-
-def _check_place(path: Path) -> None:
-    """Raises where another file would be lost, such as a table of the graph or a file of the fit."""
-    if path.is_file() and path.stat().st_size:
-        with path.open("rb") as file:
-            begin = file.read(len(PREDICTED)).decode(errors="replace")
-        if begin != PREDICTED:
-            raise InvalidInput(f"'{path}' is there and not written by `bangs predict`; name another file")
 
 
 def _summary(probs: Any, known: list[str], classes: list[str], new: Any) -> dict[str, Any]:

@@ -22,13 +22,15 @@ def report(
     Example: bangs report out/library
     """
     from bangs.cli.result_paths import results_of, suites_of
-    from bangs.report.page import PAGE, write_page
+    from bangs.report.page import PAGE, page_begin, write_page
     from bangs.report.suite import write_suite_page
+    from bangs.utils.files import check_replaceable
 
+    path = place.with_suffix(".html") if place.suffix == ".jsonl" else place / PAGE
+    check_replaceable(path, page_begin(), "report")
     if suite is not None or place.suffix == ".jsonl" or (place / "suites").is_dir():
-        path = place.with_suffix(".html") if place.suffix == ".jsonl" else place / PAGE
         results = results_of(place)
         write_suite_page(suites_of(place, suite), results, path)
     else:
-        path = write_page(place, store=store)
+        write_page(place, store=store)
     Output(as_json=as_json).result({"page": str(path)}, f"look at {path}")

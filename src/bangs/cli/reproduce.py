@@ -54,7 +54,7 @@ def reproduce(
     Example: bangs reproduce table-main --datasets cora --seeds 3 --device cuda
     """
     from bangs.cli.progress import Progress
-    from bangs.experiments.reproduce import Only, Plan
+    from bangs.experiments.reproduce import Only, Plan, check_export
     from bangs.utils.devices import choose_device
 
     output = Output(as_json=as_json, quiet=quiet)
@@ -69,14 +69,17 @@ def reproduce(
         None if seeds is None else parse_seeds(seeds),
     )
     plan = Plan.of(suites, out, only, data, device, known, None if code is None else code.resolve())
-    progress = Progress(output, plan)
+    if export is not None:
+        check_export(export)
+    progress, complete = Progress(output, plan), False
     try:
         with stoppable(again()):
             plan.do(_engine(engine, jobs, address, gpu_share, progress), progress)
+        complete = True
     finally:
         progress.close()
         if export is not None:
-            plan.export(export)
+            plan.export(export, complete=complete)
     told = [f"{progress.total - len(progress.failures)} of {progress.total} runs are finished"]
     told += [f"failed: {failure['what']}: {failure['error']}" for failure in progress.failures]
     told += [f"see them with: {shlex.join(['bangs', 'table', str(out)])}"]

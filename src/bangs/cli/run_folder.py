@@ -9,7 +9,7 @@ from bangs.distributed import ranks
 from bangs.experiments.experiment import Experiment, compact
 from bangs.runs import RunFolder
 from bangs.utils.devices import choose_device
-from bangs.utils.files import make_folder, write_atomic
+from bangs.utils.files import write_atomic
 
 RELEASE = 60.0  # seconds that the hold of a first rank which was lost may outlast it
 
@@ -49,11 +49,10 @@ def run_in(
         return result
 
 
-def save(result: dict[str, Any], out: Path) -> None:
-    """result.json and history.jsonl, the rows with every adopted node."""
-    make_folder(out)
-    write_atomic(out / "history.jsonl", "".join(json.dumps(row) + "\n" for row in result["rounds"]))
-    write_atomic(out / "result.json", json.dumps(compact(result), indent=1))
+def save(result: dict[str, Any], folder: RunFolder) -> None:
+    """Write history.jsonl, the rows with every adopted node, and result.json."""
+    write_atomic(folder.path / "history.jsonl", "".join(json.dumps(row) + "\n" for row in result["rounds"]))
+    folder.finish(compact(result))
 
 
 def scores(result: dict[str, Any]) -> str:

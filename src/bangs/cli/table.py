@@ -7,6 +7,7 @@ import typer
 
 from bangs.cli import options
 from bangs.errors import UnknownName
+from bangs.utils.text import escape_controls
 
 
 def table(
@@ -35,11 +36,11 @@ def table(
     if page is not None:
         suites = [find_suite(name) for name in suite_files()]
         for path in write_page(suites, results, page, f"bangs table {place} --page {page}"):
-            print(path)
+            print(escape_controls(str(path)))
         return
     rules = parse_names("--protocol", protocol)
     texts = [FORMATS[form](tabulate(chosen, results, rules)) for chosen in suites_of(place, suite)]
-    print(joined(texts, form), end="")
+    print(escape_controls(joined(texts, form)), end="")
 
 
 def joined(texts: list[str], form: str) -> str:

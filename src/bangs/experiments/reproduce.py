@@ -1,18 +1,17 @@
 """Reproducing: all runs of some suites, each done once, and their rows in one file."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from bangs.errors import InvalidInput, UnknownName
 from bangs.experiments.jobs import Job, Outcome
-from bangs.experiments.results import ASKED, asked, results_in, rows_in, spelled
-from bangs.experiments.suites.read import find_suite, suite_path
+from bangs.experiments.results import ASKED, ROWS, asked, json_lines, results_in, rows_in, rows_in_file
+from bangs.experiments.suites.read import find_suite, suite_path, suite_text
 from bangs.experiments.suites.suite import Suite, plain_name
 from bangs.experiments.user_code import run_code
 from bangs.experiments.workers import Engine, InProcess, Tell
-from bangs.utils.files import make_folder, write_atomic
+from bangs.utils.files import check_replaceable, make_folder, write_atomic
 
 
 @dataclass(frozen=True)
@@ -83,25 +82,35 @@ class Plan:
         """Do what is left; the folder keeps the suites and what was asked for, so that it alone makes a table."""
         make_folder(self.out / "suites")
         for suite, path in zip(self.suites, self.files, strict=True):
-            write_atomic(self.out / "suites" / f"{suite.name}.toml", path.read_bytes())
+            write_atomic(self.out / "suites" / f"{suite.name}.toml", suite_text(path))
         names = dict.fromkeys(job.name for job in self.jobs)
         former = [name for name in asked(self.out) if name not in names]
         write_atomic(self.out / ASKED, "".join(f"{name}\n" for name in [*former, *names]))
         engine(self.left(), tell)
 
-    def export(self, path: Path) -> int:
-        """Write the rows of all runs that ended, well or not, to one file; how many there are.
+    def export(self, path: Path, *, complete: bool = True) -> int:
+        """Write the rows of all runs that ended, well or not, to one file; returns how many rows there are.
 
-        Where the file is one by which runs are known, their rows stay in it.
+        The file's earlier rows of other runs stay if the runs are not `complete` yet, or if the file is one by which
+        runs are known.
         """
-        rows: list[Mapping[str, Any]] = [row for job in self.jobs for row in rows_in(job.folder)]
-        here = {row["run"] for row in rows}
-        if self.elsewhere is not None and self.elsewhere.resolve() in (path.resolve(), path.resolve().parent):
-            known = results_in(path) if path.exists() else []
-            rows = [row for result in known if result.run not in here for row in result.rows] + rows
-        make_folder(path.parent)
-        write_atomic(path, spelled(rows))
+        rows = [row for job in self.jobs for row in rows_in(job.folder)]
+        check_export(path)
+        if not complete or (
+            self.elsewhere is not None and self.elsewhere.resolve() in (path.resolve(), path.resolve().parent)
+        ):
+            here = {row["run"] for row in rows}
+            earlier = rows_in_file(path) if path.exists() else ()
+            rows = [row for row in earlier if row["run"] not in here] + rows
+        if rows or not path.exists():
+            make_folder(path.parent)
+            write_atomic(path, json_lines(rows))
         return len(rows)
+
+
+def check_export(path: Path) -> None:
+    """Raise if an export to the path would replace a file that is no export."""
+    check_replaceable(path, ROWS, "reproduce --export")
 
 
 def _check_names(suites: Sequence[Suite], files: Sequence[Path]) -> None:
@@ -137,7 +146,11 @@ def reproduce(
         if outcome.kind == "failed":
             failures.append(f"{job.describe()}: {outcome.error}")
         if export is not None:
-            plan.export(Path(export))
+            plan.export(Path(export), complete=False)
 
+    if export is not None:
+        check_export(Path(export))
     plan.do(InProcess(), tell)
+    if export is not None:
+        plan.export(Path(export))
     return failures

@@ -1,6 +1,7 @@
 """Results: one row per run and seed, from run folders to JSON lines and back."""
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,11 +12,13 @@ from bangs.experiments.experiment import BUDGET, Experiment
 from bangs.experiments.suites.suite import plain_name
 from bangs.runs import Record, config_hash, read_run
 from bangs.runs.history import STAGES, chosen_round, seconds_by_stage
-from bangs.utils.files import parse, read_plain
+from bangs.utils.files import check_size, open_to_read, parse, read_plain
 
 ASKED = "asked.txt"  # in the folder of a suite
 _LONGEST = 1 << 26  # bytes of it
+LARGEST = 1 << 28  # bytes of a file of rows
 _WANTED = "give the --out folder of `bangs reproduce`, or rows it exported"
+ROWS = re.compile(rb'{"run":"[0-9a-f]{16}","config":{')  # how a file of rows begins
 _BY_ROUND = {"validation": 5, "test": 5, "pseudo_accuracy": 4, "labelled": 0, "epochs": 0}  # decimals
 
 
@@ -123,7 +126,7 @@ def asked(out: Path) -> list[str]:
 
 def _rows_in(place: Path) -> Iterator[dict[str, Any]]:
     if place.is_file():
-        yield from _rows_in_file(place)
+        yield from rows_in_file(place)
         return
     if (place / "config.json").is_file():
         raise InvalidInput(f"'{place}' is the folder of one run, which `bangs report` shows; {_WANTED}")
@@ -132,16 +135,17 @@ def _rows_in(place: Path) -> Iterator[dict[str, Any]]:
     if not files and not runs.is_dir():
         raise InvalidInput(f"'{place}' holds neither runs nor rows (.jsonl); {_WANTED}")
     for file in files:
-        yield from _rows_in_file(file)
+        yield from rows_in_file(file)
     if runs.is_dir():
         turn = {name: number for number, name in enumerate(asked(place))}
         for folder in sorted(runs.iterdir(), key=lambda folder: (turn.get(folder.name, -1), folder.name)):
             yield from rows_in(folder)
 
 
-def _rows_in_file(path: Path) -> Iterator[dict[str, Any]]:
-    with path.open("rb") as lines:
-        for number, line in enumerate(lines, 1):
+def rows_in_file(path: Path) -> Iterator[dict[str, Any]]:
+    with open_to_read(path, follow=True) as stream:
+        check_size(stream, path, LARGEST)
+        for number, line in enumerate(stream, 1):
             row = parse(line, f"{path}, line {number}")
             if not _is_sound(row):
                 raise InvalidInput(f"{path}, line {number} is no row of a run; write it again with --export")
@@ -152,6 +156,8 @@ def _is_sound(row: Any) -> bool:
     """Whether a row holds what `rows_of` writes."""
     kinds = {"run": str, "config": dict, "environment": dict}
     if not isinstance(row, dict) or not all(isinstance(row.get(key), kind) for key, kind in kinds.items()):
+        return False
+    if not re.fullmatch(r"[0-9a-f]{16}", row["run"]):
         return False
     if "error" in row:
         return isinstance(row["error"], str)
@@ -171,7 +177,7 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e15
 
 
-def spelled(rows: Iterable[Mapping[str, Any]]) -> str:
+def json_lines(rows: Iterable[Mapping[str, Any]]) -> str:
     """Rows as JSON lines."""
     return "".join(json.dumps(row, separators=(",", ":"), allow_nan=False) + "\n" for row in rows)
 

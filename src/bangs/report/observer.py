@@ -21,8 +21,8 @@ class PageObserver:
 
         page_observer = PageObserver(experiment, data.y)
         result = experiment.run(data=data, observers=[page_observer])
-        save(result, out)
-        page = page_observer.write(out)
+        save(result, folder)
+        page = page_observer.write(folder.path)
     """
 
     def __init__(self, experiment: Experiment, truth: Tensor | None = None):

@@ -51,6 +51,11 @@ def assemble(template: str, told: dict[str, Any], scripts: Sequence[str]) -> str
     return text
 
 
+def page_begin() -> bytes:
+    """How every page begins, before its title."""
+    return _asset("base.html").partition("{{")[0].encode()
+
+
 @cache
 def _environment() -> Environment:
     # autoescape for every name; `tojson` writes <, >, & and ' as \u003c …, so that no text can end the script

@@ -10,8 +10,19 @@ from pathlib import Path
 from typing import Any
 
 from bangs.errors import InvalidInput
-from bangs.utils.files import explained, finite, open_plain, open_to_read, parse, plain, sync_folder, write_all
+from bangs.utils.files import (
+    check_size,
+    explained,
+    finite,
+    open_plain,
+    open_to_read,
+    parse,
+    plain,
+    sync_folder,
+    write_all,
+)
 
+LARGEST = 1 << 28  # bytes of a log
 _LONGEST = 16 << 20  # bytes of a line
 _OWN = ("n", "time", "clock", "kind")
 
@@ -83,6 +94,7 @@ def _sound_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     except FileNotFoundError:
         return
     with stream:
+        check_size(stream, path, LARGEST)
         end = 0
         while line := stream.readline(_LONGEST):
             end += len(line)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -31,6 +31,15 @@ from bangs.utils.files import (
 __all__ = ["FORMAT", "Record", "RunFolder", "config_hash", "read_run"]
 
 _OURS = {"lock", "config.json", "environment.json", "events.jsonl", "checkpoints", "result.json"}
+# what the commands leave beside it, by the kind of the run; a fit says so in its configuration
+_RESULTS = {
+    "fit": (
+        *("model.safetensors", "exam.safetensors", "predictions.csv", "pseudo_labels.csv", "history.jsonl"),
+        *("MODEL_CARD.md", "report.html"),
+    ),
+    "run": ("snapshot.safetensors", "exam.safetensors", "history.jsonl", "report.html"),
+    "unknown": ("model.safetensors", "snapshot.safetensors", "exam.safetensors"),  # no one else's names
+}
 _HARMLESS = {".DS_Store"}  # put into any folder someone looks at
 
 
@@ -85,15 +94,16 @@ class RunFolder:
         config: Mapping[str, Any],
         *,
         resume: bool,
-        overwrite: bool = False,
+        overwrite: bool | Literal["same"] = False,
         device: torch.device | str = "cpu",
         patience: float = 0.0,
     ) -> "RunFolder":
         """Hold the folder at `path` for the run of this (complete) configuration.
 
-        A folder that holds a run is refused unless `resume` (the configuration must be the same) or `overwrite`
-        (its run is discarded) is true; one that holds other people's files is always refused. Where there is no run
-        yet, both begin one. A folder that another process holds is waited for, `patience` seconds at most.
+        A folder that holds a run is refused unless `resume` (the configuration must be the same) or `overwrite` (the
+        run is discarded, with "same" only if it has this configuration) is true. A folder that holds other files is
+        always refused. Where there is no run yet, both begin one. A folder that another process holds is waited for,
+        `patience` seconds at most.
         """
         if resume and overwrite:
             raise InvalidInput("a run is either resumed or overwritten; give one of --resume and --overwrite")
@@ -191,15 +201,17 @@ class RunFolder:
         """What `finish` was given; None where the run is not finished or its result is damaged."""
         return _unsealed_if_sound(self.path / "result.json")
 
-    def _open(self, resume: bool, overwrite: bool, here: dict[str, Any]) -> None:
+    def _open(self, resume: bool, overwrite: bool | Literal["same"], here: dict[str, Any]) -> None:
         checkpoints = self.path / "checkpoints"
         if os.path.lexists(checkpoints) and not stat.S_ISDIR(os.lstat(checkpoints).st_mode):
             raise InvalidInput(f"'{checkpoints}' must be a folder of its own, not a link or a file; remove it")
+        if overwrite == "same":
+            there = _unsealed_if_sound(self.path / "config.json")
+            overwrite = there is not None and digest(there) == self.hash
+        config = None
         if overwrite:
-            _clear(self.path)
-        config = unseal(self.path / "config.json")
-        self.resumed = config is not None
-        if config is None:
+            _remove_results(self.path)
+        elif (config := unseal(self.path / "config.json")) is None:
             self._refuse_orphans()
         elif not resume:
             state = "a finished run" if self.finished else "a run"
@@ -212,18 +224,19 @@ class RunFolder:
                 "\n  ".join([f"'{self.path}' holds a run of another configuration:", *lines])
                 + "\nuse the folder's settings, add --overwrite to discard its run, or name another folder"
             )
+        self.resumed = config is not None
         checkpoints.mkdir(exist_ok=True)
         remove_temporaries(self.path)
         remove_temporaries(checkpoints)
         if not self.resumed:
             seal(self.path / "environment.json", here)
             seal(self.path / "config.json", self.config)
+            (self.path / "events.jsonl").unlink(missing_ok=True)
         self._log = Log(self.path / "events.jsonl")
         if self.resumed:
-            there = _unsealed_if_sound(self.path / "environment.json") or {}
-            self.event(
-                "resumed", changed={key: [there.get(key), here[key]] for key in here if there.get(key) != here[key]}
-            )
+            before = _unsealed_if_sound(self.path / "environment.json") or {}
+            changed = {key: [before.get(key), here[key]] for key in here if before.get(key) != here[key]}
+            self.event("resumed", changed=changed)
         else:
             self.event("started", config=self.hash)
         if self._log.cut:
@@ -288,13 +301,17 @@ def _refuse_strangers(folder: Path) -> None:
         )
 
 
-def _clear(folder: Path) -> None:
-    """Remove a run's files, config.json last, so that a crash on the way leaves a run; other files stay."""
-    checkpoints = folder / "checkpoints"
-    (folder / "result.json").unlink(missing_ok=True)
+def _remove_results(folder: Path) -> None:
+    """Remove what a run has left, but for its configuration: a crash leaves a run that is not finished.
+
+    A new configuration is written after this, so that no model lies beside the configuration of another run. Files of
+    other names stay.
+    """
+    checkpoints, config = folder / "checkpoints", _unsealed_if_sound(folder / "config.json")
+    kind = "unknown" if config is None else "fit" if config.get("command") == "fit" else "run"
+    for name in ("result.json", *_RESULTS[kind]):
+        (folder / name).unlink(missing_ok=True)
     if checkpoints.is_dir():
         for round in _rounds(checkpoints):
             (checkpoints / f"round-{round:06d}.safetensors").unlink()
-    for name in ("events.jsonl", "environment.json", "config.json"):
-        (folder / name).unlink(missing_ok=True)
     sync_folder(folder)

@@ -33,6 +33,9 @@ _REASONS = {
 }
 
 
+_BEGIN = 4096  # bytes by which a file is recognised
+
+
 class Unwritable(BangsError, OSError):
     """A file could not be written; what stood under its name before is untouched."""
 
@@ -61,6 +64,22 @@ def write_atomic(path: str | Path, content: bytes | str | Iterable[str | memoryv
                 os.unlink(temporary)
             raise
         sync_folder(path.parent)
+
+
+def check_replaceable(path: Path, begin: bytes | re.Pattern[bytes], command: str) -> None:
+    """Raise if writing to the path would replace a file that `bangs COMMAND` did not write.
+
+    A file is ours if it begins with `begin`. An empty file may be replaced.
+    """
+    if not os.path.lexists(path):
+        return
+    with open_to_read(path) as stream:
+        found = stream.read(_BEGIN)
+    ours = begin.match(found) if isinstance(begin, re.Pattern) else found.startswith(begin)
+    if found and not ours:
+        raise InvalidInput(
+            f"'{path}' exists and was not written by `bangs {command}`; move it away, or write to another path"
+        )
 
 
 def make_folder(path: Path) -> None:
@@ -110,30 +129,37 @@ def open_plain(path: Path, flags: int) -> int:
     file = os.open(path, flags | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, 0o666)
     if not stat.S_ISREG(os.fstat(file).st_mode):
         os.close(file)
-        raise InvalidInput(f"'{path}' must be a plain file; remove it or name another folder")
+        raise InvalidInput(
+            f"'{path}' must be a regular file, not a folder, link, pipe or device; move it away or give another path"
+        )
     return file
 
 
-def open_to_read(path: Path) -> BufferedReader:
-    """A regular file's content; FileNotFoundError where there is none."""
+def open_to_read(path: Path, *, follow: bool = False) -> BufferedReader:
+    """A regular file's content; FileNotFoundError where there is none. A link is read only with `follow`."""
     try:
-        return open(open_plain(path, os.O_RDONLY), "rb")
+        return open(open_plain(path.resolve() if follow else path, os.O_RDONLY), "rb")
     except FileNotFoundError:
         raise
     except OSError as error:
         raise InvalidInput(f"'{path}' could not be read: {error.strerror or error}") from error
 
 
-def read_plain(path: Path, limit: int) -> bytes:
+def read_plain(path: Path, limit: int, *, follow: bool = False) -> bytes:
     """The content of a regular file of at most `limit` bytes; FileNotFoundError where there is none."""
-    with open_to_read(path) as stream:
-        size = os.fstat(stream.fileno()).st_size
-        if size > limit:
-            raise InvalidInput(f"'{path}' must have at most {limit:,} bytes, it has {size:,}")
+    with open_to_read(path, follow=follow) as stream:
+        check_size(stream, path, limit)
         try:
-            return stream.read(size)
+            return stream.read(limit)
         except OSError as error:
             raise InvalidInput(f"'{path}' could not be read: {error.strerror or error}") from error
+
+
+def check_size(stream: BufferedReader, path: Path, limit: int) -> None:
+    """Raise if an open file has more than `limit` bytes."""
+    size = os.fstat(stream.fileno()).st_size
+    if size > limit:
+        raise InvalidInput(f"'{path}' must have at most {limit:,} bytes, it has {size:,}")
 
 
 @contextlib.contextmanager

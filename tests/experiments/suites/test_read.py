@@ -1,11 +1,13 @@
 """Suite files: what is in them is what runs, and every mistake is a sentence that names file and key."""
 
+import os
+import tomllib
 from pathlib import Path
 
 import pytest
 
 from bangs.errors import InvalidInput, UnknownName
-from bangs.experiments.suites.read import find_suite, parse_suite, suite_files
+from bangs.experiments.suites.read import find_suite, parse_suite, read_suite, suite_files
 from bangs.experiments.suites.suite import Published, plain_name
 
 GOOD = """
@@ -219,3 +221,41 @@ def test_the_published_numbers_of_the_main_table_are_the_papers() -> None:
     assert published["pubmed", "cagcn"] == Published((81.16, 0.10))
     assert published["flickr", "random"] == Published((50.10, 0.18))
     assert len(published) == 35
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device", "folder", "too large", "not UTF-8"])
+def test_only_a_regular_file_of_a_few_kilobytes_is_read(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "mine.toml"
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "device":
+        path.symlink_to("/dev/zero")
+    elif kind == "folder":
+        path.mkdir()
+    elif kind == "too large":
+        path.touch()
+        os.truncate(path, 1 << 40)
+    else:
+        path.write_bytes(b"title = '\xff'")
+    with pytest.raises(InvalidInput, match=r"must be a regular file|must have at most|could not be read"):
+        read_suite(path)
+
+
+def test_a_link_to_a_suite_is_followed(tmp_path: Path) -> None:
+    (tmp_path / "real.toml").write_text(GOOD)
+    (tmp_path / "mine.toml").symlink_to("real.toml")
+    assert read_suite(tmp_path / "mine.toml").title == "Two methods"
+
+
+@pytest.mark.parametrize(
+    "text", [".".join(["a"] * 40_000) + " = 1", f"[{'.'.join(['a'] * 40_000)}]", '"a" . ' * 40_000 + "a = 1"]
+)
+def test_a_key_of_very_many_parts_is_refused_before_it_is_parsed(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 80 KB of dots tomllib makes 6.5 GB."""
+    monkeypatch.setattr(tomllib, "loads", None)
+    assert "has more than 16 parts" in complaint(text)
+
+
+@pytest.mark.parametrize("text", ["a" * 200_000, "a " * 100_000, '"' * 200_000, "'a" * 100_000, "1.5, " * 50_000])
+def test_a_long_text_without_such_a_key_takes_no_longer_than_its_length(text: str) -> None:
+    assert "is not sound TOML" in complaint(f"[{text}")

@@ -3,14 +3,17 @@
 import csv
 import io
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from bangs.cli import app
 from bangs.errors import InvalidInput
 from bangs.experiments.experiment import Experiment
-from bangs.experiments.results import Result, gather, matching, results_in, rows_of, spelled
+from bangs.experiments.results import Result, gather, json_lines, matching, results_in, rows_of
 from bangs.experiments.suites.read import find_suite, parse_suite
 from bangs.experiments.suites.suite import Suite
 from bangs.experiments.tables.render import as_csv, as_json, latex, markdown
@@ -189,7 +192,7 @@ def test_among_equal_validation_scores_the_earliest_round_counts() -> None:
 
 def test_rows_survive_a_file_and_a_second_export() -> None:
     rows = fake_rows(next(SUITE.cells()).experiment, [[0.5], [0.6]])
-    again = [json.loads(line) for line in spelled([*rows, *rows]).splitlines()]
+    again = [json.loads(line) for line in json_lines([*rows, *rows]).splitlines()]
     (result,) = gather(again)
     assert result.seeds == (0, 1)
 
@@ -324,7 +327,7 @@ def test_a_row_that_is_none_of_ours_is_refused_with_its_line(tmp_path: Path, cha
     """Such as curves of different lengths, or a truth where a number belongs."""
     row = rows_of(finished())[0]
     place = tmp_path / "rows.jsonl"
-    place.write_text(spelled([row, {**row, **changes}]))
+    place.write_text(json_lines([row, {**row, **changes}]))
     with pytest.raises(InvalidInput, match="line 2 is no row of a run"):
         results_in(place)
 
@@ -351,3 +354,45 @@ def test_a_run_under_way_has_no_rows_and_a_failed_one_its_reason() -> None:
     (row,) = rows_of(Record(config, {}, [{"kind": "failed", "error": "no luck"}], None))
     assert row["error"] == "no luck"
     assert rows_of(Record(config, {}, [{"kind": "failed", "error": "no luck"}, {"kind": "resumed"}], None)) == []
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device", "too large"])
+def test_only_regular_files_of_rows_are_read_and_their_size_is_bounded(tmp_path: Path, kind: str) -> None:
+    place = tmp_path / "rows.jsonl"
+    if kind == "pipe":
+        os.mkfifo(place)
+    elif kind == "device":
+        place.symlink_to("/dev/zero")
+    else:
+        place.touch()
+        os.truncate(place, 1 << 40)
+    with pytest.raises(InvalidInput, match=r"must be a regular file|must have at most"):
+        results_in(tmp_path)
+
+
+HOSTILE = "\x1b]0;owned\x07<script>alert(1)</script><img src=x>![x](http://e.vil/x)\n# x"
+
+
+@pytest.mark.parametrize("form", ["markdown", "csv", "latex", "json"])
+def test_names_and_errors_from_outside_command_neither_terminal_nor_page(tmp_path: Path, form: str) -> None:
+    suite = tmp_path / "mine.toml"
+    text, word = json.dumps(HOSTILE), json.dumps("\x1b[31m<img src=x>")
+    suite.write_text(
+        f"title = {text}\nfocus = {word}\ncolumns = ['setting']\n[axes]\ndataset = ['cora']\n"
+        f"setting = [{{ setting = {word}, method = 'raw' }}, {{ setting = 'b', method = 'bangs' }}, "
+        f"{{ setting = 'c', method = 'cpl' }}]\n[names]\ncora = {text}\nb = {text}\n"
+    )
+    cells = list(find_suite(str(suite)).cells())
+    rows = [row for cell in cells[:2] for row in fake_rows(cell.experiment, [[0.5, 0.6], [0.5, 0.7]])]
+    curves = {"labelled": [1, 2], "epochs": [1, 1], "pseudo_accuracy": [None, 0.5]}
+    failed = {**fake_rows(cells[2].experiment, [[0.5]])[0], "error": HOSTILE}
+    (tmp_path / "rows.jsonl").write_text(json_lines([*({**row, **curves} for row in rows), failed]))
+    told = CliRunner().invoke(app, ["table", str(tmp_path / "rows.jsonl"), "--suite", str(suite), "--format", form])
+    assert told.exit_code == 0, told.exception
+    assert not set(told.output) & set("\x1b\x07")
+    if form == "markdown":
+        assert "&lt;script>" in told.output
+        assert "<script" not in told.output
+        assert "<img" not in told.output
+        assert "](http" not in told.output.replace(r"\](", "")
+        assert not any(line.startswith("# ") for line in told.output.splitlines())

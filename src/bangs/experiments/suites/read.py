@@ -1,6 +1,7 @@
 """Suite files: TOML in, a checked suite out; every mistake is a sentence that names file and key."""
 
 import math
+import re
 import tomllib
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -16,6 +17,7 @@ from bangs.experiments.suites.suite import FIGURES, KINDS, PROTOCOLS, Cell, Suit
 from bangs.graphs.datasets.by_name import DATASETS, npz_files
 from bangs.graphs.store import is_store
 from bangs.runs.history import STAGES
+from bangs.utils.files import read_plain
 
 NodeNames = Literal["known", "any"]
 
@@ -53,17 +55,25 @@ def read_suite(path: Path, data: Path | None = None, names: NodeNames = "known")
     To do its runs, every dataset, method and part must be known here. A table needs rows only, so for one the names may
     be `any`: those of a method that a script gave, of a graph that lies elsewhere.
     """
+    return parse_suite(suite_text(path), path.stem, str(path), data, names)
+
+
+def suite_text(path: Path) -> str:
+    """The text of a suite file, which must be regular and not too large."""
     try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidInput(
-            f"the suite {path} could not be read: {getattr(error, 'strerror', None) or error}"
-        ) from error
-    return parse_suite(text, path.stem, str(path), data, names)
+        return read_plain(path, LARGEST, follow=True).decode()
+    except FileNotFoundError as error:
+        raise InvalidInput(f"the suite {path} could not be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise InvalidInput(f"the suite {path} could not be read: {error}") from error
 
 
 def parse_suite(text: str, name: str, source: str, data: Path | None = None, names: NodeNames = "known") -> Suite:
     """The suite in a text; `source` is what the sentences call it."""
+    if deep := _DEEP.search(text):
+        raise InvalidInput(
+            f"{source}: the key {deep[0][:40]}… has more than {DEEPEST} parts; a suite needs at most three"
+        )
     try:
         content = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # not TOML, a number of thousands of digits, or nested too deep
@@ -72,6 +82,11 @@ def parse_suite(text: str, name: str, source: str, data: Path | None = None, nam
     return reader.suite(name, content)
 
 
+LARGEST = 1 << 18  # bytes of a suite file
+DEEPEST = 16  # parts of a dotted key: tomllib takes memory by the square of them
+# so many parts and dots in a row; possessive, so that a long text takes no longer than its length
+_PART = r"""(?:[A-Za-z0-9_-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+"""
+_DEEP = re.compile(rf"(?<![A-Za-z0-9_-])(?:{_PART}\.[ \t]*+){{{DEEPEST}}}")
 MOST_SEEDS = 10_000
 MOST_CELLS = 10_000
 _KEYS = {own.name for own in fields(Suite)} - {"name", "published_as"}

@@ -1,6 +1,7 @@
 """Figure: a sweep, or rounds, as curves with error bands, and the numbers behind them."""
 
 import io
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,11 +12,12 @@ from bangs.errors import InvalidInput
 from bangs.experiments.results import Result, matching
 from bangs.experiments.suites.suite import FIGURES, PROTOCOLS, Suite, known_protocols
 from bangs.utils.csv_safe import to_csv
-from bangs.utils.files import make_folder, write_atomic
+from bangs.utils.files import check_replaceable, make_folder, write_atomic
 
 # Okabe and Ito: told apart by people who see few colours
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+HEADER = ("suite", "rule", "line", "x", "mean", "std", "seeds", "run")  # of the numbers
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,7 @@ def as_csv(suite: Suite, drawn: Sequence[Panel]) -> str:
         for line, points in panel.curves.items()
         for at in points
     )
-    return to_csv(["suite", "rule", "line", "x", "mean", "std", "seeds", "run"], rows)
+    return to_csv(HEADER, rows)
 
 
 def draw(suite: Suite, drawn: Sequence[Panel], folder: Path, forms: Sequence[str] = ("svg", "png")) -> list[Path]:
@@ -77,8 +79,9 @@ def draw(suite: Suite, drawn: Sequence[Panel], folder: Path, forms: Sequence[str
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
-    make_folder(folder)
     written = [folder / f"{suite.name}.csv"]
+    _check_replaceable(written[0], forms)
+    make_folder(folder)
     write_atomic(written[0], as_csv(suite, drawn))
     # a fixed salt and no date: the same numbers give the same file
     style: Any = {"svg.hashsalt": suite.name, "font.size": 9, "axes.spines.top": False, "axes.spines.right": False}
@@ -97,6 +100,18 @@ def draw(suite: Suite, drawn: Sequence[Panel], folder: Path, forms: Sequence[str
             written.append(folder / f"{suite.name}.{form}")
             write_atomic(written[-1], body.getvalue())
     return written
+
+
+def _check_replaceable(numbers: Path, forms: Sequence[str]) -> None:
+    """Raise if another file would be replaced; a picture is ours if there are numbers of ours beside it."""
+    check_replaceable(numbers, to_csv(HEADER, ()).encode(), "figure")
+    if not numbers.exists():
+        for picture in (numbers.with_suffix(f".{form}") for form in forms):
+            if os.path.lexists(picture):
+                raise InvalidInput(
+                    f"'{picture}' exists without '{numbers.name}', so `bangs figure` did not write it; "
+                    "move it away, or choose another folder with --out"
+                )
 
 
 def _fill(place: object, suite: Suite, panel: Panel) -> None:

@@ -9,7 +9,8 @@ from bangs.experiments.tables.figure import draw, panels
 from bangs.experiments.tables.render import grid, missing, tests
 from bangs.experiments.tables.significance import LEVEL, Comparison
 from bangs.experiments.tables.table import Entry, Table, tabulate
-from bangs.utils.files import make_folder, write_atomic
+from bangs.utils.files import check_replaceable, make_folder, write_atomic
+from bangs.utils.text import escape_markdown
 
 # the order of the paper
 ORDER = (
@@ -18,8 +19,15 @@ ORDER = (
 )
 
 
+BEGIN = (
+    "# Reproduction\n\n"
+    "Every table and figure of the paper that was run here, ours beside theirs. This page is made from the rows "
+)
+
+
 def write_page(suites: Iterable[Suite], results: Sequence[Result], path: Path, command: str) -> list[Path]:
-    """Write the page, and its figures into `figures/` beside it; the files written."""
+    """Write the page, and its figures into `figures/` beside it; the paths of the files."""
+    check_replaceable(path, BEGIN.encode(), "table --page")
     tables = [tabulate(suite, results) for suite in in_order(suites)]
     written = [path]
     for table in tables:
@@ -42,9 +50,7 @@ def page(tables: Sequence[Table], results: Sequence[Result], command: str) -> st
     left = [table for table in tables if not _was_run(table)]
     rules = "; ".join(f"*{name}* is the {words}" for name, words in PROTOCOLS.items())
     parts = [
-        "# Reproduction",
-        "Every table and figure of the paper that was run here, ours beside theirs. This page is made from the rows "
-        f"in `results/` by one command and is not edited by hand:\n\n    {command}",
+        f"{BEGIN}in `results/` by one command and is not edited by hand:\n\n    {command}",
         "Every number is a mean over seeds with the sample standard deviation. Which round of a run counts is named "
         f"each time: {rules}.",
         "A difference is called better or worse where a paired t-test over the common seeds, two-sided, stays below "
@@ -55,7 +61,9 @@ def page(tables: Sequence[Table], results: Sequence[Result], command: str) -> st
     ]
     if left:
         parts.append("## Not run here")
-        parts.append("\n".join(f"- {table.suite.title}: `bangs reproduce {table.suite.name}`" for table in left))
+        parts.append(
+            "\n".join(f"- {escape_markdown(table.suite.title)}: `bangs reproduce {table.suite.name}`" for table in left)
+        )
     return "\n\n".join(parts) + "\n"
 
 
@@ -78,19 +86,22 @@ def _machines(results: Sequence[Result]) -> str:
             short = commit[:10] + ("-dirty" if commit.endswith("-dirty") else "")
             key = (str(it.get("device")), f"torch {it.get('torch')}", f"Python {it.get('python')}", short)
             places[key] = places.get(key, 0) + len(result.rows)
-    lines = [f"| {' | '.join(key)} | {count} |" for key, count in sorted(places.items())]
+    lines = [
+        f"| {' | '.join(escape_markdown(cell).replace('|', '') for cell in key)} | {count} |"
+        for key, count in sorted(places.items())
+    ]
     head = "| device | torch | Python | commit | rows |\n| --- | --- | --- | --- | --- |"
     return "What the rows come from:\n\n" + "\n".join([head, *lines]) if lines else "There are no rows yet."
 
 
 def _section(table: Table) -> str:
     suite = table.suite
-    parts = [f"## {suite.title}", suite.about]
+    parts = [f"## {escape_markdown(suite.title)}", suite.about]
     if suite.kind in FIGURES:
-        parts.append(f"![{suite.title}](figures/{suite.name}.svg)")
+        parts.append(f"![{escape_markdown(suite.title)}](figures/{suite.name}.svg)")
         parts.append(f"The numbers: [figures/{suite.name}.csv](figures/{suite.name}.csv).")
     parts.append(grid(table))
-    said = [*_readings(table), *([suite.reading] if suite.reading else [])]
+    said = [*map(escape_markdown, _readings(table)), *([suite.reading] if suite.reading else [])]
     if said:
         parts.append("**Reading.** " + " ".join(said))
     if notes := missing(table):
@@ -157,7 +168,7 @@ def _absent(table: Table, notes: Sequence[str]) -> str:
     command = ""
     if rows and table.suite.rows == ("dataset",):
         command = f" Run with the data: `bangs reproduce {table.suite.name} --datasets {','.join(rows)}`."
-    return "Missing: " + "; ".join(notes) + "." + command
+    return "Missing: " + "; ".join(map(escape_markdown, notes)) + "." + command
 
 
 def _whole(table: Table, row: str) -> bool:

@@ -7,6 +7,7 @@ from bangs.experiments.tables.significance import Comparison
 from bangs.experiments.tables.table import Entry, Line, Table, as_facts
 from bangs.utils.csv_safe import to_csv
 from bangs.utils.files import finite, plain
+from bangs.utils.text import escape_markdown
 
 RULES = {
     "validation": "ours, validation",
@@ -21,17 +22,18 @@ def markdown(table: Table) -> str:
     """Pipes and dashes, then the paired tests and what is missing."""
     parts = [grid(table), *tests(table)]
     if table.missing:
-        parts.append("Missing: " + "; ".join(missing(table)) + ".")
+        parts.append("Missing: " + "; ".join(map(escape_markdown, missing(table))) + ".")
     return "\n\n".join(parts) + "\n"
 
 
 def grid(table: Table) -> str:
     """The numbers in Markdown, and the caption."""
-    header = ["", "", *(table.suite.called(column) or "test accuracy" for column in table.columns)]
+    header = ["", "", *(escape_markdown(table.suite.called(column)) or "test accuracy" for column in table.columns)]
     body = []
     for line, row in _with_rows(table):
+        row = escape_markdown(row)
         body.append([row, RULES[line.rule], *(_marked(entry, table) if entry else "–" for entry in line.entries)])
-    return f"{_pipes(header, body)}\n\n*{table.caption}*"
+    return f"{_pipes(header, body)}\n\n*{escape_markdown(table.caption)}*"
 
 
 def tests(table: Table) -> list[str]:
@@ -156,7 +158,8 @@ def _booktabs(caption: str, shape: str, header: list[str], body: list[list[str]]
 
 def _tests(table: Table, rule: str, tests: tuple[Comparison, ...]) -> str:
     title, header, body = _tested(table, rule, tests)
-    return f"{title}:\n\n{_pipes(header, body)}"
+    names = [[escape_markdown(cell) for cell in row] for row in [header, *body]]
+    return f"{title}:\n\n{_pipes(names[0], names[1:])}"
 
 
 def _tested(table: Table, rule: str, tests: tuple[Comparison, ...]) -> tuple[str, list[str], list[list[str]]]:
