@@ -148,18 +148,19 @@ def open_to_read(path: Path, *, follow: bool = False) -> BufferedReader:
 def read_plain(path: Path, limit: int, *, follow: bool = False) -> bytes:
     """The content of a regular file of at most `limit` bytes; FileNotFoundError where there is none."""
     with open_to_read(path, follow=follow) as stream:
-        check_size(stream, path, limit)
+        size = check_size(stream, path, limit)
         try:
-            return stream.read(limit)
+            return stream.read(size)
         except OSError as error:
             raise InvalidInput(f"'{path}' could not be read: {error.strerror or error}") from error
 
 
-def check_size(stream: BufferedReader, path: Path, limit: int) -> None:
-    """Raise if an open file has more than `limit` bytes."""
+def check_size(stream: BufferedReader, path: Path, limit: int) -> int:
+    """The bytes of an open file; raises if they are more than `limit`."""
     size = os.fstat(stream.fileno()).st_size
     if size > limit:
         raise InvalidInput(f"'{path}' must have at most {limit:,} bytes, it has {size:,}")
+    return size
 
 
 @contextlib.contextmanager
