@@ -103,6 +103,26 @@ VARIANTS: dict[str, tuple[Callable[[int], Method], dict[str, Any]]] = {
     "samples=2": (soft(), {"samples": 2}),
     "raw,samples=2": (named("raw"), {"samples": 2}),
     "hidden=128": (soft(), {"hidden": 128}),
+    "raw,loss": (named("raw"), {"monitor": "loss"}),
+    "soft,loss": (soft(), {"monitor": "loss"}),
+    "aligned,loss": (soft(believe=ALIGN), {"monitor": "loss"}),
+    "aligned,T=0.3,loss": (soft(believe=Sharpen(0.3, "validation")), {"monitor": "loss"}),
+    "aligned,T=0.7,loss": (soft(believe=Sharpen(0.7, "validation")), {"monitor": "loss"}),
+    "aligned,p=1,loss": (soft(believe=ALIGN, weigh=Balance(Certainty(1.0))), {"monitor": "loss"}),
+    "aligned,p=6,loss": (soft(believe=ALIGN, weigh=Balance(Certainty(6.0))), {"monitor": "loss"}),
+    "aligned,lam=2,loss": (soft(believe=ALIGN, weigh=Balance(Certainty(3.0), 2.0)), {"monitor": "loss"}),
+    "rank,loss": (soft(weigh=Balance(RANK)), {"monitor": "loss"}),
+    "rank,aligned,loss": (soft(believe=ALIGN, weigh=Balance(RANK)), {"monitor": "loss"}),
+    "rank,aligned": (soft(believe=ALIGN, weigh=Balance(RANK)), {}),
+    "smooth,loss": (soft(believe=Smoothed(Sharpen(0.5))), {"monitor": "loss"}),
+    "aligned,smooth,loss": (soft(believe=Smoothed(ALIGN)), {"monitor": "loss"}),
+    "aligned,loss,patience=50": (soft(believe=ALIGN), {"monitor": "loss", "patience": 50}),
+    "aligned,loss,wd=1e-4": (soft(believe=ALIGN), {"monitor": "loss", "weight_decay": 1e-4}),
+    "aligned,loss,drop=0.7": (soft(believe=ALIGN), {"monitor": "loss", "dropout": 0.7, "input_dropout": 0.7}),
+    "aligned,loss,hidden=256": (soft(believe=ALIGN), {"monitor": "loss", "hidden": 256}),
+    "given,loss": (soft(believe=Sharpen(0.5, "given")), {"monitor": "loss"}),
+    "lr=0.01": (soft(believe=ALIGN), {"lr": 0.01}),
+    "raw,lr=0.01": (named("raw"), {"lr": 0.01}),
 }
 
 
@@ -111,7 +131,7 @@ def cut(data: Data, per_class: int, seeds: tuple[int, ...], validation: int) -> 
     if per_class == 0:
         split = splits.default(data, seeds)
     else:
-        split = splits.per_class(data.y, per_class, validation, None, seeds)
+        split = splits.per_class(data.y, per_class, validation, None, seeds, scarce="half")
     judge = torch.zeros_like(split.val)
     for run, (seed, own) in enumerate(zip(seeds, split.val, strict=True)):
         nodes = own.nonzero().squeeze(1)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from math import floor
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -44,10 +45,18 @@ def mark(data: Data, split: Split) -> Data:
     return data
 
 
-def per_class(y: Tensor, n: int, val: int, test: int | None, seeds: Sequence[int]) -> Split:
+def per_class(
+    y: Tensor,
+    n: int,
+    val: int,
+    test: int | None,
+    seeds: Sequence[int],
+    scarce: Literal["refuse", "half"] = "refuse",
+) -> Split:
     """n training nodes of each class, then `val` and `test` nodes drawn uniformly from the rest: bool [R, N].
 
-    `test=None` takes all that remain. Nodes without a label (−1) stand in none of the three.
+    `test=None` takes all that remain. Nodes without a label (−1) stand in none of the three. A class of fewer than n
+    nodes is refused; with `scarce="half"` no class gives more than half of its nodes, but at least one.
     """
     if n < 1 or val < 1 or (test is not None and test < 0):
         raise InvalidInput(
@@ -56,10 +65,13 @@ def per_class(y: Tensor, n: int, val: int, test: int | None, seeds: Sequence[int
     known = _known(y)
     sizes = torch.bincount(y[known])
     small = (sizes < n).nonzero().flatten()
-    if len(small):
+    quota = torch.full_like(sizes, n)
+    if scarce == "half":
+        quota = torch.minimum(quota, (sizes // 2).clamp_min(1)).clamp_max(sizes)
+    elif len(small):
         label = int(small[0])
         raise InvalidInput(f"class {label} has {int(sizes[label])} nodes, {n} a class were asked for; lower n")
-    rest = len(known) - n * len(sizes)
+    rest = len(known) - int(quota.sum())
     if val + (test or 0) > rest:
         raise InvalidInput(
             f"{n} a class leave {rest} labelled nodes, but val + test ask for {val + (test or 0)}; lower one of them"
@@ -71,7 +83,7 @@ def per_class(y: Tensor, n: int, val: int, test: int | None, seeds: Sequence[int
         by_label = drawn[torch.argsort(y[drawn], stable=True)]
         place = torch.arange(len(by_label)) - starts[y[by_label]]
         train = torch.zeros(len(y), dtype=torch.bool)
-        train[by_label[place < n]] = True
+        train[by_label[place < quota[y[by_label]]]] = True
         others = drawn[~train[drawn]]
         masks[0, run] = train
         masks[1, run, others[:val]] = True
