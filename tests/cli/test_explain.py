@@ -2,13 +2,14 @@
 
 import csv
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from bangs import SelfTrainingClassifier
-from bangs.cli.explain_text import in_words
 from bangs.errors import InvalidInput
 from bangs.graphs.datasets.synthetic import citation
 from bangs.graphs.store.node_names import place_of
@@ -31,9 +32,9 @@ def test_a_pseudo_label_is_told_with_all_its_reasons(library: Path) -> None:
     assert "number 1 of" in text
     assert "The value says how much its label adds to what the model would know of the other nodes" in text
     assert "Neighbours, " in text
-    assert "Labelled nodes that speak to it loudest" in text
+    assert "Labelled nodes with the most influence on it" in text
     assert row["influences"].split(" (")[0] in text
-    assert "Over the rounds the models said" in text
+    assert "Predictions over the rounds: " in text
 
 
 def test_a_pseudo_label_without_older_labels_around_says_when_that_was() -> None:
@@ -41,11 +42,10 @@ def test_a_pseudo_label_without_older_labels_around_says_when_that_was() -> None
     graph.y[60:] = -1
     graph.edge_index = graph.edge_index[:, ((graph.edge_index < 60).sum(0) != 1)]  # no label reaches nodes 60 to 89
     model = SelfTrainingClassifier(rounds=1, k=20, epochs=20).fit(graph)
-    names, classes = [str(node) for node in range(90)], list("uvw")
-    told = [reasons for reasons in map(model.explain, range(60, 90)) if reasons.adoption is not None]
-    assert len(told) == 20
-    for reasons in told:
-        assert "No labelled node was within reach when it was adopted." in in_words(reasons, names, classes)
+    found = [why for why in map(model.explain, range(60, 90)) if why.adoption is not None]
+    assert len(found) == 20
+    for why in found:
+        assert "No labelled node was within reach when it was adopted: its own features decide." in str(why)
 
 
 @pytest.mark.parametrize(("source", "words"), [("given", "was given"), ("held", "was held back for validation")])
@@ -66,6 +66,28 @@ def test_json_holds_names_not_numbers(library: Path) -> None:
     assert [step["round"] for step in found["path"]] == [0, 1, 2, 3]
 
 
+def test_python_gives_the_same_names_words_and_text(library: Path) -> None:
+    row = first(library, "predicted")
+    why = SelfTrainingClassifier.load(library).explain(row["id"])
+    assert (why.node, why.label) == (row["id"], row["predicted"])
+    assert why.to_dict() == json.loads(bangs("explain", library, row["id"], "--json").out)
+    assert str(why).split() == bangs("explain", library, row["id"]).out.split()
+
+
+def test_it_imports_neither_pyg_nor_scikit_learn_nor_the_readers_of_tables(library: Path) -> None:
+    code = f"""if True:
+        import sys
+        sys.argv = ["bangs", "explain", {str(library)!r}, {first(library, "predicted")["id"]!r}]
+        from bangs.cli import main
+        try:
+            main()
+        except SystemExit:
+            print(sorted({{"torch_geometric", "sklearn", "pandas", "pyarrow", "triton"}} & sys.modules.keys()))
+        """
+    found = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert found.stdout.splitlines()[-1] == "[]"
+
+
 def test_an_unknown_node_is_a_sentence(library: Path) -> None:
     said = bangs("explain", library, "R-9")
     assert said.code == 2
@@ -81,11 +103,10 @@ def test_a_folder_without_a_model_is_a_sentence(tmp_path: Path) -> None:
 def test_a_label_against_its_labelled_influences_says_what_decided(library: Path) -> None:
     model = SelfTrainingClassifier.load(library)
     for node in range(60):
-        reasons = model.explain(node)
-        words = in_words(reasons, model.node_names_.tolist(), model.classes_.tolist())
-        against = reasons.support.index(max(reasons.support)) != reasons.label
-        assert ("its own features and the unlabelled nodes around it decided" in words) == against
-        assert ("Their largest share speaks for" in words) == against
+        why = model.explain(node)
+        against = bool(why.influences) and max(why.support, key=why.support.__getitem__) != why.label
+        assert ("its own features and the unlabelled nodes around it outweigh the labelled ones" in str(why)) == against
+        assert ("Most labelled influence is for" in str(why)) == against
 
 
 def test_long_names_are_cut_where_they_are_examples() -> None:

@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import pytest
 import torch
-from torch_geometric.data import Data
 
-from bangs.cli.explain_text import in_words
 from bangs.errors import InvalidInput
 from bangs.estimator.classifier import SelfTrainingClassifier
 from bangs.estimator.explain import influences, neighbours, origins, reasons
+from bangs.estimator.explanation import in_words
+from bangs.graphs.edges import EdgeList
 from bangs.graphs.propagation import PPR, ExactPPR
 from bangs.graphs.walks import NearWalks
 from bangs.runs.candidate_log import CandidateLog
@@ -38,7 +38,7 @@ def line_graph(lines: CandidateLog | None = None) -> Snapshot:
         target[lines.node[line]], adopted_round[lines.node[line]] = lines.label[line], lines.round[line]
     logits = torch.tensor([[2.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 2.0]])
     return Snapshot(
-        graph=Data(edge_index=torch.cat([edges, edges.flip(0)], dim=1), num_nodes=4),
+        graph=EdgeList(torch.cat([edges, edges.flip(0)], dim=1), 4),
         given=given,
         held=torch.full((4,), -1),
         target=target,
@@ -128,16 +128,16 @@ def test_heavier_neighbours_come_first() -> None:
     data.y = torch.where(torch.arange(24) < 12, data.y, -1)
     data.edge_weight = torch.where(data.edge_index[0] == 2, 5.0, 1.0)
     found = SelfTrainingClassifier(rounds=1, epochs=5).fit(data).explain(4)
-    assert (found.neighbours[0].node, found.neighbours[0].weight) == (2, 5.0)
+    assert (found.neighbours[0].node, found.neighbours[0].weight) == ("2", 5.0)
     assert found.degree == len(found.neighbours) == 2
-    assert [round for round, _, _ in found.path] == [0, 1]
+    assert [step["round"] for step in found.path] == [0, 1]
 
 
 def test_a_node_is_not_its_own_neighbour_and_several_edges_make_one() -> None:
     """Node 1 hears itself, node 0 twice, node 2 once, and node 3 over an edge that weighs nothing."""
     snapshot = line_graph()
-    edges = Data(edge_index=torch.tensor([[1, 0, 0, 2, 3], [1, 1, 1, 1, 1]]), num_nodes=4)
-    edges.edge_weight = torch.tensor([9.0, 2.0, 1.0, 4.0, 0.0])
+    weight = torch.tensor([9.0, 2.0, 1.0, 4.0, 0.0])
+    edges = EdgeList(torch.tensor([[1, 0, 0, 2, 3], [1, 1, 1, 1, 1]]), 4, weight)
     found = reasons(replace(snapshot, graph=edges), 1)
     assert [(one.node, one.weight, one.origin, one.label) for one in found.neighbours] == [
         (2, 4.0, "predicted", 1),
@@ -149,10 +149,8 @@ def test_a_node_is_not_its_own_neighbour_and_several_edges_make_one() -> None:
 
 
 def test_where_nobody_else_is_heard_the_words_say_so() -> None:
-    alone = replace(line_graph(), graph=Data(edge_index=torch.tensor([[1], [1]]), num_nodes=4))
-    assert "No other node sends to it: its own features decide." in in_words(
-        reasons(alone, 1), list("abcd"), ["u", "v"]
-    )
+    alone = replace(line_graph(), graph=EdgeList(torch.tensor([[1], [1]]), 4))
+    assert "It has no neighbours: its own features decide." in in_words(reasons(alone, 1), list("abcd"), ["u", "v"])
 
 
 def test_a_node_that_is_not_there_is_a_sentence() -> None:

@@ -16,7 +16,7 @@ import pytest
 import scipy.sparse as sp
 import torch
 
-from bangs.estimator import serialization
+from bangs.estimator import model_file
 from bangs.runs import Checkpoint
 from bangs.runs.checkpoint import decode, encode
 from bangs.runs.folder import config_hash
@@ -105,9 +105,9 @@ def model(change: Callable[[dict[str, Any]], None]) -> bytes:
 
 
 def edited_model(change: Callable[[dict[str, torch.Tensor], dict[str, Any]], None]) -> bytes:
-    held = decode(targets()["model"].files["model.safetensors"], serialization.KIND)
+    held = decode(targets()["model"].files["model.safetensors"], model_file.KIND)
     change(held.tensors, held.facts)
-    return b"".join(encode(held, serialization.KIND))
+    return b"".join(encode(held, model_file.KIND))
 
 
 def calibrated(facts: dict[str, Any], by: Any) -> None:

@@ -12,6 +12,7 @@ from bangs.errors import InvalidInput
 from bangs.estimator.classifier import SelfTrainingClassifier
 from bangs.estimator.resume import Keeper
 from bangs.graphs.datasets.synthetic import citation
+from bangs.graphs.edges import EdgeList
 from bangs.graphs.push import Push
 from bangs.graphs.store import NodeNames, Store, convert_from, stored_graph
 from bangs.runs import RunFolder
@@ -167,7 +168,7 @@ def test_a_small_store_is_read_whole_and_takes_any_model(tmp_path: Path) -> None
     data = graph()
     convert_from(data, tmp_path / "store")
     model = classifier(model="appnp", batches=None, calibrator="cagcn", rounds=0).fit(Store.open(tmp_path / "store"))
-    assert isinstance(model.snapshot_.graph, Data)
+    assert isinstance(model.snapshot_.graph, EdgeList)
     assert model.node_names_.tolist() == [str(node) for node in range(120)]
 
 

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 import torch
-from torch_geometric.data import Data
 
 from bangs.estimator.explain import reasons
+from bangs.graphs.edges import EdgeList
 from bangs.report.headline import headline
 from bangs.report.page import render
 from bangs.report.page_data import facts
@@ -92,9 +92,9 @@ def test_every_pseudo_label_stands_in_the_table_with_its_reasons(run_data: RunDa
 def test_the_page_and_explain_count_the_same_neighbours(run_data: RunData) -> None:
     snapshot = run_data.snapshot
     assert snapshot is not None
-    assert isinstance(snapshot.graph, Data)
+    assert isinstance(snapshot.graph, EdgeList)
     loops = torch.arange(60).repeat(2, 1)
-    looped = replace(snapshot, graph=Data(edge_index=torch.cat([snapshot.graph.edge_index, loops], 1), num_nodes=60))
+    looped = replace(snapshot, graph=EdgeList(torch.cat([snapshot.graph.edge_index, loops], 1), 60))
     found = facts(replace(run_data, snapshot=looped))
     for node in range(60):
         told, here = reasons(looped, node, top=12), found["around"][str(node)]

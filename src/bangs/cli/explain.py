@@ -11,9 +11,9 @@ from bangs.cli.console import Output
 def explain(
     folder: options.FittedFolder,
     node: Annotated[
-        str, typer.Argument(help="the id of a node of the fitted graph; one with a dash in front comes after --")
+        str, typer.Argument(help="the id of a node of the fitted graph; write -- before an id that begins with a dash")
     ],
-    top: Annotated[int, typer.Option(min=1, max=100, help="how many neighbours and influences to name")] = 5,
+    top: Annotated[int, typer.Option(min=1, max=100, help="how many neighbours and influences to list")] = 5,
     store: options.FittedStore = None,
     as_json: options.Json = False,
 ) -> None:
@@ -21,11 +21,7 @@ def explain(
 
     Example: bangs explain out/library R-0616
     """
-    from bangs.cli.explain_text import in_words, named
-    from bangs.estimator.classifier import SelfTrainingClassifier
+    from bangs.estimator.saved_run import read_saved_run
 
-    model = SelfTrainingClassifier.load(folder, store=store)
-    reasons = model.explain(node, top)
-    names, classes = model.node_names_, [str(name) for name in model.classes_]
-    words = in_words(reasons, names, classes, model.selector)
-    Output(as_json=as_json).result(named(reasons, names, classes), words)
+    found = read_saved_run(folder, store).explain(node, top)
+    Output(as_json=as_json).result(found.to_dict(), found.text)

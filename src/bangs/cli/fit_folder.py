@@ -10,8 +10,9 @@ from torch import Tensor
 
 from bangs.cli.console import Output, Rounds
 from bangs.estimator.classifier import SelfTrainingClassifier
+from bangs.estimator.model_file import save
 from bangs.estimator.resume import Keeper
-from bangs.estimator.serialization import save, spell
+from bangs.estimator.serialization import spell
 from bangs.graphs import splits, tables
 from bangs.graphs.fingerprint import fingerprint
 from bangs.graphs.store import Store

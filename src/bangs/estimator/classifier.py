@@ -17,9 +17,10 @@ from torch_geometric.data import Data
 
 from bangs.calibration.calibrators import Calibrator, calibrator
 from bangs.errors import InvalidInput
-from bangs.estimator import serialization
+from bangs.estimator import model_file, serialization
 from bangs.estimator.build import from_disk, self_training, training
-from bangs.estimator.explain import Reasons, node_of, reasons
+from bangs.estimator.explain import node_of, reasons
+from bangs.estimator.explanation import Explanation, explanation
 from bangs.estimator.inference import apply, calibrate_beside
 from bangs.estimator.inputs import as_graph, as_labels, as_task, check_columns, in_order, mask_of, names_of, opened
 from bangs.estimator.resume import Keeper
@@ -173,24 +174,25 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         return float(np.mean(said[nodes] == classes[target.numpy()[nodes]]))
 
     @usual_modes()
-    def explain(self, node: int | str, top: int = 5) -> Reasons:
-        """Why a node of the fitted graph, by its name, has the label it has.
+    def explain(self, node: int | str, top: int = 5) -> Explanation:
+        """Why a node of the fitted graph, by its name, has the label it has; `print` it to read it as text.
 
         A number is the row of X, or the name of a node where nodes are called by numbers.
         """
         check_is_fitted(self)
-        return reasons(self.snapshot_, node_of(node, self.node_names_), top)
+        found = reasons(self.snapshot_, node_of(node, self.node_names_), top)
+        return explanation(found, self.node_names_, self.classes_.tolist(), self.selector)
 
     @usual_modes()
     def save(self, path: str | Path) -> None:
         """Write all that `load` needs to one safetensors file; a folder gets a `model.safetensors`."""
         check_is_fitted(self)
-        tensors, facts = self.snapshot_.to_plain(serialization.model_file(path).parent)
-        serialization.save(
+        tensors, facts = self.snapshot_.to_plain(model_file.model_file(path).parent)
+        model_file.save(
             path,
             tensors
             | {f"{WEIGHTS}{name}": value for name, value in self.weights_.items()}
-            | serialization.pack_names(self.node_names_),
+            | model_file.pack_names(self.node_names_),
             {
                 "snapshot": facts,
                 "params": {name: serialization.spell(value) for name, value in self.get_params(deep=False).items()},
@@ -211,9 +213,9 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         Parts of your own cannot be saved; give them again by the parameter's name: `load(path, calibrator=Mine())`.
         A model of a graph that stays on the disk looks for it where it was; `store` says where it lies now.
         """
-        tensors, facts = serialization.load(path)
+        tensors, facts = model_file.load(path)
         weights = {name.removeprefix(WEIGHTS): t for name, t in tensors.items() if name.startswith(WEIGHTS)}
-        with serialization.sound(path):
+        with model_file.sound(path):
             found = cls(**{name: serialization.read(name, value, parts) for name, value in facts["params"].items()})
             if "calibrator" not in parts:
                 serialization.check_calibrator(found.calibrator)
@@ -222,13 +224,13 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
                 found.feature_names_in_ = np.array([str(name) for name in facts["feature_names"]], dtype=object)
             architecture = _own_architecture(parts) or serialization.read("model", facts["architecture"], parts)
             serialization.check_weights(architecture, weights, found.n_features_in_, len(facts["classes"]))
-            found.snapshot_ = Snapshot.from_plain(tensors, facts["snapshot"], serialization.model_file(path).parent)
+            found.snapshot_ = Snapshot.from_plain(tensors, facts["snapshot"], model_file.model_file(path).parent)
             if not found.history_:
                 raise InvalidInput("it holds no row of any round; it was not written by bangs")
-            found.classes_ = serialization.read_classes(facts["classes"], found.snapshot_.classes)
+            found.classes_ = model_file.read_classes(facts["classes"], found.snapshot_.classes)
             if store is not None:
                 found.snapshot_ = found.snapshot_.with_store(store)
-            found.node_names_ = serialization.unpack_names(tensors, found.snapshot_)
+            found.node_names_ = model_file.unpack_names(tensors, found.snapshot_)
             found.architecture_, found.weights_ = architecture, weights
             found.n_iter_, found.termination_condition_ = int(facts["rounds"]), str(facts["ended"])
         return found

@@ -9,47 +9,46 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
-from torch_geometric.data import Data
 
 from bangs.errors import InvalidInput
+from bangs.graphs.edges import EdgeList
 from bangs.graphs.propagation import PPR
-from bangs.graphs.store import place_of
 from bangs.graphs.walks import NearWalks
 from bangs.runs.snapshot import Snapshot
 
-Origin = Literal["given", "held", "adopted", "predicted"]
+Origin = Literal["given", "held", "adopted", "soft", "predicted"]
 
-EVERYONE = slice(None)
-TOGETHER = 64  # nodes whose influences are found at once
-LARGE = 200_000  # links beyond which only near walks are followed
+ALL_NODES = slice(None)
+BATCH = 64  # nodes whose influences are computed at once
+LARGE = 200_000  # nodes or edges beyond which only short walks are followed
 
 
 @dataclass(frozen=True)
 class Influence:
-    """A labelled node and how much of what labelled nodes say to another one comes from it."""
+    """A labelled node and its share of the influence that labelled nodes have on another node."""
 
-    node: int
-    label: int
+    node: Any  # its number; in an `Explanation` its name
+    label: Any  # the number of its class; in an `Explanation` the class
     adopted_round: int  # 0 = given, t = adopted in round t
     share: float  # of all labelled influence on the other node, in [0, 1]
 
 
 @dataclass(frozen=True)
 class Neighbour:
-    """A node that sends to another one over edges."""
+    """A node with an edge to another one."""
 
-    node: int
-    weight: float  # of all its edges to the other one
+    node: Any  # its number; in an `Explanation` its name
+    weight: float  # the sum of its edges to the other node
     origin: Origin
-    label: int  # known, else predicted
+    label: Any  # known, else predicted; a number, in an `Explanation` the class
 
 
 @dataclass(frozen=True)
 class PseudoLabel:
-    """How a node got its pseudo-label, and in which round."""
+    """How a node got its hard pseudo-label, and in which round."""
 
     round: int
-    label: int
+    label: Any  # a number; in an `Explanation` the class
     raw_confidence: float
     confidence: float
     score: float
@@ -60,12 +59,21 @@ class PseudoLabel:
 
 
 @dataclass(frozen=True)
+class SoftLabel:
+    """The probabilities that an earlier model gave a node, from which the chosen model learned."""
+
+    round: int
+    probs: Any  # list of C probabilities; in an `Explanation` a dict by class
+    weight: float  # in the loss, as a multiple of the weight of a given label
+
+
+@dataclass(frozen=True)
 class Reasons:
-    """All there is to say about the label of one node."""
+    """What led to the label of one node; nodes and classes by their numbers."""
 
     node: int
     origin: Origin
-    label: int  # what the chosen model says
+    label: int  # the prediction of the chosen model
     known: int | None  # the label that came with the data
     probs: list[float]  # calibrated, per class
     raw_confidence: float
@@ -76,17 +84,26 @@ class Reasons:
     support: list[float]  # labelled influence per class; sums to one, or to zero where no labelled node is in reach
     reach: float  # labelled influence among all influence on the node, in [0, 1]
     adoption: PseudoLabel | None
-    path: list[tuple[int, int, float]]  # (round, label, calibrated confidence) of every round's student
+    soft: SoftLabel | None
+    path: list[tuple[int, int, float]]  # (round, label, calibrated confidence) of every round's model
+
+    @property
+    def against_neighbours(self) -> int | None:
+        """The class with the most labelled influence, where the model predicts another; else None."""
+        if not self.influences:
+            return None
+        best = max(range(len(self.support)), key=self.support.__getitem__)
+        return None if best == self.label else best
 
 
-def origins(snapshot: Snapshot, nodes: Tensor | slice = EVERYONE) -> list[Origin]:
+def origins(snapshot: Snapshot, nodes: Tensor | slice = ALL_NODES) -> list[Origin]:
     """Where the labels of nodes come from; pseudo-labels that the chosen model did not see are predictions."""
-    out: list[Origin] = []
-    for adopted_round, held in zip(snapshot.adopted_round[nodes].tolist(), snapshot.held[nodes].tolist(), strict=True):
-        out.append(
-            "given" if adopted_round == 0 else "held" if held >= 0 else "adopted" if adopted_round > 0 else "predicted"
-        )
-    return out
+    pseudo: Origin = "adopted" if snapshot.belief is None else "soft"
+    columns = (snapshot.adopted_round[nodes].tolist(), snapshot.held[nodes].tolist())
+    return [
+        "given" if adopted_round == 0 else "held" if held >= 0 else pseudo if adopted_round > 0 else "predicted"
+        for adopted_round, held in zip(*columns, strict=True)
+    ]
 
 
 def influences(
@@ -95,26 +112,25 @@ def influences(
     """For every node its strongest labelled influences, the labelled influence per class [C], and its reach.
 
     The influence of i on j is P[j, i] of personalised PageRank, the weight with which the logits of i enter the
-    estimated logits Ĥ_j = Σ_i P[j, i] x_i of a student; on a large graph it is what near walks make of that. Counted
-    are nodes with a given label and those adopted before j was, or all that the chosen model learned from if j was not
-    adopted.
+    estimated logits Ĥ_j = Σ_i P[j, i] x_i of a student; on a large graph it is the part that short walks make of it.
+    Counted are nodes with a given label and those adopted before j was, or all that the chosen model learned from if j
+    was not adopted. Soft labels do not count, since every node has one.
     """
     if propagate is None:
-        near = not isinstance(snapshot.graph, Data) or snapshot.graph.edge_index.shape[1] > LARGE
-        propagate = NearWalks() if near else PPR()
+        propagate = NearWalks() if _is_large(snapshot) else PPR()
     since, label = _adopted_in(snapshot), _label_of(snapshot)
-    heard = _heard(snapshot, nodes, propagate)
+    rows = _influence_rows(snapshot, nodes, propagate)
     return [
         _strongest(snapshot, node, others, mass, since, label, top)
-        for node, (others, mass) in zip(nodes, heard, strict=True)
+        for node, (others, mass) in zip(nodes, rows, strict=True)
     ]
 
 
 def neighbours(snapshot: Snapshot, nodes: Sequence[int], top: int = 5) -> list[tuple[list[Neighbour], int]]:
     """For every node its heaviest neighbours, and how many it has.
 
-    A neighbour is another node that sends to it; several edges from it count as one of their total weight, and edges
-    that weigh nothing as none.
+    A neighbour is another node with an edge to it; several edges count as one of their total weight, and edges of
+    weight zero as none.
     """
     counts, sources, weights = (part.numpy() for part in snapshot.links.rows(torch.as_tensor(list(nodes))))
     ends = counts.cumsum()
@@ -130,13 +146,16 @@ def neighbours(snapshot: Snapshot, nodes: Sequence[int], top: int = 5) -> list[t
 
 
 def node_of(node: Any, names: Any) -> int:
-    """The number of a node that is asked for by its name, or by its number where nodes are not called by numbers."""
-    if isinstance(node, str):
-        return place_of(node, names)
-    if isinstance(node, bool) or not isinstance(node, Integral):
+    """The number of a node that is asked for by its name, or by its number where no names are numbers."""
+    if not isinstance(node, str) and (isinstance(node, bool) or not isinstance(node, Integral)):
         raise InvalidInput(f"a node is asked for by its name or its number, got {node!r}")
-    numbered = all(name.removeprefix("-").isdecimal() for name in names[:3])
-    return place_of(str(node), names) if numbered else int(node)
+    if not isinstance(node, str) and not all(name.removeprefix("-").isdecimal() for name in names[:3]):
+        return int(node)
+    if isinstance(names, np.ndarray) and len(found := np.flatnonzero(names == str(node))):
+        return int(found[0])
+    from bangs.graphs.store import place_of  # imports the readers of tables, which takes a second
+
+    return place_of(str(node), names)
 
 
 def reasons(snapshot: Snapshot, node: int, top: Any = 5) -> Reasons:
@@ -148,8 +167,7 @@ def reasons(snapshot: Snapshot, node: int, top: Any = 5) -> Reasons:
     top = min(int(top), snapshot.nodes)
     strongest, support, reach = influences(snapshot, [node], top)[0]
     probs = snapshot.calibrated[node].softmax(-1)
-    given, held = int(snapshot.given[node]), int(snapshot.held[node])
-    known = max(given, held)
+    known = max(int(snapshot.given[node]), int(snapshot.held[node]))
     heaviest, degree = neighbours(snapshot, [node], top)[0]
     return Reasons(
         node=node,
@@ -165,6 +183,7 @@ def reasons(snapshot: Snapshot, node: int, top: Any = 5) -> Reasons:
         support=support,
         reach=reach,
         adoption=adoption(snapshot, node),
+        soft=soft_label(snapshot, node),
         path=[
             (round, int(label), float(sure))
             for round, (label, sure) in enumerate(
@@ -195,6 +214,27 @@ def adoption(snapshot: Snapshot, node: int) -> PseudoLabel | None:
     )
 
 
+def soft_label(snapshot: Snapshot, node: int) -> SoftLabel | None:
+    """The soft label from which the chosen model learned; None where the node has none."""
+    round = int(snapshot.adopted_round[node])
+    if snapshot.belief is None or round < 1:
+        return None
+    return SoftLabel(round, snapshot.belief[node].tolist(), float(relative_weights(snapshot)[node]))
+
+
+def relative_weights(snapshot: Snapshot) -> Tensor:
+    """The weight of every label in the loss of the chosen model, that of a given label being one: float [N]."""
+    if snapshot.weight is None:
+        return (snapshot.target >= 0).float()
+    given = snapshot.weight[snapshot.given >= 0]
+    return snapshot.weight / given.mean().clamp_min(1e-12)
+
+
+def _is_large(snapshot: Snapshot) -> bool:
+    graph = snapshot.graph
+    return not isinstance(graph, EdgeList) or max(graph.num_nodes, graph.edge_index.shape[1]) > LARGE
+
+
 def _adopted_in(snapshot: Snapshot) -> Tensor:
     """The round after which every node's label counted: long [N]; 0 = given, past the last round = never."""
     never = snapshot.said.shape[0]
@@ -203,9 +243,11 @@ def _adopted_in(snapshot: Snapshot) -> Tensor:
     return since.scatter_reduce(0, candidate_log.node, candidate_log.round, "amin")
 
 
-def _heard(snapshot: Snapshot, nodes: Sequence[int], propagate: PPR | NearWalks) -> Iterator[tuple[Tensor, Tensor]]:
-    """For every node whom it hears, long [n], and how loud, float [n]: the entries of a row of P."""
-    chunks = [torch.as_tensor(list(nodes[start : start + TOGETHER])) for start in range(0, len(nodes), TOGETHER)]
+def _influence_rows(
+    snapshot: Snapshot, nodes: Sequence[int], propagate: PPR | NearWalks
+) -> Iterator[tuple[Tensor, Tensor]]:
+    """For every node the nodes that influence it, long [n], and how much, float [n]: the entries of a row of P."""
+    chunks = [torch.as_tensor(list(nodes[start : start + BATCH])) for start in range(0, len(nodes), BATCH)]
     if isinstance(propagate, NearWalks):
         walker = propagate(snapshot.links)
         for chunk in chunks:
@@ -213,7 +255,8 @@ def _heard(snapshot: Snapshot, nodes: Sequence[int], propagate: PPR | NearWalks)
             for begin, end in zip(rows.indptr[:-1], rows.indptr[1:], strict=True):
                 yield torch.from_numpy(rows.indices[begin:end]).long(), torch.from_numpy(rows.data[begin:end])
         return
-    operator, everyone = propagate(snapshot.graph), torch.arange(snapshot.nodes)
+    graph: Any = snapshot.graph
+    operator, everyone = propagate(graph), torch.arange(snapshot.nodes)
     for chunk in chunks:
         picked = torch.zeros(snapshot.nodes, len(chunk))
         picked[chunk, torch.arange(len(chunk))] = 1
@@ -225,17 +268,21 @@ def _strongest(
 ) -> tuple[list[Influence], list[float], float]:
     never = snapshot.said.shape[0]
     own, foreign = int(since[node]), others != node
-    labelled = (since[others] < own if 0 < own < never else snapshot.adopted_round[others] >= 0) & foreign & (mass > 0)
-    speakers, loud = others[labelled], mass[labelled]
-    total = float(loud.sum())
+    if 0 < own < never:
+        counted = since[others] < own
+    else:
+        counted = (snapshot.given if snapshot.belief is not None else snapshot.adopted_round)[others] >= 0
+    labelled = counted & foreign & (mass > 0)
+    sources, amount = others[labelled], mass[labelled]
+    total = float(amount.sum())
     if total <= 0:
         return [], [0.0] * snapshot.classes, 0.0
-    best = loud.topk(min(top, len(loud)))
+    best = amount.topk(min(top, len(amount)))
     strongest = [
         Influence(other, int(label[other]), int(since[other]), value / total)
-        for other, value in zip(speakers[best.indices].tolist(), best.values.tolist(), strict=True)
+        for other, value in zip(sources[best.indices].tolist(), best.values.tolist(), strict=True)
     ]
-    support = torch.zeros(snapshot.classes).scatter_add(0, label[speakers], loud) / total
+    support = torch.zeros(snapshot.classes).scatter_add(0, label[sources], amount) / total
     return strongest, support.tolist(), total / max(float(mass[foreign].sum()), 1e-12)
 
 
@@ -251,7 +298,9 @@ def _label_of(snapshot: Snapshot) -> Tensor:
 def _described(snapshot: Snapshot, nodes: "npt.NDArray[Any]", weights: "npt.NDArray[Any]") -> list[Neighbour]:
     """Neighbours with the labels they have, or are predicted to have."""
     others = torch.from_numpy(nodes)
-    target, held, said = snapshot.target[others], snapshot.held[others], snapshot.raw[others].argmax(-1)
-    label = torch.where(target >= 0, target, torch.where(held >= 0, held, said))
+    target, held, predicted = snapshot.target[others], snapshot.held[others], snapshot.raw[others].argmax(-1)
+    if snapshot.belief is not None:
+        target = snapshot.given[others]  # a soft label is no label of its own: the prediction counts
+    label = torch.where(target >= 0, target, torch.where(held >= 0, held, predicted))
     columns = (nodes.tolist(), weights.tolist(), origins(snapshot, others), label.tolist())
     return [Neighbour(*one) for one in zip(*columns, strict=True)]

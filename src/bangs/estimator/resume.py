@@ -9,9 +9,10 @@ from bangs.core.types import Task
 from bangs.errors import InvalidInput
 from bangs.graphs.fingerprint import fingerprint
 from bangs.graphs.store import StoredGraph
-from bangs.runs import Checkpoint, RunFolder, pack, tell_rejected, unpack
+from bangs.runs import Checkpoint, RunFolder
 from bangs.runs.recorder import Recorder
 from bangs.runs.snapshot import Snapshot
+from bangs.runs.state import pack, tell_rejected, unpack
 from bangs.selftraining.loop import State
 from bangs.training.trainer import Learner
 from bangs.utils.files import digest

@@ -11,7 +11,8 @@ from torch_geometric.data import Data
 
 from bangs.errors import InvalidInput
 from bangs.graphs.fingerprint import fingerprint
-from bangs.runs import Checkpoint, RunFolder, pack, tell_rejected, unpack
+from bangs.runs import Checkpoint, RunFolder
+from bangs.runs.state import pack, tell_rejected, unpack
 from bangs.selftraining.loop import State
 from bangs.training.trainer import Learner
 from bangs.utils.files import (

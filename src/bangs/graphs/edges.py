@@ -1,11 +1,25 @@
-"""Edges: every pair of neighbours once in each direction."""
+"""Edges: a list of them, and every pair of neighbours once in each direction."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class EdgeList:
+    """The edges of a graph and nothing else; it stands where a `Data` does, without the import of PyG."""
+
+    edge_index: Tensor  # long [2, E]
+    num_nodes: int
+    edge_weight: Tensor | None = None  # float [E]
+
+    def get(self, name: str) -> Any:
+        """As of a `Data`: what it has under that name."""
+        return getattr(self, name, None)
 
 
 def undirected(source: npt.NDArray[Any], target: npt.NDArray[Any], nodes: int) -> Tensor:

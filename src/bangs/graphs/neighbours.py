@@ -2,14 +2,18 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
-from torch_geometric.data import Data
 
 from bangs.errors import InvalidInput
+from bangs.graphs.edges import EdgeList
 from bangs.graphs.sparse import Pattern, Sparse, row_sums
 from bangs.utils import signals
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,10 +26,10 @@ class NeighbourLists:
     sums: Tensor | None = None  # float [N], Σ_j A_ij, where edges have weights
 
     @classmethod
-    def of(cls, graph: Data) -> "NeighbourLists":
+    def of(cls, graph: "Data | EdgeList") -> "NeighbourLists":
         """The links of a graph, on its device; those of a stored graph stay on the disk."""
-        if not isinstance(graph, Data):
-            into: NeighbourLists = graph.into
+        into: NeighbourLists | None = getattr(graph, "into", None)
+        if into is not None:
             return into
         (source, target), nodes = graph.edge_index, int(graph.num_nodes or 0)
         order = target.argsort(stable=True)

@@ -4,15 +4,17 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import torch
 from torch import Tensor
-from torch_geometric.data import Data
 
 from bangs.errors import InvalidInput
 from bangs.graphs.push import Push, Pushing
 from bangs.graphs.sparse import Sparse, adjacency, union
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
 
 LARGE = 200_000  # nodes from which columns are pushed
 
@@ -38,7 +40,7 @@ class Operator(Protocol):
 class Propagator(Protocol):
     """Makes the operator of a graph, on the graph's device."""
 
-    def __call__(self, graph: Data) -> Operator: ...
+    def __call__(self, graph: "Data") -> Operator: ...
 
 
 @dataclass(frozen=True)
@@ -61,13 +63,13 @@ class PPR:
         if self.steps < 1:
             raise InvalidInput(f"PPR.steps must be at least 1, got {self.steps}")
 
-    def __call__(self, graph: Data) -> "PowerIteration | Pushing":
-        if not isinstance(graph, Data) or int(graph.num_nodes or 0) > LARGE:
+    def __call__(self, graph: "Data") -> "PowerIteration | Pushing":
+        if hasattr(graph, "into") or int(graph.num_nodes or 0) > LARGE:
             return self._pushed(graph)
         matrix = union([graph], normalise="symmetric" if self.symmetric else "row")
         return PowerIteration(matrix, self.alpha, self.steps)
 
-    def _pushed(self, graph: Data) -> "Pushing":
+    def _pushed(self, graph: "Data") -> "Pushing":
         push = Push(self.alpha, self.steps)
         if self.symmetric:
             raise InvalidInput(
@@ -91,7 +93,7 @@ class ExactPPR:
     def __post_init__(self) -> None:
         _check_alpha("ExactPPR", self.alpha)
 
-    def __call__(self, graph: Data) -> "Matrix":
+    def __call__(self, graph: "Data") -> "Matrix":
         step = adjacency(graph, normalise="symmetric" if self.symmetric else "row").toarray()
         walk = torch.as_tensor(step, dtype=torch.float64)
         identity = torch.eye(len(walk), dtype=torch.float64)

@@ -4,20 +4,23 @@ import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 import torch
 from torch import Tensor
-from torch_geometric.data import Data
 
 from bangs.errors import InvalidInput
 from bangs.graphs import push_levels
+from bangs.graphs.edges import EdgeList
 from bangs.graphs.neighbours import NeighbourLists, ragged
 from bangs.graphs.sparse import Sparse
 from bangs.utils import signals
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
 
 BLOCK = 2**24  # links multiplied, or pushed, or numbers of whole columns made at once
 WHOLE = {"cuda"}  # devices that push whole columns over all links sooner than parts of them over a few
@@ -53,7 +56,7 @@ class Push:
         if not 0 <= self.error < 1:
             raise InvalidInput(f"Push.error must lie in [0, 1), got {self.error}")
 
-    def __call__(self, graph: Data) -> "Pushing":
+    def __call__(self, graph: "Data") -> "Pushing":
         into = NeighbourLists.of(graph)
         return Pushing(into, _turned(graph, into), self.alpha, self.steps, self.error)
 
@@ -268,18 +271,15 @@ def coarser(threshold: float) -> float:
     return max(threshold, 1e-9) * COARSER
 
 
-def _turned(graph: Data, into: NeighbourLists) -> NeighbourLists:
+def _turned(graph: "Data", into: NeighbourLists) -> NeighbourLists:
     """The links by source."""
-    if not isinstance(graph, Data):
+    if hasattr(graph, "out"):
         out: NeighbourLists = graph.out
         return out
     weight = graph.get("edge_weight")
     if weight is None and graph.is_undirected():
         return into
-    flipped = Data(edge_index=graph.edge_index.flip(0), num_nodes=graph.num_nodes)
-    if weight is not None:
-        flipped.edge_weight = weight
-    return NeighbourLists.of(flipped)
+    return NeighbourLists.of(EdgeList(graph.edge_index.flip(0), int(graph.num_nodes or 0), weight))
 
 
 def _on_processor(links: NeighbourLists) -> NeighbourLists:

@@ -9,12 +9,14 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 from torch import Tensor
-from torch_geometric.data import Data
 
 from bangs import kernels
 from bangs.graphs import ordered_spmm
+from bangs.graphs.edges import EdgeList
 
 if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
     from bangs.kernels.spmm import Turns
 
 Normalise = Literal["row", "symmetric", "none", "count"]
@@ -186,7 +188,7 @@ class Sparse:
         return _added(ordered_spmm.product(self.pattern.flipped_cut, cols, self.values[order], dense), plus, share)
 
 
-def union(graphs: list[Data], loops: float = 1.0, normalise: Normalise = "row") -> Sparse:
+def union(graphs: "list[Data] | list[EdgeList]", loops: float = 1.0, normalise: Normalise = "row") -> Sparse:
     """The normalised adjacencies A[target, source] of some graphs with N nodes each, along one diagonal [G·N, G·N].
 
     `row` gives D⁻¹(A + loops·I), rows summing to one; `symmetric` gives D^-½(A + loops·I)D^-½ with D the row sums;
@@ -211,7 +213,7 @@ def union(graphs: list[Data], loops: float = 1.0, normalise: Normalise = "row") 
     return Sparse(Pattern(rows, source.int(), (size, size)), weight)
 
 
-def adjacency(graph: Data, loops: float = 1.0, normalise: Normalise = "row") -> "sp.csr_array[Any]":
+def adjacency(graph: "Data | EdgeList", loops: float = 1.0, normalise: Normalise = "row") -> "sp.csr_array[Any]":
     """The normalised adjacency of one graph (see `union`) as a scipy array: float32 [N, N]."""
     matrix = union([graph], loops, normalise)
     parts = (matrix.values, matrix.pattern.cols, matrix.pattern.rows)
@@ -286,7 +288,7 @@ def _fused(matrix: Sparse, dense: Tensor, *, flipped: bool = False) -> Tensor:
     return product(turns, cols, matrix.values, dense, runs, order, matrix.busy)
 
 
-def _weights(graph: Data) -> Tensor:
+def _weights(graph: "Data | EdgeList") -> Tensor:
     weight: Tensor | None = graph.get("edge_weight")
     if weight is None:
         return torch.ones(graph.edge_index.shape[1], device=graph.edge_index.device)

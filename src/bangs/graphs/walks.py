@@ -1,16 +1,18 @@
 """Walks: who is heard over a few edges, found for some nodes without looking at the whole graph."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
 import torch
 from torch import Tensor
-from torch_geometric.data import Data
 
 from bangs.errors import InvalidInput
 from bangs.graphs.neighbours import NeighbourLists
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
 
 
 @dataclass(frozen=True)
@@ -32,7 +34,7 @@ class NearWalks:
         if self.steps < 1 or not 0 <= self.floor < 1:
             raise InvalidInput(f"NearWalks needs steps from 1 and a floor in [0, 1), got {self.steps}, {self.floor}")
 
-    def __call__(self, graph: Data | NeighbourLists) -> "Walker":
+    def __call__(self, graph: "Data | NeighbourLists") -> "Walker":
         return Walker(self, graph if isinstance(graph, NeighbourLists) else NeighbourLists.of(graph))
 
 

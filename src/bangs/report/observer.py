@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from bangs.estimator import serialization
+from bangs.estimator import model_file
 from bangs.experiments.experiment import Experiment
 from bangs.report.page import write_page
 from bangs.report.run_data import EXAM, SNAPSHOT
@@ -38,7 +38,7 @@ class PageObserver:
         if self.recorder.complete:
             tensors, facts = self.recorder.snapshot().to_plain()
             # rows of all runs are in history.jsonl already
-            serialization.save(folder / SNAPSHOT, tensors, {**facts, "rows": []})
+            model_file.save(folder / SNAPSHOT, tensors, {**facts, "rows": []})
             if self.truth is not None:
-                serialization.save(folder / EXAM, {"truth": self.truth.cpu().to(torch.long)}, {})
+                model_file.save(folder / EXAM, {"truth": self.truth.cpu().to(torch.long)}, {})
         return write_page(folder)

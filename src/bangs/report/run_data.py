@@ -8,7 +8,7 @@ from typing import Any, Literal
 from torch import Tensor
 
 from bangs.errors import InvalidInput
-from bangs.estimator import serialization
+from bangs.estimator import model_file
 from bangs.estimator.classifier import SelfTrainingClassifier
 from bangs.experiments.suites.suite import plain_name
 from bangs.runs.sealed import unseal
@@ -48,7 +48,7 @@ def gather(folder: str | Path, result: dict[str, Any] | None = None, store: Path
     config, environment = (unseal(folder / f"{name}.json") or {} for name in ("config", "environment"))
     result, config = _without_folders(result), _without_folders(config)
     truth = _truth(folder)
-    if (folder / serialization.FILE).exists():
+    if (folder / model_file.FILE).exists():
         model = SelfTrainingClassifier.load(folder, store=store)
         names, classes = model.node_names_, [str(name) for name in model.classes_]
         title = str(config.get("graph", {}).get("name", folder.name))
@@ -102,7 +102,7 @@ def _rows(folder: Path) -> list[dict[str, Any]]:
 def _truth(folder: Path) -> Tensor | None:
     if not (folder / EXAM).exists():
         return None
-    tensors, _ = serialization.load(folder / EXAM)
+    tensors, _ = model_file.load(folder / EXAM)
     if "truth" not in tensors or tensors["truth"].dim() != 1 or tensors["truth"].is_floating_point():
         raise InvalidInput(f"'{folder / EXAM}' must hold one whole number per node")
     return tensors["truth"]
@@ -111,6 +111,6 @@ def _truth(folder: Path) -> Tensor | None:
 def _snapshot(folder: Path) -> Snapshot | None:
     if not (folder / SNAPSHOT).exists():
         return None
-    tensors, facts = serialization.load(folder / SNAPSHOT)
-    with serialization.sound(folder / SNAPSHOT):
+    tensors, facts = model_file.load(folder / SNAPSHOT)
+    with model_file.sound(folder / SNAPSHOT):
         return Snapshot.from_plain(tensors, facts)

@@ -4,7 +4,6 @@ from bangs.runs.checkpoint import Checkpoint
 from bangs.runs.environment import environment
 from bangs.runs.folder import FORMAT, Record, RunFolder, config_hash, read_run
 from bangs.runs.lock import InUse
-from bangs.runs.state import pack, tell_rejected, unpack
 from bangs.utils.files import Unwritable, write_atomic
 from bangs.utils.signals import Stopped, check, graceful
 
@@ -20,9 +19,6 @@ __all__ = [
     "config_hash",
     "environment",
     "graceful",
-    "pack",
     "read_run",
-    "tell_rejected",
-    "unpack",
     "write_atomic",
 ]

@@ -2,14 +2,16 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
 from bangs.errors import InvalidInput
 from bangs.runs.history import is_soft
-from bangs.selftraining.loop import State
+
+if TYPE_CHECKING:
+    from bangs.selftraining.loop import State
 
 KEPT = 2000  # scored nodes of a round that are kept, the best
 
@@ -35,7 +37,7 @@ class CandidateLog:
     among: Tensor  # long, how many were scored in the round
 
     @classmethod
-    def of(cls, state: State, run: int) -> "CandidateLog":
+    def of(cls, state: "State", run: int) -> "CandidateLog":
         """The lines of one round."""
         facts = state.adoption
         if facts is None or facts.soft:

@@ -1,17 +1,18 @@
 """History rows: the one record of a self-training run, plain enough for JSON."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
-from bangs.selftraining.loop import State
+if TYPE_CHECKING:
+    from bangs.selftraining.loop import State
 
 STAGES = ("calibrate", "select", "train")  # of a round, one after the other
 _COLUMNS = ("node", "label", "raw_confidence", "confidence", "score", "stderr")  # of the nodes a round adopted
 
 
-def row(state: State) -> dict[str, Any]:
+def row(state: "State") -> dict[str, Any]:
     """The facts of a round; lists over runs come in the order of the seeds."""
     classes = state.prediction.logits.shape[2]
     known = state.labels.known
@@ -53,7 +54,7 @@ def seconds_by_stage(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     return {stage: sum(row["seconds"].get(stage, 0.0) for row in rows) for stage in STAGES}
 
 
-def _adopted(state: State) -> list[dict[str, list[Any]]] | list[int]:
+def _adopted(state: "State") -> list[dict[str, list[Any]]] | list[int]:
     """The nodes a round adopted, run by run, best first: label, confidence before and after calibration, and value.
 
     Soft labels are all made anew in every round; of them only the number is kept.

@@ -6,12 +6,12 @@ from typing import Any, Literal
 
 import torch
 from torch import Tensor
-from torch_geometric.data import Data
 
 from bangs.calibration.calibrators import Calibrator
 from bangs.core import metrics, part_checks
 from bangs.core.types import Prediction, Task
 from bangs.errors import InvalidInput
+from bangs.graphs.edges import EdgeList
 from bangs.graphs.store import StoreReference
 from bangs.runs.candidate_log import CandidateLog, bare
 from bangs.runs.history import is_row, row
@@ -164,13 +164,10 @@ def _weight(state: State, run: int) -> Tensor | None:
     return None if bool((weight[labels.known[run].cpu()] == 1).all()) else weight
 
 
-def _edges(task: Task) -> Data:
+def _edges(task: Task) -> EdgeList:
     """The graph without features, on the CPU."""
     weight = task.graph.get("edge_weight")
-    graph = Data(edge_index=task.graph.edge_index.cpu(), num_nodes=task.nodes)
-    if weight is not None:
-        graph.edge_weight = weight.cpu()
-    return graph
+    return EdgeList(task.graph.edge_index.cpu(), task.nodes, None if weight is None else weight.cpu())
 
 
 _TENSORS = ("target", "adopted_round", "raw", "calibrated")

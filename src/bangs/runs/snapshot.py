@@ -4,17 +4,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
-from torch_geometric.data import Data
 
 from bangs.errors import InvalidInput
+from bangs.graphs.edges import EdgeList
 from bangs.graphs.neighbours import NeighbourLists
-from bangs.graphs.store import StoreReference
 from bangs.runs.candidate_log import CandidateLog, bare, check_finite, check_whole
 from bangs.runs.history import is_row
+
+if TYPE_CHECKING:
+    from bangs.graphs.store import StoreReference
 
 HERE = Path()  # the folder in which a store's path is told, where no file is written
 
@@ -26,7 +28,7 @@ class Snapshot:
     The chosen round is the one with the best validation accuracy; its student gave `raw` and learned from `target`.
     """
 
-    graph: Data | StoreReference  # the edges, in memory or where a store has them; no features
+    graph: "EdgeList | StoreReference"  # the edges, in memory or where a store has them; no features
     given: Tensor  # long [N], labels to learn from, -1 = none
     held: Tensor  # long [N], labels held for validation, -1 = none
     target: Tensor  # long [N], given labels and pseudo-labels the chosen student learned from, -1 = none
@@ -52,11 +54,11 @@ class Snapshot:
     @cached_property
     def links(self) -> NeighbourLists:
         """Whom every node hears; those of a store are mapped."""
-        return NeighbourLists.of(self.graph) if isinstance(self.graph, Data) else self.graph.store.unlabelled().into
+        return NeighbourLists.of(self.graph) if isinstance(self.graph, EdgeList) else self.graph.store.unlabelled().into
 
     def with_store(self, path: str | Path) -> "Snapshot":
         """The same run, whose store lies at another place."""
-        if isinstance(self.graph, Data):
+        if isinstance(self.graph, EdgeList):
             raise InvalidInput("it holds its graph itself and needs no store")
         return replace(self, graph=self.graph.at(path))
 
@@ -65,7 +67,7 @@ class Snapshot:
         named = {name: getattr(self, name) for name in (*_TENSORS, *_OPTIONAL)}
         tensors = {name: part for name, part in named.items() if part is not None} | self.candidate_log.to_plain()
         facts: dict[str, Any] = {"chosen": self.chosen, "rows": bare(self.rows)}
-        if not isinstance(self.graph, Data):
+        if not isinstance(self.graph, EdgeList):
             return tensors, {**facts, "store": self.graph.to_plain(folder)}
         edges = {name: self.graph.get(name) for name in ("edge_index", "edge_weight")}
         return {**{name: part for name, part in edges.items() if part is not None}, **tensors}, facts
@@ -78,13 +80,7 @@ class Snapshot:
             parts = {name: tensors[name] for name in _TENSORS}
             parts |= {name: tensors[name] for name in _OPTIONAL if name in tensors}
             _check_shapes(parts)
-            graph: Data | StoreReference
-            if "store" in facts:
-                graph = StoreReference.from_plain(facts["store"], folder)
-            else:
-                graph = Data(edge_index=tensors["edge_index"], num_nodes=len(parts["given"]))
-                if "edge_weight" in tensors:
-                    graph.edge_weight = tensors["edge_weight"]
+            graph = _graph(tensors, facts, folder)
             chosen, rows = facts["chosen"], facts["rows"]
         except KeyError as error:
             raise InvalidInput(f"the saved run holds no '{error.args[0]}'; it was not written by bangs") from error
@@ -117,7 +113,7 @@ class Snapshot:
         self.candidate_log.check(self.nodes, classes, rounds)
 
     def _check_graph(self) -> None:
-        if not isinstance(self.graph, Data):
+        if not isinstance(self.graph, EdgeList):
             if self.graph.nodes != self.nodes:
                 raise InvalidInput(f"its store must have {self.nodes:,} nodes, got {self.graph.nodes:,}")
             return
@@ -135,6 +131,15 @@ class Snapshot:
         check_finite("edge_weight", weight)
         if (weight < 0).any():
             raise InvalidInput("'edge_weight' of the saved run must hold no number below 0")
+
+
+def _graph(tensors: Mapping[str, Tensor], facts: Mapping[str, Any], folder: Path) -> "EdgeList | StoreReference":
+    """The edges that a file holds, or the store that it names."""
+    if "store" not in facts:
+        return EdgeList(tensors["edge_index"], len(tensors["given"]), tensors.get("edge_weight"))
+    from bangs.graphs.store import StoreReference  # imports the readers of tables, which takes a second
+
+    return StoreReference.from_plain(facts["store"], folder)
 
 
 def _check_shapes(parts: Mapping[str, Tensor]) -> None:

@@ -1,0 +1,174 @@
+"""Explanation: the reasons for a label in the names of nodes and classes, and as text."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import Any
+
+from bangs.estimator.explain import Influence, Neighbour, Origin, PseudoLabel, Reasons, SoftLabel
+
+_MEANING = {
+    "banzhaf": "The value says how much its label adds to what the model would know of the other nodes, "
+    "on average over the sets of nodes that the round could have adopted.",
+    "confidence": "The value is the teacher's confidence.",
+    "agreement": "The value is the teacher's confidence, where a clustering of the nodes agrees with its label.",
+    "random": "The value is a random number.",
+}
+_ORIGINS = {"held": "held for validation", "soft": "soft label"}  # others are their own words
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Why a node has its label, in the names of nodes and classes; `print` shows it as text."""
+
+    node: str
+    origin: Origin
+    label: Any  # the class that the chosen model predicts
+    known: Any  # the label that came with the data; None = it has none
+    probs: dict[Any, float]  # calibrated, by class
+    raw_confidence: float
+    confidence: float
+    degree: int
+    neighbours: list[Neighbour]  # the heaviest edges first
+    influences: list[Influence]  # the strongest first
+    support: dict[Any, float]  # labelled influence by class; sums to one, or to zero where no labelled node is in reach
+    reach: float  # labelled influence among all influence on the node, in [0, 1]
+    adoption: PseudoLabel | None
+    soft: SoftLabel | None
+    path: list[dict[str, Any]]  # round, label and calibrated confidence of every round's model
+    text: str = field(repr=False)
+
+    def __str__(self) -> str:
+        return self.text
+
+    def to_dict(self) -> dict[str, Any]:
+        """All but the text, as JSON holds it."""
+        found = asdict(self)
+        del found["text"]
+        for name in ("probs", "support"):
+            found[name] = {str(word): share for word, share in found[name].items()}
+        if self.soft is not None:
+            found["soft"]["probs"] = {str(word): share for word, share in self.soft.probs.items()}
+        return found
+
+
+def explanation(reasons: Reasons, names: Sequence[str], classes: Sequence[Any], selector: object = "") -> Explanation:
+    """The reasons in names; `selector` is the classifier's and says what a value means."""
+
+    def named(one: Any) -> Any:
+        return replace(one, node=str(names[one.node]), label=classes[one.label])
+
+    by_class = {name: dict(zip(classes, getattr(reasons, name), strict=True)) for name in ("probs", "support")}
+    adoption, soft = reasons.adoption, reasons.soft
+    path = [{"round": round, "label": classes[label], "confidence": sure} for round, label, sure in reasons.path]
+    changed = {
+        "node": str(names[reasons.node]),
+        "label": classes[reasons.label],
+        "known": None if reasons.known is None else classes[reasons.known],
+        "neighbours": [named(one) for one in reasons.neighbours],
+        "influences": [named(one) for one in reasons.influences],
+        "adoption": None if adoption is None else replace(adoption, label=classes[adoption.label]),
+        "soft": None if soft is None else replace(soft, probs=dict(zip(classes, soft.probs, strict=True))),
+        "path": path,
+        "text": in_words(reasons, names, [str(name) for name in classes], selector),
+    }
+    same = {own.name: getattr(reasons, own.name) for own in fields(reasons)}
+    return Explanation(**{**same, **by_class, **changed})
+
+
+def in_words(reasons: Reasons, names: Sequence[str], classes: Sequence[str], selector: object = "") -> str:
+    """The reasons as text; `selector` is the classifier's and says what a value means."""
+    name, label = names[reasons.node], classes[reasons.label]
+    parts = [f"{name} is '{label}', {reasons.confidence:.1%} sure ({_origin(reasons, classes)})."]
+    if reasons.adoption is not None:
+        meaning = _MEANING.get(selector, "") if isinstance(selector, str) else ""
+        parts.append(f"{_adopted(reasons.adoption, classes)} {meaning}".rstrip())
+    if reasons.soft is not None:
+        parts.append(_soft(reasons.soft, classes))
+    shares = _shares(reasons.probs, classes)
+    parts.append(f"Probabilities: {shares}; before calibration it was {reasons.raw_confidence:.1%} sure.")
+    parts += [_neighbours(reasons, names, classes), _influences(reasons, names, classes), _path(reasons, classes)]
+    return "\n\n".join(parts)
+
+
+def _origin(reasons: Reasons, classes: Sequence[str]) -> str:
+    known = "" if reasons.known is None else f"'{classes[reasons.known]}'"
+    return {
+        "given": f"its label {known} was given",
+        "held": f"its label {known} was held back for validation",
+        "adopted": f"a pseudo-label of round {reasons.adoption.round if reasons.adoption else '?'}",
+        "soft": f"a soft label of round {reasons.soft.round if reasons.soft else '?'}",
+        "predicted": "predicted; the model did not learn from it",
+    }[reasons.origin]
+
+
+def _adopted(facts: PseudoLabel, classes: Sequence[str]) -> str:
+    error = "" if facts.stderr is None else f" ± {facts.stderr:.2g}"
+    later = "" if facts.used else ", after the round that was chosen, so the model did not learn from it"
+    return (
+        f"Adopted in round {facts.round} as '{classes[facts.label]}'{later}: value {facts.score:.4g}{error}, "
+        f"number {facts.place:,} of {facts.among:,} candidates. "
+        f"The teacher was {facts.raw_confidence:.1%} sure, {facts.confidence:.1%} after calibration."
+    )
+
+
+def _soft(facts: SoftLabel, classes: Sequence[str]) -> str:
+    return (
+        f"Soft label: before round {facts.round} the model gave it {_shares(facts.probs, classes)}. "
+        f"The model of round {facts.round} learned from these probabilities; "
+        f"they counted {facts.weight:.2g} times as much as a given label. "
+        "Soft labels are made anew in every round, for all nodes without a label."
+    )
+
+
+def _shares(probs: Sequence[float], classes: Sequence[str]) -> str:
+    """The four most likely classes."""
+    ranked = sorted(range(len(classes)), key=lambda c: -probs[c])[:4]
+    return ", ".join(f"{classes[c]} {probs[c]:.1%}" for c in ranked)
+
+
+def _neighbours(reasons: Reasons, names: Sequence[str], classes: Sequence[str]) -> str:
+    if not reasons.neighbours:
+        return "It has no neighbours: its own features decide."
+    lines = [f"Neighbours, {len(reasons.neighbours)} of {reasons.degree}:"]
+    for one in reasons.neighbours:
+        origin = _ORIGINS.get(one.origin, one.origin)
+        lines.append(f"  {names[one.node]}  {classes[one.label]} ({origin}), edge weight {one.weight:.3g}")
+    return "\n".join(lines)
+
+
+def _influences(reasons: Reasons, names: Sequence[str], classes: Sequence[str]) -> str:
+    if not reasons.influences:
+        when = "is within reach" if reasons.adoption is None else "was within reach when it was adopted"
+        return f"No labelled node {when}: its own features decide."
+    lines = ["Labelled nodes with the most influence on it, and their share of all labelled influence:"]
+    for one in reasons.influences:
+        since = "given" if one.adopted_round == 0 else f"adopted in round {one.adopted_round}"
+        lines.append(f"  {names[one.node]}  {one.share:.0%}  {classes[one.label]} ({since})")
+    ranked = sorted(range(len(classes)), key=lambda c: -reasons.support[c])
+    shares = ", ".join(f"{classes[c]} {reasons.support[c]:.0%}" for c in ranked if reasons.support[c] >= 0.005)
+    lines.append(f"By class: {shares}. Labelled nodes make {reasons.reach:.0%} of what reaches it over the edges.")
+    against = reasons.against_neighbours
+    if against is not None:
+        lines.append(
+            f"Most labelled influence is for '{classes[against]}', but the model predicts '{classes[reasons.label]}': "
+            "its own features and the unlabelled nodes around it outweigh the labelled ones."
+        )
+    return "\n".join(lines)
+
+
+def _path(reasons: Reasons, classes: Sequence[str]) -> str:
+    """The predictions over the rounds, rounds of one label together."""
+    stretches: list[tuple[int, int, int, float, float]] = []
+    for round, label, sure in reasons.path:
+        if stretches and stretches[-1][2] == label:
+            first, _, _, begin, _ = stretches[-1]
+            stretches[-1] = (first, round, label, begin, sure)
+        else:
+            stretches.append((round, round, label, sure, sure))
+    words = [
+        f"'{classes[label]}' in round {first} ({begin:.0%})"
+        if first == last
+        else f"'{classes[label]}' from round {first} ({begin:.0%}) to {last} ({end:.0%})"
+        for first, last, label, begin, end in stretches
+    ]
+    return "Predictions over the rounds: " + ", then ".join(words) + "."

@@ -1,0 +1,37 @@
+"""SavedRun: what a model's file says about its run, read without building the model."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bangs.estimator import model_file
+from bangs.estimator.explain import node_of, reasons
+from bangs.estimator.explanation import Explanation, explanation
+from bangs.runs.snapshot import Snapshot
+
+
+@dataclass(frozen=True, eq=False)
+class SavedRun:
+    """The run of a saved model: enough to explain its labels and to draw its page, and quick to read."""
+
+    snapshot: Snapshot
+    names: Any  # of the nodes: an array, or `NodeNames` of a store
+    classes: list[Any]
+    selector: Any  # the parameter; a dict where it was a part
+
+    def explain(self, node: Any, top: int = 5) -> Explanation:
+        """Why a node, by its name or number, has the label it has."""
+        found = reasons(self.snapshot, node_of(node, self.names), top)
+        return explanation(found, self.names, self.classes, self.selector)
+
+
+def read_saved_run(path: str | Path, store: str | Path | None = None) -> SavedRun:
+    """The run of the model saved at the path; `store` says where its graph on disk lies, if it was moved."""
+    tensors, facts = model_file.load(path)
+    with model_file.sound(path):
+        snapshot = Snapshot.from_plain(tensors, facts["snapshot"], model_file.model_file(path).parent)
+        if store is not None:
+            snapshot = snapshot.with_store(store)
+        classes = model_file.read_classes(facts["classes"], snapshot.classes).tolist()
+        names = model_file.unpack_names(tensors, snapshot)
+        return SavedRun(snapshot, names, classes, facts["params"]["selector"])
