@@ -1,13 +1,17 @@
 """Soundness: the rules that every graph in memory keeps before anything learns from it."""
 
+from typing import TYPE_CHECKING
+
 import torch
 from torch import Tensor
-from torch_geometric.data import Data
 
 from bangs.errors import InvalidInput
 
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
 
-def check_graph(data: Data) -> int:
+
+def check_graph(data: "Data") -> int:
     """The number of nodes of a sound graph; raises where features or edges break a rule."""
     nodes = int(data.num_nodes or 0)
     if nodes == 0:

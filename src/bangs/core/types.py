@@ -4,15 +4,17 @@ from collections.abc import Callable, Hashable, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import torch
 from torch import Tensor
-from torch_geometric.data import Data
 
 from bangs.core.graph_checks import check_graph
 from bangs.core.rng import Streams
 from bangs.errors import InvalidInput
+
+if TYPE_CHECKING:  # the import of PyG takes seconds, and most of these facts need none of it
+    from torch_geometric.data import Data
 
 T = TypeVar("T")
 
@@ -177,7 +179,7 @@ class Prediction:
 class Task:
     """All a learner may see: a graph without labels, the given labels, and those held for validation."""
 
-    graph: Data  # x (dense or sparse CSR), edge_index, perhaps edge_weight; or a StoredGraph; never y
+    graph: "Data"  # x (dense or sparse CSR), edge_index, perhaps edge_weight; or a StoredGraph; never y
     given: Labels
     validation: Tensor  # long [R, N], -1 = not a validation node
     classes: int
@@ -185,13 +187,14 @@ class Task:
     _made: dict[Hashable, Any] = field(default_factory=dict, repr=False)
 
     @classmethod
-    def of(cls, data: Data, split: Split, classes: int | None = None) -> "Task":
+    def of(cls, data: "Data", split: Split, classes: int | None = None) -> "Task":
         """The task of a labelled graph; checks everything, since this is the border.
 
         `data.y` may be [N], or [R, N] where runs see different (noisy) labels. Labels of test nodes are not read.
         """
         # a stored graph was checked when it was written, and is not read before it is needed
-        nodes = check_graph(data) if isinstance(data, Data) else int(data.num_nodes)
+        stored = hasattr(data, "unlabelled")
+        nodes = int(data.num_nodes or 0) if stored else check_graph(data)
         if split.train.shape[1] != nodes:
             raise InvalidInput(f"the split has {split.train.shape[1]} nodes, the graph has {nodes}")
         for name, mask in (("train", split.train), ("validation", split.val)):
@@ -225,7 +228,7 @@ class Task:
                     f"the training labels of run {run} hold one class only; a classifier needs at least two"
                 )
         return cls(
-            _unlabelled(data, nodes) if isinstance(data, Data) else data.unlabelled(),
+            data.unlabelled() if stored else _unlabelled(data, nodes),
             Labels.given(torch.where(split.train, target, -1)),
             torch.where(split.val, target, -1),
             classes,
@@ -249,7 +252,7 @@ class Task:
         """Nodes held for validation: bool [R, N]."""
         return self.validation >= 0
 
-    def once(self, make: Callable[[Data], T]) -> T:
+    def once(self, make: "Callable[[Data], T]") -> T:
         """What `make`, a frozen part, makes of the graph; made once and shared by all rounds."""
         if make not in self._made:
             self._made[make] = make(self.graph)
@@ -272,15 +275,15 @@ class Task:
 class Model(Protocol):
     """A trained ensemble of R models, as far as the rooms after the learners need to know it."""
 
-    def predict(self, graph: Data | Sequence[Data]) -> Prediction:
+    def predict(self, graph: "Data | Sequence[Data]") -> Prediction:
         """Logits of every node, without dropout; a sequence holds one graph per run."""
         ...
 
-    def sample(self, graph: Data, rng: Streams, rate: float | None = None) -> Prediction:
+    def sample(self, graph: "Data", rng: Streams, rate: float | None = None) -> Prediction:
         """Logits of every node from one pass with dropout on, at its own rate or the one given."""
         ...
 
-    def embed(self, graph: Data) -> Tensor:
+    def embed(self, graph: "Data") -> Tensor:
         """The last hidden layer of every node: float [R, N, h]."""
         ...
 
@@ -299,7 +302,7 @@ class Round:
     rng: Streams
 
     @property
-    def graph(self) -> Data:
+    def graph(self) -> "Data":
         return self.task.graph
 
 
@@ -317,7 +320,9 @@ def one_hot(target: Tensor, classes: int) -> Tensor:
     return torch.nn.functional.one_hot(target.clamp_min(0), classes) * (target >= 0)[..., None].float()
 
 
-def _unlabelled(data: Data, nodes: int) -> Data:
+def _unlabelled(data: "Data", nodes: int) -> "Data":
+    from torch_geometric.data import Data
+
     graph = Data(x=data.x.float(), edge_index=data.edge_index.long(), num_nodes=nodes)
     if data.get("edge_weight") is not None:
         graph.edge_weight = data.edge_weight.float()

@@ -9,10 +9,10 @@ from typing import Any
 
 from bangs.errors import BangsError, InvalidInput
 from bangs.experiments.experiment import BUDGET, Experiment
-from bangs.experiments.suites.suite import plain_name
 from bangs.runs import Record, config_hash, read_run
 from bangs.runs.history import STAGES, chosen_round, seconds_by_stage
 from bangs.utils.files import check_size, open_to_read, parse, read_plain
+from bangs.utils.text import plain_name
 
 ASKED = "asked.txt"  # in the folder of a suite
 _LONGEST = 1 << 26  # bytes of it

@@ -9,11 +9,11 @@ from torch import Tensor
 
 from bangs.errors import InvalidInput
 from bangs.estimator import model_file
-from bangs.estimator.classifier import SelfTrainingClassifier
-from bangs.experiments.suites.suite import plain_name
+from bangs.estimator.saved_run import read_saved_run
 from bangs.runs.sealed import unseal
 from bangs.runs.snapshot import Snapshot
 from bangs.utils.files import parse, read_plain
+from bangs.utils.text import plain_name
 
 EXAM = "exam.safetensors"
 SNAPSHOT = "snapshot.safetensors"
@@ -49,10 +49,10 @@ def gather(folder: str | Path, result: dict[str, Any] | None = None, store: Path
     result, config = _without_folders(result), _without_folders(config)
     truth = _truth(folder)
     if (folder / model_file.FILE).exists():
-        model = SelfTrainingClassifier.load(folder, store=store)
-        names, classes = model.node_names_, [str(name) for name in model.classes_]
+        saved = read_saved_run(folder, store)
+        names, classes = saved.names, [str(name) for name in saved.classes]
         title = str(config.get("graph", {}).get("name", folder.name))
-        found = RunData("fit", title, rows, result, config, environment, model.snapshot_, truth, names, classes)
+        found = RunData("fit", title, rows, result, config, environment, saved.snapshot, truth, names, classes)
     else:
         snapshot = _snapshot(folder)
         count = len(rows[0]["class_counts"][0])

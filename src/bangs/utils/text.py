@@ -1,6 +1,7 @@
 """Text from outside: shown by a terminal or a Markdown page, and never obeyed."""
 
 import re
+from pathlib import Path
 
 _COMMANDS = re.compile("[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\u202a-\\u202e\\u2066-\\u2069]")
 
@@ -17,3 +18,9 @@ def escape_markdown(text: str) -> str:
     """A text on one line of Markdown that holds no HTML, no link and no image of its own."""
     line = " ".join(escape_controls(text).split("\n"))
     return _LINK.sub(r"\\]", _TAG.sub("&lt;", line))
+
+
+def plain_name(name: str) -> str:
+    """A value without its folders: of a path to a graph only its last part, since folders name people and machines."""
+    path = Path(str(name))
+    return path.stem if path.suffix == ".npz" else path.name if len(path.parts) > 1 else str(name)

@@ -8,7 +8,8 @@ import pytest
 
 from bangs.errors import InvalidInput, UnknownName
 from bangs.experiments.suites.read import find_suite, parse_suite, read_suite, suite_files
-from bangs.experiments.suites.suite import Published, plain_name
+from bangs.experiments.suites.suite import Published
+from bangs.utils.text import plain_name
 
 GOOD = """
 title = "Two methods"

@@ -13,11 +13,12 @@ from bangs.errors import BangsError, InvalidInput, UnknownName
 from bangs.experiments.experiment import Experiment
 from bangs.experiments.settings import check
 from bangs.experiments.suites.published import Faults, PublishedReader
-from bangs.experiments.suites.suite import FIGURES, KINDS, PROTOCOLS, Cell, Suite, plain_name
+from bangs.experiments.suites.suite import FIGURES, KINDS, PROTOCOLS, Cell, Suite
 from bangs.graphs.datasets.by_name import DATASETS, npz_files
 from bangs.graphs.store import is_store
 from bangs.runs.history import STAGES
 from bangs.utils.files import read_plain
+from bangs.utils.text import plain_name
 
 NodeNames = Literal["known", "any"]
 

@@ -3,12 +3,12 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
-from pathlib import Path
 from typing import Any, Literal
 
 from bangs.errors import UnknownName
 from bangs.experiments.experiment import Experiment
 from bangs.experiments.settings import RULES
+from bangs.utils.text import plain_name
 
 PROTOCOLS = {
     "validation": "test accuracy at the round with the best validation accuracy",
@@ -107,12 +107,6 @@ class Suite:
 
 def _key(axes: Sequence[str], place: Mapping[str, Any]) -> str:
     return "/".join(plain_name(str(place[axis])) for axis in axes)
-
-
-def plain_name(name: str) -> str:
-    """A value as a key: of a path to a graph only its last part, since folders name people and machines."""
-    path = Path(str(name))
-    return path.stem if path.suffix == ".npz" else path.name if len(path.parts) > 1 else str(name)
 
 
 def known_protocols(rules: Sequence[str]) -> tuple[str, ...]:
