@@ -1,5 +1,6 @@
-"""Pages of the site that are not in docs/: the files at the root of the repository, and the commands."""
+"""Pages of the site that are not in docs/: the files at the root of the repository, the notebooks and the commands."""
 
+import json
 import re
 import sys
 from pathlib import Path
@@ -19,9 +20,11 @@ AT_ROOT = {
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """The files of docs/ with those at the root and a page of all commands."""
+    """The files of docs/, those at the root, the notebooks, and a page of all commands."""
     for name, page in AT_ROOT.items():
         files.append(File.generated(config, page, content=_linked((ROOT / name).read_text(), "")))
+    for path in sorted((ROOT / "examples" / "notebooks").glob("*.ipynb")):
+        files.append(File.generated(config, f"notebook-{path.stem}.md", content=notebook(path)))
     files.append(File.generated(config, "commands.md", content=commands()))
     return files
 
@@ -37,6 +40,21 @@ def _linked(text: str, up: str) -> str:
     if not up:  # a file at the root says docs/page.md
         return text.replace("](docs/", "](")
     return re.sub(r"\[`?([^\]`]+)`?\]\(\.\./[^)]+\)", r"`\1`", text)
+
+
+def notebook(path: Path) -> str:
+    """A notebook with its stored outputs as Markdown."""
+    parts = []
+    for cell in json.loads(path.read_text())["cells"]:
+        text = "".join(cell["source"])
+        parts.append(text if cell["cell_type"] == "markdown" else f"```python\n{text}\n```")
+        for output in cell.get("outputs", ()):
+            data = output.get("data", {})
+            if "image/png" in data:
+                parts.append(f'<img alt="A figure of the notebook" src="data:image/png;base64,{data["image/png"]}">')
+            elif shown := "".join(output.get("text", data.get("text/plain", ""))).rstrip():
+                parts.append(f"```text\n{shown}\n```")
+    return "\n\n".join([*parts, f"This page is the notebook `examples/notebooks/{path.name}`."])
 
 
 def commands() -> str:

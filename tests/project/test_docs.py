@@ -1,5 +1,6 @@
 """The guides: every command and every block of Python in them works as printed."""
 
+import json
 import re
 import runpy
 import shlex
@@ -20,6 +21,7 @@ from bangs.graphs import splits
 from bangs.graphs.datasets.synthetic import citation
 from tests import ROOT
 from tests.cli.invoke import bangs
+from tests.helpers.notebooks import NOTEBOOKS, run
 
 GUIDES = ("quickstart", "own-graph", "research", "extending", "calibration", "scale", "soft-labels")
 FOR_CONTRIBUTORS = {"ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md"}
@@ -181,6 +183,16 @@ def test_a_score_of_ones_own_runs() -> None:
 def test_a_calibrator_of_ones_own_runs() -> None:
     found = runpy.run_path(str(ROOT / "examples" / "own_calibrator.py"))["main"](nodes=200, epochs=20)
     assert set(found) == {"none", "own", "ets"}
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_a_notebook_runs_and_draws(path: Path) -> None:
+    with mock.patch.dict(METHODS):
+        made = run(path)
+    outputs = [output for cell in made["cells"] for output in cell.get("outputs", ())]
+    assert any("image/png" in output.get("data", {}) for output in outputs)
+    stored = [cell for cell in json.loads(path.read_text())["cells"] if cell["cell_type"] == "code"]
+    assert all(cell["execution_count"] for cell in stored), f"store its outputs: python -m {run.__module__}"
 
 
 def test_every_command_has_help_with_an_example() -> None:
