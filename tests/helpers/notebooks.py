@@ -46,7 +46,7 @@ def _run(code: str, space: dict[str, Any], name: str) -> list[dict[str, Any]]:
         outputs.append(_shown({"text/plain": repr(value)}))
     for figure in map(plt.figure, plt.get_fignums()):
         picture = io.BytesIO()
-        figure.savefig(picture, format="png", dpi=80, metadata={"Software": None})
+        figure.savefig(picture, format="png", dpi=80, bbox_inches="tight", metadata={"Software": None})
         outputs.append(_shown({"image/png": base64.b64encode(picture.getvalue()).decode()}))
     plt.close("all")
     return outputs
