@@ -10,7 +10,7 @@ import torch
 from bangs.estimator.classifier import SelfTrainingClassifier
 from bangs.report.card import word
 from bangs.report.csv_tables import pseudo_labels
-from bangs.report.node_layout import places
+from bangs.report.node_layout import positions
 from bangs.utils.csv_safe import cell, to_csv
 from tests.conftest import two_rings
 
@@ -59,7 +59,7 @@ def test_a_word_in_markdown_stays_a_word() -> None:
 
 def test_places_are_the_same_for_the_same_logits_and_fill_the_square() -> None:
     logits = torch.randn(60, 3, generator=torch.Generator().manual_seed(0))
-    one, two = places(logits), places(logits)
+    one, two = positions(logits), positions(logits)
     assert (one == two).all()
     assert one.min(0) == pytest.approx([0, 0])
     assert one.max(0) == pytest.approx([1, 1])
@@ -68,11 +68,11 @@ def test_places_are_the_same_for_the_same_logits_and_fill_the_square() -> None:
 def test_two_groups_lie_apart() -> None:
     logits = torch.zeros(60, 2)
     logits[:, 0] = torch.where(torch.arange(60) < 30, 8.0, -8.0) + torch.linspace(0, 1, 60)
-    found = places(logits)
+    found = positions(logits)
     near = np.linalg.norm(found[:30] - found[:30].mean(0), axis=1).mean()
     assert np.linalg.norm(found[:30].mean(0) - found[30:].mean(0)) > near
 
 
 @pytest.mark.parametrize("count", [1, 2, 9, 10])
 def test_few_or_equal_points_have_places_too(count: int) -> None:
-    assert np.isfinite(places(torch.zeros(count, 3))).all()
+    assert np.isfinite(positions(torch.zeros(count, 3))).all()

@@ -8,7 +8,7 @@ from bangs.cli.run_folder import save
 from bangs.experiments.experiment import Experiment
 from bangs.graphs.datasets.synthetic import citation
 from bangs.report.observer import PageObserver
-from bangs.report.page_data import facts
+from bangs.report.page_data import page_data
 from bangs.report.run_data import gather
 from bangs.runs import RunFolder
 
@@ -21,7 +21,7 @@ def test_the_page_of_an_experiment_shows_nodes_and_marks_them(tmp_path: Path) ->
     with RunFolder.create_or_resume(tmp_path, experiment.config(), resume=False) as folder:
         save(result, folder)
     assert page_observer.write(tmp_path) == tmp_path / "report.html"
-    found = facts(gather(tmp_path))
+    found = page_data(gather(tmp_path))
     assert found["total"] == 240
     assert len(found["pseudo"]["node"]) == sum(len(row["adopted"][0]["node"]) for row in result["rounds"])
     assert found["chosen"] == result["chosen_round"]

@@ -11,7 +11,7 @@ from bangs.estimator.explain import reasons
 from bangs.graphs.edges import EdgeList
 from bangs.report.headline import headline
 from bangs.report.page import render
-from bangs.report.page_data import facts
+from bangs.report.page_data import page_data
 from bangs.report.run_data import RunData
 from tests.report.sample_runs import SCRIPT, experiment_story, fit_story
 
@@ -54,14 +54,14 @@ def test_nothing_is_loaded_from_anywhere(page: str) -> None:
 
 
 def test_facts_are_json_without_nan(run_data: RunData) -> None:
-    json.dumps(facts(run_data), allow_nan=False)
-    json.dumps(facts(experiment_story()), allow_nan=False)
+    json.dumps(page_data(run_data), allow_nan=False)
+    json.dumps(page_data(experiment_story()), allow_nan=False)
 
 
 def test_rounds_tell_means_over_seeds_and_classes() -> None:
-    found = facts(experiment_story())
+    found = page_data(experiment_story())
     assert found["rounds"][0]["test"]["mean"] == pytest.approx(0.5)
-    assert found["rounds"][0]["test"]["sd"] == pytest.approx(0.2 / 2**0.5)
+    assert found["rounds"][0]["test"]["high"] == pytest.approx(0.5 + 0.1 * 2**0.5)
     assert found["rounds"][1]["adopted"] == [0.5, 0.5, 0.5]
     assert found["rounds"][1]["right"] == pytest.approx(0.75)
     assert found["chosen"] == [1, 0]
@@ -70,17 +70,17 @@ def test_rounds_tell_means_over_seeds_and_classes() -> None:
 
 
 def test_marks_are_of_nodes_nobody_learned_from(run_data: RunData) -> None:
-    found, snapshot = facts(run_data), run_data.snapshot
+    found, snapshot = page_data(run_data), run_data.snapshot
     assert snapshot is not None
     assert sum(map(sum, found["confusion"]["counts"])) == 36  # sixty less twenty-four labels
     assert sum(bin["count"] for bin in found["reliability"]["after"]["bins"]) == 36
-    held = facts(fit_story(truth=False))
+    held = page_data(fit_story(truth=False))
     assert sum(map(sum, held["confusion"]["counts"])) == int((snapshot.held >= 0).sum())
     assert "also chose the round" in held["confusion"]["of"]
 
 
 def test_every_pseudo_label_stands_in_the_table_with_its_reasons(run_data: RunData) -> None:
-    found, snapshot = facts(run_data), run_data.snapshot
+    found, snapshot = page_data(run_data), run_data.snapshot
     assert snapshot is not None
     taken = snapshot.candidate_log.where(snapshot.candidate_log.taken)
     names = [found["nodes"]["name"][place] for place in found["pseudo"]["node"]]
@@ -95,7 +95,7 @@ def test_the_page_and_explain_count_the_same_neighbours(run_data: RunData) -> No
     assert isinstance(snapshot.graph, EdgeList)
     loops = torch.arange(60).repeat(2, 1)
     looped = replace(snapshot, graph=EdgeList(torch.cat([snapshot.graph.edge_index, loops], 1), 60))
-    found = facts(replace(run_data, snapshot=looped))
+    found = page_data(replace(run_data, snapshot=looped))
     for node in range(60):
         told, here = reasons(looped, node, top=12), found["around"][str(node)]
         assert (here["degree"], here["neighbours"]) == (told.degree, [[n.node, n.weight] for n in told.neighbours])
@@ -110,8 +110,9 @@ def test_where_no_pseudo_label_was_used_the_page_says_so(run_data: RunData) -> N
 
 
 def test_a_large_graph_is_sampled_with_labels_first(run_data: RunData, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bangs.report.page_data.SHOWN", 45)
-    found = facts(run_data)
-    assert found["shown"] == 45
-    assert found["total"] == 60
-    assert sum(found["nodes"]["origin"][i] == 0 for i, xy in enumerate(found["nodes"]["xy"]) if xy) == 18
+    monkeypatch.setattr("bangs.report.node_data.DRAWN", 30)
+    found = page_data(run_data)
+    origin = found["nodes"]["origin"]
+    drawn = [origin[place] for place in found["drawn"]]
+    assert (len(drawn), found["total"], len(origin)) == (34, 60, 60)
+    assert (drawn.count(0), drawn.count(1)) == (18, 6)  # all given and all held nodes

@@ -119,11 +119,8 @@ def influences(
     if propagate is None:
         propagate = NearWalks() if _is_large(snapshot) else PPR()
     since, label = _adopted_in(snapshot), _label_of(snapshot)
-    rows = _influence_rows(snapshot, nodes, propagate)
-    return [
-        _strongest(snapshot, node, others, mass, since, label, top)
-        for node, (others, mass) in zip(nodes, rows, strict=True)
-    ]
+    rows = _influence_rows(snapshot, nodes, propagate, label >= 0)
+    return [_strongest(snapshot, node, *row, since, label, top) for node, row in zip(nodes, rows, strict=True)]
 
 
 def neighbours(snapshot: Snapshot, nodes: Sequence[int], top: int = 5) -> list[tuple[list[Neighbour], int]]:
@@ -244,36 +241,52 @@ def _adopted_in(snapshot: Snapshot) -> Tensor:
 
 
 def _influence_rows(
-    snapshot: Snapshot, nodes: Sequence[int], propagate: PPR | NearWalks
-) -> Iterator[tuple[Tensor, Tensor]]:
-    """For every node the nodes that influence it, long [n], and how much, float [n]: the entries of a row of P."""
+    snapshot: Snapshot, nodes: Sequence[int], propagate: PPR | NearWalks, labelled: Tensor
+) -> Iterator[tuple[Tensor, Tensor, float]]:
+    """For every node the labelled nodes that influence it, long [n], and how much, float [n]: entries of a row of P.
+
+    The third is the influence of all other nodes together; `labelled` is bool [N].
+    """
     chunks = [torch.as_tensor(list(nodes[start : start + BATCH])) for start in range(0, len(nodes), BATCH)]
     if isinstance(propagate, NearWalks):
         walker = propagate(snapshot.links)
         for chunk in chunks:
             rows = walker.rows(chunk)
-            for begin, end in zip(rows.indptr[:-1], rows.indptr[1:], strict=True):
-                yield torch.from_numpy(rows.indices[begin:end]).long(), torch.from_numpy(rows.data[begin:end])
+            for node, begin, end in zip(chunk, rows.indptr[:-1], rows.indptr[1:], strict=True):
+                others, mass = torch.from_numpy(rows.indices[begin:end]).long(), torch.from_numpy(rows.data[begin:end])
+                known = labelled[others] & (others != node)
+                yield others[known], mass[known], float(mass[others != node].sum())
         return
     graph: Any = snapshot.graph
-    operator, everyone = propagate(graph), torch.arange(snapshot.nodes)
+    operator, sources = propagate(graph), labelled.nonzero().flatten()
     for chunk in chunks:
+        own = torch.arange(len(chunk))
         picked = torch.zeros(snapshot.nodes, len(chunk))
-        picked[chunk, torch.arange(len(chunk))] = 1
-        yield from ((everyone, row) for row in operator.adjoint(picked).T)
+        picked[chunk, own] = 1
+        reached = operator.adjoint(picked)
+        reached[chunk, own] = 0  # a node's influence on itself is none of another
+        yield from (
+            (sources, mass, float(total)) for mass, total in zip(reached[sources].T, reached.sum(0), strict=True)
+        )
 
 
 def _strongest(
-    snapshot: Snapshot, node: int, others: Tensor, mass: Tensor, since: Tensor, label: Tensor, top: int
+    snapshot: Snapshot,
+    node: int,
+    others: Tensor,
+    mass: Tensor,
+    everything: float,
+    since: Tensor,
+    label: Tensor,
+    top: int,
 ) -> tuple[list[Influence], list[float], float]:
-    never = snapshot.said.shape[0]
-    own, foreign = int(since[node]), others != node
+    never, own = snapshot.said.shape[0], int(since[node])
     if 0 < own < never:
         counted = since[others] < own
     else:
         counted = (snapshot.given if snapshot.belief is not None else snapshot.adopted_round)[others] >= 0
-    labelled = counted & foreign & (mass > 0)
-    sources, amount = others[labelled], mass[labelled]
+    counted &= mass > 0
+    sources, amount = others[counted], mass[counted]
     total = float(amount.sum())
     if total <= 0:
         return [], [0.0] * snapshot.classes, 0.0
@@ -283,11 +296,13 @@ def _strongest(
         for other, value in zip(sources[best.indices].tolist(), best.values.tolist(), strict=True)
     ]
     support = torch.zeros(snapshot.classes).scatter_add(0, label[sources], amount) / total
-    return strongest, support.tolist(), total / max(float(mass[foreign].sum()), 1e-12)
+    return strongest, support.tolist(), total / max(everything, 1e-12)
 
 
 def _label_of(snapshot: Snapshot) -> Tensor:
-    """The given label, else the pseudo-label, else -1: long [N]; also of nodes adopted after the chosen round."""
+    """The given label, else the hard pseudo-label, else -1: long [N]; also of nodes adopted after the chosen round."""
+    if snapshot.belief is not None:
+        return snapshot.given
     taken = snapshot.candidate_log.where(snapshot.candidate_log.taken)
     label = torch.full_like(snapshot.given, -1)
     label[taken.node] = taken.label

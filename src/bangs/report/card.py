@@ -1,8 +1,11 @@
-"""Card: a model's description in words, to lie beside its weights."""
+"""Card: the description of a model in words, kept beside its weights."""
 
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
+
+from bangs.report.headline import optimism
+from bangs.report.intervals import in_percent
 
 
 def model_card(config: Mapping[str, Any], result: Mapping[str, Any], environment: Mapping[str, Any]) -> str:
@@ -13,9 +16,8 @@ def model_card(config: Mapping[str, Any], result: Mapping[str, Any], environment
             f"# A node classifier for {word(graph['name'])}",
             "",
             f"A graph neural network ({word(config['parts']['model'])}) that tells {len(result['classes'])} classes of "
-            f"nodes apart: {_listed(result['classes'])}. It learned from {result['given']:,} labelled nodes and "
-            f"{result['adopted']:,} pseudo-labels, nodes it labelled itself in {result['chosen']:,} rounds of "
-            "self-training.",
+            f"nodes apart: {_listed(result['classes'])}. It learned from {result['given']:,} labelled nodes"
+            f"{_pseudo_labels(result)}.",
             "",
             "## Learned from",
             "",
@@ -44,7 +46,7 @@ def model_card(config: Mapping[str, Any], result: Mapping[str, Any], environment
             "",
             "- It knows these classes and no other; a node of a new class gets one of the old names.",
             "- It expects a graph like the one it learned from: the same columns, and edges of the same kind.",
-            "- Pseudo-labels are the model's own opinions. `pseudo_labels.csv` lists every one with its reasons.",
+            _caution(result),
             f"- `model.safetensors` {_held(graph)}; share it as you would share the data.",
             "",
             "## How it was made",
@@ -57,11 +59,34 @@ def model_card(config: Mapping[str, Any], result: Mapping[str, Any], environment
     )
 
 
+def _pseudo_labels(result: Mapping[str, Any]) -> str:
+    if not result["adopted"]:
+        return " only"
+    if result.get("soft"):
+        return (
+            f" and from soft labels of {result['adopted']:,} others: the probabilities for each class that the model "
+            f"before round {result['chosen']:,} predicted for them. Sure ones count more than unsure ones"
+        )
+    return (
+        f" and {result['adopted']:,} pseudo-labels, nodes it labelled itself in {result['chosen']:,} rounds of "
+        "self-training"
+    )
+
+
+def _caution(result: Mapping[str, Any]) -> str:
+    if result.get("soft"):
+        return (
+            "- Soft labels are the model's own predictions. `pseudo_labels.csv` lists every one with its probabilities "
+            "and its weight."
+        )
+    return "- Pseudo-labels are the model's own predictions. `pseudo_labels.csv` lists every one with its reasons."
+
+
 def _held(graph: Mapping[str, Any]) -> str:
     if graph.get("stored"):
         return (
-            "holds the labels of the graph and the way to its store, whose edges and node names `explain` and `report` "
-            "read"
+            "holds the labels of the graph and the path of its store, where `explain` and `report` read edges and node "
+            "names"
         )
     return "holds the edges, the node names and the labels of the graph"
 
@@ -87,22 +112,26 @@ def _features(columns: Mapping[str, Any]) -> str:
     if columns["array"]:
         parts.append(f"an array of {columns['array']:,} columns")
     if columns["structural"] is not None:
-        parts.append("degree and place in the graph, made from the edges")
+        parts.append("degree and position in the graph, made from the edges")
     return "; ".join(parts)
 
 
 def _scores(result: Mapping[str, Any]) -> list[str]:
     validation = result["validation"]
     lines = [
-        f"- validation accuracy {validation['accuracy']:.1%} on {result['held']:,} nodes (round 0, without "
-        f"pseudo-labels: {validation['raw']:.1%}). These nodes chose the round, so this is optimistic.",
+        f"- validation accuracy {validation['accuracy']:.1%} on {result['held']:,} nodes, 95 % interval "
+        f"{in_percent(validation['accuracy'], result['held'])}{_raw(validation, result)}; {optimism(result)}",
         f"- expected calibration error on them: {validation['error_before']:.3f} before calibration, "
         f"{validation['error_after']:.3f} after",
     ]
     if result["test"] is not None:
         test = result["test"]
         lines.append(
-            f"- test accuracy {test['accuracy']:.1%} on {test['nodes']:,} nodes that chose nothing "
-            f"(round 0: {test['raw']:.1%})"
+            f"- test accuracy {test['accuracy']:.1%} on {test['nodes']:,} nodes that decided nothing, 95 % interval "
+            f"{in_percent(test['accuracy'], test['nodes'])}{_raw(test, result)}"
         )
     return lines
+
+
+def _raw(scores: Mapping[str, Any], result: Mapping[str, Any]) -> str:
+    return f" (round 0, without pseudo-labels: {scores['raw']:.1%})" if result["rounds"] else ""

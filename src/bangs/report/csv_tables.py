@@ -1,10 +1,12 @@
-"""Tables: predictions and pseudo-labels as CSV that a spreadsheet opens without surprises."""
+"""CSV tables: predictions and pseudo-labels, in a form that spreadsheets read safely."""
 
 import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from bangs.estimator.explain import influences, origins
+from torch import Tensor
+
+from bangs.estimator.explain import influences, origins, relative_weights
 from bangs.runs.snapshot import Snapshot
 from bangs.utils.csv_safe import PIECE, csv_pieces, to_csv
 
@@ -14,7 +16,8 @@ ALONE = "no labelled node within reach: its own features decide"
 def predictions(snapshot: Snapshot, names: Sequence[str], classes: Sequence[str]) -> Iterator[str]:
     """One row per node, in pieces: what is known, what is predicted and how sure, and where its label comes from.
 
-    `source` is given, held (for validation), adopted or predicted; `round` is the round of adoption.
+    `source` is given, held (for validation), adopted, soft or predicted: adopted has a pseudo-label of `round`, soft
+    the soft label that the chosen model learned from in `round`.
     """
     header = ["id", "known", "predicted", "confidence", "source", "round", *(f"p_{name}" for name in classes)]
     return csv_pieces(
@@ -45,19 +48,23 @@ def _by_node(snapshot: Snapshot) -> Iterator[tuple[int, str, int, list[float]]]:
         )
 
 
-def pseudo_labels(snapshot: Snapshot, names: Sequence[str], classes: Sequence[str], top: int = 3) -> str:
-    """One row per adoption, in the order of rounds and values: the audit trail.
+def pseudo_labels(
+    snapshot: Snapshot, names: Sequence[str], classes: Sequence[str], top: int = 3
+) -> str | Iterator[str]:
+    """One row per adoption, in the order of rounds and values; of soft labels see `_soft_labels`.
 
     `used` says whether the chosen model learned from it; `influences` names the strongest labelled nodes, each with its
     label and its share of all labelled influence, or says that none is within reach.
     """
+    if snapshot.belief is not None:
+        return _soft_labels(snapshot, names, classes, snapshot.belief)
     header = ["id", "round", "label", "confidence_before", "confidence", "value", "stderr", "used", "influences"]
     taken = snapshot.candidate_log.where(snapshot.candidate_log.taken)
     found = influences(snapshot, taken.node.tolist(), top)
     rows = []
     for line, (strongest, _, _) in enumerate(found):
         node, round = int(taken.node[line]), int(taken.round[line])
-        spoken = "; ".join(f"{names[one.node]} ({classes[one.label]}, {one.share:.0%})" for one in strongest)
+        listed = "; ".join(f"{names[one.node]} ({classes[one.label]}, {one.share:.0%})" for one in strongest)
         rows.append(
             [
                 names[node],
@@ -68,10 +75,30 @@ def pseudo_labels(snapshot: Snapshot, names: Sequence[str], classes: Sequence[st
                 _number(float(taken.score[line]), 8),
                 _number(float(taken.stderr[line]), 8),
                 "yes" if int(snapshot.adopted_round[node]) == round else "no",
-                spoken or ALONE,
+                listed or ALONE,
             ]
         )
     return to_csv(header, rows)
+
+
+def _soft_labels(snapshot: Snapshot, names: Sequence[str], classes: Sequence[str], belief: Tensor) -> Iterator[str]:
+    """One row per soft label of the chosen round, in pieces: its most likely class, its weight, its probabilities.
+
+    `weight` is that in the loss, as a multiple of the weight of a given label; `q_X` the probability of class X.
+    """
+    header = ["id", "round", "label", "probability", "weight", *(f"q_{name}" for name in classes)]
+    weight, nodes = relative_weights(snapshot), (snapshot.adopted_round > 0).nonzero().flatten()
+    rounds = snapshot.adopted_round
+    return csv_pieces(
+        header,
+        (
+            [names[node], round, classes[row.index(max(row))], _number(max(row)), _number(own), *map(_number, row)]
+            for part in nodes.split(PIECE)
+            for node, round, own, row in zip(
+                part.tolist(), rounds[part].tolist(), weight[part].tolist(), belief[part].tolist(), strict=True
+            )
+        ),
+    )
 
 
 def new_predictions(

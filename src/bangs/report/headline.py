@@ -1,66 +1,102 @@
 """Headline: the figures a person reads first, each with the rule it was found by."""
 
+from collections.abc import Mapping
 from typing import Any
 
+from bangs.report.intervals import in_percent
 from bangs.report.run_data import RunData
 
 
 def headline(run_data: RunData) -> dict[str, Any]:
-    """A lead sentence, the protocol, and figures of label, value and note."""
-    return _of_fit(run_data) if run_data.kind == "fit" else _of_run(run_data)
+    """A lead sentence, the protocol, and figures of label, value, interval and note."""
+    return _of_fit(run_data.result) if run_data.kind == "fit" else _of_run(run_data)
 
 
-def _of_fit(run_data: RunData) -> dict[str, Any]:
-    result = run_data.result
+def optimism(result: Mapping[str, Any]) -> str:
+    """Why the validation accuracy of a fit is optimistic, as the end of a sentence about these nodes."""
+    if result["rounds"]:
+        return "they chose the round, so their accuracy is optimistic"
+    return "they decided when training stopped, so their accuracy is a little optimistic"
+
+
+def _of_fit(result: Mapping[str, Any]) -> dict[str, Any]:
     validation, test = result["validation"], result["test"]
-    unused = result["adopted_in_all"] - result["adopted"]
     figures = []
     if test is not None:
         figures.append(
             {
                 "label": "Test accuracy",
-                "value": f"{_percent(test['accuracy'])}",
-                "note": f"{test['nodes']:,} nodes that chose nothing; {_percent(test['raw'])} without pseudo-labels",
+                "value": _percent(test["accuracy"]),
+                "interval": _interval(test["accuracy"], test["nodes"]),
+                "note": f"on {_nodes(test['nodes'])} that decided nothing{_raw(test, result)}",
             }
         )
     figures += [
         {
             "label": "Validation accuracy",
-            "value": f"{_percent(validation['accuracy'])}",
-            "note": f"{_nodes(result['held'])} held back; {_percent(validation['raw'])} without pseudo-labels",
+            "value": _percent(validation["accuracy"]),
+            "interval": _interval(validation["accuracy"], result["held"]),
+            "note": f"on {_nodes(result['held'])} held back{_raw(validation, result)}",
         },
-        {
-            "label": "Pseudo-labels",
-            "value": f"{result['adopted']:,}",
-            "note": f"adopted in {_rounds(result['chosen'])}"
-            + (f"; {unused:,} of later rounds not used" if unused else ""),
-        },
+        _pseudo_labels(result),
         {
             "label": "Calibration error",
             "value": f"{validation['error_after']:.3f}",
-            "note": f"{validation['error_before']:.3f} before; on the validation nodes it was fitted to",
+            "note": f"{validation['error_before']:.3f} before calibration; measured on the {_nodes(result['held'])} "
+            "it was fitted to" + (f"; {test['error']:.3f} on the {_nodes(test['nodes'])} of the test" if test else ""),
         },
     ]
+    return {"lead": _lead(result), "protocol": _protocol(result), "figures": figures}
+
+
+def _lead(result: Mapping[str, Any]) -> str:
+    start = f"{result['nodes']:,} nodes in {len(result['classes'])} classes, {result['given']:,} labels to learn from. "
+    if not result["rounds"]:
+        return f"{start}The model learned from these labels only: no rounds of self-training were asked for."
+    if not result["adopted"]:
+        return f"{start}No round of self-training did better than these alone, so the model learned from them only."
+    if result.get("soft"):
+        return (
+            f"{start}The model then gave {result['adopted']:,} more nodes soft labels, the probabilities it had "
+            "predicted for each class, and learned again from both."
+        )
+    return (
+        f"{start}The model then labelled {result['adopted']:,} more nodes itself, those that teach it most, "
+        "and learned again."
+    )
+
+
+def _protocol(result: Mapping[str, Any]) -> str:
+    chosen = (
+        f"The model is that of round {result['chosen']} of {result['rounds']}, which did best on the validation nodes; "
+        if result["rounds"]
+        else "The validation nodes were held back from learning; "
+    )
+    test = (
+        "test nodes decided nothing."
+        if result["test"] is not None
+        else "a column named split, with the word test in some rows, would give an accuracy that is not."
+    )
+    return (
+        f"{chosen}{optimism(result)}; {test} The 95\N{NO-BREAK SPACE}% intervals (Wilson) say how "
+        "far chance may have moved an accuracy."
+    )
+
+
+def _pseudo_labels(result: Mapping[str, Any]) -> dict[str, str]:
+    if result.get("soft"):
+        note = (
+            f"made anew in every round; those of round {result['chosen']} taught the model"
+            if result["adopted"]
+            else "none taught the model: round 0 did best"
+        )
+        return {"label": "Soft labels", "value": f"{result['adopted']:,}", "note": note}
+    unused = result["adopted_in_all"] - result["adopted"]
     return {
-        "lead": (
-            f"{result['nodes']:,} nodes in {len(result['classes'])} classes, {result['given']:,} labels to learn from. "
-            + (
-                f"The model then labelled {result['adopted']:,} more nodes itself, those that teach it most, "
-                "and learned again."
-                if result["adopted"]
-                else "No round of self-training did better than these alone, so the model learned from them only."
-            )
-        ),
-        "protocol": (
-            f"The model is the one of round {result['chosen']} of {result['rounds']}, which did best on the validation "
-            "nodes. Since they chose the round, their accuracy is optimistic"
-            + (
-                "; test nodes chose nothing."
-                if test is not None
-                else ". A column named split, with the word test in some rows, would give an accuracy that is not."
-            )
-        ),
-        "figures": figures,
+        "label": "Pseudo-labels",
+        "value": f"{result['adopted']:,}",
+        "note": f"adopted in {_rounds(result['chosen'])}"
+        + (f"; {unused:,} of later rounds not used" if unused else ""),
     }
 
 
@@ -90,10 +126,19 @@ def _of_run(run_data: RunData) -> dict[str, Any]:
             f"{_rounds(len(run_data.rows) - 1)} of self-training."
         ),
         "protocol": (
-            "Mean and standard deviation over seeds. The round is chosen by validation labels; test labels only mark."
+            "Mean and standard deviation over seeds. The round is chosen by validation labels; test labels are only "
+            "compared with the predictions."
         ),
         "figures": figures,
     }
+
+
+def _raw(scores: Mapping[str, Any], result: Mapping[str, Any]) -> str:
+    return f"; {_percent(scores['raw'])} without pseudo-labels" if result["rounds"] else ""
+
+
+def _interval(share: float, count: int) -> str:
+    return f"95\N{NO-BREAK SPACE}% interval {in_percent(share, count)}"
 
 
 def _nodes(count: int) -> str:

@@ -1,4 +1,4 @@
-"""Outcome: the figures of a fit, each said with the nodes it was measured on."""
+"""Outcome: the figures of a fit, each with the number of nodes it was measured on."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from torch import Tensor
 from bangs.core import metrics
 from bangs.core.types import Prediction
 from bangs.estimator.classifier import SelfTrainingClassifier
-from bangs.runs.history import seconds_by_stage
+from bangs.runs.history import is_soft, seconds_by_stage
 
 
 def outcome(model: SelfTrainingClassifier, truth: Tensor | None, seconds: float) -> dict[str, Any]:
@@ -16,14 +16,16 @@ def outcome(model: SelfTrainingClassifier, truth: Tensor | None, seconds: float)
     snapshot = model.snapshot_
     before, after = Prediction(snapshot.raw[None]), Prediction(snapshot.calibrated[None])
     held = snapshot.held[None]
-    stages = seconds_by_stage(snapshot.rows)
+    stages, soft = seconds_by_stage(snapshot.rows), any(map(is_soft, snapshot.rows))
+    adopted = int((snapshot.adopted_round > 0).sum())
     return {
         "classes": [str(name) for name in model.classes_],
         "nodes": snapshot.nodes,
         "given": int((snapshot.given >= 0).sum()),
         "held": int((snapshot.held >= 0).sum()),
-        "adopted": int((snapshot.adopted_round > 0).sum()),
-        "adopted_in_all": int(snapshot.candidate_log.taken.sum()),
+        "adopted": adopted,
+        "adopted_in_all": adopted if soft else int(snapshot.candidate_log.taken.sum()),
+        "soft": soft,
         "rounds": model.n_iter_,
         "chosen": snapshot.chosen,
         "ended": model.termination_condition_,

@@ -1,4 +1,4 @@
-"""Page: a run_data as one HTML file that needs nothing else, neither network nor neighbours."""
+"""Page: a run as one HTML file that needs no other file and no network."""
 
 from collections.abc import Sequence
 from functools import cache
@@ -9,7 +9,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from bangs.errors import BangsError, InvalidInput
-from bangs.report.page_data import facts
+from bangs.report.page_data import page_data
 from bangs.report.run_data import RunData, gather
 from bangs.utils.files import write_atomic
 
@@ -41,13 +41,13 @@ def page_of(folder: str | Path, store: Path | None = None) -> str:
 
 def render(run_data: RunData) -> str:
     """The text of a run's page."""
-    return assemble("page.html", facts(run_data), ("charts.js", "nodes.js", "page.js"))
+    return assemble("page.html", page_data(run_data), ("charts.js", "tables.js", "nodes.js", "page.js"))
 
 
-def assemble(template: str, told: dict[str, Any], scripts: Sequence[str]) -> str:
+def assemble(template: str, facts: dict[str, Any], scripts: Sequence[str]) -> str:
     """A page from its template, facts and scripts; all from outside is escaped, as HTML or as JSON in a script."""
     script = "\n".join(_asset(name) for name in ("tools.js", *scripts, "finish.js"))
-    text: str = _environment().get_template(template).render(facts=told, style=_asset("page.css"), script=script)
+    text: str = _environment().get_template(template).render(facts=facts, style=_asset("page.css"), script=script)
     return text
 
 

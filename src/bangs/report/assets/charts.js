@@ -10,6 +10,12 @@ function frame(width, height, pad, y, yWords, x, xWords, xLabel) {
   return parts;
 }
 
+// What is said behind an accuracy: its range and the nodes it was measured on.
+function ranged({ low, high, nodes: count, mean }) {
+  if (facts.runs > 1) return ` ± ${percent(high - mean, 2)}`;
+  return count ? ` (${percent(low)} to ${percent(high)}, on ${plural(count, "node")})` : "";
+}
+
 function drawRounds() {
   const section = show("rounds");
   const rows = facts.rounds;
@@ -17,7 +23,7 @@ function drawRounds() {
   const chosen = facts.chosen;
   chart(section.querySelector(".chart"), (width) => {
     const height = 290, pad = { left: 46, right: 22, top: 26, bottom: 40 };
-    const all = rows.flatMap((row) => series.flatMap(([name]) => [row[name].mean - row[name].sd, row[name].mean + row[name].sd]));
+    const all = rows.flatMap((row) => series.flatMap(([name]) => [row[name].low, row[name].high]));
     let low = Math.min(...all), high = Math.max(...all);
     const room = Math.max((high - low) * 0.15, (0.06 - (high - low)) / 2);
     low = Math.max(0, low - room); high = Math.min(1, high + room);
@@ -38,22 +44,22 @@ function drawRounds() {
         s("path", { d: `M${x(+round)} ${pad.top - 4} l-5 -9 h10 z`, fill: "var(--ink)", opacity: 0.35 + 0.65 * n / chosen.length })));
     }
     for (const [name, paint] of series) {
-      const upper = rows.map((row) => `${x(row.round)},${y(Math.min(1, row[name].mean + row[name].sd))}`);
-      const lower = rows.map((row) => `${x(row.round)},${y(row[name].mean - row[name].sd)}`).reverse();
-      if (facts.runs > 1) parts.push(s("polygon", { points: [...upper, ...lower].join(" "), fill: paint, opacity: 0.13 }));
+      const upper = rows.map((row) => `${x(row.round)},${y(row[name].high)}`);
+      const lower = rows.map((row) => `${x(row.round)},${y(row[name].low)}`).reverse();
+      if (rows.some((row) => row[name].high > row[name].low)) parts.push(s("polygon", { points: [...upper, ...lower].join(" "), fill: paint, opacity: 0.13 }));
       parts.push(s("polyline", { points: rows.map((row) => `${x(row.round)},${y(row[name].mean)}`).join(" "), fill: "none", stroke: paint, "stroke-width": 2.2, "stroke-linejoin": "round" }));
       for (const row of rows) parts.push(s("circle", { cx: x(row.round), cy: y(row[name].mean), r: chosen.length === 1 && row.round === chosen[0] ? 5.5 : 3.2, fill: paint, stroke: "var(--card)", "stroke-width": 1.5 }));
     }
     const half = rows.length > 1 ? (x(1) - x(0)) / 2 : 40;
     for (const row of rows) parts.push(s("rect", { x: x(row.round) - half, width: 2 * half, y: pad.top, height: height - pad.top - pad.bottom, fill: "transparent",
       ...tipped(`Round ${row.round}`, [
-        ...series.map(([name]) => `${name} ${percent(row[name].mean, 2)}${facts.runs > 1 ? ` ± ${percent(row[name].sd, 2)}` : ""}`),
+        ...series.map(([name]) => `${name} ${percent(row[name].mean, 2)}${ranged(row[name])}`),
         `${whole(row.labelled)} labelled nodes`,
         row.right !== null && `${percent(row.right)} of pseudo-labels right`]) }));
     return canvas(width, height, `Accuracy per round: ${series.map(([name]) => `${name} from ${percent(rows[0][name].mean)} in round 0 to ${percent(rows[rows.length - 1][name].mean)} in the last`).join("; ")}`, ...parts);
   });
   section.append(h("div", { class: "key" }, series.map(([name, paint]) => h("span", {}, h("i", { class: "dot", style: `background:${paint}` }), `${name} accuracy`)),
-    facts.runs > 1 ? h("span", {}, `shaded: one standard deviation over ${facts.runs} seeds · ▼ rounds chosen by validation`) : null));
+    h("span", {}, facts.runs > 1 ? `shaded: one standard deviation over ${facts.runs} seeds · ▼ rounds chosen by validation` : nodes ? `shaded: 95 % interval, on ${series.map(([name]) => `${plural(rows[0][name].nodes, "node")} for ${name}`).join(" and ")}` : "")));
   const marked = rows.some((row) => row.right !== null);
   section.querySelector(".data .scroll").append(h("table", {},
     h("thead", {}, h("tr", {}, ["round", ...series.map(([name]) => `${name} %`), "labelled", marked && "right %", "seconds"].filter(Boolean).map((name) => h("th", { scope: "col", class: "r" }, name)))),
@@ -66,7 +72,8 @@ function drawAdopted() {
   const rows = facts.rounds.filter((row) => row.adopted.some((n) => n > 0));
   if (!rows.length) return;
   const marked = rows.some((row) => row.new_right !== null);
-  const section = show("adopted", `How many nodes each round adopted, and as what${marked ? "; above the bars, how many of them are right, where the truth is known" : ""}.`);
+  if (facts.soft) $("#adopted h2").textContent = "Soft labels by class";
+  const section = show("adopted", facts.soft ? "How many nodes had a soft label in each round, by its most likely class. All are made anew in every round." : `How many nodes each round adopted, and as what${marked ? "; above the bars, how many of them are right, where the truth is known" : ""}.`);
   const total = (row) => row.adopted.reduce((a, b) => a + b, 0);
   chart(section.querySelector(".chart"), (width) => {
     const height = 290, pad = { left: 46, right: 10, top: 26, bottom: 40 };
@@ -82,7 +89,7 @@ function drawAdopted() {
       row.adopted.forEach((n, c) => {
         if (!n) return;
         parts.push(s("rect", { x: x(i) - bar / 2, width: bar, y: y(base + n), height: Math.max(0, y(base) - y(base + n) - 0.8), fill: colour(c), rx: 1.5,
-          ...tipped(`Round ${row.round}: ${clip(className(c), 40)}`, [`${figure(n)} of ${figure(total(row))} adopted nodes`, row.new_right !== null && `${percent(row.new_right)} of ${plural(row.marked, "marked node")} right`]) }));
+          ...tipped(`Round ${row.round}: ${clip(className(c), 40)}`, [`${figure(n)} of ${figure(total(row))} adopted nodes`, row.new_right !== null && `${percent(row.new_right)} of ${plural(row.marked, "node")} right`]) }));
         base += n;
       });
       if (row.new_right !== null && i % Math.ceil(40 / step) === 0) parts.push(s("text", { x: x(i), y: y(base) - 6, "text-anchor": "middle" }, `${Math.round(100 * row.new_right)} %`));
@@ -96,7 +103,7 @@ function drawAdopted() {
 function drawValues() {
   if (!facts.values.length) return;
   const name = facts.score;
-  const section = show("values", `${name[0].toUpperCase()}${name.slice(1)} of the ${facts.values.some((v) => v.left.length) ? "candidates of a round. Those right of the cut were adopted." : "nodes a round adopted."}${name === "Banzhaf value" ? " It says how much a node's label adds to what the model would know of the others, in the mean over the ways the round could have been filled." : ""}`);
+  const section = show("values", `${name[0].toUpperCase()}${name.slice(1)} of the ${facts.values.some((v) => v.left.length) ? "candidates of a round. Those right of the cut were adopted." : "nodes a round adopted."}${name === "Banzhaf value" ? " It says how much a node's label adds to what the model would know of the others, on average over the sets of nodes that the round could have adopted." : ""}`);
   const pick = h("select", { id: "round-of-values", onchange: () => redraw() }, facts.values.map((v) => h("option", { value: v.round }, `round ${v.round}`)));
   $("#which").append(h("label", { for: "round-of-values" }, "Round"), pick);
   const redraw = chart(section.querySelector(".chart"), (width) => {
@@ -132,7 +139,7 @@ function drawValues() {
 function drawReliability() {
   const found = facts.reliability;
   if (!found) return;
-  const section = show("reliability", `On ${found.of}. Points on the diagonal are honest; below it the model is too sure of itself.`);
+  const section = show("reliability", `On ${found.of}. Points on the diagonal are right as often as the model is sure; below it the model is too sure. Lines are 95 % intervals.`);
   const kinds = [["before", "var(--mute)", "var(--faint)"], ["after", "var(--accent)", "var(--accent)"]];
   chart(section.querySelector(".chart"), (width) => {
     const size = Math.min(width, 360), height = size - 20, pad = { left: 46, right: 12, top: 10, bottom: 42 };
@@ -144,8 +151,9 @@ function drawReliability() {
     const most = Math.max(...kinds.flatMap(([kind]) => found[kind].bins.map((bin) => bin.count)));
     for (const [kind, fill, stroke] of kinds) {
       parts.push(s("polyline", { points: found[kind].bins.map((bin) => `${x(bin.confidence)},${y(bin.accuracy)}`).join(" "), fill: "none", stroke, "stroke-width": 1.3, opacity: 0.7 }));
+      if (kind === "after") for (const bin of found[kind].bins) parts.push(s("line", { x1: x(bin.confidence), x2: x(bin.confidence), y1: y(bin.interval[0]), y2: y(bin.interval[1]), stroke, opacity: 0.6, class: "interval" }));
       for (const bin of found[kind].bins) parts.push(s("circle", { cx: x(bin.confidence), cy: y(bin.accuracy), r: 3 + 8 * Math.sqrt(bin.count / most), fill, stroke, "fill-opacity": 0.55,
-        ...tipped(`${kind} calibration`, [`confidence ${percent(bin.confidence)}`, `right ${percent(bin.accuracy)}`, plural(bin.count, "node")]) }));
+        ...tipped(`${kind} calibration`, [`confidence ${percent(bin.confidence)}`, `right ${percent(bin.accuracy)} (${percent(bin.interval[0])} to ${percent(bin.interval[1])})`, plural(bin.count, "node")]) }));
     }
     const drawing = canvas(size, height, `Reliability: calibration error ${found.before.error.toFixed(3)} before, ${found.after.error.toFixed(3)} after calibration`, ...parts);
     drawing.style.maxWidth = `${size}px`;
@@ -175,7 +183,7 @@ function drawSeconds() {
   const total = facts.seconds.total;
   if (!total) return;
   const rest = total - stages.reduce((a, [, value]) => a + value, 0);
-  const names = { train: "training", calibrate: "looking and calibrating", select: "valuing and choosing" };
+  const names = { train: "training", calibrate: "predicting and calibrating", select: "scoring and choosing" };
   const paints = { train: "var(--c0)", calibrate: "var(--c5)", select: "var(--c1)" };
   const rows = [...stages.map(([name, value]) => [names[name], value, paints[name]]), ["everything else", Math.max(0, rest), "var(--mute)"]];
   const section = show("seconds", `${figure(total)} seconds in all.`);

@@ -1,13 +1,18 @@
 const nodes = facts.nodes;
-const ORIGINS = ["given", "held for validation", "adopted", "predicted"];
-const visible = { label: new Set(), origin: new Set() };  // what the legend has switched off
+const ORIGINS = ["given", "held for validation", "adopted", "predicted", "soft label"];
+const hidden = { label: new Set(), origin: new Set() };  // what the legend has switched off
+const onMap = new Set(facts.drawn || []);
 let current = null;
-const watchers = [];
+const watchers = [];  // called when another node is chosen
 
 function choose(node) {
   current = node;
-  for (const tell of watchers) tell(node);
+  onMap.add(node);
+  for (const update of watchers) update(node);
 }
+// A node has the colour of its label in the data, else of its prediction.
+const shade = (node) => (nodes.known[node] >= 0 ? nodes.known[node] : nodes.label[node]);
+const softWords = (node) => { const [first, second, share, less] = nodes.soft[node]; return `${className(first)} ${percent(share)}${first === second ? "" : `, ${className(second)} ${percent(less)}`}`; };
 
 // Shape says where a label comes from, colour says which one it is.
 function glyph(x, y, origin, paint, size, more) {
@@ -17,28 +22,29 @@ function glyph(x, y, origin, paint, size, more) {
   if (origin === 2) return s("circle", { cx: x, cy: y, r: size, ...common });
   return s("circle", { cx: x, cy: y, r: size * 0.8, ...common, fill: "var(--card)", stroke: paint, "stroke-width": 1.4, "fill-opacity": 0.6 });
 }
-const sizes = [4.6, 4.6, 4.2, 3.6];
+const sizes = [4.6, 4.6, 4.2, 3.6, 3.6];
 const origin = (node) => (nodes.origin[node] === 2 ? `adopted in round ${nodes.adopted_round[node]}` : ORIGINS[nodes.origin[node]]);
 function describe(node) {
   const known = nodes.known[node];
   return [`${className(nodes.label[node])}, ${percent(nodes.confidence[node])} sure`, origin(node), known >= 0 && known !== nodes.label[node] && `known as ${className(known)}`,
-    nodes.truth && nodes.truth[node] >= 0 && nodes.truth[node] !== nodes.label[node] && `in truth ${className(nodes.truth[node])}`];
+    nodes.truth && nodes.truth[node] >= 0 && nodes.truth[node] !== nodes.label[node] && `its true class is ${className(nodes.truth[node])}`];
 }
 
+const LAYER = [4, 3, 2, 0, 1];  // given ones lie on top
 function drawMap() {
   if (!nodes) return;
-  show("map", `Nodes the model speaks alike of lie together (t-SNE of its log-probabilities; distances between groups mean little). ${facts.shown < facts.total ? `${whole(facts.shown)} of ${whole(facts.total)} nodes are shown, labelled and adopted ones first. ` : ""}Choose a node to see its reasons.`);
-  const placed = nodes.xy.map((xy, node) => [xy, node]).filter(([xy]) => xy);
+  const some = onMap.size < facts.total ? `${whole(onMap.size)} of ${whole(facts.total)} nodes are drawn: all given and held ones, and some others. A node that you search for is drawn too. ` : "";
+  show("map", `Nodes with similar predictions lie together (t-SNE of the log-probabilities; distances between groups mean little). ${some}Choose a node to see its reasons.`);
   const holder = $("#scatter");
   let spots = [];
   const redraw = chart(holder, (width) => {
     const height = Math.max(320, Math.min(680, width * 1.02)), pad = 14;
     const x = linear([0, 1], [pad, width - pad]), y = linear([0, 1], [height - pad, pad]);
-    const shown = placed.filter(([, node]) => !visible.label.has(nodes.label[node]) && !visible.origin.has(nodes.origin[node]));
-    shown.sort(([, a], [, b]) => nodes.origin[b] - nodes.origin[a]);
-    spots = shown.map(([xy, node]) => [x(xy[0]), y(xy[1]), node]);
+    const shown = [...onMap].filter((node) => node === current || (!hidden.label.has(shade(node)) && !hidden.origin.has(nodes.origin[node])));
+    shown.sort((a, b) => LAYER[nodes.origin[a]] - LAYER[nodes.origin[b]]);
+    spots = shown.map((node) => [x(nodes.x[node] / 1000), y(nodes.y[node] / 1000), node]);
     const parts = [s("rect", { x: 0, y: 0, width, height, fill: "var(--ground)", rx: 10 }),
-      ...spots.map(([px, py, node]) => glyph(px, py, nodes.origin[node], colour(nodes.label[node]), sizes[nodes.origin[node]], { opacity: nodes.origin[node] === 3 ? 0.85 : 1 }))];
+      ...spots.map(([px, py, node]) => glyph(px, py, nodes.origin[node], colour(shade(node)), sizes[nodes.origin[node]], { opacity: nodes.origin[node] > 2 ? 0.85 : 1 }))];
     const ring = spots.find(([, , node]) => node === current);
     if (ring) parts.push(s("circle", { cx: ring[0], cy: ring[1], r: 10, fill: "none", stroke: "var(--ink)", "stroke-width": 2, "pointer-events": "none" }));
     const drawing = canvas(width, height, `Map of ${shown.length} nodes in ${facts.classes.length} classes; use the search field to choose one`, ...parts);
@@ -59,32 +65,41 @@ function drawMap() {
   });
   watchers.push(redraw);
   const chip = (kind, value, mark, words, count) => h("button", { type: "button", class: "chip", "aria-pressed": "true", title: words, onclick: (event) => {
-    const off = visible[kind];
+    const off = hidden[kind];
     if (off.has(value)) off.delete(value); else off.add(value);
     event.currentTarget.setAttribute("aria-pressed", String(!off.has(value)));
     redraw();
   } }, mark, h("span", {}, words), h("small", {}, whole(count)));
-  const counted = (list, value) => placed.filter(([, node]) => list[node] === value).length;
+  const drawn = [...onMap];
+  const counted = (of, value) => drawn.filter((node) => of(node) === value).length;
+  const originOf = (node) => nodes.origin[node];
   $("#legend").append(
-    ...ORIGINS.map((words, o) => counted(nodes.origin, o) ? chip("origin", o, s("svg", { viewBox: "0 0 14 14", "aria-hidden": "true" }, glyph(7, 7, o, "var(--faint)", 4.4)), words, counted(nodes.origin, o)) : null).filter(Boolean),
+    ...ORIGINS.map((words, o) => counted(originOf, o) ? chip("origin", o, s("svg", { viewBox: "0 0 14 14", "aria-hidden": "true" }, glyph(7, 7, o, "var(--faint)", 4.4)), words, counted(originOf, o)) : null).filter(Boolean),
     h("i", { class: "gap" }),
-    ...facts.classes.slice(0, 24).map((name, c) => chip("label", c, dot(c), name, counted(nodes.label, c))));
+    ...facts.classes.slice(0, 24).map((name, c) => chip("label", c, dot(c), name, counted(shade, c))));
 }
 
 function drawSearch() {
   if (!nodes) return;
   const field = $("#find"), list = $("#found");
-  const order = Object.keys(facts.around).map(Number);
+  let lower = null;
   let hits = [], at = -1;
   const close = () => { list.hidden = true; field.setAttribute("aria-expanded", "false"); field.removeAttribute("aria-activedescendant"); at = -1; };
   const mark = () => { [...list.children].forEach((item, i) => item.setAttribute("aria-selected", String(i === at))); if (at >= 0) field.setAttribute("aria-activedescendant", `hit${at}`); };
   const take = (node) => { field.value = nodes.name[node]; close(); choose(node); };
   const look = () => {
     const words = field.value.trim().toLowerCase();
-    hits = [];
-    for (const node of order) { if (nodes.name[node].toLowerCase().includes(words)) hits.push(node); if (hits.length === 8) break; }
-    list.replaceChildren(...hits.map((node, i) => h("li", { role: "option", id: `hit${i}`, "aria-selected": "false", onpointerdown: (event) => { event.preventDefault(); take(node); } }, dot(nodes.label[node]), nodes.name[node])));
-    list.hidden = !hits.length;
+    lower = lower || nodes.name.map((name) => name.toLowerCase());
+    const ranks = [[], [], []];  // the same, begins with it, holds it
+    for (let node = 0; node < lower.length && ranks[0].length < 8; node++) {
+      const found = lower[node] === words ? 0 : lower[node].startsWith(words) ? 1 : lower[node].includes(words) ? 2 : 3;
+      if (found < 3 && ranks[found].length < 8) ranks[found].push(node);
+    }
+    hits = ranks.flat().slice(0, 8);
+    const missing = `No node has this in its name.${nodes.name.length < facts.total ? ` This page holds ${whole(nodes.name.length)} of ${whole(facts.total)} nodes; predictions.csv has all.` : ""}`;
+    if (!hits.length) list.replaceChildren(h("li", { role: "option", "aria-disabled": "true", "aria-selected": "false", class: "none" }, missing));
+    else list.replaceChildren(...hits.map((node, i) => h("li", { role: "option", id: `hit${i}`, "aria-selected": "false", onpointerdown: (event) => { event.preventDefault(); take(node); } }, dot(shade(node)), nodes.name[node])));
+    list.hidden = false;
     field.setAttribute("aria-expanded", String(!list.hidden));
     at = -1;
   };
@@ -104,7 +119,7 @@ function ego(node, width) {
   const found = facts.around[node];
   const height = Math.min(340, width * 0.9), cx = width / 2, cy = height / 2;
   const strength = new Map(found.influences.map(([other, share]) => [other, share]));
-  const near = found.neighbours.map(([other]) => other).sort((a, b) => nodes.label[a] - nodes.label[b] || a - b);
+  const near = found.neighbours.map(([other]) => other).sort((a, b) => shade(a) - shade(b) || a - b);
   const far = found.influences.map(([other]) => other).filter((other) => !near.includes(other));
   const spot = new Map();
   const inner = Math.min(width, height) * (far.length ? 0.29 : 0.36), outer = Math.min(width, height) * 0.43;
@@ -123,13 +138,13 @@ function ego(node, width) {
     parts.push(s("path", { d: `M${x} ${y} Q${mx} ${my} ${cx} ${cy}`, fill: "none", stroke: colour(label), "stroke-width": 1.5 + 12 * share, "stroke-linecap": "round", opacity: 0.55, class: "influence" }));
   }
   const body = (other, x, y, size) => {
-    const open = other !== node && facts.around[other];
+    const open = other !== node;
     const side = x > cx + 4 ? "start" : x < cx - 4 ? "end" : "middle";
     const words = s("text", { x: other === node ? x : x + (side === "start" ? size + 5 : side === "end" ? -size - 5 : 0), y: other === node ? y - size - 7 : side === "middle" ? (y > cy ? y + size + 14 : y - size - 6) : y + 4, "text-anchor": other === node ? "middle" : side, class: other === node ? "strong" : null }, clip(nodes.name[other], other === node ? 22 : 11));
     return s("g", { class: "ego-node", tabindex: open ? 0 : null, role: open ? "button" : null, "aria-label": open ? `Go to ${nodes.name[other]}` : null, style: open ? "cursor:pointer" : null,
       onclick: open ? () => choose(other) : null, onkeydown: open ? (event) => { if (event.key === "Enter") choose(other); } : null,
       ...tipped(nodes.name[other], [...describe(other), strength.has(other) && `${percent(strength.get(other))} of labelled influence`]) },
-      glyph(x, y, nodes.origin[other], colour(nodes.label[other]), size), words);
+      glyph(x, y, nodes.origin[other], colour(shade(other)), size), words);
   };
   for (const [other, [x, y]] of spot) parts.push(body(other, x, y, 6));
   parts.push(s("circle", { cx, cy, r: 15, fill: "var(--card)", opacity: 0.9 }), body(node, cx, cy, 8.5));
@@ -154,26 +169,30 @@ function drawNode() {
       story.push(`${p.used[line] ? "" : "adopted in round " + p.round[line] + ", after the chosen round; "}${facts.score} ${give(p.value[line], p.stderr[line])}${POWER && " " + POWER}, confidence then ${percent(p.before[line])} before and ${percent(p.confidence[line])} after calibration`);
     }
     if (nodes.known[node] >= 0) story.push(`known as ${className(nodes.known[node])}`);
-    if (nodes.truth && nodes.truth[node] >= 0) story.push(nodes.truth[node] === label ? "which is the truth" : `in truth ${className(nodes.truth[node])}`);
+    if (nodes.truth && nodes.truth[node] >= 0) story.push(nodes.truth[node] === label ? "which is right" : `its true class is ${className(nodes.truth[node])}`);
+    if (nodes.second[node] !== label) story.push(`second choice ${className(nodes.second[node])}, ${percent(nodes.second_confidence[node])}`);
     parts.push(h("p", { class: "how" }, story.join("; ") + "."));
-    if (!found) { parts.push(h("p", { class: "how" }, "Its reasons are not in this page; ask: bangs explain DIR " + nodes.name[node])); why.replaceChildren(...parts); return; }
+    if (nodes.soft && nodes.origin[node] === 4) parts.push(h("p", { class: "how soft" }, `Soft label: before round ${nodes.adopted_round[node]} the model gave it ${softWords(node)}. The model of round ${nodes.adopted_round[node]} learned from this; it counted ${figure(nodes.weight[node])} times as much as a given label.`));
+    if (!found) { parts.push(h("p", { class: "how" }, "This page holds the neighbours and influences of some nodes only. For this one, run ", h("code", {}, `bangs explain FOLDER ${nodes.name[node]}`), ".")); why.replaceChildren(...parts); return; }
     const picture = h("div", { class: "chart", id: "ego" });
     parts.push(picture);
     if (found.influences.length) {
-      parts.push(h("h3", {}, `Labelled nodes that speak to it loudest (${found.degree} neighbours)`),
-        bars(found.influences.map(([other, share, as, adopted_round]) => [`${apart(nodes.name[other])} · ${apart(className(as))}${adopted_round > 0 ? ` · round ${adopted_round}` : ""}`, share, colour(as), facts.around[other] ? () => choose(other) : null])));
+      parts.push(h("h3", {}, `Labelled nodes with the most influence on it (${plural(found.degree, "neighbour")})`),
+        bars(found.influences.map(([other, share, as, adopted_round]) => [`${apart(nodes.name[other])} · ${apart(className(as))}${adopted_round > 0 ? ` · round ${adopted_round}` : ""}`, share, colour(as), () => choose(other)])));
       const support = found.support.map((share, c) => [share, c]).filter(([share]) => share > 0.005).sort((a, b) => b[0] - a[0]).slice(0, 6);
-      parts.push(h("h3", {}, "All labelled influence, by class"), bars(support.map(([share, c]) => [className(c), share, colour(c), null])));
-    } else parts.push(h("p", { class: "how" }, "No labelled node is within reach; its own features decide."));
-    parts.push(h("h3", {}, "What each round's model said"));
+      parts.push(h("h3", {}, "All labelled influence, by class"), bars(support.map(([share, c]) => [className(c), share, colour(c), null])),
+        h("p", { class: "how" }, `Labelled nodes make ${percent(found.reach, 0)} of what reaches it over the edges.`));
+      if (support.length && support[0][1] !== label) parts.push(h("p", { class: "against" }, `Most labelled influence is for ${apart(className(support[0][1]))}, but the model predicts ${apart(className(label))}: its own features and the unlabelled nodes around it outweigh the labelled ones.`));
+    } else parts.push(h("p", { class: "how" }, "No labelled node is within reach: its own features decide."));
+    parts.push(h("h3", {}, "Prediction of each round's model"));
     const strip = h("div", { class: "chart" });
     parts.push(strip);
     why.replaceChildren(...parts);
     chart(picture, (width) => ego(node, width));
     chart(strip, (width) => {
-      const step = Math.min(34, width / found.said.length), height = 62;
-      return canvas(width, height, `Predictions over rounds: ${found.said.map((c, t) => `round ${t} ${className(c)} ${percent(found.sure[t], 0)}`).join(", ")}`,
-        ...found.said.flatMap((c, t) => [s("rect", { x: t * step + 1, width: Math.max(1, step - 2), y: 44 - 42 * found.sure[t], height: 42 * found.sure[t], fill: colour(c), rx: 2, ...tipped(`Round ${t}`, [`${className(c)}, ${percent(found.sure[t])} sure`]) }),
+      const step = Math.min(34, width / found.predicted.length), height = 62;
+      return canvas(width, height, `Predictions over rounds: ${found.predicted.map((c, t) => `round ${t} ${className(c)} ${percent(found.sure[t], 0)}`).join(", ")}`,
+        ...found.predicted.flatMap((c, t) => [s("rect", { x: t * step + 1, width: Math.max(1, step - 2), y: 44 - 42 * found.sure[t], height: 42 * found.sure[t], fill: colour(c), rx: 2, ...tipped(`Round ${t}`, [`${className(c)}, ${percent(found.sure[t])} sure`]) }),
           t % Math.ceil(22 / step) === 0 ? s("text", { x: t * step + step / 2, y: 59, "text-anchor": "middle" }, t) : null].filter(Boolean)));
     });
   });

@@ -1,54 +1,63 @@
-function drawLedger() {
+const nodeButton = (node, most = 60) => h("button", { type: "button", class: "link", title: nodes.name[node], onclick: () => { choose(node); document.getElementById("map").scrollIntoView(); } }, clip(nodes.name[node], most));
+const classTag = (c) => h("span", { class: "tag", title: className(c) }, dot(c), clip(className(c), 40));
+const percentOf = (x) => Number((100 * x).toFixed(2));
+
+function drawPredictions() {
+  if (!nodes) return;
+  const count = nodes.name.length, held = count < facts.total;
+  const section = show("predictions", `The prediction for ${held ? `${whole(count)} of ${whole(facts.total)} nodes, labelled and held ones first; predictions.csv has all` : `each of the ${plural(count, "node")}`}. The least certain come first.`);
+  const label = (i) => nodes.known[i] >= 0 ? nodes.known[i] : nodes.truth ? nodes.truth[i] : -1;
+  const right = (i) => (label(i) < 0 ? "" : label(i) === nodes.label[i] ? "yes" : "no");
+  const someLabel = nodes.name.some((_, i) => label(i) >= 0);
+  const columns = [
+    { name: "Node", key: (i) => nodes.name[i], cell: (i) => nodeButton(i) },
+    { name: "Prediction", key: (i) => className(nodes.label[i]), cell: (i) => classTag(nodes.label[i]) },
+    { name: "Confidence", key: (i) => nodes.confidence[i], cell: (i) => percent(nodes.confidence[i]), csv: (i) => nodes.confidence[i], kind: "r" },
+    { name: "Second choice", key: (i) => className(nodes.second[i]), cell: (i) => [classTag(nodes.second[i]), h("span", { class: "se" }, ` ${percent(nodes.second_confidence[i])}`)] },
+    { name: "Source", key: (i) => ORIGINS[nodes.origin[i]], cell: (i) => origin(i) },
+    nodes.soft && { name: "Soft label", key: (i) => (nodes.weight[i] > 0 && nodes.origin[i] === 4 ? nodes.soft[i][2] : -1), cell: (i) => (nodes.origin[i] === 4 ? softWords(i) : "–"), csv: (i) => (nodes.origin[i] === 4 ? softWords(i) : "") },
+    nodes.soft && { name: "Weight", key: (i) => nodes.weight[i], cell: (i) => (nodes.weight[i] > 0 ? figure(nodes.weight[i]) : "–"), kind: "r" },
+    someLabel && { name: "Label in the data", key: (i) => (label(i) >= 0 ? className(label(i)) : ""), cell: (i) => (label(i) >= 0 ? classTag(label(i)) : "–") },
+    someLabel && { name: "Right", key: right, cell: (i) => (right(i) ? h("span", { class: right(i) }, right(i)) : "–") },
+  ].filter(Boolean);
+  watchers.push(dataTable({
+    section, table: $("#predicted"), tools: $("#prediction-filters"), foot: $("#prediction-pages"), count, columns, size: 20, noun: "node",
+    file: "predictions-shown.csv", sort: { by: 2, down: false }, marked: (i) => i === current,
+    text: (i) => `${nodes.name[i]}\n${className(nodes.label[i])}`, search: { id: "search-predictions", words: "Search nodes and predictions" },
+    filters: [
+      { key: "label", name: "All predictions", of: (i) => String(nodes.label[i]), choices: facts.classes.map((name, c) => [String(c), name]) },
+      { key: "origin", name: "All sources", of: (i) => String(nodes.origin[i]), choices: ORIGINS.map((words, o) => [String(o), words]).filter(([o]) => nodes.origin.includes(+o)) },
+      { key: "right", name: "Right and wrong", of: (i) => right(i) || "none", choices: someLabel ? [["yes", "right"], ["no", "wrong"], ["none", "no label in the data"]] : [] }],
+  }));
+}
+
+function drawPseudoLabels() {
   const p = facts.pseudo;
   if (!p || !p.node.length) return;
   const more = p.node.length < p.total ? ` The first ${whole(p.node.length)} of ${whole(p.total)}; all are in pseudo_labels.csv.` : "";
-  show("pseudo", `What the model labelled itself, and which labelled nodes stood behind it.${more}`);
+  const section = show("pseudo", `The nodes that the model labelled itself, with the labelled nodes that influenced each most.${more}`);
   const value = facts.score[0].toUpperCase() + facts.score.slice(1) + (POWER ? `, ${POWER.slice(1)}` : "");
+  const reasons = (i) => ((facts.around[p.node[i]] || { influences: [] }).influences.slice(0, 3));  // those shown, so that a search finds what is seen
+  const influences = (i) => reasons(i).map(([other, share]) => `${apart(clip(nodes.name[other], 24))} (${percent(share, 0)})`).join(" · ") || (facts.around[p.node[i]] ? "none within reach: its own features decide" : "not in this page");
   const columns = [
-    ["Node", (i) => nodes.name[p.node[i]], ""], ["Round", (i) => p.round[i], "r"], ["Label", (i) => className(p.label[i]), ""],
-    ["Confidence", (i) => p.confidence[i], "r"], [value, (i) => p.value[i], "r"],
-    p.right && p.right.some((x) => x !== null) ? ["Right", (i) => (p.right[i] === null ? -1 : Number(p.right[i])), ""] : null,
-    p.used.every(Boolean) ? null : ["Used", (i) => Number(p.used[i]), ""], ["Strongest labelled influences", null, "wide"]].filter(Boolean);
-  const state = { words: "", label: "", round: "", by: null, down: false, page: 0 };
-  const SIZE = 20;
-  const reasons = (i) => ((facts.around[p.node[i]] || { influences: [] }).influences.slice(0, 3)); // those shown, so that a search finds what is seen
-  const none = (i) => (facts.around[p.node[i]] ? "none within reach: its own features decide" : "not in this page");
-  const text = p.node.map((node, i) => [nodes.name[node], className(p.label[i]), ...reasons(i).map(([other]) => nodes.name[other])].join("\n").toLowerCase());
-  const cells = {
-    Node: (i) => h("button", { type: "button", class: "link", onclick: () => { choose(p.node[i]); document.getElementById("map").scrollIntoView(); } }, clip(nodes.name[p.node[i]], 60)),
-    Label: (i) => h("span", { class: "tag" }, dot(p.label[i]), clip(className(p.label[i]), 40)),
-    Confidence: (i) => [`${(100 * p.confidence[i]).toFixed(1)} %`, h("span", { class: "se" }, ` was ${(100 * p.before[i]).toFixed(1)}`)],
-    [value]: (i) => [worth(p.value[i]), p.stderr[i] === null ? null : h("span", { class: "se" }, give(p.value[i], p.stderr[i]).slice(worth(p.value[i]).length))],
-    Right: (i) => (p.right[i] === null ? "–" : h("span", { class: p.right[i] ? "yes" : "no" }, p.right[i] ? "yes" : "no")),
-    Used: (i) => (p.used[i] ? "yes" : "no, came later"),
-    "Strongest labelled influences": (i) => reasons(i).map(([other, share]) => `${apart(clip(nodes.name[other], 24))} (${percent(share, 0)})`).join(" · ") || none(i),
-  };
-  const head = $("#candidates thead"), body = $("#candidates tbody");
-  const draw = () => {
-    let lines = p.node.map((_, i) => i).filter((i) => text[i].includes(state.words) && (state.label === "" || p.label[i] === +state.label) && (state.round === "" || p.round[i] === +state.round));
-    if (state.by !== null) {
-      const key = columns[state.by][1];
-      lines.sort((a, b) => { const x = key(a), y = key(b); return (x < y ? -1 : x > y ? 1 : a - b) * (state.down ? -1 : 1); });
-    }
-    const last = Math.max(0, Math.ceil(lines.length / SIZE) - 1);
-    state.page = Math.min(state.page, last);
-    head.replaceChildren(h("tr", {}, columns.map(([name, key, kind], c) => h("th", { scope: "col", class: kind || null, "aria-sort": state.by === c ? (state.down ? "descending" : "ascending") : null },
-      key ? h("button", { type: "button", onclick: () => { state.down = state.by === c ? !state.down : typeof key(0) === "number"; state.by = c; draw(); } }, name, state.by === c ? (state.down ? " ↓" : " ↑") : "") : name))));
-    body.replaceChildren(...lines.slice(state.page * SIZE, state.page * SIZE + SIZE).map((i) => h("tr", { class: p.node[i] === current ? "on" : null },
-      columns.map(([name, key, kind]) => h("td", { class: kind || null }, cells[name] ? cells[name](i) : String(key(i)))))));
-    if (!lines.length) body.append(h("tr", {}, h("td", { colspan: columns.length }, "Nothing matches.")));
-    $("#pages").replaceChildren(h("button", { type: "button", disabled: state.page === 0, onclick: () => { state.page--; draw(); } }, "Back"),
-      h("span", {}, `page ${state.page + 1} of ${last + 1}`), h("button", { type: "button", disabled: state.page === last, onclick: () => { state.page++; draw(); } }, "Next"),
-      h("span", { class: "count" }, plural(lines.length, "pseudo-label")));
-  };
-  const pick = (name, key, choices) => h("select", { "aria-label": name, onchange: (event) => { state[key] = event.target.value; state.page = 0; draw(); } }, h("option", { value: "" }, name), choices.map(([v, words]) => h("option", { value: v }, clip(words, 40))));
-  $("#filters").append(h("input", { type: "search", id: "search", placeholder: "Search nodes, labels, influences", "aria-label": "Search pseudo-labels", oninput: (event) => { state.words = event.target.value.trim().toLowerCase(); state.page = 0; draw(); } }),
-    pick("All labels", "label", facts.classes.map((name, c) => [c, name]).filter(([c]) => p.label.includes(c))),
-    pick("All rounds", "round", [...new Set(p.round)].map((round) => [round, `round ${round}`])));
-  watchers.push(draw);
-  draw();
+    { name: "Node", key: (i) => nodes.name[p.node[i]], cell: (i) => nodeButton(p.node[i]) },
+    { name: "Round", key: (i) => p.round[i], kind: "r" },
+    { name: "Label", key: (i) => className(p.label[i]), cell: (i) => classTag(p.label[i]) },
+    { name: "Confidence", key: (i) => p.confidence[i], cell: (i) => [percent(p.confidence[i]), h("span", { class: "se" }, ` was ${(100 * p.before[i]).toFixed(1)}`)], kind: "r" },
+    { name: value, key: (i) => p.value[i], cell: (i) => [worth(p.value[i]), p.stderr[i] === null ? null : h("span", { class: "se" }, give(p.value[i], p.stderr[i]).slice(worth(p.value[i]).length))], csv: (i) => worth(p.value[i]), kind: "r" },
+    p.right && p.right.some((x) => x !== null) ? { name: "Right", key: (i) => (p.right[i] === null ? -1 : Number(p.right[i])), cell: (i) => (p.right[i] === null ? "–" : h("span", { class: p.right[i] ? "yes" : "no" }, p.right[i] ? "yes" : "no")), csv: (i) => (p.right[i] === null ? "" : p.right[i] ? "yes" : "no") } : null,
+    p.used.every(Boolean) ? null : { name: "Used", key: (i) => Number(p.used[i]), cell: (i) => (p.used[i] ? "yes" : "no, came later"), csv: (i) => (p.used[i] ? "yes" : "no") },
+    { name: "Strongest labelled influences", key: null, cell: influences, csv: influences, kind: "wide" }].filter(Boolean);
+  watchers.push(dataTable({
+    section, table: $("#candidates"), tools: $("#filters"), foot: $("#pages"), count: p.node.length, columns, size: 20, noun: "pseudo-label",
+    file: "pseudo-labels-shown.csv", sort: null, marked: (i) => p.node[i] === current,
+    text: (i) => [nodes.name[p.node[i]], className(p.label[i]), ...reasons(i).map(([other]) => nodes.name[other])].join("\n"), search: { id: "search", words: "Search nodes, labels, influences" },
+    filters: [
+      { key: "label", name: "All labels", of: (i) => String(p.label[i]), choices: facts.classes.map((name, c) => [String(c), name]).filter(([c]) => p.label.includes(+c)) },
+      { key: "round", name: "All rounds", of: (i) => String(p.round[i]), choices: [...new Set(p.round)].map((round) => [String(round), `round ${round}`]) }],
+  }));
 }
 
-const sections = [drawRounds, drawAdopted, drawMap, drawSearch, drawNode, drawLedger, drawValues, drawReliability, drawConfusion, drawSeconds];
+const sections = [drawRounds, drawAdopted, drawMap, drawSearch, drawNode, drawPredictions, drawPseudoLabels, drawValues, drawReliability, drawConfusion, drawSeconds];
 for (const draw of sections) draw();
 if (nodes) choose(facts.pseudo.node.length ? facts.pseudo.node[0] : Number(Object.keys(facts.around)[0]));
