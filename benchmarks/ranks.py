@@ -48,13 +48,13 @@ def worker(path: Path, epochs: int) -> dict[str, Any]:
     learner = Trainer(GCN(128), epochs=1, batches=sampling).prepare(task)
     seconds, busy, spent = zip(*(_epoch(learner, task, number) for number in range(epochs)), strict=True)
     steps = math.ceil(int(train.sum()) / sampling.size)
-    look = 4 * int(val.sum()) * store.num_classes if ranks.size() > 1 else 0
+    look = 4 * int(val.sum()) * store.num_classes if ranks.world_size() > 1 else 0
     began, began_busy, before = time.perf_counter(), time.process_time(), ranks.traffic.bytes
     _select(task, store)
     return {
         "nodes": store.num_nodes,
         "edges": len(task.graph.into.nodes),
-        "ranks": ranks.size(),
+        "ranks": ranks.world_size(),
         "epoch_seconds": min(seconds),
         "cpu_epoch_seconds": min(busy),
         "select_seconds": time.perf_counter() - began,
@@ -117,9 +117,9 @@ def main() -> None:
     asked = parser.parse_args()
     torch.set_num_threads(asked.threads)
     if asked.worker:
-        with ranks.joined(torch.device("cpu")):
+        with ranks.process_group(torch.device("cpu")):
             row = worker(Path(asked.worker[0]), asked.epochs)
-            if ranks.first():
+            if ranks.is_first():
                 Path(asked.worker[1]).write_text(json.dumps(row))
         return
     rows = []

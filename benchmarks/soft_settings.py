@@ -48,7 +48,7 @@ class Smoothed:
         known = round.labels.adopted_round == 0
         given = torch.nn.functional.one_hot(round.labels.target.clamp_min(0), belief.shape[-1]).float()
         belief = torch.where(known[..., None], given, belief)
-        operator = round.task.once(PPR(self.alpha, self.steps))
+        operator = round.task.cached(PPR(self.alpha, self.steps))
         R, N, C = belief.shape
         spread = operator(belief.permute(1, 0, 2).reshape(N, R * C)).reshape(N, R, C).permute(1, 0, 2)
         spread = spread.clamp_min(1e-12).pow(self.power)

@@ -296,7 +296,7 @@ def test_a_mixture_does_not_depend_on_how_many_nodes_are_mixed_at_once(monkeypat
     logits, label = honest(29)
     task, _ = halves(label)
     whole = ETS()(Prediction(logits), task)
-    monkeypatch.setattr(calibrators, "TOGETHER", 7)
+    monkeypatch.setattr(calibrators, "CHUNK", 7)
     torch.testing.assert_close(ETS()(Prediction(logits), task).logits, whole.logits)
 
 

@@ -171,8 +171,8 @@ def test_some_runs_of_a_task(task):
 
 
 def test_what_is_made_of_the_graph_is_made_once(task):
-    assert task.once(PPR(0.2)) is task.once(PPR(0.2))
-    assert task.once(PPR(0.2)) is not task.once(PPR(0.3))
+    assert task.cached(PPR(0.2)) is task.cached(PPR(0.2))
+    assert task.cached(PPR(0.2)) is not task.cached(PPR(0.3))
 
 
 def test_a_round_shows_the_tasks_graph(task):

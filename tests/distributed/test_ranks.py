@@ -25,13 +25,19 @@ from tests.helpers.timeless import timeless
 
 def test_a_process_alone_is_the_first_and_shares_nothing() -> None:
     x = torch.arange(3.0)
-    assert (ranks.size(), ranks.rank(), ranks.first(), ranks.started(), ranks.restarted()) == (1, 0, True, 1, False)
-    assert ranks.summed(x) is x
-    assert ranks.agreed(x) is x
-    assert ranks.told("a fact") == "a fact"
-    assert list(ranks.own(3)) == [0, 1, 2]
-    with ranks.joined(torch.device("cpu")):
-        assert ranks.size() == 1
+    assert (ranks.world_size(), ranks.rank(), ranks.is_first(), ranks.launched(), ranks.restarted()) == (
+        1,
+        0,
+        True,
+        1,
+        False,
+    )
+    assert ranks.all_reduce(x) is x
+    assert ranks.broadcast(x) is x
+    assert ranks.broadcast_object("a fact") == "a fact"
+    assert list(ranks.shard(3)) == [0, 1, 2]
+    with ranks.process_group(torch.device("cpu")):
+        assert ranks.world_size() == 1
 
 
 @pytest.mark.parametrize(
@@ -45,9 +51,9 @@ def test_a_rank_takes_the_gpu_of_its_place_and_nccl_where_none_is_shared(
     monkeypatch.setattr(torch.cuda, "set_device", taken.append)
     monkeypatch.setenv("LOCAL_RANK", "1")
     monkeypatch.setenv("LOCAL_WORLD_SIZE", str(local))
-    assert ranks.transport(torch.device("cpu")) == "gloo"
+    assert ranks.backend(torch.device("cpu")) == "gloo"
     assert taken == []
-    assert ranks.transport(torch.device("cuda")) == carried_by
+    assert ranks.backend(torch.device("cuda")) == carried_by
     assert taken == [card]
 
 
@@ -115,7 +121,7 @@ def test_ranks_that_wait_end_with_their_torchrun(number: signal.Signals) -> None
         agent.send_signal(number)
         said, _ = agent.communicate(timeout=100)  # returns when the last of them has let go of the stream
     # who notices first ends, and may break the other's wait before that one has looked
-    assert ("torchrun is gone" in said) == (number == signal.SIGKILL), said
+    assert ("torchrun has died" in said) == (number == signal.SIGKILL), said
     assert "no safe point" not in said, said  # what rank 0 waits for breaks when rank 1 has come to one
 
 

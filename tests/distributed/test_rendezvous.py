@@ -27,22 +27,22 @@ def test_all_ranks_tell_the_same_number_and_every_attempt_another(order: list[in
 def test_a_rank_is_not_answered_by_an_attempt_of_the_past() -> None:
     store = HashStore()
     met(store, [0, 1])
-    with pytest.raises(TimeoutError, match="the first rank has not come"):
+    with pytest.raises(TimeoutError, match="rank 0 has not joined"):
         agree_on_attempt(store, 1, 2, SHORT)
     assert met(store, [1, 0]) == [2, 2]
 
 
 def test_an_attempt_that_broke_off_while_ranks_were_coming_does_not_count_for_the_next() -> None:
     store = HashStore()
-    with pytest.raises(TimeoutError, match="rank 1 has not come"):
+    with pytest.raises(TimeoutError, match="rank 1 has not joined"):
         agree_on_attempt(store, 0, 3, SHORT)
-    with pytest.raises(TimeoutError, match="the first rank has not come"):
+    with pytest.raises(TimeoutError, match="rank 0 has not joined"):
         agree_on_attempt(store, 1, 3, SHORT)  # greets an attempt that nobody attends any more
     assert met(store, [2, 1, 0]) == [2, 2, 2]
 
 
 def test_a_store_that_was_never_used_has_no_first_rank() -> None:
-    with pytest.raises(TimeoutError, match="the first rank has not come"):
+    with pytest.raises(TimeoutError, match="rank 0 has not joined"):
         agree_on_attempt(HashStore(), 1, 2, SHORT)
 
 

@@ -52,7 +52,7 @@ def test_a_process_does_not_outlive_its_parent() -> None:
     with begun(PARENT, CHILD) as parent:
         parent.send_signal(signal.SIGKILL)
         _, said = parent.communicate(timeout=60)  # returns when the child lets go of the pipe, which is at its end
-        assert "rank 0 ends: torchrun is gone" in said
+        assert "rank 0 ends: torchrun has died" in said
 
 
 def test_a_signal_that_is_heeded_takes_its_orderly_way() -> None:

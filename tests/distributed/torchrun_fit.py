@@ -79,11 +79,11 @@ def learned(graph: Path, device: str) -> dict[str, Any]:
 def everything(graph: Path, out: Path, device: str = "cpu") -> None:
     """The run, then the steps and values."""
     strike(out / "strike", at=15)
-    with ranks.joined(torch.device(device)):  # one group for both
+    with ranks.process_group(torch.device(device)):  # one group for both
         run(graph, out / "run", "--device", device)
-        carried_by = torch.distributed.get_backend() if ranks.size() > 1 else None
+        carried_by = torch.distributed.get_backend() if ranks.world_size() > 1 else None
         found = learned(graph, device) | {"carried_by": carried_by}
-        if ranks.first():
+        if ranks.is_first():
             torch.save({**found, "bytes": ranks.traffic.bytes}, out / "learned.pt")
 
 

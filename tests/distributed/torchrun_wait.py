@@ -7,9 +7,9 @@ import torch
 from bangs.distributed import ranks
 from bangs.utils.signals import check, graceful
 
-with ranks.joined(torch.device("cpu")), graceful():
+with ranks.process_group(torch.device("cpu")), graceful():
     print(f"rank {ranks.rank()}\n", end="", flush=True)  # in one piece: both write into one stream
     while ranks.rank() == 1:
         check()
         time.sleep(0.02)
-    ranks.summed(torch.zeros(1))
+    ranks.all_reduce(torch.zeros(1))

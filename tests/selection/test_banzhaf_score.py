@@ -112,7 +112,7 @@ def test_without_banzhaf_a_candidate_is_worth_what_it_is_worth_alone(round: Roun
 @pytest.mark.parametrize(
     ("estimate", "sentence"),
     [
-        (lambda game, k, rng: torch.zeros(game.runs, game.players), "an estimator must give Values, got Tensor"),
+        (lambda game, k, rng: torch.zeros(game.runs, game.players), "an estimator must return Values, got Tensor"),
         # which would be every run's
         (lambda game, k, rng: Values(torch.zeros(game.players), None, 1), r"mean .* \[R, K\] = \[1, 4\], got \[4\]"),
         (lambda game, k, rng: Values(torch.zeros(1, 4), torch.zeros(1, 3), 1), r"stderr .* = \[1, 4\], got \[1, 3\]"),

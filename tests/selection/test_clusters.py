@@ -7,7 +7,7 @@ from sklearn.cluster import KMeans
 
 from bangs.core.rng import Streams
 from bangs.core.types import Labels
-from bangs.selection.clusters import centroids, kmeans, named, nearest
+from bangs.selection.clusters import centroids, cluster_labels, kmeans, nearest
 
 
 def blobs(each: int = 20, seed: int = 0) -> torch.Tensor:
@@ -71,7 +71,7 @@ def task_of_two_clouds() -> tuple[torch.Tensor, torch.Tensor, Labels]:
 
 def test_nodes_inherit_the_name_of_their_cluster():
     points, pool, labels = task_of_two_clouds()
-    name = named(points, pool, labels, 8, 20, Streams((0, 1)).generators())
+    name = cluster_labels(points, pool, labels, 8, 20, Streams((0, 1)).generators())
     assert (name[:, 1:20] == 3).all()
     assert (name[:, 21:] == 1).all()
     assert (name[:, [0, 20]] == -1).all()
@@ -79,14 +79,14 @@ def test_nodes_inherit_the_name_of_their_cluster():
 
 def test_nodes_of_a_single_cluster_have_one_name():
     points, pool, labels = task_of_two_clouds()
-    name = named(points, pool, labels, 1, 20, Streams((0, 1)).generators())
+    name = cluster_labels(points, pool, labels, 1, 20, Streams((0, 1)).generators())
     assert [len(own[free].unique()) for own, free in zip(name, pool, strict=True)] == [1, 1]
 
 
 def test_there_may_be_more_clusters_than_nodes_and_no_nodes_at_all():
     points, pool, labels = task_of_two_clouds()
     pool = pool & (torch.arange(40) < 3) & torch.tensor([[True], [False]])
-    name = named(points, pool, labels, 200, 20, Streams((0, 1)).generators())
+    name = cluster_labels(points, pool, labels, 200, 20, Streams((0, 1)).generators())
     assert name[0, :4].tolist() == [-1, 3, 3, -1]
     assert (name[1] == -1).all()
 
@@ -96,7 +96,7 @@ def test_a_run_is_clustered_from_its_own_stream():
     target = torch.full((2, 50), -1)
     target[:, :4] = torch.arange(4)
     labels = Labels.given(target)
-    together = named(points, ~labels.known, labels, 5, 3, Streams((4, 5)).generators())
-    alone = named(points[1:], ~labels.known[1:], Labels.given(target[1:]), 5, 3, Streams((5,)).generators())
+    together = cluster_labels(points, ~labels.known, labels, 5, 3, Streams((4, 5)).generators())
+    alone = cluster_labels(points[1:], ~labels.known[1:], Labels.given(target[1:]), 5, 3, Streams((5,)).generators())
     assert torch.equal(together[1], alone[0])
     assert not torch.equal(together[0], together[1])

@@ -299,7 +299,7 @@ def test_raw_is_a_method_that_adopts_nobody(task):
     ],
 )
 def test_a_quota_that_gives_no_mask_of_every_run_is_refused(task: Task, quota: Quota, got: str) -> None:
-    with pytest.raises(InvalidInput, match=rf"a quota must give a mask, torch.bool \[R, N\] = \[3, 24\], got {got}"):
+    with pytest.raises(InvalidInput, match=rf"a quota must return a mask, torch.bool \[R, N\] = \[3, 24\], got {got}"):
         told(QUICK, Method(rounds=1, quota=quota), task)
 
 

@@ -145,7 +145,7 @@ def test_a_believe_part_that_gives_no_probabilities_is_a_sentence(task):
             return round.prediction.logits
 
     trainer = Trainer(GCN(hidden=4), epochs=2)
-    with pytest.raises(InvalidInput, match="`believe` must give probabilities"):
+    with pytest.raises(InvalidInput, match="`believe` must return probabilities"):
         SelfTrainer(trainer, replace(method("soft", Budget(rounds=1)), believe=Wild())).fit(task, SEEDS)
 
 

@@ -22,7 +22,7 @@ from torch import Tensor
 from bangs.calibration import scaling
 from bangs.calibration.graph import GATS, CaGCN
 from bangs.calibration.scaling import Sample, check_prior
-from bangs.core.types import TOGETHER, Prediction, Task
+from bangs.core.types import CHUNK, Prediction, Task
 from bangs.errors import InvalidInput, UnknownName
 
 
@@ -109,11 +109,11 @@ class ETS:
     def __call__(self, prediction: Prediction, task: Task) -> Prediction:
         temperature, weights = self.fit(prediction, task)
         out = torch.empty_like(prediction.logits)
-        for start in range(0, out.shape[1], TOGETHER):  # in pieces, since the members take three times the room
-            logits = prediction.logits[:, start : start + TOGETHER].transpose(1, 2).contiguous()
+        for start in range(0, out.shape[1], CHUNK):  # in pieces, since the members take three times the room
+            logits = prediction.logits[:, start : start + CHUNK].transpose(1, 2).contiguous()
             members = _members(logits, temperature.to(logits.dtype))
             mixed = torch.logsumexp(members + weights.log().to(logits.dtype)[..., None, None], dim=1)
-            out[:, start : start + TOGETHER] = mixed.transpose(1, 2)
+            out[:, start : start + CHUNK] = mixed.transpose(1, 2)
         return Prediction(out)
 
     def fit(self, prediction: Prediction, task: Task) -> tuple[Tensor, Tensor]:

@@ -111,14 +111,14 @@ def run(
         changes=changes,
         batch_size=batch_size,
         fanout=parse_fanout(fanout),
-        pieces=pieces if pieces or not (batch_size or fanout) or ranks.started() == 1 else ranks.started(),
+        pieces=pieces if pieces or not (batch_size or fanout) or ranks.launched() == 1 else ranks.launched(),
     )
     title = f"{method} on {dataset} ({model}, {preset}), {counted(len(experiment.seeds), 'seed')}"
     arithmetic = deterministic_kernels() if deterministic else nullcontext()
     if out is None and (resume or overwrite):
         raise InvalidInput("--resume and --overwrite need the run's folder; add --out DIR")
-    with ranks.joined(choose_device(device)), arithmetic:
-        output = Output(as_json=as_json, quiet=quiet or not ranks.first())
+    with ranks.process_group(choose_device(device)), arithmetic:
+        output = Output(as_json=as_json, quiet=quiet or not ranks.is_first())
         for name in experiment.idle():
             output.say(f"· --{name} makes no difference to this run of '{method}'")
         if out is None:
@@ -126,9 +126,9 @@ def run(
                 result = experiment.run(data, device, [view])
         else:
             resume, overwrite = resume or ranks.restarted(), overwrite and not ranks.restarted()
-            way_on = again("--resume") if ranks.size() == 1 else "the same torchrun command, with --resume"
+            way_on = again("--resume") if ranks.world_size() == 1 else "the same torchrun command, with --resume"
             with stoppable(way_on):
                 result = run_in(out, experiment, output, title, data, device, resume=resume, overwrite=overwrite)
             output.say(f"written: {out / 'result.json'}, {out / 'history.jsonl'}")
-        if ranks.first():
+        if ranks.is_first():
             output.result(compact(result), scores(result))

@@ -26,15 +26,15 @@ def run_in(
     overwrite: bool,
 ) -> dict[str, Any]:
     """The result of an experiment whose rounds are kept in a run folder, by the first rank where there are several."""
-    if not ranks.first():
-        finished: dict[str, Any] | None = ranks.told(None)
+    if not ranks.is_first():
+        finished: dict[str, Any] | None = ranks.broadcast_object(None)
         return experiment.run(data, device) if finished is None else finished
     place = choose_device(device)
     patience = RELEASE if ranks.restarted() else 0.0
     with RunFolder.create_or_resume(
         out, experiment.config(), resume=resume, overwrite=overwrite, device=place, patience=patience
     ) as folder:
-        done = ranks.told(folder.result)
+        done = ranks.broadcast_object(folder.result)
         if done is not None:
             folder.forget()  # a kill may have come between the result and this
             output.say(f"'{out}' holds the finished run; nothing is left to do")

@@ -1,1 +1,1 @@
-"""The facts that flow between the parts: types, random streams, metrics and checks."""
+"""The types that all parts share, and their random streams, metrics and checks."""

@@ -1,4 +1,4 @@
-"""Soundness: the rules that every graph in memory keeps before anything learns from it."""
+"""Checks of a graph in memory: shapes, finite features, valid edges and weights."""
 
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def check_graph(data: "Data") -> int:
-    """The number of nodes of a sound graph; raises where features or edges break a rule."""
+    """The number of nodes of a valid graph; raises `InvalidInput` if features or edges break a rule."""
     nodes = int(data.num_nodes or 0)
     if nodes == 0:
         raise InvalidInput("the graph has no nodes")
@@ -29,8 +29,8 @@ def check_graph(data: "Data") -> int:
         raise InvalidInput("features must be finite numbers, but data.x holds NaN or infinity; fill or drop them")
     edges = data.edge_index
     if edges is None or edges.dim() != 2 or edges.shape[0] != 2 or edges.is_floating_point():
-        came = "None" if edges is None else f"{edges.dtype} of shape {list(edges.shape)}"
-        raise InvalidInput(f"data.edge_index must hold whole numbers of shape [2, E], got {came}")
+        got = "None" if edges is None else f"{edges.dtype} of shape {list(edges.shape)}"
+        raise InvalidInput(f"data.edge_index must hold whole numbers of shape [2, E], got {got}")
     if edges.numel() and (int(edges.min()) < 0 or int(edges.max()) >= nodes):
         wrong = int(((edges < 0) | (edges >= nodes)).any(0).nonzero()[0])
         raise InvalidInput(

@@ -1,7 +1,6 @@
-"""Metrics: how good and how honest predictions are, one float64 number per run.
+"""Accuracy and calibration metrics of predictions, one float64 number per run.
 
-Everywhere `target` is long [R, N] with -1 for a node that is not counted. A run without a counted node has no
-mean, so its number is NaN.
+`target` is always long [R, N], with -1 for a node that is not counted. A run without a counted node gives NaN.
 """
 
 from dataclasses import dataclass
@@ -71,16 +70,16 @@ def classwise_calibration_error(
 def reliability(prediction: Prediction, target: Tensor, bins: int = 20, binning: Binning = "width") -> Reliability:
     """Mean confidence, accuracy and count in M bins of confidence: each [R, M].
 
-    `width` divides [0, 1] into equal half-open bins (l, u]; `mass` puts equally many counted nodes (up to one) in
-    every bin, in the order of their confidence.
+    `width` divides [0, 1] into equal half-open bins (l, u]. `mass` sorts the counted nodes by confidence and puts
+    equally many, up to one, in every bin.
     """
     return _binned(prediction.confidence, prediction.label == target, target >= 0, bins, binning)
 
 
 def entropy(probs: Tensor) -> Tensor:
     """Shannon entropy −Σ_c p_c log p_c in nats over the last axis, with 0 log 0 = 0: [...] from [..., C]."""
-    surprise: Tensor = torch.special.entr(probs)
-    return surprise.sum(-1)
+    terms: Tensor = torch.special.entr(probs)
+    return terms.sum(-1)
 
 
 def confusion(prediction: Prediction, target: Tensor, classes: int | None = None) -> Tensor:
@@ -115,18 +114,18 @@ def _at(value: Tensor, target: Tensor) -> Tensor:
 def _binned(value: Tensor, hit: Tensor, counted: Tensor, bins: int, binning: Binning) -> Reliability:
     """Means of `value` and `hit` over the counted entries of each row by bins of value: each [G, M] from [G, N]."""
     if binning == "width":
-        place = (value.double() * bins).ceil().long() - 1
+        bin_index = (value.double() * bins).ceil().long() - 1
     else:
         order = torch.where(counted, value, torch.inf).argsort(stable=True, dim=-1)
         rank = torch.empty_like(order).scatter(
             -1, order, torch.arange(value.shape[-1], device=value.device).expand_as(order)
         )
-        place = rank * bins // counted.sum(-1, keepdim=True).clamp(min=1)
-    place = place.clamp(0, bins - 1).cpu()  # a GPU adds up scattered numbers in any order
+        bin_index = rank * bins // counted.sum(-1, keepdim=True).clamp(min=1)
+    bin_index = bin_index.clamp(0, bins - 1).cpu()  # scatter_add on a GPU has no fixed order of sums
 
     def total(part: Tensor) -> Tensor:
         empty = torch.zeros(len(value), bins, dtype=torch.float64)
-        return empty.scatter_add(-1, place, torch.where(counted, part.double(), 0.0).cpu()).to(value.device)
+        return empty.scatter_add(-1, bin_index, torch.where(counted, part.double(), 0.0).cpu()).to(value.device)
 
     count = total(counted)
     return Reliability(total(value) / count, total(hit) / count, count.long())

@@ -1,4 +1,4 @@
-"""Streams: one random stream per run, addressed by name instead of remembered."""
+"""One random stream per run, a function of the seed and a name, so that no random state is stored."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,9 +12,8 @@ from torch import Tensor
 class Streams:
     """The random numbers of R runs.
 
-    A stream is a pure function of its run's seed and its path, so a run draws the same numbers alone or in
-    company, and a resumed run needs no saved random state: `streams.at("round", 3, "coalitions")` is the
-    same today and tomorrow.
+    A stream is a pure function of its run's seed and its path. So a run draws the same numbers alone and in a batch,
+    and a resumed run needs no saved random state: `streams.at("round", 3, "coalitions")` always gives the same numbers.
     """
 
     seeds: tuple[int, ...]
@@ -36,7 +35,7 @@ class Streams:
         return [_digest(seed, self.path) for seed in self.seeds]
 
     def generators(self, device: torch.device | str = "cpu") -> list[torch.Generator]:
-        """One fresh generator per run, standing at the beginning of its stream."""
+        """One fresh generator per run, at the start of its stream."""
         return [torch.Generator(device).manual_seed(number) for number in self.numbers()]
 
     def rand(self, *shape: int, device: torch.device | str = "cpu") -> Tensor:
@@ -52,5 +51,5 @@ class Streams:
 
 
 def _digest(seed: int, path: tuple[str | int, ...]) -> int:
-    word = "/".join([str(seed), *map(str, path)]).encode()
-    return int.from_bytes(blake2b(word, digest_size=8).digest(), "big") >> 1
+    name = "/".join([str(seed), *map(str, path)]).encode()
+    return int.from_bytes(blake2b(name, digest_size=8).digest(), "big") >> 1

@@ -1,4 +1,4 @@
-"""The facts that flow between the rooms; every tensor leads with the run axis R."""
+"""The types that all parts share: Split, Labels, Prediction, Task, Round, Ranking; tensors lead with the run axis R."""
 
 from collections.abc import Callable, Hashable, Sequence
 from copy import copy
@@ -13,17 +13,17 @@ from bangs.core.graph_checks import check_graph
 from bangs.core.rng import Streams
 from bangs.errors import InvalidInput
 
-if TYPE_CHECKING:  # the import of PyG takes seconds, and most of these facts need none of it
+if TYPE_CHECKING:  # importing PyG takes seconds, and most of these types do not need it
     from torch_geometric.data import Data
 
 T = TypeVar("T")
 
-TOGETHER = 2**20  # nodes whose probabilities are computed at once
+CHUNK = 2**20  # nodes whose probabilities are computed at once
 
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """Which nodes are labelled for training, held for validation and kept for the exam; disjoint."""
+    """The training, validation and test nodes of every run, as disjoint masks."""
 
     train: Tensor  # bool [R, N]
     val: Tensor  # bool [R, N]
@@ -37,11 +37,11 @@ class Split:
             )
         if not self.train.dtype == self.val.dtype == self.test.dtype == torch.bool:
             raise InvalidInput(
-                "Split masks must be bool, one truth per node, got "
-                f"{self.train.dtype}, {self.val.dtype}, {self.test.dtype}; lists of nodes are no masks"
+                "Split masks must be bool, one value per node, got "
+                f"{self.train.dtype}, {self.val.dtype}, {self.test.dtype}; a list of nodes is not a mask"
             )
         if ((self.train & self.val) | (self.train & self.test) | (self.val & self.test)).any():
-            raise InvalidInput("Split masks must be disjoint, but a node stands in two of them")
+            raise InvalidInput("Split masks must be disjoint, but a node is in two of them")
 
     @classmethod
     def repeated(cls, train: Tensor, val: Tensor, test: Tensor, runs: int) -> "Split":
@@ -59,10 +59,10 @@ class Split:
 
 @dataclass(frozen=True, eq=False)
 class Labels:
-    """What a student is trained on: given labels and the pseudo-labels adopted so far.
+    """The labels a student is trained on: given labels and the pseudo-labels adopted so far.
 
-    Pseudo-labels are hard (a class) or soft: then `belief` holds a distribution over the classes for every node, of
-    which `target` is the most likely class. A given label is certain: its belief is one class.
+    Pseudo-labels are hard (a class) or soft. For soft ones `belief` holds a distribution over the classes for every
+    node, and `target` is its most likely class. The belief of a given label is one-hot.
     """
 
     target: Tensor  # long [R, N], -1 = none
@@ -87,7 +87,7 @@ class Labels:
         return self.adopted_round > 0
 
     def adopt(self, chosen: Tensor, label: Tensor, weight: Tensor | float, round: int) -> "Labels":
-        """These labels and those of the chosen nodes; a given label is never overwritten.
+        """These labels plus labels for the chosen nodes; a given label is never overwritten.
 
         `label` is long [R, N], or float [R, N, C] for soft labels: a distribution over the classes for every node.
         """
@@ -106,7 +106,7 @@ class Labels:
         )
 
     def _dense(self, classes: int) -> Tensor:
-        """The belief of every node, one class for hard labels: float [R, N, C]."""
+        """The belief of every node, one-hot for hard labels: float [R, N, C]."""
         return one_hot(self.target, classes) if self.belief is None else self.belief
 
     def forget(self) -> "Labels":
@@ -146,7 +146,7 @@ class Labels:
 
 @dataclass(frozen=True, eq=False)
 class Prediction:
-    """What a model says of every node."""
+    """A model's logits for every node, and what follows from them."""
 
     logits: Tensor  # float [R, N, C]; log-probabilities up to a constant per node
 
@@ -161,8 +161,8 @@ class Prediction:
     @cached_property
     def confidence(self) -> Tensor:
         """Probability of the most likely class: float [R, N]."""
-        # of very many nodes in pieces, so that no second [R, N, C] is made
-        return torch.cat([part.softmax(-1).amax(-1) for part in self.logits.split(TOGETHER, dim=1)], dim=1)
+        # in chunks of nodes, to avoid a second [R, N, C]
+        return torch.cat([part.softmax(-1).amax(-1) for part in self.logits.split(CHUNK, dim=1)], dim=1)
 
     @cached_property
     def label(self) -> Tensor:
@@ -177,22 +177,22 @@ class Prediction:
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """All a learner may see: a graph without labels, the given labels, and those held for validation."""
+    """All that training may see: a graph without labels, the given labels, and the validation labels."""
 
     graph: "Data"  # x (dense or sparse CSR), edge_index, perhaps edge_weight; or a StoredGraph; never y
     given: Labels
     validation: Tensor  # long [R, N], -1 = not a validation node
     classes: int
-    reserved: Tensor | None = None  # bool [R, N], the nodes of the exam; their labels are not here
-    _made: dict[Hashable, Any] = field(default_factory=dict, repr=False)
+    reserved: Tensor | None = None  # bool [R, N], the test nodes; their labels are not here
+    _cache: dict[Hashable, Any] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(cls, data: "Data", split: Split, classes: int | None = None) -> "Task":
-        """The task of a labelled graph; checks everything, since this is the border.
+        """The task of a labelled graph; checks graph, split and labels.
 
-        `data.y` may be [N], or [R, N] where runs see different (noisy) labels. Labels of test nodes are not read.
+        `data.y` may be [N], or [R, N] if runs have different (noisy) labels. Labels of test nodes are not read.
         """
-        # a stored graph was checked when it was written, and is not read before it is needed
+        # a stored graph was checked when it was written; it is read only when needed
         stored = hasattr(data, "unlabelled")
         nodes = int(data.num_nodes or 0) if stored else check_graph(data)
         if split.train.shape[1] != nodes:
@@ -249,18 +249,18 @@ class Task:
 
     @property
     def held(self) -> Tensor:
-        """Nodes held for validation: bool [R, N]."""
+        """The validation nodes: bool [R, N]."""
         return self.validation >= 0
 
-    def once(self, make: "Callable[[Data], T]") -> T:
-        """What `make`, a frozen part, makes of the graph; made once and shared by all rounds."""
-        if make not in self._made:
-            self._made[make] = make(self.graph)
-        made: T = self._made[make]
+    def cached(self, make: "Callable[[Data], T]") -> T:
+        """`make(graph)` of a frozen part, computed once and shared by all rounds."""
+        if make not in self._cache:
+            self._cache[make] = make(self.graph)
+        made: T = self._cache[make]
         return made
 
     def to(self, device: torch.device | str) -> "Task":
-        # Data.to moves in place, and this task stays where it is
+        # Data.to moves in place, and this task must stay on its device
         reserved = None if self.reserved is None else self.reserved.to(device)
         graph = copy(self.graph).to(device)
         return Task(graph, self.given.to(device), self.validation.to(device), self.classes, reserved)
@@ -273,14 +273,14 @@ class Task:
 
 
 class Model(Protocol):
-    """A trained ensemble of R models, as far as the rooms after the learners need to know it."""
+    """R trained models, as scores and calibrators see them."""
 
     def predict(self, graph: "Data | Sequence[Data]") -> Prediction:
         """Logits of every node, without dropout; a sequence holds one graph per run."""
         ...
 
     def sample(self, graph: "Data", rng: Streams, rate: float | None = None) -> Prediction:
-        """Logits of every node from one pass with dropout on, at its own rate or the one given."""
+        """Logits of every node from one pass with dropout on, at the model's own rate or the one given."""
         ...
 
     def embed(self, graph: "Data") -> Tensor:
@@ -290,12 +290,12 @@ class Model(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Round:
-    """One round as the selection sees it."""
+    """What a score sees of one round."""
 
     index: int  # 1, 2, …
     task: Task
     labels: Labels  # at the start of the round
-    raw: Prediction  # the teacher's, averaged over views
+    raw: Prediction  # of the teacher, averaged over views
     prediction: Prediction  # the same, calibrated
     pool: Tensor  # bool [R, N], nodes that may be adopted
     teacher: Model
@@ -308,9 +308,9 @@ class Round:
 
 @dataclass(frozen=True, eq=False)
 class Ranking:
-    """How good every node is for adoption."""
+    """A score for the adoption of every node."""
 
-    score: Tensor  # float [R, N], -inf = never
+    score: Tensor  # float [R, N], -inf = never adopt
     stderr: Tensor | None = None  # float [R, N], of a score that was estimated
     evaluations: int = 0  # of the utility, per run
 

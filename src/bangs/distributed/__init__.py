@@ -1,1 +1,1 @@
-"""The processes that share one run under torchrun."""
+"""One run shared by several processes under torchrun."""

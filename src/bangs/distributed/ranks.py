@@ -1,4 +1,4 @@
-"""Ranks: the processes that share one run under torchrun; in a process alone, nothing here does anything."""
+"""The collective operations of the processes that share one run under torchrun; without torchrun they do nothing."""
 
 import os
 import re
@@ -18,77 +18,77 @@ from bangs.utils import signals
 
 T = TypeVar("T")
 
-JOINING = timedelta(minutes=10)  # for ranks that are still starting
-PATIENCE = timedelta(minutes=30)  # for a rank that is busy with what the others wait for
+JOIN_TIMEOUT = timedelta(minutes=10)  # for ranks that are still starting
+COLLECTIVE_TIMEOUT = timedelta(minutes=30)  # for a rank that still computes while the others wait
 
 
 class RankLost(BangsError):
-    """Another rank of this run is gone or does not answer; torchrun decides what comes next."""
+    """Another rank of this run has died or does not answer; torchrun decides whether to restart."""
 
     def __init__(self, why: object):
         reason = re.sub(r"^\[\S*\] ", "", str(why)).partition(". ")[0]  # gloo begins with a place in its source
         super().__init__(
-            f"the ranks of this run have lost each other ({reason[:200]}); torchrun starts them again while "
-            "--max-restarts allows, later go on with --resume"
+            f"the ranks of this run have lost each other ({reason[:200]}); torchrun restarts them while "
+            "--max-restarts allows, afterwards continue with --resume"
         )
 
 
 @dataclass
 class Traffic:
-    """What this process handed to the others, for whoever measures."""
+    """The messages this process has sent, counted for benchmarks."""
 
     calls: int = 0
     bytes: int = 0
 
 
 traffic = Traffic()
-_attempt = 1  # the number of this start of all ranks
+_attempt = 1  # how often all ranks have been started, this time included
 
 
-def size() -> int:
-    """How many processes share the run."""
-    return dist.get_world_size() if _joined() else 1
+def world_size() -> int:
+    """The number of processes that share the run."""
+    return dist.get_world_size() if _initialized() else 1
 
 
 def rank() -> int:
-    """The number of this one, from 0."""
-    return dist.get_rank() if _joined() else 0
+    """The number of this process, from 0."""
+    return dist.get_rank() if _initialized() else 0
 
 
-def first() -> bool:
-    """Whether this process is the one that speaks and writes."""
+def is_first() -> bool:
+    """Whether this process is rank 0, the one that prints and writes files."""
     return rank() == 0
 
 
-def started() -> int:
-    """How many processes torchrun has started for this run; 1 without it."""
+def launched() -> int:
+    """The number of processes torchrun has started for this run; 1 without torchrun."""
     return int(os.environ.get("WORLD_SIZE", "1")) if "MASTER_ADDR" in os.environ else 1
 
 
 def restarted() -> bool:
-    """Whether torchrun has started this run before, and a rank was lost; asked inside `joined`."""
-    return started() > 1 and (_attempt > 1 or int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0)
+    """Whether torchrun has restarted this run after losing a rank; valid inside `process_group`."""
+    return launched() > 1 and (_attempt > 1 or int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0)
 
 
 @contextmanager
-def joined(device: torch.device) -> Iterator[None]:
-    """Inside, the processes that torchrun started for this run are one group.
+def process_group(device: torch.device) -> Iterator[None]:
+    """Inside, the processes that torchrun started for this run form one process group.
 
-    Each takes the GPU of its place on its machine. The transport is nccl where every process has a GPU to itself, else
-    gloo. A process that is told to stop, or whose torchrun is gone, ends within `watchdog.GRACE`, even while it
+    Each process takes the GPU of its local rank. The backend is nccl if every process has a GPU to itself, else gloo.
+    A process that receives a stop signal, or whose torchrun has died, ends within `watchdog.GRACE`, even while it
     waits for others. Without torchrun this does nothing.
     """
-    if started() == 1 or _joined():
+    if launched() == 1 or _initialized():
         yield
         return
     with watchdog():
-        _join(transport(device))
+        _join(backend(device))
         yield
         dist.destroy_process_group()  # not after an error: nccl would wait for ranks that may be gone
 
 
-def transport(device: torch.device) -> str:
-    """What carries the messages of processes on such a device, each on the GPU of its place, which becomes its own."""
+def backend(device: torch.device) -> str:
+    """The backend for processes on such a device, nccl or gloo; also selects the GPU of the local rank."""
     if device.type != "cuda":
         return "gloo"
     cards, local = torch.cuda.device_count(), int(os.environ.get("LOCAL_RANK", "0"))
@@ -96,96 +96,96 @@ def transport(device: torch.device) -> str:
     return "nccl" if int(os.environ.get("LOCAL_WORLD_SIZE", "1")) <= cards else "gloo"
 
 
-def own(count: int) -> range:
-    """Which of so many pieces of work are this process's."""
-    return range(rank(), count, size())
+def shard(count: int) -> range:
+    """The items of 0 … count − 1 that belong to this process."""
+    return range(rank(), count, world_size())
 
 
-def summed(x: Tensor) -> Tensor:
-    """The sum of every process's x, the same in all; x itself where there is one."""
-    if size() == 1:
+def all_reduce(x: Tensor) -> Tensor:
+    """The sum of x over all processes; x itself if there is only one."""
+    if world_size() == 1:
         return x
-    carried = _carried(x)
-    with _others():
-        dist.all_reduce(carried)
-    return carried.to(x.device)
+    message = _message(x)
+    with _collective():
+        dist.all_reduce(message)
+    return message.to(x.device)
 
 
-def stacked(x: Tensor) -> Tensor:
-    """The rows of every process's x [n, …], those of the first rank first; n may differ."""
-    if size() == 1:
+def all_gather(x: Tensor) -> Tensor:
+    """The rows of x [n, …] of all processes, in the order of their ranks; n may differ."""
+    if world_size() == 1:
         return x
-    counts = torch.zeros(size(), dtype=torch.long)
+    counts = torch.zeros(world_size(), dtype=torch.long)
     counts[rank()] = len(x)
-    counts = summed(counts)
+    counts = all_reduce(counts)
     whole = x.new_zeros(int(counts.sum()), *x.shape[1:])
     start = int(counts[: rank()].sum())
     whole[start : start + len(x)] = x
-    return summed(whole)
+    return all_reduce(whole)
 
 
 def sum_gradients(weights: Iterable[Tensor]) -> None:
-    """Add up the gradients of all processes, in one message; a weight without one counts as zero."""
-    if size() == 1:
+    """Replace every weight's gradient by its sum over all processes, in one message; no gradient counts as zero."""
+    if world_size() == 1:
         return
     weights = list(weights)
-    parts = [torch.zeros_like(own) if own.grad is None else own.grad for own in weights]
-    whole = summed(torch.cat([part.flatten() for part in parts]))
-    for own_, part in zip(weights, whole.split([weight.numel() for weight in weights]), strict=True):
-        own_.grad = part.view_as(own_)
+    gradients = [torch.zeros_like(weight) if weight.grad is None else weight.grad for weight in weights]
+    total = all_reduce(torch.cat([gradient.flatten() for gradient in gradients]))
+    for weight, gradient in zip(weights, total.split([weight.numel() for weight in weights]), strict=True):
+        weight.grad = gradient.view_as(weight)
 
 
-def agreed(x: Tensor) -> Tensor:
-    """The first process's x, in all of them."""
-    if size() == 1:
+def broadcast(x: Tensor) -> Tensor:
+    """The x of rank 0, in all processes."""
+    if world_size() == 1:
         return x
-    carried = _carried(x.to(torch.uint8) if x.dtype == torch.bool else x)
-    with _others():
-        dist.broadcast(carried, 0)
-    return carried.to(x.device, x.dtype)
+    message = _message(x.to(torch.uint8) if x.dtype == torch.bool else x)
+    with _collective():
+        dist.broadcast(message, 0)
+    return message.to(x.device, x.dtype)
 
 
-def all_agreed(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The first process's tensors, in all of them."""
-    return {name: agreed(value) for name, value in weights.items()}
+def broadcast_weights(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The named tensors of rank 0, in all processes."""
+    return {name: broadcast(value) for name, value in weights.items()}
 
 
-def told(fact: T) -> T:
-    """What the first process says, in all of them; anything that can be pickled."""
-    if size() == 1:
-        return fact
-    box: list[Any] = [fact]
-    with _others():
+def broadcast_object(value: T) -> T:
+    """The value of rank 0, in all processes; anything that can be pickled."""
+    if world_size() == 1:
+        return value
+    box: list[Any] = [value]
+    with _collective():
         dist.broadcast_object_list(box, 0)
-    answer: T = box[0]
-    return answer
+    received: T = box[0]
+    return received
 
 
-def _joined() -> bool:
+def _initialized() -> bool:
     return dist.is_available() and dist.is_initialized()
 
 
-def _join(transport: str) -> None:
+def _join(backend: str) -> None:
     """Make the group of the processes that are alive now, whatever dead ones left in torchrun's store."""
     global _attempt
-    # here, since some builds of torch have none of it
+    # imported here, since some builds of torch lack them
     from torch.distributed.distributed_c10d import PrefixStore
     from torch.distributed.rendezvous import rendezvous
 
     from bangs.distributed.rendezvous import agree_on_attempt
 
-    # nccl's report of a lost rank stays in torchrun's store, and the ranks of the next start would heed it for ever
+    # nccl's report of a lost rank stays in torchrun's store, and would stop the ranks of every later start
     os.environ.setdefault("TORCH_NCCL_DUMP_ON_TIMEOUT", "0")
-    with _others():
-        store, rank, size = next(rendezvous("env://", timeout=JOINING))
-        _attempt = agree_on_attempt(PrefixStore("bangs", store), rank, size, JOINING)
+    with _collective():
+        store, rank, size = next(rendezvous("env://", timeout=JOIN_TIMEOUT))
+        _attempt = agree_on_attempt(PrefixStore("bangs", store), rank, size, JOIN_TIMEOUT)
         fresh = PrefixStore(f"bangs/{_attempt}", store)
-        dist.init_process_group(transport, store=fresh, rank=rank, world_size=size, timeout=PATIENCE)
+        dist.init_process_group(backend, store=fresh, rank=rank, world_size=size, timeout=COLLECTIVE_TIMEOUT)
 
 
 @contextmanager
-def _others() -> Iterator[None]:
-    """Around what needs the other processes: their loss is one sentence, and a signal to stop comes first."""
+def _collective() -> Iterator[None]:
+    """Turn the failure of a collective operation into `RankLost`; a stop signal takes precedence."""
     try:
         yield
     except (RuntimeError, TimeoutError) as error:
@@ -193,8 +193,8 @@ def _others() -> Iterator[None]:
         raise RankLost(error) from error
 
 
-def _carried(x: Tensor) -> Tensor:
-    """The tensor where the group's transport takes it, and counted."""
+def _message(x: Tensor) -> Tensor:
+    """The tensor on the device that the backend sends from; its bytes are counted in `traffic`."""
     traffic.calls += 1
     traffic.bytes += x.numel() * x.element_size()
     return (x.cuda() if dist.get_backend() == "nccl" else x.cpu()).contiguous()

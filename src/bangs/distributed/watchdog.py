@@ -1,4 +1,4 @@
-"""Lifeline: a rank that is told to stop, or whose torchrun is gone, ends soon, whatever it waits for."""
+"""A thread that ends this rank soon after a stop signal, or after torchrun has died, even while it waits for others."""
 
 import os
 import select
@@ -9,19 +9,18 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-GRACE = 10.0  # seconds to a safe point; torchrun itself would wait for thirty
-LOOKS = 1.0  # seconds between two looks for the parent
+GRACE = 10.0  # seconds to reach a safe point; torchrun itself waits for 30
+POLL_SECONDS = 1.0  # between two checks that the parent lives
 _STOPS = (signal.SIGINT, signal.SIGTERM)
 
 
 @contextmanager
 def watchdog(grace: float = GRACE) -> Iterator[None]:
-    """Inside, a signal to stop that has had no effect for `grace` seconds ends the process with 130 or 143.
+    """Inside, a stop signal that has had no effect for `grace` seconds ends the process with status 130 or 143.
 
-    A process that waits for others inside gloo or nccl runs no Python, and a handler such as that of
-    `signals.graceful` waits with it. A thread sees the signal all the same. It also sees when the parent is gone, which
-    nobody tells: torchrun gives its ranks sessions of their own. Then it sends SIGTERM itself. For the main thread, as
-    signals are.
+    A process that waits inside gloo or nccl runs no Python, so the handler of `signals.graceful` does not run either.
+    The thread still reads the signal. It also checks whether the parent process lives, since torchrun starts its ranks
+    in sessions of their own, and sends SIGTERM if it does not. Call this from the main thread.
     """
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
@@ -38,27 +37,27 @@ def watchdog(grace: float = GRACE) -> Iterator[None]:
 
 
 def _watch(reader: int, parent: int, grace: float) -> None:
-    """Wait for a signal to stop and see that it is heeded; return when the block has ended."""
+    """Wait for a stop signal and end the process if the signal has no effect; return when the block has ended."""
     number, end = 0, float("inf")
     orphaned = False
-    while (heard := _hear(reader, max(0.0, min(LOOKS, end - time.monotonic())))) != b"":
-        if not number and (stops := [one for one in heard or b"" if one in _STOPS]):
+    while (received := _read_signals(reader, max(0.0, min(POLL_SECONDS, end - time.monotonic())))) != b"":
+        if not number and (stops := [one for one in received or b"" if one in _STOPS]):
             number, end = stops[0], time.monotonic() + grace
         if time.monotonic() >= end:
-            _say(f"{signal.Signals(number).name} came {grace:g} s ago, and there was no safe point since")
+            _report(f"{signal.Signals(number).name} came {grace:g} s ago, and no safe point was reached since")
             os._exit(128 + number)
         if not orphaned and os.getppid() != parent:
             orphaned = True
-            _say("torchrun is gone")
+            _report("torchrun has died")
             os.kill(os.getpid(), signal.SIGTERM)
 
 
-def _hear(reader: int, seconds: float) -> bytes | None:
-    """The numbers of the signals that came; empty where the block has ended, None where nothing happened."""
+def _read_signals(reader: int, seconds: float) -> bytes | None:
+    """The numbers of the signals received; empty if the block has ended, None if there was none in that time."""
     ready, _, _ = select.select([reader], [], [], seconds)
     return os.read(reader, 64) if ready else None
 
 
-def _say(why: str) -> None:
-    with suppress(OSError, ValueError):  # who would read it may be gone too
+def _report(why: str) -> None:
+    with suppress(OSError, ValueError):  # the reader of stderr may be gone too
         print(f"bangs: rank {os.environ.get('RANK', '0')} ends: {why}", file=sys.stderr, flush=True)

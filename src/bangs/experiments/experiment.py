@@ -180,7 +180,7 @@ class Experiment:
         data = by_name.load(self.dataset, data_folder) if data is None else data
         journal = None if run_folder is None else Journal(run_folder, data, pause)
         # the first rank keeps the journal, and tells the others where to go on from
-        found = ranks.told(Found([], None, 0.0) if journal is None else journal.open())
+        found = ranks.broadcast_object(Found([], None, 0.0) if journal is None else journal.open())
         task, exam = self.task(data)
         task, exam = task.to(place), exam.to(place)
         rows = found.rows

@@ -68,7 +68,7 @@ class Recorder:
     def __call__(self, state: State) -> None:
         run = self.run
         self._task = task = state.student.learner.task
-        calibrated = part_checks.calibrated(self.calibrate(state.prediction, task), state.prediction)
+        calibrated = part_checks.check_calibrated(self.calibrate(state.prediction, task), state.prediction)
         self.rows.append(row(state))
         said, sure = state.prediction.label[run].cpu(), calibrated.confidence[run].cpu()
         if self.where is not None:

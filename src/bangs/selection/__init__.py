@@ -1,1 +1,1 @@
-"""Which nodes to adopt."""
+"""Scores and quotas: which nodes are adopted."""

@@ -1,4 +1,4 @@
-"""Clusters: groups of nodes that a model speaks alike of, each named after the class nearest to it."""
+"""k-means clusters of nodes, each labelled with the class of the nearest centroid (M3S)."""
 
 import torch
 from torch import Tensor
@@ -6,30 +6,30 @@ from torch import Tensor
 from bangs.core.types import Labels
 
 
-def named(
-    points: Tensor, among: Tensor, labels: Labels, count: int, steps: int, generators: list[torch.Generator]
+def cluster_labels(
+    points: Tensor, pool: Tensor, labels: Labels, count: int, steps: int, generators: list[torch.Generator]
 ) -> Tensor:
-    """The class of each node's cluster: long [R, N], -1 for nodes not `among` [R, N] the clustered.
+    """The class of each node's cluster: long [R, N], -1 for nodes outside the pool, bool [R, N].
 
-    The nodes fall into `count` clusters by their points [R, N, D]; a cluster takes the name of the class whose
-    centroid, the mean point of its labelled nodes, is nearest to the cluster's centre.
+    k-means divides the nodes of the pool into `count` clusters by their points [R, N, D]. A cluster gets the class
+    whose centroid, the mean point of its labelled nodes, is nearest to the cluster's centre.
     """
-    name = torch.full_like(labels.target, -1)
+    label = torch.full_like(labels.target, -1)
     for run, generator in enumerate(generators):
-        nodes = among[run].nonzero().squeeze(1)
+        nodes = pool[run].nonzero().squeeze(1)
         if not len(nodes):
             continue
         own = points[run]
         start = torch.randperm(len(nodes), generator=generator, device=generator.device)[:count]
         centres, member = kmeans(own[nodes], own[nodes[start.to(nodes.device)]], steps)
-        name[run, nodes] = nearest(centres, *centroids(own, labels.target[run]))[member]
-    return name
+        label[run, nodes] = nearest(centres, *centroids(own, labels.target[run]))[member]
+    return label
 
 
 def kmeans(points: Tensor, centres: Tensor, steps: int) -> tuple[Tensor, Tensor]:
-    """Lloyd's algorithm from the given centres [K, D]: the last centres and every point's cluster, long [n].
+    """Lloyd's algorithm from the given centres [K, D]: the final centres and every point's cluster, long [n].
 
-    Ends early when nothing moves. An empty cluster stays where it is.
+    It ends early when no point changes its cluster. An empty cluster keeps its centre.
     """
     member = torch.cdist(points, centres).argmin(1)
     for _ in range(steps):
@@ -53,9 +53,9 @@ def nearest(centres: Tensor, classes: Tensor, means: Tensor) -> Tensor:
     return classes[torch.cdist(centres, means).argmin(1)]
 
 
-def _means(points: Tensor, member: Tensor, otherwise: Tensor) -> Tensor:
-    """The mean of every cluster's points, or `otherwise` [K, D] where it has none."""
-    # a product, since scattered sums on a GPU come in any order
-    belongs = torch.nn.functional.one_hot(member, len(otherwise)).to(points.dtype).T
+def _means(points: Tensor, member: Tensor, default: Tensor) -> Tensor:
+    """The mean of every cluster's points, or its `default` [K, D] if it is empty."""
+    # a matrix product, since scatter_add on a GPU has no fixed order of sums
+    belongs = torch.nn.functional.one_hot(member, len(default)).to(points.dtype).T
     size = belongs.sum(1, keepdim=True)
-    return torch.where(size > 0, belongs @ points / size.clamp_min(1), otherwise)
+    return torch.where(size > 0, belongs @ points / size.clamp_min(1), default)

@@ -1,4 +1,4 @@
-"""Choosing how many nodes to take, given their scores."""
+"""Quotas: which nodes to adopt, given their scores."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -10,14 +10,14 @@ from bangs.errors import InvalidInput
 
 
 class Quota(Protocol):
-    """Which nodes to adopt: (score [R, N], label [R, N]) -> bool [R, N]; a score of -inf is never taken."""
+    """Which nodes to adopt: (score [R, N], label [R, N]) -> bool [R, N]; a node with score -inf is never taken."""
 
     def __call__(self, score: Tensor, label: Tensor) -> Tensor: ...
 
 
 @dataclass(frozen=True)
 class Top:
-    """The k best nodes of each run, if their score exceeds a floor; all of them where fewer remain."""
+    """The k best nodes of each run, if their score exceeds a floor; fewer if fewer remain."""
 
     k: int
     floor: float = float("-inf")
@@ -50,7 +50,7 @@ class TopPerClass:
 class Balanced:
     """k nodes of each run, taken from the predicted classes in turn: the best of each, then the second best, …
 
-    A class with no more nodes is passed over; where fewer than k nodes remain, all of them are taken.
+    A class without further nodes is skipped. If fewer than k nodes remain, all are taken.
     """
 
     k: int
@@ -63,7 +63,7 @@ class Balanced:
         order = score.argsort(dim=1, descending=True, stable=True)
         ordered = label.gather(1, order)
         turn = torch.nn.functional.one_hot(ordered).cumsum(1).gather(2, ordered[..., None]).squeeze(2)
-        # turns first, scores among nodes of the same turn
+        # sorted by turn, then by score
         place = turn * nodes + torch.arange(nodes, device=score.device)
         place = place.masked_fill(score.gather(1, order) == float("-inf"), nodes * (nodes + 1))
         taken = order.gather(1, place.topk(min(self.k, nodes), dim=1, largest=False).indices)
@@ -90,7 +90,7 @@ class Everyone:
 
 @dataclass(frozen=True)
 class Nobody:
-    """No node: a method that never adopts."""
+    """No node, for a method that never adopts."""
 
     def __call__(self, score: Tensor, label: Tensor) -> Tensor:
         return torch.zeros_like(score, dtype=torch.bool)

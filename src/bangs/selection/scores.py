@@ -1,4 +1,4 @@
-"""How good a node is for adoption."""
+"""Scores: how good a node is for adoption."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -43,7 +43,7 @@ class Confidence:
 
 @dataclass(frozen=True)
 class Logit:
-    """The largest logit as it is: what DR-GST in the published BANGS code compares with its threshold."""
+    """The largest logit, which DR-GST in the published BANGS code compares with its threshold."""
 
     def __call__(self, round: Round) -> Ranking:
         return Ranking(round.prediction.logits.amax(-1).masked_fill(~round.pool, float("-inf")))
@@ -51,12 +51,12 @@ class Logit:
 
 @dataclass(frozen=True)
 class Agreement:
-    """The confidence of nodes whose cluster has the name that the teacher gives them (M3S, Sun et al. 2020).
+    """The confidence of nodes whose cluster has the class that the teacher predicts (M3S, Sun et al. 2020).
 
-    The teacher's embeddings (or logits, as in the port that the BANGS paper ran) of the pool fall into `clusters` by
-    k-means, each named after the nearest class. Without `among` every node of the pool is checked; with a rule such
-    as `TopPerClass(15)` only the nodes it takes by confidence, as in M3S's algorithm, and a rejected node has no
-    substitute.
+    k-means divides the teacher's embeddings of the pool (or logits, as in the port that the BANGS paper ran) into
+    `clusters`, each labelled with the nearest class. Without `among` every node of the pool is checked. With a quota
+    such as `TopPerClass(15)` only the nodes it takes by confidence are checked, as in M3S; a rejected node is not
+    replaced.
     """
 
     clusters: int = 200
@@ -75,19 +75,19 @@ class Agreement:
         confidence = round.prediction.confidence.masked_fill(~round.pool, float("-inf"))
         label = round.prediction.label
         generators = round.rng.at("clusters").generators(round.pool.device)
-        place = round.raw.logits if self.space == "logits" else round.teacher.embed(round.graph)
-        name = clusters.named(place, round.pool, round.labels, self.clusters, self.steps, generators)
+        points = round.raw.logits if self.space == "logits" else round.teacher.embed(round.graph)
+        cluster_label = clusters.cluster_labels(points, round.pool, round.labels, self.clusters, self.steps, generators)
         checked = round.pool if self.among is None else self.among(confidence, label)
-        return Ranking(confidence.masked_fill(~checked | (name != label), float("-inf")))
+        return Ranking(confidence.masked_fill(~checked | (cluster_label != label), float("-inf")))
 
 
 @dataclass(frozen=True)
 class Banzhaf:
     """The k-bounded Banzhaf value of a candidate in the information game.
 
-    The `candidates` most confident nodes of the pool play; `estimate` finds their values. With `estimate = Alone()`
-    it is the paper's "no Banzhaf" ablation: each candidate's utility by itself. The game is played with its usual
-    `tolerance` of 0.3 of a logit; `Information.of(…, tolerance=0)` is the exact one.
+    The players are the `candidates` most confident nodes of the pool; `estimate` computes their values. With
+    `estimate = Alone()` it is the paper's "no Banzhaf" ablation: the utility of each candidate by itself. The game has
+    its default `tolerance` of 0.3 of a logit; `Information.of(…, tolerance=0)` is exact.
     """
 
     k: int = 100
@@ -95,7 +95,7 @@ class Banzhaf:
     estimate: Estimator = field(default_factory=lambda: ESTIMATORS[DEFAULT](None))
     propagate: Propagator = field(default_factory=PPR)
     normalise: Reading = "none"
-    budget: int = 512 * 2**20  # bytes a valuation may take at once
+    budget: int = 512 * 2**20  # bytes that a valuation may use
 
     def __post_init__(self) -> None:
         for name in ("k", "candidates", "budget"):
@@ -114,12 +114,12 @@ class Banzhaf:
         stderr = torch.full_like(score, float("nan"))
         evaluations = 0
         sizes = round.pool.sum(1).clamp_max(self.candidates)
-        # runs with equally many candidates are valued together
+        # runs with the same number of candidates are one game
         for size in sorted(set(sizes.tolist()) - {0}):
             runs = (sizes == size).nonzero().squeeze(1)
-            players = ranks.agreed(_most_confident(round, runs, size))
+            players = ranks.broadcast(_most_confident(round, runs, size))
             game = Information.of(
-                round.task.once(self.propagate),
+                round.task.cached(self.propagate),
                 round.prediction.logits if len(runs) == len(sizes) else round.prediction.logits[runs],
                 round.labels.known[runs],
                 players,
@@ -128,8 +128,8 @@ class Banzhaf:
                 seeds=tuple(round.rng.only(runs.tolist()).at("nodes").numbers()),
             )
             generators = round.rng.only(runs.tolist()).at("coalitions").generators(score.device)
-            shared = game if ranks.size() == 1 else SharedGame.of(game)
-            values = _valued(self.estimate(shared, min(self.k, size), generators), players)
+            shared = game if ranks.world_size() == 1 else SharedGame.of(game)
+            values = _check_values(self.estimate(shared, min(self.k, size), generators), players)
             score[runs[:, None], players] = values.mean.to(score.dtype)
             if values.stderr is not None:
                 stderr[runs[:, None], players] = values.stderr.to(score.dtype)
@@ -139,24 +139,26 @@ class Banzhaf:
 
 @dataclass(frozen=True)
 class Alone:
-    """The utility of every player by itself, U({i}): what values are without Banzhaf."""
+    """The utility of every player by itself, U({i}), instead of its Banzhaf value."""
 
     def __call__(self, game: Game, k: int, generators: Sequence[torch.Generator] = ()) -> Values:
-        alone = torch.eye(game.players, dtype=torch.bool, device=game.device).expand(game.runs, -1, -1)
-        return Values(game(alone).double(), None, game.players)
+        singletons = torch.eye(game.players, dtype=torch.bool, device=game.device).expand(game.runs, -1, -1)
+        return Values(game(singletons).double(), None, game.players)
 
 
-def _valued(found: object, players: Tensor) -> Values:
-    """What an estimator gave, where it has a number for every player, [R, K]; anyone may have written it."""
-    if not isinstance(found, Values):
-        raise InvalidInput(f"an estimator must give Values, got {type(found).__name__}; write Values(mean, stderr, …)")
-    for name, given in (("mean", found.mean), ("stderr", found.stderr)):
+def _check_values(values: object, players: Tensor) -> Values:
+    """The values an estimator returned; they must have one number per player, [R, K]."""
+    if not isinstance(values, Values):
+        raise InvalidInput(
+            f"an estimator must return Values, got {type(values).__name__}; write Values(mean, stderr, …)"
+        )
+    for name, given in (("mean", values.mean), ("stderr", values.stderr)):
         if given is not None and given.shape != players.shape:
             raise InvalidInput(
                 f"Values.{name} of an estimator must have the shape [R, K] = {list(players.shape)}, "
                 f"got {list(given.shape)}"
             )
-    return found
+    return values
 
 
 def _most_confident(round: Round, runs: Tensor, size: int) -> Tensor:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from bangs.calibration.calibrators import Calibrator, Uncalibrated
-from bangs.core.part_checks import believed, calibrated, ranked, taken
+from bangs.core.part_checks import check_calibrated, check_mask, check_ranking, check_soft_labels
 from bangs.core.rng import Streams
 from bangs.core.types import Labels, Prediction, Ranking, Round, Task
 from bangs.distributed import ranks
@@ -170,13 +170,13 @@ class SelfTrainer:
             base = state.labels if method.memory == "accumulate" else state.labels.forget()
             pool = self._pool(task, base if method.memory == "rebuild" else state.labels)
             round = Round(index, task, base, raw, prediction, pool, state.teacher, rng)
-            ranking = ranked(method.score(round), pool)
-            wanted = taken(method.quota(ranking.score, prediction.label), pool)
-            chosen = ranks.agreed(wanted & pool & state.running[:, None])
+            ranking = check_ranking(method.score(round), pool)
+            wanted = check_mask(method.quota(ranking.score, prediction.label), pool)
+            chosen = ranks.broadcast(wanted & pool & state.running[:, None])
             took_part = chosen.any(1)
             left = (pool & ~chosen).any(1) if method.memory == "accumulate" else took_part
             # on GPUs ranks differ in the last bits, which must decide neither who is adopted nor as what
-            label = ranks.agreed(self._pseudo_labels(round))
+            label = ranks.broadcast(self._pseudo_labels(round))
             labels = base.adopt(chosen, label, 1.0, index)
             if method.weigh is not None:
                 labels = labels.weighted(method.weigh(round, labels))
@@ -235,13 +235,13 @@ class SelfTrainer:
         assert total is not None  # a method has at least one view
         # one look is the mean of itself, and [R, N, C] may be large
         raw = Prediction(total if len(self.method.views) == 1 else total / len(self.method.views))
-        return raw, calibrated(self.method.calibrate(raw, task), raw)
+        return raw, check_calibrated(self.method.calibrate(raw, task), raw)
 
     def _pseudo_labels(self, round: Round) -> Tensor:
         """What the chosen nodes are adopted as: long [R, N], or float [R, N, C] for soft labels."""
         if self.method.believe is None:
             return round.prediction.label
-        return believed(self.method.believe(round), round.prediction)
+        return check_soft_labels(self.method.believe(round), round.prediction)
 
     def _pool(self, task: Task, labels: Labels) -> Tensor:
         """Nodes that may be adopted: bool [R, N]."""

@@ -101,7 +101,7 @@ class BanzhafWeight:
             runs = (sizes == size).nonzero().squeeze(1)
             players = round.pool[runs].nonzero()[:, 1].view(len(runs), size)
             game = Information.of(
-                round.task.once(self.propagate),
+                round.task.cached(self.propagate),
                 round.prediction.logits[runs],
                 ~round.pool[runs] & round.labels.known[runs],
                 players,

@@ -71,13 +71,13 @@ class DistributedSession(MinibatchSession):
         pages, rng = self.exam, Streams((0,)).at("look")
         batches = torch.arange(len(pages.nodes)).split(pages.sampling.size)
         logits = torch.zeros(1, len(pages.nodes), self.classes, device=self.device)
-        mine = ranks.own(len(batches))
+        mine = ranks.shard(len(batches))
         draws = [partial(pages.part, batches[number], rng.at("batch", number)) for number in mine]
         with torch.no_grad():
             for number, part in zip(mine, ahead(draws, pages.sampling.workers), strict=True):
                 logits[:, batches[number].to(self.device)] = self.network(part.subgraph)
-        return ranks.summed(logits)
+        return ranks.all_reduce(logits)
 
 
 def _own_pieces(batch: Sequence[Tensor]) -> list[tuple[int, Tensor]]:
-    return [(piece, batch[piece]) for piece in ranks.own(len(batch))]
+    return [(piece, batch[piece]) for piece in ranks.shard(len(batch))]

@@ -174,11 +174,11 @@ class Learner:
         # ranks have learned the same, but on GPUs not to the last bit
         return Teacher(
             self,
-            ranks.all_agreed(session.best()),
-            ranks.agreed(session.accuracy.clone()),
-            ranks.agreed(session.best_epoch.clone()),
-            ranks.agreed(session.sound()),
-            None if kept is None else ranks.all_agreed(kept),
+            ranks.broadcast_weights(session.best()),
+            ranks.broadcast(session.accuracy.clone()),
+            ranks.broadcast(session.best_epoch.clone()),
+            ranks.broadcast(session.sound()),
+            None if kept is None else ranks.broadcast_weights(kept),
         )
 
     def predict(
@@ -224,7 +224,7 @@ class Learner:
         said = self.predict(teacher.weights, self.task.graph)
         self._said = teacher.weights, said
         right = (said.label == self.task.validation).sum(1)  # a label is never -1
-        return replace(teacher, validation=ranks.agreed(right.double() / self.task.held.sum(1)))
+        return replace(teacher, validation=ranks.broadcast(right.double() / self.task.held.sum(1)))
 
     def _seen(self, graph: Data | Sequence[Data]) -> Subgraph:
         loops, normalise = self.network.loops, self.network.normalise

@@ -25,7 +25,7 @@ class SharedGame:
     @classmethod
     def of(cls, game: Information) -> "SharedGame":
         """The game prepared by all ranks together, all of which must call this."""
-        if isinstance(game.operator, Pushing) and ranks.size() > 1:
+        if isinstance(game.operator, Pushing) and ranks.world_size() > 1:
             made = {run: _pairs(game.operator, nodes, game.room) for run, nodes in enumerate(game.nodes)}
             game = replace(game, made={**made, "base": _base(game)})
         return cls(game)
@@ -57,31 +57,31 @@ class SharedGame:
 
 def _together(value: Callable[[Tensor], Tensor], members: Tensor, shape: torch.Size, dtype: torch.dtype) -> Tensor:
     found = torch.zeros(shape, dtype=dtype, device=members.device)
-    mine = torch.tensor(ranks.own(members.shape[1]), dtype=torch.long, device=members.device)
+    mine = torch.tensor(ranks.shard(members.shape[1]), dtype=torch.long, device=members.device)
     if len(mine):
         found[:, mine] = value(members[:, mine]).to(dtype)
-    return ranks.summed(found)
+    return ranks.all_reduce(found)
 
 
 def _pairs(operator: Pushing, nodes: Tensor, room: int) -> Pairs:
     """The columns of some nodes long [K], each pushed by one rank; the same as one process would have pushed."""
-    mine = torch.tensor(ranks.own(len(nodes)), dtype=torch.long)
+    mine = torch.tensor(ranks.shard(len(nodes)), dtype=torch.long)
     threshold = operator.threshold(nodes, room)
     while True:
         found = operator.pushed(nodes[mine.to(nodes.device)], threshold, room)
         taken = room + 1 if found is None else len(found.node)
-        if int(ranks.summed(torch.tensor(taken))) <= room and found is not None:
+        if int(ranks.all_reduce(torch.tensor(taken))) <= room and found is not None:
             break
         threshold = coarser(threshold)
-    node, player, weight = (ranks.stacked(x) for x in (found.node, mine[found.player], found.weight))
+    node, player, weight = (ranks.all_gather(x) for x in (found.node, mine[found.player], found.weight))
     order = player.argsort(stable=True)
-    bound = float(ranks.stacked(torch.tensor([found.bound])).max())
+    bound = float(ranks.all_gather(torch.tensor([found.bound])).max())
     return Pairs(node[order], player[order], weight[order], bound)
 
 
 def _base(game: Information) -> Tensor:
     """P X̂(∅) [D, R, N], each rank propagating its share of the D · R columns."""
-    mine = ranks.own(game.width * game.runs)
+    mine = ranks.shard(game.width * game.runs)
     base = torch.zeros(game.width * game.runs, game.logits.shape[1], device=game.device)
     base[mine.start :: mine.step] = game.heard(mine)
-    return ranks.summed(base).view(game.width, game.runs, -1)
+    return ranks.all_reduce(base).view(game.width, game.runs, -1)
