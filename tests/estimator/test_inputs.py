@@ -12,7 +12,7 @@ from torch_geometric.data import Data
 
 from bangs.errors import InvalidInput
 from bangs.estimator.classifier import SelfTrainingClassifier
-from bangs.estimator.inputs import as_graph, as_labels
+from bangs.estimator.inputs import as_graph, as_labels, as_task
 
 EDGES = np.array([[0, 1, 2, 3, 0, 2], [1, 0, 3, 2, 2, 0]])
 
@@ -161,3 +161,12 @@ def test_weights_may_carry_a_gradient() -> None:
     assert not graph.edge_weight.requires_grad
     given = Data(torch.eye(4, requires_grad=True), torch.from_numpy(EDGES), edge_weight=weight)
     assert not as_graph(given).x.requires_grad
+
+
+def test_very_many_classes_are_warned_of() -> None:
+    x, y = np.random.default_rng(0).normal(size=(200, 2)), np.arange(200) % 100
+    with pytest.warns(UserWarning, match="there are 100 classes for 200 labels, which is unusual"):
+        as_task(x, np.array([[0], [1]]), y, None, 0, 0.25)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        as_task(x, np.array([[0], [1]]), y % 40, None, 0, 0.25)

@@ -58,7 +58,7 @@ def convert(
     output = Output(as_json=as_json, quiet=quiet)
     begin = time.perf_counter()
     roles = {"id": id, "label": label, "split": split, "source": from_column, "target": to_column, "weight": weight}
-    asked = ReadOptions.plain(
+    read_options = ReadOptions.plain(
         roles=roles,
         directed=directed,
         ignore=tuple(ignore or ()),
@@ -71,7 +71,7 @@ def convert(
     if is_store(source):
         raise InvalidInput(f"'{source}' is a store already; every command that takes a graph takes it as it is")
     graph = source if streamed else by_name.load(source, data)
-    made = convert_from(graph, out, name=source, seed=seed, half=half, asked=asked, overwrite=overwrite)
+    made = convert_from(graph, out, name=source, seed=seed, half=half, options=read_options, overwrite=overwrite)
     for note in made.notes:
         output.say(f"· {note}")
     if verify:
@@ -86,7 +86,7 @@ def convert(
         "verified": verify,
         "out": out.name,
     }
-    output.result(facts, _told(made, out))
+    output.result(facts, _summary(made, out))
 
 
 def _encoding(like: Path) -> "Encoding":
@@ -102,7 +102,7 @@ def _encoding(like: Path) -> "Encoding":
     return Encoding.from_dict(found)
 
 
-def _told(made: "Manifest", out: Path) -> str:
+def _summary(made: "Manifest", out: Path) -> str:
     from bangs.graphs.tables.diagnostics import counted
 
     return (

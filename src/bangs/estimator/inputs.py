@@ -1,5 +1,6 @@
 """Inputs: what people hold in a notebook, as one graph with numbered classes."""
 
+import warnings
 from os import PathLike
 from typing import Any
 
@@ -21,6 +22,7 @@ from bangs.graphs.csr import check_indices, check_range, check_scipy
 from bangs.graphs.sparse import csr, to_torch
 from bangs.graphs.splits import MASKS
 from bangs.graphs.store import NodeNames, Store, StoreReference
+from bangs.graphs.tables.labels import many_classes
 from bangs.graphs.tables.validation import validation_split
 
 Classes = npt.NDArray[Any]
@@ -69,6 +71,8 @@ def as_task(X: Any, edge_index: Any, y: Any, edge_weight: Any, seed: int, share:
     target, classes, given = labelled(X, y, int(graph.num_nodes or 0))
     if len(classes) < 2:
         raise InvalidInput(f"a classifier needs two classes, the labels know one class only: {classes.tolist()[0]!r}")
+    if many := many_classes(len(classes), int((target >= 0).sum())):
+        warnings.warn(many, stacklevel=3)
     split = validation_split(target, given, [seed], share, classes.tolist())
     if isinstance(graph, Store):
         graph = graph.relabelled(target)

@@ -12,6 +12,11 @@ def available_memory() -> int:
     return max(min(_machine(), _control_group(), _own_limit()), 0)
 
 
+def ran_out(error: BaseException) -> bool:
+    """Whether an error says that memory ran out; pyarrow says so of a thread that could not start in its own way."""
+    return isinstance(error, MemoryError) or "Failed to launch worker thread" in str(error)
+
+
 def gib(size: int) -> str:
     """A size in words: `1.5 GiB`."""
     return f"{size / 2**30:,.1f} GiB"

@@ -10,8 +10,8 @@ import torch
 from bangs.errors import InvalidInput
 from bangs.graphs import tables
 from bangs.graphs.store import Store, convert_from, read_own
-from bangs.graphs.store.id_index import IdIndex, key
 from bangs.graphs.tables import BadTables
+from bangs.graphs.tables.id_index import IdIndex, key
 from bangs.graphs.tables.options import ReadOptions
 from tests import EXAMPLES
 from tests.graphs.tables.sample_tables import NODES, edges_of, folder
@@ -20,7 +20,7 @@ OWN = EXAMPLES / "own-graph"
 
 
 def test_tables_become_what_they_become_in_memory(tmp_path, monkeypatch):
-    monkeypatch.setattr("bangs.graphs.tables.chunks.BLOCK", 4096)
+    monkeypatch.setattr("bangs.graphs.tables.delimited.BLOCK", 4096)
     convert_from(str(OWN), tmp_path / "store")
     stored, plain = read_own(tmp_path / "store"), tables.read(OWN)
     assert list(stored.ids) == list(plain.ids)
@@ -85,28 +85,30 @@ def test_what_became_of_columns_is_said_and_a_wrong_number_told_as_of_a_graph_to
     nodes = "id;height;colour;label\na;1,5;red;\nb;2,5;red;\nc;;blue;\nd;3,5;blue;\n"
     edges = "source;target;weight\na;b;0,5\nc;d;2\n"
     tables = folder(tmp_path, nodes, edges)
-    made = convert_from(str(tables), tmp_path / "store", asked=ReadOptions.plain(fill="mean"))
-    assert made.notes[-9:] == (
+    made = convert_from(str(tables), tmp_path / "store", options=ReadOptions.plain(fill="mean"))
+    assert made.notes[2:] == (
         "nodes.csv: 0 labels of 4 nodes",
         "nodes.csv: column 'height' is written with decimal commas; read so, 1,234 as 1.234",
-        "nodes.csv: column 'height': 1 blank filled with its mean",
         "nodes.csv: 1 numeric column 'height'",
         "nodes.csv: 1 categorical column 'colour'",
         "edges.csv is separated by semicolons; read so",
         "edges.csv: source from 'source', target from 'target', weight from 'weight'",
         "edges.csv: column 'weight' is written with decimal commas; read so, 1,234 as 1.234",
-        "edges.csv: 2 rows read",
+        "nodes.csv: 1 blank of column 'height' filled with its mean",
+        "edges.csv: 2 rows read, 2 undirected edges stored",
     )
     wrong = folder(tmp_path, nodes.replace("2,5", "much"), edges)
-    with pytest.raises(BadTables, match="'much', which is no number\n  → correct it, or take the column as categories"):
-        convert_from(str(wrong), tmp_path / "other", asked=ReadOptions.plain(fill="mean"))
+    with pytest.raises(
+        BadTables, match="'much', which is not a number\n  → correct it, or take the column as categories"
+    ):
+        convert_from(str(wrong), tmp_path / "other", options=ReadOptions.plain(fill="mean"))
 
 
 def test_tables_may_be_read_as_other_tables_were(tmp_path):
     convert_from(str(OWN), tmp_path / "first")
     encoding = tables.Encoding.from_dict(Store.open(tmp_path / "first").manifest.encoding)
     grown = OWN.parent / "own-graph-grown"
-    convert_from(str(grown), tmp_path / "grown", asked=ReadOptions.plain(encoding=encoding))
+    convert_from(str(grown), tmp_path / "grown", options=ReadOptions.plain(encoding=encoding))
     stored, plain = read_own(tmp_path / "grown", encoding=encoding), tables.read(grown, encoding=encoding)
     torch.testing.assert_close(stored.data.x, plain.data.x, atol=1e-5, rtol=1e-5)
     assert torch.equal(stored.data.y, plain.data.y)
@@ -122,7 +124,7 @@ def test_edges_and_blanks_are_read_as_those_of_the_other_tables_were(tmp_path, w
     encoding = tables.read(folder(first, edges=heavy if weighted else plain), directed=True, fill="mean").columns
     (again := tmp_path / "again").mkdir()
     folder(again, NODES.replace("3.0,green", ",green"), heavy)
-    convert_from(str(again), tmp_path / "store", asked=ReadOptions.plain(encoding=encoding))
+    convert_from(str(again), tmp_path / "store", options=ReadOptions.plain(encoding=encoding))
     stored, read = read_own(tmp_path / "store", encoding=encoding), tables.read(again, encoding=encoding)
     assert edges_of(stored.data) == edges_of(read.data)
     assert ("edge_weight" in stored.data) == weighted
@@ -130,7 +132,7 @@ def test_edges_and_blanks_are_read_as_those_of_the_other_tables_were(tmp_path, w
     if weighted:
         with pytest.raises(BadTables, match="fitted with edge weights, but no column of 'source', 'target'"):
             convert_from(
-                str(folder(again, edges=plain)), tmp_path / "other", asked=ReadOptions.plain(encoding=encoding)
+                str(folder(again, edges=plain)), tmp_path / "other", options=ReadOptions.plain(encoding=encoding)
             )
 
 
@@ -153,9 +155,9 @@ def test_a_store_whose_edges_were_read_otherwise_is_refused(tmp_path, fitted, to
 def test_the_weights_of_edges_can_be_left_out(tmp_path):
     tables = str(folder(tmp_path, edges="source,target,weight\na,b,2\nc,d,3\n"))
     assert convert_from(tables, tmp_path / "heavy").weighted
-    assert not convert_from(tables, tmp_path / "light", asked=ReadOptions.plain(ignore=("weight",))).weighted
+    assert not convert_from(tables, tmp_path / "light", options=ReadOptions.plain(ignore=("weight",))).weighted
     with pytest.raises(BadTables, match="--ignore names column 'wait', which is not there") as caught:
-        convert_from(tables, tmp_path / "other", asked=ReadOptions.plain(ignore=("wait",)))
+        convert_from(tables, tmp_path / "other", options=ReadOptions.plain(ignore=("wait",)))
     assert "did you mean 'weight'?" in str(caught.value)
 
 

@@ -15,7 +15,7 @@ from bangs.core.graph_checks import check_graph
 from bangs.errors import InvalidInput
 from bangs.graphs import tables
 from bangs.graphs.store import convert_from
-from bangs.graphs.tables.column_kinds import ColumnCount
+from bangs.graphs.tables.column_kinds import ColumnStatistics
 from bangs.graphs.tables.options import ReadOptions
 from bangs.graphs.tables.table import Table
 from tests.graphs.tables.sample_tables import EDGES, NODES, folder
@@ -92,7 +92,7 @@ def test_a_slip_in_a_word_for_unknown_does_not_leave_a_class(tmp_path: Path) -> 
         read(tmp_path, nodes=nodes, unknown=["latter"])
     assert "did you mean 'later'?" in str(refusal.value)
     with pytest.raises(tables.BadTables, match="--unknown names label 'latter'"):
-        convert_from(str(tmp_path), tmp_path / "store", asked=ReadOptions.plain(unknown=["latter"]))
+        convert_from(str(tmp_path), tmp_path / "store", options=ReadOptions.plain(unknown=["latter"]))
 
 
 @pytest.mark.parametrize("identity", ["node", "Node ID", "node-id", "NODE_ID", "name"])
@@ -145,7 +145,7 @@ def test_weights_come_with_the_edges(tmp_path: Path) -> None:
 def test_weights_far_from_the_one_a_node_gives_itself_are_told(tmp_path: Path) -> None:
     for unit, told in ((1.0, False), (2e6, True), (1e-6, True)):
         graph = read(tmp_path, edges=f"source,target,weight\na,b,{unit}\nb,c,{3 * unit}\nc,d,{2 * unit}\n")
-        assert said(graph, f"middle weight is {2 * unit:.3g}, while a node counts itself with weight 1") is told
+        assert said(graph, f"median weight is {2 * unit:.3g}, while a node counts itself with weight 1") is told
 
 
 def test_repeats_of_an_edge_without_weights_are_one_edge(tmp_path: Path) -> None:
@@ -178,7 +178,7 @@ def test_a_wrong_word_among_decimal_commas_is_told_and_makes_no_categories_of_th
     with pytest.raises(tables.BadTables) as refusal:
         read(tmp_path, nodes=nodes)
     assert [str(told.message) for told in refusal.value.diagnostics] == [
-        "column 'height' holds 'much', which is no number"
+        "column 'height' holds 'much', which is not a number"
     ]
 
 
@@ -267,18 +267,18 @@ def test_rare_categories_become_one_and_names_are_left_out(tmp_path: Path) -> No
     assert graph.data.x.sum(dim=1).tolist() == [1.0] * 200
     assert said(graph, "'town' has 60 categories; the 50 most frequent are kept")
     assert said(graph, "'mail' has 150 different words in 200 cells")
-    assert said(graph, "'name' has another word in every cell, so no categories; left out")
+    assert said(graph, "'name' has a different word in every cell, which makes no categories; left out")
 
 
 def test_a_small_column_of_names_is_left_out_too(tmp_path: Path) -> None:
     nodes = "id,who,label\n" + "".join(f"n{i},person {i},{'uv'[i % 2]}\n" for i in range(12))
     graph = read(tmp_path, nodes=nodes, edges="source,target\nn0,n1\nn1,n2\n")
     assert graph.columns.left_out == ("who",)
-    counted = ColumnCount("who", "nodes.csv", categorical=False, fill=None)
+    counted = ColumnStatistics("who", "nodes.csv", categorical=False)
     counted.add(Table("nodes.csv", {"who": pa.chunked_array([[f"person {i}" for i in range(12)]])}, np.arange(12)))
     notes: list[str] = []
     assert counted.encoding(notes) is None  # piece by piece as in one
-    assert "another word in every cell" in notes[0]
+    assert "a different word in every cell" in notes[0]
 
 
 def test_numbers_with_signs_are_words_and_it_is_said(tmp_path: Path) -> None:
@@ -372,7 +372,7 @@ def test_a_parquet_column_of_any_type_can_be_ignored_and_then_stays_so(tmp_path:
     graph = tables.read(tmp_path, ignore=["list", "colour"])
     assert graph.columns.features == ["height"]
     assert list(tables.read(tmp_path, encoding=graph.columns).ids) == list("abcdef")
-    convert_from(str(tmp_path), tmp_path / "store", asked=ReadOptions.plain(ignore=("list", "colour")))
+    convert_from(str(tmp_path), tmp_path / "store", options=ReadOptions.plain(ignore=("list", "colour")))
     with pytest.raises(tables.BadTables, match="--ignore names column 'size', which is not there"):
         tables.read(tmp_path, ignore=["list", "size"])
 

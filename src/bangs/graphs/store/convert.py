@@ -1,4 +1,4 @@
-"""Converting: whatever holds a graph, into a store."""
+"""Converting: a graph in any form, into a store."""
 
 from pathlib import Path
 
@@ -20,18 +20,18 @@ def convert_from(
     name: str = "the graph",
     seed: int = 0,
     half: bool = False,
-    asked: ReadOptions | None = None,
+    options: ReadOptions | None = None,
     overwrite: bool = False,
 ) -> Manifest:
     """The store of a source: `synthetic:…`, a folder of tables or of .npy files, or a graph in memory.
 
-    Edges of a folder are mirrored unless `asked.directed`; those of a graph in memory stay as they are. What is asked
-    about columns is refused where there are none.
+    Edges of a folder are mirrored unless `options.directed`; those of a graph in memory stay as they are. Options about
+    columns are refused where there are none.
     """
-    asked = asked or ReadOptions.plain()
+    options = options or ReadOptions.plain()
     of_arrays = isinstance(source, str) and from_arrays.is_array_folder(Path(source))
     if not isinstance(source, str) or source.startswith(PREFIX) or of_arrays:
-        idle = [option for option in asked.options if not of_arrays or option != "--directed"]
+        idle = [option for option in options.given if not of_arrays or option != "--directed"]
         if idle:
             raise InvalidInput(
                 f"'{name}' has no columns to name or fill, and its edges are taken as they are; leave "
@@ -44,5 +44,5 @@ def convert_from(
         if source.startswith(PREFIX):
             return Synthetic.parse(source).write(writer, seed, dtype)
         if of_arrays:
-            return from_arrays.from_folder(Path(source), writer, dtype, directed=asked.directed)
-        return from_tables(Path(source), writer, dtype, asked)
+            return from_arrays.from_folder(Path(source), writer, dtype, directed=options.directed)
+        return from_tables(Path(source), writer, dtype, options)

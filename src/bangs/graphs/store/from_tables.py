@@ -1,105 +1,105 @@
 """Tables: an edge table and a node table of any length, into a store, a piece at a time.
 
-The edge table is read once, the node table twice (`nodes`). What is held in memory grows with the nodes alone, by
-some thirty bytes each.
+The edge table is read once, the node table twice. What is held in memory grows with the nodes alone, by some thirty
+bytes each.
 """
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from bangs.graphs.numpy_files import map_npy
+import numpy as np
+import pyarrow.compute as pc
+
 from bangs.graphs.store.edge_sort import EdgeChunk
-from bangs.graphs.store.manifest import Manifest
-from bangs.graphs.store.node_table import BESIDE, Nodes
-from bangs.graphs.store.writer import Writer
-from bangs.graphs.tables.chunks import Pieces
+from bangs.graphs.store.from_arrays import finite
+from bangs.graphs.store.manifest import MOST_NODES, Manifest
+from bangs.graphs.store.writer import Strip, Writer
 from bangs.graphs.tables.diagnostics import Diagnostics, counted
-from bangs.graphs.tables.edges import look_up, read_weights
+from bangs.graphs.tables.edges import Indices, Weights
+from bangs.graphs.tables.folder import read_folder
+from bangs.graphs.tables.nodes import NodeBlock
 from bangs.graphs.tables.options import ReadOptions
-from bangs.graphs.tables.roles import EdgeRoles, check_ignored, edge_roles
-from bangs.graphs.tables.table import find, report_no_rows
+from bangs.graphs.tables.reader import memory_explained
+from bangs.graphs.tables.table import Limits
+
+_ANY_SIZE = Limits(bytes=2**62, nodes=MOST_NODES, edges=2**62, cells=2**62)
 
 
-def from_tables(folder: Path, writer: Writer, dtype: str, asked: ReadOptions) -> Manifest:
-    """The store of a folder with a `nodes` and an `edges` table, and perhaps features.npy beside them.
+def from_tables(folder: Path, writer: Writer, dtype: str, options: ReadOptions) -> Manifest:
+    """The store of a folder with a `nodes` and an `edges` table, and perhaps an array of features beside them.
 
-    Everything wrong is raised at once as `BadTables`.
+    All problems are raised at once as `BadTables`.
     """
-    diagnostics, notes, asked = Diagnostics(str(folder)), list[str](), asked.as_fitted
-    paths = {stem: find(folder, stem, diagnostics) for stem in ("nodes", "edges")}
-    diagnostics.raise_any()
-    pieces = {
-        stem: Pieces(path, asked.unread, diagnostics, notes, asked.limits)
-        for stem, path in paths.items()
-        if path is not None
-    }
-    check_ignored(pieces["nodes"].first, pieces["edges"].first, asked.ignore, diagnostics)
-    nodes = Nodes(pieces["nodes"], writer, asked, diagnostics, notes)
-    nodes.count()
-    wires = _edges(pieces["edges"], nodes, writer, asked, diagnostics, notes)
-    array = _beside(folder, nodes, diagnostics)
-    if not diagnostics:
-        nodes.write(dtype, array, folder)
-    diagnostics.raise_any()
-    assert wires is not None  # None comes with a complaint
-    weighted = wires[0].weighted
-    edges, directed = wires[0].write()
-    encoding = nodes.encoding(0 if array is None else int(array.shape[1]), wires[1], weighted)
+    diagnostics, notes = Diagnostics(str(folder)), list[str]()
+    options = replace(options.as_fitted, limits=_ANY_SIZE)
+    pieces = _InStore(writer, options.directed, dtype, str(folder))
+    with memory_explained(str(folder), "free some memory; a conversion needs some thirty bytes for every node"):
+        found = read_folder(folder, options, pieces, diagnostics, notes)
+        if found is not None and not pieces.width:
+            diagnostics.add(
+                "no-features",
+                found[0].file,
+                "no column can be a feature, and a store needs some",
+                "add columns of numbers or words, or keep features as an array in features.npy",
+            )
+        diagnostics.raise_any()
+        assert found is not None  # None comes with a problem
+        assert pieces.links is not None
+        nodes, table, _, encoding = found
+        edges, directed = pieces.links.write()
+    number, kind = (edges, "directed edge") if options.directed else (edges // 2, "undirected edge")
+    notes.append(f"{table.file}: {counted(table.rows, 'row')} read, {counted(number, kind)} stored")
     return writer.finish(
         nodes=nodes.size,
         edges=edges,
-        features=len(encoding.features),
+        features=pieces.width,
         classes=encoding.classes,
         directed=directed,
-        weighted=weighted,
+        weighted=pieces.links.weighted,
         encoding=encoding.to_dict(),
         notes=tuple(dict.fromkeys(notes)),
     )
 
 
-def _edges(
-    pieces: Pieces, nodes: Nodes, writer: Writer, asked: ReadOptions, diagnostics: Diagnostics, notes: list[str]
-) -> tuple[EdgeChunk, EdgeRoles] | None:
-    """The edges, gathered; None after complaining."""
-    roles: EdgeRoles | None = None
-    wires: EdgeChunk | None = None
-    loops = rows = 0
-    for table in pieces:
-        if roles is None:
-            roles = edge_roles(table, asked, None, diagnostics, notes)
-            if roles is None or nodes.ids is None:
-                return None
-            wires = EdgeChunk(writer, nodes.size, directed=asked.directed, weighted=roles.weight is not None)
-        assert nodes.ids is not None
-        assert wires is not None
-        weight = None if roles.weight is None else read_weights(table, roles.weight, diagnostics, notes)
-        index, known = look_up(table, roles.source, roles.target, None, nodes.file, diagnostics, nodes.ids)
-        apart = index[0] != index[1]
-        loops += int((~apart).sum())
-        rows += len(table)
-        own = None if weight is None else weight[known][apart]
-        wires.add(index[0][apart], index[1][apart], own)
-    if wires is None or roles is None:
-        if not diagnostics.about(pieces.path.name):
-            report_no_rows("edges", pieces.path.name, diagnostics)
-        return None
-    if loops:
-        notes.append(f"{pieces.path.name}: {counted(loops, 'edge')} from a node to itself dropped")
-    notes.append(f"{pieces.path.name}: {counted(rows, 'row')} read")
-    return wires, roles
+class _InStore:
+    """Writes the pieces of two tables to the files of a store."""
 
+    in_memory = False
 
-def _beside(folder: Path, nodes: Nodes, diagnostics: Diagnostics) -> Any:
-    """The matrix [N, F] of features.npy, mapped; None where there is none."""
-    if not (folder / BESIDE).is_file():
-        return None
-    array = map_npy(folder / BESIDE)
-    if array.ndim != 2 or array.shape[0] != nodes.size or array.shape[1] < 1:
-        diagnostics.add(
-            "array-rows",
-            BESIDE,
-            f"it has shape {list(array.shape)}, the node table has {nodes.size:,} rows",
-            "give every node one row, in the order of the node table",
-        )
-        return None
-    return array
+    def __init__(self, writer: Writer, directed: bool, dtype: str, what: str):
+        self.writer, self.directed, self.dtype, self.what = writer, directed, dtype, what
+        self.links: EdgeChunk | None = None
+        self._names, self._ends = writer.strip("ids.bytes", "uint8"), writer.strip("ids.ends", "int64")
+        self._written = self._node = self.width = 0
+        self._strips: dict[str, Strip] = {}
+
+    def ids(self, words: Any) -> None:
+        lengths = np.asarray(pc.binary_length(words)).astype(np.int64)
+        self._names.append(np.frombuffer("".join(words.to_pylist()).encode(), np.uint8))
+        self._ends.append(self._written + np.cumsum(lengths))
+        self._written += int(lengths.sum())
+
+    def edges(self, index: Indices, weight: Weights | None, nodes: int) -> None:
+        if self.links is None:
+            self.links = EdgeChunk(self.writer, nodes, directed=self.directed, weighted=weight is not None)
+        self.links.add(index[0], index[1], weight)
+
+    def nodes(self, block: NodeBlock, array: Any) -> None:
+        features, end = block.features, self._node + len(block.labels)
+        if array is not None:
+            rows = array[self._node : end]
+            features = np.concatenate([features, rows.toarray() if hasattr(rows, "toarray") else rows], axis=1)
+        self.width = features.shape[1]
+        if not self.width:
+            return
+        if not self._strips:
+            self._strips = {"features": self.writer.strip("features", self.dtype, self.width)}
+            self._strips["labels"] = self.writer.strip("labels", "int32")
+            if block.parts is not None:
+                self._strips["split"] = self.writer.strip("split", "int8")
+        self._strips["features"].append(finite(features, self.dtype, self._node, self.what))
+        self._strips["labels"].append(block.labels)
+        if block.parts is not None:
+            self._strips["split"].append(block.parts)
+        self._node = end

@@ -9,10 +9,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from bangs.errors import InvalidInput
-from bangs.graphs.store.id_index import IdIndex, key
 from bangs.graphs.store.memmap import release
 from bangs.graphs.store.reference import StoreReference
 from bangs.graphs.tables.diagnostics import listed, quoted
+from bangs.graphs.tables.id_index import IdIndex, key
 
 BLOCK = 2**16  # names read at once
 

@@ -1,8 +1,9 @@
-"""Delimited: a CSV or TSV file of unknown manners as a table of text."""
+"""Delimited: a CSV or TSV file with any separator, a piece at a time, with the row numbers of the file."""
 
 import codecs
 import csv
 import io
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +12,18 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.csv as pacsv
 
-from bangs.graphs.tables.diagnostics import SHOWN, Diagnostics, counted, quoted
-from bangs.graphs.tables.table import Limits, Table, named, tabled
+from bangs.graphs.tables.diagnostics import Diagnostics, counted, quoted
+from bangs.graphs.tables.table import Limits, Table, column_names, trimmed_table
 
-DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars", " ": "spaces"}
+BLOCK = 2**24  # bytes of text read at once
 _HEAD = 2**20
-_BLOCK = 2**24
+_DELIMITERS = {
+    ",": ("commas", "a comma"),
+    ";": ("semicolons", "a semicolon"),
+    "\t": ("tabs", "a tab"),
+    "|": ("bars", "a bar"),
+    " ": ("spaces", "a space"),
+}
 _FOREIGN = {
     b"PK\x03\x04": ("an Excel workbook or another zip archive", "save the sheet as 'CSV UTF-8'"),
     b"\xd0\xcf\x11\xe0": ("an old Excel workbook", "save the sheet as 'CSV UTF-8'"),
@@ -25,16 +32,17 @@ _FOREIGN = {
 }
 
 
-def read_delimited(path: Path, diagnostics: Diagnostics, notes: list[str], limits: Limits) -> Table | None:
-    """The table of a .csv or .tsv file, or None after complaining."""
-    file = path.name
-    head = head_of(path, diagnostics, notes)
-    if head is None:
-        return None
-    delimiter, header, bare = header_of(head, "\t" if path.suffix == ".tsv" else ",")
-    if not any(header):
-        diagnostics.add("no-header", file, "the first row is blank", "let the first row name the columns")
-        return None
+def read_delimited(path: Path, diagnostics: Diagnostics, notes: list[str], limits: Limits) -> Iterator[Table]:
+    """The pieces of a .csv or .tsv file; none after a problem with its beginning is reported."""
+    file, usual = path.name, "\t" if path.suffix == ".tsv" else ","
+    text = _beginning(path, diagnostics, notes)
+    if text is None:
+        return
+    delimiter, header, bare = _header(text, usual)
+    if header is None or not any(header):
+        what = "is blank" if header is not None else f"has a cell of more than {csv.field_size_limit():,} letters"
+        diagnostics.add("no-header", file, f"the first row {what}", "let the first row name the columns")
+        return
     if len(header) > limits.columns:
         diagnostics.add(
             "too-wide",
@@ -42,30 +50,82 @@ def read_delimited(path: Path, diagnostics: Diagnostics, notes: list[str], limit
             f"it has {len(header):,} columns, {limits.columns:,} are allowed",
             "keep wide features as an array in features.npz",
         )
-        return None
-    if delimiter != ("\t" if path.suffix == ".tsv" else ","):
-        notes.append(f"{file} is separated by {DELIMITERS[delimiter]}; read so")
-    names = named(header, file, diagnostics)
+        return
+    if delimiter != usual:
+        notes.append(f"{file} is separated by {_DELIMITERS[delimiter][0]}; read so")
+    names = column_names(header, file, diagnostics)
     if bare:
-        return Table(file, {name: pa.chunked_array([[]], pa.string()) for name in names if name}, np.empty(0, np.int64))
+        return
+    wrong = _WrongRows(file, len(header), delimiter, diagnostics)
     try:
-        raw, rows = _parsed(path, delimiter, len(header), diagnostics)
-    except pa.ArrowInvalid as error:
-        explain(path, str(error), diagnostics)
-        return None
-    if len(raw) and "\n" in raw.column(raw.num_columns - 1)[-1].as_py() and not _ends_quoted(path):
+        row, last = 2, ""
+        with _open(path, delimiter, len(header), wrong) as stream:
+            for batch in stream:
+                rows = wrong.numbers(row, batch.num_rows)
+                if len(rows):
+                    row, last = int(rows[-1]) + 1, batch.column(len(header) - 1)[-1].as_py()
+                yield trimmed_table(file, names, pa.Table.from_batches([batch]).columns, rows, delimiter)
+    except (pa.ArrowInvalid, UnicodeDecodeError) as error:
+        _explain(path, str(error), diagnostics)
+        return
+    if "\n" in last and not _ends_quoted(path):
         diagnostics.add(
             "open-quote",
             file,
             'a quotation mark (") is opened here and never closed, so the rest of the file is one cell',
             "close it, or double it if it belongs to the text",
-            row=int(rows[-1]),
+            row=row - 1,
         )
-    return tabled(file, names, raw.columns, rows, delimiter)
 
 
-def head_of(path: Path, diagnostics: Diagnostics, notes: list[str]) -> str | None:
-    """The beginning of a file as text, without its byte-order mark."""
+def _open(path: Path, delimiter: str, width: int, on_wrong: Any) -> Any:
+    names = [str(place) for place in range(width)]
+    return pacsv.open_csv(
+        str(path),
+        read_options=pacsv.ReadOptions(
+            column_names=names,
+            skip_rows_after_names=1,
+            block_size=BLOCK,
+            use_threads=False,  # only one thread knows row numbers
+            encoding="utf-8-sig",  # decoded by Python, which refuses wrong bytes before rows are parsed
+        ),
+        parse_options=pacsv.ParseOptions(
+            delimiter=delimiter, newlines_in_values=True, ignore_empty_lines=False, invalid_row_handler=on_wrong
+        ),
+        convert_options=pacsv.ConvertOptions(column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=False),
+    )
+
+
+class _WrongRows:
+    """Rows with more or fewer values than the header: reported, skipped, and left out of the numbering."""
+
+    def __init__(self, file: str, width: int, delimiter: str, diagnostics: Diagnostics):
+        self.file, self.width, self.diagnostics = file, width, diagnostics
+        separator = _DELIMITERS[delimiter][1]
+        self.remedy = f"every row needs one value per column, and a value with {separator} in it needs quotes"
+        self.skipped: list[int] = []
+
+    def __call__(self, row: Any) -> str:
+        self.skipped.append(row.number)
+        if row.text.strip():
+            self.diagnostics.add(
+                "ragged-row",
+                self.file,
+                f"it has {counted(row.actual_columns, 'value')}, the header has {self.width}: {quoted(row.text)}",
+                self.remedy + (" (is a quotation mark not closed?)" if '"' in row.text else ""),
+                row=row.number,
+            )
+        return "skip"
+
+    def numbers(self, first: int, count: int) -> npt.NDArray[np.int64]:
+        """The numbers of the next `count` rows that were not skipped."""
+        ahead = [row for row in self.skipped if row >= first]
+        rows = np.arange(first, first + count + len(ahead))
+        return np.setdiff1d(rows, ahead, assume_unique=True)[:count] if ahead else rows
+
+
+def _beginning(path: Path, diagnostics: Diagnostics, notes: list[str]) -> str | None:
+    """The beginning of a file as text, without its byte-order mark; None after a problem is reported."""
     file = path.name
     with path.open("rb") as stream:
         head = stream.read(_HEAD)
@@ -84,7 +144,7 @@ def head_of(path: Path, diagnostics: Diagnostics, notes: list[str]) -> str | Non
     try:
         text = codecs.getincrementaldecoder("utf-8-sig")().decode(head, final=len(head) < _HEAD)
     except UnicodeDecodeError as error:
-        _undecodable(file, head[error.start], head[: error.start].count(b"\n") + 1, diagnostics)
+        _report_byte(file, head[error.start], head[: error.start].count(b"\n") + 1, diagnostics)
         return None
     if not text.strip():
         diagnostics.add("empty", file, "the file is empty", "let the first row name the columns, one row each below it")
@@ -101,78 +161,34 @@ def head_of(path: Path, diagnostics: Diagnostics, notes: list[str]) -> str | Non
     return text
 
 
-def header_of(text: str, expected: str) -> tuple[str, list[str], bool]:
-    """The delimiter, the cells of the first row, and whether nothing follows it."""
-    header, second = _first_rows(text, expected)
-    delimiter = expected
-    if len(header) == 1:
-        for other in DELIMITERS:
+def _header(text: str, usual: str) -> tuple[str, list[str] | None, bool]:
+    """The delimiter, the cells of the first row (None where one is too long), and whether nothing follows it."""
+    header, second = _first_rows(text, usual)
+    delimiter = usual
+    if header is not None and len(header) == 1:
+        for other in _DELIMITERS:
             cells, below = _first_rows(text, other)
-            if len(cells) > len(header) and len(below) in (0, len(cells)):
+            if cells is not None and len(cells) > len(header) and (not below or len(below) == len(cells)):
                 delimiter, header, second = other, cells, below
-    return delimiter, [cell.strip() for cell in header], not second
+    return delimiter, None if header is None else [cell.strip() for cell in header], second == []
 
 
-def _first_rows(text: str, delimiter: str) -> tuple[list[str], list[str]]:
+def _first_rows(text: str, delimiter: str) -> tuple[list[str] | None, list[str] | None]:
+    """The first row, and the first row below it that is not blank; None where a cell is too long to be parsed here."""
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
+    header: list[str] | None = None
     try:
         header = next(reader, [])
         return header, next((row for row in reader if any(row)), [])
     except csv.Error:
-        return [], []
+        return header, None
 
 
-def _parsed(path: Path, delimiter: str, width: int, diagnostics: Diagnostics) -> tuple[Any, npt.NDArray[np.int64]]:
-    """All cells as text, and the row number of each row; rows of another length are complained about and skipped."""
-    try:
-        table = _read(path, delimiter, width, None)
-        return table, np.arange(2, 2 + len(table))
-    except pa.ArrowInvalid as error:
-        if "Expected" not in str(error) or _bad_byte(path) is not None:
-            raise
-    # only a reader with one thread knows row numbers
-    skipped: list[int] = []
-    wrong: list[tuple[int, int, str]] = []
-
-    def skip(row: Any) -> str:
-        skipped.append(row.number)
-        if row.text.strip():
-            wrong.append((row.number, row.actual_columns, row.text if len(wrong) < SHOWN else ""))
-        return "skip"
-
-    table = _read(path, delimiter, width, skip)
-    if wrong:
-        hint = " (is a quotation mark not closed?)" if any('"' in text for *_, text in wrong) else ""
-        diagnostics.add_rows(
-            "ragged-row",
-            path.name,
-            [number for number, *_ in wrong],
-            lambda i: f"it has {counted(wrong[i][1], 'value')}, the header has {width}: {quoted(wrong[i][2])}",
-            f"every row needs one value per column, and a value with {in_words(delimiter)} in it needs quotes{hint}",
-        )
-    return table, np.setdiff1d(np.arange(2, 2 + len(table) + len(skipped)), skipped, assume_unique=True)
-
-
-def _read(path: Path, delimiter: str, width: int, on_wrong: Any) -> Any:
-    names = [str(place) for place in range(width)]
-    return pacsv.read_csv(
-        str(path),
-        read_options=pacsv.ReadOptions(
-            column_names=names, skip_rows_after_names=1, block_size=_BLOCK, use_threads=on_wrong is None
-        ),
-        parse_options=pacsv.ParseOptions(
-            delimiter=delimiter, newlines_in_values=True, ignore_empty_lines=False, invalid_row_handler=on_wrong
-        ),
-        convert_options=pacsv.ConvertOptions(
-            column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=False, check_utf8=True
-        ),
-    )
-
-
-def explain(path: Path, error: str, diagnostics: Diagnostics) -> None:
+def _explain(path: Path, error: str, diagnostics: Diagnostics) -> None:
+    """Report why a file cannot be parsed."""
     bad = _bad_byte(path)
     if bad is not None:
-        _undecodable(path.name, *bad, diagnostics)
+        _report_byte(path.name, *bad, diagnostics)
         return
     reason = "a row is longer than 16 MiB" if "straddling" in error else error.splitlines()[0]
     diagnostics.add(
@@ -181,7 +197,7 @@ def explain(path: Path, error: str, diagnostics: Diagnostics) -> None:
 
 
 def _bad_byte(path: Path) -> tuple[int, int] | None:
-    """The first byte that is no UTF-8, and its row."""
+    """The first byte that is not UTF-8, and its row."""
     with path.open("rb") as stream:
         for row, line in enumerate(stream, start=1):
             try:
@@ -191,7 +207,7 @@ def _bad_byte(path: Path) -> tuple[int, int] | None:
     return None
 
 
-def _undecodable(file: str, byte: int, row: int, diagnostics: Diagnostics) -> None:
+def _report_byte(file: str, byte: int, row: int, diagnostics: Diagnostics) -> None:
     diagnostics.add(
         "not-utf8",
         file,
@@ -205,7 +221,3 @@ def _ends_quoted(path: Path) -> bool:
     with path.open("rb") as stream:
         stream.seek(max(path.stat().st_size - 4096, 0))
         return stream.read().rstrip().endswith(b'"')
-
-
-def in_words(delimiter: str) -> str:
-    return {",": "a comma", ";": "a semicolon", "\t": "a tab", "|": "a bar", " ": "a space"}[delimiter]

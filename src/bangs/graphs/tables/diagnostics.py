@@ -1,4 +1,4 @@
-"""Diagnostics: everything wrong with a person's tables, gathered first and told at once."""
+"""Diagnostics: all problems with a person's tables, collected first and reported at once."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -13,13 +13,13 @@ SHOWN = 20
 
 @dataclass(frozen=True)
 class Diagnostic:
-    """One thing that is wrong, where it stands and what to do about it."""
+    """One problem: where it is, and what to do about it."""
 
     file: str
-    row: int | None  # as a spreadsheet counts: the header is row 1; None where no single row is to blame
+    row: int | None  # as a spreadsheet counts: the header is row 1; None where it is not one row
     message: str
     remedy: str
-    kind: str = ""  # diagnostics of one kind in one file are told together
+    kind: str = ""  # problems of one kind in one file are reported together
 
     def __str__(self) -> str:
         place = self.file if self.row is None else f"{self.file}, row {self.row:,}"
@@ -27,7 +27,7 @@ class Diagnostic:
 
 
 class BadTables(BangsError, ValueError):
-    """The tables cannot be read as a graph; `diagnostics` says why, at most the first 20 of each kind in a file."""
+    """The tables cannot be read as a graph; `diagnostics` has the problems, the first 20 of each kind in a file."""
 
     def __init__(self, where: str, diagnostics: Sequence[Diagnostic], total: int, text: str):
         super().__init__(text)
@@ -38,7 +38,7 @@ class BadTables(BangsError, ValueError):
 
 @dataclass
 class Diagnostics:
-    """The list that grows while a folder is read; the one thing here that remembers."""
+    """The list of problems, which grows while a folder is read."""
 
     where: str
     _groups: dict[tuple[str, str], list[Diagnostic]] = field(default_factory=dict)
@@ -52,18 +52,18 @@ class Diagnostics:
         return any(own == file for own, _ in self._groups)
 
     def add(self, kind: str, file: str, message: str, remedy: str, row: int | None = None) -> None:
-        """One more complaint."""
+        """One more problem."""
         self.add_many(kind, file, [(row, message)], remedy)
 
     def add_many(
-        self, kind: str, file: str, told: Sequence[tuple[int | None, str]], remedy: str, total: int | None = None
+        self, kind: str, file: str, messages: Sequence[tuple[int | None, str]], remedy: str, total: int | None = None
     ) -> None:
-        """Diagnostics of one kind; `told` may hold only the first ones of a larger `total`."""
+        """Problems of one kind as (row, message); these may be only the first ones of a larger `total`."""
         group = self._groups.setdefault((file, kind), [])
         room = max(SHOWN - len(group), 0)
-        group.extend(Diagnostic(file, row, message, remedy, kind) for row, message in told[:room])
+        group.extend(Diagnostic(file, row, message, remedy, kind) for row, message in messages[:room])
         key = (file, kind)
-        self._totals[key] = self._totals.get(key, 0) + (len(told) if total is None else total)
+        self._totals[key] = self._totals.get(key, 0) + (len(messages) if total is None else total)
 
     def add_rows(
         self,
@@ -73,16 +73,17 @@ class Diagnostics:
         message: Callable[[int], str],
         remedy: str,
     ) -> None:
-        """One complaint per row number; `message(i)` is asked for the first few only."""
-        told = [(int(row), message(i)) for i, row in enumerate(rows[:SHOWN])]
-        self.add_many(kind, file, told, remedy, total=len(rows))
+        """One problem per row number, if there are any; `message(i)` is called for the first few only."""
+        if len(rows):
+            first: list[tuple[int | None, str]] = [(int(row), message(i)) for i, row in enumerate(rows[:SHOWN])]
+            self.add_many(kind, file, first, remedy, total=len(rows))
 
     def raise_any(self) -> None:
-        """Raises `BadTables` if there is anything to complain about."""
+        """Raises `BadTables` if there is a problem."""
         if not self._groups:
             return
         total = sum(self._totals.values())
-        every = [complaint for group in self._groups.values() for complaint in group]
+        every = [problem for group in self._groups.values() for problem in group]
         raise BadTables(self.where, every, total, self._text(total))
 
     def _text(self, total: int) -> str:
@@ -90,13 +91,13 @@ class Diagnostics:
         for (file, kind), group in self._groups.items():
             lines += ["", file]
             lines += [
-                f"  {complaint.message}" if complaint.row is None else f"  row {complaint.row:,}: {complaint.message}"
-                for complaint in group
+                f"  {problem.message}" if problem.row is None else f"  row {problem.row:,}: {problem.message}"
+                for problem in group
             ]
             hidden = self._totals[file, kind] - len(group)
             if hidden > 0:
                 lines.append(f"  … and {hidden:,} more")
-            lines += [f"  → {remedy}" for remedy in dict.fromkeys(complaint.remedy for complaint in group)]
+            lines += [f"  → {remedy}" for remedy in dict.fromkeys(problem.remedy for problem in group)]
         return "\n".join(lines)
 
 

@@ -1,7 +1,7 @@
 """Edges: pairs of node ids as an edge index, each edge once in each direction it has."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -10,12 +10,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bangs.graphs.edges import mirrored
-from bangs.graphs.tables.diagnostics import Diagnostics, counted, quoted
+from bangs.graphs.tables.diagnostics import SHOWN, Diagnostics, counted, quoted
+from bangs.graphs.tables.nodes import NodeTable
 from bangs.graphs.tables.numbers import LARGEST, read_numbers
-from bangs.graphs.tables.table import Table, equals, places_in
+from bangs.graphs.tables.options import ReadOptions
+from bangs.graphs.tables.reader import TableReader
+from bangs.graphs.tables.roles import EdgeRoles, edge_roles
+from bangs.graphs.tables.table import Table, equals
 
 Indices = npt.NDArray[np.int64]
 Weights = npt.NDArray[np.float32]
+
+_SAMPLE = 1000  # unknown ids that are compared with the ids of nodes
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,79 +32,165 @@ class Edges:
     weight: Weights | None  # [E]
 
 
-def look_up(
-    table: Table,
-    source: str,
-    target: str,
-    ids: Any,
-    nodes_file: str,
-    diagnostics: Diagnostics,
-    find: Callable[[Any], Indices] | None = None,
-    way_out: Callable[[Any, bool], str | None] | None = None,
-) -> tuple[Indices, npt.NDArray[np.bool_]]:
-    """The positions [2, E] of the ends of every edge among the ids, and which rows gave one: bool [rows].
+class EdgeTable:
+    """The edge table, whose ends are looked up among the ids of the nodes; iterate over `pieces` once."""
 
-    Rows with an unknown end are complained about and give none. `find` looks words up where the ids are too many to be
-    given as an array. `way_out` may know what to do about some unknown words, and whether all ends are unknown.
-    """
-    columns = {"source": table.columns[source], "target": table.columns[target]}
-    index = np.stack([places_in(words, ids) if find is None else find(words) for words in columns.values()])
-    for (role, words), places in zip(columns.items(), index, strict=True):
+    def __init__(
+        self,
+        reader: TableReader,
+        nodes: NodeTable | None,
+        options: ReadOptions,
+        diagnostics: Diagnostics,
+        notes: list[str],
+    ):
+        self.reader, self.options, self.diagnostics, self.notes = reader, options, diagnostics, notes
+        self.nodes = nodes
+        self.file = reader.file
+        self.names: list[str] = []
+        self.roles: EdgeRoles | None = None
+        self.rows = self.loops = 0
+
+    def pieces(self) -> Iterator[tuple[Indices, Weights | None]]:
+        """The ends [2, n] and weights [n] of the edges, piece by piece, without loops; problems are reported."""
+        unknown = {"source": _UnknownEnds("source"), "target": _UnknownEnds("target")}
+        ids = None if self.nodes is None else self.nodes.ids
+        for table in self.reader:
+            if not self.names:
+                self.names = table.names
+                self.roles = edge_roles(table, self.options, ids, self.diagnostics, self.notes)
+            if self.roles is None:
+                continue
+            roles = self.roles
+            weight = None
+            if roles.weight is not None:
+                weight = read_weights(table, roles.weight, self.diagnostics, self.notes)
+            if ids is None:
+                continue
+            ends = {"source": table.columns[roles.source], "target": table.columns[roles.target]}
+            index = np.stack([ids(words) for words in ends.values()])
+            for places, (role, words) in zip(index, ends.items(), strict=True):
+                unknown[role].add(table, words, places, self.diagnostics)
+            self.rows += len(table)
+            known = (index >= 0).all(axis=0)
+            self.loops += int((known & (index[0] == index[1])).sum())
+            keep = known & (index[0] != index[1])
+            yield index[:, keep], None if weight is None else weight[keep]
+        self._finish(unknown)
+
+    def _finish(self, unknown: "dict[str, _UnknownEnds]") -> None:
+        if self.loops:
+            self.notes.append(f"{self.file}: {counted(self.loops, 'edge')} from a node to itself dropped")
+        lost = [end for end in unknown.values() if end.total]
+        if self.nodes is None or not lost:
+            if self.rows and self.loops == self.rows:
+                self.diagnostics.add(
+                    "only-loops",
+                    self.file,
+                    "every edge leads from a node to itself",
+                    "a graph needs edges between nodes",
+                )
+            return
+        all_unknown = sum(end.total for end in lost) == 2 * self.rows
+        words = pa.array([word for end in lost for word in end.words[:_SAMPLE]], pa.string())
+        remedy = self._way_out(self.nodes, words, all_unknown)
+        for end in lost:
+            messages = [
+                (row, f"{end.role} {quoted(word)} is not a node of {self.nodes.file}")
+                for row, word in zip(end.rows[:SHOWN], end.words[:SHOWN], strict=True)
+            ]
+            self.diagnostics.add_many("unknown-node", self.file, messages, remedy, total=end.total)
+
+    def _way_out(self, nodes: NodeTable, words: Any, all_unknown: bool) -> str:
+        """What to do about ends that are no ids: they are spelled differently, or stand in another column."""
+        assert nodes.roles is not None
+        spelled = {what: np.zeros(len(words), bool) for what in _SPELLINGS}
+        columns = {name: np.zeros(len(words), bool) for name in nodes.names}
+        for table in nodes.reader:
+            ids = table.columns[nodes.roles.id].combine_chunks()
+            for what, spell in _SPELLINGS.items():
+                spelled[what] |= np.asarray(pc.is_in(spell(words), spell(ids)))
+            for name in columns if all_unknown else ():
+                columns[name] |= np.asarray(pc.is_in(words, table.columns[name].combine_chunks()))
+        what = max(spelled, key=lambda own: int(spelled[own].sum()))
+        if spelled[what].all():
+            return f"ids of the two tables differ in {what}; write them alike in both"
+        other = next((name for name, found in columns.items() if all_unknown and found.all()), None)
+        looked = f"ids were looked for in column {nodes.roles.id!r}"
+        if other is not None:
+            return f"{looked}; these stand in another, so say --id {other!r}"
+        if spelled[what].any():
+            part = f"{int(spelled[what].sum()):,} of {len(words):,}"
+            return (
+                f"{part} differ from ids of {nodes.file} in {what} only; write them alike, and add or drop the others"
+            )
+        if all_unknown:
+            return f"{looked}; --id names another"
+        if self.options.encoding is not None:
+            return f"add the node to {nodes.file}, which must hold those of the fitted graph too, or delete the edge"
+        return f"add the node to {nodes.file}, or delete the edge"
+
+
+@dataclass
+class _UnknownEnds:
+    """The ends of edges in one role that no node has as its id: the first ones, and their number."""
+
+    role: str
+    rows: list[int] = field(default_factory=list)
+    words: list[str] = field(default_factory=list)
+    total: int = 0
+
+    def add(self, table: Table, words: Any, places: Indices, diagnostics: Diagnostics) -> None:
+        """One more piece; blank ends are reported at once."""
         lost = places < 0
-        blank = lost & equals(words, "") if lost.any() else lost
-        rows = np.flatnonzero(blank)
-        if len(rows):
-            diagnostics.add_rows(
-                "blank-end",
-                table.file,
-                table.rows[rows],
-                lambda i, role=role: f"the {role} is blank",  # type: ignore[misc]
-                "an edge needs two nodes; fill it in or delete the row",
-            )
-        rows = np.flatnonzero(lost & ~blank)
-        if len(rows):
-            diagnostics.add_rows(
-                "unknown-node",
-                table.file,
-                table.rows[rows],
-                lambda i, role=role, words=words, rows=rows: (  # type: ignore[misc]
-                    f"{role} {quoted(words[int(rows[i])].as_py())} is not a node of {nodes_file}"
-                ),
-                (way_out and way_out(words.take(pa.array(rows[:1000])), bool((index < 0).all())))
-                or f"add the node to {nodes_file}, or delete the edge",
-            )
-    known: npt.NDArray[np.bool_] = np.all(index >= 0, axis=0)
-    return index[:, known], known
+        if not lost.any():
+            return
+        blank = lost & equals(words, "")
+        diagnostics.add_rows(
+            "blank-end",
+            table.file,
+            table.rows[blank],
+            lambda i: f"the {self.role} is blank",
+            "an edge needs two nodes; fill it in or delete the row",
+        )
+        nodes = np.flatnonzero(lost & ~blank)
+        room = nodes[: max(_SAMPLE - len(self.words), 0)]
+        self.rows += table.rows[room].tolist()
+        self.words += words.take(pa.array(room)).to_pylist()
+        self.total += len(nodes)
+
+
+_SPELLINGS = {
+    "capital letters": pc.utf8_lower,
+    "leading zeros": lambda column: pc.utf8_ltrim(column, characters="0"),
+    "how accented letters are stored (Unicode NFC or NFD)": lambda column: pc.utf8_normalize(column, form="NFC"),
+    "a trailing '.0'": lambda column: pc.replace_substring_regex(column, r"\.0+$", ""),
+}
 
 
 def read_weights(table: Table, name: str, diagnostics: Diagnostics, notes: list[str]) -> Weights:
-    """The weights [E] of the rows of an edge table; those that are no weights are complained about."""
+    """The weights [n] of the rows of an edge table; what is not a weight is reported."""
     words = table.columns[name]
     found = read_numbers(table, name, notes)
     with np.errstate(invalid="ignore"):
         bad = found.missing | found.wrong | ~(found.values >= 0) | (found.values > LARGEST)
     rows = np.flatnonzero(bad)
-    if len(rows):
-        diagnostics.add_rows(
-            "bad-weight",
-            table.file,
-            table.rows[rows],
-            lambda i: f"the weight is {quoted(words[int(rows[i])].as_py())}, not a number from 0 to 1e30",
-            "correct it, or delete the row; --weight names another column",
-        )
+    diagnostics.add_rows(
+        "bad-weight",
+        table.file,
+        table.rows[rows],
+        lambda i: f"the weight is {quoted(words[int(rows[i])].as_py())}, not a number from 0 to 1e30",
+        "correct it, or delete the row; --weight names another column",
+    )
     return np.where(bad, 0, found.values).astype(np.float32)
 
 
-def tidy(index: Indices, weight: Weights | None, nodes: int, directed: bool, file: str, notes: list[str]) -> Edges:
-    """Edges without loops and repeats, mirrored unless directed.
+def tidy(
+    index: Indices, weight: Weights | None, nodes: int, rows: int, directed: bool, file: str, notes: list[str]
+) -> Edges:
+    """Edges of a file of so many rows without repeats, mirrored unless directed; loops must be dropped before.
 
     Weights of a repeated edge add up; of two opposite edges of an undirected graph the larger counts.
     """
-    listed = index.shape[1]
-    keep = index[0] != index[1]
-    if not keep.all():
-        notes.append(f"{file}: {counted(int((~keep).sum()), 'edge')} from a node to itself dropped")
-        index, weight = index[:, keep], None if weight is None else weight[keep]
     keys = index[0] * nodes + index[1]
     unique, place = np.unique(keys, return_inverse=True)
     if len(unique) < len(keys):
@@ -117,11 +209,9 @@ def tidy(index: Indices, weight: Weights | None, nodes: int, directed: bool, fil
         unique, total = both, larger
     number = len(unique) if directed else len(unique) // 2
     kind = "directed" if directed else "undirected"
-    notes.append(
-        f"{file}: {counted(listed, 'row')} {'makes' if listed == 1 else 'make'} {counted(number, f'{kind} edge')}"
-    )
+    notes.append(f"{file}: {counted(rows, 'row')} {'makes' if rows == 1 else 'make'} {counted(number, f'{kind} edge')}")
     if total is not None and len(total):
-        _tell_size(float(np.median(total)), file, notes)
+        _note_size(float(np.median(total)), file, notes)
     ends = np.stack([unique // nodes, unique % nodes])
     joined = np.zeros(nodes, dtype=bool)
     joined[ends] = True
@@ -131,23 +221,10 @@ def tidy(index: Indices, weight: Weights | None, nodes: int, directed: bool, fil
     return Edges(ends, None if total is None else total.astype(np.float32))
 
 
-def _tell_size(middle: float, file: str, notes: list[str]) -> None:
-    """Says where weights are far from 1, with which a graph network hears a node itself."""
+def _note_size(middle: float, file: str, notes: list[str]) -> None:
+    """Say that weights are far from 1, the weight of a node's own features in a graph network."""
     if not 0.01 <= middle <= 100:
         notes.append(
-            f"{file}: the middle weight is {middle:.3g}, while a node counts itself with weight 1; "
+            f"{file}: the median weight is {middle:.3g}, while a node counts itself with weight 1; "
             "divide the weights by a number of that size unless this is meant"
         )
-
-
-def likeness(words: Any, ids: Any) -> str | None:
-    """A way out if ids of both tables differ in spelling only."""
-    for what, spell in (
-        ("capital letters", pc.utf8_lower),
-        ("leading zeros", lambda column: pc.utf8_ltrim(column, characters="0")),
-        ("how accented letters are stored (Unicode NFC or NFD)", lambda column: pc.utf8_normalize(column, form="NFC")),
-        ("a trailing '.0'", lambda column: pc.replace_substring_regex(column, r"\.0+$", "")),
-    ):
-        if pc.all(pc.is_in(spell(words), spell(ids))).as_py():
-            return f"ids of the two tables differ in {what}; write them alike in both"
-    return None

@@ -1,4 +1,4 @@
-"""Beside: features kept as an array next to the node table, one row per node in the table's order."""
+"""Feature array: features kept as an array next to the node table, one row per node in the table's order."""
 
 from pathlib import Path
 from typing import Any
@@ -9,17 +9,19 @@ import scipy.sparse as sp
 
 from bangs.errors import BangsError
 from bangs.graphs.csr import checked_csr
-from bangs.graphs.numpy_files import read_npy, read_npz
+from bangs.graphs.numpy_files import map_npy, read_npy, read_npz
 from bangs.graphs.tables.diagnostics import SHOWN, Diagnostics, counted
-from bangs.graphs.tables.table import Limits
 
 FILES = ("features.npz", "features.npy")
 _DENSE = ("x", "features", "arr_0")
 _SPARSE = (("x_data", "x_indices", "x_indptr", "x_shape"), ("data", "indices", "indptr", "shape"))
 
 
-def read_beside(folder: Path, nodes: int | None, diagnostics: Diagnostics, notes: list[str], limits: Limits) -> Any:
-    """The matrix [N, F] of features.npz or features.npy, dense or scipy CSR; None without one or after complaining."""
+def read_array(folder: Path, nodes: int | None, diagnostics: Diagnostics, notes: list[str], *, whole: bool) -> Any:
+    """The matrix [N, F] of features.npz or features.npy, dense or scipy CSR; None without one or after a problem.
+
+    With `whole` it is read and checked, else an .npy file is mapped, and whoever reads its rows checks them.
+    """
     there = [folder / name for name in FILES if (folder / name).is_file()]
     if len(there) == 2:
         diagnostics.add(
@@ -29,8 +31,11 @@ def read_beside(folder: Path, nodes: int | None, diagnostics: Diagnostics, notes
         return None
     path = there[0]
     try:
-        matrix = _dense(read_npy(path)) if path.suffix == ".npy" else _from_archive(path)
-    except (BangsError, ValueError, MemoryError) as error:
+        if path.suffix == ".npz":
+            matrix = _from_archive(path)
+        else:
+            matrix = _dense(read_npy(path)) if whole else _two_axes(map_npy(path))
+    except (BangsError, ValueError) as error:
         reason = str(error).replace(str(path), path.name)
         diagnostics.add(
             "bad-array", path.name, reason, "save it again with numpy.save, numpy.savez or scipy.sparse.save_npz"
@@ -44,25 +49,21 @@ def read_beside(folder: Path, nodes: int | None, diagnostics: Diagnostics, notes
             "give every node one row, in the order of the node table",
         )
         return None
-    if not sp.issparse(matrix) and matrix.size > limits.cells:
-        diagnostics.add(
-            "too-wide",
-            path.name,
-            f"its shape {matrix.shape} is more than {limits.cells:,} numbers",
-            "save it sparse with scipy.sparse.save_npz",
-        )
-        return None
-    if not _finite(matrix, path.name, diagnostics):
+    if whole and not _finite(matrix, path.name, diagnostics):
         return None
     notes.append(f"{path.name}: {counted(matrix.shape[1], 'feature')} a node, taken as they are")
     return matrix
 
 
-def _dense(array: Any) -> Any:
+def _two_axes(array: Any) -> Any:
     if array.ndim != 2 or 0 in array.shape:
         raise ValueError(f"features must have shape [N, F], got {list(array.shape)}")
+    return array
+
+
+def _dense(array: Any) -> Any:
     with np.errstate(over="ignore"):
-        return np.ascontiguousarray(array, dtype=np.float32)
+        return np.ascontiguousarray(_two_axes(array), dtype=np.float32)
 
 
 def _from_archive(path: Path) -> Any:
@@ -92,7 +93,7 @@ def _sparse(path: Path, data: Any, indices: Any, indptr: Any, shape: Any) -> Any
 
 
 def _is_csr(path: Path) -> bool:
-    """Whether scipy's word for the form, where there is one, is csr."""
+    """Whether the format that scipy stored, where it did, is csr."""
     try:
         with ZipFile(path) as archive, archive.open("format.npy") as stream:
             return b"csr" in stream.read(1024)
@@ -110,6 +111,6 @@ def _finite(matrix: Any, file: str, diagnostics: Diagnostics) -> bool:
         nodes = np.unique(np.searchsorted(np.asarray(matrix.indptr), np.flatnonzero(bad), side="right") - 1)
     else:
         nodes = np.flatnonzero(bad.any(axis=1))
-    told = [(None, f"row {int(node):,}, counted from 0, holds NaN or infinity") for node in nodes[:SHOWN]]
-    diagnostics.add_many("array-not-finite", file, told, "fill or drop it", total=len(nodes))
+    messages = [(None, f"row {int(node):,}, counted from 0, holds NaN or infinity") for node in nodes[:SHOWN]]
+    diagnostics.add_many("array-not-finite", file, messages, "fill or drop it", total=len(nodes))
     return False

@@ -1,7 +1,6 @@
-"""Features: the columns of a node table as a matrix of numbers."""
+"""Features: the columns of a node table as a matrix of numbers, a piece of the table at a time."""
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection
 from typing import Any, Literal
 
 import numpy as np
@@ -11,80 +10,17 @@ import pyarrow.compute as pc
 
 from bangs.graphs.tables.diagnostics import Diagnostics, counted, listed, quoted
 from bangs.graphs.tables.encoding import Categorical, Encoding, Numeric
-from bangs.graphs.tables.numbers import FORGIVEN, LARGEST, Numbers, are_codes, are_dressed, is_missing, read_numbers
-from bangs.graphs.tables.table import Limits, Table, places_in
+from bangs.graphs.tables.numbers import LARGEST, Numbers, is_missing, read_numbers
+from bangs.graphs.tables.table import Table, places_in
 
-LEVELS = 50  # the most categories a column keeps; what is rarer becomes "other"
-NAMES = 10  # so many cells, no two alike, name nodes and are no categories
 _FARTHEST = 1e6  # standard deviations; never reached by the table an encoding was fitted on
+_MOST_WORDS = 1000  # of new words that are kept for a note
 
 Matrix = npt.NDArray[np.float32]
 
-
-@dataclass(frozen=True)
-class Fitting:
-    """Learns from a table how its columns become features."""
-
-    categorical: Collection[str] = ()  # columns to take as words even where they hold digits
-    fill: Literal["mean"] | None = None
-
-    def __call__(
-        self, table: Table, names: Sequence[str], diagnostics: Diagnostics, notes: list[str]
-    ) -> "tuple[list[Numeric | Categorical], list[str], dict[str, Numbers]]":
-        """The encoding of the columns, the names left out, and the numbers read on the way."""
-        kept: list[Numeric | Categorical] = []
-        left_out: list[str] = []
-        parsed: dict[str, Numbers] = {}
-        for name in names:
-            column, found = self._one(table, name, diagnostics, notes)
-            if column is None:
-                left_out.append(name)
-            else:
-                kept.append(column)
-            if found is not None:
-                parsed[name] = found
-        return kept, left_out, parsed
-
-    def _one(
-        self, table: Table, name: str, diagnostics: Diagnostics, notes: list[str]
-    ) -> tuple[Numeric | Categorical | None, Numbers | None]:
-        words = table.columns[name]
-        if is_missing(words).all():
-            notes.append(f"{table.file}: column {name!r} is blank throughout; left out")
-            return None, None
-        if name in self.categorical:
-            return _categories(table, name, notes), None
-        found = read_numbers(table, name, notes)
-        if found.share <= FORGIVEN:
-            if are_dressed(words):
-                notes.append(
-                    f"{table.file}: column {name!r} holds numbers with signs as in 1,234 or 45 % or $3, "
-                    "which are read as words; write them plain"
-                )
-            return _categories(table, name, notes), None
-        if not found.wrong.any() and are_codes(words):
-            notes.append(f"{table.file}: column {name!r} holds digits that begin with 0; taken as categories")
-            return _categories(table, name, notes), None
-        if report_bad_numbers(table, name, found, self.fill, diagnostics):
-            return None, None
-        mean, scale = float(np.nanmean(found.values)), float(np.nanstd(found.values))
-        if scale <= 1e-12 * max(abs(mean), 1e-12):
-            notes.append(f"{table.file}: column {name!r} has one value throughout; left out")
-            return None, None
-        return Numeric(name, mean, scale), found
-
-
-def tell_kinds(file: str, columns: Sequence[Numeric | Categorical], notes: list[str]) -> None:
-    """Says which columns are numbers and which are words."""
-    for what, kind in (("numeric", Numeric), ("categorical", Categorical)):
-        names = [column.name for column in columns if isinstance(column, kind)]
-        if names:
-            notes.append(f"{file}: {counted(len(names), f'{what} column')} {listed(names)}")
-
-
-# the way out of a cell that is no number: of a graph to learn from, and of one read as a fitted model wants it
+# the way out of a cell that is not a number: in a graph to learn from, and in one read for a fitted model
 _WAYS_OUT = {
-    "fitting": {
+    "learning": {
         "not-a-number": "correct it, or take the column as categories with --categorical COLUMN",
         "missing-number": "fill it in, take the column's mean with --fill mean, or leave the column out with "
         "--ignore COLUMN",
@@ -98,68 +34,102 @@ _WAYS_OUT = {
 }
 
 
-def report_bad_numbers(
-    table: Table,
-    name: str,
-    found: Numbers,
-    fill: Literal["mean"] | None,
-    diagnostics: Diagnostics,
-    model: Literal["fitting", "fitted"] = "fitting",
-) -> bool:
-    """Complains of cells that cannot be used as numbers; whether there were any."""
-    words = table.columns[name]
-    with np.errstate(invalid="ignore"):
-        huge = np.abs(found.values) > LARGEST
-    blank = found.missing if fill is None else np.zeros_like(found.missing)
-    for kind, where, tells in (
-        ("not-a-number", found.wrong, "which is no number"),
-        ("missing-number", blank, "where a number should be"),
-        ("not-finite", huge, "which is infinite or beyond ±1e30"),
+class Encoder:
+    """Turns pieces of a node table into features float [n, F]; cells that cannot be used are reported."""
+
+    def __init__(
+        self, encoding: Encoding, file: str, diagnostics: Diagnostics, kind: Literal["learning", "fitted"] = "fitted"
     ):
-        nodes = np.flatnonzero(where)
-        if len(nodes):
-            _tell(kind, table, name, words, nodes, tells, _WAYS_OUT[model][kind], diagnostics)
-    return bool((found.wrong | blank | huge).any())
+        self.columns, self.fill, self.file, self.diagnostics = encoding.columns, encoding.fill, file, diagnostics
+        self.width = sum(len(column.features) for column in encoding.columns)
+        self._ways_out = _WAYS_OUT[kind]
+        self._written: list[str] = []  # how numbers are written
+        self._filled: dict[str, int] = {}
+        self._new_words: dict[str, tuple[int, list[str]]] = {}  # column -> cells, and some of their words
 
+    def __call__(self, table: Table) -> Matrix:
+        """The features of a piece: float [n, F]."""
+        x = np.zeros((len(table), self.width), np.float32)
+        place = 0
+        for column in self.columns:
+            end = place + len(column.features)
+            if column.name in table.columns:
+                if isinstance(column, Numeric):
+                    self._numeric(table, column, x[:, place:end])
+                else:
+                    self._one_hot(table, column, x[:, place:end])
+            place = end
+        return x
 
-def encode(
-    table: Table,
-    encoding: Encoding,
-    parsed: dict[str, Numbers],
-    diagnostics: Diagnostics,
-    notes: list[str],
-    limits: Limits,
-    model: Literal["fitting", "fitted"] = "fitted",
-) -> Matrix:
-    """The table's part of x: float [N, F]; empty after complaining of cells that were not `parsed` before."""
-    width = sum(len(column.features) for column in encoding.columns)
-    if width * len(table) > limits.cells:
-        diagnostics.add(
-            "too-wide",
+    def notes(self) -> list[str]:
+        """What was filled and what was not known, over all pieces."""
+        filled = [
+            f"{self.file}: {counted(count, 'blank')} of column {name!r} filled with its mean"
+            for name, count in self._filled.items()
+        ]
+        return [*dict.fromkeys(self._written), *filled] + [
+            f"{self.file}: column {name!r} holds {listed(words, 4)}, unknown to the model; "
+            f"no category there for {counted(count, 'node')}"
+            for name, (count, words) in self._new_words.items()
+        ]
+
+    def _numeric(self, table: Table, column: Numeric, block: Matrix) -> None:
+        found = read_numbers(table, column.name, self._written)
+        if self._report_bad(table, column.name, found):
+            return
+        missing = int(found.missing.sum())
+        if missing:
+            self._filled[column.name] = self._filled.get(column.name, 0) + missing
+        scaled = (np.where(found.missing, column.mean, found.values) - column.mean) / column.scale
+        far = np.flatnonzero(~(np.abs(scaled) <= _FARTHEST))
+        if len(far):
+            self._report("not-finite", table, column.name, far, "far beyond what the model was fitted with")
+            return
+        block[:, 0] = scaled
+
+    def _one_hot(self, table: Table, column: Categorical, block: Matrix) -> None:
+        words = table.columns[column.name]
+        level = places_in(words, pa.array(column.levels, pa.string()))
+        new = (level < 0) & ~is_missing(words)
+        if column.other:
+            level = np.where(new, len(column.levels), level)
+        elif new.any():
+            count, some = self._new_words.get(column.name, (0, []))
+            here = pc.unique(words.filter(pa.array(new))).to_pylist()
+            some = list(dict.fromkeys([*some, *here]))[:_MOST_WORDS]
+            self._new_words[column.name] = count + int(new.sum()), some
+        nodes = np.flatnonzero(level >= 0)
+        block[nodes, level[nodes]] = 1.0
+
+    def _report_bad(self, table: Table, name: str, found: Numbers) -> bool:
+        """Report cells that cannot be used as numbers; whether there are any."""
+        with np.errstate(invalid="ignore"):
+            huge = np.abs(found.values) > LARGEST
+        blank = found.missing if self.fill is None else np.zeros_like(found.missing)
+        for kind, where, what in (
+            ("not-a-number", found.wrong, "which is not a number"),
+            ("missing-number", blank, "where a number should be"),
+            ("not-finite", huge, "which is infinite or beyond ±1e30"),
+        ):
+            if where.any():
+                self._report(kind, table, name, np.flatnonzero(where), what)
+        return bool((found.wrong | blank | huge).any())
+
+    def _report(self, kind: str, table: Table, name: str, nodes: Any, what: str) -> None:
+        words = table.columns[name]
+        self.diagnostics.add_rows(
+            kind,
             table.file,
-            f"its {len(encoding.columns):,} columns become {width:,} features of {len(table):,} nodes, "
-            f"more than {limits.cells:,} numbers",
-            "leave columns out with --ignore COLUMN, or keep sparse features in features.npz",
+            table.rows[nodes],
+            lambda i: f"column {name!r} holds {quoted(words[int(nodes[i])].as_py())}, {what}",
+            self._ways_out[kind],
         )
-        return np.zeros((len(table), 0), np.float32)
-    x = np.zeros((len(table), width), np.float32)
-    place = 0
-    for column in encoding.columns:
-        end = place + len(column.features)
-        if column.name in table.columns:
-            block = x[:, place:end]
-            if isinstance(column, Numeric):
-                _numeric(table, column, parsed, encoding.fill, block, diagnostics, notes, model)
-            else:
-                _one_hot(table, column, block, notes)
-        place = end
-    return x
 
 
 def check_columns(
     table: Table, encoding: Encoding, spare: Collection[str], diagnostics: Diagnostics, notes: list[str]
 ) -> None:
-    """Complains of columns an encoding needs and the table lacks; says which new ones are not used."""
+    """Report columns that an encoding needs and the table lacks; say which new ones are not used."""
     for column in encoding.columns:
         if column.name not in table.columns:
             diagnostics.add(
@@ -173,91 +143,3 @@ def check_columns(
     new = [name for name in table.names if name not in known]
     if new:
         notes.append(f"{table.file}: {counted(len(new), 'column')} unknown to the model not used: {listed(new)}")
-
-
-def _numeric(
-    table: Table,
-    column: Numeric,
-    parsed: dict[str, Numbers],
-    fill: Literal["mean"] | None,
-    block: Matrix,
-    diagnostics: Diagnostics,
-    notes: list[str],
-    model: Literal["fitting", "fitted"],
-) -> None:
-    found = parsed.get(column.name)
-    if found is None:
-        found = read_numbers(table, column.name, notes)
-        if report_bad_numbers(table, column.name, found, fill, diagnostics, model):
-            return
-    scaled = (np.where(found.missing, column.mean, found.values) - column.mean) / column.scale
-    if fill is not None and found.missing.any():
-        notes.append(
-            f"{table.file}: {counted(int(found.missing.sum()), 'blank')} of column {column.name!r} filled with its mean"
-        )
-    nodes = np.flatnonzero(~(np.abs(scaled) <= _FARTHEST))
-    if len(nodes):
-        words, tells = table.columns[column.name], "far beyond what the model was fitted with"
-        _tell("not-finite", table, column.name, words, nodes, tells, "correct it", diagnostics)
-        return
-    block[:, 0] = scaled
-
-
-def _one_hot(table: Table, column: Categorical, block: Matrix, notes: list[str]) -> None:
-    words = table.columns[column.name]
-    level = places_in(words, pa.array(column.levels, pa.string()))
-    stray = (level < 0) & ~is_missing(words)
-    if column.other:
-        level = np.where(stray, len(column.levels), level)
-    elif stray.any():
-        new = pc.unique(words.filter(pa.array(stray))).to_pylist()
-        notes.append(
-            f"{table.file}: column {column.name!r} holds {listed(new, 4)}, unknown to the model; "
-            f"no category there for {counted(int(stray.sum()), 'node')}"
-        )
-    nodes = np.flatnonzero(level >= 0)
-    block[nodes, level[nodes]] = 1.0
-
-
-def _categories(table: Table, name: str, notes: list[str]) -> Categorical | None:
-    """The levels of a column of words: all of them, or the most frequent; None if it names nodes one by one."""
-    words = table.columns[name]
-    present = words.filter(pa.array(~is_missing(words)))
-    counts = pc.value_counts(present)
-    levels = sorted(zip(counts.field("counts").to_pylist(), counts.field("values").to_pylist(), strict=True), key=rank)
-    if len(levels) < 2:
-        notes.append(f"{table.file}: column {name!r} has one value throughout; left out")
-        return None
-    if len(levels) == len(present) >= NAMES:
-        notes.append(f"{table.file}: column {name!r} has another word in every cell, so no categories; left out")
-        return None
-    if len(levels) > LEVELS and 2 * len(levels) > len(present):
-        notes.append(
-            f"{table.file}: column {name!r} has {len(levels):,} different words in {len(present):,} cells, "
-            "too many to be categories; left out"
-        )
-        return None
-    if len(present) < len(words):
-        notes.append(f"{table.file}: no category for {counted(len(words) - len(present), 'blank')} of column {name!r}")
-    if len(levels) > LEVELS:
-        notes.append(
-            f"{table.file}: column {name!r} has {len(levels):,} categories; the {LEVELS} most frequent are kept, "
-            "the others taken as one"
-        )
-    return Categorical(name, tuple(sorted(word for _, word in levels[:LEVELS])), other=len(levels) > LEVELS)
-
-
-def rank(level: tuple[int, str]) -> tuple[int, str]:
-    return -level[0], level[1]
-
-
-def _tell(
-    kind: str, table: Table, name: str, words: Any, nodes: Any, tells: str, remedy: str, diagnostics: Diagnostics
-) -> None:
-    diagnostics.add_rows(
-        kind,
-        table.file,
-        table.rows[nodes],
-        lambda i: f"column {name!r} holds {quoted(words[int(nodes[i])].as_py())}, {tells}",
-        remedy,
-    )

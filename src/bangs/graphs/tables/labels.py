@@ -1,166 +1,240 @@
-"""Labels: what a person knows of some nodes, as class numbers and masks."""
+"""Labels: the class number of every node, and the masks of a split, from two columns of words."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from difflib import get_close_matches
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from bangs.graphs.tables.column_kinds import MOST_WORDS, ValueCounts
 from bangs.graphs.tables.diagnostics import Diagnostics, counted, listed, quoted
 from bangs.graphs.tables.numbers import is_missing, numbers
-from bangs.graphs.tables.table import among, equals, places_in
+from bangs.graphs.tables.table import Table, places_in
 
 Classes = npt.NDArray[np.int64]
+Parts = npt.NDArray[np.int8]
 Mask = npt.NDArray[np.bool_]
 
+MANY = 50  # classes, from which on few labels in each are unusual
 PARTS = {
+    "": ("", "none", "unlabelled", "unlabeled", "unknown", "na", "nan", "null", "rest"),
     "train": ("train", "training", "tr"),
     "val": ("val", "valid", "validation", "dev"),
     "test": ("test", "testing", "te", "exam"),
-    "": ("", "none", "unlabelled", "unlabeled", "unknown", "na", "nan", "null", "rest"),
 }
+_PART_OF = {word: number for number, words in enumerate(PARTS.values()) for word in words}  # 0 = none, 1 = train, …
 
 
-def read_labels(
-    words: Any,
-    rows: Classes,
-    file: str,
-    classes: Sequence[str] | None,
-    unknown: Sequence[str] | None,
-    diagnostics: Diagnostics,
-    notes: list[str],
-) -> tuple[Classes, list[str]]:
-    """The class number of every node, −1 where it is unknown: long [N]; and the classes' names.
+@dataclass
+class LabelColumn:
+    """The labels: `add` counts the words, `decide` makes classes of them, a call gives class numbers.
 
     Names are kept as they were written, sorted as numbers if all of them are. `unknown` lists the words that mean
-    "no label"; without it these are blanks, the usual words for them, and −1 among integers.
+    "no label"; without it these are blanks, words such as NA, and −1 among numbers.
     """
-    blank = among(words, ["", *unknown]) if unknown is not None else _unknown(words)
-    _tell_unknown(words, blank, file, notes)
-    present = pc.unique(words.filter(pa.array(~blank)))
-    names = _sorted(present.to_pylist()) if classes is None else list(classes)
-    y = places_in(words, pa.array(names, pa.string()))
-    y = np.where(blank, -1, y)
-    stray = np.flatnonzero((y < 0) & ~blank)
-    if len(stray):
-        diagnostics.add_rows(
-            "unknown-class",
-            file,
-            rows[stray],
-            lambda i: f"label {quoted(words[int(stray[i])].as_py())} is none of the model's classes {listed(names)}",
-            "correct it or leave it blank; a new class needs a new fit",
+
+    name: str
+    file: str
+    unknown: Sequence[str] | None
+    classes: Sequence[str] | None  # those of a fitted model; None where they are to be found
+    counts: ValueCounts = field(default_factory=ValueCounts)
+    names: list[str] = field(default_factory=list)
+    _number: Classes = field(default_factory=lambda: np.empty(0, np.int64))  # of every word, −1 unknown, −2 no class
+
+    def add(self, table: Table) -> None:
+        """One more piece of the table."""
+        self.counts.add(table.columns[self.name])
+
+    def decide(self, diagnostics: Diagnostics, notes: list[str], *, learning: bool) -> None:
+        """Find the classes; where a model is to learn from them, too few are reported."""
+        if self.counts.too_many:
+            diagnostics.add(
+                "too-many-classes",
+                self.file,
+                f"the labels are more than {MOST_WORDS:,} different words",
+                "name another column with --label COLUMN",
+            )
+            return
+        words, count = list(self.counts.words), np.array(list(self.counts.words.values()), np.int64)
+        self._check_unknown(words, diagnostics)
+        blank = self._is_unknown(words)
+        present = [word for word, none in zip(words, blank, strict=True) if not none]
+        self.names = _sorted(present) if self.classes is None else list(self.classes)
+        number = {name: place for place, name in enumerate(self.names)}
+        self._number = np.array(
+            [-1 if none else number.get(word, -2) for word, none in zip(words, blank, strict=True)], np.int64
         )
-    if classes is None:
-        if not len(names):
-            diagnostics.add(
-                "no-labels",
-                file,
-                "no node has a label",
-                "label some nodes of every class, say five each; blanks are for the unknown",
-            )
-        elif len(names) == 1:
-            diagnostics.add(
-                "one-class",
-                file,
-                f"every label is {quoted(names[0])}",
-                "a classifier needs nodes of at least two classes",
-            )
-        else:
-            notes.append(f"{file}: {counted(int((y >= 0).sum()), 'label')} of {len(y):,} nodes in {listed(names)}")
+        self._note_unknown(words, count, blank, notes)
+        labelled, nodes = int(count[self._number >= 0].sum()), int(count.sum())
+        if self.classes is None and learning and len(self.names) < 2:
+            self._report_too_few(diagnostics)
+        elif self.classes is None:
+            among = f" in {listed(self.names)}" if self.names else ""
+            notes.append(f"{self.file}: {counted(labelled, 'label')} of {nodes:,} nodes{among}")
             notes += [
-                f"{file}: {listed(own)} are taken as different classes; write them alike if they are one"
-                for own in _alike(names)
+                f"{self.file}: {listed(own)} are taken as different classes; write them alike if they are one"
+                for own in _alike(self.names)
             ]
-    return y, names
+            notes += [f"{self.file}: {many}" for many in [many_classes(len(self.names), labelled)] if many]
 
-
-def check_unknown(words: Any, unknown: Sequence[str] | None, file: str, diagnostics: Diagnostics) -> None:
-    """Complains of words that are said to mean "no label" and that no node has; such a slip would leave a class."""
-    for word in unknown or ():
-        if not equals(words, word).any():
-            present = pc.unique(words.filter(pa.array(~equals(words, "")))).to_pylist()
-            near = get_close_matches(word, present, n=1, cutoff=0.5)
-            diagnostics.add(
-                "no-such-label",
-                file,
-                f"--unknown names label {quoted(word)}, which no node has; the labels are {listed(present)}",
-                f"did you mean {quoted(near[0])}?" if near else "name one of these, or leave the option out",
+    def __call__(self, table: Table, diagnostics: Diagnostics) -> Classes:
+        """The class numbers of a piece, −1 = unknown: long [n]; labels that the model does not know are reported."""
+        words = table.columns[self.name]
+        if not len(self._number):
+            return np.full(len(table), -1)
+        number = self._number[places_in(words, pa.array(list(self.counts.words), pa.string()))]
+        stray = np.flatnonzero(number == -2)
+        if len(stray):
+            diagnostics.add_rows(
+                "unknown-class",
+                self.file,
+                table.rows[stray],
+                lambda i: f"unknown label {quoted(words[int(stray[i])].as_py())}; the model knows {listed(self.names)}",
+                "correct it or leave it blank; a new class needs a new fit",
             )
+        return np.maximum(number, -1)
+
+    def _is_unknown(self, words: Sequence[str]) -> list[bool]:
+        if self.unknown is not None:
+            return [word == "" or word in self.unknown for word in words]
+        column = pa.array(words, pa.string())
+        found, blank = numbers(column), is_missing(column)
+        return [bool(none) for none in (blank if found.wrong.any() else blank | (found.values == -1))]
+
+    def _check_unknown(self, words: Sequence[str], diagnostics: Diagnostics) -> None:
+        """Report words given as "no label" that no node has: a slip would leave a class."""
+        present = [word for word in words if word]
+        for word in self.unknown or ():
+            if word not in present:
+                near = get_close_matches(word, present, n=1, cutoff=0.5)
+                diagnostics.add(
+                    "no-such-label",
+                    self.file,
+                    f"--unknown names label {quoted(word)}, which no node has; the labels are {listed(present)}",
+                    f"did you mean {quoted(near[0])}?" if near else "name one of these, or leave the option out",
+                )
+
+    def _note_unknown(self, words: Sequence[str], count: Classes, blank: Sequence[bool], notes: list[str]) -> None:
+        spelled = [place for place, word in enumerate(words) if blank[place] and word]
+        if spelled:
+            mean = "label {} means" if len(spelled) == 1 else "labels {} mean"
+            names = listed([words[place] for place in spelled])
+            notes.append(f"{self.file}: {mean.format(names)} unknown in {counted(int(count[spelled].sum()), 'row')}")
+
+    def _report_too_few(self, diagnostics: Diagnostics) -> None:
+        if self.names:
+            what, remedy = f"every label is {quoted(self.names[0])}", "a classifier needs nodes of at least two classes"
+            diagnostics.add("one-class", self.file, what, remedy)
+        else:
+            remedy = "label some nodes of every class, say five each; leave the others blank"
+            diagnostics.add("no-labels", self.file, "no node has a label", remedy)
 
 
-def read_split(
-    words: Any, rows: Classes, file: str, y: Classes, diagnostics: Diagnostics, notes: list[str]
-) -> list[Mask]:
-    """The masks train, val and test [N] that a column of words describes."""
-    lower = pc.utf8_lower(words)
-    train, val, test, neither = (among(lower, PARTS[part]) for part in ("train", "val", "test", ""))
-    odd = np.flatnonzero(~(train | val | test | neither))
-    if len(odd):
-        diagnostics.add_rows(
-            "split-word",
-            file,
-            rows[odd],
-            lambda i: f"the split says {quoted(words[int(odd[i])].as_py())}",
-            "write train, val or test, or leave it blank; --split names another column",
-        )
-    left = neither & (y >= 0)
-    if not train.any() and left.any():
-        train = left
-        notes.append(f"{file}: no row says train; the {counted(int(left.sum()), 'labelled row')} without a split do")
-    elif left.any():
-        notes.append(f"{file}: {counted(int(left.sum()), 'labelled row')} without a split not used for learning")
-    unlabelled = np.flatnonzero((train | val) & (y < 0))
-    if len(unlabelled):
-        diagnostics.add_rows(
-            "split-without-label",
-            file,
-            rows[unlabelled],
-            lambda i: f"the split says {quoted(words[int(unlabelled[i])].as_py())}, but there is no label",
-            "label the node, or leave its split blank",
-        )
-    if not train.any():
-        diagnostics.add("no-training", file, "the split leaves no node for training", "write train for some of them")
-    return [train, val, test]
+@dataclass
+class SplitColumn:
+    """The split: `add` counts the words, a call gives 0 = none, 1 = train, 2 = val, 3 = test for every node."""
+
+    name: str
+    file: str
+    counts: ValueCounts = field(default_factory=ValueCounts)
+    trained: int = 0  # rows that say train
+    without: int = 0  # labelled rows without a part
+    _train_named: bool | None = None
+
+    def add(self, table: Table) -> None:
+        """One more piece of the table."""
+        self.counts.add(table.columns[self.name])
+
+    def __call__(self, table: Table, labels: Classes, diagnostics: Diagnostics) -> Parts:
+        """The parts of a piece: int8 [n]. Where no row at all says train, labelled rows without a part do."""
+        words = table.columns[self.name]
+        lower = pc.utf8_lower(words)
+        place = places_in(lower, pa.array(list(_PART_OF), pa.string()))
+        part = np.where(place < 0, -1, np.array(list(_PART_OF.values()), np.int8)[place]).astype(np.int8)
+        for kind, wrong, what, remedy in (
+            ("split-word", part < 0, "", "write train, val or test, or leave it blank; --split names another column"),
+            (
+                "split-without-label",
+                ((part == 1) | (part == 2)) & (labels < 0),
+                ", but there is no label",
+                "label the node, or leave its split blank",
+            ),
+        ):
+            nodes = np.flatnonzero(wrong)
+            diagnostics.add_rows(
+                kind,
+                self.file,
+                table.rows[nodes],
+                lambda i, nodes=nodes, what=what: (  # type: ignore[misc]
+                    f"the split says {quoted(words[int(nodes[i])].as_py())}{what}"
+                ),
+                remedy,
+            )
+        without = (part == 0) & (labels >= 0)
+        self.without += int(without.sum())
+        if not self._says_train:
+            part = np.where(without, np.int8(1), part)
+        self.trained += int((part == 1).sum())
+        return np.maximum(part, 0)
+
+    def finish(self, diagnostics: Diagnostics, notes: list[str]) -> None:
+        """Say what became of labelled rows without a part, and report a split without training nodes."""
+        rows = counted(self.without, "labelled row")
+        if self.without and self._says_train:
+            notes.append(f"{self.file}: {rows} without a split not used for learning")
+        elif self.without:
+            notes.append(f"{self.file}: no row says train; the {rows} without a split do")
+        if not self.trained:
+            remedy = "write train for some of them"
+            diagnostics.add("no-training", self.file, "the split leaves no node for training", remedy)
+
+    @property
+    def _says_train(self) -> bool:
+        if self._train_named is None:
+            self._train_named = any(_PART_OF.get(word.lower()) == 1 for word in self.counts.words)
+        return self._train_named
+
+
+def many_classes(classes: int, labelled: int) -> str | None:
+    """A warning where so many classes have so few labels that they may be names or numbers; else None."""
+    if classes <= MANY or labelled >= 5 * classes:
+        return None
+    return (
+        f"there are {classes:,} classes for {labelled:,} labels, which is unusual: time and memory grow with the "
+        "classes. Are these labels ids or measurements? Name another column, or group them"
+    )
 
 
 def check_enough(
     y: Classes, train: Mask, names: Sequence[str], rows: Classes | None, file: str, diagnostics: Diagnostics
 ) -> None:
-    """Complains of classes seen once, where part of the training nodes must be held for validation."""
+    """Report classes with one label, where part of the training nodes must be held for validation."""
     nodes = np.flatnonzero(train & (y >= 0))
     counts = np.bincount(y[nodes], minlength=len(names))
     once = nodes[counts[y[nodes]] == 1]
-    told: list[tuple[int | None, str]] = [
-        (
-            None if rows is None else int(rows[node]),
-            f"label {quoted(names[y[node]])} is seen once; a node cannot be both learned from and validated on",
-        )
-        for node in once
-    ]
-    if told:
-        tables = "a column 'split'"
-        where = tables if rows is not None else f"masks train_mask and val_mask, of tables in {tables}"
-        remedy = (
-            f"label a second node so, give it another label, leave it blank, or name the validation nodes in {where}"
-        )
-        diagnostics.add_many("label-once", file, told, remedy)
-
-
-def _unknown(words: Any) -> Mask:
-    """Where a label is blank, a usual word for it, or −1 among numbers, which is scikit-learn's: bool [N]."""
-    found, blank = numbers(words), is_missing(words)
-    return blank if found.wrong.any() else blank | (found.values == -1)
-
-
-def _tell_unknown(words: Any, blank: Mask, file: str, notes: list[str]) -> None:
-    spelled = blank & ~equals(words, "")
-    if spelled.any():
-        names = pc.unique(words.filter(pa.array(spelled))).to_pylist()
-        mean = f"label {listed(names)} means" if len(names) == 1 else f"labels {listed(names)} mean"
-        notes.append(f"{file}: {mean} unknown in {counted(int(spelled.sum()), 'row')}")
+    if not len(once):
+        return
+    tables = "a column 'split'"
+    where = tables if rows is not None else f"masks train_mask and val_mask, of tables in {tables}"
+    remedy = (
+        f"give this label to a second node, give the node another label, leave it blank, or name the validation nodes "
+        f"in {where}"
+    )
+    diagnostics.add_many(
+        "label-once",
+        file,
+        [
+            (
+                None if rows is None else int(rows[node]),
+                f"label {quoted(names[y[node]])} is seen once; a node cannot be both learned from and validated on",
+            )
+            for node in once
+        ],
+        remedy,
+    )
 
 
 def _alike(names: Sequence[str]) -> list[list[str]]:

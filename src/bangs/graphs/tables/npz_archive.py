@@ -14,13 +14,16 @@ from bangs.graphs.numpy_files import read_npz
 from bangs.graphs.sparse import to_scipy
 from bangs.graphs.splits import has_public, public
 from bangs.graphs.tables.diagnostics import Diagnostics, counted, listed
-from bangs.graphs.tables.edges import tidy
-from bangs.graphs.tables.labels import check_enough
-from bangs.graphs.tables.options import GraphParts, ReadOptions
+from bangs.graphs.tables.edges import Edges, Indices, Weights, tidy
+from bangs.graphs.tables.encoding import Encoding
+from bangs.graphs.tables.folder import array_as_fitted
+from bangs.graphs.tables.graph_parts import GraphParts
+from bangs.graphs.tables.labels import check_enough, many_classes
+from bangs.graphs.tables.options import ReadOptions
 from bangs.graphs.tables.roles import weight_as_fitted
 
 
-def from_npz(path: Path, asked: ReadOptions, diagnostics: Diagnostics, notes: list[str]) -> GraphParts | None:
+def from_npz(path: Path, options: ReadOptions, diagnostics: Diagnostics, notes: list[str]) -> GraphParts | None:
     """The parts of the graph in an .npz file; its nodes are called 0, 1, … and its classes by their numbers."""
     try:
         data = read_graph(path)
@@ -31,45 +34,64 @@ def from_npz(path: Path, asked: ReadOptions, diagnostics: Diagnostics, notes: li
         return None
     given = data.y.numpy()
     found = [str(label) for label in np.unique(given[given >= 0])]
-    names = found if asked.encoding is None else list(asked.encoding.classes)
+    names = found if options.encoding is None else list(options.encoding.classes)
     strange = [name for name in found if name not in names]
     if strange:
         diagnostics.add(
             "unknown-class",
             path.name,
-            f"labels {listed(strange)} are none of the model's classes {listed(names)}",
+            f"unknown labels {listed(strange)}; the model knows {listed(names)}",
             "write −1 where a label is unknown; a new class needs a new fit",
         )
         return None
     number = {int(name): place for place, name in enumerate(names) if name in found}
     y = np.array([number.get(int(label), -1) for label in given], dtype=np.int64)
+    if many := many_classes(len(names), int((y >= 0).sum())):
+        notes.append(f"{path.name}: {many}")
     split = public(data, _splits(data.train_mask.shape)) if has_public(data) else None
-    if asked.encoding is None:
+    if options.encoding is None:
         _check(path.name, y, names, split, diagnostics)
     notes.append(f"{path.name}: {counted(int((y >= 0).sum()), 'label')} of {len(y):,} nodes in {listed(names)}")
-    weight = _weight(arrays, path.name, asked, diagnostics, notes)
-    x = data.get("x")
+    weight = _weight(arrays, path.name, options, diagnostics, notes)
+    x = array_as_fitted(data.get("x"), 0, path.name, options.encoding, diagnostics, notes)
     if x is not None:
         notes.append(f"{path.name}: {counted(x.shape[1], 'feature')} a node, taken as they are")
     return GraphParts(
         file=path.name,
         ids=np.array([str(node) for node in range(len(y))], dtype=object),
-        edges=tidy(arrays["edge_index"].astype(np.int64), weight, len(y), asked.directed, path.name, notes),
+        edges=_edges(arrays["edge_index"].astype(np.int64), weight, len(y), options, path.name, notes),
         y=y,
-        classes=names,
         split=split,
         dense=np.zeros((len(y), 0), np.float32),
         array=None if x is None else to_scipy(x) if x.is_sparse_csr else x.numpy(),
+        encoding=options.encoding
+        or Encoding(
+            array=0 if x is None else int(x.shape[1]),
+            classes=tuple(names),
+            directed=options.directed,
+            weighted=weight is not None,
+            fill=options.fill,
+        ),
     )
 
 
+def _edges(
+    index: Indices, weight: Weights | None, nodes: int, options: ReadOptions, file: str, notes: list[str]
+) -> Edges:
+    apart = index[0] != index[1]
+    if not apart.all():
+        notes.append(f"{file}: {counted(int((~apart).sum()), 'edge')} from a node to itself dropped")
+    heavy = None if weight is None else weight[apart]
+    return tidy(index[:, apart], heavy, nodes, index.shape[1], options.directed, file, notes)
+
+
 def _weight(
-    arrays: Mapping[str, npt.NDArray[Any]], file: str, asked: ReadOptions, diagnostics: Diagnostics, notes: list[str]
-) -> npt.NDArray[np.float32] | None:
-    """The weights [E] of the edges as they stand in the file, if they are to be read."""
+    arrays: Mapping[str, npt.NDArray[Any]], file: str, options: ReadOptions, diagnostics: Diagnostics, notes: list[str]
+) -> Weights | None:
+    """The weights [E] of the edges in the file, if they are to be read."""
     found = "edge_weight" if "edge_weight" in arrays else None
     absent = "and there is no array 'edge_weight'", "add it"
-    name = weight_as_fitted(found, asked, file, absent, diagnostics, notes)
+    name = weight_as_fitted(found, options, file, absent, diagnostics, notes)
     return None if name is None else arrays[name].astype(np.float32)
 
 
@@ -90,8 +112,8 @@ def _check(
     seen = ((split.train | split.val).any(dim=0)).numpy()
     nodes = np.flatnonzero(seen & (y < 0))
     if len(nodes):
-        told = [(None, f"node {int(node):,} is in train_mask or val_mask, but its label is unknown") for node in nodes]
-        diagnostics.add_many("split-without-label", file, told, "label it, or take it out of the mask")
+        messages = [(None, f"node {int(node):,} is in train_mask or val_mask, but has no label") for node in nodes]
+        diagnostics.add_many("split-without-label", file, messages, "label it, or take it out of the mask")
     if not split.train.any(dim=1).all():
         diagnostics.add("no-training", file, "train_mask holds no node", "let it hold some labelled ones")
 

@@ -1,4 +1,4 @@
-"""Numbers: a column of text read as numbers, cell by cell."""
+"""Numbers: a column of text read as numbers."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -18,16 +18,16 @@ FORGIVEN = 0.5  # a column with more numbers than this is meant as numbers
 _NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$|^[+-]?([iI][nN][fF]([iI][nN][iI][tT][yY])?)$"
 _DECIMAL_COMMA = r"^[+-]?\d+,\d+$"
 _CODE = r"^[+-]?0\d"
-_DRESS = r"[,'\s%$€£¥]"
+_SIGNS = r"[,'\s%$€£¥]"
 
 
 @dataclass(frozen=True, eq=False)
 class Numbers:
-    """What became of each cell."""
+    """The number in each cell."""
 
     values: npt.NDArray[np.float64]  # [n], NaN where there is no number
-    missing: npt.NDArray[np.bool_]  # [n], blank or a word for it
-    wrong: npt.NDArray[np.bool_]  # [n], text that is no number
+    missing: npt.NDArray[np.bool_]  # [n], blank, or a word such as NA
+    wrong: npt.NDArray[np.bool_]  # [n], text that is not a number
 
     @property
     def share(self) -> float:
@@ -44,14 +44,15 @@ def read_numbers(table: Table, name: str, notes: list[str]) -> Numbers:
         pointed = numbers(with_points(words))
         if pointed.wrong.sum() < found.wrong.sum():
             if pointed.share > FORGIVEN:
-                told = "is written with decimal commas; read so, 1,234 as 1.234"
-                notes.append(f"{table.file}: column {quoted(name)} {told}")
+                notes.append(
+                    f"{table.file}: column {quoted(name)} is written with decimal commas; read so, 1,234 as 1.234"
+                )
             return pointed
     return found
 
 
 def numbers(column: Any) -> Numbers:
-    """The numbers of a text column [n]; 1,5 is no number, 1.5 and 1e3 are."""
+    """The numbers of a text column [n]; 1.5 and 1e3 are numbers, 1,5 is not."""
     try:
         # most columns are clean, and this is ten times as fast as looking at every cell
         values = _cast(column, pc.equal(column, ""))
@@ -66,7 +67,7 @@ def numbers(column: Any) -> Numbers:
 
 
 def is_missing(column: Any) -> npt.NDArray[np.bool_]:
-    """Where a cell is blank or a usual word for it: bool [n]."""
+    """Where a cell is blank or a word such as NA: bool [n]."""
     return among(pc.utf8_lower(column), MISSING)
 
 
@@ -77,13 +78,13 @@ def with_points(column: Any) -> Any:
 
 
 def are_codes(column: Any) -> bool:
-    """Whether digits stand for names, as in 007: some cell begins with a zero that a number would not have."""
+    """Whether digits are codes, as in 007: some cell begins with a zero that a number would not have."""
     return bool(pc.any(pc.match_substring_regex(column, _CODE)).as_py())
 
 
-def are_dressed(column: Any) -> bool:
-    """Whether most cells are numbers but for signs such as those of 1,234 and 45 % and $3."""
-    return numbers(pc.replace_substring_regex(column, _DRESS, "")).share > FORGIVEN
+def without_signs(column: Any) -> Numbers:
+    """The numbers of a text column without signs such as those of 1,234 and 45 % and $3."""
+    return numbers(pc.replace_substring_regex(column, _SIGNS, ""))
 
 
 def _cast(column: Any, blank: Any) -> npt.NDArray[np.float64]:

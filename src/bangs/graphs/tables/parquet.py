@@ -1,5 +1,6 @@
-"""Parquet: a columnar file as a table of text."""
+"""Parquet: a columnar file as text, a piece at a time."""
 
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,67 +10,84 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from bangs.graphs.tables.diagnostics import Diagnostics
-from bangs.graphs.tables.table import Limits, Table, named, tabled
+from bangs.graphs.tables.table import Limits, Table, column_names, trimmed_table
+from bangs.utils.memory import ran_out
+
+ROWS = 2**18  # read at once
+MOST_TEXT = 2**31 - 2**20  # bytes of a column of these rows
 
 
-def read_parquet(path: Path, ignore: tuple[str, ...], diagnostics: Diagnostics, limits: Limits) -> Table | None:
-    """The table of a .parquet file, or None after complaining; rows are numbered from 1, there being no header.
+def read_parquet(path: Path, ignore: tuple[str, ...], diagnostics: Diagnostics, limits: Limits) -> Iterator[Table]:
+    """The pieces of a .parquet file; rows are numbered from 1, as there is no header.
 
     Columns in `ignore` may hold anything; what has no text is blank there.
     """
     file = path.name
     try:
         with pq.ParquetFile(path) as plain:
-            schema, metadata = plain.schema_arrow, plain.metadata
-            size = sum(metadata.row_group(i).total_byte_size for i in range(metadata.num_row_groups))
-        if len(schema) > limits.columns or size > limits.bytes or metadata.num_rows > max(limits.nodes, limits.edges):
+            schema, rows = plain.schema_arrow, plain.metadata.num_rows
+        if len(schema) > limits.columns or rows > max(limits.nodes, limits.edges):
             diagnostics.add(
                 "too-large",
                 file,
-                f"it holds {metadata.num_rows:,} rows, {len(schema):,} columns and {size:,} bytes",
-                f"at most {limits.columns:,} columns and {limits.bytes:,} bytes are read",
+                f"it holds {rows:,} rows and {len(schema):,} columns",
+                f"at most {limits.columns:,} columns and {max(limits.nodes, limits.edges):,} rows are read",
             )
-            return None
+            return
         # text stays a dictionary until its true size is known: a few bytes may stand for many
         texts = [
             field.name for field in schema if pa.types.is_string(field.type) or pa.types.is_large_string(field.type)
         ]
         with pq.ParquetFile(path, read_dictionary=texts) as stream:
-            table = stream.read()
-        names = named(table.column_names, file, diagnostics)
+            yield from from_batches(
+                file, schema.names, stream.iter_batches(batch_size=ROWS), ignore, diagnostics, limits
+            )
+    except (pa.ArrowException, OSError, ValueError, KeyError) as error:
+        if ran_out(error):
+            raise
+        reason = (str(error).splitlines() or ["damaged"])[0]
+        diagnostics.add("unreadable", file, f"it is no readable Parquet file: {reason}", "write it again, or use .csv")
+
+
+def from_batches(
+    file: str,
+    header: list[str],
+    batches: Iterable[Any],
+    ignore: tuple[str, ...],
+    diagnostics: Diagnostics,
+    limits: Limits,
+) -> Iterator[Table]:
+    """Arrow batches as tables of text; a column that has no text is reported once and left out."""
+    names = column_names(header, file, diagnostics)
+    row = 1
+    for batch in batches:
         columns: list[Any] = []
         for place, name in enumerate(names):
-            column = None if name is None else as_text(table.column(place), limits, blank=name in ignore)
-            columns.append(column)
-            if column is None and name is not None:
+            column = pa.chunked_array([batch.column(place)])
+            text = None if name is None else _text(column, limits)
+            if text is None and name in ignore:
+                text = pa.chunked_array([pa.repeat("", len(column))])
+            if text is None and name is not None:
                 names[place] = None
                 diagnostics.add(
                     "column-type",
                     file,
-                    f"column {name!r} holds {table.column(place).type}, which is neither number nor text, "
-                    "or too much of it",
+                    f"column {name!r} holds {column.type}, which is neither number nor text, or too much of it",
                     f"keep arrays in features.npy, or leave the column out with --ignore {name}",
                 )
-    except (pa.ArrowException, OSError, ValueError, KeyError, MemoryError) as error:
-        reason = (str(error).splitlines() or ["damaged"])[0]
-        diagnostics.add("unreadable", file, f"it is no readable Parquet file: {reason}", "write it again, or use .csv")
-        return None
-    return tabled(file, names, columns, np.arange(1, 1 + len(table)))
-
-
-def as_text(column: Any, limits: Limits, *, blank: bool = False) -> Any:
-    """The cells as text, '' for null; for a type that has no text None, or only '' where `blank` is enough."""
-    text = _text(column, limits)
-    return pa.chunked_array([pa.repeat("", len(column))]) if text is None and blank else text
+            columns.append(text)
+        yield trimmed_table(file, names, columns, np.arange(row, row + batch.num_rows))
+        row += batch.num_rows
 
 
 def _text(column: Any, limits: Limits) -> Any:
+    """The cells as text, '' for null; None for a type that has no text, or for more text than is allowed."""
     kind = column.type
     if pa.types.is_dictionary(kind):
         kind = kind.value_type
         if pa.types.is_string(kind) or pa.types.is_large_string(kind):
             lengths = (pc.take(pc.binary_length(part.dictionary), part.indices) for part in column.chunks)
-            if sum(pc.sum(length).as_py() or 0 for length in lengths) > limits.bytes:
+            if sum(pc.sum(length).as_py() or 0 for length in lengths) > min(limits.bytes, MOST_TEXT):
                 return None
         column = column.cast(kind)
     if pa.types.is_nested(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind):

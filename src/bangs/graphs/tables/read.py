@@ -15,20 +15,25 @@ from bangs.core.types import Split
 from bangs.errors import InvalidInput
 from bangs.graphs.sparse import to_torch
 from bangs.graphs.tables.diagnostics import Diagnostics, counted, listed, quoted
+from bangs.graphs.tables.edges import Indices, Weights, tidy
 from bangs.graphs.tables.encoding import Encoding, Structural
-from bangs.graphs.tables.folder import from_folder
+from bangs.graphs.tables.folder import read_folder
+from bangs.graphs.tables.graph_parts import GraphParts
+from bangs.graphs.tables.labels import check_enough
+from bangs.graphs.tables.nodes import NodeBlock
 from bangs.graphs.tables.npz_archive import from_npz
-from bangs.graphs.tables.options import GraphParts, ReadOptions
+from bangs.graphs.tables.options import ReadOptions
+from bangs.graphs.tables.reader import memory_explained
 from bangs.graphs.tables.structural_features import structural
 from bangs.graphs.tables.table import Limits
 
 
 @dataclass(frozen=True, eq=False)
 class OwnGraph:
-    """A person's graph, with all it takes to speak to them in their own names."""
+    """A person's graph, with the names of its nodes, classes and columns."""
 
     data: Data  # x float [N, F] dense or CSR, edge_index [2, E], perhaps edge_weight [E], y long [N]; or a `Store`
-    ids: Any  # str [N], as they were written: an array, or `Names` that are read from a disk
+    ids: Any  # str [N], as they were written: an array, or `NodeNames` that are read from a disk
     classes: list[str]  # [C], the labels as they were written
     columns: Encoding  # how columns became features; give it to `read` for another graph
     split: Split | None  # bool [S, N], where one was given; val may be empty
@@ -68,7 +73,7 @@ def read(
     With an `encoding` the graph is read as the one it was fitted on: same features, same classes; labels are then
     optional. Everything wrong is raised at once as `BadTables`.
     """
-    asked = ReadOptions(
+    options = ReadOptions(
         roles={"id": id, "label": label, "source": source, "target": target, "weight": weight, "split": split},
         directed=directed,
         ignore=tuple(ignore),
@@ -81,67 +86,85 @@ def read(
     ).as_fitted
     path = Path(path)
     diagnostics, notes = Diagnostics(str(path)), list[str]()
-    parts = _parts(path, asked, diagnostics, notes)
-    if parts is not None and encoding is not None:
-        _check_array(parts, encoding, diagnostics, notes)
-    diagnostics.raise_any()
-    assert parts is not None  # None comes with a complaint
-    return _assembled(parts, asked, notes)
+    with memory_explained(str(path), "free some memory, or make a store with `bangs convert`, which reads in pieces"):
+        parts = _parts(path, options, diagnostics, notes)
+        diagnostics.raise_any()
+        assert parts is not None  # None comes with a problem
+        return _assembled(parts, options, notes)
 
 
-def _parts(path: Path, asked: ReadOptions, diagnostics: Diagnostics, notes: list[str]) -> GraphParts | None:
+def _parts(path: Path, options: ReadOptions, diagnostics: Diagnostics, notes: list[str]) -> GraphParts | None:
     if path.is_dir():
-        return from_folder(path, asked, diagnostics, notes)
+        return _from_folder(path, options, diagnostics, notes)
     if path.is_file() and path.suffix == ".npz":
-        return from_npz(path, asked, diagnostics, notes)
+        return from_npz(path, options, diagnostics, notes)
     what = "is neither a folder nor an .npz file" if path.exists() else "does not exist"
     remedy = "give a folder with edges.csv and nodes.csv, or one .npz file"
     diagnostics.add("no-folder", path.name or str(path), f"it {what}", remedy)
     return None
 
 
-def _check_array(parts: GraphParts, encoding: Encoding, diagnostics: Diagnostics, notes: list[str]) -> None:
-    """Complains of an array that is not as wide as the one the model was fitted with."""
-    width = 0 if parts.array is None else parts.array.shape[1]
-    if encoding.array == 0 and width:
-        notes.append(f"{parts.file}: the model was fitted without an array of features; not used")
-    elif width != encoding.array:
-        diagnostics.add(
-            "array-width",
-            parts.file,
-            f"the model was fitted with an array of {encoding.array:,} features, here it has {width:,}",
-            "give an array of the same columns, or fit the model again",
-        )
-    needed = sum(len(column.features) for column in encoding.columns)
-    if parts.dense.shape[1] != needed:
-        diagnostics.add(
-            "column-missing",
-            parts.file,
-            f"the model was fitted with the columns {listed([column.name for column in encoding.columns])} of a "
-            "node table, which is not here",
-            "give a folder of tables with the same columns, or fit the model again",
-        )
+class _InMemory:
+    """Collects the pieces of two tables as arrays."""
+
+    in_memory = True
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+        self.index: list[Indices] = []
+        self.weight: list[Weights] = []
+        self.blocks: list[NodeBlock] = []
+
+    def ids(self, words: Any) -> None:
+        self.names += words.to_pylist()
+
+    def edges(self, index: Indices, weight: Weights | None, nodes: int) -> None:
+        self.index.append(index)
+        self.weight += [] if weight is None else [weight]
+
+    def nodes(self, block: NodeBlock, array: Any) -> None:
+        self.blocks.append(block)
 
 
-def _assembled(parts: GraphParts, asked: ReadOptions, notes: list[str]) -> OwnGraph:
-    encoding = asked.encoding or Encoding(
-        columns=parts.columns,
-        array=0 if parts.array is None else int(parts.array.shape[1]),
-        classes=tuple(parts.classes),
-        roles=parts.roles,
-        left_out=parts.left_out,
-        directed=asked.directed,
-        weighted=parts.edges.weight is not None,
-        fill=asked.fill,
+def _from_folder(folder: Path, options: ReadOptions, diagnostics: Diagnostics, notes: list[str]) -> GraphParts | None:
+    """The parts of the graph in a folder, or None after the problems in its files are reported."""
+    pieces = _InMemory()
+    found = read_folder(folder, options, pieces, diagnostics, notes)
+    if found is None:
+        return None
+    nodes, edges, array, encoding = found
+    y, rows = (np.concatenate([getattr(block, name) for block in pieces.blocks]) for name in ("labels", "rows"))
+    parts = [block.parts for block in pieces.blocks if block.parts is not None]
+    split = None
+    if parts:
+        part = torch.from_numpy(np.concatenate(parts))
+        split = Split(*((part == number)[None] for number in (1, 2, 3)))
+    if nodes.learning and (split is None or not split.val.any()):
+        train = y >= 0 if split is None else split.train[0].numpy()
+        check_enough(y, train, encoding.classes, rows, nodes.file, diagnostics)
+    index, weight = np.concatenate(pieces.index, axis=1), np.concatenate(pieces.weight) if pieces.weight else None
+    return GraphParts(
+        file=nodes.file,
+        ids=np.array(pieces.names, dtype=object),
+        edges=tidy(index, weight, nodes.size, edges.rows, options.directed, edges.file, notes),
+        y=y,
+        split=split,
+        dense=np.concatenate([block.features for block in pieces.blocks]),
+        array=array,
+        encoding=encoding,
     )
+
+
+def _assembled(parts: GraphParts, options: ReadOptions, notes: list[str]) -> OwnGraph:
+    encoding = parts.encoding
     graph = Data(edge_index=torch.from_numpy(parts.edges.index), y=torch.from_numpy(parts.y), num_nodes=len(parts.ids))
     if parts.edges.weight is not None:
         graph.edge_weight = torch.from_numpy(parts.edges.weight)
     if encoding.columns or encoding.array:
         graph.x = _features(parts, encoding)
     else:
-        graph.x, encoding = _structural(graph, parts, encoding, asked, notes)
-    return OwnGraph(graph, parts.ids, parts.classes, encoding, parts.split, notes)
+        graph.x, encoding = _structural(graph, parts, encoding, options, notes)
+    return OwnGraph(graph, parts.ids, list(encoding.classes), encoding, parts.split, list(dict.fromkeys(notes)))
 
 
 def _features(parts: GraphParts, encoding: Encoding) -> Tensor:
@@ -155,20 +178,20 @@ def _features(parts: GraphParts, encoding: Encoding) -> Tensor:
 
 
 def _structural(
-    graph: Data, parts: GraphParts, encoding: Encoding, asked: ReadOptions, notes: list[str]
+    graph: Data, parts: GraphParts, encoding: Encoding, options: ReadOptions, notes: list[str]
 ) -> tuple[Tensor, Encoding]:
     """Features made from the edges [N, F], and the encoding that remembers their scale."""
     known = encoding.structural
-    made = structural(graph, parts.ids, asked.seed if known is None else known.seed)
+    made = structural(graph, parts.ids, options.seed if known is None else known.seed)
     if known is None:
         scale = made.std(axis=0)
         scales = np.where(scale > 1e-9, scale, 1.0)
-        known = Structural(asked.seed, tuple(made.mean(axis=0).tolist()), tuple(scales.tolist()))
+        known = Structural(options.seed, tuple(made.mean(axis=0).tolist()), tuple(scales.tolist()))
     notes.append(
         f"{parts.file}: there are no features, so {counted(made.shape[1], 'feature')} were made from the edges: "
         "degree, log degree and a place in the graph by its spectrum"
     )
-    if asked.encoding is not None:
+    if options.encoding is not None:
         notes.append(f"{parts.file}: places can be compared only if most nodes are those the model was fitted on")
     x = (made - np.array(known.means)) / np.array(known.scales)
     return torch.from_numpy(x.astype(np.float32)), replace(encoding, structural=known)

@@ -1,13 +1,15 @@
-"""Roles: which column is the id, which the label, which end of an edge is which."""
+"""Roles: which column is the id, the label, the split, the source, the target and the weight."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
+from typing import Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from bangs.graphs.tables.diagnostics import Diagnostics, listed
+from bangs.graphs.tables.id_index import IdIndex
 from bangs.graphs.tables.numbers import numbers
 from bangs.graphs.tables.options import ReadOptions
 from bangs.graphs.tables.table import Table, unnamed
@@ -49,6 +51,8 @@ def node_roles(
     ignore: Collection[str],
     diagnostics: Diagnostics,
     notes: list[str],
+    *,
+    needs_label: bool,
 ) -> NodeRoles | None:
     """The roles of the node table's columns: those given, and guesses for the roles in `guess`.
 
@@ -67,7 +71,7 @@ def node_roles(
         if given.get(role) is not None or role in guess:
             found[role] = _pick(table, role, given.get(role), [*taken, *reserved, *ignore], diagnostics)
             taken += [name for name in (found[role],) if name]
-    if found["label"] is None and "label" in guess and given.get("label") is None:
+    if found["label"] is None and needs_label and given.get("label") is None:
         diagnostics.add(
             "no-label-column",
             table.file,
@@ -92,24 +96,24 @@ def node_roles(
 
 
 def edge_roles(
-    table: Table, asked: ReadOptions, ids: pa.Array | None, diagnostics: Diagnostics, notes: list[str]
+    table: Table, options: ReadOptions, ids: IdIndex | None, diagnostics: Diagnostics, notes: list[str]
 ) -> EdgeRoles | None:
-    """The roles of the edge table's columns, as asked for or guessed; weights to be left out are not guessed."""
+    """The roles of the edge table's columns, as given or guessed; weights to be left out are not guessed."""
     if _headless(table, diagnostics, "source,target"):
         return None
-    given = {role: asked.role(role, table) for role in ("source", "target", "weight")}
+    given = {role: options.role(role, table) for role in ("source", "target", "weight")}
     taken: list[str] = []
     ends: dict[str, str | None] = {}
     for role in ("source", "target"):
         ends[role] = _pick(table, role, given[role], taken, diagnostics)
         taken += [name for name in (ends[role],) if name]
-    left_out = asked.ignore if given["weight"] is None else ()
+    left_out = options.ignore if given["weight"] is None else ()
     weight = _pick(table, "weight", given["weight"], [*taken, *left_out], diagnostics)
     missing = [role for role, name in ends.items() if name is None]
     spare = [name for name in table.names if name not in taken and name != weight and not unnamed(name)]
     if any(given[role] is not None for role in missing):
         return None
-    if missing and ids is not None and pc.any(pc.is_in(pa.array(table.names, pa.string()), ids)).as_py():
+    if missing and ids is not None and (ids(pa.array(table.names, pa.string())) >= 0).any():
         diagnostics.add(
             "no-header",
             table.file,
@@ -130,30 +134,30 @@ def edge_roles(
     guessed = [f"{role} from {name!r}" for role, name in (*ends.items(), ("weight", weight)) if name]
     notes.append(f"{table.file}: {', '.join(guessed)}" + (f"; {listed(spare)} not used" if spare else ""))
     absent = f"but no column of {listed(table.names)} looks like one", "add it or name it with --weight COLUMN"
-    weight = weight_as_fitted(weight, asked, table.file, absent, diagnostics, notes)
+    weight = weight_as_fitted(weight, options, table.file, absent, diagnostics, notes)
     return EdgeRoles(str(ends["source"]), str(ends["target"]), weight)
 
 
 def weight_as_fitted(
     found: str | None,
-    asked: ReadOptions,
+    options: ReadOptions,
     file: str,
     absent: tuple[str, str],
     diagnostics: Diagnostics,
     notes: list[str],
 ) -> str | None:
-    """Where the weights of edges stand, if they are to be read: a fitted model has them or not, as it learned.
+    """The column of weights, if it is to be read: a fitted model reads weights if it was fitted with them.
 
-    `absent` says what is missing, and what to do, where a model needs weights and there are none.
+    `absent` says what is missing, and what to do, where the model needs weights and there are none.
     """
-    if asked.encoding is None:
+    if options.encoding is None:
         return found
-    if found is not None and not asked.encoding.weighted:
+    if found is not None and not options.encoding.weighted:
         notes.append(f"{file}: the model was fitted without edge weights; {found!r} not used")
         return None
-    if found is None and asked.encoding.weighted:
-        told, remedy = f"the model was fitted with edge weights, {absent[0]}", f"{absent[1]}, or fit the model again"
-        diagnostics.add("column-missing", file, told, remedy)
+    if found is None and options.encoding.weighted:
+        message, remedy = f"the model was fitted with edge weights, {absent[0]}", f"{absent[1]}, or fit the model again"
+        diagnostics.add("column-missing", file, message, remedy)
     return found
 
 
@@ -163,12 +167,18 @@ def check_names(table: Table, option: str, names: Collection[str], diagnostics: 
     return _all_there(names, table.names, table.file, option, there, diagnostics)
 
 
-def check_ignored(nodes: Table | None, edges: Table | None, ignore: Collection[str], diagnostics: Diagnostics) -> None:
-    """Complains of columns to be left out that are in neither table, where both can be read."""
-    if nodes is None or edges is None:
-        return
-    there = f"{nodes.file} has {listed(nodes.names)}, {edges.file} has {listed(edges.names)}"
-    _all_there(ignore, [*nodes.names, *edges.names], nodes.file, "ignore", there, diagnostics)
+def check_ignored(nodes: "HasNames", edges: "HasNames", ignore: Collection[str], diagnostics: Diagnostics) -> None:
+    """Report columns to be left out that are in neither table, where both can be read."""
+    if nodes.names and edges.names:
+        there = f"{nodes.file} has {listed(nodes.names)}, {edges.file} has {listed(edges.names)}"
+        _all_there(ignore, [*nodes.names, *edges.names], nodes.file, "ignore", there, diagnostics)
+
+
+class HasNames(Protocol):
+    """A table by its file and the names of its columns."""
+
+    file: str
+    names: list[str]
 
 
 def _all_there(

@@ -1,0 +1,188 @@
+"""Nodes: the node table, read once to learn what its columns are and once more to turn them into numbers."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bangs.graphs.tables.column_kinds import ColumnStatistics, note_kinds
+from bangs.graphs.tables.diagnostics import Diagnostics, quoted
+from bangs.graphs.tables.encoding import Categorical, Encoding, Numeric
+from bangs.graphs.tables.features import Encoder, check_columns
+from bangs.graphs.tables.id_index import IdIndex, key
+from bangs.graphs.tables.labels import LabelColumn, SplitColumn
+from bangs.graphs.tables.options import ReadOptions
+from bangs.graphs.tables.reader import TableReader
+from bangs.graphs.tables.roles import NodeRoles, check_names, node_roles
+from bangs.graphs.tables.table import Table, equals
+
+
+@dataclass(frozen=True, eq=False)
+class NodeBlock:
+    """What a piece of the node table says of its nodes."""
+
+    features: npt.NDArray[np.float32]  # [n, F]
+    labels: npt.NDArray[np.int64]  # [n], −1 = unknown
+    parts: npt.NDArray[np.int8] | None  # [n], 0 = none, 1 = train, 2 = val, 3 = test
+    rows: npt.NDArray[np.int64]  # [n], in the file
+
+
+class NodeTable:
+    """The node table. Call `learn` first, then iterate over `blocks`; `learning` says that labels are needed."""
+
+    def __init__(
+        self,
+        reader: TableReader,
+        options: ReadOptions,
+        diagnostics: Diagnostics,
+        notes: list[str],
+        *,
+        learning: bool,
+    ):
+        self.reader, self.options, self.diagnostics, self.notes = reader, options, diagnostics, notes
+        self.learning = learning and options.encoding is None
+        self.file = reader.file
+        self.size = 0
+        self.names: list[str] = []
+        self.roles: NodeRoles | None = None
+        self.ids: IdIndex | None = None
+        self.labels: LabelColumn | None = None
+        self.split: SplitColumn | None = None
+        self.columns: tuple[Numeric | Categorical, ...] = ()
+        self.left_out: tuple[str, ...] = ()
+        self._statistics: list[ColumnStatistics] = []
+
+    def learn(self, take_ids: Callable[[Any], None]) -> None:
+        """First reading: ids, which `take_ids` is given piece by piece, classes, and what every column holds."""
+        keys: list[npt.NDArray[np.uint64]] = []
+        rows: list[npt.NDArray[np.int64]] = []
+        for table in self.reader:
+            if not self.names:
+                self._begin(table)
+            if self.roles is None:
+                continue
+            words = table.columns[self.roles.id]
+            self._report_blanks(table, words)
+            keys.append(key(words))
+            rows.append(table.rows)
+            take_ids(words)
+            self.size += len(table)
+            for column in (self.labels, self.split, *self._statistics):
+                if column is not None:
+                    column.add(table)
+        if self.roles is None or not keys:
+            return
+        self.ids = IdIndex(np.concatenate(keys))
+        self._report_repeats(np.concatenate(rows))
+        if self.labels is not None:
+            self.labels.decide(self.diagnostics, self.notes, learning=self.learning)
+        self._decide_columns()
+
+    def blocks(self, encoder: Encoder) -> Iterator[NodeBlock]:
+        """Second reading: features, labels and split, piece by piece."""
+        learned = np.zeros(0 if self.labels is None else len(self.labels.names), bool)
+        for table in self.reader:
+            number = np.full(len(table), -1) if self.labels is None else self.labels(table, self.diagnostics)
+            parts = None if self.split is None else self.split(table, number, self.diagnostics)
+            if parts is not None:
+                learned[number[(parts == 1) & (number >= 0)]] = True
+            yield NodeBlock(encoder(table), number, parts, table.rows)
+        self.notes += encoder.notes()
+        if self.split is not None and self.labels is not None:
+            self.split.finish(self.diagnostics, self.notes)
+            self.notes += [
+                f"{self.file}: no row with label {name!r} says train, so it cannot be learned"
+                for name, seen in zip(self.labels.names, learned.tolist(), strict=True)
+                if not seen and self.options.encoding is None
+            ]
+
+    def encoder(self) -> Encoder:
+        """What turns pieces of this table into features."""
+        encoding = Encoding(self.columns, fill=self.options.fill)
+        kind = "learning" if self.options.encoding is None else "fitted"
+        return Encoder(encoding, self.file, self.diagnostics, kind)  # type: ignore[arg-type]
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        if self.labels is not None:
+            return tuple(self.labels.names)
+        return () if self.options.encoding is None else self.options.encoding.classes
+
+    def _begin(self, table: Table) -> None:
+        """Find the roles of the columns from the first piece."""
+        options, self.names = self.options, table.names
+        given = {role: options.role(role, table) for role in ("id", "label", "split")}
+        # what a model takes for a feature must not be guessed to be a label
+        guess = ("id", "label", "split") if options.encoding is None else ("id",)
+        reserved = [] if options.encoding is None else [column.name for column in options.encoding.columns]
+        self.roles = node_roles(
+            table, given, guess, reserved, options.ignore, self.diagnostics, self.notes, needs_label=self.learning
+        )
+        if self.roles is None:
+            return
+        roles = self.roles
+        if roles.label is not None:
+            classes = None if options.encoding is None else options.encoding.classes
+            self.labels = LabelColumn(roles.label, self.file, options.unknown, classes)
+            self.split = None if roles.split is None else SplitColumn(roles.split, self.file)
+        if options.encoding is not None:
+            spare = [name for name in (roles.id, roles.label, roles.split, *options.ignore) if name]
+            check_columns(table, options.encoding, spare, self.diagnostics, self.notes)
+            self.columns, self.left_out = options.encoding.columns, options.encoding.left_out
+            return
+        check_names(table, "categorical", options.categorical, self.diagnostics)
+        self._statistics = [ColumnStatistics(name, self.file, name in options.categorical) for name in roles.features]
+
+    def _decide_columns(self) -> None:
+        if self.options.encoding is not None:
+            return
+        kept: list[Numeric | Categorical] = []
+        left_out: list[str] = []
+        for column in self._statistics:
+            column.count_again(self.reader)
+            found = column.encoding(self.notes)
+            if found is None:
+                left_out.append(column.name)
+            else:
+                kept.append(found)
+        self.columns, self.left_out = tuple(kept), (*left_out, *self.options.ignore)
+        note_kinds(self.file, kept, self.notes)
+
+    def _report_blanks(self, table: Table, words: Any) -> None:
+        assert self.roles is not None
+        name = self.roles.id
+        self.diagnostics.add_rows(
+            "blank-id",
+            self.file,
+            table.rows[equals(words, "")],
+            lambda i: f"the id (column {name!r}) is blank",
+            "give every node an id, or delete the row",
+        )
+
+    def _report_repeats(self, rows: npt.NDArray[np.int64]) -> None:
+        assert self.ids is not None
+        assert self.roles is not None
+        again, first = self.ids.repeats()
+        if not len(again):
+            return
+        words = self._ids_at(again)
+        self.diagnostics.add_rows(
+            "duplicate-id",
+            self.file,
+            rows[again],
+            lambda i: f"id {quoted(words[int(again[i])])} stands in row {rows[first[i]]:,} already",
+            "give every node one row and an id of its own; --id names another column",
+        )
+
+    def _ids_at(self, nodes: npt.NDArray[np.int64]) -> dict[int, str]:
+        """The ids of some nodes, read again."""
+        assert self.roles is not None
+        found, start = {}, 0
+        for table in self.reader:
+            here = nodes[(nodes >= start) & (nodes < start + len(table))]
+            words = table.columns[self.roles.id]
+            found.update({int(node): words[int(node - start)].as_py() for node in here})
+            start += len(table)
+        return found

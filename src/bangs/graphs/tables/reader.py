@@ -1,0 +1,159 @@
+"""Reading a table: the one way from a file to pieces of text, held in memory or read again from the disk."""
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from pathlib import Path
+
+from bangs.errors import BangsError, OutOfMemory
+from bangs.graphs.tables.delimited import read_delimited
+from bangs.graphs.tables.diagnostics import Diagnostics, listed
+from bangs.graphs.tables.options import ReadOptions
+from bangs.graphs.tables.parquet import read_parquet
+from bangs.graphs.tables.table import Table
+from bangs.utils.memory import available_memory, gib, ran_out
+
+FORMATS = (".csv", ".tsv", ".parquet")
+
+
+@dataclass(eq=False)
+class TableReader:
+    """A table that is read from front to back as often as needed; problems are reported the first time only.
+
+    With `hold` the text stays in memory after the first reading.
+    """
+
+    file: str
+    pieces: Callable[[Diagnostics, list[str]], Iterator[Table]]
+    diagnostics: Diagnostics
+    notes: list[str]
+    most_bytes: int
+    most_rows: int
+    hold: bool
+    _held: list[Table] | None = None
+    _times: int = field(default=0)
+
+    def __iter__(self) -> Iterator[Table]:
+        if self._held is not None:
+            yield from self._held
+            return
+        self._times += 1
+        first = self._times == 1
+        diagnostics, notes = (self.diagnostics, self.notes) if first else (Diagnostics(self.diagnostics.where), [])
+        held: list[Table] = []
+        size = rows = 0
+        try:
+            for table in self.pieces(diagnostics, notes):
+                rows += len(table)
+                size += table.nbytes
+                if size > self.most_bytes:
+                    self._too_large(f"its text takes more than {self.most_bytes:,} bytes", diagnostics)
+                    return
+                if self.hold:
+                    _check_room(table.nbytes, self.file)
+                    held.append(table)
+                if len(table):
+                    yield table
+        except OSError as error:
+            if isinstance(error, BangsError):
+                raise
+            reason = f"it cannot be opened: {error.strerror or error}"
+            diagnostics.add("unreadable", self.file, reason, "look at its permissions")
+            return
+        if rows > self.most_rows:
+            self._too_large(f"it has {rows:,} rows, {self.most_rows:,} are allowed", diagnostics)
+        if rows == 0 and not diagnostics.about(self.file):
+            things = Path(self.file).stem
+            diagnostics.add(
+                "no-rows", self.file, "it has a header and no rows", f"a graph needs {things}; add them below it"
+            )
+        if self.hold:
+            self._held = [table for table in held if len(table)]
+
+    def _too_large(self, message: str, diagnostics: Diagnostics) -> None:
+        diagnostics.add(
+            "too-large", self.file, message, "take a part of the graph, or make a store of it with `bangs convert`"
+        )
+
+
+def open_table(
+    folder: Path, stem: str, options: ReadOptions, diagnostics: Diagnostics, notes: list[str], *, hold: bool
+) -> TableReader | None:
+    """The reader of the table `stem` of a folder; None after it is reported that there is none."""
+    path = find(folder, stem, diagnostics)
+    if path is None:
+        return None
+    limits = options.limits
+
+    def pieces(diagnostics: Diagnostics, notes: list[str]) -> Iterator[Table]:
+        size = path.stat().st_size
+        if size > limits.bytes:
+            message = f"it has {size:,} bytes, {limits.bytes:,} are allowed"
+            diagnostics.add("too-large", path.name, message, "take a part of the graph")
+        elif path.suffix == ".parquet":
+            yield from read_parquet(path, options.unread, diagnostics, limits)
+        else:
+            yield from read_delimited(path, diagnostics, notes, limits)
+
+    most_rows = limits.nodes if stem == "nodes" else limits.edges
+    return TableReader(path.name, pieces, diagnostics, notes, limits.bytes, most_rows, hold)
+
+
+def find(folder: Path, stem: str, diagnostics: Diagnostics) -> Path | None:
+    """The file `stem.csv`, `stem.tsv` or `stem.parquet` of a folder."""
+    if any("\ud800" <= letter <= "\udfff" for letter in str(folder)):  # Python's spelling of bytes that are no text
+        diagnostics.add(
+            "path", str(folder), "the folder's name is not UTF-8", "rename it, or copy the tables elsewhere"
+        )
+        return None
+    names = [f"{stem}{suffix}" for suffix in FORMATS]
+    found = [folder / name for name in names if (folder / name).is_file()]
+    if len(found) > 1:
+        both = " and ".join(path.name for path in found)
+        diagnostics.add(
+            "two-tables", stem, f"both {both} are there, and only one can be the {stem} table", "remove or rename one"
+        )
+    if found:
+        return found[0]
+    odd = [name for name in names if os.path.lexists(folder / name)]
+    if odd:
+        what = "it is not a regular file"
+        diagnostics.add("not-a-file", odd[0], what, "put a plain file in its place; pipes, devices and folders are not")
+        return None
+    present = sorted(path.name for path in folder.iterdir() if not path.name.startswith("."))
+    message = f"the folder has no {stem}.csv, {stem}.tsv or {stem}.parquet; it holds {listed(present) or 'nothing'}"
+    diagnostics.add("no-table", f"{stem}.csv", message, _way_to(stem, folder, present))
+    return None
+
+
+def _way_to(stem: str, folder: Path, present: list[str]) -> str:
+    near = get_close_matches(stem, present, n=1, cutoff=0.5)
+    if not near:
+        return f"put the {stem} table into {folder} under one of these names"
+    if near[0].endswith((".gz", ".zip", ".bz2", ".xz", ".zst")):
+        return f"unpack {near[0]!r} if that is it; a table is a plain .csv or .tsv file, or a .parquet file"
+    if near[0].endswith((".xlsx", ".xls", ".ods")):
+        return f"save the sheet of {near[0]!r} as 'CSV UTF-8' under the name {stem}.csv if that is it"
+    return f"rename {near[0]!r} if that is it; a table is a .csv, .tsv or .parquet file"
+
+
+@contextmanager
+def memory_explained(where: str, way_out: str) -> Iterator[None]:
+    """Turn an error that says that memory ran out into a sentence."""
+    try:
+        yield
+    except BangsError:
+        raise
+    except Exception as error:
+        if not ran_out(error):
+            raise
+        free = gib(available_memory())
+        raise OutOfMemory(f"reading '{where}' needs more memory than is free ({free}); {way_out}") from error
+
+
+def _check_room(size: int, file: str) -> None:
+    """Raises before the text of a table takes the last of the memory: as much again is needed for its numbers."""
+    if 2 * size > available_memory():
+        raise MemoryError(f"{file} does not fit into memory")
