@@ -23,7 +23,7 @@ from torch_geometric.data import Data
 from bangs.calibration.calibrators import ETS
 from bangs.core.types import Prediction
 from bangs.experiments.exam import Exam
-from bangs.experiments.experiment import Experiment
+from bangs.experiments.experiment import Experiment, exam_of
 from bangs.selftraining.loop import State
 from bangs.training.epochs import CapturedSession, EagerSession, TrainingSession
 from bangs.utils.devices import choose_device
@@ -155,7 +155,7 @@ class Plain:
 
     def __init__(self, experiment: Experiment, data: Data, every: int):
         self.data, self.every = data, every
-        self.task, self.exam = experiment.task(data)
+        self.task, self.exam = experiment.task(data), exam_of(experiment, data)
         self.settings = experiment.trainer().trainer
         self.target, self.validation = self.task.given.target[0].clone(), self.task.validation[0]
         self.teacher: Tensor | None = None

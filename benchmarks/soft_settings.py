@@ -113,7 +113,6 @@ VARIANTS: dict[str, tuple[Callable[[int], Method], dict[str, Any]]] = {
     "aligned,lam=2,loss": (soft(believe=ALIGN, weigh=Balance(Certainty(3.0), 2.0)), {"monitor": "loss"}),
     "rank,loss": (soft(weigh=Balance(RANK)), {"monitor": "loss"}),
     "rank,aligned,loss": (soft(believe=ALIGN, weigh=Balance(RANK)), {"monitor": "loss"}),
-    "rank,aligned": (soft(believe=ALIGN, weigh=Balance(RANK)), {}),
     "smooth,loss": (soft(believe=Smoothed(Sharpen(0.5))), {"monitor": "loss"}),
     "aligned,smooth,loss": (soft(believe=Smoothed(ALIGN)), {"monitor": "loss"}),
     "aligned,loss,patience=50": (soft(believe=ALIGN), {"monitor": "loss", "patience": 50}),

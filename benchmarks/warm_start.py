@@ -18,7 +18,7 @@ from typing import Any
 import torch
 from torch_geometric.data import Data
 
-from bangs.experiments.experiment import Experiment
+from bangs.experiments.experiment import Experiment, exam_of
 from bangs.selftraining.loop import SelfTrainer, State
 from measuring import graph, options, peak_bytes, resident, show
 
@@ -47,7 +47,7 @@ def main() -> None:
 
 def measure(experiment: Experiment, data: Data, start: str | int) -> dict[str, Any]:
     """Accuracy at the best validation round and epochs by seed; seconds and memory of all seeds together."""
-    task, exam = experiment.task(data)
+    task, exam = experiment.task(data), exam_of(experiment, data)
     best = torch.full((task.runs,), -1.0, dtype=torch.float64)
     accuracy = torch.zeros(task.runs)
     epochs, trained = torch.zeros(task.runs), torch.zeros(task.runs)

@@ -7,7 +7,7 @@ import torch
 
 from bangs.calibration.calibrators import ETS
 from bangs.errors import InvalidInput
-from bangs.experiments.experiment import LATER, Experiment, compact, summary
+from bangs.experiments.experiment import LATER, Experiment, compact, exam_of, summary
 from bangs.graphs.datasets.synthetic import citation
 from bangs.graphs.propagation import PPR
 from bangs.graphs.push import Push
@@ -65,10 +65,11 @@ def test_settings_without_a_use_are_named() -> None:
 
 def test_noise_turns_labels_that_are_learned_and_none_of_the_exam() -> None:
     data = citation(nodes=200, classes=3, features=20)
-    plain, noisy = (Experiment(seeds=(0, 1), noise=noise).task(data) for noise in (0.0, 0.5))
-    assert torch.equal(noisy[1].answers, plain[1].answers)
-    assert torch.equal(noisy[1].truth, plain[1].truth)
-    for one, other in ((noisy[0].given.target, plain[0].given.target), (noisy[0].validation, plain[0].validation)):
+    clean, wrong = (Experiment(seeds=(0, 1), noise=noise) for noise in (0.0, 0.5))
+    assert torch.equal(exam_of(wrong, data).answers, exam_of(clean, data).answers)
+    assert torch.equal(exam_of(wrong, data).truth, exam_of(clean, data).truth)
+    plain, noisy = clean.task(data), wrong.task(data)
+    for one, other in ((noisy.given.target, plain.given.target), (noisy.validation, plain.validation)):
         assert torch.equal(one >= 0, other >= 0)
         assert not torch.equal(one, other)
 

@@ -151,7 +151,7 @@ def experiment() -> Experiment:
 
 @cache
 def learner() -> Learner:
-    return experiment().trainer().trainer.prepare(experiment().task(graph())[0])
+    return experiment().trainer().trainer.prepare(experiment().task(graph()))
 
 
 class _Enough(Exception):

@@ -14,7 +14,7 @@ from torch_geometric.data import Data
 from bangs.core.types import Task
 from bangs.errors import InvalidInput
 from bangs.estimator.classifier import SelfTrainingClassifier
-from bangs.experiments.experiment import Experiment
+from bangs.experiments.experiment import Experiment, exam_of
 from bangs.graphs.datasets import by_name
 from bangs.graphs.datasets.synthetic import citation
 from bangs.graphs.splits import MASKS, mark, per_class
@@ -127,7 +127,7 @@ def test_a_task_holds_no_trace_of_them(settings: dict[str, Any]) -> None:
         unseen = ~(data.train_mask | data.val_mask)
     other = data.clone()
     other.y = torch.where(unseen, (data.y + 1) % 3, data.y)
-    assert_same_task(of.task(data)[0], of.task(other)[0])
+    assert_same_task(of.task(data), of.task(other))
 
 
 def assert_same_task(one: Task, other: Task) -> None:
@@ -172,8 +172,9 @@ def test_a_class_of_test_nodes_only_moves_no_number_of_another(tmp_path: Path) -
     of, data = experiment("bangs"), town()
     apart = torch.tensor([0, 2, 3])[data.y]  # 1 is a class that only one test node has
     apart[int(data.test_mask.nonzero()[0])] = 1
-    task, exam = of.task(from_file(tmp_path, apart))
-    assert_same_task(task, of.task(from_file(tmp_path, data.y))[0])
+    graph = from_file(tmp_path, apart)
+    task, exam = of.task(graph), exam_of(of, graph)
+    assert_same_task(task, of.task(from_file(tmp_path, data.y)))
     truth = exam.answers[0, data.test_mask]
     assert truth[0] == task.classes  # which no model predicts, so it counts as wrong
     assert torch.equal(truth[1:], data.y[data.test_mask][1:])
@@ -182,7 +183,7 @@ def test_a_class_of_test_nodes_only_moves_no_number_of_another(tmp_path: Path) -
 def test_a_class_that_the_dataset_declares_is_learned_even_if_only_the_exam_has_it() -> None:
     data = town().clone()
     data.num_classes = 5
-    assert experiment("bangs").task(data)[0].classes == 5
+    assert experiment("bangs").task(data).classes == 5
 
 
 @pytest.mark.parametrize("change", [random, hidden, of_a_new_class])

@@ -134,7 +134,7 @@ def test_every_method_gives_the_same_bits_again_and_when_stopped(method: str, ke
 
 @pytest.mark.parametrize("name", CALIBRATORS)
 def test_every_calibrator_gives_the_same_bits_again(name: str, kernels_on: bool) -> None:
-    task, _ = experiment().task(city())
+    task = experiment().task(city())
     task = task.to(DEVICE)
     said = Prediction(3 * Streams((1, 2)).at("logits").randn(task.nodes, task.classes).to(DEVICE))
     assert_same(lambda: [CALIBRATORS[name]()(said, task).logits])

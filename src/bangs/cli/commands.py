@@ -21,6 +21,7 @@ FILES = {
     "explain": "explain",
     "report": "report",
     "run": "run",
+    "unblind": "unblind",
     "convert": "convert",
     "reproduce": "reproduce",
     "table": "table",

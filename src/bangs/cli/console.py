@@ -46,9 +46,12 @@ class Rounds:
     """A view of rounds as they come: live in a terminal, a line each in a pipe."""
 
     HEADER: tuple[str, ...] = ("round", "validation %", "test %", "pseudo-labels", "right %", "epochs", "seconds")
+    TEST_COLUMNS = ("test %", "right %")  # a blind run has none
 
-    def __init__(self, output: Output, title: str, rounds: int):
-        self.output, self.title, self.rounds = output, title, rounds
+    def __init__(self, output: Output, title: str, rounds: int, *, blind: bool = False):
+        self.output, self.title, self.rounds, self.blind = output, title, rounds, blind
+        if blind:
+            self.HEADER = tuple(name for name in self.HEADER if name not in self.TEST_COLUMNS)
         self.lines: list[tuple[str, ...]] = []
         self.live = Live(console=output.console, refresh_per_second=4, transient=False)
 
@@ -64,17 +67,17 @@ class Rounds:
             self.live.__exit__(*exception)
 
     def __call__(self, state: "State", row: dict[str, Any]) -> None:
-        right = [value for value in row["pseudo_accuracy"] if value is not None]
-        line = (
-            f"{row['round']}",
-            f"{100 * _mean(row['validation']):.2f}",
-            f"{100 * _mean(row['test']):.2f}",
-            f"{_mean(row['labelled']) - _given(state):.0f}",
-            f"{100 * _mean(right):.1f}" if right else "–",
-            f"{_mean(row['epochs']):.0f}",
-            f"{sum(row['seconds'].values()):.2f}",
-        )
-        self.tell(line)
+        right = [value for value in row.get("pseudo_accuracy", ()) if value is not None]
+        cells = {
+            "round": f"{row['round']}",
+            "validation %": f"{100 * _mean(row['validation']):.2f}",
+            "test %": f"{100 * _mean(row['test']):.2f}" if not self.blind else "",
+            "pseudo-labels": f"{_mean(row['labelled']) - _given(state):.0f}",
+            "right %": f"{100 * _mean(right):.1f}" if right else "–",
+            "epochs": f"{_mean(row['epochs']):.0f}",
+            "seconds": f"{sum(row['seconds'].values()):.2f}",
+        }
+        self.tell(tuple(cells[name] for name in self.HEADER))
 
     def tell(self, line: tuple[str, ...]) -> None:
         """One more line, with a cell for every name in the header."""

@@ -51,6 +51,15 @@ def run(
     share: Annotated[
         float | None, typer.Option(help="share of nodes labelled for training, instead of the split")
     ] = None,
+    per_class: Annotated[
+        int | None, typer.Option(help="nodes of each class labelled for training, instead of the split")
+    ] = None,
+    validation_nodes: Annotated[
+        int | None, typer.Option(help="nodes held for validation, with --per-class; 500 if left out")
+    ] = None,
+    blind: Annotated[
+        bool, typer.Option("--blind", help="open no test label; `bangs unblind` opens them later, once")
+    ] = False,
     epochs: Annotated[int | None, typer.Option(min=1, help="epochs of training at most")] = None,
     patience: Annotated[int | None, typer.Option(min=1, help="epochs without a better validation accuracy")] = None,
     batch_size: options.BatchSize = None,
@@ -108,6 +117,8 @@ def run(
         pool=pool,  # type: ignore[arg-type]
         noise=noise,
         share=share,
+        per_class=per_class,
+        validation_nodes=validation_nodes,
         changes=changes,
         batch_size=batch_size,
         fanout=parse_fanout(fanout),
@@ -122,13 +133,15 @@ def run(
         for name in experiment.idle():
             output.say(f"· --{name} makes no difference to this run of '{method}'")
         if out is None:
-            with stoppable(), Rounds(output, title, rounds) as view:
-                result = experiment.run(data, device, [view])
+            with stoppable(), Rounds(output, title, rounds, blind=blind) as view:
+                result = experiment.run(data, device, [view], blind=blind)
         else:
             resume, overwrite = resume or ranks.restarted(), overwrite and not ranks.restarted()
             way_on = again("--resume") if ranks.world_size() == 1 else "the same torchrun command, with --resume"
             with stoppable(way_on):
-                result = run_in(out, experiment, output, title, data, device, resume=resume, overwrite=overwrite)
+                result = run_in(
+                    out, experiment, output, title, data, device, resume=resume, overwrite=overwrite, blind=blind
+                )
             output.say(f"written: {out / 'result.json'}, {out / 'history.jsonl'}")
         if ranks.is_first():
             output.result(compact(result), scores(result))

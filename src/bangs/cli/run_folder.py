@@ -6,6 +6,7 @@ from typing import Any
 
 from bangs.cli.console import Output, Rounds
 from bangs.distributed import ranks
+from bangs.experiments.blind import BlindRounds
 from bangs.experiments.experiment import Experiment, compact
 from bangs.runs import RunFolder
 from bangs.utils.devices import choose_device
@@ -24,11 +25,12 @@ def run_in(
     *,
     resume: bool,
     overwrite: bool,
+    blind: bool = False,
 ) -> dict[str, Any]:
     """The result of an experiment whose rounds are kept in a run folder, by the first rank where there are several."""
     if not ranks.is_first():
         finished: dict[str, Any] | None = ranks.broadcast_object(None)
-        return experiment.run(data, device) if finished is None else finished
+        return experiment.run(data, device, blind=blind) if finished is None else finished
     place = choose_device(device)
     patience = RELEASE if ranks.restarted() else 0.0
     with RunFolder.create_or_resume(
@@ -42,8 +44,9 @@ def run_in(
         latest = folder.latest()
         if latest is not None:
             output.say(f"going on after round {latest.round}")
-        with Rounds(output, title, experiment.rounds) as view:
-            result = experiment.run(data, device, [view], run_folder=folder)
+        with Rounds(output, title, experiment.rounds, blind=blind) as view:
+            kept = [BlindRounds(folder)] if blind else []
+            result = experiment.run(data, device, [*kept, view], run_folder=folder, blind=blind)
         folder.finish(compact(result))
         folder.forget()
         return result
@@ -56,7 +59,14 @@ def save(result: dict[str, Any], folder: RunFolder) -> None:
 
 
 def scores(result: dict[str, Any]) -> str:
-    """The three figures of a run, each with the rule that chose the round."""
+    """The figures of a run, each with the rule that chose the round."""
+    if result.get("blind"):
+        found = result["validation_accuracy"]
+        return (
+            "blind: no test label was opened; `bangs unblind FOLDER` opens them\n"
+            f"  validation accuracy {found['mean']:6.2f} ± {found['std']:.2f} at the round it chose, over seeds\n"
+            f"  {result['seconds']['total']:.1f} s in all"
+        )
     lines = [
         ("raw", "round 0"),
         ("validation", "round chosen by validation accuracy"),

@@ -41,11 +41,17 @@ class Exam:
 
     def mark(self, state: State) -> dict[str, Any]:
         """Test accuracy and the share of right pseudo-labels after a round, by run; None where there are none."""
-        adopted = state.labels.adopted & (self.truth >= 0)
-        right = (adopted & (state.labels.target == self.truth)).sum(1)
+        return self.mark_labels(state.prediction.label, torch.where(state.labels.adopted, state.labels.target, -1))
+
+    def mark_labels(self, predicted: Tensor, pseudo: Tensor) -> dict[str, Any]:
+        """The same, from the predicted labels and the pseudo-labels (-1 = none), long [R, N] each."""
+        adopted = (pseudo >= 0) & (self.truth >= 0)
+        right = (adopted & (pseudo == self.truth)).sum(1)
         count = adopted.sum(1)
+        asked = self.answers >= 0
+        accuracy = ((predicted == self.answers) & asked).sum(1).double() / asked.sum(1)
         return {
-            "test": self.accuracy(state.prediction).tolist(),
+            "test": accuracy.tolist(),
             "pseudo_accuracy": [
                 float(r) / int(n) if int(n) else None for r, n in zip(right.tolist(), count.tolist(), strict=True)
             ],

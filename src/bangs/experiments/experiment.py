@@ -18,7 +18,7 @@ from bangs.distributed import ranks
 from bangs.errors import InvalidInput
 from bangs.experiments.exam import Exam
 from bangs.experiments.resume import Found, Journal, as_row
-from bangs.experiments.settings import VALIDATION_SHARE, check
+from bangs.experiments.settings import VALIDATION_NODES, VALIDATION_SHARE, check
 from bangs.graphs import splits
 from bangs.graphs.datasets import by_name
 from bangs.graphs.propagation import PPR
@@ -42,7 +42,7 @@ BUDGET = ("k", "candidates", "normalise", "push", "estimator", "samples", "calib
 WITH_USERS = (*BUDGET, "rounds", "pieces")
 
 # left out of a run's settings where they say nothing, so that it keeps the name it always had
-LATER = ("batch_size", "fanout", "pieces", "push")
+LATER = ("batch_size", "fanout", "pieces", "push", "per_class", "validation_nodes")
 
 
 @dataclass(frozen=True)
@@ -72,6 +72,8 @@ class Experiment:
     pool: Literal["free", "open", "unused"] = "free"
     noise: float = 0.0  # share of training and validation labels flipped
     share: float | None = None  # share of nodes labelled for training; None = the dataset's own split
+    per_class: int | None = None  # nodes of each class labelled for training; a small class gives half of its own
+    validation_nodes: int | None = None  # with per_class; None = 500
     changes: dict[str, float | int | str] = field(default_factory=dict)  # of the trainer
     batch_size: int | None = None  # labelled nodes a step; None = the whole graph, or 1,024 if there is a fan-out
     fanout: tuple[int, ...] | None = None  # neighbours heard at each hop, −1 = all; None = 10 if there are batches
@@ -80,6 +82,10 @@ class Experiment:
     def __post_init__(self) -> None:
         for own in fields(self):
             check(own.name, getattr(self, own.name))
+        if self.share is not None and self.per_class is not None:
+            raise InvalidInput("training nodes are a share of all nodes or a number per class; give one of the two")
+        if self.validation_nodes is not None and self.per_class is None:
+            raise InvalidInput("validation_nodes goes with per_class; say how many nodes per class are for training")
         if self.recipe == "budget":
             if self.k < 1 and self.method != "raw":
                 raise InvalidInput(f"k must be at least 1 for the method '{self.method}', got {self.k}; 0 is 'raw'")
@@ -150,14 +156,13 @@ class Experiment:
             ),
         )
 
-    def task(self, data: Data) -> tuple[Task, Exam]:
-        """What the learner sees of a labelled graph, and what it does not."""
+    def task(self, data: Data) -> Task:
+        """What the learner sees of a labelled graph."""
         split = self._split(data)
         data, classes = _numbered(data, split)
-        exam = Exam.of(data, split)
         if self.noise:
             data = _relabelled(data, splits.noisy(data.y, split, self.noise, self.seeds, classes))
-        return Task.of(data, split, classes), exam
+        return Task.of(data, split, classes)
 
     @usual_modes()
     def run(
@@ -168,8 +173,11 @@ class Experiment:
         data: Data | None = None,
         run_folder: RunFolder | None = None,
         pause: float = 0.0,
+        blind: bool = False,
     ) -> dict[str, Any]:
         """Scores, rounds and seconds; observers get every state with its row.
+
+        A `blind` run opens no test label: its rows and scores have validation accuracies only.
 
         The dataset is looked for in the `data_folder`, unless the graph itself is given as `data`.
         With a `run_folder` every round is kept there (checkpoints at least `pause` seconds apart), and a run it holds
@@ -181,12 +189,12 @@ class Experiment:
         journal = None if run_folder is None else Journal(run_folder, data, pause)
         # the first rank keeps the journal, and tells the others where to go on from
         found = ranks.broadcast_object(Found([], None, 0.0) if journal is None else journal.open())
-        task, exam = self.task(data)
-        task, exam = task.to(place), exam.to(place)
+        task = self.task(data).to(place)
+        exam = None if blind else exam_of(self, data).to(place)
         rows = found.rows
 
         def record(state: State) -> None:
-            rows.append(as_row({**row(state), **exam.mark(state)}))
+            rows.append(as_row({**row(state), **({} if exam is None else exam.mark(state))}))
             if journal is not None:
                 journal.keep(state, rows[-1])
             for observer in observers:
@@ -196,9 +204,18 @@ class Experiment:
         return summary(self, rows, found.seconds + time.perf_counter() - begin)
 
     def _split(self, data: Data) -> Split:
+        if self.per_class is not None:
+            held = VALIDATION_NODES if self.validation_nodes is None else self.validation_nodes
+            return splits.per_class(data.y, self.per_class, held, None, self.seeds, scarce="half")
         if self.share is None:
             return splits.default(data, self.seeds)
         return splits.by_share(data.y, self.share, VALIDATION_SHARE, self.seeds)
+
+
+def exam_of(experiment: Experiment, data: Data) -> Exam:
+    """The exam of an experiment: the labels of its test nodes."""
+    split = experiment._split(data)
+    return Exam.of(_numbered(data, split)[0], split)
 
 
 def _numbered(data: Data, split: Split) -> tuple[Data, int]:
@@ -233,6 +250,15 @@ def summary(experiment: Experiment, rows: list[dict[str, Any]], total: float) ->
     runs = range(len(experiment.seeds))
     chosen = [chosen_round([row["validation"][run] for row in rows]) for run in runs]
     seconds = seconds_by_stage(rows)
+    if "test" not in rows[0]:
+        return {
+            **experiment.settings(),
+            "blind": True,
+            "validation_accuracy": _spread([rows[chosen[run]]["validation"][run] for run in runs]),
+            "chosen_round": chosen,
+            "rounds": rows,
+            "seconds": {**{stage: round(value, 3) for stage, value in seconds.items()}, "total": round(total, 3)},
+        }
     return {
         **experiment.settings(),
         "raw": _spread([rows[0]["test"][run] for run in runs]),

@@ -14,6 +14,7 @@ from bangs.valuation.banzhaf import ESTIMATORS
 
 RECIPES = ("budget", "paper", "authors")
 VALIDATION_SHARE = 0.15  # where the training share is chosen
+VALIDATION_NODES = 500  # where the number of training nodes per class is chosen
 
 
 def check(name: str, value: Any) -> None:
@@ -111,6 +112,8 @@ RULES: dict[str, Callable[[str, Any], None]] = {
     "normalise": _one_of(("none", "mass"), optional=True),
     "push": _share(0.0, 1.0, optional=True),
     "estimator": _one_of(ESTIMATORS),
+    "per_class": _whole(1, optional=True),
+    "validation_nodes": _whole(1, optional=True),
     "samples": _whole(1, optional=True),
     "calibrator": _one_of(CALIBRATORS),
     "teacher": _one_of(("first", "latest", "best")),

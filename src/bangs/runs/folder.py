@@ -30,7 +30,7 @@ from bangs.utils.files import (
 
 __all__ = ["FORMAT", "Record", "RunFolder", "config_hash", "read_run"]
 
-_OURS = {"lock", "config.json", "environment.json", "events.jsonl", "checkpoints", "result.json"}
+_OURS = {"lock", "config.json", "environment.json", "events.jsonl", "checkpoints", "result.json", "blind"}
 # what the commands leave beside it, by the kind of the run; a fit says so in its configuration
 _RESULTS = {
     "fit": (
@@ -311,7 +311,8 @@ def _remove_results(folder: Path) -> None:
     kind = "unknown" if config is None else "fit" if config.get("command") == "fit" else "run"
     for name in ("result.json", *_RESULTS[kind]):
         (folder / name).unlink(missing_ok=True)
-    if checkpoints.is_dir():
-        for round in _rounds(checkpoints):
-            (checkpoints / f"round-{round:06d}.safetensors").unlink()
+    for kept in (checkpoints, folder / "blind"):
+        if kept.is_dir() and not kept.is_symlink():
+            for round in _rounds(kept):
+                (kept / f"round-{round:06d}.safetensors").unlink()
     sync_folder(folder)

@@ -12,7 +12,7 @@ from torch_geometric.data import Data
 from bangs.core.rng import Streams
 from bangs.core.types import Split, Task
 from bangs.errors import BangsError, DataUnavailable, InvalidInput
-from bangs.experiments.experiment import Experiment
+from bangs.experiments.experiment import Experiment, exam_of
 from bangs.graphs.datasets import by_name
 from bangs.graphs.datasets.synthetic import citation
 from bangs.graphs.neighbours import NeighbourLists
@@ -252,7 +252,8 @@ def test_a_whole_run_goes_by_the_map(made):
 
 def test_wrong_labels_are_seen_by_the_learner_and_not_by_the_store(made):
     store = Store.open(made)
-    task, exam = Experiment(dataset=str(made), seeds=(0, 1), noise=1.0).task(store)
+    experiment = Experiment(dataset=str(made), seeds=(0, 1), noise=1.0)
+    task, exam = experiment.task(store), exam_of(experiment, store)
     known = task.given.known
     assert not (task.given.target == store.y)[known].any()
     assert torch.equal(exam.truth[0], store.y)

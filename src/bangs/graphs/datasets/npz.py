@@ -42,7 +42,6 @@ def read_graph(path: Path) -> Data:
         raise InvalidInput(f"the masks of {path} must be disjoint, but a node stands in two of them")
     for name, mask in zip(MASKS, masks, strict=False):
         data[name] = torch.from_numpy(mask)
-    data.num_classes = int(y.max()) + 1
     return data
 
 

@@ -1,0 +1,38 @@
+"""`bangs unblind`: open the test labels of finished blind runs, once."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from bangs.cli import options
+from bangs.cli.console import Output
+
+
+def unblind(
+    runs: Annotated[list[Path], typer.Argument(help="folders of `bangs run --blind --out FOLDER`")],
+    data: options.DataFolder = None,
+    as_json: options.Json = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Open the test labels of finished blind runs, once.
+
+    Test accuracies are computed from the predictions that the run kept, and written into its result.json; the folder's
+    events say when.
+
+    Example: bangs unblind out/cora-soft
+    """
+    from bangs.cli.run_folder import scores
+    from bangs.experiments.blind import unblind as opened
+    from bangs.experiments.experiment import compact
+
+    output = Output(as_json=as_json, quiet=quiet)
+    results, lines = {}, []
+    for run in runs:
+        result = opened(run, data)
+        if result is None:
+            lines.append(f"{run}: was opened before; nothing has changed")
+            continue
+        results[str(run)] = compact(result)
+        lines.append(f"{run}\n{scores(result)}")
+    output.result(results, "\n".join(lines))

@@ -1,0 +1,119 @@
+"""Blind runs: no test label is read until the exam is opened, and opened once it says what an open run says."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from bangs.errors import InvalidInput
+from bangs.experiments.blind import BlindRounds, unblind
+from bangs.experiments.exam import Exam
+from bangs.experiments.experiment import Experiment, compact
+from bangs.runs import RunFolder, read_run
+from tests.cli.invoke import bangs
+from tests.helpers.small_graphs import graph_file
+
+QUICK = {"rounds": 2, "k": 4, "candidates": 8, "seeds": (0, 1), "changes": {"epochs": 5}}
+WORDS = ("--rounds=1", "--seeds=2", "--k=4", "--candidates=8", "--epochs=5", "--device=cpu", "--json")
+
+
+@pytest.fixture
+def graph(tmp_path: Path) -> Path:
+    return graph_file(tmp_path / "graph.npz")
+
+
+def run_blind(graph: Path, out: Path, method: str) -> dict:
+    experiment = Experiment(dataset=str(graph), method=method, **QUICK)
+    with RunFolder.create_or_resume(out, experiment.config(), resume=False) as folder:
+        result = experiment.run(device="cpu", observers=[BlindRounds(folder)], run_folder=folder, blind=True)
+        folder.finish(compact(result))
+    return result
+
+
+@pytest.mark.parametrize("method", ["bangs", "soft"])
+def test_an_opened_blind_run_says_what_an_open_run_says(graph: Path, tmp_path: Path, method: str) -> None:
+    blind = run_blind(graph, tmp_path / "out", method)
+    assert blind["blind"]
+    assert not {"raw", "validation", "best_test", "last"} & set(blind)
+    assert all("test" not in row and "pseudo_accuracy" not in row for row in blind["rounds"])
+    opened = unblind(tmp_path / "out")
+    plain = Experiment(dataset=str(graph), method=method, **QUICK).run(device="cpu")
+    for name in ("raw", "validation", "best_test", "last", "chosen_round"):
+        assert opened[name] == plain[name]
+    for one, other in zip(opened["rounds"], plain["rounds"], strict=True):
+        assert one["pseudo_accuracy"] == other["pseudo_accuracy"]
+
+
+def test_a_blind_run_makes_no_exam(graph: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def opened(*_: object) -> Exam:
+        raise AssertionError("the exam was opened")
+
+    monkeypatch.setattr(Exam, "of", opened)
+    run_blind(graph, tmp_path / "out", "soft")
+
+
+def test_an_exam_is_opened_once_and_the_folder_says_when(graph: Path, tmp_path: Path) -> None:
+    run_blind(graph, tmp_path / "out", "bangs")
+    unblind(tmp_path / "out")
+    assert unblind(tmp_path / "out") is None
+    (event,) = [event for event in read_run(tmp_path / "out").events if event["kind"] == "unblinded"]
+    assert event["at"].startswith("20")
+
+
+def test_what_cannot_be_opened_is_a_sentence(graph: Path, tmp_path: Path) -> None:
+    experiment = Experiment(dataset=str(graph), **QUICK)
+    with RunFolder.create_or_resume(tmp_path / "open", experiment.config(), resume=False) as folder:
+        folder.finish(compact(experiment.run(device="cpu")))
+    with pytest.raises(InvalidInput, match="is not blind"):
+        unblind(tmp_path / "open")
+    run_blind(graph, tmp_path / "out", "bangs")
+    kept = tmp_path / "out" / "blind" / "round-000001.safetensors"
+    kept.write_bytes(b"nothing")
+    with pytest.raises(InvalidInput, match="missing or damaged"):
+        unblind(tmp_path / "out")
+    kept.unlink()
+    with pytest.raises(InvalidInput, match="missing or damaged"):
+        unblind(tmp_path / "out")
+    with RunFolder.create_or_resume(tmp_path / "begun", experiment.config(), resume=False):
+        pass
+    with pytest.raises(InvalidInput, match="not finished"):
+        unblind(tmp_path / "begun")
+
+
+def test_the_command_line_is_blind_until_it_is_told_to_look(graph: Path, tmp_path: Path) -> None:
+    out = str(tmp_path / "out")
+    done = bangs("run", "--dataset", str(graph), "--method", "soft", "--blind", "--out", out, *WORDS)
+    assert done.code == 0, done.err
+    assert '"test"' not in done.out
+    assert '"test"' not in (tmp_path / "out" / "result.json").read_text()
+    opened = bangs("unblind", out, "--json")
+    assert opened.code == 0, opened.err
+    (result,) = json.loads(opened.out).values()
+    assert 0 <= result["validation"]["mean"] <= 100
+    again = bangs("unblind", out)
+    assert "opened before" in again.out
+
+
+def test_nodes_per_class_are_a_split(tmp_path: Path) -> None:
+    experiment = Experiment(per_class=3, validation_nodes=50, **QUICK)
+    from bangs.graphs.datasets import by_name
+
+    task = experiment.task(by_name.load("synthetic"))
+    for run in range(2):
+        counts = torch.bincount(task.given.target[run][task.given.known[run]])
+        assert (counts == 3).all()
+    assert (task.held.sum(1) == 50).all()
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ({"per_class": 3, "share": 0.1}, "a share of all nodes or a number per class"),
+        ({"validation_nodes": 3}, "validation_nodes goes with per_class"),
+        ({"per_class": 0}, "per_class must be a whole number of at least 1"),
+    ],
+)
+def test_a_split_that_cannot_be_is_a_sentence(settings: dict, sentence: str) -> None:
+    with pytest.raises(InvalidInput, match=sentence):
+        Experiment(**settings)
