@@ -1,0 +1,250 @@
+"""Scenarios: commands that write, what must be there after a disturbance, and after another attempt."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import bangs.cli.demo
+from bangs.errors import BangsError
+from bangs.estimator.classifier import SelfTrainingClassifier
+from bangs.graphs.store import Store
+from bangs.runs import read_run
+from tests.helpers.timeless import timeless
+from tests.hostile.commands import QUIET, Finding
+from tests.hostile.world import FIT, World, copied
+
+# the demo, made short
+bangs.cli.demo.SETTINGS |= {"seeds": (0, 1), "rounds": 1, "k": 20, "candidates": 30, "changes": {"epochs": 3}}
+
+Told = Any
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A command, and what is promised of the folder it works in whenever it is stopped."""
+
+    name: str
+    lay: Callable[[World, Path], None]  # what is there before
+    words: Callable[[World, Path], tuple[object, ...]]
+    again: tuple[str, ...]  # flags of the next attempt
+    told: Callable[[Path], Told]  # what a finished command leaves, but for its seconds
+    check: Callable[[World, Path, Told], None]  # raises a Finding where a stopped one left something wrong
+    weight: int = 1
+
+
+def _nothing(world: World, place: Path) -> None:
+    pass
+
+
+def _unchecked(world: World, place: Path, told: Told) -> None:
+    pass
+
+
+# ── fits ─────────────────────────────────────────────────────────────────────
+
+
+def _predictions(place: Path) -> Told:
+    folder = place / "fit"
+    files = {name: (folder / name).read_text() for name in ("predictions.csv", "pseudo_labels.csv")}
+    record = read_run(folder)
+    return files, record.config, timeless(record.result), SelfTrainingClassifier.load(folder).predict_proba().tolist()
+
+
+def _readable_run(world: World, place: Path, told: Told) -> None:
+    if (place / "fit" / "config.json").exists():
+        _read(place / "fit")
+
+
+def _read(folder: Path) -> Any:
+    try:
+        return read_run(folder)
+    except BangsError as error:
+        raise Finding("lost", f"the folder cannot be read: {error}") from error
+
+
+def _one_of_two_fits(world: World, place: Path, told: Told) -> None:
+    """The model answers for the configuration beside it, or there is none."""
+    folder = place / "fit"
+    if not (folder / "config.json").exists():
+        return
+    record = _read(folder)
+    try:
+        said = SelfTrainingClassifier.load(folder).predict_proba().tolist()
+    except BangsError:
+        return
+    before = SelfTrainingClassifier.load(world.fit).predict_proba().tolist()
+    of_model = "new" if said == told[3] else "old" if said == before else "neither"
+    of_config = "new" if record.config == told[1] else "old"
+    if of_model != of_config:
+        raise Finding("silent", f"the model of the {of_model} fit stands beside the configuration of the {of_config}")
+
+
+OTHER = ("--rounds=1", "--k=4", "--epochs=6", "--seed=5", *QUIET)
+
+
+# ── stores ───────────────────────────────────────────────────────────────────
+
+
+def _stored(place: Path) -> Told:
+    store = Store.open(place / "store")
+    store.verify()
+    strange = sorted(path.name for path in place.iterdir() if path.name.startswith("."))
+    return store.manifest.features, store.manifest.nodes, strange
+
+
+def _whole_store(world: World, place: Path, told: Told) -> None:
+    try:
+        features, _, _ = _stored(place)
+    except BangsError as error:
+        raise Finding("lost", f"no sound store is left: {error}") from error
+    if features not in (told[0], Store.open(world.store).manifest.features):
+        raise Finding("silent", "the store is neither the old one nor the new one")
+
+
+# ── suites ───────────────────────────────────────────────────────────────────
+
+
+def _exported(place: Path) -> Told:
+    rows = [timeless(json.loads(line)) for line in (place / "rows.jsonl").read_text().splitlines()]
+    return sorted((json.dumps({**row, "environment": {}}, sort_keys=True) for row in rows))
+
+
+def _whole_export(world: World, place: Path, told: Told) -> None:
+    """The rows that were there are still there, or new ones in their place."""
+    path = place / "rows.jsonl"
+    if not path.exists() or not path.read_bytes():
+        raise Finding("lost", "the rows of an earlier export are gone")
+    try:
+        now = _exported(place)
+    except ValueError as error:
+        raise Finding("lost", f"the export is torn: {error}") from error
+    old = sorted(json.dumps({**timeless(json.loads(line)), "environment": {}}, sort_keys=True) for line in _old(world))
+    if now != old and not set(now) <= set(told):
+        raise Finding("silent", "the export holds rows of neither suite")
+    if not set(old) <= set(now) and len(now) < len(told):
+        raise Finding("lost", f"an export of {len(now)} rows took the place of {len(old)}")
+
+
+def _old(world: World) -> list[str]:
+    return world.rows.read_text().splitlines()
+
+
+def _suite_words(world: World, place: Path) -> tuple[object, ...]:
+    return "reproduce", world.suite, "--seeds=3", "--out", place / "runs", "--export", place / "rows.jsonl", *QUIET
+
+
+# ── single files ─────────────────────────────────────────────────────────────
+
+
+def _csv(place: Path) -> Told:
+    return (place / "p.csv").read_text()
+
+
+def _old_or_new_csv(world: World, place: Path, told: Told) -> None:
+    if _csv(place) not in (told, (world.fit / "predictions.csv").read_text()):
+        raise Finding("lost", "the predictions are torn")
+
+
+def _run_told(place: Path) -> Told:
+    return timeless(read_run(place / "run").result)
+
+
+def _demo_told(place: Path) -> Told:
+    result = json.loads((place / "demo" / "result.json").read_text())
+    lines = (place / "demo" / "history.jsonl").read_text().splitlines()
+    page = (place / "demo" / "report.html").read_text().rstrip().endswith("</html>")
+    return _without_places(timeless(result)), len(lines), page
+
+
+def _without_places(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_places(own) for key, own in value.items() if key not in ("environment", "sha256")}
+    return [_without_places(own) for own in value] if isinstance(value, list) else value
+
+
+SCENARIOS = {
+    scenario.name: scenario
+    for scenario in (
+        Scenario(
+            "fit",
+            _nothing,
+            lambda world, place: ("fit", world.tables, "--out", place / "fit", *FIT),
+            ("--resume",),
+            _predictions,
+            _readable_run,
+            weight=3,
+        ),
+        Scenario(
+            "fit --overwrite",
+            lambda world, place: copied(world.fit, place / "fit") and None,
+            lambda world, place: ("fit", world.tables, "--out", place / "fit", "--overwrite", *OTHER),
+            (),
+            _predictions,
+            _one_of_two_fits,
+            weight=3,
+        ),
+        Scenario(
+            "convert",
+            _nothing,
+            lambda world, place: ("convert", world.tables, place / "store", "--quiet"),
+            ("--overwrite",),
+            _stored,
+            _unchecked,
+        ),
+        Scenario(
+            "convert --overwrite",
+            lambda world, place: copied(world.store, place / "store") and None,
+            lambda world, place: ("convert", world.tables, place / "store", "--ignore=age", "--overwrite", "--quiet"),
+            (),
+            _stored,
+            _whole_store,
+            weight=3,
+        ),
+        Scenario(
+            "reproduce",
+            lambda world, place: copied(world.rows, place / "rows.jsonl") and None,
+            _suite_words,
+            (),
+            _exported,
+            _whole_export,
+            weight=2,
+        ),
+        Scenario(
+            "predict",
+            lambda world, place: copied(world.fit / "predictions.csv", place / "p.csv") and None,
+            lambda world, place: ("predict", world.fit, world.tables, "--out", place / "p.csv", *QUIET),
+            (),
+            _csv,
+            _old_or_new_csv,
+        ),
+        Scenario(
+            "run",
+            _nothing,
+            lambda world, place: (
+                *("run", f"--dataset={world.graph}", "--out", place / "run", "--rounds=2", "--k=3"),
+                *("--seeds=2", "--epochs=5", *QUIET),
+            ),
+            ("--resume",),
+            _run_told,
+            _unchecked,
+        ),
+        Scenario(
+            "demo",
+            _nothing,
+            lambda world, place: ("demo", "--out", place / "demo", *QUIET),
+            (),
+            _demo_told,
+            _unchecked,
+        ),
+    )
+}
+WORKERS = Scenario(
+    "reproduce --jobs 2",
+    lambda world, place: copied(world.rows, place / "rows.jsonl") and None,
+    lambda world, place: (*_suite_words(world, place), "--jobs=2"),
+    (),
+    _exported,
+    _whole_export,
+)
