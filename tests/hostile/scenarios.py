@@ -107,8 +107,12 @@ def _whole_store(world: World, place: Path, told: Told) -> None:
 
 
 def _exported(place: Path) -> Told:
-    rows = [timeless(json.loads(line)) for line in (place / "rows.jsonl").read_text().splitlines()]
-    return sorted((json.dumps({**row, "environment": {}}, sort_keys=True) for row in rows))
+    return _rows(place / "rows.jsonl")
+
+
+def _rows(path: Path) -> list[str]:
+    rows = [timeless(json.loads(line)) for line in path.read_text().splitlines()]
+    return sorted(json.dumps({**row, "environment": {}}, sort_keys=True) for row in rows)
 
 
 def _whole_export(world: World, place: Path, told: Told) -> None:
@@ -120,15 +124,11 @@ def _whole_export(world: World, place: Path, told: Told) -> None:
         now = _exported(place)
     except ValueError as error:
         raise Finding("lost", f"the export is torn: {error}") from error
-    old = sorted(json.dumps({**timeless(json.loads(line)), "environment": {}}, sort_keys=True) for line in _old(world))
-    if now != old and not set(now) <= set(told):
+    old = _rows(world.rows)
+    if not set(now) <= {*old, *told}:
         raise Finding("silent", "the export holds rows of neither suite")
-    if not set(old) <= set(now) and len(now) < len(told):
+    if not set(old) <= set(now) and now != told:
         raise Finding("lost", f"an export of {len(now)} rows took the place of {len(old)}")
-
-
-def _old(world: World) -> list[str]:
-    return world.rows.read_text().splitlines()
 
 
 def _suite_words(world: World, place: Path) -> tuple[object, ...]:
@@ -143,7 +143,7 @@ def _csv(place: Path) -> Told:
 
 
 def _old_or_new_csv(world: World, place: Path, told: Told) -> None:
-    if _csv(place) not in (told, (world.fit / "predictions.csv").read_text()):
+    if _csv(place) not in (told, world.predictions.read_text()):
         raise Finding("lost", "the predictions are torn")
 
 
@@ -213,7 +213,7 @@ SCENARIOS = {
         ),
         Scenario(
             "predict",
-            lambda world, place: copied(world.fit / "predictions.csv", place / "p.csv") and None,
+            lambda world, place: copied(world.predictions, place / "p.csv") and None,
             lambda world, place: ("predict", world.fit, world.tables, "--out", place / "p.csv", *QUIET),
             (),
             _csv,

@@ -94,7 +94,16 @@ def added(world: World, place: Path, draw: Draw) -> str:
     source, commands = _readers(world, draw, folders=True)
     subject = copied(source, place / "mine")
     inner = draw.choice([path.parent for path in files_of(subject)])
-    names = ("x.toml", "rows.jsonl", "suites/x.toml", "report.html", "features.npy", "\x1b[31m.jsonl", "a" * 200, "lock")
+    names = (
+        "x.toml",
+        "rows.jsonl",
+        "suites/x.toml",
+        "report.html",
+        "features.npy",
+        "\x1b[31m.jsonl",
+        "a" * 200,
+        "lock",
+    )
     victim = inner / draw.choice(names)
     victim.parent.mkdir(exist_ok=True)
     if victim.exists():

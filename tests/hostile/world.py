@@ -37,6 +37,11 @@ class World:
         return self.root / "tables"
 
     @property
+    def others(self) -> Path:
+        """The same nodes with fewer edges."""
+        return self.root / "others"
+
+    @property
     def graph(self) -> Path:
         return self.root / "graph.npz"
 
@@ -64,16 +69,24 @@ class World:
     def run(self) -> Path:
         return self.root / "run"
 
+    @property
+    def predictions(self) -> Path:
+        return self.root / "predictions.csv"
+
     @classmethod
     def made(cls, root: Path) -> "World":
         world = cls(root)
         world.tables.mkdir(parents=True)
         for name, content in sound.csv().items():
             (world.tables / name).write_bytes(content)
+        copied(world.tables, world.others)
+        lines = (world.tables / "edges.csv").read_text().splitlines(keepends=True)
+        (world.others / "edges.csv").write_text("".join(lines[:-20]))
         world.graph.write_bytes(sound.dense())
         world.suite.write_text(SUITE.format(graph=world.graph))
         for words in (
             ("fit", world.tables, "--out", world.fit, *FIT),
+            ("predict", world.fit, world.others, "--out", world.predictions, *QUIET),
             ("convert", world.tables, world.store, "--quiet"),
             ("reproduce", world.suite, "--out", world.results, "--export", world.rows, *QUIET),
             ("run", f"--dataset={world.graph}", "--out", world.run, "--rounds=1", "--k=3", "--seeds=2", "--epochs=5"),

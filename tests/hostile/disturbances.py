@@ -1,0 +1,139 @@
+"""Disturbances: signals, full disks and low limits at random moments of a command that writes."""
+
+import os
+import random
+import resource
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from bangs.errors import BangsError
+from tests.hostile.commands import Ended, Finding, alone, limited, strike, strike_at
+from tests.hostile.scenarios import SCENARIOS, WORKERS, Scenario
+from tests.hostile.world import World
+
+Draw = random.Random
+SIGNALS = (signal.SIGINT, signal.SIGINT, signal.SIGTERM, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL, signal.SIGKILL)
+EVENTS = ("open", "open", "os.rename", "os.rename", "os.mkdir", "os.remove", "import", "os.listdir", "os.scandir")
+
+
+class Twins:
+    """Undisturbed attempts of every scenario, made when they are first asked for."""
+
+    def __init__(self, world: World, place: Path):
+        self.world, self.place = world, place
+        self._made: dict[str, tuple[Any, float]] = {}
+
+    def of(self, scenario: Scenario) -> tuple[Any, float]:
+        """What the scenario leaves, and the seconds of processor time it takes."""
+        if scenario.name not in self._made:
+            place = self.place / scenario.name.replace(" ", "")
+            place.mkdir(parents=True)
+            scenario.lay(self.world, place)
+            ended = alone(scenario.words(self.world, place), place / "log")
+            assert ended.status == 0, ended.err
+            self._made[scenario.name] = scenario.told(place), ended.seconds
+        return self._made[scenario.name]
+
+    def all(self) -> None:
+        for scenario in SCENARIOS.values():
+            self.of(scenario)
+
+
+def struck(world: World, place: Path, draw: Draw, twins: Twins) -> str:
+    """A command that a signal meets at a random moment, once or again and again."""
+    return _struck(_drawn(draw), world, place, draw, twins)
+
+
+def struck_workers(world: World, place: Path, draw: Draw, twins: Twins) -> str:
+    """A suite done by two processes, whose parent a signal meets."""
+    return _struck(WORKERS, world, place, draw, twins)
+
+
+def _struck(scenario: Scenario, world: World, place: Path, draw: Draw, twins: Twins) -> str:
+    told, seconds = twins.of(scenario)
+    scenario.lay(world, place)
+    words, words_again = scenario.words(world, place), scenario.words(world, place) + scenario.again
+    names = []
+    for attempt in range(draw.choice((1, 1, 2, 3))):
+        number = draw.choice(SIGNALS)
+        names.append(signal.Signals(number).name)
+        if draw.random() < 0.5:
+            moment = draw.uniform(0, seconds)
+            disturb = strike(number, moment, moment + 0.05 if draw.random() < 0.2 else None)
+        else:
+            disturb = strike_at(number, draw.choice(EVENTS), draw.choice((1, 2, 3, 5, 8, 13, 21, 34)))
+        ended = alone(words_again if attempt else words, place / "log", disturb)
+        _judged(ended, {0, 130, 143, -number})
+        scenario.check(world, place, told)
+        if ended.status == 0:
+            _same(scenario, place, told, "silent")
+    _finished(scenario, words_again, place, told)
+    return f"{scenario.name} {'+'.join(names)}"
+
+
+def starved(world: World, place: Path, draw: Draw, twins: Twins, disk: Path | None) -> str:
+    """A command that runs out of disk, of file size or of open files."""
+    scenario = _drawn(draw)
+    told, _ = twins.of(scenario)
+    kind = draw.choice(("fsize", "nofile") if disk is None else ("disk", "disk", "fsize", "nofile"))
+    if kind == "disk":
+        assert disk is not None
+        place = disk
+    scenario.lay(world, place)
+    words = scenario.words(world, place)
+    disturb: Callable[[], None] | None = None
+    if kind == "disk":
+        with (place / "ballast").open("wb") as ballast:
+            ballast.write(b"x" * max(0, _free(place) - draw.choice((0, 4096, draw.randrange(400_000)))))
+    elif kind == "fsize":
+        disturb = limited(resource.RLIMIT_FSIZE, draw.choice((0, 100, 4096, draw.randrange(200_000))))
+    else:
+        disturb = limited(resource.RLIMIT_NOFILE, draw.randrange(4, 30))
+    log = place.parent / f"{place.name}-log"
+    ended = alone(words, log, disturb)
+    _judged(ended, {0, 1, 2})
+    if ended.status and not ended.err.strip() and kind != "fsize":  # what it says goes to a file too
+        raise Finding("tracebacks", f"exit code {ended.status} without a word")
+    (place / "ballast").unlink(missing_ok=True)
+    scenario.check(world, place, told)
+    if ended.status == 0:
+        _same(scenario, place, told, "silent")
+    _finished(scenario, words + scenario.again, place, told)
+    return f"{scenario.name} {kind}"
+
+
+def _drawn(draw: Draw) -> Scenario:
+    known = list(SCENARIOS.values())
+    (scenario,) = draw.choices(known, [scenario.weight for scenario in known])
+    return scenario
+
+
+def _free(place: Path) -> int:
+    told = os.statvfs(place)
+    return told.f_bavail * told.f_frsize
+
+
+def _judged(ended: Ended, expected: set[int]) -> None:
+    if "Traceback" in ended.err:
+        raise Finding("tracebacks", " / ".join(ended.err.strip().splitlines()[-3:]))
+    if ended.status not in expected:
+        raise Finding("tracebacks", f"status {ended.status}: {ended.err[-300:]}")
+
+
+def _same(scenario: Scenario, place: Path, told: Any, kind: str) -> None:
+    try:
+        same = scenario.told(place) == told
+    except (BangsError, OSError, ValueError, KeyError, TypeError) as error:
+        raise Finding(kind, f"{scenario.name} left something unreadable: {error!r}") from error
+    if not same:
+        raise Finding(kind, f"{scenario.name} ends otherwise than undisturbed")
+
+
+def _finished(scenario: Scenario, words: tuple[object, ...], place: Path, told: Any) -> None:
+    """Another attempt succeeds, and ends as an undisturbed one does."""
+    ended = alone(words, place / "log")
+    if ended.status:
+        raise Finding("lost", f"{scenario.name} cannot go on: {ended.err.strip()[-300:]}")
+    _same(scenario, place, told, "lost")

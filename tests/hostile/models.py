@@ -1,0 +1,125 @@
+"""Models: fits, stores and checkpoints that were damaged, or edited and sealed again."""
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from bangs.errors import BangsError
+from bangs.estimator import serialization
+from bangs.estimator.classifier import SelfTrainingClassifier
+from bangs.runs.checkpoint import decode, encode
+from tests.fuzz import mutations
+from tests.hostile.commands import QUIET, Finding, here, told
+from tests.hostile.world import World, copied, files_of
+
+Draw = random.Random
+MODEL = serialization.FILE
+
+
+def edited(world: World, place: Path, draw: Draw) -> str:
+    """A model whose tensors or facts a stranger changed and sealed again: refused, or it says sound numbers."""
+    folder = copied(world.fit, place / "fit")
+    held = decode((folder / MODEL).read_bytes(), serialization.KIND)
+    for _ in range(draw.choice((1, 1, 2, 4))):
+        if draw.random() < 0.6:
+            name = draw.choice(sorted(held.tensors))
+            held.tensors[name] = draw.choice(TENSORS)(held.tensors[name], draw)
+        else:
+            mutations.value(held.facts, draw)
+    try:
+        body = b"".join(encode(held, serialization.KIND))
+    except Exception:  # what cannot be sealed cannot be sent
+        return "not sealed"
+    (folder / MODEL).write_bytes(body)
+    _used(world, folder, place, draw)
+    return "edited"
+
+
+def damaged(world: World, place: Path, draw: Draw) -> str:
+    """A fit with a changed file and the old seal: refused, or it answers as before."""
+    folder = copied(world.fit, place / "fit")
+    victim = draw.choice([path for path in files_of(folder) if path.suffix in (".json", ".safetensors")])
+    victim.write_bytes(mutations.BYTES(victim.read_bytes(), draw))
+    said = _used(world, folder, place, draw)
+    if said is not None and victim.name == MODEL and not np.array_equal(said, sound(world)):
+        raise Finding("silent", "a damaged model answers otherwise")
+    return f"damaged {victim.name}"
+
+
+def edited_store(world: World, place: Path, draw: Draw) -> str:
+    """A store with changed bytes, or another manifest: refused, or used without a crash."""
+    folder = copied(world.store, place / "store")
+    victim = draw.choice(files_of(folder))
+    change = mutations.SEALED if victim.suffix == ".json" and draw.random() < 0.8 else mutations.BYTES
+    victim.write_bytes(change(victim.read_bytes(), draw))
+    quick = ("--rounds=1", "--epochs=2", *QUIET)
+    here(
+        *draw.choice(
+            (
+                ("fit", folder, "--out", place / "out", *quick),
+                ("predict", world.fit, folder, "--out", place / "p.csv", *QUIET),
+                ("run", f"--dataset={folder}", "--k=3", "--seeds=1", *quick),
+                ("convert", world.tables, folder, "--overwrite", "--quiet"),
+            )
+        )
+    )
+    return f"store {victim.name}"
+
+
+def sound(world: World) -> "np.ndarray[Any, Any]":
+    """What the sound model says of its graph."""
+    return SelfTrainingClassifier.load(world.fit).predict_proba()
+
+
+def _used(world: World, folder: Path, place: Path, draw: Draw) -> "np.ndarray[Any, Any] | None":
+    """The model read by Python and by a command; its probabilities, None where it is refused."""
+    command = draw.choice(
+        (
+            ("explain", folder, "n1"),
+            ("report", folder),
+            ("predict", folder, world.tables, "--out", place / "p.csv", *QUIET),
+            ("fit", world.tables, "--out", folder, "--resume", "--rounds=2", "--k=3", "--epochs=5", *QUIET),
+        )
+    )
+    here(*command)
+    try:
+        model = SelfTrainingClassifier.load(folder)
+        said = model.predict_proba()
+        model.explain(draw.randrange(len(said)))
+    except BangsError:
+        return None
+    except Exception as error:
+        raise Finding("tracebacks", told(error)) from error
+    if not np.isfinite(said).all() or not np.allclose(said.sum(1), 1):
+        raise Finding("silent", "an edited model says what is no probability")
+    return said
+
+
+def _put(tensor: torch.Tensor, draw: Draw) -> torch.Tensor:
+    out = tensor.clone()
+    if out.numel():
+        values = (0, 1, -1, 7, 2**31) if not out.is_floating_point() else (0.0, 1e38, float("nan"), float("inf"), -1e30)
+        out.view(-1)[draw.randrange(out.numel())] = (
+            draw.choice(values) if out.dtype not in (torch.bool, torch.uint8) else 1
+        )
+    return out
+
+
+TENSORS: tuple[Callable[[torch.Tensor, Draw], torch.Tensor], ...] = (
+    _put,
+    _put,
+    _put,
+    lambda tensor, draw: tensor[: len(tensor) // 2].clone() if tensor.dim() else tensor,
+    lambda tensor, draw: torch.cat([tensor, tensor]) if tensor.dim() else tensor,
+    lambda tensor, draw: tensor.to(draw.choice((torch.float64, torch.float16, torch.int8, torch.bool, torch.int64))),
+    lambda tensor, draw: tensor.flatten(),
+    lambda tensor, draw: tensor[None],
+    lambda tensor, draw: torch.zeros_like(tensor),
+    lambda tensor, draw: tensor.flip(0) if tensor.dim() else tensor,
+    lambda tensor, draw: torch.empty(0, dtype=tensor.dtype),
+    lambda tensor, draw: torch.zeros((), dtype=tensor.dtype),
+)
