@@ -16,7 +16,7 @@ class UnknownName(BangsError, LookupError):
     """A name that is not in the list it should come from."""
 
     def __init__(self, kind: str, name: str, known: Iterable[str]):
-        choices = sorted(known)
+        choices, name = sorted(known), str(name)
         near = get_close_matches(name.lower(), choices, n=3, cutoff=0.5)
         # of those equally near, the one that begins alike
         near.sort(key=lambda own: (SequenceMatcher(None, own, name).ratio(), own[:1] == name[:1]))

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from bangs.errors import BangsError
-from bangs.estimator import serialization
+from bangs.estimator import model_file
 from bangs.estimator.classifier import SelfTrainingClassifier
 from bangs.runs.checkpoint import decode, encode
 from tests.fuzz import mutations
@@ -17,13 +17,13 @@ from tests.hostile.commands import QUIET, Finding, here, told
 from tests.hostile.world import World, copied, files_of
 
 Draw = random.Random
-MODEL = serialization.FILE
+MODEL = model_file.FILE
 
 
 def edited(world: World, place: Path, draw: Draw) -> str:
     """A model whose tensors or facts a stranger changed and sealed again: refused, or it says sound numbers."""
     folder = copied(world.fit, place / "fit")
-    held = decode((folder / MODEL).read_bytes(), serialization.KIND)
+    held = decode((folder / MODEL).read_bytes(), model_file.KIND)
     for _ in range(draw.choice((1, 1, 2, 4))):
         if draw.random() < 0.6:
             name = draw.choice(sorted(held.tensors))
@@ -31,7 +31,7 @@ def edited(world: World, place: Path, draw: Draw) -> str:
         else:
             mutations.value(held.facts, draw)
     try:
-        body = b"".join(encode(held, serialization.KIND))
+        body = b"".join(encode(held, model_file.KIND))
     except Exception:  # what cannot be sealed cannot be sent
         return "not sealed"
     (folder / MODEL).write_bytes(body)

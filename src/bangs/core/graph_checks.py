@@ -22,13 +22,15 @@ def check_graph(data: "Data") -> int:
         raise InvalidInput(f"data.x must have shape [N, F] with at least one feature, got {list(data.x.shape)}")
     if data.x.layout not in (torch.strided, torch.sparse_csr):
         raise InvalidInput(f"data.x must be dense or CSR, got {data.x.layout}; convert it with to_sparse_csr()")
+    if data.x.is_meta or (data.edge_index is not None and data.edge_index.is_meta):
+        raise InvalidInput("the graph is on the 'meta' device, which holds no numbers; put it on a CPU or GPU")
     if data.x.shape[0] != nodes:
         raise InvalidInput(f"data.x has {data.x.shape[0]} rows, the graph has {nodes} nodes; they must agree")
     values = data.x.values() if data.x.layout == torch.sparse_csr else data.x
     if not torch.isfinite(values.float()).all():
         raise InvalidInput("features must be finite numbers, but data.x holds NaN or infinity; fill or drop them")
     edges = data.edge_index
-    if edges is None or edges.dim() != 2 or edges.shape[0] != 2 or edges.is_floating_point():
+    if edges is None or edges.dim() != 2 or edges.shape[0] != 2 or edges.is_floating_point() or edges.is_complex():
         got = "None" if edges is None else f"{edges.dtype} of shape {list(edges.shape)}"
         raise InvalidInput(f"data.edge_index must hold whole numbers of shape [2, E], got {got}")
     if edges.numel() and (int(edges.min()) < 0 or int(edges.max()) >= nodes):

@@ -71,7 +71,11 @@ def _numbers(edge_index: Any) -> Tensor:
     if isinstance(edge_index, Tensor):
         kind = edge_index.dtype if edge_index.is_floating_point() or edge_index.is_complex() else torch.int64
         return edge_index.detach().to(kind, copy=True)
-    found = np.asarray(unmasked(edge_index, "edge_index"))
+    held = unmasked(edge_index, "edge_index")
+    try:
+        found = np.asarray(held)
+    except ValueError as error:
+        raise InvalidInput(f"edge_index must be an array [2, E] of row numbers: {error}") from error
     if found.dtype.kind not in "biuf":
         raise InvalidInput(
             f"edge_index must hold row numbers, got {found.dtype}; edges between names are a pandas frame of two "

@@ -121,12 +121,14 @@ def features(X: Any) -> Tensor:
                 "or let `bangs fit` read the table"
             )
         X = X.to_numpy(dtype=np.float32, na_value=np.nan)
-    array = np.asarray(X)
-    if array.dtype.kind == "c":
-        raise InvalidInput(f"Complex data not supported: X must hold real numbers, got {array.dtype}")
     try:
+        array = np.asarray(X)
+        if array.dtype.kind == "c":
+            raise InvalidInput(f"Complex data not supported: X must hold real numbers, got {array.dtype}")
         with np.errstate(over="ignore"):
             numbers = torch.from_numpy(np.array(array, dtype=np.float32, order="C"))
+    except InvalidInput:
+        raise
     except TypeError as error:
         raise TypeError(f"X must hold numbers, one row of features per node: {error}") from error
     except ValueError as error:

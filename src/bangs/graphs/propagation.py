@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 import torch
 from torch import Tensor
 
+from bangs.core.number_checks import check_number, check_whole
 from bangs.errors import InvalidInput
 from bangs.graphs.push import Push, Pushing
 from bangs.graphs.sparse import Sparse, adjacency, union
@@ -60,6 +61,7 @@ class PPR:
 
     def __post_init__(self) -> None:
         _check_alpha("PPR", self.alpha)
+        check_whole("PPR.steps", self.steps)
         if self.steps < 1:
             raise InvalidInput(f"PPR.steps must be at least 1, got {self.steps}")
 
@@ -157,5 +159,6 @@ class Matrix:
 
 
 def _check_alpha(name: str, alpha: float) -> None:
+    check_number(f"{name}.alpha", alpha)
     if not 0 < alpha <= 1:
         raise InvalidInput(f"{name}.alpha must lie in (0, 1], got {alpha}")

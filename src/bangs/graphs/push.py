@@ -12,6 +12,7 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
+from bangs.core.number_checks import check_number, check_whole
 from bangs.errors import InvalidInput
 from bangs.graphs import push_levels
 from bangs.graphs.edges import EdgeList
@@ -49,6 +50,9 @@ class Push:
     error: float = 1e-4
 
     def __post_init__(self) -> None:
+        check_number("Push.alpha", self.alpha)
+        check_whole("Push.steps", self.steps)
+        check_number("Push.error", self.error)
         if not 0 < self.alpha <= 1:
             raise InvalidInput(f"Push.alpha must lie in (0, 1], got {self.alpha}")
         if self.steps < 1:

@@ -6,6 +6,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
+from bangs.core.number_checks import check_number, check_whole
 from bangs.errors import InvalidInput
 
 
@@ -24,6 +25,7 @@ class Top:
 
     def __post_init__(self) -> None:
         _at_least_one("Top", self.k)
+        check_number("Top.floor", self.floor)
 
     def __call__(self, score: Tensor, label: Tensor) -> Tensor:
         best = score.topk(min(self.k, score.shape[1]), dim=1).indices
@@ -76,6 +78,9 @@ class Above:
 
     threshold: float
 
+    def __post_init__(self) -> None:
+        check_number("Above.threshold", self.threshold)
+
     def __call__(self, score: Tensor, label: Tensor) -> Tensor:
         return score > self.threshold
 
@@ -97,5 +102,6 @@ class Nobody:
 
 
 def _at_least_one(name: str, k: int) -> None:
+    check_whole(f"{name}.k", k)
     if k < 1:
         raise InvalidInput(f"{name}.k must be at least 1, got {k}")

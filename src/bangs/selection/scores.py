@@ -7,6 +7,7 @@ from typing import Literal, Protocol
 import torch
 from torch import Tensor
 
+from bangs.core.number_checks import check_whole
 from bangs.core.types import Ranking, Round
 from bangs.distributed import ranks
 from bangs.errors import InvalidInput
@@ -66,6 +67,7 @@ class Agreement:
 
     def __post_init__(self) -> None:
         for name in ("clusters", "steps"):
+            check_whole(f"Agreement.{name}", getattr(self, name))
             if getattr(self, name) < 1:
                 raise InvalidInput(f"Agreement.{name} must be at least 1, got {getattr(self, name)}")
         if self.space not in ("embeddings", "logits"):
@@ -99,6 +101,7 @@ class Banzhaf:
 
     def __post_init__(self) -> None:
         for name in ("k", "candidates", "budget"):
+            check_whole(f"Banzhaf.{name}", getattr(self, name))
             if getattr(self, name) < 1:
                 raise InvalidInput(f"Banzhaf.{name} must be at least 1, got {getattr(self, name)}")
         if self.normalise not in ("none", "mass"):
@@ -113,7 +116,7 @@ class Banzhaf:
         score = torch.full_like(round.prediction.confidence, float("-inf"))
         stderr = torch.full_like(score, float("nan"))
         evaluations = 0
-        sizes = round.pool.sum(1).clamp_max(self.candidates)
+        sizes = round.pool.sum(1).clamp_max(min(self.candidates, round.pool.shape[1]))
         # runs with the same number of candidates are one game
         for size in sorted(set(sizes.tolist()) - {0}):
             runs = (sizes == size).nonzero().squeeze(1)

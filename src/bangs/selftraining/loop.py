@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from bangs.calibration.calibrators import Calibrator, Uncalibrated
+from bangs.core.number_checks import check_whole
 from bangs.core.part_checks import check_calibrated, check_mask, check_ranking, check_soft_labels
 from bangs.core.rng import Streams
 from bangs.core.types import Labels, Prediction, Ranking, Round, Task
@@ -68,6 +69,7 @@ class Method:
     pool: Literal["free", "open", "unused"] = "free"
 
     def __post_init__(self) -> None:
+        check_whole("Method.rounds", self.rounds)
         if self.rounds < 0:
             raise InvalidInput(f"Method.rounds must not be negative, got {self.rounds}")
         for name, known in _CHOICES.items():

@@ -65,7 +65,7 @@ def trainer(model: str, preset: str = "tuned", dataset: str = "", **changes: Any
     """
     if model not in MODELS:
         raise UnknownName("model", model, MODELS)
-    if preset not in PRESETS:
+    if not isinstance(preset, str) or preset not in PRESETS:
         raise UnknownName("preset", preset, PRESETS)
     known = model in _TUNED
     chosen = PRESETS[preset](model if known else "gcn", dataset.lower())

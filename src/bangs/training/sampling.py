@@ -40,7 +40,11 @@ class Sampling:
                 raise InvalidInput(
                     f"Sampling.{name} must be a whole number of at least {least}, got {getattr(self, name)!r}"
                 )
-        if not self.fanout or any(type(bound) is not int or bound < ALL or bound == 0 for bound in self.fanout):
+        if (
+            not isinstance(self.fanout, tuple)
+            or not self.fanout
+            or any(type(bound) is not int or bound < ALL or bound == 0 for bound in self.fanout)
+        ):
             raise InvalidInput(
                 f"Sampling.fanout must hold a number of neighbours for every hop, at least 1 or −1 for all, "
                 f"got {self.fanout!r}"

@@ -5,13 +5,13 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from inspect import getattr_static
 from math import inf
-from numbers import Integral, Real
 from typing import Literal
 
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from bangs.core.number_checks import check_number, check_whole
 from bangs.core.rng import Streams
 from bangs.core.types import Labels, Prediction, Task
 from bangs.distributed import ranks
@@ -64,12 +64,10 @@ class Trainer:
                 f"Trainer.model must be an architecture such as GCN(hidden=64), got {self.model!r}; "
                 "bangs.training.presets.trainer makes a Trainer from names"
             )
-        for name, kind in (("epochs", Integral), ("patience", Integral), ("lr", Real), ("weight_decay", Real)):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, kind):  # a suite file may say anything
-                what = "whole number" if kind is Integral else "number"
-                raise InvalidInput(f"Trainer.{name} must be a {what}, got {value!r}")
+        for name in ("lr", "weight_decay"):
+            check_number(f"Trainer.{name}", getattr(self, name))
         for name in ("epochs", "patience"):
+            check_whole(f"Trainer.{name}", getattr(self, name))
             if getattr(self, name) < 1:
                 raise InvalidInput(f"Trainer.{name} must be at least 1, got {getattr(self, name)}")
         if not 0 < self.lr < inf:

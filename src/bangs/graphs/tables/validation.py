@@ -6,6 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from bangs.core.number_checks import check_number
 from bangs.core.rng import Streams
 from bangs.core.types import Split
 from bangs.errors import InvalidInput
@@ -42,6 +43,7 @@ def validation_split(
 
 def check_share(share: float) -> None:
     """Raises where a share of labels would leave none to learn from or none to validate on."""
+    check_number("the validation share", share)
     if not 0 < share < 1:
         raise InvalidInput(f"the validation share must lie in (0, 1), got {share}")
 

@@ -6,6 +6,7 @@ from typing import ClassVar, Protocol
 
 from torch import nn
 
+from bangs.core.number_checks import check_number, check_whole
 from bangs.core.rng import Streams
 from bangs.errors import InvalidInput
 from bangs.nn.ensemble import Network
@@ -25,6 +26,10 @@ class Checked:
     def __post_init__(self) -> None:
         for own in fields(self):
             value, rule = getattr(self, own.name), None
+            if own.name in _SIZES:
+                check_whole(f"{type(self).__name__}.{own.name}", value)
+            elif own.name in (*_RATES, *_POSITIVE, *_NOT_NEGATIVE, "alpha"):
+                check_number(f"{type(self).__name__}.{own.name}", value)
             if own.name in _SIZES and value < 1:
                 rule = "at least 1"
             elif own.name in _RATES and not 0 <= value <= 0.999:

@@ -1,0 +1,75 @@
+"""A setting that must be a number says so, whatever came."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+import bangs
+from bangs.core.number_checks import check_number, check_whole
+from bangs.errors import InvalidInput, UnknownName
+from tests.conftest import two_rings
+
+
+@pytest.mark.parametrize("value", [None, True, "3", [3], (3,), {}, 2j, pd.NA, torch.tensor(2), np.array([1]), int, 2.5])
+def test_what_is_no_whole_number_is_refused(value: object) -> None:
+    with pytest.raises(InvalidInput, match=r"Top.k must be a whole number, got "):
+        check_whole("Top.k", value)
+
+
+@pytest.mark.parametrize("value", [3, np.int64(3), np.uint8(3), 10**30])
+def test_every_whole_number_is_one(value: int) -> None:
+    check_whole("Top.k", value)
+    check_number("Top.k", value, 0.5, np.float32(0.5), float("inf"))
+
+
+@pytest.mark.parametrize(
+    ("part", "setting"),
+    [
+        *((part, "hidden") for part in ("GCN", "GraphSAGE", "GIN", "GAT", "APPNP", "GCNII", "GRAND")),
+        *((part, "dropout") for part in ("GCN", "SGC", "GIN")),
+        *(("Top", "k"), ("Top", "floor"), ("TopPerClass", "k"), ("Balanced", "k"), ("Above", "threshold")),
+        *(("Banzhaf", "k"), ("Banzhaf", "budget"), ("Agreement", "clusters"), ("PPR", "alpha"), ("PPR", "steps")),
+        *(("Push", "error"), ("Push", "steps"), ("Trainer", "lr"), ("Trainer", "epochs"), ("Method", "rounds")),
+        *(("Sampling", "size"), ("Sampling", "fanout")),
+    ],
+)
+@pytest.mark.parametrize("value", ["many", [1], None, object()], ids=["word", "list", "none", "object"])
+def test_every_part_names_a_setting_that_is_no_number(part: str, setting: str, value: object) -> None:
+    needed = {"k": 3} if part in ("Top", "TopPerClass", "Balanced") else {}
+    with pytest.raises(InvalidInput, match=rf"{part}.{setting} must"):
+        getattr(bangs, part)(**{**needed, setting: value})
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [("preset", 1), ("preset", []), ("validation", pd.NA), ("validation", "half"), ("teacher", 3), ("selector", 2j)],
+)
+def test_a_fit_names_a_setting_that_is_none(setting: str, value: object) -> None:
+    with pytest.raises((InvalidInput, UnknownName), match=rf"(?i){setting}"):
+        bangs.SelfTrainingClassifier(**{setting: value}).fit(two_rings())
+
+
+def test_more_candidates_than_a_machine_can_count_are_all() -> None:
+    data = two_rings()
+    data.y = torch.where(torch.arange(24) < 12, data.y, -1)
+    model = bangs.SelfTrainingClassifier(candidates=2**63, rounds=1, k=2, epochs=2).fit(data)
+    assert (model.labeled_iter_ == 1).sum() == 2
+
+
+def test_a_graph_without_numbers_is_refused() -> None:
+    data = two_rings()
+    for name in ("x", "edge_index"):
+        strange = data.clone().update({name: data[name].to("meta")})
+        with pytest.raises(InvalidInput, match="'meta' device, which holds no numbers"):
+            bangs.SelfTrainingClassifier().fit(strange)
+    with pytest.raises(InvalidInput, match="must hold whole numbers of shape"):
+        bangs.SelfTrainingClassifier().fit(data.clone().update({"edge_index": data.edge_index.to(torch.cfloat)}))
+
+
+def test_rows_of_unequal_length_are_refused() -> None:
+    data = two_rings()
+    with pytest.raises(InvalidInput, match="one row of features per node"):
+        bangs.SelfTrainingClassifier().fit([[1.0], [1.0, 2.0]], data.edge_index, [0, 1])
+    with pytest.raises(InvalidInput, match=r"an array \[2, E\] of row numbers"):
+        bangs.SelfTrainingClassifier().fit(data.x, [[0, 1], [1]], data.y)
