@@ -12,12 +12,11 @@ class Server:
     """Files by path, and how to fail: the first `breaks` answers end after `after` bytes."""
 
     files: dict[str, bytes] = field(default_factory=dict)
-    ranges: bool = True  # whether Range is honoured
     status: int = 200  # anything else is answered without a file
     breaks: int = 0
     after: int = 0
     length: bool = True  # whether Content-Length is told
-    asked: list[str | None] = field(default_factory=list)  # the Range of each request
+    asked: list[str] = field(default_factory=list)  # the path of each request
     url: str = ""
 
 
@@ -25,25 +24,18 @@ class Server:
 def serving(server: Server) -> Iterator[Server]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            wanted = self.headers.get("Range")
-            server.asked.append(wanted)
+            server.asked.append(self.path)
             content = server.files.get(self.path.lstrip("/"))
             if server.status != 200 or content is None:
                 self.send_error(404 if server.status == 200 else server.status)
                 return
-            start = int(wanted.removeprefix("bytes=").removesuffix("-")) if wanted and server.ranges else 0
-            if start >= len(content) and start:
-                self.send_error(416)
-                return
-            self.send_response(206 if start else 200)
-            if start:
-                self.send_header("Content-Range", f"bytes {start}-{len(content) - 1}/{len(content)}")
+            self.send_response(200)
             if server.length:
-                self.send_header("Content-Length", str(len(content) - start))
+                self.send_header("Content-Length", str(len(content)))
             self.end_headers()
             whole = server.breaks == 0
             server.breaks -= not whole
-            self.wfile.write(content[start:] if whole else content[start : start + server.after])
+            self.wfile.write(content if whole else content[: server.after])
             self.close_connection = True
 
         def log_message(self, *_: object) -> None:

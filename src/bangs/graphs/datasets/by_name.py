@@ -3,7 +3,7 @@
 import os
 import sys
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from torch_geometric.data import Data
 from bangs.errors import BangsError, DataUnavailable, InvalidInput, UnknownName
 from bangs.graphs import splits
 from bangs.graphs.datasets import flickr, lastfm, planetoid, synthetic
-from bangs.graphs.datasets.download import Download, Remote
+from bangs.graphs.datasets.download import Remote, download
 from bangs.graphs.datasets.npz import read_graph
 from bangs.graphs.store import Store, is_store
 
@@ -92,12 +92,11 @@ def _locate(dataset: Dataset, folder: Path | None, base: str | None) -> Path:
     for place in (given / dataset.folder if given else None, cache):
         if place is not None and (_holds(place, dataset.files) or _holds(place, dataset.instead)):
             return place
-    fetch = Download()
     for file, remote in dataset.files.items():
         if (cache / file).is_file():
             continue
         try:
-            fetch(remote if base is None else _moved(remote, base, file), cache / file)
+            download(remote if base is None else replace(remote, url=f"{base.rstrip('/')}/{file}"), cache / file)
         except DataUnavailable as error:
             place = given or Path("$BANGS_DATA")
             raise DataUnavailable(
@@ -110,10 +109,6 @@ def _locate(dataset: Dataset, folder: Path | None, base: str | None) -> Path:
 
 def _holds(place: Path, files: Collection[str]) -> bool:
     return len(files) > 0 and all((place / file).is_file() for file in files)
-
-
-def _moved(remote: Remote, base: str, file: str) -> Remote:
-    return Remote(f"{base.rstrip('/')}/{file}", remote.sha256, remote.starts, remote.most_bytes)
 
 
 def _no_graph(path: Path, known: Collection[str]) -> BangsError:
