@@ -156,3 +156,37 @@ def test_where_nobody_else_is_heard_the_words_say_so() -> None:
 def test_a_node_that_is_not_there_is_a_sentence() -> None:
     with pytest.raises(InvalidInput, match="numbered 0 … 3"):
         reasons(line_graph(), 4)
+
+
+def soft_line() -> Snapshot:
+    """The line graph where nodes 1 and 2 have soft labels of round 2, which weigh half and a quarter of a given one."""
+    belief = torch.tensor([[1.0, 0.0], [0.9, 0.1], [0.3, 0.7], [0.0, 1.0]])
+    adopted_round, target = torch.tensor([0, 2, 2, 0]), torch.tensor([0, 0, 1, 1])
+    weight = torch.tensor([2.0, 1.0, 0.5, 2.0])
+    return replace(line_graph(), belief=belief, weight=weight, adopted_round=adopted_round, target=target)
+
+
+def test_a_soft_label_is_told_with_its_probabilities_and_its_weight() -> None:
+    found = reasons(soft_line(), 1)
+    assert found.origin == "soft"
+    assert found.adoption is None
+    assert found.soft is not None
+    assert (found.soft.round, found.soft.weight) == (2, 0.5)
+    assert found.soft.probs == pytest.approx([0.9, 0.1])
+    words = in_words(found, list("abcd"), ["u", "v"])
+    assert "Soft label: before round 2 the model gave it u 90.0%, v 10.0%." in words
+    assert "they counted 0.5 times as much as a given label" in words
+    assert reasons(soft_line(), 0).soft is None
+
+
+def test_soft_labels_are_no_labelled_influence() -> None:
+    (strongest, support, _) = influences(soft_line(), [1])[0]
+    assert {one.node for one in strongest} == {0, 3}
+    assert sum(support) == pytest.approx(1)
+
+
+def test_a_prediction_against_its_labelled_influence_is_noticed() -> None:
+    snapshot = line_graph()
+    assert reasons(snapshot, 1).against_neighbours is None
+    turned = replace(snapshot, calibrated=snapshot.calibrated.flip(1))
+    assert reasons(turned, 1).against_neighbours == 0

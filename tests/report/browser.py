@@ -1,4 +1,4 @@
-"""A headless Chromium on a leash of two pipes: no driver, no network, nothing to install but the browser."""
+"""A headless Chromium driven over two pipes: no driver, no network, nothing to install but the browser."""
 
 import base64
 import json
@@ -18,7 +18,7 @@ CHROMIUM = next(
 
 
 class Browser:
-    """One tab, spoken to in the DevTools protocol: JSON texts that end in a zero byte."""
+    """One tab, driven by the DevTools protocol: JSON texts that end in a zero byte."""
 
     def __init__(self, profile: Path):
         down, up = os.pipe(), os.pipe()
@@ -92,6 +92,14 @@ class Browser:
         if kind == "click":
             for step in ("mousePressed", "mouseReleased"):
                 self.call("Input.dispatchMouseEvent", type=step, x=x, y=y, button="left", clickCount=1)
+
+    def press(self, key: str) -> None:
+        """A key of the keyboard, such as Tab, Enter, ArrowDown or a letter."""
+        codes = {"Tab": 9, "Enter": 13, "Escape": 27, "ArrowDown": 40}
+        more = {"text": "\r" if key == "Enter" else key} if len(key) == 1 or key == "Enter" else {}
+        code = {"windowsVirtualKeyCode": codes[key]} if key in codes else {}
+        for step in ("keyDown", "keyUp"):
+            self.call("Input.dispatchKeyEvent", type=step, key=key, **code, **(more if step == "keyDown" else {}))
 
     def screenshot(self, path: Path, **clip: float) -> None:
         """A picture of the window, or of a part of the page (x, y, width, height)."""

@@ -1,5 +1,6 @@
-"""Small stories for pages: a fit with odd names, and an experiment of two seeds."""
+"""Small runs for pages: a fit with odd names, one of soft labels, one that collapsed, an experiment of two seeds."""
 
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -7,7 +8,9 @@ import torch
 from bangs.estimator.classifier import SelfTrainingClassifier
 from bangs.report.outcome import outcome
 from bangs.report.run_data import RunData
+from bangs.runs.snapshot import Snapshot
 from tests.conftest import two_rings
+from tests.runs.test_soft_snapshot import with_beliefs
 
 SCRIPT = "<script>alert(1)</script>"
 
@@ -23,8 +26,25 @@ def fitted(nodes: int = 60, rounds: int = 2) -> SelfTrainingClassifier:
     return model
 
 
-def fit_story(nodes: int = 60, truth: bool = True) -> RunData:
+def soft_story() -> RunData:
+    """A fit whose chosen round learned from soft labels."""
+    snapshot, _ = with_beliefs()
+    return fit_story(snapshot=snapshot)
+
+
+def collapsed_story() -> RunData:
+    """A fit that predicts the same class for every node."""
+    run_data = fit_story()
+    assert run_data.snapshot is not None
+    same = torch.zeros_like(run_data.snapshot.raw)
+    same[:, 1] = 3.0
+    return replace(run_data, snapshot=replace(run_data.snapshot, raw=same, calibrated=same))
+
+
+def fit_story(nodes: int = 60, truth: bool = True, snapshot: Snapshot | None = None) -> RunData:
     model = fitted(nodes)
+    if snapshot is not None:
+        model.snapshot_ = snapshot
     snapshot = model.snapshot_
     known = snapshot.given.maximum(snapshot.held)
     answers = torch.where(known < 0, torch.arange(nodes) % 3, -1) if truth else None

@@ -1,5 +1,7 @@
-"""The page in a real browser: it draws itself, answers the mouse, and keeps to itself."""
+"""The page in a real browser: it draws itself, reacts to mouse and keyboard, and loads nothing."""
 
+import csv
+import io
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,23 +13,44 @@ from bangs.report.page import render
 from bangs.report.suite import write_suite_page
 from tests.helpers.small_graphs import fake_rows, suite_file
 from tests.report.browser import CHROMIUM, Browser, browser
-from tests.report.sample_runs import SCRIPT, experiment_story, fit_story
+from tests.report.sample_runs import SCRIPT, collapsed_story, experiment_story, fit_story, soft_story
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here; `make browser` installs Debian's")
 
 TABLE = "[...document.querySelectorAll('#candidates tbody tr')]"
+PREDICTIONS = "[...document.querySelectorAll('#predicted tbody tr')]"
+FACTS = "JSON.parse(document.querySelector('#facts').textContent)"
+
+# texts of a drawing that lie on each other, and those that leave it or the window
+UNREADABLE = """[...document.querySelectorAll('svg[role=img]')].flatMap((drawing) => {
+  const texts = [...drawing.querySelectorAll('text')].map((text) => [text.textContent, text.getBoundingClientRect()]);
+  const cut = texts.filter(([, box]) => box.left < 0 || box.right > innerWidth).map(([words]) => `cut: ${words}`);
+  const meet = (a, b) => a.left + 1 < b.right && b.left + 1 < a.right && a.top + 3 < b.bottom && b.top + 3 < a.bottom;
+  const pairs = texts.flatMap(([one, a], i) => texts.slice(i + 1)
+    .filter(([, b]) => meet(a, b)).map(([two]) => [one, two]));
+  return [...cut, ...pairs.map(([one, two]) => `${one} on ${two}`)];
+})"""
+# elements beyond the right edge that nothing scrolls to
+BEYOND = """[...document.querySelectorAll('main *')].filter((element) => {
+  const box = element.getBoundingClientRect();
+  return box.width > 0 && box.right > innerWidth + 1;
+}).map((element) => element.outerHTML.slice(0, 120))"""
 
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("pages")
-    made = {"fit": fit_story(), "run": experiment_story()}
+    made = {"fit": fit_story(), "run": experiment_story(), "soft": soft_story(), "collapsed": collapsed_story()}
     for name, run_data in made.items():
         (folder / f"{name}.html").write_text(render(run_data), encoding="utf-8")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("bangs.report.node_data.DRAWN", 30)
+        patch.setattr("bangs.report.node_data.EXPLAINED", 30)
+        (folder / "sampled.html").write_text(render(made["fit"]), encoding="utf-8")
     suite = read_suite(suite_file(folder))
     rows = [row for cell in suite.cells() for row in fake_rows(cell.experiment, [[0.6, 0.7], [0.5, 0.8]])]
     write_suite_page([suite], gather(rows), folder / "suite.html")
-    return {name: folder / f"{name}.html" for name in (*made, "suite")}
+    return {name: folder / f"{name}.html" for name in (*made, "suite", "sampled")}
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +61,7 @@ def tab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 
 @pytest.mark.parametrize("dark", [False, True])
 @pytest.mark.parametrize("width", [1280, 390])
-@pytest.mark.parametrize("name", ["fit", "run", "suite"])
+@pytest.mark.parametrize("name", ["fit", "run", "suite", "soft"])
 def test_it_opens_without_errors_or_requests_at_any_width(
     tab: Browser, pages: dict[str, Path], name: str, width: int, dark: bool
 ) -> None:
@@ -163,3 +186,129 @@ def test_it_prints_without_the_controls(tab: Browser, pages: dict[str, Path]) ->
     assert tab.js("getComputedStyle(document.querySelector('#filters')).display") == "none"
     assert tab.js("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
     tab.call("Emulation.setEmulatedMedia", media="")
+
+
+def search(tab: Browser, words: str) -> None:
+    """Type into the search field of the map and press Enter."""
+    tab.js(
+        f"{{ const field = document.querySelector('#find'); field.focus(); field.value = {words!r};"
+        " field.dispatchEvent(new Event('input'));"
+        " field.dispatchEvent(new KeyboardEvent('keydown', { key: 'Enter' })); }"
+    )
+
+
+def test_a_search_finds_every_node_and_draws_it(tab: Browser, pages: dict[str, Path]) -> None:
+    tab.open(pages["sampled"])
+    assert tab.js(f"{FACTS}.nodes.name.length") == 60
+    undrawn = tab.js(f"{{ const f = {FACTS}; f.nodes.name.filter((_, i) => !f.drawn.includes(i)) }}")
+    undrawn.remove(tab.js("document.querySelector('#why b').textContent"))  # chosen, and so drawn, from the start
+    assert len(undrawn) > 20
+    texts = []
+    for name in undrawn:
+        before = tab.js("document.querySelectorAll('#scatter svg > *').length")
+        search(tab, name)
+        assert tab.js("document.querySelector('#why b').textContent") == name
+        texts.append(tab.js("document.querySelector('#why').textContent"))
+        # the ring is on the new node, which stays on the map
+        assert tab.js("document.querySelectorAll('#scatter svg > *').length") == before + 1
+    assert any(f"run bangs explain FOLDER {name}" in text for name, text in zip(undrawn, texts, strict=True))
+    assert tab.errors == []
+
+
+def test_a_search_without_a_match_says_so(tab: Browser, pages: dict[str, Path]) -> None:
+    tab.open(pages["fit"])
+    search(tab, "no such node")
+    assert tab.js("document.querySelector('#found').hidden") is False
+    assert tab.js("document.querySelector('#found').textContent") == "No node has this in its name."
+
+
+def test_the_table_of_all_predictions_begins_with_the_least_certain(tab: Browser, pages: dict[str, Path]) -> None:
+    tab.open(pages["fit"])
+    assert tab.js("document.querySelector('#prediction-pages .count').textContent") == "60 nodes"
+    shown = tab.js(f"{PREDICTIONS}.map((row) => parseFloat(row.cells[2].textContent))")
+    every = tab.js(f"{FACTS}.nodes.confidence")
+    assert shown == pytest.approx([100 * share for share in sorted(every)[:20]], abs=0.06)
+    tab.js(
+        "{ const pick = document.querySelector('#prediction-filters select'); pick.value = '2';"
+        " pick.dispatchEvent(new Event('change')); }"
+    )
+    assert set(tab.js(f"{PREDICTIONS}.map((row) => row.cells[1].textContent)")) == {"plain"}
+    count = tab.js(f"{FACTS}.nodes.label.filter((c) => c === 2).length")
+    assert tab.js("document.querySelector('#prediction-pages .count').textContent") == f"{count} of 60 nodes"
+
+
+def test_the_lines_that_are_shown_can_be_saved_as_csv(tab: Browser, pages: dict[str, Path]) -> None:
+    tab.open(pages["fit"])
+    tab.js(
+        "{ const pick = document.querySelectorAll('#prediction-filters select')[1]; pick.value = '0';"
+        " pick.dispatchEvent(new Event('change')); }"
+    )
+    text = tab.js(
+        "new Promise((done) => { URL.createObjectURL = (blob) => { blob.text().then(done); return 'blob:x'; };"
+        " document.querySelector('#prediction-filters .export').click(); })"
+    )
+    rows = list(csv.DictReader(io.StringIO(text)))
+    assert [row["Source"] for row in rows] == ["given"] * 18
+    confidence = [float(row["Confidence"]) for row in rows]
+    assert confidence == sorted(confidence)
+    names = tab.js(f"{FACTS}.nodes.name")
+    assert {row["Node"] for row in rows} <= {*names, "'" + names[1]}
+
+
+@pytest.mark.parametrize("name", ["fit", "run", "suite", "soft", "sampled", "collapsed"])
+@pytest.mark.parametrize("width", [1280, 390])
+def test_nothing_overlaps_or_is_cut(tab: Browser, pages: dict[str, Path], name: str, width: int) -> None:
+    tab.open(pages[name], width=width)
+    tab.js("document.querySelectorAll('.data').forEach((part) => { part.open = true; })")
+    assert tab.js(UNREADABLE) == []
+    if width == 390 and name != "suite":  # wide tables scroll
+        assert tab.js(BEYOND) == []
+
+
+def test_the_keyboard_alone_is_enough(tab: Browser, pages: dict[str, Path]) -> None:
+    tab.open(pages["fit"])
+    for _ in range(60):
+        tab.press("Tab")
+        if tab.js("document.activeElement.id") == "find":
+            break
+    for letter in "17":
+        tab.press(letter)
+    tab.press("ArrowDown")
+    tab.press("Enter")
+    assert tab.js("document.querySelector('#why b').textContent") == "17"
+    for _ in range(60):
+        tab.press("Tab")
+        if tab.js("document.activeElement.textContent").startswith("Confidence"):
+            break
+    tab.press("Enter")
+    # the focus stays, so that a second press turns the order again
+    assert tab.js("document.activeElement.textContent") == "Confidence ↓"
+    tab.press("Enter")
+    assert tab.js("document.activeElement.textContent") == "Confidence ↑"
+
+
+def test_given_nodes_keep_their_own_colour_in_a_collapsed_run(tab: Browser, pages: dict[str, Path]) -> None:
+    tab.open(pages["collapsed"])
+    given = "[...document.querySelectorAll('#scatter svg > rect')].slice(1).map((node) => node.getAttribute('fill'))"
+    assert set(tab.js(given)) == {"var(--c0)", "var(--c1)", "var(--c2)"}
+
+
+def test_the_page_says_where_own_features_outweigh_the_labelled_neighbours(
+    tab: Browser, pages: dict[str, Path]
+) -> None:
+    tab.open(pages["collapsed"])
+    search(tab, "6")  # of class 0 on the rings
+    words = tab.js("document.querySelector('#why .against').textContent")
+    assert words.endswith("its own features and the unlabelled nodes around it outweigh the labelled ones.")
+
+
+def test_soft_labels_are_explained_in_plain_words(tab: Browser, pages: dict[str, Path]) -> None:
+    tab.open(pages["soft"])
+    search(tab, "40")
+    words = tab.js("document.querySelector('#why .soft').textContent")
+    assert words.startswith("Soft label: before round ")
+    assert "times as much as a given label" in words
+    assert tab.js("document.querySelector('#adopted h2').textContent") == "Soft labels by class"
+    heads = tab.js("[...document.querySelectorAll('#predicted th')].map((cell) => cell.textContent)")
+    assert {"Soft label", "Weight"} <= set(heads)
+    assert tab.js("document.querySelector('#pseudo').hidden") is True

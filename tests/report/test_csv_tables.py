@@ -1,4 +1,4 @@
-"""Cells of a spreadsheet, a model card, places on a map."""
+"""Cells of a spreadsheet, a model card, positions on a map."""
 
 import csv
 import io
@@ -9,10 +9,11 @@ import torch
 
 from bangs.estimator.classifier import SelfTrainingClassifier
 from bangs.report.card import word
-from bangs.report.csv_tables import pseudo_labels
+from bangs.report.csv_tables import predictions, pseudo_labels
 from bangs.report.node_layout import positions
 from bangs.utils.csv_safe import cell, to_csv
 from tests.conftest import two_rings
+from tests.runs.test_soft_snapshot import with_beliefs
 
 
 @pytest.mark.parametrize(
@@ -57,7 +58,7 @@ def test_a_word_in_markdown_stays_a_word() -> None:
     assert word("<img>\n# x") == r"\<img\> \# x"
 
 
-def test_places_are_the_same_for_the_same_logits_and_fill_the_square() -> None:
+def test_positions_are_the_same_for_the_same_logits_and_fill_the_square() -> None:
     logits = torch.randn(60, 3, generator=torch.Generator().manual_seed(0))
     one, two = positions(logits), positions(logits)
     assert (one == two).all()
@@ -74,5 +75,38 @@ def test_two_groups_lie_apart() -> None:
 
 
 @pytest.mark.parametrize("count", [1, 2, 9, 10])
-def test_few_or_equal_points_have_places_too(count: int) -> None:
+def test_few_or_equal_points_have_positions_too(count: int) -> None:
     assert np.isfinite(positions(torch.zeros(count, 3))).all()
+
+
+def test_soft_labels_are_listed_with_their_probabilities_and_weights() -> None:
+    snapshot, state = with_beliefs()
+    names, classes = [f"n{node}" for node in range(60)], ["a", "b", "c"]
+    rows = list(csv.DictReader(io.StringIO("".join(pseudo_labels(snapshot, names, classes)))))
+    assert [row["id"] for row in rows] == names[24:]  # all that are neither given nor held
+    assert {row["round"] for row in rows} == {str(snapshot.chosen)}
+    assert state.labels.belief is not None
+    for node, row in enumerate(rows, 24):
+        belief = [float(row[f"q_{name}"]) for name in classes]
+        assert belief == pytest.approx(state.labels.belief[0, node].tolist(), abs=1e-5)
+        assert row["label"] == classes[belief.index(max(belief))]
+    # Balance makes all soft labels together count as much as all eighteen given ones
+    assert sum(float(row["weight"]) for row in rows) == pytest.approx(18, rel=1e-3)
+    told = csv.DictReader(io.StringIO("".join(predictions(snapshot, names, classes))))
+    assert [row["source"] for row in told] == ["given"] * 18 + ["held"] * 6 + ["soft"] * 36
+
+
+def test_more_nodes_than_anchors_stand_near_nodes_like_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bangs.report.node_layout.ANCHORS", 40)
+    logits = torch.zeros(200, 2)
+    logits[:, 0] = torch.where(torch.arange(200) < 100, 8.0, -8.0) + torch.linspace(0, 1, 200)
+    found = positions(logits)
+    assert found.shape == (200, 2)
+    near = np.linalg.norm(found[:100] - found[:100].mean(0), axis=1).mean()
+    assert np.linalg.norm(found[:100].mean(0) - found[100:].mean(0)) > near
+
+
+def test_a_class_without_any_chance_has_a_position_too() -> None:
+    logits = torch.randn(40, 3, generator=torch.Generator().manual_seed(0))
+    logits[:, 2] = float("-inf")
+    assert np.isfinite(positions(logits)).all()

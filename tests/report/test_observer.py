@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pytest
 import torch
 
 from bangs.cli.run_folder import save
@@ -11,6 +12,7 @@ from bangs.report.observer import PageObserver
 from bangs.report.page_data import page_data
 from bangs.report.run_data import gather
 from bangs.runs import RunFolder
+from tests.cli.invoke import bangs
 
 
 def test_the_page_of_an_experiment_shows_nodes_and_marks_them(tmp_path: Path) -> None:
@@ -44,3 +46,27 @@ def test_a_half_seen_run_gets_a_page_without_nodes(tmp_path: Path) -> None:
         save(result, folder)
     page_observer.write(tmp_path)
     assert gather(tmp_path).snapshot is None
+
+
+def test_the_page_of_soft_labels_counts_them_by_class(tmp_path: Path) -> None:
+    data = citation(nodes=240, seed=1)
+    experiment = Experiment(method="soft", seeds=(3, 4), rounds=2, changes={"epochs": 10, "patience": 8})
+    page_observer = PageObserver(experiment, data.y)
+    result = experiment.run(data=data, observers=[page_observer], device="cpu")
+    with RunFolder.create_or_resume(tmp_path, {"test": 1}, resume=False) as folder:
+        save(result, folder)
+    page_observer.write(tmp_path)
+    found = page_data(gather(tmp_path))
+    assert found["soft"]
+    assert found["values"] == []
+    assert found["pseudo"]["node"] == []
+    adopted = [sum(row["adopted"]) / len(row["adopted"]) for row in result["rounds"][1:]]
+    assert [sum(row["adopted"]) for row in found["rounds"][1:]] == pytest.approx(adopted)
+    assert sum(found["rounds"][0]["adopted"]) == 0
+
+
+def test_a_run_folder_of_soft_labels_has_a_page_without_nodes(tmp_path: Path) -> None:
+    words = ("run", "--method", "soft", "--seeds", 1, "--rounds", 1, "--epochs", 5, "--out", tmp_path / "run")
+    assert bangs(*words, "--quiet").code == 0
+    assert bangs("report", tmp_path / "run").code == 0
+    assert "soft on synthetic" in (tmp_path / "run" / "report.html").read_text()

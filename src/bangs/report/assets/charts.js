@@ -17,7 +17,7 @@ function ranged({ low, high, nodes: count, mean }) {
 }
 
 function drawRounds() {
-  const section = show("rounds");
+  const section = show("rounds", facts.soft ? "Round 0 learns from the given labels alone; every later round learns from soft labels as well." : "");
   const rows = facts.rounds;
   const series = [["validation", "var(--c0)"], ["test", "var(--c1)"]].filter(([name]) => rows.every((row) => row[name]));
   const chosen = facts.chosen;
@@ -51,7 +51,8 @@ function drawRounds() {
       for (const row of rows) parts.push(s("circle", { cx: x(row.round), cy: y(row[name].mean), r: chosen.length === 1 && row.round === chosen[0] ? 5.5 : 3.2, fill: paint, stroke: "var(--card)", "stroke-width": 1.5 }));
     }
     const half = rows.length > 1 ? (x(1) - x(0)) / 2 : 40;
-    for (const row of rows) parts.push(s("rect", { x: x(row.round) - half, width: 2 * half, y: pad.top, height: height - pad.top - pad.bottom, fill: "transparent",
+    const from = (row) => Math.max(pad.left, x(row.round) - half), to = (row) => Math.min(width - pad.right, x(row.round) + half);
+    for (const row of rows) parts.push(s("rect", { x: from(row), width: to(row) - from(row), y: pad.top, height: height - pad.top - pad.bottom, fill: "transparent",
       ...tipped(`Round ${row.round}`, [
         ...series.map(([name]) => `${name} ${percent(row[name].mean, 2)}${ranged(row[name])}`),
         `${whole(row.labelled)} labelled nodes`,

@@ -12,7 +12,7 @@ function choose(node) {
 }
 // A node has the colour of its label in the data, else of its prediction.
 const shade = (node) => (nodes.known[node] >= 0 ? nodes.known[node] : nodes.label[node]);
-const softWords = (node) => { const [first, second, share, less] = nodes.soft[node]; return `${className(first)} ${percent(share)}${first === second ? "" : `, ${className(second)} ${percent(less)}`}`; };
+const softWords = (node) => { const [first, second, share, less] = nodes.soft[node]; return `${clip(className(first), 28)} ${percent(share)}${first === second ? "" : `, ${clip(className(second), 28)} ${percent(less)}`}`; };
 
 // Shape says where a label comes from, colour says which one it is.
 function glyph(x, y, origin, paint, size, more) {
@@ -34,7 +34,7 @@ const LAYER = [4, 3, 2, 0, 1];  // given ones lie on top
 function drawMap() {
   if (!nodes) return;
   const some = onMap.size < facts.total ? `${whole(onMap.size)} of ${whole(facts.total)} nodes are drawn: all given and held ones, and some others. A node that you search for is drawn too. ` : "";
-  show("map", `Nodes with similar predictions lie together (t-SNE of the log-probabilities; distances between groups mean little). ${some}Choose a node to see its reasons.`);
+  show("map", `Nodes with similar predictions lie together (t\u2011SNE of the log-probabilities; distances between groups mean little). ${some}Choose a node to see its reasons.`);
   const holder = $("#scatter");
   let spots = [];
   const redraw = chart(holder, (width) => {
@@ -137,15 +137,30 @@ function ego(node, width) {
     const mx = (x + cx) / 2 - (y - cy) * bend, my = (y + cy) / 2 + (x - cx) * bend;
     parts.push(s("path", { d: `M${x} ${y} Q${mx} ${my} ${cx} ${cy}`, fill: "none", stroke: colour(label), "stroke-width": 1.5 + 12 * share, "stroke-linecap": "round", opacity: 0.55, class: "influence" }));
   }
+  // A name is left out where it would cover another name or node; the tooltip has it.
+  const taken = [...spot.values()].map(([x, y]) => [x - 7, y - 7, x + 7, y + 7]);
+  const free = (box) => box[0] >= 0 && box[2] <= width && box[1] >= 0 && box[3] <= height && taken.every((one) => box[2] <= one[0] || one[2] <= box[0] || box[3] <= one[1] || one[3] <= box[1]);
+  const name = (other, x, y, size) => {
+    const centre = other === node, side = centre || Math.abs(x - cx) <= 4 ? "middle" : x > cx ? "start" : "end";
+    const text = clip(nodes.name[other], centre ? 22 : 11), long = [...text].length * (centre ? 8.2 : 7.6);
+    const at = side === "middle" ? x : side === "start" ? x + size + 5 : x - size - 5;
+    const line = centre ? y - size - 7 : side === "middle" ? (y > cy ? y + size + 14 : y - size - 6) : y + 4;
+    const left = side === "middle" ? at - long / 2 : side === "start" ? at : at - long;
+    const box = [left, line - 11, left + long, line + 3];
+    if (!centre && !free(box)) return null;
+    taken.push(box);
+    return s("text", { x: at, y: line, "text-anchor": side, class: centre ? "strong" : null }, text);
+  };
   const body = (other, x, y, size) => {
     const open = other !== node;
-    const side = x > cx + 4 ? "start" : x < cx - 4 ? "end" : "middle";
-    const words = s("text", { x: other === node ? x : x + (side === "start" ? size + 5 : side === "end" ? -size - 5 : 0), y: other === node ? y - size - 7 : side === "middle" ? (y > cy ? y + size + 14 : y - size - 6) : y + 4, "text-anchor": other === node ? "middle" : side, class: other === node ? "strong" : null }, clip(nodes.name[other], other === node ? 22 : 11));
+    const words = labels.get(other);
     return s("g", { class: "ego-node", tabindex: open ? 0 : null, role: open ? "button" : null, "aria-label": open ? `Go to ${nodes.name[other]}` : null, style: open ? "cursor:pointer" : null,
       onclick: open ? () => choose(other) : null, onkeydown: open ? (event) => { if (event.key === "Enter") choose(other); } : null,
       ...tipped(nodes.name[other], [...describe(other), strength.has(other) && `${percent(strength.get(other))} of labelled influence`]) },
       glyph(x, y, nodes.origin[other], colour(shade(other)), size), words);
   };
+  const labels = new Map([[node, name(node, cx, cy, 8.5)]]);
+  for (const other of [...far, ...near]) labels.set(other, name(other, ...spot.get(other), 6));
   for (const [other, [x, y]] of spot) parts.push(body(other, x, y, 6));
   parts.push(s("circle", { cx, cy, r: 15, fill: "var(--card)", opacity: 0.9 }), body(node, cx, cy, 8.5));
   return canvas(width, height, `${nodes.name[node]} and its surroundings: ${near.length} neighbours, ${found.influences.length} strongest labelled influences`, ...parts);
@@ -169,7 +184,7 @@ function drawNode() {
       story.push(`${p.used[line] ? "" : "adopted in round " + p.round[line] + ", after the chosen round; "}${facts.score} ${give(p.value[line], p.stderr[line])}${POWER && " " + POWER}, confidence then ${percent(p.before[line])} before and ${percent(p.confidence[line])} after calibration`);
     }
     if (nodes.known[node] >= 0) story.push(`known as ${className(nodes.known[node])}`);
-    if (nodes.truth && nodes.truth[node] >= 0) story.push(nodes.truth[node] === label ? "which is right" : `its true class is ${className(nodes.truth[node])}`);
+    if (nodes.truth && nodes.truth[node] >= 0) story.push(nodes.truth[node] === label ? "the prediction is right" : `its true class is ${className(nodes.truth[node])}`);
     if (nodes.second[node] !== label) story.push(`second choice ${className(nodes.second[node])}, ${percent(nodes.second_confidence[node])}`);
     parts.push(h("p", { class: "how" }, story.join("; ") + "."));
     if (nodes.soft && nodes.origin[node] === 4) parts.push(h("p", { class: "how soft" }, `Soft label: before round ${nodes.adopted_round[node]} the model gave it ${softWords(node)}. The model of round ${nodes.adopted_round[node]} learned from this; it counted ${figure(nodes.weight[node])} times as much as a given label.`));

@@ -1,11 +1,11 @@
 const nodeButton = (node, most = 60) => h("button", { type: "button", class: "link", title: nodes.name[node], onclick: () => { choose(node); document.getElementById("map").scrollIntoView(); } }, clip(nodes.name[node], most));
-const classTag = (c) => h("span", { class: "tag", title: className(c) }, dot(c), clip(className(c), 40));
+const classTag = (c) => h("span", { class: "tag", title: className(c) }, dot(c), clip(className(c), 28));
 const percentOf = (x) => Number((100 * x).toFixed(2));
 
 function drawPredictions() {
   if (!nodes) return;
   const count = nodes.name.length, held = count < facts.total;
-  const section = show("predictions", `The prediction for ${held ? `${whole(count)} of ${whole(facts.total)} nodes, labelled and held ones first; predictions.csv has all` : `each of the ${plural(count, "node")}`}. The least certain come first.`);
+  const section = show("predictions", `The prediction for ${held ? `${whole(count)} of ${whole(facts.total)} nodes, labelled and held ones first; predictions.csv has all` : `each of the ${plural(count, "node")}`}. The least certain come first.${nodes.soft ? " A soft label is the probabilities that an earlier model predicted for a node without a label. Its weight says how much it counted in training, a given label counting 1." : ""}`);
   const label = (i) => nodes.known[i] >= 0 ? nodes.known[i] : nodes.truth ? nodes.truth[i] : -1;
   const right = (i) => (label(i) < 0 ? "" : label(i) === nodes.label[i] ? "yes" : "no");
   const someLabel = nodes.name.some((_, i) => label(i) >= 0);

@@ -31,7 +31,10 @@ function dataTable({ section, table, tools, foot, count, columns, text, filters,
       if (arrow) arrow.textContent = state.by === c ? (state.down ? " ↓" : " ↑") : "";
     });
     body.replaceChildren(...lines.slice(state.page * size, state.page * size + size).map((i) => h("tr", { class: marked(i) ? "on" : null },
-      columns.map(({ key, cell, kind }) => h("td", { class: kind || null }, cell ? cell(i) : String(key(i)))))));
+      columns.map(({ name, key, cell, kind }) => {
+        const content = cell ? cell(i) : String(key(i));
+        return h("td", { class: [kind, content === "–" && "empty"].filter(Boolean).join(" ") || null, "data-label": name }, content);
+      }))));
     if (!lines.length) body.append(h("tr", {}, h("td", { colspan: columns.length }, "Nothing matches.")));
     back.disabled = state.page === 0;
     next.disabled = state.page === last;

@@ -18,7 +18,7 @@ const s = (tag, attributes, ...children) => make("http://www.w3.org/2000/svg", t
 const clip = (text, most) => { const letters = [...text]; return letters.length > most ? letters.slice(0, most - 1).join("") + "…" : text; };
 const apart = (name) => `\u2068${name}\u2069`;  // a name written from right to left does not turn the words beside it
 const whole = (x) => Math.round(x).toLocaleString("en");
-const percent = (x, digits = 1) => `${(100 * x).toFixed(digits)} %`;
+const percent = (x, digits = 1) => `${(100 * x).toFixed(digits)}\u00a0%`;
 const plural = (n, word) => `${whole(n)} ${word}${n === 1 ? "" : "s"}`;
 function figure(x) {
   if (x === null || x === undefined) return "";

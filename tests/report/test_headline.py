@@ -1,0 +1,75 @@
+"""The figures a person reads first: intervals, numbers of nodes, and sentences that are true of the run."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from bangs.report.card import model_card
+from bangs.report.headline import headline
+from bangs.report.intervals import wilson
+from bangs.report.run_data import RunData
+from tests.report.sample_runs import fit_story, soft_story
+
+
+@pytest.fixture(scope="module")
+def run_data() -> RunData:
+    return fit_story()
+
+
+def changed(run_data: RunData, **result: Any) -> RunData:
+    return replace(run_data, result={**run_data.result, **result})
+
+
+def card(run_data: RunData) -> str:
+    columns = {"directed": False, "columns": [], "array": 2, "structural": None}
+    graph = {"name": "g", "nodes": 60, "edges": 120}
+    config = {"graph": graph, "columns": columns, "parts": {"model": "gcn"}, "seed": 0}
+    return model_card(config, run_data.result, {})
+
+
+@pytest.mark.parametrize(
+    ("hits", "count", "low", "high"),
+    [(5, 10, 0.2366, 0.7634), (0, 10, 0.0, 0.2775), (10, 10, 0.7225, 1.0), (81, 263, 0.2553, 0.3662)],
+)
+def test_wilson_intervals_are_those_of_the_textbook(hits: int, count: int, low: float, high: float) -> None:
+    assert wilson(hits / count, count) == pytest.approx((low, high), abs=1e-4)
+
+
+def test_without_nodes_everything_is_possible() -> None:
+    assert wilson(0.5, 0) == (0.0, 1.0)
+
+
+def test_an_accuracy_stands_with_its_interval_and_its_number_of_nodes(run_data: RunData) -> None:
+    figures = {figure["label"]: figure for figure in headline(run_data)["figures"]}
+    test, validation = figures["Test accuracy"], figures["Validation accuracy"]
+    low, high = wilson(run_data.result["test"]["accuracy"], 36)
+    assert test["interval"] == f"95\u00a0% interval {100 * low:.1f} to {100 * high:.1f}\u00a0%"
+    assert test["note"].startswith("on 36 nodes")
+    assert validation["note"].startswith("on 6 nodes")
+    assert "6 nodes" in figures["Calibration error"]["note"]
+
+
+def test_with_rounds_the_validation_nodes_chose_one(run_data: RunData) -> None:
+    assert "they chose the round, so their accuracy is optimistic" in headline(run_data)["protocol"]
+    assert "they chose the round, so their accuracy is optimistic" in card(run_data)
+
+
+def test_without_rounds_nobody_chose_one(run_data: RunData) -> None:
+    alone = changed(run_data, rounds=0, chosen=0, adopted=0, adopted_in_all=0)
+    for text in (headline(alone)["protocol"], card(alone)):
+        assert "chose the round" not in text
+        assert "they decided when training stopped" in text
+    assert "no rounds of self-training were asked for" in headline(alone)["lead"]
+    assert all("without pseudo-labels" not in figure["note"] for figure in headline(alone)["figures"])
+
+
+def test_soft_labels_have_their_own_words() -> None:
+    run_data = soft_story()
+    told = headline(run_data)
+    assert "gave 36 more nodes soft labels, the probabilities it had predicted for each class" in told["lead"]
+    figures = {figure["label"]: figure for figure in told["figures"]}
+    assert figures["Soft labels"]["value"] == "36"
+    assert "made anew in every round" in figures["Soft labels"]["note"]
+    assert "from soft labels of 36 others" in card(run_data)
+    assert "with its probabilities and its weight" in card(run_data)
