@@ -3,12 +3,15 @@
 import subprocess
 import sys
 import tomllib
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import bangs as package
 from bangs import Experiment, SelfTrainingClassifier
 from bangs.cli.commands import FILES, first_words, load
+from bangs.utils import checkout
 from tests import ROOT
 from tests.cli.invoke import bangs
 
@@ -97,8 +100,6 @@ def test_without_a_command_the_commands_are_listed() -> None:
 
 
 def test_public_names_come_when_they_are_asked_for() -> None:
-    import bangs as package
-
     assert set(package.__all__) <= set(dir(package))
     assert all(getattr(package, name) is not None for name in package.__all__)
     with pytest.raises(AttributeError, match="module 'bangs' has no attribute 'nothing'"):
@@ -107,4 +108,14 @@ def test_public_names_come_when_they_are_asked_for() -> None:
 
 def test_the_version_told_is_the_one_that_is_built() -> None:
     built = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
-    assert bangs("--version").out == f"bangs {built}\n"
+    assert bangs("--version").out.split()[:2] == ["bangs", built]
+
+
+def test_in_a_checkout_the_version_tells_the_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    command = ["git", "-C", str(ROOT), "describe", "--always", "--dirty", "--tags"]
+    asked = subprocess.run(command, capture_output=True, text=True)
+    if asked.returncode:
+        pytest.skip("these are not the files of a checkout")
+    assert bangs("--version").out.endswith(f" ({asked.stdout.strip()})\n")
+    monkeypatch.setattr(checkout, "_HERE", tmp_path / "checkout.py")  # as in a wheel
+    assert bangs("--version").out == f"bangs {package.__version__}\n"

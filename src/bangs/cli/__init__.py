@@ -10,6 +10,7 @@ from bangs import __version__
 from bangs.cli.commands import HELP, Commands
 from bangs.cli.usage_errors import UsageError, tell
 from bangs.errors import BangsError, ran_out_of_memory
+from bangs.utils.checkout import describe
 from bangs.utils.text import escape_controls
 
 app = typer.Typer(
@@ -24,7 +25,8 @@ app = typer.Typer(
 
 def _tell_version(asked: bool) -> None:
     if asked:
-        print(f"bangs {__version__}")
+        described = describe("--tags")  # such as v0.2.0-3-g1a2b3c4; only in a checkout
+        print(f"bangs {__version__}" + (f" ({described})" if described else ""))
         raise typer.Exit
 
 

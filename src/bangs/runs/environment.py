@@ -3,14 +3,12 @@
 import functools
 import os
 import platform
-import subprocess  # only git, with fixed arguments  # nosec B404
 from importlib import metadata
-from pathlib import Path
 from typing import Any
 
 import torch
 
-_HERE = Path(__file__)
+from bangs.utils.checkout import describe
 
 
 def environment(device: torch.device | str = "cpu") -> dict[str, Any]:
@@ -42,12 +40,4 @@ def _commit() -> str | None:
     """The commit of the checkout this package runs from, with -dirty where files changed; None outside of one."""
     if told := os.environ.get("BANGS_COMMIT"):  # for a copy that left its repository, on a cluster's node say
         return told
-    git = ["git", "--no-optional-locks", "-C", str(_HERE.parent)]
-    tracked = [*git, "ls-files", "--error-unmatch", _HERE.name]  # else it is a package inside someone else's checkout
-    described = [*git, "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
-    try:
-        for command in (tracked, described):
-            done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=True)  # nosec B603
-    except (OSError, subprocess.SubprocessError):
-        return None
-    return done.stdout.strip()
+    return describe("--abbrev=40", "--exclude=*")
