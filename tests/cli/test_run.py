@@ -82,7 +82,7 @@ def test_an_option_that_a_method_does_not_look_at_is_named(graph: Path) -> None:
 def test_a_folder_in_use_by_another_run_is_refused_with_the_way_out(graph: Path, tmp_path: Path) -> None:
     out = str(tmp_path / "run")
     assert run(graph, "--out", out).exit_code == 0
-    assert "add --resume to go on with it, --overwrite to discard it" in str(run(graph, "--out", out).exception)
+    assert "a finished run; add --overwrite to discard it, or name another" in str(run(graph, "--out", out).exception)
     assert "k: 5 in the folder, 6 now" in str(run(graph, "--k", "6", "--out", out, "--resume").exception)
     assert "nothing is left to do" in run(graph, "--out", out, "--resume").output
     assert run(graph, "--k", "6", "--out", out, "--overwrite").exit_code == 0

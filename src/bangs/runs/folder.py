@@ -214,10 +214,9 @@ class RunFolder:
         elif (config := unseal(self.path / "config.json")) is None:
             self._refuse_orphans()
         elif not resume:
-            state = "a finished run" if self.finished else "a run"
+            state, ways = ("a finished run", "add") if self.finished else ("a run", "add --resume to go on with it,")
             raise InvalidInput(
-                f"'{self.path}' already holds {state}; add --resume to go on with it, "
-                "--overwrite to discard it, or name another folder"
+                f"'{self.path}' already holds {state}; {ways} --overwrite to discard it, or name another folder"
             )
         elif lines := differences(config, self.config):
             raise InvalidInput(
