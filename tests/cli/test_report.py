@@ -1,6 +1,8 @@
 """`bangs report`: the page, made again."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,20 @@ def test_the_page_is_the_same_when_made_again(library: Path) -> None:
     assert said.code == 0
     assert str(page) in "".join(said.out.split("\n"))
     assert page.read_text() == before
+
+
+def test_the_page_of_one_run_is_made_without_pyg(library: Path) -> None:
+    code = f"""if True:
+        import sys
+        sys.argv = ["bangs", "report", {str(library)!r}]
+        from bangs.cli import main
+        try:
+            main()
+        except SystemExit:
+            print("torch_geometric" in sys.modules)
+        """
+    found = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert found.stdout.splitlines()[-1] == "False"
 
 
 def test_a_demo_folder_gets_a_page(tmp_path: Path) -> None:
@@ -63,7 +79,7 @@ def test_the_folder_of_one_run_is_no_table(library: Path) -> None:
 
 
 def test_no_folder_is_a_sentence(tmp_path: Path) -> None:
-    assert "is no folder" in bangs("report", tmp_path / "none").err
+    assert "is not a folder" in bangs("report", tmp_path / "none").err
 
 
 def write_history(folder: Path, rows: list[dict[str, Any]] | None = None) -> None:

@@ -10,7 +10,7 @@ from bangs.cli.console import Output
 
 
 def report(
-    place: Annotated[
+    folder: Annotated[
         Path, typer.Argument(help="the --out folder of `bangs fit`, `run`, `demo` or `reproduce`, or a file of rows")
     ],
     suite: options.SuiteName = None,
@@ -21,16 +21,21 @@ def report(
 
     Example: bangs report out/library
     """
-    from bangs.cli.result_paths import results_of, suites_of
     from bangs.report.page import PAGE, page_begin, write_page
-    from bangs.report.suite import write_suite_page
     from bangs.utils.files import check_replaceable
 
-    path = place.with_suffix(".html") if place.suffix == ".jsonl" else place / PAGE
+    path = folder.with_suffix(".html") if folder.suffix == ".jsonl" else folder / PAGE
     check_replaceable(path, page_begin(), "report")
-    if suite is not None or place.suffix == ".jsonl" or (place / "suites").is_dir():
-        results = results_of(place)
-        write_suite_page(suites_of(place, suite), results, path)
+    if suite is not None or folder.suffix == ".jsonl" or (folder / "suites").is_dir():
+        _write_suite_page(folder, suite, path)
     else:
-        write_page(place, store=store)
+        write_page(folder, store=store)
     Output(as_json=as_json).result({"page": str(path)}, f"look at {path}")
+
+
+def _write_suite_page(folder: Path, suite: str | None, path: Path) -> None:
+    # imports the experiments and PyG with them, which the page of one run does without
+    from bangs.cli.result_paths import results_of, suites_of
+    from bangs.report.suite import write_suite_page
+
+    write_suite_page(suites_of(folder, suite), results_of(folder), path)

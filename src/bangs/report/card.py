@@ -15,8 +15,9 @@ def model_card(config: Mapping[str, Any], result: Mapping[str, Any], environment
         [
             f"# A node classifier for {word(graph['name'])}",
             "",
-            f"A graph neural network ({word(config['parts']['model'])}) that tells {len(result['classes'])} classes of "
-            f"nodes apart: {_listed(result['classes'])}. It learned from {result['given']:,} labelled nodes"
+            f"A graph neural network ({word(config['parts']['model'])}) that predicts one of "
+            f"{len(result['classes'])} classes for every node: {_listed(result['classes'])}. "
+            f"It learned from {result['given']:,} labelled nodes"
             f"{_pseudo_labels(result)}.",
             "",
             "## Learned from",
@@ -92,7 +93,7 @@ def _held(graph: Mapping[str, Any]) -> str:
 
 
 def word(text: str) -> str:
-    """A person's word in Markdown: on one line, and no part of the page's own structure."""
+    """A text from outside in Markdown: on one line and without markup of its own."""
     return re.sub(r"([\\`*_{}\[\]<>#|!~])", r"\\\1", " ".join(text.split()))
 
 

@@ -23,7 +23,7 @@ ORIGINS = ("given", "held", "adopted", "predicted", "soft")  # as the page numbe
 
 
 def node_data(run_data: RunData, snapshot: Snapshot) -> dict[str, Any]:
-    """The nodes of the page, its map, its pseudo-labels and the surroundings of nodes; nodes by their place in it."""
+    """The nodes of the page, its map, its pseudo-labels and what surrounds nodes; a node is its position in the list."""
     taken = snapshot.candidate_log.where(snapshot.candidate_log.taken)
     pseudo = taken.where(torch.arange(len(taken)) < PSEUDO)
     listed = _listed(snapshot, pseudo.node)
@@ -34,17 +34,17 @@ def node_data(run_data: RunData, snapshot: Snapshot) -> dict[str, Any]:
     mentioned = {one.node for near, _ in around for one in near}
     mentioned |= {one.node for strongest, _, _ in reasons for one in strongest}
     listed = torch.tensor(sorted(mentioned.union(listed.tolist())))
-    place = {node: index for index, node in enumerate(listed.tolist())}
+    position_of = {node: index for index, node in enumerate(listed.tolist())}
     return {
         "total": snapshot.nodes,
-        "drawn": [place[node] for node in drawn.tolist()],
+        "drawn": [position_of[node] for node in drawn.tolist()],
         "nodes": _columns(run_data, snapshot, listed),
         "around": {
-            str(place[node]): {
-                "neighbours": [[place[one.node], round(one.weight, 4)] for one in near],
+            str(position_of[node]): {
+                "neighbours": [[position_of[one.node], round(one.weight, 4)] for one in near],
                 "degree": degree,
                 "influences": [
-                    [place[one.node], round(one.share, 4), one.label, one.adopted_round] for one in strongest
+                    [position_of[one.node], round(one.share, 4), one.label, one.adopted_round] for one in strongest
                 ],
                 "support": short(support, 4),
                 "reach": round(reach, 4),
@@ -55,7 +55,7 @@ def node_data(run_data: RunData, snapshot: Snapshot) -> dict[str, Any]:
         },
         "pseudo": {
             "total": len(taken),
-            "node": [place[node] for node in pseudo.node.tolist()],
+            "node": [position_of[node] for node in pseudo.node.tolist()],
             "round": pseudo.round.tolist(),
             "label": pseudo.label.tolist(),
             "before": short(pseudo.raw_confidence.tolist(), 4),

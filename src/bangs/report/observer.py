@@ -1,4 +1,4 @@
-"""PageObserver: an observer of an experiment, so that its page can show the nodes of the first seed."""
+"""PageObserver: records the first seed of an experiment, so that its page can show the nodes."""
 
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from bangs.selftraining.loop import State
 
 
 class PageObserver:
-    """Keeps the first run of an experiment; truth long [N] only marks what it saw.
+    """Records the first run of an experiment; truth long [N] is only compared with its predictions.
 
     Give it to `Experiment.run` as an observer and call `write` after the result was saved:
 
@@ -33,7 +33,7 @@ class PageObserver:
         self.recorder(state)
 
     def write(self, folder: str | Path) -> Path:
-        """Write snapshot, exam and page into the folder; a resumed run, half seen, gets a page without nodes."""
+        """Write snapshot, exam and page into the folder; a resumed run, recorded in part, gets a page without nodes."""
         folder = Path(folder)
         if self.recorder.complete:
             tensors, facts = self.recorder.snapshot().to_plain()

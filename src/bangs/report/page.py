@@ -17,7 +17,7 @@ PAGE = "report.html"
 
 
 def write_page(folder: str | Path, result: dict[str, Any] | None = None, store: Path | None = None) -> Path:
-    """Make report.html of a run's folder, anew if there is one; `result` where result.json is not yet there.
+    """Write report.html into a run's folder; `result` stands for a result.json that is not there yet.
 
     `store` says where the graph on disk lies that the model was fitted on, if it was moved.
     """
@@ -27,7 +27,7 @@ def write_page(folder: str | Path, result: dict[str, Any] | None = None, store: 
 
 
 def page_of(folder: str | Path, store: Path | None = None) -> str:
-    """The page of a finished run; a folder whose files are not what bangs writes is refused in a sentence."""
+    """The text of a finished run's page; raises where the folder's files are not as bangs writes them."""
     try:
         return render(gather(folder, store=store))
     except BangsError:
@@ -45,7 +45,7 @@ def render(run_data: RunData) -> str:
 
 
 def assemble(template: str, facts: dict[str, Any], scripts: Sequence[str]) -> str:
-    """A page from its template, facts and scripts; all from outside is escaped, as HTML or as JSON in a script."""
+    """A page from its template, facts and scripts; every text is escaped, as HTML or as JSON in a script."""
     script = "\n".join(_asset(name) for name in ("tools.js", *scripts, "finish.js"))
     text: str = _environment().get_template(template).render(facts=facts, style=_asset("page.css"), script=script)
     return text

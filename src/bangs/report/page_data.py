@@ -172,11 +172,11 @@ def _settings(result: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in result.items() if key not in figures}
 
 
-def _flat(value: Any, place: str = "") -> list[list[str]]:
-    """Nested settings as rows of (place, value), for a table."""
+def _flat(value: Any, name: str = "") -> list[list[str]]:
+    """Nested settings as rows of (name, value), for a table."""
     if isinstance(value, Mapping):
-        return [row for key, item in value.items() for row in _flat(item, f"{place} · {key}" if place else str(key))]
+        return [row for key, item in value.items() for row in _flat(item, f"{name} · {key}" if name else str(key))]
     if isinstance(value, list) and any(isinstance(item, Mapping | list) for item in value):
-        return [row for number, item in enumerate(value, 1) for row in _flat(item, f"{place} {number}")]
+        return [row for number, item in enumerate(value, 1) for row in _flat(item, f"{name} {number}")]
     text = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
-    return [[place, text if len(text) <= 400 else f"{text[:400]}…"]]
+    return [[name, text if len(text) <= 400 else f"{text[:400]}…"]]

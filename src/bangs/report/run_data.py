@@ -1,4 +1,4 @@
-"""RunData: everything there is to tell of a run, gathered from its folder."""
+"""RunData: all facts about a run, read from its folder."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -23,7 +23,7 @@ LARGEST = 1 << 30  # bytes of a history
 
 @dataclass(frozen=True, eq=False)
 class RunData:
-    """A run as its folder tells it; an experiment of many seeds has rows over all and a snapshot of the first."""
+    """The facts in a run's folder; an experiment of many seeds has rows of all and a snapshot of the first seed."""
 
     kind: Literal["fit", "run"]
     name: str
@@ -32,7 +32,7 @@ class RunData:
     config: dict[str, Any] = field(default_factory=dict)
     environment: dict[str, Any] = field(default_factory=dict)
     snapshot: Snapshot | None = None
-    truth: Tensor | None = None  # long [N], -1 = unknown; only for marking
+    truth: Tensor | None = None  # long [N], -1 = unknown; only compared with predictions
     names: Sequence[str] = ()  # of the nodes
     classes: list[str] = field(default_factory=list)
 
@@ -42,7 +42,7 @@ def gather(folder: str | Path, result: dict[str, Any] | None = None, store: Path
     folder = Path(folder)
     if not folder.is_dir():
         way = "name one that `bangs fit`, `bangs run --out` or `bangs demo` wrote"
-        raise InvalidInput(f"'{folder}' is no folder; {way}")
+        raise InvalidInput(f"'{folder}' is not a folder; {way}")
     result = _result(folder) if result is None else result
     rows = _rows(folder)
     config, environment = (unseal(folder / f"{name}.json") or {} for name in ("config", "environment"))
@@ -61,12 +61,12 @@ def gather(folder: str | Path, result: dict[str, Any] | None = None, store: Path
         title = f"{result.get('method', 'a method')} on {result.get('dataset', 'a graph')}"
         found = RunData("run", title, rows, result, config, environment, snapshot, truth, numbers, classes)
     if found.snapshot is not None and truth is not None and len(truth) != found.snapshot.nodes:
-        raise InvalidInput(f"'{folder / EXAM}' is of another graph than the run; make both again")
+        raise InvalidInput(f"'{folder / EXAM}' belongs to another graph than the run; make both again")
     return found
 
 
 def _without_folders(facts: dict[str, Any]) -> dict[str, Any]:
-    """A page is shown to others: of a path to a graph it tells the last part."""
+    """The facts with only the last part of a path to a graph, since a page is shown to others."""
     return {**facts, "dataset": plain_name(facts["dataset"])} if isinstance(facts.get("dataset"), str) else facts
 
 

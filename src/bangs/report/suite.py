@@ -28,11 +28,11 @@ def render_suites(suites: Sequence[Suite], results: Sequence[Result]) -> str:
 
 
 def suite_facts(suites: Sequence[Suite], results: Sequence[Result]) -> dict[str, Any]:
-    """All that the page tells, as JSON holds it."""
+    """All facts of the page, as JSON holds them."""
     tables = [tabulate(suite, results) for suite in suites]
     runs = [result for result in results if result.rows]
     seeds = sum(len(result.rows) for result in runs)
-    told: dict[str, Any] = _plain(
+    facts: dict[str, Any] = _plain(
         {
             "name": suites[0].title if len(suites) == 1 else f"{len(suites)} suites",
             "headline": {"lead": f"{len(runs):,} experiments, {seeds:,} runs with their seeds.", "figures": []},
@@ -42,7 +42,7 @@ def suite_facts(suites: Sequence[Suite], results: Sequence[Result]) -> dict[str,
             "machines": _machines(runs),
         }
     )
-    return told
+    return facts
 
 
 def _suite(table: Table, results: Sequence[Result]) -> dict[str, Any]:

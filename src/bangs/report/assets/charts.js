@@ -1,4 +1,4 @@
-// A pair of axes: horizontal lines at the ticks of y, words below and beside.
+// A pair of axes: horizontal lines at the ticks of y, words below and to the left.
 function frame(width, height, pad, y, yWords, x, xWords, xLabel) {
   const parts = [];
   for (const [value, words] of yWords) parts.push(
@@ -10,7 +10,7 @@ function frame(width, height, pad, y, yWords, x, xWords, xLabel) {
   return parts;
 }
 
-// What is said behind an accuracy: its range and the nodes it was measured on.
+// What follows an accuracy: its range and the nodes it was measured on.
 function ranged({ low, high, nodes: count, mean }) {
   if (facts.runs > 1) return ` ± ${percent(high - mean, 2)}`;
   return count ? ` (${percent(low)} to ${percent(high)}, on ${plural(count, "node")})` : "";
@@ -114,23 +114,23 @@ function drawValues() {
     let low = Math.min(...all), high = Math.max(...all);
     if (low === high) { low -= Math.abs(low) * 0.1 || 1; high += Math.abs(high) * 0.1 || 1; }
     const bins = Math.min(40, Math.max(10, Math.floor(width / 16)));
-    const place = (v) => Math.min(bins - 1, Math.floor((v - low) / (high - low) * bins));
+    const binOf = (v) => Math.min(bins - 1, Math.floor((v - low) / (high - low) * bins));
     const counts = Array.from({ length: bins }, () => [0, 0]);
-    for (const v of found.taken) counts[place(v)][0]++;
-    for (const v of found.left) counts[place(v)][1]++;
+    for (const v of found.taken) counts[binOf(v)][0]++;
+    for (const v of found.left) counts[binOf(v)][1]++;
     const most = Math.max(...counts.map(([a, b]) => a + b));
     const x = linear([low, high], [pad.left, width - pad.right]), y = linear([0, most], [height - pad.bottom, pad.top]);
-    const parts = frame(width, height, pad, y, ticks(0, most, 4).filter(Number.isInteger).map((v) => [v, figure(v)]), x, ticks(low, high, width / 90).map((v) => [v, worth(v)]), POWER ? `${name}, ${POWER.slice(1)}` : name);
+    const parts = frame(width, height, pad, y, ticks(0, most, 4).filter(Number.isInteger).map((v) => [v, figure(v)]), x, ticks(low, high, width / 90).map((v) => [v, inUnit(v)]), POWER ? `${name}, ${POWER.slice(1)}` : name);
     counts.forEach(([taken, left], i) => {
       const a = x(low + (high - low) * i / bins), b = x(low + (high - low) * (i + 1) / bins);
       const box = { x: a + 0.6, width: Math.max(1, b - a - 1.2), rx: 1.5 };
-      const words = tipped(`${worth(low + (high - low) * i / bins)} to ${worth(low + (high - low) * (i + 1) / bins)} ${POWER}`, [`${whole(taken)} adopted`, left > 0 && `${whole(left)} left`]);
+      const words = tipped(`${inUnit(low + (high - low) * i / bins)} to ${inUnit(low + (high - low) * (i + 1) / bins)} ${POWER}`, [`${whole(taken)} adopted`, left > 0 && `${whole(left)} left`]);
       if (left) parts.push(s("rect", { ...box, y: y(left), height: y(0) - y(left), fill: "var(--mute)", ...words }));
       if (taken) parts.push(s("rect", { ...box, y: y(left + taken), height: y(left) - y(left + taken), fill: "var(--accent)", ...words }));
     });
     const cut = x(found.cut), right = cut > width * 0.75;
     if (found.left.length) parts.push(s("line", { x1: cut, x2: cut, y1: pad.top - 8, y2: height - pad.bottom, stroke: "var(--warm)", "stroke-width": 1.6 }),
-      s("text", { x: cut + (right ? -5 : 5), y: pad.top - 10, style: "fill:var(--warm)", "text-anchor": right ? "end" : "start" }, `cut ${worth(found.cut)}`));
+      s("text", { x: cut + (right ? -5 : 5), y: pad.top - 10, style: "fill:var(--warm)", "text-anchor": right ? "end" : "start" }, `cut ${inUnit(found.cut)}`));
     return canvas(width, height, `Histogram of ${name} in round ${found.round}: ${found.taken.length} adopted, ${found.left.length} left`, ...parts);
   });
   section.append(h("div", { class: "key" }, h("span", {}, h("i", { class: "dot", style: "background:var(--accent)" }), "adopted"),

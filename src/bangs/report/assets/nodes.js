@@ -87,7 +87,7 @@ function drawSearch() {
   const close = () => { list.hidden = true; field.setAttribute("aria-expanded", "false"); field.removeAttribute("aria-activedescendant"); at = -1; };
   const mark = () => { [...list.children].forEach((item, i) => item.setAttribute("aria-selected", String(i === at))); if (at >= 0) field.setAttribute("aria-activedescendant", `hit${at}`); };
   const take = (node) => { field.value = nodes.name[node]; close(); choose(node); };
-  const look = () => {
+  const update = () => {
     const words = field.value.trim().toLowerCase();
     lower = lower || nodes.name.map((name) => name.toLowerCase());
     const ranks = [[], [], []];  // the same, begins with it, holds it
@@ -103,8 +103,8 @@ function drawSearch() {
     field.setAttribute("aria-expanded", String(!list.hidden));
     at = -1;
   };
-  field.addEventListener("input", look);
-  field.addEventListener("focus", () => { field.select(); look(); });
+  field.addEventListener("input", update);
+  field.addEventListener("focus", () => { field.select(); update(); });
   field.addEventListener("blur", close);
   field.addEventListener("keydown", (event) => {
     if (event.key === "ArrowDown" || event.key === "ArrowUp") { at = (at + (event.key === "ArrowDown" ? 1 : hits.length - 1)) % Math.max(hits.length, 1); mark(); event.preventDefault(); }
@@ -177,27 +177,27 @@ function drawNode() {
   watchers.push((node) => {
     const found = facts.around[node], label = nodes.label[node], why = $("#why");
     const line = facts.pseudo.node.lastIndexOf(node);
-    const parts = [h("p", { class: "said" }, h("bdi", {}, h("b", {}, nodes.name[node])), " is ", dot(label), " ", h("bdi", {}, h("b", {}, className(label))), `, ${percent(nodes.confidence[node])} sure`)];
-    const story = [origin(node)[0].toUpperCase() + origin(node).slice(1)];
+    const parts = [h("p", { class: "verdict" }, h("bdi", {}, h("b", {}, nodes.name[node])), " is ", dot(label), " ", h("bdi", {}, h("b", {}, className(label))), `, ${percent(nodes.confidence[node])} sure`)];
+    const sentences = [origin(node)[0].toUpperCase() + origin(node).slice(1)];
     if (line >= 0) {
       const p = facts.pseudo;
-      story.push(`${p.used[line] ? "" : "adopted in round " + p.round[line] + ", after the chosen round; "}${facts.score} ${give(p.value[line], p.stderr[line])}${POWER && " " + POWER}, confidence then ${percent(p.before[line])} before and ${percent(p.confidence[line])} after calibration`);
+      sentences.push(`${p.used[line] ? "" : "adopted in round " + p.round[line] + ", after the chosen round; "}${facts.score} ${withError(p.value[line], p.stderr[line])}${POWER && " " + POWER}, confidence then ${percent(p.before[line])} before and ${percent(p.confidence[line])} after calibration`);
     }
-    if (nodes.known[node] >= 0) story.push(`known as ${className(nodes.known[node])}`);
-    if (nodes.truth && nodes.truth[node] >= 0) story.push(nodes.truth[node] === label ? "the prediction is right" : `its true class is ${className(nodes.truth[node])}`);
-    if (nodes.second[node] !== label) story.push(`second choice ${className(nodes.second[node])}, ${percent(nodes.second_confidence[node])}`);
-    parts.push(h("p", { class: "how" }, story.join("; ") + "."));
+    if (nodes.known[node] >= 0) sentences.push(`known as ${className(nodes.known[node])}`);
+    if (nodes.truth && nodes.truth[node] >= 0) sentences.push(nodes.truth[node] === label ? "the prediction is right" : `its true class is ${className(nodes.truth[node])}`);
+    if (nodes.second[node] !== label) sentences.push(`second choice ${className(nodes.second[node])}, ${percent(nodes.second_confidence[node])}`);
+    parts.push(h("p", { class: "how" }, sentences.join("; ") + "."));
     if (nodes.soft && nodes.origin[node] === 4) parts.push(h("p", { class: "how soft" }, `Soft label: before round ${nodes.adopted_round[node]} the model gave it ${softWords(node)}. The model of round ${nodes.adopted_round[node]} learned from this; it counted ${figure(nodes.weight[node])} times as much as a given label.`));
     if (!found) { parts.push(h("p", { class: "how" }, "This page holds the neighbours and influences of some nodes only. For this one, run ", h("code", {}, `bangs explain FOLDER ${nodes.name[node]}`), ".")); why.replaceChildren(...parts); return; }
     const picture = h("div", { class: "chart", id: "ego" });
     parts.push(picture);
     if (found.influences.length) {
       parts.push(h("h3", {}, `Labelled nodes with the most influence on it (${plural(found.degree, "neighbour")})`),
-        bars(found.influences.map(([other, share, as, adopted_round]) => [`${apart(nodes.name[other])} · ${apart(className(as))}${adopted_round > 0 ? ` · round ${adopted_round}` : ""}`, share, colour(as), () => choose(other)])));
+        bars(found.influences.map(([other, share, as, adopted_round]) => [`${isolate(nodes.name[other])} · ${isolate(className(as))}${adopted_round > 0 ? ` · round ${adopted_round}` : ""}`, share, colour(as), () => choose(other)])));
       const support = found.support.map((share, c) => [share, c]).filter(([share]) => share > 0.005).sort((a, b) => b[0] - a[0]).slice(0, 6);
       parts.push(h("h3", {}, "All labelled influence, by class"), bars(support.map(([share, c]) => [className(c), share, colour(c), null])),
         h("p", { class: "how" }, `Labelled nodes make ${percent(found.reach, 0)} of what reaches it over the edges.`));
-      if (support.length && support[0][1] !== label) parts.push(h("p", { class: "against" }, `Most labelled influence is for ${apart(className(support[0][1]))}, but the model predicts ${apart(className(label))}: its own features and the unlabelled nodes around it outweigh the labelled ones.`));
+      if (support.length && support[0][1] !== label) parts.push(h("p", { class: "against" }, `Most labelled influence is for ${isolate(className(support[0][1]))}, but the model predicts ${isolate(className(label))}: its own features and the unlabelled nodes around it outweigh the labelled ones.`));
     } else parts.push(h("p", { class: "how" }, "No labelled node is within reach: its own features decide."));
     parts.push(h("h3", {}, "Prediction of each round's model"));
     const strip = h("div", { class: "chart" });

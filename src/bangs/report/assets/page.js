@@ -38,13 +38,13 @@ function drawPseudoLabels() {
   const section = show("pseudo", `The nodes that the model labelled itself, with the labelled nodes that influenced each most.${more}`);
   const value = facts.score[0].toUpperCase() + facts.score.slice(1) + (POWER ? `, ${POWER.slice(1)}` : "");
   const reasons = (i) => ((facts.around[p.node[i]] || { influences: [] }).influences.slice(0, 3));  // those shown, so that a search finds what is seen
-  const influences = (i) => reasons(i).map(([other, share]) => `${apart(clip(nodes.name[other], 24))} (${percent(share, 0)})`).join(" · ") || (facts.around[p.node[i]] ? "none within reach: its own features decide" : "not in this page");
+  const influences = (i) => reasons(i).map(([other, share]) => `${isolate(clip(nodes.name[other], 24))} (${percent(share, 0)})`).join(" · ") || (facts.around[p.node[i]] ? "none within reach: its own features decide" : "not in this page");
   const columns = [
     { name: "Node", key: (i) => nodes.name[p.node[i]], cell: (i) => nodeButton(p.node[i]) },
     { name: "Round", key: (i) => p.round[i], kind: "r" },
     { name: "Label", key: (i) => className(p.label[i]), cell: (i) => classTag(p.label[i]) },
     { name: "Confidence", key: (i) => p.confidence[i], cell: (i) => [percent(p.confidence[i]), h("span", { class: "se" }, ` was ${(100 * p.before[i]).toFixed(1)}`)], kind: "r" },
-    { name: value, key: (i) => p.value[i], cell: (i) => [worth(p.value[i]), p.stderr[i] === null ? null : h("span", { class: "se" }, give(p.value[i], p.stderr[i]).slice(worth(p.value[i]).length))], csv: (i) => worth(p.value[i]), kind: "r" },
+    { name: value, key: (i) => p.value[i], cell: (i) => [inUnit(p.value[i]), p.stderr[i] === null ? null : h("span", { class: "se" }, withError(p.value[i], p.stderr[i]).slice(inUnit(p.value[i]).length))], csv: (i) => inUnit(p.value[i]), kind: "r" },
     p.right && p.right.some((x) => x !== null) ? { name: "Right", key: (i) => (p.right[i] === null ? -1 : Number(p.right[i])), cell: (i) => (p.right[i] === null ? "–" : h("span", { class: p.right[i] ? "yes" : "no" }, p.right[i] ? "yes" : "no")), csv: (i) => (p.right[i] === null ? "" : p.right[i] ? "yes" : "no") } : null,
     p.used.every(Boolean) ? null : { name: "Used", key: (i) => Number(p.used[i]), cell: (i) => (p.used[i] ? "yes" : "no, came later"), csv: (i) => (p.used[i] ? "yes" : "no") },
     { name: "Strongest labelled influences", key: null, cell: influences, csv: influences, kind: "wide" }].filter(Boolean);

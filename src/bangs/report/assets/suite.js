@@ -16,7 +16,7 @@ function strip(suite, row, rule, width) {
   return canvas(width, height, `Test accuracy of every seed on ${row}: ${shown.map(([entry, name]) => `${name} ${entry.mean.toFixed(2)}`).join(", ")}`, ...parts);
 }
 
-// The lead of the method in focus over every other, with its 95 % interval.
+// The difference between the method in focus and every other, with its 95 % interval.
 function forest(tests, width) {
   const height = 34 + 30 * tests.length, left = Math.min(150, width * 0.36), pad = { right: 14 };
   const ends = tests.flatMap((one) => [one.low ?? one.difference, one.high ?? one.difference, 0]);
@@ -24,7 +24,7 @@ function forest(tests, width) {
   const parts = ticks(Math.min(...ends), Math.max(...ends), width / 110).flatMap((v) => [s("line", { x1: x(v), x2: x(v), y1: 4, y2: height - 26, class: v === 0 ? "axis" : "grid", style: v === 0 ? "stroke:var(--faint)" : null }), s("text", { x: x(v), y: height - 10, "text-anchor": "middle" }, (v > 0 ? "+" : "") + figure(v))]);
   tests.forEach((one, i) => {
     const y = 20 + 30 * i, paint = one.verdict === "better" ? "var(--good)" : one.verdict === "worse" ? "var(--bad)" : "var(--faint)";
-    const words = tipped(`${one.first} less ${one.second}`, [`${one.difference >= 0 ? "+" : ""}${one.difference.toFixed(2)} points over ${plural(one.seeds, "seed")}`, one.low !== null && `95 % interval ${one.low.toFixed(2)} to ${one.high.toFixed(2)}`, `p = ${one.p.toPrecision(2)}, corrected ${one.corrected.toPrecision(2)}: ${one.verdict}`]);
+    const words = tipped(`${one.first} minus ${one.second}`, [`${one.difference >= 0 ? "+" : ""}${one.difference.toFixed(2)} points over ${plural(one.seeds, "seed")}`, one.low !== null && `95 % interval ${one.low.toFixed(2)} to ${one.high.toFixed(2)}`, `p = ${one.p.toPrecision(2)}, corrected ${one.corrected.toPrecision(2)}: ${one.verdict}`]);
     parts.push(s("g", words, s("rect", { x: 0, y: y - 15, width, height: 30, fill: "transparent" }),
       s("text", { x: left - 10, y: y + 4, "text-anchor": "end" }, clip(`over ${one.second}`, Math.floor(left / 7.2))),
       one.low === null ? null : s("line", { x1: x(one.low), x2: x(one.high), y1: y, y2: y, stroke: paint, "stroke-width": 2.5, "stroke-linecap": "round" }),
@@ -87,7 +87,7 @@ for (const suite of facts.suites) {
     }
     plot(plots, `Every seed${row.value ? ` on ${row.value}` : ""}`, (width) => strip(suite, row.value, rule.value, width));
     const tests = (suite.tests[rule.value] || []).filter((one) => one.place === row.value);
-    if (tests.length) plot(plots, `${tests[0].first} less the others, points with 95 % interval`, (width) => forest(tests, width));
+    if (tests.length) plot(plots, `${tests[0].first} minus the others, points with 95 % interval`, (width) => forest(tests, width));
     const curves = suite.curves.filter((one) => one.row === row.value);
     if (curves.some((one) => one.test.length > 1)) plot(plots, "Test accuracy round by round, mean over seeds", (width) => rounds(curves, (one) => one.column, width), curves.map((one) => one.column));
   };

@@ -16,7 +16,7 @@ const h = (tag, attributes, ...children) => make(null, tag, attributes, children
 const s = (tag, attributes, ...children) => make("http://www.w3.org/2000/svg", tag, attributes, children);
 
 const clip = (text, most) => { const letters = [...text]; return letters.length > most ? letters.slice(0, most - 1).join("") + "…" : text; };
-const apart = (name) => `\u2068${name}\u2069`;  // a name written from right to left does not turn the words beside it
+const isolate = (name) => `\u2068${name}\u2069`;  // a name written from right to left does not turn the words beside it
 const whole = (x) => Math.round(x).toLocaleString("en");
 const percent = (x, digits = 1) => `${(100 * x).toFixed(digits)}\u00a0%`;
 const plural = (n, word) => `${whole(n)} ${word}${n === 1 ? "" : "s"}`;
@@ -31,8 +31,8 @@ const UNIT = (() => {
   return most > 0 && most < 0.1 ? 3 * Math.ceil(-Math.log10(most) / 3) : 0;
 })();
 const POWER = UNIT ? `·10⁻${[...String(UNIT)].map((digit) => "⁰¹²³⁴⁵⁶⁷⁸⁹"[digit]).join("")}` : "";
-const worth = (x) => figure(x * 10 ** UNIT);
-const give = (value, stderr) => `${worth(value)}${stderr === null ? "" : ` ± ${Number((stderr * 10 ** UNIT).toPrecision(2))}`}`;
+const inUnit = (x) => figure(x * 10 ** UNIT);
+const withError = (value, stderr) => `${inUnit(value)}${stderr === null ? "" : ` ± ${Number((stderr * 10 ** UNIT).toPrecision(2))}`}`;
 const colour = (index) => (index < 10 ? `var(--c${index})` : `hsl(${(index * 137.5) % 360} 55% 55%)`);
 const dot = (index) => h("i", { class: "dot", style: `background:${colour(index)}`, "aria-hidden": "true" });
 const className = (index) => facts.classes[index] ?? "a class the model has not learned";
