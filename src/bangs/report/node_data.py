@@ -23,7 +23,7 @@ ORIGINS = ("given", "held", "adopted", "predicted", "soft")  # as the page numbe
 
 
 def node_data(run_data: RunData, snapshot: Snapshot) -> dict[str, Any]:
-    """The nodes of the page, its map, its pseudo-labels and what surrounds nodes; a node is its position in the list."""
+    """The nodes of the page, its map, its pseudo-labels and what surrounds nodes; nodes are positions in the list."""
     taken = snapshot.candidate_log.where(snapshot.candidate_log.taken)
     pseudo = taken.where(torch.arange(len(taken)) < PSEUDO)
     listed = _listed(snapshot, pseudo.node)
