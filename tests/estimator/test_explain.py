@@ -112,7 +112,7 @@ def test_an_adoption_is_told_with_its_place_in_the_round() -> None:
     snapshot = line_graph(candidate_log((1, 2, True, 1), (1, 1, True, 0)))
     found = reasons(snapshot, 1).adoption
     assert found is not None
-    assert (found.round, found.label, found.place, found.among, found.used, found.stderr) == (1, 0, 2, 2, True, None)
+    assert (found.round, found.label, found.rank, found.among, found.used, found.stderr) == (1, 0, 2, 2, True, None)
     assert reasons(snapshot, 0).adoption is None
 
 

@@ -26,22 +26,22 @@ def fitted(nodes: int = 60, rounds: int = 2) -> SelfTrainingClassifier:
     return model
 
 
-def soft_story() -> RunData:
+def soft_run() -> RunData:
     """A fit whose chosen round learned from soft labels."""
     snapshot, _ = with_beliefs()
-    return fit_story(snapshot=snapshot)
+    return fit_run(snapshot=snapshot)
 
 
-def collapsed_story() -> RunData:
+def collapsed_run() -> RunData:
     """A fit that predicts the same class for every node."""
-    run_data = fit_story()
+    run_data = fit_run()
     assert run_data.snapshot is not None
     same = torch.zeros_like(run_data.snapshot.raw)
     same[:, 1] = 3.0
     return replace(run_data, snapshot=replace(run_data.snapshot, raw=same, calibrated=same))
 
 
-def fit_story(nodes: int = 60, truth: bool = True, snapshot: Snapshot | None = None) -> RunData:
+def fit_run(nodes: int = 60, truth: bool = True, snapshot: Snapshot | None = None) -> RunData:
     model = fitted(nodes)
     if snapshot is not None:
         model.snapshot_ = snapshot
@@ -92,5 +92,5 @@ def experiment_result() -> dict[str, Any]:
     }
 
 
-def experiment_story() -> RunData:
+def experiment_run() -> RunData:
     return RunData("run", "bangs on synthetic", experiment_rows(), experiment_result(), classes=["0", "1", "2"])

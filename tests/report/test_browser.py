@@ -13,7 +13,7 @@ from bangs.report.page import render
 from bangs.report.suite import write_suite_page
 from tests.helpers.small_graphs import fake_rows, suite_file
 from tests.report.browser import CHROMIUM, Browser, browser
-from tests.report.sample_runs import SCRIPT, collapsed_story, experiment_story, fit_story, soft_story
+from tests.report.sample_runs import SCRIPT, collapsed_run, experiment_run, fit_run, soft_run
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here; `make browser` installs Debian's")
 
@@ -40,7 +40,7 @@ BEYOND = """[...document.querySelectorAll('main *')].filter((element) => {
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("pages")
-    made = {"fit": fit_story(), "run": experiment_story(), "soft": soft_story(), "collapsed": collapsed_story()}
+    made = {"fit": fit_run(), "run": experiment_run(), "soft": soft_run(), "collapsed": collapsed_run()}
     for name, run_data in made.items():
         (folder / f"{name}.html").write_text(render(run_data), encoding="utf-8")
     with pytest.MonkeyPatch.context() as patch:

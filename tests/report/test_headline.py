@@ -9,12 +9,12 @@ from bangs.report.card import model_card
 from bangs.report.headline import headline
 from bangs.report.intervals import wilson
 from bangs.report.run_data import RunData
-from tests.report.sample_runs import fit_story, soft_story
+from tests.report.sample_runs import fit_run, soft_run
 
 
 @pytest.fixture(scope="module")
 def run_data() -> RunData:
-    return fit_story()
+    return fit_run()
 
 
 def changed(run_data: RunData, **result: Any) -> RunData:
@@ -65,7 +65,7 @@ def test_without_rounds_nobody_chose_one(run_data: RunData) -> None:
 
 
 def test_soft_labels_have_their_own_words() -> None:
-    run_data = soft_story()
+    run_data = soft_run()
     told = headline(run_data)
     assert "gave 36 more nodes soft labels, the probabilities it had predicted for each class" in told["lead"]
     figures = {figure["label"]: figure for figure in told["figures"]}

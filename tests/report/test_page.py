@@ -1,4 +1,4 @@
-"""The page: one file, complete, and deaf to code in names."""
+"""The page: one complete file, in which no name runs as code."""
 
 import json
 import re
@@ -13,12 +13,12 @@ from bangs.report.headline import headline
 from bangs.report.page import render
 from bangs.report.page_data import page_data
 from bangs.report.run_data import RunData
-from tests.report.sample_runs import SCRIPT, experiment_story, fit_story
+from tests.report.sample_runs import SCRIPT, experiment_run, fit_run
 
 
 @pytest.fixture(scope="module")
 def run_data() -> RunData:
-    return fit_story()
+    return fit_run()
 
 
 @pytest.fixture(scope="module")
@@ -55,11 +55,11 @@ def test_nothing_is_loaded_from_anywhere(page: str) -> None:
 
 def test_facts_are_json_without_nan(run_data: RunData) -> None:
     json.dumps(page_data(run_data), allow_nan=False)
-    json.dumps(page_data(experiment_story()), allow_nan=False)
+    json.dumps(page_data(experiment_run()), allow_nan=False)
 
 
 def test_rounds_tell_means_over_seeds_and_classes() -> None:
-    found = page_data(experiment_story())
+    found = page_data(experiment_run())
     assert found["rounds"][0]["test"]["mean"] == pytest.approx(0.5)
     assert found["rounds"][0]["test"]["high"] == pytest.approx(0.5 + 0.1 * 2**0.5)
     assert found["rounds"][1]["adopted"] == [0.5, 0.5, 0.5]
@@ -74,7 +74,7 @@ def test_marks_are_of_nodes_nobody_learned_from(run_data: RunData) -> None:
     assert snapshot is not None
     assert sum(map(sum, found["confusion"]["counts"])) == 36  # sixty less twenty-four labels
     assert sum(bin["count"] for bin in found["reliability"]["after"]["bins"]) == 36
-    held = page_data(fit_story(truth=False))
+    held = page_data(fit_run(truth=False))
     assert sum(map(sum, held["confusion"]["counts"])) == int((snapshot.held >= 0).sum())
     assert "also chose the round" in held["confusion"]["of"]
 

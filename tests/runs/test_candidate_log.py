@@ -29,7 +29,7 @@ def test_a_round_tells_how_many_were_scored_though_it_keeps_the_best_only(monkey
     candidate_log = model.snapshot_.candidate_log
     assert torch.bincount(candidate_log.round).tolist() == [0, 10, 10]
     told = adoptions(model).values()
-    assert sorted((own.round, own.place) for own in told) == [(t, place) for t in (1, 2) for place in (1, 2, 3, 4)]
+    assert sorted((own.round, own.rank) for own in told) == [(t, place) for t in (1, 2) for place in (1, 2, 3, 4)]
     assert {(own.round, own.among) for own in told} == {(1, 36), (2, 32)}  # sixty less twenty-four; less four more
 
 
@@ -45,7 +45,7 @@ def test_who_was_taken_far_down_keeps_its_place(monkeypatch: pytest.MonkeyPatch)
 
 def test_the_reasons_tell_place_and_number_in_words() -> None:
     model = fitted()
-    best = next(node for node, own in adoptions(model).items() if (own.round, own.place) == (1, 1))
+    best = next(node for node, own in adoptions(model).items() if (own.round, own.rank) == (1, 1))
     assert "number 1 of 36 candidates" in str(model.explain(best))
 
 

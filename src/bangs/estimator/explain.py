@@ -53,7 +53,7 @@ class PseudoLabel:
     confidence: float
     score: float
     stderr: float | None
-    place: int  # by score: 1 = the best of the round
+    rank: int  # by score: 1 = the best of the round
     among: int  # nodes that were scored in the round
     used: bool  # whether the chosen model learned from it
 
@@ -205,7 +205,7 @@ def adoption(snapshot: Snapshot, node: int) -> PseudoLabel | None:
         confidence=float(candidate_log.confidence[line]),
         score=float(candidate_log.score[line]),
         stderr=None if stderr != stderr else stderr,
-        place=int(candidate_log.place[line]),
+        rank=int(candidate_log.place[line]),
         among=int(candidate_log.among[line]),
         used=bool(snapshot.adopted_round[node] == candidate_log.round[line]),
     )

@@ -106,7 +106,7 @@ def _adopted(facts: PseudoLabel, classes: Sequence[str]) -> str:
     later = "" if facts.used else ", after the round that was chosen, so the model did not learn from it"
     return (
         f"Adopted in round {facts.round} as '{classes[facts.label]}'{later}: value {facts.score:.4g}{error}, "
-        f"number {facts.place:,} of {facts.among:,} candidates. "
+        f"number {facts.rank:,} of {facts.among:,} candidates. "
         f"The teacher was {facts.raw_confidence:.1%} sure, {facts.confidence:.1%} after calibration."
     )
 
