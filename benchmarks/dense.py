@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from bangs.nn.matmul import products_of
+from bangs.nn.matmul import matmul_precision
 from measuring import in_turns, options, show
 
 REPEAT = 10  # products a turn
@@ -41,13 +41,13 @@ def measure(runs: int, lines: int, inputs: int, outputs: int, repeats: int, devi
     weight = torch.randn(runs, inputs, outputs, device=device) / inputs**0.5
     pull = torch.randn(runs, lines, outputs, device=device)
     cases: dict[str, tuple[Tensor, Tensor, Callable[[], Tensor]]] = {
-        "product": (x, weight, lambda: matmul.product(x, weight)),
+        "product": (x, weight, lambda: matmul.matmul(x, weight)),
         "gradient of lines": (
             pull,
             weight.transpose(1, 2),
-            lambda: matmul.product(pull, weight.transpose(1, 2)),
+            lambda: matmul.matmul(pull, weight.transpose(1, 2)),
         ),
-        "gradient of weight": (x.transpose(1, 2), pull, lambda: matmul.gradient(x, pull, inputs)),
+        "gradient of weight": (x.transpose(1, 2), pull, lambda: matmul.matmul_gradient(x, pull, inputs)),
     }
     rows = []
     for name, (left, right, ours) in cases.items():
@@ -76,7 +76,7 @@ def measure(runs: int, lines: int, inputs: int, outputs: int, repeats: int, devi
 
 def by_cublas(left: Tensor, right: Tensor, precision: str) -> Callable[[], Tensor]:
     def act() -> Tensor:
-        with products_of(precision):
+        with matmul_precision(precision):
             return left @ right
 
     return act

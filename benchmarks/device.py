@@ -26,7 +26,7 @@ from torch.profiler import ProfilerActivity, profile
 from bangs import kernels
 from bangs.core.types import Labels, Task
 from bangs.graphs import splits
-from bangs.nn.matmul import products_of
+from bangs.nn.matmul import matmul_precision
 from bangs.nn.subgraphs import Subgraph
 from bangs.training.epochs import CapturedSession
 from bangs.training.precomputed_hop import PrecomputedHop
@@ -105,7 +105,7 @@ def our_kernels(*, on: bool) -> Iterator[None]:
 
 def session(learner: Learner, adopted: int) -> tuple[CapturedSession, float]:
     """A session whose epoch is captured, and the median seconds to open one of three rounds after the first."""
-    with products_of(learner.trainer.precision):
+    with matmul_precision(learner.trainer.precision):
         opened(learner, labelled(learner.task, adopted, 0))
         rounds = [opened(learner, labelled(learner.task, adopted, number)) for number in (1, 2, 3)]
         one = rounds[-1][0]

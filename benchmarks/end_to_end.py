@@ -126,7 +126,7 @@ def _counted(fits: list[int]) -> Iterator[None]:
 
     def counting(session: TrainingSession, limit: int, **asked: bool) -> None:
         own[type(session)](session, limit, **asked)
-        fits.append(min(session.epochs, int(session.better[0]) + session.settings.patience + 1))
+        fits.append(min(session.epochs, int(session.last_progress[0]) + session.settings.patience + 1))
 
     try:
         for kind in own:

@@ -15,7 +15,7 @@ from bangs.graphs.sparse import to_torch
 from bangs.nn import models
 from bangs.nn.ensemble import Network, Targets
 from bangs.nn.models import MODELS, Architecture
-from bangs.nn.subgraphs import PreparedGraph, many
+from bangs.nn.subgraphs import PreparedGraph, per_run_subgraph
 from bangs.training.trainer import Trainer
 from tests.conftest import masks, two_rings
 
@@ -148,7 +148,7 @@ def test_runs_may_look_at_different_graphs(model):
     graphs = [two_rings(seed=seed) for seed in range(3)]
     graphs[2].edge_index = graphs[2].edge_index[:, 5:30]
     network = build(model, graphs[0])
-    together = network(many(graphs, network.loops, network.normalise, whole(network, graphs[0])))
+    together = network(per_run_subgraph(graphs, network.loops, network.normalise, whole(network, graphs[0])))
     for run, graph in enumerate(graphs):
         torch.testing.assert_close(together[run], network(whole(network, graph))[run])
 

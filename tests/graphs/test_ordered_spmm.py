@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from bangs.graphs import ordered_spmm
-from bangs.graphs.ordered_spmm import Cut
+from bangs.graphs.ordered_spmm import RowPieces
 from bangs.graphs.sparse import Sparse
 
 there = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU here")
@@ -23,24 +23,26 @@ def hubs(rows: int = 40, columns: int = 600, seed: int = 0) -> sp.csr_array:
 
 
 def product(ours: Sparse, dense: Tensor) -> Tensor:
-    return ordered_spmm.product(Cut.of(ours.pattern.rows), ours.pattern.cols, ours.values, dense)
+    return ordered_spmm.product(RowPieces.of(ours.pattern.rows), ours.pattern.cols, ours.values, dense)
 
 
 def test_a_row_of_three_is_known_on_paper_in_pieces_of_two(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ordered_spmm, "LONGEST", 2)
     rows = torch.tensor([0, 3, 3, 4], dtype=torch.int32)
-    cut = Cut.of(rows)
-    assert cut.starts.tolist() == [0, 2, 3, 3, 4]
-    assert cut.merge is not None
-    assert (cut.merge.starts.tolist(), cut.merge.merge) == ([0, 2, 3, 4], None)
+    pieces = RowPieces.of(rows)
+    assert pieces.starts.tolist() == [0, 2, 3, 3, 4]
+    assert pieces.merge is not None
+    assert (pieces.merge.starts.tolist(), pieces.merge.merge) == ([0, 2, 3, 4], None)
     cols = torch.tensor([0, 1, 2, 0], dtype=torch.int32)
-    found = ordered_spmm.product(cut, cols, torch.tensor([1.0, 10.0, 100.0, 5.0]), torch.tensor([[1.0], [2.0], [3.0]]))
+    found = ordered_spmm.product(
+        pieces, cols, torch.tensor([1.0, 10.0, 100.0, 5.0]), torch.tensor([[1.0], [2.0], [3.0]])
+    )
     assert found.tolist() == [[321.0], [0.0], [5.0]]
 
 
 def test_rows_no_longer_than_a_piece_are_not_cut() -> None:
     rows = torch.tensor([0, ordered_spmm.LONGEST, ordered_spmm.LONGEST + 1], dtype=torch.int32)
-    assert Cut.of(rows) == (rows, None)
+    assert RowPieces.of(rows) == (rows, None)
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -52,21 +54,21 @@ def test_products_are_those_of_scipy(
     monkeypatch.setattr(ordered_spmm, "LONGEST", longest)
     matrix = hubs()
     ours = Sparse.of(matrix, device)
-    ours = ours.valued(ours.values.to(kind))
+    ours = ours.with_values(ours.values.to(kind))
     for width in (1, 7, 40):
         dense = torch.randn(600, width, dtype=kind, generator=torch.Generator().manual_seed(width))
         found = product(ours, dense.to(device)).cpu()
         assert found.dtype == kind
         np.testing.assert_allclose(found.numpy(), matrix.astype(np.float64) @ dense.numpy(), rtol=1e-4, atol=1e-4)
-        torch.testing.assert_close(found, Sparse.of(matrix).valued(ours.values.cpu()).times(dense))
+        torch.testing.assert_close(found, Sparse.of(matrix).with_values(ours.values.cpu()).matmul(dense))
 
 
 @pytest.mark.parametrize("device", DEVICES)
 def test_the_transposes_pieces_are_cut_by_its_own_rows(device: str) -> None:
     ours = Sparse.of(sp.csr_array(hubs().T), device).repeat(2)
-    _, cols, order = ours.pattern.flipped
+    _, cols, order = ours.pattern.transposed
     dense = torch.randn(1200, 5, generator=torch.Generator().manual_seed(1))
-    found = ordered_spmm.product(ours.pattern.flipped_cut, cols, ours.values[order], dense.to(device)).cpu()
+    found = ordered_spmm.product(ours.pattern.transposed_pieces, cols, ours.values[order], dense.to(device)).cpu()
     expected = np.concatenate([hubs() @ part.numpy() for part in dense.split(600)])
     np.testing.assert_allclose(found.numpy(), expected, rtol=1e-4, atol=1e-4)
 

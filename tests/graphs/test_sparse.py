@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch_geometric.data import Data
 
-from bangs.graphs.sparse import WIDE, Sparse, adjacency, to_scipy, to_torch, union
+from bangs.graphs.sparse import WIDE, Sparse, adjacency, batched_adjacency, to_scipy, to_torch
 
 
 def matrix(rows: int, columns: int, seed: int = 0, density: float = 0.3) -> sp.csr_array:
@@ -36,8 +36,8 @@ def test_a_product_and_its_gradient_equal_the_dense_ones(rows: int, columns: int
 @pytest.mark.parametrize("width", [3, WIDE])
 def test_a_share_of_something_else_is_added_to_a_product(width: int) -> None:
     ours, x, y = matrix(7, 5), torch.randn(5, width), torch.randn(7, width)
-    torch.testing.assert_close(Sparse.of(ours).times(x, y, 0.15), dense(ours) @ x + 0.15 * y)
-    torch.testing.assert_close(Sparse.of(ours).back(y, x, 0.15), dense(ours).T @ y + 0.15 * x)
+    torch.testing.assert_close(Sparse.of(ours).matmul(x, y, 0.15), dense(ours) @ x + 0.15 * y)
+    torch.testing.assert_close(Sparse.of(ours).matmul_transposed(y, x, 0.15), dense(ours).T @ y + 0.15 * x)
 
 
 def test_a_product_of_what_needs_no_gradient_has_none() -> None:
@@ -46,15 +46,15 @@ def test_a_product_of_what_needs_no_gradient_has_none() -> None:
 
 def test_the_transpose_of_the_transpose_is_the_matrix() -> None:
     ours = matrix(7, 5)
-    flipped = Sparse.of(ours).T
+    transposed = Sparse.of(ours).T
     x = torch.randn(7, 3)
-    torch.testing.assert_close(flipped @ x, dense(ours).T @ x)
-    torch.testing.assert_close(flipped.T @ torch.eye(5), dense(ours))
+    torch.testing.assert_close(transposed @ x, dense(ours).T @ x)
+    torch.testing.assert_close(transposed.T @ torch.eye(5), dense(ours))
 
 
 def test_other_values_keep_the_pattern_and_the_gradient() -> None:
     ours = Sparse.of(matrix(6, 4))
-    doubled = ours.valued(ours.values * 2)
+    doubled = ours.with_values(ours.values * 2)
     weight = torch.randn(4, 2, requires_grad=True)
     (doubled @ weight).sum().backward()
     torch.testing.assert_close(weight.grad, 2 * (ours.T @ torch.ones(6, 2)))
@@ -75,7 +75,7 @@ def test_copies_along_the_diagonal_serve_every_run(runs: int) -> None:
 
 def test_the_transpose_of_copies_keeps_every_runs_own_values() -> None:
     copies = Sparse.of(matrix(5, 4)).repeat(3)
-    own = copies.valued(torch.rand_like(copies.values))
+    own = copies.with_values(torch.rand_like(copies.values))
     whole = own @ torch.eye(12)
     torch.testing.assert_close(own.T @ torch.eye(15), whole.T)
 
@@ -134,7 +134,7 @@ def test_graphs_of_one_size_stand_along_one_diagonal() -> None:
     one = Data(edge_index=torch.tensor([[0, 1], [1, 2]]), num_nodes=3)
     other = Data(edge_index=torch.tensor([[2, 2], [0, 1]]), num_nodes=3)
     blocks = [torch.from_numpy(adjacency(graph).toarray()) for graph in (one, other)]
-    torch.testing.assert_close(union([one, other]) @ torch.eye(6), torch.block_diag(*blocks))
+    torch.testing.assert_close(batched_adjacency([one, other]) @ torch.eye(6), torch.block_diag(*blocks))
 
 
 def test_repeated_edges_add_up_to_one_entry() -> None:

@@ -27,9 +27,9 @@ from bangs.experiments.experiment import Experiment
 from bangs.graphs.datasets.synthetic import citation
 from bangs.graphs.sparse import Sparse
 from bangs.graphs.splits import mark, per_class
-from bangs.nn.attention import Heads, attend, weigh
+from bangs.nn.attention import Heads, aggregate, attention_weights
 from bangs.nn.models import MODELS
-from bangs.nn.segment_max import Heard, largest
+from bangs.nn.segment_max import Segments, segment_max
 from bangs.runs import RunFolder
 from bangs.selftraining.loop import State
 from bangs.selftraining.methods import METHODS
@@ -166,8 +166,8 @@ def assert_same(act: Callable[[], list[Tensor]]) -> None:
 @pytest.mark.parametrize("width", [1, 7, 64])
 def test_products_are_summed_in_one_order(width: int, kind: torch.dtype, kernels_on: bool) -> None:
     matrix, dense = crowd(), drawn(12_000, width).to(kind)
-    matrix = matrix.valued(matrix.values.to(kind))
-    assert_same(lambda: [matrix.times(dense), matrix.back(dense)])
+    matrix = matrix.with_values(matrix.values.to(kind))
+    assert_same(lambda: [matrix.matmul(dense), matrix.matmul_transposed(dense)])
 
 
 def test_gradients_of_attention_are_summed_in_one_order(kernels_on: bool) -> None:
@@ -177,18 +177,18 @@ def test_gradients_of_attention_are_summed_in_one_order(kernels_on: bool) -> Non
 
     def act() -> list[Tensor]:
         source, target, z = (part.clone().requires_grad_() for part in parts)
-        heard = attend(heads, weigh(heads, source, target), z)
-        return [heard.detach(), *torch.autograd.grad(heard, (source, target, z), wish)]
+        segments = aggregate(heads, attention_weights(heads, source, target), z)
+        return [segments.detach(), *torch.autograd.grad(segments, (source, target, z), wish)]
 
     assert_same(act)
 
 
 def test_gradients_of_maxima_are_summed_in_one_order(kernels_on: bool) -> None:
-    heard, lines, wish = Heard.of(crowd().pattern), drawn(12_000, 16), drawn(12_000, 16, seed=1)
+    segments, lines, wish = Segments.of(crowd().pattern), drawn(12_000, 16), drawn(12_000, 16, seed=1)
 
     def act() -> list[Tensor]:
         x = lines.clone().requires_grad_()
-        found = largest(heard, x)
+        found = segment_max(segments, x)
         return [found.detach(), *torch.autograd.grad(found, x, wish)]
 
     assert_same(act)

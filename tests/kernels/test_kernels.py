@@ -8,7 +8,7 @@ import scipy.sparse as sp
 import torch
 
 from bangs.graphs.sparse import Sparse
-from bangs.nn.dropout import Counted
+from bangs.nn.dropout import CounterMasks
 from bangs.training.epochs import EagerSession
 from bangs.training.mutable_csr import MutableCSR
 
@@ -26,44 +26,44 @@ DIGITS = {"atol": 1e-4, "rtol": 1e-4}  # of sums of some hundred products
 @pytest.mark.parametrize(
     ("n", "m", "d"), [(20, 30, 7), (5, 9, 130), (7, 4, 1), (3, 3, 128), (40, 2, 300), (9, 200, 65)]
 )
-@pytest.mark.parametrize("flipped", [False, True])
-def test_a_product_of_every_run_is_the_block_diagonal_one(n, m, d, flipped):
+@pytest.mark.parametrize("transposed", [False, True])
+def test_a_product_of_every_run_is_the_block_diagonal_one(n, m, d, transposed):
     block = Sparse.of(sp.random_array((n, m), density=0.3, format="csr", dtype=np.float32, rng=1))
     values = torch.rand(RUNS * len(block.values))
-    whole = block.repeat(RUNS).valued(values)
-    x = torch.randn(RUNS * (n if flipped else m), d)
-    rows, cols, order = block.pattern.flipped if flipped else (block.pattern.rows, block.pattern.cols, None)
+    whole = block.repeat(RUNS).with_values(values)
+    x = torch.randn(RUNS * (n if transposed else m), d)
+    rows, cols, order = block.pattern.transposed if transposed else (block.pattern.rows, block.pattern.cols, None)
     rows, cols, values, x_there = (part.to(DEVICE) for part in (rows, cols, values, x))
     order = None if order is None else order.to(DEVICE)
-    expected = whole.T.times(x) if flipped else whole.times(x)
+    expected = whole.T.matmul(x) if transposed else whole.matmul(x)
     for longest in (2, 1000):
-        turns = spmm.Turns.of(rows, longest)
-        torch.testing.assert_close(spmm.product(turns, cols, values, x_there, RUNS, order).cpu(), expected)
+        schedule = spmm.RowSchedule.of(rows, longest)
+        torch.testing.assert_close(spmm.spmm(schedule, cols, values, x_there, RUNS, order).cpu(), expected)
 
 
 def test_long_rows_come_first_and_have_a_program_each():
     rows = torch.tensor([0, 2, 2, 70, 73, 173], dtype=torch.int32)
-    turns = spmm.Turns.of(rows)
-    assert (turns.turn.tolist(), turns.long, turns.merge) == ([4, 2, 3, 0, 1], 2, None)
+    schedule = spmm.RowSchedule.of(rows)
+    assert (schedule.row_order.tolist(), schedule.long, schedule.merge) == ([4, 2, 3, 0, 1], 2, None)
 
 
 def test_very_long_rows_are_cut_and_their_pieces_merged():
-    turns = spmm.Turns.of(torch.tensor([0, 5, 5, 7], dtype=torch.int32), 2)
-    assert turns.rows.tolist() == [0, 2, 4, 5, 5, 7]
-    assert turns.merge.rows.tolist() == [0, 3, 4, 5]
+    schedule = spmm.RowSchedule.of(torch.tensor([0, 5, 5, 7], dtype=torch.int32), 2)
+    assert schedule.rows.tolist() == [0, 2, 4, 5, 5, 7]
+    assert schedule.merge.rows.tolist() == [0, 3, 4, 5]
 
 
 def test_empty_rows_give_zeros():
     block = Sparse.of(sp.csr_array((4, 5), dtype=np.float32))
     rows = block.pattern.rows.to(DEVICE)
     parts = (part.to(DEVICE) for part in (block.pattern.cols, block.values, torch.ones(5, 3)))
-    assert torch.equal(spmm.product(spmm.Turns.of(rows), *parts, 1).cpu(), torch.zeros(4, 3))
+    assert torch.equal(spmm.spmm(spmm.RowSchedule.of(rows), *parts, 1).cpu(), torch.zeros(4, 3))
 
 
 @pytest.mark.parametrize(("nodes", "a", "b"), [(5, 3, 2), (600, 20, 7), (257, 130, 17)])
 def test_a_tall_product_is_the_sum_over_its_lines(nodes, a, b):
     left, right = torch.randn(RUNS, nodes, a), torch.randn(RUNS, nodes, b)
-    ours = spmm.tall(left.to(DEVICE), right.to(DEVICE)).cpu()
+    ours = spmm.tall_matmul(left.to(DEVICE), right.to(DEVICE)).cpu()
     torch.testing.assert_close(ours, left.transpose(1, 2) @ right, rtol=1e-4, atol=1e-4)
 
 
@@ -78,9 +78,9 @@ def test_adam_takes_the_steps_that_torch_takes():
         if again:
             plain = torch.optim.Adam(groups, lr=0.01)
             fast.restart()
-        for turn in range(20):
+        for number in range(20):
             for own, other in zip(ours, theirs, strict=True):
-                other.grad = torch.randn_like(other) * 10.0 ** (turn % 5 - 3)
+                other.grad = torch.randn_like(other) * 10.0 ** (number % 5 - 3)
                 own.grad = other.grad.to(DEVICE)
             plain.step()
             fast.step()
@@ -90,24 +90,24 @@ def test_adam_takes_the_steps_that_torch_takes():
 
 
 def test_runs_that_rest_are_passed_over():
-    busy = torch.tensor([True, False, True], device=DEVICE)
+    active = torch.tensor([True, False, True], device=DEVICE)
     weight = torch.nn.Parameter(torch.ones(RUNS, 5, 4, device=DEVICE))
     weight.grad = torch.ones_like(weight)
-    epoch.Adam([weight], 0.01, [0.0], busy).step()
+    epoch.Adam([weight], 0.01, [0.0], active).step()
     assert (weight < 1).flatten(1).all(1).tolist() == [True, False, True]
     block = Sparse.of(sp.random_array((70, 90), density=0.3, format="csr", dtype=np.float32, rng=1), DEVICE)
     x = torch.randn(RUNS * 90, 5, device=DEVICE)
-    parts = (spmm.Turns.of(block.pattern.rows), block.pattern.cols, block.values.repeat(RUNS), x, RUNS, None)
-    some, all_ = (spmm.product(*parts, which).view(RUNS, 70, 5) for which in (busy, None))
-    assert torch.equal(some[busy], all_[busy])
+    parts = (spmm.RowSchedule.of(block.pattern.rows), block.pattern.cols, block.values.repeat(RUNS), x, RUNS, None)
+    some, all_ = (spmm.spmm(*parts, which).view(RUNS, 70, 5) for which in (active, None))
+    assert torch.equal(some[active], all_[active])
 
 
 @pytest.mark.parametrize("rate", [0.3, 0.5])
 def test_an_activation_is_dropout_of_a_rectified_sum(rate):
     x, bias = torch.randn(RUNS, 33, 7, device=DEVICE), torch.randn(RUNS, 1, 7, device=DEVICE)
     x.requires_grad_(), bias.requires_grad_()
-    ours = Counted([5, 6, 7], torch.device(DEVICE)).activate(x, bias, rate)
-    factors = Counted([5, 6, 7], torch.device(DEVICE)).factors((33, 7), rate)
+    ours = CounterMasks([5, 6, 7], torch.device(DEVICE)).activate(x, bias, rate)
+    factors = CounterMasks([5, 6, 7], torch.device(DEVICE)).factors((33, 7), rate)
     expected = (x + bias).relu() * factors
     torch.testing.assert_close(ours, expected)
     wish = torch.randn_like(x)
@@ -121,7 +121,7 @@ def test_an_activation_is_dropout_of_a_rectified_sum(rate):
 
 def test_only_runs_that_improved_are_kept():
     kept, weight = torch.zeros(RUNS, 50, 30, device=DEVICE), torch.ones(RUNS, 50, 30, device=DEVICE)
-    epoch.keep(torch.tensor([True, False, True], device=DEVICE), weight, kept)
+    epoch.copy_improved(torch.tensor([True, False, True], device=DEVICE), weight, kept)
     assert kept.mean((1, 2)).tolist() == [1, 0, 1]
 
 
@@ -147,18 +147,18 @@ def test_a_mask_belongs_to_its_run_and_its_turn(count):
 
 
 class Bare(EagerSession):
-    """A session with nothing but its score."""
+    """A session with nothing but its early-stopping state."""
 
     def __init__(self, part, settings):
         self.val_nodes, self.settings = part, settings
         self.accuracy = torch.full((RUNS,), -1.0, dtype=torch.float64)
         self.nll = torch.full((RUNS,), torch.inf, dtype=torch.float64)
-        self.better, self.adopted_round, self.clock = (torch.zeros(RUNS, dtype=torch.long) for _ in range(3))
-        self.active = torch.ones(RUNS, dtype=torch.bool)
+        self.last_progress, self.best_epoch, self.epoch_count = (torch.zeros(RUNS, dtype=torch.long) for _ in range(3))
+        self.unfinished = torch.ones(RUNS, dtype=torch.bool)
 
     @property
     def state(self):
-        return (self.accuracy, self.nll, self.better, self.adopted_round, self.clock, self.active)
+        return (self.accuracy, self.nll, self.last_progress, self.best_epoch, self.epoch_count, self.unfinished)
 
 
 def test_a_mask_does_not_depend_on_how_many_are_drawn():
@@ -167,42 +167,44 @@ def test_a_mask_does_not_depend_on_how_many_are_drawn():
 
 @pytest.mark.parametrize("monitor", ["accuracy", "loss"])
 @pytest.mark.parametrize(("nodes", "classes"), [(30, 7), (700, 3), (5, 18)])
-def test_a_session_judges_alike_with_either_code(monitor, nodes, classes):
+def test_a_session_keeps_the_same_best_epochs_with_either_code(monitor, nodes, classes):
     from types import SimpleNamespace
 
     generator = torch.Generator().manual_seed(0)
     target = torch.randint(-1, classes, (RUNS, nodes), generator=generator)
     target[:, 0] = 0
     part = SimpleNamespace(target=target, counts=(target >= 0).sum(1))
-    plain = Bare(part, SimpleNamespace(patience=3, monitor=monitor))
+    plain = Bare(SimpleNamespace(targets=part), SimpleNamespace(patience=3, monitor=monitor))
     ours = [tensor.clone().to(DEVICE) for tensor in plain.state]
-    for turn in range(12):
+    for number in range(12):
         logits = torch.randn(RUNS, nodes, classes, generator=generator)
-        logits[:, 0, 1] += 100 * (turn == 5)
-        logits[1] = torch.nan if turn == 2 else logits[1]
-        expected = plain._judge(logits)
-        improved = epoch.judge(logits.to(DEVICE), target.to(DEVICE), part.counts.to(DEVICE), tuple(ours), 3, monitor)
+        logits[:, 0, 1] += 100 * (number == 5)
+        logits[1] = torch.nan if number == 2 else logits[1]
+        expected = plain._update_best(logits)
+        improved = epoch.update_best(
+            logits.to(DEVICE), target.to(DEVICE), part.counts.to(DEVICE), tuple(ours), 3, monitor
+        )
         assert torch.equal(improved.cpu(), expected)
         for mine, theirs in zip(ours, plain.state, strict=True):
             torch.testing.assert_close(mine.cpu(), theirs, rtol=1e-6, atol=1e-6)
-    assert not plain.active.all()
+    assert not plain.unfinished.all()
 
 
-@pytest.mark.parametrize("flipped", [False, True])
-def test_a_slate_written_anew_is_read_anew(flipped):
+@pytest.mark.parametrize("transposed", [False, True])
+def test_a_pattern_that_is_written_in_place_is_read_anew(transposed):
     shape = (130, 70)  # enough rows for some to have a program to themselves
-    slate, values, found = None, torch.zeros(900, device=DEVICE), []
+    pattern, values, found = None, torch.zeros(900, device=DEVICE), []
     for seed, density in enumerate((0.05, 0.02, 0.08)):
         matrix = Sparse.of(sp.random_array(shape, density=density, format="csr", dtype=np.float32, rng=seed), DEVICE)
-        slate = slate or MutableCSR.of(matrix.pattern, room=900)
-        slate.write(matrix.pattern)
+        pattern = pattern or MutableCSR.of(matrix.pattern, capacity=900)
+        pattern.write(matrix.pattern)
         values[: len(matrix.values)] = matrix.values
-        x = torch.randn(shape[0] if flipped else shape[1], 5)
-        turns = slate.flipped_turns if flipped else slate.turns
-        cols, order = slate.flipped[1:] if flipped else (slate.cols, None)
-        found.append(spmm.product(turns, cols, values, x.to(DEVICE), 1, order).cpu())
+        x = torch.randn(shape[0] if transposed else shape[1], 5)
+        schedule = pattern.transposed_schedule if transposed else pattern.schedule
+        cols, order = pattern.transposed[1:] if transposed else (pattern.cols, None)
+        found.append(spmm.spmm(schedule, cols, values, x.to(DEVICE), 1, order).cpu())
         plain = matrix.to("cpu")
-        torch.testing.assert_close(found[-1], plain.T.times(x) if flipped else plain.times(x))
+        torch.testing.assert_close(found[-1], plain.T.matmul(x) if transposed else plain.matmul(x))
     assert not torch.equal(found[0], found[1])
 
 
@@ -214,39 +216,39 @@ LARGE = [(40, 64, 50, 70), (300, 32, 32, 128), (150, 96, 96, 64)]  # lines, colu
 def test_dense_products_and_gradients_leave_out_lines_that_a_run_lacks(n, stored, a, b, counted):
     x, weight, pull = (torch.randn(RUNS, *shape) for shape in ((n, stored), (a, b), (n, b)))
     x[:, :, a:] = 0
-    lines = torch.tensor([n, n // 2, 1], dtype=torch.int32) if counted else None
-    real = x if lines is None else x * (torch.arange(n) < lines[:, None])[..., None]
-    there = {} if lines is None else {"lines": lines.to(DEVICE)}
+    row_counts = torch.tensor([n, n // 2, 1], dtype=torch.int32) if counted else None
+    real = x if row_counts is None else x * (torch.arange(n) < row_counts[:, None])[..., None]
+    there = {} if row_counts is None else {"row_counts": row_counts.to(DEVICE)}
     x, here = x.to(DEVICE), weight.to(DEVICE)
-    torch.testing.assert_close(matmul.product(x, here, **there).cpu(), real[:, :, :a] @ weight, **DIGITS)
-    summed = matmul.gradient(x, pull.to(DEVICE), a, **there).cpu()
+    torch.testing.assert_close(matmul.matmul(x, here, **there).cpu(), real[:, :, :a] @ weight, **DIGITS)
+    summed = matmul.matmul_gradient(x, pull.to(DEVICE), a, **there).cpu()
     torch.testing.assert_close(summed, real[:, :, :a].transpose(1, 2) @ pull, **DIGITS)
 
 
 def test_a_dense_product_adds_and_takes_a_transpose():
     x, weight, plus = torch.randn(RUNS, 200, 64), torch.randn(RUNS, 80, 64), torch.randn(RUNS, 200, 80)
-    found = matmul.product(x.to(DEVICE), weight.to(DEVICE).transpose(1, 2), plus=plus.to(DEVICE))
+    found = matmul.matmul(x.to(DEVICE), weight.to(DEVICE).transpose(1, 2), plus=plus.to(DEVICE))
     torch.testing.assert_close(found.cpu(), x @ weight.transpose(1, 2) + plus, **DIGITS)
 
 
 def test_dense_products_of_runs_that_rest_are_left_out():
-    x, weight, busy = torch.randn(RUNS, 40, 32), torch.randn(RUNS, 32, 64), torch.tensor([True, False, True])
+    x, weight, active = torch.randn(RUNS, 40, 32), torch.randn(RUNS, 32, 64), torch.tensor([True, False, True])
     expected = x @ weight
     x[1] = torch.nan
-    found = matmul.product(x.to(DEVICE), weight.to(DEVICE), busy=busy.to(DEVICE)).cpu()
-    torch.testing.assert_close(found[busy], expected[busy], **DIGITS)
-    summed = matmul.gradient(x.to(DEVICE), expected.to(DEVICE), 32, busy=busy.to(DEVICE)).cpu()
-    torch.testing.assert_close(summed[busy], (x.transpose(1, 2) @ expected)[busy], **DIGITS)
+    found = matmul.matmul(x.to(DEVICE), weight.to(DEVICE), active=active.to(DEVICE)).cpu()
+    torch.testing.assert_close(found[active], expected[active], **DIGITS)
+    summed = matmul.matmul_gradient(x.to(DEVICE), expected.to(DEVICE), 32, active=active.to(DEVICE)).cpu()
+    torch.testing.assert_close(summed[active], (x.transpose(1, 2) @ expected)[active], **DIGITS)
 
 
 @pytest.mark.skipif(DEVICE == "cpu", reason="Triton's interpreter has no tensor cores")
 def test_dense_products_have_the_digits_of_float32():
     x, weight = torch.randn(2, 500, 1024, device=DEVICE), torch.randn(2, 1024, 128, device=DEVICE)
     true = x.double() @ weight.double()
-    ours, theirs = ((found - true).abs().max() for found in (matmul.product(x, weight), x @ weight))
+    ours, theirs = ((found - true).abs().max() for found in (matmul.matmul(x, weight), x @ weight))
     assert ours <= 2 * theirs
     pull = torch.randn(2, 500, 128, device=DEVICE)
     true = x.double().transpose(1, 2) @ pull.double()
-    found = (matmul.gradient(x, pull, 1024), x.transpose(1, 2) @ pull)
+    found = (matmul.matmul_gradient(x, pull, 1024), x.transpose(1, 2) @ pull)
     ours, theirs = ((one - true).abs().max() for one in found)
     assert ours <= 2 * theirs

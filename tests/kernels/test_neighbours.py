@@ -14,7 +14,7 @@ from bangs.graphs.sparse import Sparse, to_torch
 from bangs.nn import attention
 from bangs.nn.attention import SLOPE, Heads
 from bangs.nn.models import GAT, GIN
-from bangs.nn.segment_max import Heard, Overlaid, largest
+from bangs.nn.segment_max import Segments, SparseNeighbourMax, segment_max
 from bangs.nn.subgraphs import PreparedGraph
 from tests.nn.stock import crowd, gradients
 
@@ -23,8 +23,8 @@ DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 if DEVICE == "cpu" and os.environ.get("TRITON_INTERPRET") != "1":
     pytest.skip("no GPU; TRITON_INTERPRET=1 runs the kernels without one", allow_module_level=True)
 
-from bangs.kernels import attention as weighing  # noqa: E402
-from bangs.kernels import segment_max  # noqa: E402
+from bangs.kernels import attention as attention_kernels  # noqa: E402
+from bangs.kernels import segment_max as segment_max_kernels  # noqa: E402
 
 RUNS = 3
 SHAPES = [(20, 30, 2, 7), (5, 90, 1, 130), (40, 40, 3, 1), (3, 200, 2, 16)]
@@ -48,30 +48,30 @@ def there(*tensors: Tensor | None) -> list[Tensor | None]:
 @pytest.mark.parametrize("counted", [False, True])
 def test_a_softmax_over_neighbours_and_its_gradient(n, m, h, d, counted):
     hop = adjacency(n, m)
-    heads = Heads.of(hop if counted else hop.valued(torch.ones_like(hop.values)), h)
+    heads = Heads.of(hop if counted else hop.with_values(torch.ones_like(hop.values)), h)
     assert (heads.counts is not None) == counted
     source, target = 3 * torch.randn(RUNS * m * h), 3 * torch.randn(RUNS * n * h)
     source.requires_grad_(), target.requires_grad_()
-    expected = attention.weigh(heads, source, target)
+    expected = attention.attention_weights(heads, source, target)
     wish = torch.randn_like(expected)
     to_source, to_target = torch.autograd.grad((expected * wish).sum(), (source, target))
-    turns, counts = heads.turns, attention._shared(heads)
-    turns = type(turns)(turns.rows.to(DEVICE), turns.turn.to(DEVICE), turns.long, None)
-    assert (turns.long > 0) == (m > 64), "some rows are long"
+    schedule, counts = heads.schedule, attention._shared_counts(heads)
+    schedule = type(schedule)(schedule.rows.to(DEVICE), schedule.row_order.to(DEVICE), schedule.long, None)
+    assert (schedule.long > 0) == (m > 64), "some rows are long"
     cols, source, target, counts, wish = there(heads.block.cols, source.detach(), target.detach(), counts, wish)
-    weights = weighing.softmax(turns, cols, source, target, RUNS, SLOPE, counts)
+    weights = attention_kernels.softmax(schedule, cols, source, target, RUNS, SLOPE, counts)
     torch.testing.assert_close(weights.cpu(), expected.detach())
-    change, sums = weighing.softmax_back(turns, cols, source, target, weights, wish, RUNS, SLOPE)
+    change, sums = attention_kernels.softmax_back(schedule, cols, source, target, weights, wish, RUNS, SLOPE)
     torch.testing.assert_close(sums.cpu(), to_target, rtol=1e-4, atol=1e-5)
-    back = Sparse(heads.pattern, change.cpu()).back(torch.ones(RUNS * n * h, 1)).flatten()
+    back = Sparse(heads.pattern, change.cpu()).matmul_transposed(torch.ones(RUNS * n * h, 1)).flatten()
     torch.testing.assert_close(back, to_source, rtol=1e-4, atol=1e-5)
 
 
 def test_scores_too_large_for_an_exponential_are_weighed():
     heads = Heads.of(adjacency(4, 5), 1)
     source, target, cols = there(torch.full((RUNS * 5,), 500.0), torch.full((RUNS * 4,), 500.0), heads.block.cols)
-    turns = type(heads.turns)(*there(heads.turns.rows, heads.turns.turn), heads.turns.long, None)
-    weights = weighing.softmax(turns, cols, source, target, RUNS, SLOPE)
+    schedule = type(heads.schedule)(*there(heads.schedule.rows, heads.schedule.row_order), heads.schedule.long, None)
+    weights = attention_kernels.softmax(schedule, cols, source, target, RUNS, SLOPE)
     torch.testing.assert_close(attention._sums(weights.cpu(), heads.pattern.rows), torch.ones(RUNS * 4))
 
 
@@ -79,57 +79,59 @@ def test_scores_too_large_for_an_exponential_are_weighed():
 def test_a_sampled_product_is_the_dense_one_at_its_entries(n, m, h, d):
     heads = Heads.of(adjacency(n, m), h)
     left, right = torch.randn(RUNS * n * h, d), torch.randn(RUNS * m * h, d)
-    expected = (left @ right.T)[heads.lines.long(), heads.pattern.cols.long()]
-    parts = there(heads.lines[: len(heads.block.cols)], heads.block.cols, left, right)
-    torch.testing.assert_close(weighing.sampled(*parts, RUNS).cpu(), expected, rtol=1e-4, atol=1e-4)
+    expected = (left @ right.T)[heads.row_index.long(), heads.pattern.cols.long()]
+    parts = there(heads.row_index[: len(heads.block.cols)], heads.block.cols, left, right)
+    torch.testing.assert_close(attention_kernels.sddmm(*parts, RUNS).cpu(), expected, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize(("n", "m", "h", "d"), SHAPES)
 def test_the_largest_of_the_neighbours_and_its_gradient(n, m, h, d):
-    heard = Heard.of(adjacency(n, m).pattern)
+    segments = Segments.of(adjacency(n, m).pattern)
     x = torch.randn(RUNS * m, d).mul_(2).round_().requires_grad_()  # ties
-    expected = largest(heard, x)
+    expected = segment_max(segments, x)
     wish = torch.randn_like(expected)
     (back,) = torch.autograd.grad((expected * wish).sum(), x)
-    turns, other = (
-        type(turns)(*there(turns.rows, turns.turn), turns.long, None) for turns in (heard.turns, heard.flipped_turns)
+    schedule, other = (
+        type(schedule)(*there(schedule.rows, schedule.row_order), schedule.long, None)
+        for schedule in (segments.schedule, segments.transposed_schedule)
     )
-    cols, flipped, x, wish = there(heard.block.cols, heard.block.flipped.cols, x.detach(), wish)
-    found, share = segment_max.largest(turns, cols, x, RUNS)
+    cols, transposed, x, wish = there(segments.block.cols, segments.block.transposed.cols, x.detach(), wish)
+    found, share = segment_max_kernels.segment_max(schedule, cols, x, RUNS)
     torch.testing.assert_close(found.cpu(), expected.detach())
-    ours = segment_max.largest_back(other, flipped, x, found, share * wish, RUNS)
+    ours = segment_max_kernels.segment_max_back(other, transposed, x, found, share * wish, RUNS)
     torch.testing.assert_close(ours.cpu(), back, rtol=1e-4, atol=1e-5)
 
 
 def test_runs_that_rest_are_passed_over():
-    busy = torch.tensor([True, False, True], device=DEVICE)
-    heads, heard = Heads.of(adjacency(20, 90), 2), Heard.of(adjacency(20, 90).pattern)
-    turns, others = (
-        type(turns)(*there(turns.rows, turns.turn), turns.long, None) for turns in (heads.turns, heard.turns)
+    active = torch.tensor([True, False, True], device=DEVICE)
+    heads, segments = Heads.of(adjacency(20, 90), 2), Segments.of(adjacency(20, 90).pattern)
+    schedule, others = (
+        type(schedule)(*there(schedule.rows, schedule.row_order), schedule.long, None)
+        for schedule in (heads.schedule, segments.schedule)
     )
-    cols, named, lines = there(heads.block.cols, heard.block.cols, heads.lines[: len(heads.block.cols)])
+    cols, named, row_index = there(heads.block.cols, segments.block.cols, heads.row_index[: len(heads.block.cols)])
     source, target = torch.randn(RUNS * 180, device=DEVICE), torch.randn(RUNS * 40, device=DEVICE)
     left, right = torch.randn(RUNS * 40, 5, device=DEVICE), torch.randn(RUNS * 180, 5, device=DEVICE)
     for make in (
-        lambda which: weighing.softmax(turns, cols, source, target, RUNS, SLOPE, None, which),
-        lambda which: weighing.sampled(lines, cols, left, right, RUNS, which),
-        lambda which: segment_max.largest(others, named, right[: RUNS * 90], RUNS, which)[0],
+        lambda which: attention_kernels.softmax(schedule, cols, source, target, RUNS, SLOPE, None, which),
+        lambda which: attention_kernels.sddmm(row_index, cols, left, right, RUNS, which),
+        lambda which: segment_max_kernels.segment_max(others, named, right[: RUNS * 90], RUNS, which)[0],
     ):
-        some, all_ = (make(which).view(RUNS, -1) for which in (busy, None))
-        assert torch.equal(some[busy], all_[busy])
+        some, all_ = (make(which).view(RUNS, -1) for which in (active, None))
+        assert torch.equal(some[active], all_[active])
 
 
 def test_the_largest_of_stored_values():
     """One column, so that a program takes many short rows."""
     hop = adjacency(12, 12)
     features = Sparse.of(sp.random_array((12, 30), density=0.2, format="csr", dtype=np.float32, rng=2)).repeat(RUNS)
-    overlaid = Overlaid.of(hop.pattern, features.pattern)
+    overlaid = SparseNeighbourMax.of(hop.pattern, features.pattern)
     values = torch.randn(RUNS, len(features.values) // RUNS)
-    turns = overlaid.heard.turns
-    turns = type(turns)(*there(turns.rows, turns.turn), turns.long, None)
-    cols, stored = there(overlaid.heard.pattern.cols, values.reshape(-1, 1))
-    found = segment_max.largest(turns, cols, stored, RUNS)[0].view(RUNS, -1)
-    assert torch.equal(found.cpu(), overlaid._largest(values, None))
+    schedule = overlaid.segments.schedule
+    schedule = type(schedule)(*there(schedule.rows, schedule.row_order), schedule.long, None)
+    cols, stored = there(overlaid.segments.pattern.cols, values.reshape(-1, 1))
+    found = segment_max_kernels.segment_max(schedule, cols, stored, RUNS)[0].view(RUNS, -1)
+    assert torch.equal(found.cpu(), overlaid._segment_max(values, None))
 
 
 @pytest.mark.parametrize("model", [GAT(hidden=5, heads=2, layers=3), GIN(hidden=6)])
@@ -141,12 +143,12 @@ def test_a_network_by_our_kernels_gives_the_same_logits_and_gradients(model, kin
     graph = graph.to(DEVICE)
     network = model.build(25, 3, Streams((1, 2, 3))).to(DEVICE)
     around = PreparedGraph.of(graph, 3, network.loops, network.normalise)
-    field = around.field(np.array([0, 1, 7, 30]), network.hops) if kind == "part" else around.whole
-    field = field.only(torch.ones(3, dtype=torch.bool, device=DEVICE))
+    subgraph = around.k_hop_subgraph(np.array([0, 1, 7, 30]), network.hops) if kind == "part" else around.whole
+    subgraph = subgraph.only(torch.ones(3, dtype=torch.bool, device=DEVICE))
     found = []
     for served in (False, True):
         monkeypatch.setattr(kernels, "serves", lambda *tensors, served=served: served)
-        logits = network(field)
+        logits = network(subgraph)
         found.append((logits, gradients(network, logits, torch.ones_like(logits).cumsum(1) / 10)))
     (logits, expected), (ours, grads) = found
     torch.testing.assert_close(ours, logits, rtol=1e-4, atol=1e-5)

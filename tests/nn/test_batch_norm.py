@@ -42,7 +42,7 @@ def lessons() -> list[Tensor]:
 def test_a_lesson_is_torchs_for_every_run(norm):
     twins = [stock(norm, run) for run in range(2)]
     for x in lessons():
-        out = norm.learn(x)
+        out = norm.normalise_batch(x)
         for run, twin in enumerate(twins):
             torch.testing.assert_close(out[run], twin(x[run]))
             torch.testing.assert_close(norm.mean[run, 0], twin.running_mean)
@@ -51,7 +51,7 @@ def test_a_lesson_is_torchs_for_every_run(norm):
 
 def test_so_are_its_gradients(norm):
     x = lessons()[0].requires_grad_()
-    (norm.learn(x) ** 3).sum().backward()
+    (norm.normalise_batch(x) ** 3).sum().backward()
     for run in range(2):
         twin, own = stock(norm, run), x[run].detach().clone().requires_grad_()
         (twin(own) ** 3).sum().backward()
@@ -61,14 +61,14 @@ def test_so_are_its_gradients(norm):
 
 def test_everyone_else_goes_by_what_is_remembered(norm):
     for x in lessons():
-        norm.learn(x)
+        norm.normalise_batch(x)
     x = lessons()[0]
     for run in range(2):
         torch.testing.assert_close(norm(x)[run], stock(norm, run).eval()(x[run]))
 
 
 def test_one_node_is_its_own_mean(norm):
-    torch.testing.assert_close(norm.learn(torch.full((2, 1, 5), 7.0)), norm.shift.detach())
+    torch.testing.assert_close(norm.normalise_batch(torch.full((2, 1, 5), 7.0)), norm.shift.detach())
     assert norm.variance.isfinite().all()
 
 
@@ -78,7 +78,7 @@ def test_grand_normalises_what_has_been_spread_and_the_hidden_layer(task):
     weights = learner.fit(task.given, Streams((0, 1, 2))).weights
     said = learner.predict(weights, task.graph).logits
     network, subgraph = learner.network, learner.prepared.whole
-    spread = network._spread(subgraph, subgraph.features.dense())
+    spread = network._propagate(subgraph, subgraph.features.dense())
     for run in range(3):
         h = stock(network.outer, run).eval()(spread[run]) @ weights["predict.first"][run]
         h = stock(network.inner, run).eval()((h + weights["predict.first_bias"][run]).relu())

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from bangs.core.rng import Streams
-from bangs.nn.dropout import DropoutMasks, Numpy, source
+from bangs.nn.dropout import DropoutMasks, NumpyMasks, dropout_masks
 
 
 @pytest.fixture(params=["torch", "numpy"])
@@ -13,7 +13,7 @@ def masks(request):
 
     def made(*seeds: int) -> DropoutMasks:
         streams = Streams(seeds).at("dropout")
-        return DropoutMasks(streams.generators()) if request.param == "torch" else Numpy(streams.numbers())
+        return DropoutMasks(streams.generators()) if request.param == "torch" else NumpyMasks(streams.numbers())
 
     return made
 
@@ -87,7 +87,7 @@ def test_a_restart_draws_the_same_masks_again(masks):
 
 
 def test_bits_that_numpy_promises_for_ever():
-    kept = Numpy([7]).kept((16,), 0.5)
+    kept = NumpyMasks([7]).keep_mask((16,), 0.5)
     words = [1791289110853690569, 15195811958582366061, 4353573261847909477, 3192670137268717821]  # of PCG64DXSM(7)
     signs = [word >> (16 * part + 15) & 1 for word in words for part in range(4)]
     assert kept[0].tolist() == [1.0 - sign for sign in signs]
@@ -110,7 +110,7 @@ def test_activation_is_dropout_of_a_relu_in_values_and_gradients(masks, rate):
 
 
 def test_a_processor_draws_by_numpy():
-    assert isinstance(source([1], torch.device("cpu")), Numpy)
+    assert isinstance(dropout_masks([1], torch.device("cpu")), NumpyMasks)
 
 
 @pytest.mark.parametrize("own", [1, 2], ids=["shared", "each"])

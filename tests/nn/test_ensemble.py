@@ -12,7 +12,7 @@ from bangs.core.types import one_hot
 from bangs.nn.dropout import DropoutMasks
 from bangs.nn.ensemble import Separate, Targets
 from bangs.nn.models import GCN
-from bangs.nn.subgraphs import PreparedGraph, many
+from bangs.nn.subgraphs import PreparedGraph, per_run_subgraph
 from tests.conftest import masks, two_rings
 
 
@@ -120,7 +120,7 @@ def test_every_run_of_a_stock_module_may_see_a_graph_of_its_own():
     graph, other = two_rings(), two_rings(seed=1)
     other.edge_index = other.edge_index[:, 6:]
     network = Separate(Scaled, Streams((1, 1)))
-    subgraph = many([graph, other], 1.0, "symmetric", PreparedGraph.of(graph, 2, 1.0, "symmetric").whole)
+    subgraph = per_run_subgraph([graph, other], 1.0, "symmetric", PreparedGraph.of(graph, 2, 1.0, "symmetric").whole)
     twin = Scaled().eval()
     twin.load_state_dict({name.replace("-", "."): value[0] for name, value in network.weights().items()})
     for logits, seen in zip(network(subgraph), (graph, other), strict=True):

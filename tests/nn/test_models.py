@@ -214,9 +214,9 @@ def test_grand_takes_columns_together_or_apart_to_the_last_bit(graph, kept, monk
     graph.x = torch.randn(18, 3 * propagated.COLUMNS - 7, generator=torch.Generator().manual_seed(0))
     network, _ = built(GRAND(hidden=6, order=3), graph, runs=1)
     subgraph = PreparedGraph.of(graph, 1, network.loops, network.normalise).whole
-    apart = network._spread(subgraph, subgraph.features.dense(), kept)
+    apart = network._propagate(subgraph, subgraph.features.dense(), kept)
     monkeypatch.setattr(propagated, "COLUMNS", graph.x.shape[1])
-    assert torch.equal(apart, network._spread(subgraph, subgraph.features.dense(), kept))
+    assert torch.equal(apart, network._propagate(subgraph, subgraph.features.dense(), kept))
 
 
 @torch.no_grad()
@@ -273,7 +273,7 @@ def test_grand_spreads_its_hidden_layer_as_it_would_spread_features():
     source = DropoutMasks(Streams((1, 2)).generators())
     x = subgraph.features.drop(source, settings.input_dropout).dense()
     x = x * source.factors((24, 1), settings.drop_node)
-    wide = network._spread(subgraph, x)
+    wide = network._propagate(subgraph, x)
     slow = [perceptron(network.weights(), run, wide[run]) for run in range(2)]
     torch.testing.assert_close(fast, torch.stack(slow))
 

@@ -15,12 +15,12 @@ from torch_geometric.nn import GATConv, GINConv
 from bangs.core.rng import Streams
 from bangs.errors import InvalidInput
 from bangs.graphs.sparse import Sparse, to_torch
-from bangs.nn import segment_max
-from bangs.nn.attention import Heads, attend, drop, weigh
+from bangs.nn import segment_max as segment_max_module
+from bangs.nn.attention import Heads, aggregate, attention_weights, drop_weights
 from bangs.nn.ensemble import Network
 from bangs.nn.models import GAT, GIN
-from bangs.nn.segment_max import Heard, Overlaid, largest
-from bangs.nn.subgraphs import PreparedGraph, Subgraph, many
+from bangs.nn.segment_max import Segments, SparseNeighbourMax, segment_max
+from bangs.nn.subgraphs import PreparedGraph, Subgraph, per_run_subgraph
 from bangs.training.sampling import Sampling
 from bangs.training.trainer import Trainer
 from tests.conftest import masks, two_rings
@@ -115,14 +115,14 @@ def test_dropout_also_where_every_run_has_a_graph_of_its_own(name):
     graphs = [two_rings(seed=seed) for seed in range(3)]
     graphs[2].edge_index = graphs[2].edge_index[:, 5:30]
     network, subgraph = built(replace(MODELS[name], dropout=0.5), graphs[0])
-    both = many(graphs, network.loops, network.normalise, subgraph)
+    both = per_run_subgraph(graphs, network.loops, network.normalise, subgraph)
     assert torch.equal(network(both, masks(*SEEDS)), network(both, masks(*SEEDS)))
     torch.testing.assert_close(network(both, masks(*SEEDS, rate=0.0)), network(both))
 
 
 def weights_of(heads: Heads, source: Tensor, target: Tensor) -> Tensor:
     """Attention weights as a dense matrix."""
-    found = weigh(heads, source, target)
+    found = attention_weights(heads, source, target)
     return Sparse(heads.pattern, found).csr.to_dense()
 
 
@@ -146,9 +146,9 @@ def test_heads_weigh_by_themselves():
     expected = torch.tensor([[0.25, 0, 0.75, 0], [0, 0.75, 0, 0.25], [0, 0, 1, 0], [0, 0, 0, 1]])
     torch.testing.assert_close(found, expected)
     z = torch.arange(8.0).view(1, 2, 2, 2)
-    heard = attend(heads, weigh(heads, source, torch.zeros(1, 2, 2)), z)
+    segments = aggregate(heads, attention_weights(heads, source, torch.zeros(1, 2, 2)), z)
     torch.testing.assert_close(
-        heard[0, 0], torch.stack([0.25 * z[0, 0, 0] + 0.75 * z[0, 1, 0], 0.75 * z[0, 0, 1] + 0.25 * z[0, 1, 1]])
+        segments[0, 0], torch.stack([0.25 * z[0, 0, 0] + 0.75 * z[0, 1, 0], 0.75 * z[0, 0, 1] + 0.25 * z[0, 1, 1]])
     )
 
 
@@ -164,24 +164,26 @@ def test_large_scores_are_weighed_without_overflow(score):
 def test_attention_is_differentiable_in_scores_and_values():
     torch.manual_seed(0)
     heads = Heads.of(hop([1, 2, 0], [0, 1, 1], [1, 1, 1]), 2)
-    heads = Heads(heads.pattern, heads.lines, heads.counts.double())
+    heads = Heads(heads.pattern, heads.row_index, heads.counts.double())
     parts = [torch.randn(1, 3, 2, *more, dtype=torch.float64, requires_grad=True) for more in ((), (), (4,))]
     assert torch.autograd.gradcheck(
-        lambda source, target, z: attend(heads, weigh(heads, source, target), z), parts, check_undefined_grad=False
+        lambda source, target, z: aggregate(heads, attention_weights(heads, source, target), z),
+        parts,
+        check_undefined_grad=False,
     )
 
 
 def test_dropped_weights_keep_their_mean():
     heads = Heads.of(hop(*np.ones((60, 60))).repeat(2), 2)
-    kept = drop(heads, torch.ones(len(heads.lines)), 2, masks(1, 2), 0.6)
+    kept = drop_weights(heads, torch.ones(len(heads.row_index)), 2, masks(1, 2), 0.6)
     assert kept.unique().tolist() == pytest.approx([0, 2.5])
     assert kept.view(2, -1).mean(1).tolist() == pytest.approx([1, 1], abs=0.1)
 
 
 def test_the_largest_by_hand_with_its_gradient_shared_by_ties():
-    heard = Heard.of(hop([1, 1, 1], [0, 1, 1]).pattern)
+    segments = Segments.of(hop([1, 1, 1], [0, 1, 1]).pattern)
     x = torch.tensor([[3.0, -1.0], [3.0, -5.0], [2.0, -2.0]], requires_grad=True)
-    found = largest(heard, x)
+    found = segment_max(segments, x)
     assert found.tolist() == [[3, -1], [3, -2]]
     (found * torch.tensor([[4.0, 1.0], [10.0, 7.0]])).sum().backward()
     assert x.grad.tolist() == [[2, 1], [12, 0], [0, 7]]
@@ -189,14 +191,15 @@ def test_the_largest_by_hand_with_its_gradient_shared_by_ties():
 
 @pytest.mark.parametrize("chunk", [1, 700, 2**20])
 def test_gradients_of_maxima_summed_in_order_are_those_that_are_scattered(chunk, monkeypatch):
-    monkeypatch.setattr(segment_max, "CHUNK", chunk)
+    monkeypatch.setattr(segment_max_module, "CHUNK", chunk)
     matrix = sp.csr_array(sp.random_array((30, 40), density=0.2, dtype=np.float32, rng=2) + sp.eye_array(30, 40))
-    heard = Heard.of(Sparse.of(matrix).repeat(2).pattern)
+    segments = Segments.of(Sparse.of(matrix).repeat(2).pattern)
     x = torch.randint(0, 5, (80, 7), generator=torch.Generator().manual_seed(0)).float()  # so that many tie
-    found = largest(heard, x)
+    found = segment_max(segments, x)
     wish = torch.randn(found.shape, generator=torch.Generator().manual_seed(1))
     torch.testing.assert_close(
-        segment_max._back_in_order(heard, x, found, wish), segment_max._back(heard, x, found, wish)
+        segment_max_module._segment_max_back_ordered(segments, x, found, wish),
+        segment_max_module._segment_max_back(segments, x, found, wish),
     )
 
 
@@ -204,7 +207,7 @@ def test_features_laid_over_one_another_by_hand():
     """A feature that somebody lacks is a zero among those heard: max(−3, 0) = 0, but max(−3, −1) = −1."""
     seen = hop([1, 1], [0, 1])
     x = Sparse.of(sp.csr_array(np.array([[0, -3, 2, 0], [5, -1, 0, 0]], dtype=np.float32)))
-    overlaid = Overlaid.of(seen.pattern, x.pattern)
+    overlaid = SparseNeighbourMax.of(seen.pattern, x.pattern)
     expected = [[5, -4, 4, 0], [10, -2, 0, 0]]
     assert overlaid(x.values, 1.0).csr.to_dense().tolist() == expected
     dropped = overlaid(x.values * torch.tensor([0.0, 1.0, 1.0, 2.0]), 1.0).csr.to_dense()
@@ -216,7 +219,7 @@ def test_features_of_every_runs_own_graph_are_laid_over_one_another():
     for graph in graphs:
         graph.x = graphs[0].x
     network, subgraph = built(GIN(hidden=6), graphs[0])
-    together = network(many(graphs, network.loops, network.normalise, subgraph))
+    together = network(per_run_subgraph(graphs, network.loops, network.normalise, subgraph))
     for run, graph in enumerate(graphs):
         alone = network(PreparedGraph.of(graph, 3, network.loops, network.normalise).whole)
         torch.testing.assert_close(together[run], alone[run])
@@ -234,7 +237,7 @@ def test_what_a_network_remembers_of_a_field_goes_with_the_field(model):
 
 
 def test_neither_learns_in_batches(model, task):
-    with pytest.raises(InvalidInput, match="batches needs a model whose nodes see a few hops"):
+    with pytest.raises(InvalidInput, match="batches needs a model of a few hops"):
         Trainer(model, batches=Sampling()).prepare(task)
 
 
@@ -305,4 +308,4 @@ class TestOnGPU:
             monkeypatch.setattr(kernels, "serves", lambda *_: False)
         learner = Trainer(replace(model, dropout=0.5), epochs=3).prepare(task.to("cuda"))
         learner.fit(learner.task.given, Streams(SEEDS))
-        assert learner._captured[False].graph is not None
+        assert learner._captured_sessions[False, False].graph is not None

@@ -8,7 +8,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from bangs.graphs.sparse import adjacency, to_torch
-from bangs.nn.subgraphs import Features, PreparedGraph, Subgraph, many
+from bangs.nn.subgraphs import Features, PreparedGraph, Subgraph, per_run_subgraph
 from tests.conftest import masks, two_rings
 
 CPU = torch.device("cpu")
@@ -25,7 +25,7 @@ def test_sparse_features_multiply_like_dense_ones(density, runs):
     weight = torch.randn(runs, 9, 4)
     dense = Features.of(torch.as_tensor(x.toarray()), runs, CPU)
     stored = Features.of(x, runs, CPU)
-    torch.testing.assert_close(stored.times(weight).expand(runs, -1, -1), dense.times(weight))
+    torch.testing.assert_close(stored.matmul(weight).expand(runs, -1, -1), dense.matmul(weight))
     torch.testing.assert_close(stored.dense().expand(runs, -1, -1), dense.dense().expand(runs, -1, -1))
 
 
@@ -84,11 +84,11 @@ def sparse(x: Tensor) -> Tensor:
 
 def agrees(graphs: list[Data], like: Subgraph, x: Tensor) -> None:
     """The subgraph of these graphs multiplies as their dense matrices do, with features x [R, N, F]."""
-    subgraph = many(graphs, 2.0, "symmetric", like)
+    subgraph = per_run_subgraph(graphs, 2.0, "symmetric", like)
     assert subgraph.runs == len(graphs)
     torch.testing.assert_close(subgraph.features.dense().expand_as(x), x)
     weight = torch.randn(3, x.shape[2], 4)
-    torch.testing.assert_close(subgraph.features.times(weight), x @ weight)
+    torch.testing.assert_close(subgraph.features.matmul(weight), x @ weight)
     spread = subgraph.propagate(0, x)
     for run, graph in enumerate(graphs):
         matrix = torch.as_tensor(adjacency(graph, 2.0, "symmetric").toarray())
@@ -115,15 +115,15 @@ def wide_graph() -> Data:
 def test_other_values_in_the_same_places_stay_sparse():
     graph = wide_graph()
     views = [Data(x=sparse(factor * torch.eye(12)), edge_index=graph.edge_index) for factor in (1.0, 2.0, 3.0)]
-    assert not isinstance(many(views, 2.0, "symmetric", whole(graph)).features.stored, Tensor)
+    assert not isinstance(per_run_subgraph(views, 2.0, "symmetric", whole(graph)).features.stored, Tensor)
     agrees(views, whole(graph), torch.stack([factor * torch.eye(12) for factor in (1.0, 2.0, 3.0)]))
 
 
 def test_features_in_other_places_are_seen_where_they_are():
     """Other columns in one run, and a run left as it was."""
     graph = wide_graph()
-    flipped = Data(x=sparse(torch.eye(12).flip(0)), edge_index=graph.edge_index)
-    agrees([flipped, flipped, graph], whole(graph), torch.stack([torch.eye(12).flip(0)] * 2 + [torch.eye(12)]))
+    transposed = Data(x=sparse(torch.eye(12).flip(0)), edge_index=graph.edge_index)
+    agrees([transposed, transposed, graph], whole(graph), torch.stack([torch.eye(12).flip(0)] * 2 + [torch.eye(12)]))
 
 
 def test_the_same_columns_in_other_rows_are_other_places():
@@ -154,9 +154,9 @@ def test_what_a_view_does_not_change_is_not_made_again():
     graph = wide_graph()
     like = whole(graph)
     fewer = [Data(x=graph.x, edge_index=graph.edge_index[:, :9]) for _ in range(3)]
-    assert many(fewer, 2.0, "symmetric", like).features is like.features
+    assert per_run_subgraph(fewer, 2.0, "symmetric", like).features is like.features
     louder = [Data(x=sparse(2 * torch.eye(12)), edge_index=graph.edge_index) for _ in range(3)]
-    assert many(louder, 2.0, "symmetric", like).hops is like.hops
+    assert per_run_subgraph(louder, 2.0, "symmetric", like).hops is like.hops
 
 
 def test_a_field_tells_where_a_hops_nodes_stand_among_those_it_takes_from():
@@ -165,8 +165,8 @@ def test_a_field_tells_where_a_hops_nodes_stand_among_those_it_takes_from():
     nodes = [np.array([3, 11])]
     for _ in range(2):
         nodes.insert(0, np.unique(prepared.matrix[nodes[0]].indices))
-    for hop, own in enumerate(subgraph.own):
+    for hop, own in enumerate(subgraph.output_index):
         assert nodes[hop][own].tolist() == nodes[hop + 1].tolist()
-    assert [own.tolist() for own in subgraph.only(torch.tensor([True, False])).own] == [
-        own.tolist() for own in subgraph.own
+    assert [own.tolist() for own in subgraph.only(torch.tensor([True, False])).output_index] == [
+        own.tolist() for own in subgraph.output_index
     ]

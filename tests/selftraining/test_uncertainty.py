@@ -13,7 +13,7 @@ from bangs.graphs.views import DropEdges
 from bangs.nn.models import GCN
 from bangs.selftraining.uncertainty import EPSILON, InformationGain, Transition, information_gain
 from bangs.training.trainer import Trainer
-from bangs.training.views import Dropout, look
+from bangs.training.views import Dropout, predict_view
 
 CERTAIN = 200.0  # a logit that settles the matter
 
@@ -84,7 +84,7 @@ def test_a_view_is_drawn_for_every_run_by_itself(task):
             seen.append(graph)
             return super().predict(graph)
 
-    look(Watching(certain(0)), task.graph, DropEdges(0.5), Streams((0, 1, 2)))
+    predict_view(Watching(certain(0)), task.graph, DropEdges(0.5), Streams((0, 1, 2)))
     first, second, third = (graph.edge_index.tolist() for graph in seen[0])
     assert first != second != third
 

@@ -14,10 +14,9 @@ from bangs.nn.dropout import DropoutMasks
 from bangs.nn.ensemble import Network, Separate, Targets
 from bangs.nn.models import GCN
 from bangs.nn.subgraphs import Subgraph
-from bangs.training.assignment import Assignment
-from bangs.training.epochs import LOOK_EVERY, CapturedSession, EagerSession, TargetNodes
+from bangs.training.epochs import SYNC_EVERY, CapturedSession, EagerSession, TargetNodes
 from bangs.training.teacher import Teacher
-from bangs.training.trainer import Trainer
+from bangs.training.trainer import FitRequest, Trainer
 from bangs.utils import signals
 from bangs.utils.signals import Stopped
 from tests.conftest import two_rings
@@ -73,7 +72,7 @@ def follow(
     trainer = Trainer(Scripted(frozen), lr=1.0, weight_decay=0.0, epochs=epochs, patience=patience, monitor=monitor)
     learner = trainer.prepare(task)
     first = None if start is None else {"clock": torch.full((runs, 1), start)}
-    return learner._train(Assignment(task.given, Streams(tuple(range(runs))), first, **asked))
+    return learner._train(FitRequest(task.given, Streams(tuple(range(runs))), first, **asked))
 
 
 def kept_epoch(teacher: Teacher) -> list[int]:
@@ -217,7 +216,7 @@ def sessions(task: Task) -> tuple[EagerSession, CapturedSession]:
         train_nodes = TargetNodes(learner.prepared.whole, Targets(task.given.target, task.given.weight))
         made.append(kind(learner.network, train_nodes, learner.val_nodes, learner.trainer))
     eager, captured = made
-    captured.tried = True  # nothing to record without a GPU: single kernels, as where recording fails
+    captured.capture_tried = True  # nothing to record without a GPU: single kernels, as where recording fails
     captured.network.load(eager.network.weights())
     return eager, captured
 
@@ -295,7 +294,7 @@ def test_a_session_leaves_the_transition_it_was_given_alone(task):
     assert torch.equal(session.transition, second)
 
 
-@pytest.mark.parametrize(("which", "stride"), [(0, 1), (1, LOOK_EVERY)])
+@pytest.mark.parametrize(("which", "stride"), [(0, 1), (1, SYNC_EVERY)])
 def test_a_stop_is_heeded_between_epochs(task, which, stride, monkeypatch):
     session, quiet = sessions(task)[which], iter(range(2))
 

@@ -7,10 +7,10 @@ from bangs.core.rng import Streams
 from bangs.core.types import Task
 from bangs.graphs import splits
 from bangs.graphs.datasets import synthetic
-from bangs.nn.dropout import source
+from bangs.nn.dropout import dropout_masks
 from bangs.nn.ensemble import Targets
 from bangs.nn.models import GCN, SGC
-from bangs.training.first_layer_cache import Entry, FirstLayer, parts
+from bangs.training.first_layer_cache import FirstLayer, FirstLayerInputs, shared_first_layer
 from bangs.training.trainer import Trainer
 
 SEEDS = (3, 1, 2)
@@ -36,15 +36,15 @@ def learner(task, model, *, once, **settings):
     "model", [GCN(hidden=8, dropout=0.0), GCN(hidden=8, dropout=0.0, layers=3), GCN(layers=1), SGC()]
 )
 def test_losses_and_gradients_are_those_of_the_whole_graph(task, model, whole):
-    around = learner(task, model, once=True).prepared
+    prepared = learner(task, model, once=True).prepared
     network = model.build(24, 3, Streams(SEEDS))
     targets = [Targets(target, torch.rand(target.shape)) for target in (task.given.target, task.validation)]
-    train_nodes, val_nodes = parts(around, network.hops, *targets, whole=whole)
+    train_nodes, val_nodes = shared_first_layer(prepared, network.hops, *targets, whole=whole)
     for part, own in zip((train_nodes, val_nodes), targets, strict=True):
         losses, gradients = [], []
-        for subgraph, its_targets in ((part.subgraph, part.targets), (around.whole, own)):
+        for subgraph, its_targets in ((part.subgraph, part.targets), (prepared.whole, own)):
             network.zero_grad()
-            losses.append(network.loss(subgraph, its_targets, source(SEEDS, CPU), None))
+            losses.append(network.loss(subgraph, its_targets, dropout_masks(SEEDS, CPU), None))
             losses[-1].sum().backward() if part is train_nodes else None
             gradients.append([value.grad for value in network.parameters()])
         torch.testing.assert_close(*losses)
@@ -54,8 +54,8 @@ def test_losses_and_gradients_are_those_of_the_whole_graph(task, model, whole):
 
 @pytest.mark.parametrize("settings", [{"subgraph": "whole"}, {"model": GCN(hidden=8, dropout=0.0)}])
 def test_training_ends_with_the_same_weights(task, settings):
-    asked = {"model": GCN(hidden=8), **settings}
-    taught = [learner(task, once=once, **asked).fit(task.given, Streams(SEEDS)) for once in (True, False)]
+    val_layers = {"model": GCN(hidden=8), **settings}
+    taught = [learner(task, once=once, **val_layers).fit(task.given, Streams(SEEDS)) for once in (True, False)]
     for name, value in taught[0].weights.items():
         torch.testing.assert_close(value, taught[1].weights[name], atol=1e-4, rtol=1e-3)
     assert torch.equal(taught[0].epochs, taught[1].epochs)
@@ -63,7 +63,7 @@ def test_training_ends_with_the_same_weights(task, settings):
 
 def test_a_layer_is_taken_again_when_its_weight_has_changed_and_not_before(task):
     made = learner(task, GCN(hidden=8), once=True)
-    layer = FirstLayer(Entry.of(made.prepared, task.given.target[0].argsort().numpy()[-5:]))
+    layer = FirstLayer(FirstLayerInputs.of(made.prepared, task.given.target[0].argsort().numpy()[-5:]))
     weight = made.network.weight[0]
     first = layer(weight)
     assert layer(weight) is first
@@ -72,7 +72,7 @@ def test_a_layer_is_taken_again_when_its_weight_has_changed_and_not_before(task)
     session = made._session(task.given, None)
     session.begin(SEEDS, None)
     session.epoch()
-    torch.testing.assert_close(layer(weight), layer.entry.times(weight))
+    torch.testing.assert_close(layer(weight), layer.inputs.matmul(weight))
 
 
 def test_a_run_alone_learns_what_it_learns_in_company(task):

@@ -7,13 +7,12 @@ from bangs.core.rng import Streams
 from bangs.core.types import Labels, Task
 from bangs.graphs import splits
 from bangs.graphs.datasets import synthetic
-from bangs.nn.dropout import source
+from bangs.nn.dropout import dropout_masks
 from bangs.nn.ensemble import Targets
 from bangs.nn.matmul import _InPieces
 from bangs.nn.models import GCN, SGC
-from bangs.training.assignment import Assignment
-from bangs.training.precomputed_hop import FirstHop, roomy
-from bangs.training.trainer import Trainer
+from bangs.training.precomputed_hop import FirstHop, padded_size
+from bangs.training.trainer import FitRequest, Trainer
 
 SEEDS = (3, 1, 2)
 
@@ -39,10 +38,10 @@ def test_loss_and_gradient_are_those_of_the_whole_graph(task, model):
     found = []
     for target in (task.given.target, task.validation):
         targets = Targets(target, torch.rand(target.shape))
-        own = made.first_hop.part(targets, network.hops)
+        own = made.first_hop.target_nodes(targets, network.hops)
         for subgraph, its_targets in ((own.subgraph, own.targets), (made.prepared.whole, targets)):
             network.zero_grad()
-            loss = network.loss(subgraph, its_targets, source(SEEDS, torch.device("cpu")), None)
+            loss = network.loss(subgraph, its_targets, dropout_masks(SEEDS, torch.device("cpu")), None)
             loss.sum().backward()
             found.append((loss.detach(), [value.grad.clone() for value in network.parameters()]))
         (loss, gradients), (expected, wanted) = found[-2:]
@@ -53,7 +52,7 @@ def test_loss_and_gradient_are_those_of_the_whole_graph(task, model):
 
 def test_training_ends_with_the_same_weights(task):
     taught = [
-        learner(task, GCN(dropout=0.0, hidden=16), ahead=ahead)._train(Assignment(task.given, Streams(SEEDS)))
+        learner(task, GCN(dropout=0.0, hidden=16), ahead=ahead)._train(FitRequest(task.given, Streams(SEEDS)))
         for ahead in (True, False)
     ]
     for name, value in taught[0].weights.items():
@@ -91,7 +90,7 @@ def test_rounds_reuse_a_captured_graph_and_learn_what_a_fresh_one_would(task, mo
     sessions = []
     for labels in (few, some, many, few):
         taught = made.fit(labels, Streams(SEEDS))
-        sessions.append(made._frames[False][1])
+        sessions.append(made._padded_sessions[False][1])
         fresh = learner(task, model, ahead=True).fit(labels, Streams(SEEDS))
         for name, value in taught.weights.items():
             assert torch.equal(value, fresh.weights[name]), name
@@ -101,7 +100,7 @@ def test_rounds_reuse_a_captured_graph_and_learn_what_a_fresh_one_would(task, mo
 
 
 def test_sizes_are_few_and_none_is_much_too_large():
-    sizes = [roomy(count) for count in range(1, 100_000)]
+    sizes = [padded_size(count) for count in range(1, 100_000)]
     assert sorted(set(sizes))[:8] == [64, 128, 192, 256, 384, 512, 768, 1024]
     assert all(count <= size for count, size in enumerate(sizes, 1))
     assert all(size <= 1.5 * count for count, size in enumerate(sizes, 1) if count > 128)
@@ -110,7 +109,9 @@ def test_sizes_are_few_and_none_is_much_too_large():
 def test_runs_of_different_sizes_are_filled_up_with_nodes_of_no_target(task):
     target = task.given.target.clone()
     target[0, target[0].argmax() :] = -1
-    part = FirstHop.of(learner(task, GCN(), ahead=False).prepared).part(Targets(target, torch.ones(target.shape)), 2)
+    part = FirstHop.of(learner(task, GCN(), ahead=False).prepared).target_nodes(
+        Targets(target, torch.ones(target.shape)), 2
+    )
     assert part.targets.target.shape[1] % 64 == 0
     assert torch.equal(part.targets.counts, (target >= 0).sum(1))
 
@@ -122,9 +123,9 @@ def test_features_that_stay_sparse_are_left_to_sparse_products():
 
 
 def test_too_much_for_the_room_is_refused(task, monkeypatch):
-    monkeypatch.setattr("bangs.training.precomputed_hop.MOST", 100)
+    monkeypatch.setattr("bangs.training.precomputed_hop.MAX_BYTES", 100)
     made = learner(task, GCN(), ahead=True)
-    assert made.first_hop.part(Targets(task.given.target, task.given.weight), 2) is None
+    assert made.first_hop.target_nodes(Targets(task.given.target, task.given.weight), 2) is None
     assert made.val_nodes.subgraph.runs == task.runs
 
 

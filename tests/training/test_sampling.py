@@ -15,7 +15,7 @@ from bangs.graphs.datasets.synthetic import citation
 from bangs.graphs.sparse import adjacency, to_torch
 from bangs.nn.models import APPNP, GCN, SGC, GraphSAGE
 from bangs.training.layerwise import Layerwise
-from bangs.training.minibatch import ahead
+from bangs.training.minibatch import prefetch
 from bangs.training.sampling import Sampler, Sampling, subsets
 from bangs.training.trainer import Trainer
 from tests.conftest import two_rings
@@ -193,7 +193,7 @@ def test_a_fault_in_a_worker_is_told_where_its_batch_is_asked_for():
         raise InvalidInput("no such node")
 
     with pytest.raises(InvalidInput, match="no such node"):
-        list(ahead([lambda: 1, fail, lambda: 3], workers=1))
+        list(prefetch([lambda: 1, fail, lambda: 3], workers=1))
 
 
 def test_a_model_that_sees_the_whole_graph_cannot_be_sampled():
@@ -216,8 +216,8 @@ def test_settings_are_checked_where_they_are_written(wrong):
 def test_pointers_that_fall_are_refused_before_they_are_followed():
     data = graph()
     sampler = Sampler.of(data, 1.0, "row")
-    sampler.links.pointers[5] = 10**6
-    with pytest.raises(InvalidInput, match="do not rise"):
+    sampler.neighbours.pointers[5] = 10**6
+    with pytest.raises(InvalidInput, match="row pointers of a stored graph decrease"):
         sampler.draw(torch.arange(120), [2], generator(), CPU)
 
 
@@ -237,4 +237,4 @@ def test_the_logits_kept_from_that_score_are_said_of_their_weights_only():
     said, of_first = second.predict(world.graph), first.predict(world.graph)
     assert not torch.equal(of_first.logits, said.logits)
     torch.testing.assert_close(second.predict(world.graph).logits, said.logits)
-    assert learner._said is None  # whose room is for others now
+    assert learner._last_prediction is None  # whose room is for others now

@@ -28,7 +28,7 @@ def test_a_run_is_all_of_the_one_teacher_or_all_of_the_other() -> None:
 
 
 def test_teachers_of_one_run_each_are_joined_in_their_order() -> None:
-    joined = Teacher.joined(None, [teacher(run, early=True) for run in (3, 1, 2)])  # type: ignore[arg-type]
+    joined = Teacher.concat(None, [teacher(run, early=True) for run in (3, 1, 2)])  # type: ignore[arg-type]
     assert marks(joined) == [[3, 1, 2]] * 3
     assert joined.early is not None
     assert joined.early["w"][:, 0].tolist() == [-3, -1, -2]

@@ -26,5 +26,5 @@ def test_ranks_push_the_columns_that_one_process_pushes(operator: Pushing, room:
 
 
 def test_the_room_is_that_of_all_ranks_together(operator: Pushing, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ranks, "summed", lambda x: 2 * x)  # as if another had found as much
+    monkeypatch.setattr(ranks, "all_reduce", lambda x: 2 * x)  # as if another had found as much
     assert len(_pairs(operator, torch.arange(0, 200, 10), 900).node) <= 450

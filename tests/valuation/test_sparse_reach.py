@@ -42,10 +42,10 @@ def test_scattered_columns_do_what_whole_ones_do() -> None:
     whole, sparse_reach = Whole(matrix[None]), SparseColumns.of(node, player, matrix[node, player], (9, 5))
     field, coming = torch.randn(1, 9, 3, generator=random), torch.randn(1, 5, 3, generator=random)
     assert len(whole) == len(sparse_reach) == 9
-    torch.testing.assert_close(sparse_reach.back(field), whole.back(field))
+    torch.testing.assert_close(sparse_reach.matmul_transposed(field), whole.matmul_transposed(field))
     torch.testing.assert_close(sparse_reach.sums(), whole.sums())
     for rows in (slice(None), slice(2, 7), slice(8, 20), slice(0, 0)):
-        torch.testing.assert_close(sparse_reach.times(coming, rows), whole.times(coming, rows))
+        torch.testing.assert_close(sparse_reach.matmul(coming, rows), whole.matmul(coming, rows))
     for least in (torch.rand(1, 1, 5, generator=random), torch.rand(1, 9, 1, generator=random)):
         for one, other in zip(sparse_reach.above(least), whole.above(least), strict=True):
             torch.testing.assert_close(one, other)

@@ -239,7 +239,7 @@ def _start(prediction: Prediction, task: Task, prior: float) -> tuple[Tensor, Pr
 def _wide(matrix: "sp.csr_array[Any]", device: torch.device) -> Sparse:
     """The matrix with float64 values: hundreds of steps of Adam would make rounding in float32 visible."""
     narrow = Sparse.of(matrix, device)
-    return narrow.valued(narrow.values.double())
+    return narrow.with_values(narrow.values.double())
 
 
 def _glorot(rng: Streams, rows: int, columns: int, device: torch.device) -> Tensor:

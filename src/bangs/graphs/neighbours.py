@@ -1,4 +1,4 @@
-"""NeighbourLists: whom every node hears, row by row; held in memory or mapped from a disk."""
+"""The adjacency as lists of neighbours, in memory or mapped from disk."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,9 +16,12 @@ if TYPE_CHECKING:
     from torch_geometric.data import Data
 
 
+BAD_POINTERS = "the row pointers of a stored graph decrease; the store is damaged, so convert it again"
+
+
 @dataclass(frozen=True, eq=False)
 class NeighbourLists:
-    """The adjacency A[target, source] in CSR: row i lists the sources that node i hears."""
+    """The adjacency A[target, source] in CSR: row i lists the sources of node i's incoming edges."""
 
     pointers: Tensor  # long [N + 1]
     nodes: Tensor  # int32 or long [E]
@@ -27,13 +30,13 @@ class NeighbourLists:
 
     @classmethod
     def of(cls, graph: "Data | EdgeList") -> "NeighbourLists":
-        """The links of a graph, on its device; those of a stored graph stay on the disk."""
+        """The neighbours of a graph, on its device; those of a stored graph stay on disk."""
         into: NeighbourLists | None = getattr(graph, "into", None)
         if into is not None:
             return into
         (source, target), nodes = graph.edge_index, int(graph.num_nodes or 0)
         order = target.argsort(stable=True)
-        pointers = pointed(torch.bincount(target, minlength=nodes))
+        pointers = row_pointers(torch.bincount(target, minlength=nodes))
         weight = graph.get("edge_weight")
         weights = sums = None
         if weight is not None:
@@ -48,39 +51,43 @@ class NeighbourLists:
     def device(self) -> torch.device:
         return self.pointers.device
 
-    def spans(self, nodes: Tensor) -> tuple[Tensor, Tensor]:
-        """Where the rows of some nodes long [n] begin, and how many links each has: long [n] each."""
+    def row_ranges(self, nodes: Tensor) -> tuple[Tensor, Tensor]:
+        """The starts of some nodes' rows, and their lengths: long [n] each."""
         starts = self.pointers[nodes]
         counts = self.pointers[nodes + 1] - starts
         if len(nodes) and (int(counts.min()) < 0 or int(starts.min()) < 0 or int(starts.max()) > len(self.nodes)):
-            raise InvalidInput("the pointers of a stored graph do not rise; it is damaged, so convert it again")
+            raise InvalidInput(BAD_POINTERS)
         return starts, counts
 
     def rows(self, nodes: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """The rows of some nodes long [n], one after the other: how many links each has, long [n], and of every link
-        its source, long [m], and its weight, float [m]."""
-        starts, counts = self.spans(nodes)
-        places = ragged(starts, counts)
-        sources = self.nodes[places].long()
-        if len(sources) and not 0 <= int(sources.min()) <= int(sources.max()) < len(self):
-            raise InvalidInput("a link of a stored graph leads to no node; it is damaged, so convert it again")
+        """The edges into some nodes long [n]: their number for each node, long [n], and for every edge its source,
+        long [m], and its weight, float [m]."""
+        starts, counts = self.row_ranges(nodes)
+        places = ragged_index(starts, counts)
+        sources = self.checked(self.nodes[places].long())
         weights = torch.ones(len(sources), device=sources.device) if self.weights is None else self.weights[places]
         return counts, sources, weights
 
-    def strength(self, nodes: Tensor) -> Tensor:
-        """The row sums Σ_j A_ij of some nodes: float [n]."""
+    def checked(self, sources: Tensor) -> Tensor:
+        """The same sources of edges; raises `InvalidInput` if one of them is not a node."""
+        if len(sources) and not 0 <= int(sources.min()) <= int(sources.max()) < len(self):
+            raise InvalidInput("an edge of a stored graph leads to no node; the store is damaged, so convert it again")
+        return sources
+
+    def degree(self, nodes: Tensor) -> Tensor:
+        """The weighted in-degree Σ_j A_ij of some nodes: float [n]."""
         if self.sums is not None:
             return self.sums[nodes]
         return (self.pointers[nodes + 1] - self.pointers[nodes]).float()
 
-    def blocks(self, most: int) -> Iterator[tuple[slice, Sparse]]:
-        """The adjacency A in blocks of rows, each of about so many links, or of one row with more."""
-        ones = torch.ones(0 if self.weights is not None else min(most, len(self.nodes)), device=self.device)
+    def blocks(self, max_edges: int) -> Iterator[tuple[slice, Sparse]]:
+        """The adjacency A in blocks of rows, each with at most so many edges, or of a single row with more."""
+        ones = torch.ones(0 if self.weights is not None else min(max_edges, len(self.nodes)), device=self.device)
         start = 0
         while start < len(self):
             signals.check()
             begin = int(self.pointers[start])
-            end = max(int(torch.searchsorted(self.pointers, begin + most, right=True)) - 1, start + 1)
+            end = max(int(torch.searchsorted(self.pointers, begin + max_edges, right=True)) - 1, start + 1)
             end = min(end, len(self))
             stop = int(self.pointers[end])
             if self.weights is not None:
@@ -95,13 +102,13 @@ class NeighbourLists:
             start = end
 
 
-def pointed(counts: Tensor) -> Tensor:
-    """Row pointers long [n + 1] from the number of entries in every row."""
+def row_pointers(counts: Tensor) -> Tensor:
+    """CSR row pointers long [n + 1] from the length of every row."""
     return torch.cat([torch.zeros(1, dtype=torch.long, device=counts.device), counts.cumsum(0)])
 
 
-def ragged(starts: Tensor, counts: Tensor) -> Tensor:
-    """The places start_i, start_i + 1, … of every row one after the other: long [Σ counts]."""
+def ragged_index(starts: Tensor, counts: Tensor) -> Tensor:
+    """The concatenated ranges start_i … start_i + count_i − 1: long [Σ counts]."""
     before = counts.cumsum(0) - counts
     shift = (starts - before).repeat_interleave(counts)
     return torch.arange(len(shift), device=starts.device) + shift

@@ -11,14 +11,14 @@ from torch import Tensor
 LONGEST = 128  # entries of a row that one thread adds up
 
 
-class Cut(NamedTuple):
+class RowPieces(NamedTuple):
     """The rows of a CSR in pieces of at most LONGEST entries, so that no thread works while all others are done."""
 
     starts: Tensor  # int [P + 1], where each of P pieces begins among the entries
-    merge: "Cut | None"  # the rows [n] among the pieces, cut in the same way; None where every row is one piece
+    merge: "RowPieces | None"  # the rows [n] among the pieces, cut in the same way; None where every row is one piece
 
     @classmethod
-    def of(cls, rows: Tensor) -> "Cut":
+    def of(cls, rows: Tensor) -> "RowPieces":
         """The pieces of rows by their pointers int [n + 1]."""
         count = (rows.diff() + LONGEST - 1).div(LONGEST, rounding_mode="floor").clamp_min(1)
         owners = torch.cat([torch.zeros_like(rows[:1]), count.cumsum(0).to(rows.dtype)])
@@ -30,16 +30,16 @@ class Cut(NamedTuple):
         return cls(starts, cls.of(owners))
 
 
-def product(cut: Cut, cols: Tensor, values: Tensor, dense: Tensor) -> Tensor:
+def product(pieces: RowPieces, cols: Tensor, values: Tensor, dense: Tensor) -> Tensor:
     """The product [n, d] of a CSR with cols int [E] and values [E] and a dense [m, d], in any floating type.
 
     Weighted sums of lines, as embeddings are summed: a thread adds up one column of one piece, entry by entry.
     """
-    out = sums(dense, cols, cut.starts, values)
-    while cut.merge is not None:
-        cut = cut.merge
+    out = sums(dense, cols, pieces.starts, values)
+    while pieces.merge is not None:
+        pieces = pieces.merge
         each = torch.arange(len(out), dtype=cols.dtype, device=cols.device)
-        out = sums(out, each, cut.starts, None)
+        out = sums(out, each, pieces.starts, None)
     return out
 
 

@@ -12,7 +12,7 @@ from torch import Tensor
 from bangs.core.number_checks import check_number, check_whole
 from bangs.errors import InvalidInput
 from bangs.graphs.push import Push, Pushing
-from bangs.graphs.sparse import Sparse, adjacency, union
+from bangs.graphs.sparse import Sparse, adjacency, batched_adjacency
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -68,7 +68,7 @@ class PPR:
     def __call__(self, graph: "Data") -> "PowerIteration | Pushing":
         if hasattr(graph, "into") or int(graph.num_nodes or 0) > LARGE:
             return self._pushed(graph)
-        matrix = union([graph], normalise="symmetric" if self.symmetric else "row")
+        matrix = batched_adjacency([graph], normalise="symmetric" if self.symmetric else "row")
         return PowerIteration(matrix, self.alpha, self.steps)
 
     def _pushed(self, graph: "Data") -> "Pushing":
@@ -112,11 +112,11 @@ class PowerIteration:
     steps: int
 
     def __call__(self, x: Tensor) -> Tensor:
-        return self._iterate(self._shrunk.times, x)
+        return self._iterate(self._shrunk.matmul, x)
 
     def adjoint(self, x: Tensor) -> Tensor:
         # P is a polynomial in Ã, so its transpose is the same polynomial in Ãᵀ
-        return self._iterate(self._shrunk.back, x)
+        return self._iterate(self._shrunk.matmul_transposed, x)
 
     def columns(self, nodes: Tensor) -> Tensor:
         device, count = self.step.device, len(nodes)
@@ -126,7 +126,7 @@ class PowerIteration:
         x = torch.zeros(self.step.shape[0], count, device=device)
         x.view(-1)[place] = 1
         for _ in range(self.steps):
-            x = self._shrunk.times(x)
+            x = self._shrunk.matmul(x)
             x.view(-1).index_add_(0, place, start)
         return x
 
@@ -139,7 +139,7 @@ class PowerIteration:
     @cached_property
     def _shrunk(self) -> Sparse:
         """(1 − alpha) Ã."""
-        return self.step.valued((1 - self.alpha) * self.step.values)
+        return self.step.with_values((1 - self.alpha) * self.step.values)
 
 
 @dataclass(frozen=True, eq=False)

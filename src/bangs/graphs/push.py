@@ -16,7 +16,7 @@ from bangs.core.number_checks import check_number, check_whole
 from bangs.errors import InvalidInput
 from bangs.graphs import push_levels
 from bangs.graphs.edges import EdgeList
-from bangs.graphs.neighbours import NeighbourLists, ragged
+from bangs.graphs.neighbours import NeighbourLists, ragged_index
 from bangs.graphs.sparse import Sparse
 from bangs.utils import signals
 
@@ -157,10 +157,10 @@ class Pushing:
 
     def _hop(self, told: Tensor) -> Tensor:
         """Ã x: [N, M] -> [N, M]."""
-        heard = torch.empty_like(told)
+        factor = torch.empty_like(told)
         for rows, matrix in self._blocks(self.into):
-            heard[rows] = matrix.times(told).add_(told[rows]).mul_(self._shares[rows])
-        return heard
+            factor[rows] = matrix.matmul(told).add_(told[rows]).mul_(self._shares[rows])
+        return factor
 
     def _all(self, nodes: Indices, threshold: float, room: int | None) -> Pairs | None:
         """All columns at a threshold, or None where they do not fit; players in groups whose links fit a block."""
@@ -208,19 +208,19 @@ class Pushing:
         """Rows [k, N] times Ãᵀ, or None where that is too much at once; reads the links of nodes in the rows alone."""
         out = self._links[1]
         nodes, place = np.unique(rows.indices, return_inverse=True)
-        starts, counts = out.spans(torch.from_numpy(nodes.astype(np.int64)))
+        starts, counts = out.row_ranges(torch.from_numpy(nodes.astype(np.int64)))
         if int(counts[torch.from_numpy(place)].sum()) > BLOCK and rows.shape[0] > 1:
             return None
-        places = ragged(starts, counts)
+        places = ragged_index(starts, counts)
         target = out.nodes[places].long()
         # a node also hears itself
-        heard = np.concatenate([target.numpy(), nodes])
+        factor = np.concatenate([target.numpy(), nodes])
         value = (
-            np.ones(len(heard)) if out.weights is None else np.concatenate([out.weights[places], np.ones(len(nodes))])
+            np.ones(len(factor)) if out.weights is None else np.concatenate([out.weights[places], np.ones(len(nodes))])
         )
-        value *= self._share(torch.from_numpy(heard.astype(np.int64))).double().numpy()
+        value *= self._share(torch.from_numpy(factor.astype(np.int64))).double().numpy()
         line = np.concatenate([np.repeat(np.arange(len(nodes)), counts.numpy()), np.arange(len(nodes))])
-        matrix = sp.csr_array((value, (line, heard)), shape=(len(nodes), rows.shape[1]))
+        matrix = sp.csr_array((value, (line, factor)), shape=(len(nodes), rows.shape[1]))
         local = sp.csr_array((rows.data, place, rows.indptr), shape=(rows.shape[0], len(nodes)))
         product: sp.csr_array[Any] = local @ matrix
         return product
@@ -233,18 +233,18 @@ class Pushing:
 
     def _share(self, nodes: Tensor) -> Tensor:
         """1 / d̂ of some nodes: float [n]."""
-        return 1 / (self._links[0].strength(nodes) + 1.0)
+        return 1 / (self._links[0].degree(nodes) + 1.0)
 
     @cached_property
     def _shares(self) -> Tensor:
         """1 / d̂ of all nodes where the links are: float [N, 1]."""
-        return (1 / (self.into.strength(torch.arange(len(self.into), device=self.into.device)) + 1.0))[:, None]
+        return (1 / (self.into.degree(torch.arange(len(self.into), device=self.into.device)) + 1.0))[:, None]
 
-    def _blocks(self, links: NeighbourLists) -> "Iterator[tuple[slice, Sparse]]":
+    def _blocks(self, neighbours: NeighbourLists) -> "Iterator[tuple[slice, Sparse]]":
         """The adjacency in blocks of rows; a GPU keeps them, a processor reads them again from wherever they are."""
-        if links.device.type == "cpu":
-            return links.blocks(BLOCK)
-        return iter(self._kept[links is not self.into])
+        if neighbours.device.type == "cpu":
+            return neighbours.blocks(BLOCK)
+        return iter(self._kept[neighbours is not self.into])
 
     @cached_property
     def _kept(self) -> "tuple[list[tuple[slice, Sparse]], list[tuple[slice, Sparse]]]":
@@ -254,17 +254,17 @@ class Pushing:
 
     def _iterate(self, x: Tensor, *, forward: bool) -> Tensor:
         """`steps` products with Ã, or its transpose, each in blocks of rows."""
-        links = self.into if forward else self.out
-        first = x.to(links.device)
+        neighbours = self.into if forward else self.out
+        first = x.to(neighbours.device)
         now, free = first, torch.empty_like(first)
         for step in range(self.steps):
             signals.check()
             told = now if forward else now * self._shares
-            for rows, matrix in self._blocks(links):
-                heard = matrix.times(told) + told[rows]
+            for rows, matrix in self._blocks(neighbours):
+                factor = matrix.matmul(told) + told[rows]
                 if forward:
-                    heard *= self._shares[rows]
-                torch.add(self.alpha * first[rows], heard, alpha=1 - self.alpha, out=free[rows])
+                    factor *= self._shares[rows]
+                torch.add(self.alpha * first[rows], factor, alpha=1 - self.alpha, out=free[rows])
             # two buffers take turns; the argument itself is never written to
             now, free = free, torch.empty_like(first) if step == 0 and self.steps > 1 else now
         return now.to(x.device)
@@ -286,8 +286,8 @@ def _turned(graph: "Data", into: NeighbourLists) -> NeighbourLists:
     return NeighbourLists.of(EdgeList(graph.edge_index.flip(0), int(graph.num_nodes or 0), weight))
 
 
-def _on_processor(links: NeighbourLists) -> NeighbourLists:
-    parts = (links.pointers, links.nodes, links.weights, links.sums)
+def _on_processor(neighbours: NeighbourLists) -> NeighbourLists:
+    parts = (neighbours.pointers, neighbours.nodes, neighbours.weights, neighbours.sums)
     return NeighbourLists(*(part if part is None else part.cpu() for part in parts))  # type: ignore[arg-type]
 
 

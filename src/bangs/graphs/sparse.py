@@ -17,7 +17,7 @@ from bangs.graphs.edges import EdgeList
 if TYPE_CHECKING:
     from torch_geometric.data import Data
 
-    from bangs.kernels.spmm import Turns
+    from bangs.kernels.spmm import RowSchedule
 
 Normalise = Literal["row", "symmetric", "none", "count"]
 
@@ -27,7 +27,7 @@ WIDE = 32  # columns from which a processor sums rows faster than it multiplies 
 warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta state")
 
 
-class Flipped(NamedTuple):
+class Transposed(NamedTuple):
     """Where the entries of a CSR pattern stand in its transpose."""
 
     rows: Tensor  # int [m + 1]
@@ -50,43 +50,43 @@ class Pattern:
         return 1 if self.block is None else self.shape[0] // self.block.shape[0]
 
     @cached_property
-    def turns(self) -> "Turns":
+    def schedule(self) -> "RowSchedule":
         """How a GPU's programs share out the rows."""
-        from bangs.kernels.spmm import Turns
+        from bangs.kernels.spmm import RowSchedule
 
-        return Turns.of(self.rows)
+        return RowSchedule.of(self.rows)
 
     @cached_property
-    def flipped_turns(self) -> "Turns":
+    def transposed_schedule(self) -> "RowSchedule":
         """How they share out the rows of the transpose, which many a matrix never needs."""
-        from bangs.kernels.spmm import Turns
+        from bangs.kernels.spmm import RowSchedule
 
-        return Turns.of(self.flipped.rows)
+        return RowSchedule.of(self.transposed.rows)
 
     @cached_property
-    def cut(self) -> ordered_spmm.Cut:
+    def pieces(self) -> ordered_spmm.RowPieces:
         """How its threads share out the rows where no kernel of ours serves."""
-        return ordered_spmm.Cut.of(self.rows)
+        return ordered_spmm.RowPieces.of(self.rows)
 
     @cached_property
-    def flipped_cut(self) -> ordered_spmm.Cut:
+    def transposed_pieces(self) -> ordered_spmm.RowPieces:
         """The same of the transpose."""
-        return ordered_spmm.Cut.of(self.flipped.rows)
+        return ordered_spmm.RowPieces.of(self.transposed.rows)
 
     @cached_property
-    def flipped(self) -> Flipped:
+    def transposed(self) -> Transposed:
         """The transpose, made when a gradient first asks for it."""
         if self.block is not None:
-            rows, cols, order = self.block.flipped
+            rows, cols, order = self.block.transposed
             copies = Pattern(rows, cols, (self.block.shape[1], self.block.shape[0])).repeat(self.runs)
             step = torch.arange(self.runs, device=order.device)[:, None]
-            return Flipped(copies.rows, copies.cols, (order + step * len(order)).flatten())
+            return Transposed(copies.rows, copies.cols, (order + step * len(order)).flatten())
         order = self.cols.argsort(stable=True)
         counts = torch.bincount(self.cols, minlength=self.shape[1])
-        return Flipped(_pointers(counts, self.rows.dtype), self.lines[order], order)
+        return Transposed(_pointers(counts, self.rows.dtype), self.row_index[order], order)
 
     @property
-    def lines(self) -> Tensor:
+    def row_index(self) -> Tensor:
         """The row of every entry: int [nnz]."""
         numbers = torch.arange(self.shape[0], dtype=self.cols.dtype, device=self.cols.device)
         return numbers.repeat_interleave(self.rows.diff(), output_size=len(self.cols))
@@ -110,7 +110,7 @@ class Sparse:
 
     pattern: Pattern
     values: Tensor  # float [nnz]
-    busy: Tensor | None = None  # bool [R], blocks that matter; a GPU may leave out the products of the others
+    active: Tensor | None = None  # bool [R], blocks that matter; a GPU may leave out the products of the others
 
     @classmethod
     def of(cls, matrix: "sp.csr_array[Any]", device: torch.device | str = "cpu") -> "Sparse":
@@ -135,7 +135,7 @@ class Sparse:
     @property
     def T(self) -> "Sparse":  # noqa: N802
         """The transpose [m, n]."""
-        rows, cols, order = self.pattern.flipped
+        rows, cols, order = self.pattern.transposed
         return Sparse(Pattern(rows, cols, (self.shape[1], self.shape[0])), self.values[order])
 
     @cached_property
@@ -148,13 +148,13 @@ class Sparse:
         """Its transpose as torch has it."""
         return self.T.csr
 
-    def valued(self, values: Tensor) -> "Sparse":
+    def with_values(self, values: Tensor) -> "Sparse":
         """The same pattern with other values."""
-        return Sparse(self.pattern, values, self.busy)
+        return Sparse(self.pattern, values, self.active)
 
-    def only(self, busy: Tensor) -> "Sparse":
+    def only(self, active: Tensor) -> "Sparse":
         """The same matrix, whose products need hold for the busy runs [R] only."""
-        return Sparse(self.pattern, self.values, busy)
+        return Sparse(self.pattern, self.values, active)
 
     def repeat(self, runs: int) -> "Sparse":
         """R copies along the diagonal [R·n, R·m]: one product serves all runs."""
@@ -166,29 +166,33 @@ class Sparse:
     def __matmul__(self, dense: Tensor) -> Tensor:
         """The product [n, d] with a dense [m, d]; differentiable in the dense factor."""
         if not torch.is_grad_enabled() or not dense.requires_grad:
-            return self.times(dense)
+            return self.matmul(dense)
         product: Tensor = _Product.apply(dense, self)
         return product
 
-    def times(self, dense: Tensor, plus: Tensor | None = None, share: float = 0.0) -> Tensor:
+    def matmul(self, dense: Tensor, plus: Tensor | None = None, share: float = 0.0) -> Tensor:
         """The product [n, d], plus a share of [n, d]."""
         if dense.device.type == "cpu":
             return multiply(self.csr, dense, plus, share)
         if kernels.serves(dense):
             return _added(_fused(self, dense), plus, share)
-        return _added(ordered_spmm.product(self.pattern.cut, self.pattern.cols, self.values, dense), plus, share)
+        return _added(ordered_spmm.product(self.pattern.pieces, self.pattern.cols, self.values, dense), plus, share)
 
-    def back(self, dense: Tensor, plus: Tensor | None = None, share: float = 0.0) -> Tensor:
+    def matmul_transposed(self, dense: Tensor, plus: Tensor | None = None, share: float = 0.0) -> Tensor:
         """The product [m, d] of the transpose, plus a share of [m, d]."""
         if dense.device.type == "cpu":
             return multiply(self.backward, dense, plus, share)
         if kernels.serves(dense):
-            return _added(_fused(self, dense, flipped=True), plus, share)
-        _, cols, order = self.pattern.flipped
-        return _added(ordered_spmm.product(self.pattern.flipped_cut, cols, self.values[order], dense), plus, share)
+            return _added(_fused(self, dense, transposed=True), plus, share)
+        _, cols, order = self.pattern.transposed
+        return _added(
+            ordered_spmm.product(self.pattern.transposed_pieces, cols, self.values[order], dense), plus, share
+        )
 
 
-def union(graphs: "list[Data] | list[EdgeList]", loops: float = 1.0, normalise: Normalise = "row") -> Sparse:
+def batched_adjacency(
+    graphs: "list[Data] | list[EdgeList]", loops: float = 1.0, normalise: Normalise = "row"
+) -> Sparse:
     """The normalised adjacencies A[target, source] of some graphs with N nodes each, along one diagonal [G·N, G·N].
 
     `row` gives D⁻¹(A + loops·I), rows summing to one; `symmetric` gives D^-½(A + loops·I)D^-½ with D the row sums;
@@ -214,8 +218,8 @@ def union(graphs: "list[Data] | list[EdgeList]", loops: float = 1.0, normalise: 
 
 
 def adjacency(graph: "Data | EdgeList", loops: float = 1.0, normalise: Normalise = "row") -> "sp.csr_array[Any]":
-    """The normalised adjacency of one graph (see `union`) as a scipy array: float32 [N, N]."""
-    matrix = union([graph], loops, normalise)
+    """The normalised adjacency of one graph (see `batched_adjacency`) as a scipy array: float32 [N, N]."""
+    matrix = batched_adjacency([graph], loops, normalise)
     parts = (matrix.values, matrix.pattern.cols, matrix.pattern.rows)
     whole = sp.csr_array(tuple(part.cpu().numpy() for part in parts), shape=matrix.shape)
     whole.sum_duplicates()
@@ -256,11 +260,11 @@ class _Product(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, dense: Tensor, matrix: Sparse) -> Tensor:
         ctx.matrix = matrix
-        return matrix.times(dense)
+        return matrix.matmul(dense)
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
-        return ctx.matrix.back(gradient), None
+        return ctx.matrix.matmul_transposed(gradient), None
 
 
 def multiply(matrix: Tensor, dense: Tensor, plus: Tensor | None = None, share: float = 0.0) -> Tensor:
@@ -277,15 +281,15 @@ def _added(product: Tensor, plus: Tensor | None, share: float) -> Tensor:
     return product if plus is None else product.add_(plus, alpha=share)
 
 
-def _fused(matrix: Sparse, dense: Tensor, *, flipped: bool = False) -> Tensor:
+def _fused(matrix: Sparse, dense: Tensor, *, transposed: bool = False) -> Tensor:
     """The product by our own kernel, which reads one block's pattern for all runs."""
-    from bangs.kernels.spmm import product
+    from bangs.kernels.spmm import spmm
 
     block = matrix.pattern.block or matrix.pattern
-    cols, order = block.flipped[1:] if flipped else (block.cols, None)
-    turns = block.flipped_turns if flipped else block.turns
+    cols, order = block.transposed[1:] if transposed else (block.cols, None)
+    schedule = block.transposed_schedule if transposed else block.schedule
     dense, runs = dense.contiguous(), matrix.pattern.runs
-    return product(turns, cols, matrix.values, dense, runs, order, matrix.busy)
+    return spmm(schedule, cols, matrix.values, dense, runs, order, matrix.active)
 
 
 def _weights(graph: "Data | EdgeList") -> Tensor:

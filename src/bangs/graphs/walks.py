@@ -43,31 +43,31 @@ class Walker:
     """Near walks on one graph, of which only the rows that are walked over are read."""
 
     walks: NearWalks
-    links: NeighbourLists
+    neighbours: NeighbourLists
 
     def rows(self, nodes: Tensor) -> Any:
         """What each of some nodes long [K] hears of every other: scipy CSR [K, N]."""
         alpha, count = self.walks.alpha, len(nodes)
         one = np.ones(count, dtype=np.float32)
-        now = sp.csr_array((one, (np.arange(count), nodes.numpy())), shape=(count, len(self.links)))
-        heard = alpha * now
+        now = sp.csr_array((one, (np.arange(count), nodes.numpy())), shape=(count, len(self.neighbours)))
+        factor = alpha * now
         for step in range(self.walks.steps):
             now = (1 - alpha) * self._over(now)
             if step:  # each of many neighbours carries little, and all of them are heard
                 now.data[now.data < self.walks.floor] = 0
                 now.eliminate_zeros()
-            heard = heard + alpha * now
-        return heard
+            factor = factor + alpha * now
+        return factor
 
     def _over(self, now: Any) -> Any:
         """One step Ã = D̂⁻¹(A + I) of walks [K, N] over the links of the nodes they have come to: scipy CSR [K, N]."""
         nodes, place = np.unique(now.indices, return_inverse=True)
         here = torch.from_numpy(nodes.astype(np.int64))
-        counts, sources, weights = self.links.rows(here)
+        counts, sources, weights = self.neighbours.rows(here)
         own = np.arange(len(nodes))
         line = np.concatenate([np.repeat(own, counts.numpy()), own])
         entries = np.concatenate([weights.numpy(), np.ones(len(nodes), dtype=np.float32)])
-        entries /= (self.links.strength(here) + 1).numpy()[line]
+        entries /= (self.neighbours.degree(here) + 1).numpy()[line]
         ends = (line, np.concatenate([sources.numpy(), nodes]))
-        step = sp.csr_array((entries, ends), shape=(len(nodes), len(self.links)))
+        step = sp.csr_array((entries, ends), shape=(len(nodes), len(self.neighbours)))
         return sp.csr_array((now.data, place, now.indptr), shape=(len(now.indptr) - 1, len(nodes))) @ step

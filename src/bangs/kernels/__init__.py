@@ -1,6 +1,6 @@
-"""Kernels of our own for a GPU, each doing at once what torch does in several steps; everything works without them.
+"""Triton kernels for a GPU that fuse several steps of torch; everything also works without them.
 
-BANGS_KERNELS=0 in the environment leaves them out.
+BANGS_KERNELS=0 in the environment switches them off.
 """
 
 import logging
@@ -20,7 +20,7 @@ def serves(*tensors: Tensor) -> bool:
 
 @cache
 def ready() -> bool:
-    """Whether the kernels can be built: Triton comes with torch for CUDA but needs a C compiler, so one is tried."""
+    """Whether the kernels can be built; tries one, since Triton comes with torch for CUDA but needs a C compiler."""
     if os.environ.get("BANGS_KERNELS") == "0":
         return False
     try:

@@ -1,64 +1,64 @@
-"""Triton kernels for attention along the entries of a CSR that all runs share; sums are taken in a fixed order."""
+"""Triton kernels for sparse attention over one CSR pattern that all runs share; sums have a fixed order."""
 
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 
-from bangs.kernels.spmm import Turns
+from bangs.kernels.spmm import RowSchedule
 
-LINES = 32  # short rows that one program takes side by side
-AHEAD = 8  # entries of each that it looks at together
-LONG = 1024  # entries of a long row, which has a program to itself, that are looked at together
+SHORT_ROWS = 32  # short rows per program
+SHORT_ENTRIES = 8  # entries of each that are loaded together
+LONG_ENTRIES = 1024  # entries of a long row, which has a program to itself, that are loaded together
 TILE = 2048  # numbers of either factor of a sampled product that one program holds
 
 
 @triton.jit(do_not_specialize=["long", "n", "m", "entries"])
 def _softmax(
-    rows, cols, turn, source, target, counts, out, busy, long, n, m, entries, slope,
-    COUNTED: tl.constexpr, RESTING: tl.constexpr, L: tl.constexpr, K: tl.constexpr, E: tl.constexpr,
+    rows, cols, row_order, source, target, counts, out, active, long, n, m, entries, slope,
+    COUNTED: tl.constexpr, SKIP_INACTIVE: tl.constexpr, L: tl.constexpr, K: tl.constexpr, E: tl.constexpr,
 ):  # fmt: skip
     program, run = tl.program_id(0), tl.program_id(1).to(tl.int64)
-    if RESTING and tl.load(busy + run) == 0:
+    if SKIP_INACTIVE and tl.load(active + run) == 0:
         return
     source, target, out = source + run * m, target + run * n, out + run * entries
     if program < long:
-        _weighed(rows, cols, turn, source, target, counts, out, program, n, slope, COUNTED, 1, E)
+        _row_softmax(rows, cols, row_order, source, target, counts, out, program, n, slope, COUNTED, 1, E)
     else:
         first = long + (program - long) * L
-        _weighed(rows, cols, turn, source, target, counts, out, first, n, slope, COUNTED, L, K)
+        _row_softmax(rows, cols, row_order, source, target, counts, out, first, n, slope, COUNTED, L, K)
 
 
 @triton.jit
-def _weighed(
-    rows, cols, turn, source, target, counts, out, first, n, slope,
+def _row_softmax(
+    rows, cols, row_order, source, target, counts, out, first, n, slope,
     COUNTED: tl.constexpr, L: tl.constexpr, K: tl.constexpr,
 ):  # fmt: skip
     place = first + tl.arange(0, L)
-    row = tl.load(turn + place, mask=place < n, other=0)
+    row = tl.load(row_order + place, mask=place < n, other=0)
     begin = tl.load(rows + row)
     length = tl.where(place < n, tl.load(rows + row + 1) - begin, 0)
     longest = tl.max(length, axis=0)
     own = tl.load(target + row)
     top = tl.full([L], -float("inf"), dtype=tl.float32)
     for start in range(0, longest, K):
-        entry, inside = _ahead(begin, length, start, K)
+        entry, inside = _entries(begin, length, start, K)
         score = _score(cols, source, own, entry, inside, slope)
         top = tl.maximum(top, tl.max(tl.where(inside, score, -float("inf")), axis=1))
     total = tl.zeros([L], dtype=tl.float32)
     for start in range(0, longest, K):
-        entry, inside = _ahead(begin, length, start, K)
+        entry, inside = _entries(begin, length, start, K)
         score = _score(cols, source, own, entry, inside, slope)
-        total += tl.sum(_raised(score, top, counts, entry, inside, COUNTED), axis=1)
+        total += tl.sum(_exp_scores(score, top, counts, entry, inside, COUNTED), axis=1)
     for start in range(0, longest, K):
-        entry, inside = _ahead(begin, length, start, K)
+        entry, inside = _entries(begin, length, start, K)
         score = _score(cols, source, own, entry, inside, slope)
-        weight = _raised(score, top, counts, entry, inside, COUNTED) / total[:, None]
+        weight = _exp_scores(score, top, counts, entry, inside, COUNTED) / total[:, None]
         tl.store(out + entry, weight, mask=inside)
 
 
 @triton.jit
-def _ahead(begin, length, start, K: tl.constexpr):
+def _entries(begin, length, start, K: tl.constexpr):
     step = start + tl.arange(0, K)
     return begin[:, None] + step[None, :], step[None, :] < length[:, None]
 
@@ -71,7 +71,7 @@ def _score(cols, source, own, entry, inside, slope):
 
 
 @triton.jit
-def _raised(score, top, counts, entry, inside, COUNTED: tl.constexpr):
+def _exp_scores(score, top, counts, entry, inside, COUNTED: tl.constexpr):
     weight = tl.exp(tl.where(inside, score - top[:, None], -float("inf")))
     if COUNTED:
         weight *= tl.load(counts + entry, mask=inside, other=0.0)
@@ -80,40 +80,40 @@ def _raised(score, top, counts, entry, inside, COUNTED: tl.constexpr):
 
 @triton.jit(do_not_specialize=["long", "n", "m", "entries"])
 def _softmax_back(
-    rows, cols, turn, source, target, weights, gradient, out, sums, busy, long, n, m, entries, slope,
-    RESTING: tl.constexpr, L: tl.constexpr, K: tl.constexpr, E: tl.constexpr,
+    rows, cols, row_order, source, target, weights, gradient, out, sums, active, long, n, m, entries, slope,
+    SKIP_INACTIVE: tl.constexpr, L: tl.constexpr, K: tl.constexpr, E: tl.constexpr,
 ):  # fmt: skip
     program, run = tl.program_id(0), tl.program_id(1).to(tl.int64)
-    if RESTING and tl.load(busy + run) == 0:
+    if SKIP_INACTIVE and tl.load(active + run) == 0:
         return
     source, target, sums = source + run * m, target + run * n, sums + run * n
     weights, gradient, out = weights + run * entries, gradient + run * entries, out + run * entries
     if program < long:
-        _weighed_back(rows, cols, turn, source, target, weights, gradient, out, sums, program, n, slope, 1, E)
+        _row_softmax_back(rows, cols, row_order, source, target, weights, gradient, out, sums, program, n, slope, 1, E)
     else:
         first = long + (program - long) * L
-        _weighed_back(rows, cols, turn, source, target, weights, gradient, out, sums, first, n, slope, L, K)
+        _row_softmax_back(rows, cols, row_order, source, target, weights, gradient, out, sums, first, n, slope, L, K)
 
 
 @triton.jit
-def _weighed_back(
-    rows, cols, turn, source, target, weights, gradient, out, sums, first, n, slope,
+def _row_softmax_back(
+    rows, cols, row_order, source, target, weights, gradient, out, sums, first, n, slope,
     L: tl.constexpr, K: tl.constexpr,
 ):  # fmt: skip
     place = first + tl.arange(0, L)
-    row = tl.load(turn + place, mask=place < n, other=0)
+    row = tl.load(row_order + place, mask=place < n, other=0)
     begin = tl.load(rows + row)
     length = tl.where(place < n, tl.load(rows + row + 1) - begin, 0)
     longest = tl.max(length, axis=0)
     own = tl.load(target + row)
     mean = tl.zeros([L], dtype=tl.float32)
     for start in range(0, longest, K):
-        entry, inside = _ahead(begin, length, start, K)
+        entry, inside = _entries(begin, length, start, K)
         weight = tl.load(weights + entry, mask=inside, other=0.0)
         mean += tl.sum(weight * tl.load(gradient + entry, mask=inside, other=0.0), axis=1)
     total = tl.zeros([L], dtype=tl.float32)
     for start in range(0, longest, K):
-        entry, inside = _ahead(begin, length, start, K)
+        entry, inside = _entries(begin, length, start, K)
         weight = tl.load(weights + entry, mask=inside, other=0.0)
         change = weight * (tl.load(gradient + entry, mask=inside, other=0.0) - mean[:, None])
         change = tl.where(_score(cols, source, own, entry, inside, slope) > 0, change, change * slope)
@@ -123,16 +123,16 @@ def _weighed_back(
 
 
 @triton.jit(do_not_specialize=["n", "m", "entries"])
-def _sampled(
-    lines, cols, left, right, out, busy, n, m, entries, width,
-    RESTING: tl.constexpr, B: tl.constexpr, D: tl.constexpr,
+def _sddmm(
+    row_index, cols, left, right, out, active, n, m, entries, width,
+    SKIP_INACTIVE: tl.constexpr, B: tl.constexpr, D: tl.constexpr,
 ):  # fmt: skip
     run = tl.program_id(1).to(tl.int64)
-    if RESTING and tl.load(busy + run) == 0:
+    if SKIP_INACTIVE and tl.load(active + run) == 0:
         return
     entry = tl.program_id(0) * B + tl.arange(0, B)
     inside = entry < entries
-    line = run * n + tl.load(lines + entry, mask=inside, other=0)
+    line = run * n + tl.load(row_index + entry, mask=inside, other=0)
     other = run * m + tl.load(cols + entry, mask=inside, other=0)
     total = tl.zeros([B], dtype=tl.float32)
     for start in range(0, width, D):
@@ -145,32 +145,33 @@ def _sampled(
 
 
 def softmax(
-    turns: Turns,
+    schedule: RowSchedule,
     cols: Tensor,
     source: Tensor,
     target: Tensor,
     runs: int,
     slope: float,
     counts: Tensor | None = None,
-    busy: Tensor | None = None,
+    active: Tensor | None = None,
 ) -> Tensor:
     """Weights [R·E] of the entries of a CSR with cols [E]: softmax in each row of leaky(source_col + target_row).
 
-    source [R·m] and target [R·n] are each run's own; an entry counts as often as counts [E] say. The turns are those of
-    uncut rows. Where `busy` bool [R] says no, nothing is done and the weights are anything.
+    source [R·m] and target [R·n] are those of all runs; counts [E] are the multiplicities of the entries. The schedule
+    must not divide rows. Weights of runs that are not `active`, bool [R], are undefined.
     """
     out = torch.empty(runs * len(cols), device=source.device)
-    n = len(turns.turn)
-    _softmax[(_programs(turns), runs)](
-        turns.rows, cols, turns.turn, source, target, cols if counts is None else counts, out,
-        cols if busy is None else busy, turns.long, n, len(source) // runs, len(cols), slope,
-        COUNTED=counts is not None, RESTING=busy is not None, L=LINES, K=AHEAD, E=LONG, num_warps=4,
+    n = len(schedule.row_order)
+    _softmax[(_programs(schedule), runs)](
+        schedule.rows, cols, schedule.row_order, source, target, cols if counts is None else counts, out,
+        cols if active is None else active, schedule.long, n, len(source) // runs, len(cols), slope,
+        COUNTED=counts is not None, SKIP_INACTIVE=active is not None,
+        L=SHORT_ROWS, K=SHORT_ENTRIES, E=LONG_ENTRIES, num_warps=4,
     )  # fmt: skip
     return out
 
 
 def softmax_back(
-    turns: Turns,
+    schedule: RowSchedule,
     cols: Tensor,
     source: Tensor,
     target: Tensor,
@@ -178,30 +179,32 @@ def softmax_back(
     gradient: Tensor,
     runs: int,
     slope: float,
-    busy: Tensor | None = None,
+    active: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
     """The gradient of source_col + target_row at every entry [R·E], and its sum in every row [R·n]."""
-    out, sums, n = torch.empty_like(weights), torch.empty_like(target), len(turns.turn)
-    _softmax_back[(_programs(turns), runs)](
-        turns.rows, cols, turns.turn, source, target, weights, gradient, out, sums,
-        cols if busy is None else busy, turns.long, n, len(source) // runs, len(cols), slope,
-        RESTING=busy is not None, L=LINES, K=AHEAD, E=LONG, num_warps=4,
+    out, sums, n = torch.empty_like(weights), torch.empty_like(target), len(schedule.row_order)
+    _softmax_back[(_programs(schedule), runs)](
+        schedule.rows, cols, schedule.row_order, source, target, weights, gradient, out, sums,
+        cols if active is None else active, schedule.long, n, len(source) // runs, len(cols), slope,
+        SKIP_INACTIVE=active is not None, L=SHORT_ROWS, K=SHORT_ENTRIES, E=LONG_ENTRIES, num_warps=4,
     )  # fmt: skip
     return out, sums
 
 
-def sampled(lines: Tensor, cols: Tensor, left: Tensor, right: Tensor, runs: int, busy: Tensor | None = None) -> Tensor:
-    """left·rightᵀ of each run's left [R·n, d] and right [R·m, d] at the entries lines, cols [E]: [R·E]."""
+def sddmm(
+    row_index: Tensor, cols: Tensor, left: Tensor, right: Tensor, runs: int, active: Tensor | None = None
+) -> Tensor:
+    """left·rightᵀ of each run's left [R·n, d] and right [R·m, d] at the entries (row_index, cols) [E]: [R·E]."""
     width, entries = left.shape[1], len(cols)
     out = torch.empty(runs * entries, device=left.device)
     columns = min(128, triton.next_power_of_2(width))
     block = TILE // columns
-    _sampled[(triton.cdiv(entries, block), runs)](
-        lines, cols, left, right, out, cols if busy is None else busy, len(left) // runs, len(right) // runs,
-        entries, width, RESTING=busy is not None, B=block, D=columns, num_warps=4,
+    _sddmm[(triton.cdiv(entries, block), runs)](
+        row_index, cols, left, right, out, cols if active is None else active, len(left) // runs, len(right) // runs,
+        entries, width, SKIP_INACTIVE=active is not None, B=block, D=columns, num_warps=4,
     )  # fmt: skip
     return out
 
 
-def _programs(turns: Turns) -> int:
-    return turns.long + int(triton.cdiv(len(turns.turn) - turns.long, LINES))
+def _programs(schedule: RowSchedule) -> int:
+    return schedule.long + int(triton.cdiv(len(schedule.row_order) - schedule.long, SHORT_ROWS))

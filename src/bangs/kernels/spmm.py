@@ -1,4 +1,4 @@
-"""Triton kernels for products of all runs at once; sums are taken in a fixed order."""
+"""Triton kernels for sparse products of all runs at once; sums have a fixed order."""
 
 from typing import NamedTuple
 
@@ -7,49 +7,51 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-WIDEST = 64  # columns of a dense factor that one program holds
-SHORT = 64  # entries up to which rows are added up side by side; a longer row has a program to itself
-LONGEST = 2048  # entries of a row that one program adds up
-CHUNK = 256  # nodes whose share of a weight's gradient one program adds up
+MAX_COLUMNS = 64  # of a dense factor per program
+SHORT_ROW = 64  # entries up to which rows share a program; a longer row has one to itself
+MAX_ENTRIES = 2048  # of a row that one program sums
+TALL_CHUNK = 256  # nodes whose contribution to a weight's gradient one program sums
 
 
 @triton.jit(do_not_specialize=["long", "n", "m", "entries"])
-def _product(
-    rows, cols, values, order, dense, out, busy, turn, long, n, m, entries, width,
-    ORDERED: tl.constexpr, RESTING: tl.constexpr, L: tl.constexpr, D: tl.constexpr, E: tl.constexpr,
+def _spmm(
+    rows, cols, values, order, dense, out, active, row_order, long, n, m, entries, width,
+    ORDERED: tl.constexpr, SKIP_INACTIVE: tl.constexpr, L: tl.constexpr, D: tl.constexpr, E: tl.constexpr,
 ):  # fmt: skip
     program, run = tl.program_id(0), tl.program_id(2).to(tl.int64)
-    if RESTING and tl.load(busy + run) == 0:
+    if SKIP_INACTIVE and tl.load(active + run) == 0:
         return
     column = tl.program_id(1) * D + tl.arange(0, D)
-    wide = column < width
+    in_width = column < width
     values += run * entries
     dense += run * m * width
     out += run * n * width
     if program < long:
-        _long(rows, cols, values, order, dense, out, tl.load(turn + program), column, wide, width, ORDERED, D, E)
+        _long(
+            rows, cols, values, order, dense, out, tl.load(row_order + program), column, in_width, width, ORDERED, D, E
+        )
     else:
         place = long + (program - long) * L + tl.arange(0, L)
-        row = tl.load(turn + place, mask=place < n, other=0)
-        _short(rows, cols, values, order, dense, out, row, place < n, column, wide, width, ORDERED, L, D)
+        row = tl.load(row_order + place, mask=place < n, other=0)
+        _short(rows, cols, values, order, dense, out, row, place < n, column, in_width, width, ORDERED, L, D)
 
 
 @triton.jit
 def _long(
-    rows, cols, values, order, dense, out, row, column, wide, width,
+    rows, cols, values, order, dense, out, row, column, in_width, width,
     ORDERED: tl.constexpr, D: tl.constexpr, E: tl.constexpr,
 ):  # fmt: skip
     end = tl.load(rows + row + 1)
     total = tl.zeros([E, D], dtype=tl.float32)
     for start in range(tl.load(rows + row), end, E):
         entry = start + tl.arange(0, E)
-        total += _lines(cols, values, order, dense, entry, entry < end, column, wide, width, ORDERED)
-    tl.store(out + row.to(tl.int64) * width + column, tl.sum(total, axis=0), mask=wide)
+        total += _weighted_rows(cols, values, order, dense, entry, entry < end, column, in_width, width, ORDERED)
+    tl.store(out + row.to(tl.int64) * width + column, tl.sum(total, axis=0), mask=in_width)
 
 
 @triton.jit
 def _short(
-    rows, cols, values, order, dense, out, row, real, column, wide, width,
+    rows, cols, values, order, dense, out, row, real, column, in_width, width,
     ORDERED: tl.constexpr, L: tl.constexpr, D: tl.constexpr,
 ):  # fmt: skip
     begin = tl.load(rows + row)
@@ -58,22 +60,24 @@ def _short(
     for start in range(0, tl.max(length, axis=0), 2):
         for ahead in tl.static_range(2):
             inside = start + ahead < length
-            total += _lines(cols, values, order, dense, begin + start + ahead, inside, column, wide, width, ORDERED)
+            total += _weighted_rows(
+                cols, values, order, dense, begin + start + ahead, inside, column, in_width, width, ORDERED
+            )
     line = out + row.to(tl.int64)[:, None] * width + column[None, :]
-    tl.store(line, total, mask=real[:, None] & wide[None, :])
+    tl.store(line, total, mask=real[:, None] & in_width[None, :])
 
 
 @triton.jit
-def _lines(cols, values, order, dense, entry, inside, column, wide, width, ORDERED: tl.constexpr):
+def _weighted_rows(cols, values, order, dense, entry, inside, column, in_width, width, ORDERED: tl.constexpr):
     source = tl.load(cols + entry, mask=inside, other=0).to(tl.int64)
     at = tl.load(order + entry, mask=inside, other=0) if ORDERED else entry
     value = tl.load(values + at, mask=inside, other=0.0)
     line = dense + source[:, None] * width + column[None, :]
-    return value[:, None] * tl.load(line, mask=inside[:, None] & wide[None, :], other=0.0)
+    return value[:, None] * tl.load(line, mask=inside[:, None] & in_width[None, :], other=0.0)
 
 
 @triton.jit(do_not_specialize=["nodes"])
-def _tall(left, right, out, nodes, a, b, chunk, N: tl.constexpr, A: tl.constexpr, B: tl.constexpr):
+def _tall_matmul(left, right, out, nodes, a, b, chunk, N: tl.constexpr, A: tl.constexpr, B: tl.constexpr):
     part, run = tl.program_id(0), tl.program_id(2).to(tl.int64)
     line = tl.program_id(1) * A + tl.arange(0, A)
     column = tl.arange(0, B)
@@ -91,85 +95,85 @@ def _tall(left, right, out, nodes, a, b, chunk, N: tl.constexpr, A: tl.constexpr
     tl.store(place, total, mask=(line < a)[:, None] & (column < b)[None, :])
 
 
-class Turns(NamedTuple):
-    """How programs share out the rows of a CSR: very long ones in pieces, the longest first.
+class RowSchedule(NamedTuple):
+    """The assignment of a CSR's rows to GPU programs: the longest rows first, very long ones in pieces.
 
-    So no program works while all others are done.
+    So all programs finish at about the same time.
     """
 
-    rows: Tensor  # int [P + 1], where each of P pieces begins among the entries
-    turn: Tensor  # int [P], pieces by length
-    long: int  # how many of them have a program to themselves
-    merge: "Turns | None"  # the turns of the rows [n + 1] among the pieces, if there are more pieces than rows
+    rows: Tensor  # int [P + 1], row pointers of the P pieces
+    row_order: Tensor  # int [P], pieces by falling length
+    long: int  # the number of pieces with a program to themselves
+    merge: "RowSchedule | None"  # sums the pieces of every row, if there are more pieces than rows
 
     @classmethod
-    def of(cls, rows: Tensor, longest: int = LONGEST) -> "Turns":
-        """The turns of the rows [n + 1]."""
-        count = (rows.diff() + longest - 1).div(longest, rounding_mode="floor").clamp_min(1)
+    def of(cls, rows: Tensor, max_entries: int = MAX_ENTRIES) -> "RowSchedule":
+        """The schedule of rows with these pointers [n + 1]."""
+        count = (rows.diff() + max_entries - 1).div(max_entries, rounding_mode="floor").clamp_min(1)
         pieces = torch.cat([torch.zeros_like(rows[:1]), count.cumsum(0).to(rows.dtype)])
         merge = None
         if int(pieces[-1]) > len(count):
             owner = torch.arange(len(count), device=rows.device).repeat_interleave(count)
             within = torch.arange(len(owner), device=rows.device) - pieces[owner]
-            rows = torch.cat([(rows[owner] + within * longest).to(rows.dtype), rows[-1:]])
+            rows = torch.cat([(rows[owner] + within * max_entries).to(rows.dtype), rows[-1:]])
             merge = cls.of(pieces, int(count.max()))
         length = rows.diff()
-        turn = length.argsort(descending=True, stable=True).to(rows.dtype)
-        return cls(rows, turn, int((length > SHORT).sum()), merge)
+        row_order = length.argsort(descending=True, stable=True).to(rows.dtype)
+        return cls(rows, row_order, int((length > SHORT_ROW).sum()), merge)
 
 
-def product(
-    turns: Turns,
+def spmm(
+    schedule: RowSchedule,
     cols: Tensor,
     values: Tensor,
     dense: Tensor,
     runs: int,
     order: Tensor | None = None,
-    busy: Tensor | None = None,
+    active: Tensor | None = None,
 ) -> Tensor:
     """The product [R·n, d] of R matrices of one pattern with dense [R·m, d].
 
-    The pattern is a CSR of one run with cols [E]; values [R·E] are each run's own, entry e at order[e] where an
-    order is given. Where `busy` bool [R] says no, nothing is done and the lines hold anything.
+    The pattern is a CSR of one run with cols [E]; values [R·E] are those of all runs, with entry e at order[e] if
+    there is an order. Products of runs that are not `active`, bool [R], are undefined.
     """
-    out = _multiply(turns, cols, values, dense, runs, order, busy)
-    if turns.merge is None:
+    out = _spmm_once(schedule, cols, values, dense, runs, order, active)
+    if schedule.merge is None:
         return out
-    count = len(turns.turn)
+    count = len(schedule.row_order)
     each = torch.arange(count, dtype=cols.dtype, device=cols.device)
-    return _multiply(turns.merge, each, torch.ones(runs * count, device=cols.device), out, runs, None, busy)
+    return _spmm_once(schedule.merge, each, torch.ones(runs * count, device=cols.device), out, runs, None, active)
 
 
-def _multiply(
-    turns: Turns,
+def _spmm_once(
+    schedule: RowSchedule,
     cols: Tensor,
     values: Tensor,
     dense: Tensor,
     runs: int,
     order: Tensor | None,
-    busy: Tensor | None,
+    active: Tensor | None,
 ) -> Tensor:
-    n, m, entries, width = len(turns.turn), len(dense) // runs, len(cols), dense.shape[1]
+    n, m, entries, width = len(schedule.row_order), len(dense) // runs, len(cols), dense.shape[1]
     out = torch.empty(runs * n, width, dtype=dense.dtype, device=dense.device)
-    columns = min(WIDEST, triton.next_power_of_2(width))
-    lines, warps = (512 // columns, 4) if columns > 32 else (128 // columns, 2)
-    programs = turns.long + triton.cdiv(n - turns.long, lines)
-    _product[(programs, triton.cdiv(width, columns), runs)](
-        turns.rows, cols, values, cols if order is None else order, dense, out, cols if busy is None else busy,
-        turns.turn, turns.long, n, m, entries, width,
-        ORDERED=order is not None, RESTING=busy is not None,
-        L=lines, D=columns, E=max(32, 2048 // columns), num_warps=warps,
+    columns = min(MAX_COLUMNS, triton.next_power_of_2(width))
+    rows_per_program, warps = (512 // columns, 4) if columns > 32 else (128 // columns, 2)
+    programs = schedule.long + triton.cdiv(n - schedule.long, rows_per_program)
+    _spmm[(programs, triton.cdiv(width, columns), runs)](
+        schedule.rows, cols, values, cols if order is None else order, dense, out, cols if active is None else active,
+        schedule.row_order, schedule.long, n, m, entries, width,
+        ORDERED=order is not None, SKIP_INACTIVE=active is not None,
+        L=rows_per_program, D=columns, E=max(32, 2048 // columns), num_warps=warps,
     )  # fmt: skip
     return out
 
 
-def tall(left: Tensor, right: Tensor) -> Tensor:
+def tall_matmul(left: Tensor, right: Tensor) -> Tensor:
     """leftᵀ·right [R, a, b] of left [R, n, a] and right [R, n, b] with few columns and many rows."""
     (runs, nodes, a), b = left.shape, right.shape[2]
-    parts, lines = triton.cdiv(nodes, CHUNK), min(64, max(16, triton.next_power_of_2(a)))
+    parts, rows_per_program = triton.cdiv(nodes, TALL_CHUNK), min(64, max(16, triton.next_power_of_2(a)))
     out = torch.empty(runs, parts, a, b, dtype=left.dtype, device=left.device)
-    _tall[(parts, triton.cdiv(a, lines), runs)](
-        left.contiguous(), right.contiguous(), out, nodes, a, b, CHUNK,
-        N=32, A=lines, B=max(16, triton.next_power_of_2(b)), num_warps=4,
+    _tall_matmul[(parts, triton.cdiv(a, rows_per_program), runs)](
+        left.contiguous(), right.contiguous(), out, nodes, a, b, TALL_CHUNK,
+        N=32, A=rows_per_program, B=max(16, triton.next_power_of_2(b)), num_warps=4,
     )  # fmt: skip
     return out.sum(1)

@@ -1,1 +1,1 @@
-"""Network architectures along the run axis; how they are trained is not known here."""
+"""Network architectures of R models at once; training is in `bangs.training`."""

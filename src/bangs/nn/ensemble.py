@@ -1,4 +1,4 @@
-"""Networks of R models run as one: every parameter leads with the run axis."""
+"""Networks of R models in one module: every parameter leads with the run axis."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -22,16 +22,16 @@ class Network(nn.Module):
 
     loops: float = 1.0  # weight of the self-loops in the adjacency it propagates with
     normalise: Normalise = "symmetric"
-    hops: int | None = None  # how far a node sees; None = only the whole graph will do
-    hops_first: bool = False  # whether stage 0 is one product with the features, so that a hop may come before it
-    staged: bool = True  # whether a hop is a product with the adjacency and nothing else, as `stage` needs it
+    hops: int | None = None  # receptive field; None = needs the whole graph
+    hops_first: bool = False  # whether stage 0 is linear, so that the first hop may come before it
+    staged: bool = True  # whether every hop is a plain product with the adjacency, as `stage` needs
 
     def stage(self, number: int, h: Features | Tensor, masks: DropoutMasks | None = None) -> Tensor:
-        """What a network with `hops` does to every node by itself before hop `number`, and after the last: [R, n, d].
+        """The node-wise computation before hop `number`, or after the last hop: [R, n, d].
 
-        Stage 0 takes the features, every other one what hop `number − 1` brought, stage `hops` gives the logits.
+        Stage 0 takes the features, stage `number` the output of hop `number − 1`; stage `hops` returns the logits.
         """
-        raise NotImplementedError(f"{type(self).__name__} is not made of hops and stages")
+        raise NotImplementedError(f"{type(self).__name__} has no stages")
 
     def forward(self, subgraph: Subgraph, masks: DropoutMasks | None = None) -> Tensor:
         """Logits [R, n, C] of the subgraph's nodes; dropout where masks is given."""
@@ -41,11 +41,11 @@ class Network(nn.Module):
         return h
 
     def decay(self, name: str) -> float:
-        """How many times the trainer's weight decay the parameter of this name has."""
+        """The factor on the trainer's weight decay for this parameter."""
         return 1.0
 
     def embed(self, subgraph: Subgraph) -> Tensor:
-        """The last hidden layer [R, n, h] of the subgraph's nodes; the logits where there is none to be had."""
+        """The last hidden layer [R, n, h] of the subgraph's nodes; the logits if there is none."""
         out: Tensor = self(subgraph)
         return out
 
@@ -58,7 +58,7 @@ class Network(nn.Module):
         return {name: value.detach().clone() for name, value in self.state_dict().items()}
 
     def load(self, weights: Mapping[str, Tensor]) -> None:
-        """Take these weights, in place."""
+        """Copy these weights into the parameters, in place."""
         with torch.no_grad():
             for name, value in self.state_dict().items():
                 value.copy_(weights[name])
@@ -66,7 +66,7 @@ class Network(nn.Module):
 
 @dataclass(frozen=True, eq=False)
 class Targets:
-    """What some nodes are trained towards: a class each, or a distribution over the classes."""
+    """Training targets of some nodes: a class each, or a distribution over the classes."""
 
     target: Tensor  # long [R, n], -1 = none
     weight: Tensor  # float [R, n]
@@ -74,16 +74,16 @@ class Targets:
 
     @cached_property
     def counts(self) -> Tensor:
-        """How many nodes of a run have a target: long [R]."""
+        """The number of nodes with a target: long [R]."""
         return (self.target >= 0).sum(1)
 
     def at(self, nodes: Tensor) -> "Targets":
-        """Those of some of the nodes, long [n]."""
+        """The targets of some of the nodes, long [n]."""
         belief = None if self.belief is None else self.belief[:, nodes].contiguous()
         return Targets(self.target[:, nodes].contiguous(), self.weight[:, nodes].contiguous(), belief)
 
     def copy_(self, other: "Targets") -> None:
-        """Write the other targets in place, where a captured epoch reads them."""
+        """Copy the other targets in place, where a captured CUDA graph reads them."""
         self.target.copy_(other.target)
         self.weight.copy_(other.weight)
         if self.belief is not None and other.belief is not None:
@@ -93,24 +93,24 @@ class Targets:
         """Mean of weight · H(q, p) per run [R], over the nodes with a target, whatever their weight.
 
         H(q, p) = −Σ_c q_c log p_c with the belief q, which is −log p(target) for hard labels. With a transition
-        T [R, C, C], p = softmax(logits)·T: what a noisy labeller would say (DR-GST's correction).
+        T [R, C, C], p = softmax(logits)·T: the labels a noisy annotator would give (DR-GST's correction).
         """
         log_p = log_softmax(logits) if transition is None else (logits.softmax(-1) @ transition).clamp_min(1e-12).log()
         if self.belief is None:
-            # counted here, since a captured epoch reads targets that are written in place
-            return (surprise(log_p, self.target) * self.weight).sum(1) / (self.target >= 0).sum(1)
+            # counted here, not cached, since a captured CUDA graph reads targets that change in place
+            return (node_nll(log_p, self.target) * self.weight).sum(1) / (self.target >= 0).sum(1)
         cross = -(self.belief * log_p).sum(-1)
         return (cross * self.weight).sum(1) / (self.target >= 0).sum(1)
 
 
 def log_softmax(logits: Tensor) -> Tensor:
-    """log p of every class [R, n, C]; a processor takes all nodes of a class at once, since classes are few."""
+    """log p of every class [R, n, C]; on a CPU the class axis comes first, which is faster for few classes."""
     if logits.is_cuda:
         return logits.log_softmax(-1)
     return logits.transpose(1, 2).log_softmax(1).transpose(1, 2)
 
 
-def surprise(log_probs: Tensor, target: Tensor) -> Tensor:
+def node_nll(log_probs: Tensor, target: Tensor) -> Tensor:
     """−log p(target) of every node, zero where there is no target: [R, n]."""
     if not log_probs.is_cuda:
         return nn.functional.nll_loss(log_probs.transpose(1, 2), target, ignore_index=-1, reduction="none")
@@ -121,9 +121,9 @@ def surprise(log_probs: Tensor, target: Tensor) -> Tensor:
 class Separate(Network):
     """R copies of an ordinary PyG module `module(x, edge_index)`, run one after the other.
 
-    Where it has a method `embed(x, edge_index)`, that gives its last hidden layer. Its dropout draws from torch's
-    global generator. On a CPU that is set to the run's own stream and put back; a GPU's cannot be switched inside a
-    captured graph, so there a session seeds it once and runs draw from it in turn.
+    If the module has a method `embed(x, edge_index)`, it must return the last hidden layer. Dropout draws from torch's
+    global generator. On a CPU that generator is set to the run's own stream and restored. On a GPU it cannot be
+    switched inside a captured graph, so a session seeds it once and runs draw from it in turn.
     """
 
     def __init__(self, build: Callable[[], nn.Module], rng: Streams):
@@ -133,7 +133,7 @@ class Separate(Network):
             with torch.random.fork_rng(devices=[]):
                 torch.manual_seed(number)
                 modules.append(build())
-        self._template = [modules[0]]  # in a list, so that its parameters are not ours
+        self._template = [modules[0]]  # in a list, so that torch does not register its parameters
         self._names = {}
         for name, _ in modules[0].named_parameters():
             flat = name.replace(".", "-")
@@ -159,13 +159,13 @@ class Separate(Network):
     def _each(
         self, template: nn.Module, stacked: Mapping[str, Tensor], subgraph: Subgraph, masks: DropoutMasks | None
     ) -> Tensor:
-        """What the module makes of every run's weights: [R, n, …]."""
+        """The outputs of the module with every run's weights: [R, n, …]."""
         if not subgraph.graphs:
-            raise ValueError("a stock module sees the whole graph only")
+            raise ValueError("an ordinary module needs the whole graph")
         template.train(masks is not None)
         x = subgraph.features.dense()
         outputs = []
-        with _dropping(template, None if masks is None else masks.rate):
+        with _dropout_rate(template, None if masks is None else masks.rate):
             for run in range(subgraph.runs):
                 graph = subgraph.graphs[run % len(subgraph.graphs)]
                 weights = {name: value[run] for name, value in stacked.items()}
@@ -195,7 +195,7 @@ class Separate(Network):
 
 
 class _Embedding(nn.Module):
-    """A module that gives what another one's `embed` gives."""
+    """A module whose forward is another module's `embed`."""
 
     module: Any
 
@@ -209,8 +209,8 @@ class _Embedding(nn.Module):
 
 
 @contextmanager
-def _dropping(module: nn.Module, rate: float | None) -> Iterator[None]:
-    """The module with all its dropout at this rate, where one is given; its own rates come back."""
+def _dropout_rate(module: nn.Module, rate: float | None) -> Iterator[None]:
+    """Inside, all dropout of the module has this rate, if one is given; its own rates are restored."""
     own = []
     for part in () if rate is None else module.modules():
         name = "p" if isinstance(part, nn.Dropout) else "dropout"

@@ -1,4 +1,4 @@
-"""Products of every run's own lines with its own weight."""
+"""Batched matrix products, one per run, with fast gradients of the weights."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,25 +9,25 @@ from torch import Tensor
 
 from bangs import kernels
 
-WIDE = 64  # columns from which a product keeps the whole device busy by itself
-TALL = 256  # lines up to which a narrow weight's gradient is our own kernel's
-FEW = 32  # columns up to which a processor multiplies the transposes instead
-PIECES = 8  # of the lines, over which a wide weight's gradient is summed
+WIDE = 64  # columns from which a product uses the whole GPU by itself
+TALL = 256  # rows up to which our own kernel computes the gradient of a narrow weight
+FEW = 32  # columns up to which a CPU computes the transposed product instead
+PIECES = 8  # in which the gradient of a wide weight is summed over the rows
 
 
-def times(x: Tensor, weight: Tensor, *, plus: Tensor | None = None, busy: Tensor | None = None) -> Tensor:
-    """The product [R, n, b] of x [R, n, a] and weight [R, a, b], plus [R, n, b].
+def batched_matmul(x: Tensor, weight: Tensor, *, plus: Tensor | None = None, active: Tensor | None = None) -> Tensor:
+    """x·weight + plus, [R, n, b], of x [R, n, a], weight [R, a, b] and plus [R, n, b].
 
-    On a GPU the gradient of a weight, a sum over all n lines, is taken in many pieces at once; cuBLAS gives each run
-    to a handful of its blocks. Large products are our own kernel's, which leaves out the runs that are not `busy`
-    [R]. A processor takes the gradient of a few columns faster the other way round.
+    On a GPU the gradient of a weight, a sum over all n rows, is computed in many pieces at once, since cuBLAS would use
+    only a few blocks per run. Large products use our own kernel, which skips runs that are not `active` [R]. On a CPU
+    the gradient of a narrow weight is faster as a transposed product.
     """
     product: Tensor
-    if weight.shape[1] > TALL and exact() and kernels.serves(x, weight):
-        from bangs.kernels.matmul import suits
+    if weight.shape[1] > TALL and full_precision() and kernels.serves(x, weight):
+        from bangs.kernels.matmul import supports
 
-        if suits(x, weight):
-            product = _Wide.apply(x, weight, plus, busy)
+        if supports(x, weight):
+            product = _Wide.apply(x, weight, plus, active)
             return product
     if plus is not None:
         return torch.baddbmm(plus, x, weight)
@@ -47,14 +47,14 @@ def times(x: Tensor, weight: Tensor, *, plus: Tensor | None = None, busy: Tensor
     return x @ weight
 
 
-def exact() -> bool:
-    """Whether products must have all digits of float32, which cuBLAS takes without tensor cores."""
+def full_precision() -> bool:
+    """Whether products must have full float32 precision, which cuBLAS computes without tensor cores."""
     return not torch.backends.cuda.matmul.allow_tf32
 
 
 @contextmanager
-def products_of(precision: str) -> Iterator[None]:
-    """Inside, dense products on a GPU are of this precision: float32, or tf32 by tensor cores."""
+def matmul_precision(precision: str) -> Iterator[None]:
+    """Inside, dense products on a GPU have this precision: float32, or tf32 by tensor cores."""
     before = torch.backends.cuda.matmul.allow_tf32
     torch.backends.cuda.matmul.allow_tf32 = precision == "tf32"
     try:
@@ -75,13 +75,13 @@ class _Narrow(torch.autograd.Function):
         back = gradient @ weight.transpose(1, 2) if ctx.needs_input_grad[0] else None
         if not kernels.serves(x, gradient):
             return back, (gradient.transpose(1, 2) @ x).transpose(1, 2)
-        from bangs.kernels.spmm import tall
+        from bangs.kernels.spmm import tall_matmul
 
-        return back, tall(x, gradient)
+        return back, tall_matmul(x, gradient)
 
 
 class _InPieces(torch.autograd.Function):
-    """The gradient of a weight by lines that have none themselves; their number is a multiple of PIECES."""
+    """A product whose x needs no gradient; the gradient of the weight is summed in PIECES."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor) -> Tensor:
@@ -91,26 +91,31 @@ class _InPieces(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[None, Tensor]:
         (x,) = ctx.saved_tensors
-        runs, lines, width = x.shape
-        cut = x.reshape(runs * PIECES, lines // PIECES, width)
-        parts = cut.transpose(1, 2) @ gradient.reshape(runs * PIECES, lines // PIECES, -1)
+        runs, rows, width = x.shape
+        pieces = x.reshape(runs * PIECES, rows // PIECES, width)
+        parts = pieces.transpose(1, 2) @ gradient.reshape(runs * PIECES, rows // PIECES, -1)
         return None, parts.view(runs, PIECES, width, -1).sum(1)
 
 
 class _Wide(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x: Tensor, weight: Tensor, plus: Tensor | None, busy: Tensor | None) -> Tensor:
-        from bangs.kernels.matmul import product
+    def forward(ctx: Any, x: Tensor, weight: Tensor, plus: Tensor | None, active: Tensor | None) -> Tensor:
+        from bangs.kernels.matmul import matmul
 
         ctx.save_for_backward(x, weight)
-        ctx.busy, ctx.added = busy, plus is not None
-        return product(x, weight, busy=busy, plus=plus)
+        ctx.active, ctx.added = active, plus is not None
+        return matmul(x, weight, active=active, plus=plus)
 
     @staticmethod
-    def backward(ctx: Any, pull: Tensor) -> tuple[Tensor | None, Tensor, Tensor | None, None]:
-        from bangs.kernels.matmul import gradient, product
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, Tensor, Tensor | None, None]:
+        from bangs.kernels.matmul import matmul, matmul_gradient
 
         x, weight = ctx.saved_tensors
-        pull = pull.contiguous()
-        back = product(pull, weight.transpose(1, 2), busy=ctx.busy) if ctx.needs_input_grad[0] else None
-        return back, gradient(x, pull, weight.shape[1], busy=ctx.busy), pull if ctx.added else None, None
+        gradient = gradient.contiguous()
+        back = matmul(gradient, weight.transpose(1, 2), active=ctx.active) if ctx.needs_input_grad[0] else None
+        return (
+            back,
+            matmul_gradient(x, gradient, weight.shape[1], active=ctx.active),
+            gradient if ctx.added else None,
+            None,
+        )

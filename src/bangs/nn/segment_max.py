@@ -1,4 +1,4 @@
-"""Maxima: the largest number among those a node hears, column by column, of dense or of sparse features."""
+"""The maximum over a node's neighbours, column by column, of dense or sparse features."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -12,100 +12,104 @@ from bangs import kernels
 from bangs.graphs.sparse import Pattern, Sparse, csr
 
 if TYPE_CHECKING:
-    from bangs.kernels.spmm import Turns
+    from bangs.kernels.spmm import RowSchedule
 
-CACHED = 2**17  # numbers that a processor compares at once, few enough for its cache
-CHUNK = 2**25  # and another device, where no kernel of ours serves
+CACHED = 2**17  # numbers that a CPU compares at once, few enough for its cache
+CHUNK = 2**25  # the same for a GPU without our kernels
 
 
 @dataclass(frozen=True, eq=False)
-class Heard:
-    """Whose numbers a row takes the largest of: the entries of a pattern without empty rows."""
+class Segments:
+    """The segments of a segment-wise maximum: the rows of a pattern, none of them empty."""
 
     pattern: Pattern  # [R·n, R·m]
 
     @classmethod
-    def of(cls, pattern: Pattern) -> "Heard":
-        """Of a copy, so that who remembers this by the pattern does not keep the pattern alive."""
+    def of(cls, pattern: Pattern) -> "Segments":
+        """The segments of a copy, so that a weak dictionary keyed by the pattern does not keep the pattern alive."""
         return cls(replace(pattern))
 
     @property
     def block(self) -> Pattern:
-        """What all runs share."""
+        """The pattern of one run."""
         return self.pattern.block or self.pattern
 
     @cached_property
-    def turns(self) -> "Turns":
-        """How a GPU's programs share out the rows of one run, none of them cut."""
-        from bangs.kernels.spmm import Turns
+    def schedule(self) -> "RowSchedule":
+        """The schedule of one run's rows on a GPU, none of them divided."""
+        from bangs.kernels.spmm import RowSchedule
 
-        return Turns.of(self.block.rows, longest=2**30)
-
-    @cached_property
-    def flipped_turns(self) -> "Turns":
-        """The same for the transpose."""
-        from bangs.kernels.spmm import Turns
-
-        return Turns.of(self.block.flipped.rows, longest=2**30)
+        return RowSchedule.of(self.block.rows, max_entries=2**30)
 
     @cached_property
-    def lines(self) -> Tensor:
+    def transposed_schedule(self) -> "RowSchedule":
+        """The schedule of the transpose."""
+        from bangs.kernels.spmm import RowSchedule
+
+        return RowSchedule.of(self.block.transposed.rows, max_entries=2**30)
+
+    @cached_property
+    def row_index(self) -> Tensor:
         """The row of every entry: int [nnz]."""
-        return self.pattern.lines
+        return self.pattern.row_index
 
     @cached_property
     def csr(self) -> Tensor:
-        """The pattern with ones as torch has it."""
+        """The pattern with values of one, as a torch CSR tensor."""
         ones = torch.ones(len(self.pattern.cols), device=self.pattern.cols.device)
         return csr(self.pattern.rows, self.pattern.cols, ones, self.pattern.shape)
 
 
-def largest(heard: Heard, x: Tensor, busy: Tensor | None = None) -> Tensor:
-    """The maximum [R·n, d] over the lines of x [R·m, d] that each row hears; ties share its gradient evenly."""
-    found: Tensor = _Largest.apply(x.contiguous(), heard, busy)
+def segment_max(segments: Segments, x: Tensor, active: Tensor | None = None) -> Tensor:
+    """The maximum [R·n, d] over each row's entries of x [R·m, d]; ties share the gradient evenly."""
+    found: Tensor = _SegmentMax.apply(x.contiguous(), segments, active)
     return found
 
 
-class _Largest(torch.autograd.Function):
+class _SegmentMax(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x: Tensor, heard: Heard, busy: Tensor | None) -> Tensor:
-        ctx.heard, ctx.busy = heard, busy
+    def forward(ctx: Any, x: Tensor, segments: Segments, active: Tensor | None) -> Tensor:
+        ctx.segments, ctx.active = segments, active
         if kernels.serves(x):
-            from bangs.kernels.segment_max import largest as kernel
+            from bangs.kernels.segment_max import segment_max as kernel
 
-            found, share = kernel(heard.turns, heard.block.cols, x, heard.pattern.runs, busy)
+            found, share = kernel(segments.schedule, segments.block.cols, x, segments.pattern.runs, active)
             ctx.save_for_backward(x, found, share)
         else:
-            found = _largest(heard, x)
+            found = _segment_max(segments, x)
             ctx.save_for_backward(x, found)
         return found
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
-        heard: Heard = ctx.heard
+        segments: Segments = ctx.segments
         x, found, *more = ctx.saved_tensors
         if not more:
-            return _back(heard, x, found, gradient), None, None
-        from bangs.kernels.segment_max import largest_back
+            return _segment_max_back(segments, x, found, gradient), None, None
+        from bangs.kernels.segment_max import segment_max_back
 
         (share,) = more
-        cols, runs = heard.block.flipped.cols, heard.pattern.runs
-        return largest_back(heard.flipped_turns, cols, x, found, share * gradient, runs, ctx.busy), None, None
+        cols, runs = segments.block.transposed.cols, segments.pattern.runs
+        return (
+            segment_max_back(segments.transposed_schedule, cols, x, found, share * gradient, runs, ctx.active),
+            None,
+            None,
+        )
 
 
-def _largest(heard: Heard, x: Tensor) -> Tensor:
+def _segment_max(segments: Segments, x: Tensor) -> Tensor:
     if x.device.type == "cpu":
-        found: Tensor = torch.sparse.mm(heard.csr, x, "amax")
+        found: Tensor = torch.sparse.mm(segments.csr, x, "amax")
         return found
-    return torch.cat([_reduced(part, heard.pattern) for (part,) in _columns(heard, x)], dim=1)
+    return torch.cat([_reduce_max(part, segments.pattern) for (part,) in _column_chunks(segments, x)], dim=1)
 
 
-def _back(heard: Heard, x: Tensor, found: Tensor, gradient: Tensor) -> Tensor:
-    """The gradient [R·m, d] of the maxima found in x, given theirs [R·n, d]."""
+def _segment_max_back(segments: Segments, x: Tensor, found: Tensor, gradient: Tensor) -> Tensor:
+    """The gradient [R·m, d] of x from the gradient [R·n, d] of the maxima."""
     if x.device.type != "cpu":
-        return _back_in_order(heard, x, found, gradient)
+        return _segment_max_back_ordered(segments, x, found, gradient)
     step = max(CACHED // x.shape[1], 1)
-    parts = list(zip(heard.lines.split(step), heard.pattern.cols.split(step), strict=True))
+    parts = list(zip(segments.row_index.split(step), segments.pattern.cols.split(step), strict=True))
     ties = torch.zeros_like(found)
     for line, col in parts:
         ties.index_add_(0, line, x.index_select(0, col).eq_(found.index_select(0, line)))
@@ -117,51 +121,51 @@ def _back(heard: Heard, x: Tensor, found: Tensor, gradient: Tensor) -> Tensor:
     return back
 
 
-def _back_in_order(heard: Heard, x: Tensor, found: Tensor, gradient: Tensor) -> Tensor:
-    """The same on a device that adds up scattered numbers in any order: entries stand by their columns first."""
-    pattern, lines = heard.pattern, heard.lines
-    rows, _, order = pattern.flipped
+def _segment_max_back_ordered(segments: Segments, x: Tensor, found: Tensor, gradient: Tensor) -> Tensor:
+    """The same with a fixed order of sums, for a GPU, whose index_add has none: entries are sorted by column."""
+    pattern, row_index = segments.pattern, segments.row_index
+    rows, _, order = pattern.transposed
     parts = []
-    for own, most, wish in _columns(heard, x, found, gradient):
-        same = own.index_select(0, pattern.cols).eq_(most.index_select(0, lines))
+    for own, top, wish in _column_chunks(segments, x, found, gradient):
+        same = own.index_select(0, pattern.cols).eq_(top.index_select(0, row_index))
         ties = torch.segment_reduce(same, "sum", offsets=pattern.rows, unsafe=True)
-        shared = same.mul_((wish / ties).index_select(0, lines)).index_select(0, order)
+        shared = same.mul_((wish / ties).index_select(0, row_index)).index_select(0, order)
         parts.append(torch.segment_reduce(shared, "sum", offsets=rows, unsafe=True))
     return torch.cat(parts, dim=1)
 
 
-def _reduced(x: Tensor, pattern: Pattern) -> Tensor:
-    """The largest of the lines of x [R·m, …] that each row names: [R·n, …]."""
+def _reduce_max(x: Tensor, pattern: Pattern) -> Tensor:
+    """The maximum over each row's entries of x [R·m, …]: [R·n, …]."""
     return torch.segment_reduce(x.index_select(0, pattern.cols), "max", offsets=pattern.rows, unsafe=True)
 
 
-def _columns(heard: Heard, *tensors: Tensor) -> Iterator[tuple[Tensor, ...]]:
-    """The same few columns of each tensor at a time, as many as may be laid out entry by entry."""
-    step = max(CHUNK // max(len(heard.pattern.cols), 1), 1)
+def _column_chunks(segments: Segments, *tensors: Tensor) -> Iterator[tuple[Tensor, ...]]:
+    """A few columns of every tensor at a time, so that one number per entry and column fits in memory."""
+    step = max(CHUNK // max(len(segments.pattern.cols), 1), 1)
     return zip(*(tensor.split(step, dim=1) for tensor in tensors), strict=True)
 
 
 @dataclass(frozen=True, eq=False)
-class Overlaid:
-    """Sparse features of every node and of those it hears, laid over one another; zeros that are not stored count."""
+class SparseNeighbourMax:
+    """The neighbour maximum of sparse features, whose result is sparse too; zeros that are not stored count."""
 
     runs: int
-    pattern: Pattern  # [R·n, R·F], where a node or somebody it hears has a feature
-    heard: Heard  # [nnz of one run, stored values of one run]: of which an entry is the largest
-    full: Tensor  # bool [nnz of one run], whether all stored it; else a zero is among them
-    own: Tensor  # long [nnz of one run], the node's own stored value, or the number of them where it has none
+    pattern: Pattern  # [R·n, R·F], where a node or one of its neighbours has a feature
+    segments: Segments  # [nnz of one run, stored values of one run]: the values that each entry is the maximum of
+    full: Tensor  # bool [nnz of one run], whether all neighbours store it; else a zero is among them
+    own: Tensor  # long [nnz of one run], index of the node's own stored value; their number if it has none
 
     @classmethod
-    def of(cls, hop: Pattern, features: Pattern, own: Tensor | None = None) -> "Overlaid":
-        """Of a hop [R·n, R·m] that hears features [R·m, R·F]; own long [n] says where the n stand among the m."""
+    def of(cls, hop: Pattern, features: Pattern, own: Tensor | None = None) -> "SparseNeighbourMax":
+        """Of a hop [R·n, R·m] and features [R·m, R·F]; own long [n] are the positions of the n nodes among the m."""
         runs = features.runs
         if hop.runs == runs:
             hop, features = hop.block or hop, features.block or features
-        else:  # a graph of its own for every run
+        else:  # every run has its own graph
             runs, own = 1, None
         width, stored = features.shape[1], len(features.cols)
         entry, place = _entries(features.rows, hop.cols)
-        key = hop.lines.long()[entry] * width + features.cols[place]
+        key = hop.row_index.long()[entry] * width + features.cols[place]
         key, order = key.sort(stable=True)
         key, counts = key.unique_consecutive(return_counts=True)
         line = key // width
@@ -175,33 +179,33 @@ class Overlaid:
         return cls(
             runs,
             found if runs == 1 else found.repeat(runs),
-            Heard(Pattern(_pointers(counts), place[order].int(), (len(key), stored))),
+            Segments(Pattern(_pointers(counts), place[order].int(), (len(key), stored))),
             counts == hop.rows.diff()[line],
             at,
         )
 
-    def __call__(self, values: Tensor, share: float, busy: Tensor | None = None) -> Sparse:
-        """Every node's own features times `share`, and the largest it hears, of all runs' stored values."""
+    def __call__(self, values: Tensor, share: float, active: Tensor | None = None) -> Sparse:
+        """`share` times every node's own features plus the neighbour maximum, from all runs' stored values."""
         values = values.view(self.runs, -1)
-        found = self._largest(values, busy)
+        found = self._segment_max(values, active)
         found = torch.where(self.full, found, found.clamp_min(0.0))
         mine = torch.cat([values, torch.zeros_like(values[:, :1])], dim=1).index_select(1, self.own)
-        return Sparse(self.pattern, torch.add(found, mine, alpha=share).flatten(), busy)
+        return Sparse(self.pattern, torch.add(found, mine, alpha=share).flatten(), active)
 
-    def _largest(self, values: Tensor, busy: Tensor | None) -> Tensor:
+    def _segment_max(self, values: Tensor, active: Tensor | None) -> Tensor:
         if kernels.serves(values):
-            from bangs.kernels.segment_max import largest as kernel
+            from bangs.kernels.segment_max import segment_max as kernel
 
-            cols = self.heard.pattern.cols
-            return kernel(self.heard.turns, cols, values.reshape(-1, 1), self.runs, busy)[0].view(self.runs, -1)
-        return torch.stack([_reduced(own, self.heard.pattern) for own in values])
+            cols = self.segments.pattern.cols
+            return kernel(self.segments.schedule, cols, values.reshape(-1, 1), self.runs, active)[0].view(self.runs, -1)
+        return torch.stack([_reduce_max(own, self.segments.pattern) for own in values])
 
 
-def _entries(rows: Tensor, lines: Tensor) -> tuple[Tensor, Tensor]:
-    """For some lines of a CSR the numbers 0, 1, … of the lines and the places of all their entries: long, long."""
-    length = rows.diff()[lines]
-    number = torch.arange(len(lines), device=rows.device).repeat_interleave(length)
-    start = rows[:-1][lines].long() - (length.cumsum(0) - length)
+def _entries(rows: Tensor, row_index: Tensor) -> tuple[Tensor, Tensor]:
+    """For some rows of a CSR: for each of their entries the position of the row, and the index of the entry; long."""
+    length = rows.diff()[row_index]
+    number = torch.arange(len(row_index), device=rows.device).repeat_interleave(length)
+    start = rows[:-1][row_index].long() - (length.cumsum(0) - length)
     return number, torch.arange(len(number), device=rows.device) + start[number]
 
 

@@ -1,4 +1,4 @@
-"""Subgraph: the part of a graph that decides the logits of some nodes, hop by hop."""
+"""Subgraphs: the features and hops that the logits of some nodes depend on."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,11 +10,11 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from bangs.graphs.sparse import Normalise, Sparse, adjacency, csr, to_scipy, union
+from bangs.graphs.sparse import Normalise, Sparse, adjacency, batched_adjacency, csr, to_scipy
 from bangs.nn.dropout import DropoutMasks
-from bangs.nn.matmul import times
+from bangs.nn.matmul import batched_matmul
 
-DENSE_ABOVE = 0.25  # share of stored values from which a dense product is the faster one
+DENSE_ABOVE = 0.25  # share of stored values from which a dense product is faster
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,17 +40,17 @@ class Features:
         if isinstance(self.stored, Tensor):
             return Features(self.runs, masks.drop(self.stored, rate))
         values = self.stored.values.view(self.runs, -1)
-        return Features(self.runs, self.stored.valued(masks.drop(values, rate).flatten()))
+        return Features(self.runs, self.stored.with_values(masks.drop(values, rate).flatten()))
 
-    def times(self, weight: Tensor) -> Tensor:
+    def matmul(self, weight: Tensor) -> Tensor:
         """The product [R, n, h] with each run's weight [R, F, h]."""
         if isinstance(self.stored, Tensor):
-            return times(self.stored, weight)
+            return batched_matmul(self.stored, weight)
         return (self.stored @ weight.flatten(0, 1)).view(self.runs, -1, weight.shape[2])
 
-    def only(self, busy: Tensor) -> "Features":
-        """The same features, whose products need hold for the busy runs [R] only."""
-        return self if isinstance(self.stored, Tensor) else Features(self.runs, self.stored.only(busy))
+    def only(self, active: Tensor) -> "Features":
+        """The same features; products may skip runs that are not active [R]."""
+        return self if isinstance(self.stored, Tensor) else Features(self.runs, self.stored.only(active))
 
     def dense(self) -> Tensor:
         """The features as float [1 or R, n, F]."""
@@ -65,7 +65,7 @@ class Features:
 
 @dataclass(frozen=True, eq=False)
 class Subgraph:
-    """Features and how they flow to the nodes asked for.
+    """The features of the input nodes, and the hops from them to the output nodes.
 
     Hop h multiplies with a matrix [R·n_out, R·n_in]; the first hop is the outermost. A subgraph of the whole graph
     has one matrix, used by every hop.
@@ -75,12 +75,12 @@ class Subgraph:
     features: Features
     hops: tuple[Sparse, ...]
     graphs: tuple[Data, ...] = ()  # of the whole graph: one for all runs, or one each
-    own: tuple[Tensor, ...] = ()  # long [n_out] per hop: where its nodes stand among those it takes from; () = alike
+    output_index: tuple[Tensor, ...] = ()  # long [n_out] per hop: its outputs among its inputs; () = identical
 
-    def only(self, busy: Tensor) -> "Subgraph":
-        """The same subgraph, to be seen by the busy runs [R] only; what the others see is undefined."""
-        hops = tuple(hop.only(busy) for hop in self.hops)
-        return Subgraph(self.runs, self.features.only(busy), hops, self.graphs, self.own)
+    def only(self, active: Tensor) -> "Subgraph":
+        """The same subgraph; results of runs that are not active [R] are undefined."""
+        hops = tuple(hop.only(active) for hop in self.hops)
+        return Subgraph(self.runs, self.features.only(active), hops, self.graphs, self.output_index)
 
     def propagate(self, hop: int, x: Tensor) -> Tensor:
         """One hop: [R, n_in, d] -> [R, n_out, d]."""
@@ -90,7 +90,7 @@ class Subgraph:
 
 @dataclass(frozen=True, eq=False)
 class PreparedGraph:
-    """A graph prepared for R runs; gives the subgraph of any set of nodes."""
+    """A graph prepared for R runs, from which the subgraph of any nodes is taken."""
 
     runs: int
     graph: Data
@@ -103,7 +103,7 @@ class PreparedGraph:
     def of(cls, graph: Data, runs: int, loops: float, normalise: Normalise) -> "PreparedGraph":
         """The graph with the adjacency of a model, the same for every run, on the graph's device."""
         matrix = adjacency(graph, loops, normalise)
-        features = rows_of(graph)
+        features = feature_rows(graph)
         device = graph.edge_index.device
         whole = Subgraph(runs, Features.of(features, runs, device), (Sparse.of(matrix, device).repeat(runs),), (graph,))
         return cls(runs, graph, matrix, features, device, whole)
@@ -111,46 +111,46 @@ class PreparedGraph:
     def k_hop_subgraph(self, nodes: "np.ndarray[Any, Any]", hops: int) -> Subgraph:
         """The subgraph of the given nodes (sorted), `hops` steps deep; the same logits as the whole graph's."""
         layers: list[Sparse] = []
-        own: list[Tensor] = []
+        output_index: list[Tensor] = []
         outputs = nodes
         for _ in range(hops):
             inputs = self.inputs(outputs)
             layers.insert(0, self.hop(inputs, outputs))
-            own.insert(0, torch.as_tensor(np.searchsorted(inputs, outputs), device=self.device))
+            output_index.insert(0, torch.as_tensor(np.searchsorted(inputs, outputs), device=self.device))
             outputs = inputs
-        return Subgraph(self.runs, self.read(outputs), tuple(layers), own=tuple(own))
+        return Subgraph(self.runs, self.read(outputs), tuple(layers), output_index=tuple(output_index))
 
     def inputs(self, outputs: "np.ndarray[Any, Any]") -> "np.ndarray[Any, Any]":
-        """The nodes that a hop to the given ones takes from, sorted."""
+        """The input nodes of a hop to the given nodes, sorted."""
         seen = np.zeros(self.matrix.shape[1], dtype=bool)
         seen[self.matrix[outputs].indices] = True
         return np.flatnonzero(seen)
 
     def hop(self, inputs: "np.ndarray[Any, Any]", outputs: "np.ndarray[Any, Any]") -> Sparse:
         """The hop of all runs from some nodes to others [R·n_out, R·n_in]."""
-        if self._everyone(inputs) and self._everyone(outputs):
+        if self._is_all_nodes(inputs) and self._is_all_nodes(outputs):
             return self.whole.hops[0]
         return Sparse.of(sp.csr_array(self.matrix[outputs][:, inputs]), self.device).repeat(self.runs)
 
     def read(self, nodes: "np.ndarray[Any, Any]") -> Features:
         """The features of some nodes."""
-        if self._everyone(nodes):
+        if self._is_all_nodes(nodes):
             return self.whole.features
         needed = torch.as_tensor(nodes, device=self.device) if isinstance(self.features, Tensor) else nodes
         return Features.of(self.features[needed], self.runs, self.device)
 
-    def _everyone(self, nodes: "np.ndarray[Any, Any]") -> bool:
+    def _is_all_nodes(self, nodes: "np.ndarray[Any, Any]") -> bool:
         return np.array_equal(nodes, np.arange(self.matrix.shape[0]))
 
 
-def many(graphs: Sequence[Data], loops: float, normalise: Normalise, like: Subgraph) -> Subgraph:
-    """A different graph for every run as one subgraph; what a graph shares with `like` is reused."""
+def per_run_subgraph(graphs: Sequence[Data], loops: float, normalise: Normalise, like: Subgraph) -> Subgraph:
+    """A different graph for every run, as one subgraph; edges and features equal to those of `like` are reused."""
     original = like.graphs[0]
     same_edges = all(
         graph.edge_index is original.edge_index and graph.get("edge_weight") is original.get("edge_weight")
         for graph in graphs
     )
-    hops = like.hops if same_edges else (union(list(graphs), loops, normalise),)
+    hops = like.hops if same_edges else (batched_adjacency(list(graphs), loops, normalise),)
     features = like.features
     if any(graph.x is not original.x for graph in graphs):
         features = _stacked([graph.x for graph in graphs], like.features)
@@ -158,21 +158,21 @@ def many(graphs: Sequence[Data], loops: float, normalise: Normalise, like: Subgr
 
 
 def _stacked(x: list[Tensor], like: Features) -> Features:
-    """Features of each run's own: other values in the places `like` stores, or dense."""
+    """The features of every run: sparse if they have the pattern of `like`, else dense."""
     if isinstance(like.stored, Sparse) and all(own.layout == torch.sparse_csr for own in x):
         pattern, nnz = like.stored.pattern, len(like.stored.values) // like.runs
         rows, cols = pattern.rows[: len(x[0]) + 1], pattern.cols[:nnz]
         if all(torch.equal(own.crow_indices().int(), rows) and torch.equal(own.col_indices().int(), cols) for own in x):
-            return Features(like.runs, like.stored.valued(torch.cat([own.values() for own in x])))
+            return Features(like.runs, like.stored.with_values(torch.cat([own.values() for own in x])))
     return Features(like.runs, torch.stack([own.to_dense() for own in x]))
 
 
-def rows_of(graph: Data) -> "Tensor | sp.csr_array[Any]":
-    """The features [N, F] of a graph in a form that gives some of its rows."""
+def feature_rows(graph: Data) -> "Tensor | sp.csr_array[Any]":
+    """The features [N, F] of a graph in a form with fast row indexing."""
     return to_scipy(graph.x) if graph.x.layout == torch.sparse_csr else graph.x
 
 
-def sampled_rows(graph: Data) -> "Tensor | sp.csr_array[Any]":
-    """The same, dense where they are hardly sparse, since rows are read again and again."""
-    x = rows_of(graph)
+def feature_rows_for_sampling(graph: Data) -> "Tensor | sp.csr_array[Any]":
+    """The same, dense if they are hardly sparse, since sampling reads rows again and again."""
+    x = feature_rows(graph)
     return x if isinstance(x, Tensor) or x.nnz <= DENSE_ABOVE * np.prod(x.shape) else torch.from_numpy(x.toarray())

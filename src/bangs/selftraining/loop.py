@@ -22,7 +22,7 @@ from bangs.selection.scores import Confidence, Score
 from bangs.selftraining.beliefs import Believe
 from bangs.training.teacher import Teacher
 from bangs.training.trainer import Learner, Trainer
-from bangs.training.views import ModelView, look
+from bangs.training.views import ModelView, predict_view
 from bangs.utils.torch_modes import usual_modes
 
 
@@ -232,7 +232,7 @@ class SelfTrainer:
             if isinstance(view, Same) and state.teacher is state.student:
                 seen = state.prediction
             else:
-                seen = look(state.teacher, task.graph, view, rng.at("view", number))
+                seen = predict_view(state.teacher, task.graph, view, rng.at("view", number))
             total = seen.logits if total is None else total + seen.logits
         assert total is not None  # a method has at least one view
         # one look is the mean of itself, and [R, N, C] may be large

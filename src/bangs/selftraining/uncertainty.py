@@ -15,7 +15,7 @@ from bangs.core.metrics import entropy
 from bangs.core.rng import Streams
 from bangs.core.types import Labels, Model, Round
 from bangs.errors import InvalidInput
-from bangs.training.views import Dropout, ModelView, look
+from bangs.training.views import Dropout, ModelView, predict_view
 
 
 @dataclass(frozen=True)
@@ -51,10 +51,10 @@ EPSILON = 1e-6  # nats; keeps nodes of which every pass says the same
 
 def information_gain(model: Model, graph: Data, at: ModelView, passes: int, rng: Streams) -> Tensor:
     """Mutual information between a node's label and the model's weights (or the graph), in nats: float64 [R, N]."""
-    first = look(model, graph, at, rng.at(0)).probs.double()
+    first = predict_view(model, graph, at, rng.at(0)).probs.double()
     mean, spread = first, entropy(first)
     for number in range(1, passes):
-        probs = look(model, graph, at, rng.at(number)).probs.double()
+        probs = predict_view(model, graph, at, rng.at(number)).probs.double()
         mean = mean + probs
         spread = spread + entropy(probs)
     return (entropy(mean / passes) - spread / passes).clamp_min(0.0)  # Jensen's inequality, but for rounding

@@ -1,7 +1,7 @@
-"""Tiny: numbers below a float's normal range count as zero while weights are learned.
+"""Treat subnormal floats as zero during training.
 
-Weight decay drives weights that no label reaches towards zero. After some 1,400 steps of Adam they are below 10⁻³⁸,
-where a processor needs many times as long for a product.
+Weight decay drives weights without a gradient towards zero. After some 1,400 steps of Adam they are below 10⁻³⁸,
+where a CPU takes many times as long for a product.
 """
 
 from collections.abc import Iterator
@@ -12,15 +12,15 @@ import torch
 
 @contextmanager
 def flush_denormals() -> Iterator[None]:
-    """Inside, this thread and those it starts take subnormal numbers as zero; the former setting comes back."""
-    before = _is_zero()
-    torch.set_flush_denormal(True)  # does nothing where a processor cannot
+    """Inside, this thread and those it starts treat subnormal numbers as zero; the old setting is restored."""
+    before = _flushes()
+    torch.set_flush_denormal(True)  # has no effect on CPUs without the mode
     try:
         yield
     finally:
         torch.set_flush_denormal(before)
 
 
-def _is_zero() -> bool:
+def _flushes() -> bool:
     smallest = torch.tensor(torch.finfo(torch.float32).tiny)
     return not smallest.div(2).is_nonzero()

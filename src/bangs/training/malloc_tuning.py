@@ -1,14 +1,14 @@
-"""Freed: what an epoch frees stays with the process for the next one."""
+"""Keep glibc from returning freed memory to the system between epochs."""
 
 import torch
 
-LARGEST = 31 * 2**20  # bytes; glibc learns from freed blocks of up to 32 MiB
+LARGEST = 31 * 2**20  # bytes; glibc adapts to freed blocks of up to 32 MiB
 
 
 def keep_freed_memory() -> None:
-    """Let glibc keep up to 62 MiB of freed memory instead of giving it back to the system after every epoch.
+    """Let glibc keep up to 62 MiB of freed memory.
 
-    It keeps twice the largest block it has seen freed, so one is taken and freed here, without being written to. Given
-    back and taken again, every page is cleared anew.
+    glibc keeps twice the largest block that was ever freed, so this allocates and frees one without writing to it.
+    Without this the system would clear every page anew in every epoch.
     """
     torch.empty(LARGEST, dtype=torch.uint8)

@@ -1,4 +1,4 @@
-"""MinibatchSession: the epochs of one run's fit in batches, drawn ahead of the steps that learn from them."""
+"""Mini-batch training of one run, with neighbourhoods sampled ahead of the training steps."""
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -16,82 +16,81 @@ from bangs.training.epochs import EagerSession, Settings, TargetNodes
 from bangs.training.sampling import Sampler, Sampling
 from bangs.utils import signals
 
-KEPT = 2**24  # bytes of drawn batches that are kept where every epoch draws the same
-LOOK = 2  # batches' worth of nodes in one look, which keeps nothing for a gradient
-AHEAD = 1  # batches drawn before they are asked for, per worker
+CACHE_BYTES = 2**24  # of sampled batches that are kept if every epoch samples the same
+VAL_BATCHES = 2  # a validation batch is this many times as large, since it needs no gradient
+PREFETCH = 1  # batches sampled ahead, per worker
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
 class NodeLoader:
-    """Nodes with targets of one run, read in batches; every batch is a pure function of the streams it is given."""
+    """Batches of one run's nodes with targets; a batch is a pure function of its random stream."""
 
     sampler: Sampler
     sampling: Sampling
     hops: int
-    nodes: Tensor  # long [n], rising
+    nodes: Tensor  # long [n], sorted
     targets: Targets  # of the one run, [1, n]
-    _kept: list[TargetNodes] = field(default_factory=list)
+    _cached: list[TargetNodes] = field(default_factory=list)
 
     def shuffled(self, rng: Streams) -> Iterator[TargetNodes]:
-        """All nodes once, in an order of their own."""
+        """All nodes once, in random order."""
         if self.sampling.exact and len(self.nodes) <= self.sampling.size:
             yield from self.ordered()
             return
         order = torch.randperm(len(self.nodes), generator=rng.at("order").generators()[0])
-        yield from self._read(order, self.sampling.size, rng)
+        yield from self._batches(order, self.sampling.size, rng)
 
     def ordered(self) -> Iterator[TargetNodes]:
-        """All nodes once, in their order, with neighbourhoods that are the same in every epoch, round and run."""
-        if self._kept:
-            yield from self._kept
+        """All nodes once, in order, with neighbourhoods that are the same in every epoch, round and run."""
+        if self._cached:
+            yield from self._cached
             return
         parts: list[TargetNodes] = []
         size = 0
-        batch = self.sampling.size * (1 if self.sampling.exact else LOOK)
-        for part in self._read(torch.arange(len(self.nodes)), batch, Streams((0,)).at("look")):
+        batch = self.sampling.size * (1 if self.sampling.exact else VAL_BATCHES)
+        for part in self._batches(torch.arange(len(self.nodes)), batch, Streams((0,)).at("look")):
             size += _bytes(part)
-            parts = [*parts, part] if size <= KEPT else []
+            parts = [*parts, part] if size <= CACHE_BYTES else []
             yield part
-        if size <= KEPT:
-            self._kept.extend(parts)
+        if size <= CACHE_BYTES:
+            self._cached.extend(parts)
 
-    def _read(self, order: Tensor, size: int, rng: Streams) -> Iterator[TargetNodes]:
+    def _batches(self, order: Tensor, size: int, rng: Streams) -> Iterator[TargetNodes]:
         batches = [order[start : start + size].sort().values for start in range(0, len(order), size)]
-        draws = [partial(self.part, places, rng.at("batch", number)) for number, places in enumerate(batches)]
-        return ahead(draws, self.sampling.workers)
+        draws = [partial(self.part, index, rng.at("batch", number)) for number, index in enumerate(batches)]
+        return prefetch(draws, self.sampling.workers)
 
-    def part(self, places: Tensor, rng: Streams) -> TargetNodes:
-        """The nodes at some places, with a neighbourhood drawn for them."""
+    def part(self, index: Tensor, rng: Streams) -> TargetNodes:
+        """The nodes at these positions, with a sampled neighbourhood."""
         device = self.targets.target.device
-        generator = rng.generators(self.sampler.links.device)[0]
-        chosen = self.nodes[places.to(self.nodes.device)]
-        seen = self.sampler.draw(chosen, self.sampling.bounds(self.hops), generator, device)
-        return TargetNodes(seen, self.targets.at(places.to(device)))
+        generator = rng.generators(self.sampler.neighbours.device)[0]
+        chosen = self.nodes[index.to(self.nodes.device)]
+        subgraph = self.sampler.draw(chosen, self.sampling.bounds(self.hops), generator, device)
+        return TargetNodes(subgraph, self.targets.at(index.to(device)))
 
 
 class MinibatchSession(EagerSession):
-    """One run, a step of Adam for every batch; an epoch reads every labelled node once.
+    """A step of Adam for every batch of one run; an epoch uses every labelled node once.
 
-    The validation nodes are looked at through neighbourhoods that are the same in every epoch, so that epochs are
-    compared on equal terms.
+    Validation samples the same neighbourhoods in every epoch, so that epochs are comparable.
     """
 
     def __init__(self, network: Network, train_nodes: NodeLoader, val_nodes: NodeLoader, settings: Settings):
-        super().__init__(network, train_nodes, val_nodes, settings)  # type: ignore[arg-type]  # it reads targets and counts
-        self.pages, self.exam = train_nodes, val_nodes
+        super().__init__(network, train_nodes, val_nodes, settings)  # type: ignore[arg-type]  # the base class reads only `targets`
+        self.train_loader, self.val_loader = train_nodes, val_nodes
 
     def epoch(self) -> Tensor:
-        """One step for every batch and one look at the validation nodes; whether the run improved: bool [1]."""
+        """One step for every batch and one validation; returns whether the run improved: bool [1]."""
         rng = Streams(tuple(self.numbers))
-        for part in self.pages.shuffled(rng.at("epoch", self.epochs)):
+        for part in self.train_loader.shuffled(rng.at("epoch", self.epochs)):
             signals.check()
             self.step(part)
         with torch.no_grad():
-            logits = [self.network(part.subgraph) for part in self.exam.ordered()]
-        self.pages.sampler.release()
-        return self._judge(torch.cat(logits, dim=1))
+            logits = [self.network(part.subgraph) for part in self.val_loader.ordered()]
+        self.train_loader.sampler.release()
+        return self._update_best(torch.cat(logits, dim=1))
 
     def step(self, part: TargetNodes) -> None:
         """One step of Adam on a batch."""
@@ -100,14 +99,14 @@ class MinibatchSession(EagerSession):
         self.optimiser.step()
 
 
-def ahead(draws: Sequence[Callable[[], T]], workers: int) -> Iterator[T]:
-    """What the calls give, in their order; threads are a few calls ahead of whoever asks."""
+def prefetch(draws: Sequence[Callable[[], T]], workers: int) -> Iterator[T]:
+    """The results of the calls, in order; worker threads compute a few of them ahead."""
     if workers == 0:
         for draw in draws:
             yield draw()
         return
     with ThreadPoolExecutor(workers) as pool:
-        depth = AHEAD * workers
+        depth = PREFETCH * workers
         waiting = deque(pool.submit(draw) for draw in draws[:depth])
         for number in range(len(draws)):
             found = waiting.popleft().result()

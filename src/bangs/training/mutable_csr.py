@@ -1,4 +1,4 @@
-"""MutableCSR: a sparsity pattern that is written anew in place, so that a captured epoch reads the new one."""
+"""A sparsity pattern that can be overwritten in place, so that a captured CUDA graph reads the new one."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -6,64 +6,64 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from bangs.graphs.sparse import Flipped, Pattern
+from bangs.graphs.sparse import Pattern, Transposed
 
 if TYPE_CHECKING:
-    from bangs.kernels.spmm import Turns
+    from bangs.kernels.spmm import RowSchedule
 
-ALONE = 64  # of so many rows one has a program to itself, the longest first
+LONG_SHARE = 64  # one row in so many, the longest first, has a program to itself
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class MutableCSR(Pattern):
-    """A pattern with room for more entries than it has; only our own kernels read it, which go by its row pointers.
+    """A pattern with spare capacity for entries; only our own kernels can read it, since they use its row pointers.
 
-    Who has a program to itself depends on the number of rows alone, since the order of sums does on that.
+    Which rows have a program to themselves depends on the number of rows alone, so that sums have a fixed order.
     """
 
-    transpose: Flipped
-    turn: Tensor  # int [n], rows by length
-    flipped_turn: Tensor  # int [m], those of the transpose
+    transpose: Transposed
+    row_order: Tensor  # int [n], rows by falling length
+    transposed_row_order: Tensor  # int [m], those of the transpose
 
     @classmethod
-    def of(cls, pattern: Pattern, room: int) -> "MutableCSR":
-        """An empty slate of the pattern's shape."""
+    def of(cls, pattern: Pattern, capacity: int) -> "MutableCSR":
+        """An empty pattern of the same shape with this capacity."""
         (n, m), device = pattern.shape, pattern.rows.device
 
         def index(count: int, dtype: torch.dtype = torch.int32) -> Tensor:
             return torch.zeros(count, dtype=dtype, device=device)
 
-        transpose = Flipped(index(m + 1), index(room), index(room, torch.int64))
-        rows, cols = index(n + 1), index(room)
-        return cls(rows, cols, (n, m), transpose=transpose, turn=index(n), flipped_turn=index(m))
+        transpose = Transposed(index(m + 1), index(capacity), index(capacity, torch.int64))
+        rows, cols = index(n + 1), index(capacity)
+        return cls(rows, cols, (n, m), transpose=transpose, row_order=index(n), transposed_row_order=index(m))
 
     @property
-    def flipped(self) -> Flipped:
+    def transposed(self) -> Transposed:
         return self.transpose
 
     @property
-    def turns(self) -> "Turns":
-        return _turns(self.rows, self.turn)
+    def schedule(self) -> "RowSchedule":
+        return _schedule(self.rows, self.row_order)
 
     @property
-    def flipped_turns(self) -> "Turns":
-        return _turns(self.transpose.rows, self.flipped_turn)
+    def transposed_schedule(self) -> "RowSchedule":
+        return _schedule(self.transpose.rows, self.transposed_row_order)
 
     def write(self, pattern: Pattern) -> None:
-        """Take another pattern of the same shape, with no more entries than there is room for."""
+        """Overwrite with a pattern of the same shape that has no more entries than the capacity."""
         pairs = zip(
-            (self.rows, self.cols, *self.transpose), (pattern.rows, pattern.cols, *pattern.flipped), strict=True
+            (self.rows, self.cols, *self.transpose), (pattern.rows, pattern.cols, *pattern.transposed), strict=True
         )
         for mine, other in pairs:
             mine[: len(other)] = other
-        self.turn.copy_(_by_length(pattern.rows))
-        self.flipped_turn.copy_(_by_length(pattern.flipped.rows))
+        self.row_order.copy_(_by_length(pattern.rows))
+        self.transposed_row_order.copy_(_by_length(pattern.transposed.rows))
 
 
-def _turns(rows: Tensor, turn: Tensor) -> "Turns":
-    from bangs.kernels.spmm import Turns
+def _schedule(rows: Tensor, row_order: Tensor) -> "RowSchedule":
+    from bangs.kernels.spmm import RowSchedule
 
-    return Turns(rows, turn, len(turn) // ALONE, None)
+    return RowSchedule(rows, row_order, len(row_order) // LONG_SHARE, None)
 
 
 def _by_length(rows: Tensor) -> Tensor:

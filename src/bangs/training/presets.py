@@ -1,4 +1,4 @@
-"""Training settings by name: the paper's, and ours."""
+"""Training settings by name: `paper` and `tuned`."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -36,7 +36,7 @@ _TUNED: dict[str, Trainer] = {
     "grand": Trainer(GRAND(), monitor="loss"),
 }
 
-# what a model's authors suggest besides their settings for Cora, which are the defaults
+# what the authors of a model suggest for datasets other than Cora; the defaults are theirs for Cora
 _ELSEWHERE: dict[tuple[str, str], dict[str, Any]] = {
     ("gcnii", "pubmed"): {"model": GCNII(decay=1.0)},
     ("grand", "citeseer"): {
@@ -51,7 +51,7 @@ _ELSEWHERE: dict[tuple[str, str], dict[str, Any]] = {
 
 
 def _tuned(model: str, dataset: str) -> Trainer:
-    """Ours: heavier dropout, a learning rate of 0.01 and less patience; faster and better on the citation graphs."""
+    """Our settings: more dropout, a learning rate of 0.01 and less patience; faster and better on citation graphs."""
     return replace(_TUNED[model], **_ELSEWHERE.get((model, dataset), {}))
 
 
@@ -61,7 +61,7 @@ PRESETS: dict[str, Callable[[str, str], Trainer]] = {"paper": _paper, "tuned": _
 def trainer(model: str, preset: str = "tuned", dataset: str = "", **changes: Any) -> Trainer:
     """The trainer of a model under a preset on a dataset; `changes` replace single settings of the trainer.
 
-    A model that was added to `MODELS` is trained as the GCN is.
+    A model that a user added to `MODELS` gets the settings of the GCN.
     """
     if model not in MODELS:
         raise UnknownName("model", model, MODELS)

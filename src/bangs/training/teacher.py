@@ -1,4 +1,4 @@
-"""Teacher: R trained models, and what they say of any graph."""
+"""Teacher: R trained models and their predictions for any graph."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from torch_geometric.data import Data
 
 from bangs.core.rng import Streams
 from bangs.core.types import Prediction
-from bangs.nn.dropout import source
+from bangs.nn.dropout import dropout_masks
 
 if TYPE_CHECKING:
     from bangs.training.trainer import Learner
@@ -23,37 +23,37 @@ class Teacher:
     learner: "Learner"
     weights: dict[str, Tensor]  # each [R, …]
     validation: Tensor  # float [R], accuracy on the validation nodes
-    epochs: Tensor  # long [R], until the best weights
+    epochs: Tensor  # long [R], the epoch of the best weights
     sound: Tensor  # bool [R], False where training diverged
-    early: dict[str, Tensor] | None = None  # the weights at the epoch asked for, to start a student from
+    early: dict[str, Tensor] | None = None  # the weights of `FitRequest.early`, to start a student from
 
     def predict(self, graph: Data | Sequence[Data]) -> Prediction:
         """Logits [R, N, C] of every node; a sequence holds one graph per run."""
         return self.learner.predict(self.weights, graph)
 
     def sample(self, graph: Data, rng: Streams, rate: float | None = None) -> Prediction:
-        """Logits [R, N, C] of one pass with dropout on, at the model's own rate or the one given."""
-        return self.learner.predict(self.weights, graph, source(rng.numbers(), self.learner.task.device, rate))
+        """Logits [R, N, C] of one pass with dropout, at the model's own rate or the one given."""
+        return self.learner.predict(self.weights, graph, dropout_masks(rng.numbers(), self.learner.task.device, rate))
 
     def embed(self, graph: Data) -> Tensor:
         """The last hidden layer of every node: float [R, N, h]."""
         return self.learner.embed(self.weights, graph)
 
     @staticmethod
-    def joined(learner: "Learner", alone: Sequence["Teacher"]) -> "Teacher":
+    def concat(learner: "Learner", teachers: Sequence["Teacher"]) -> "Teacher":
         """Teachers of one run each, as one teacher of all runs."""
 
         def cat(parts: Sequence[dict[str, Tensor] | None]) -> dict[str, Tensor] | None:
-            found = [part for part in parts if part is not None]
-            return {name: torch.cat([part[name] for part in found]) for name in found[0]} if found else None
+            given = [part for part in parts if part is not None]
+            return {name: torch.cat([part[name] for part in given]) for name in given[0]} if given else None
 
         return Teacher(
             learner,
-            cat([teacher.weights for teacher in alone]) or {},
-            torch.cat([teacher.validation for teacher in alone]),
-            torch.cat([teacher.epochs for teacher in alone]),
-            torch.cat([teacher.sound for teacher in alone]),
-            cat([teacher.early for teacher in alone]),
+            cat([teacher.weights for teacher in teachers]) or {},
+            torch.cat([teacher.validation for teacher in teachers]),
+            torch.cat([teacher.epochs for teacher in teachers]),
+            torch.cat([teacher.sound for teacher in teachers]),
+            cat([teacher.early for teacher in teachers]),
         )
 
     @staticmethod

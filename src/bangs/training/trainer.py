@@ -1,4 +1,4 @@
-"""Trainer: the only place where weights are learned."""
+"""Training of R models: `Trainer` holds the settings, `Learner` fits and predicts."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -18,34 +18,33 @@ from bangs.distributed import ranks
 from bangs.errors import InvalidInput
 from bangs.nn.dropout import DropoutMasks
 from bangs.nn.ensemble import Targets
-from bangs.nn.matmul import products_of
+from bangs.nn.matmul import matmul_precision
 from bangs.nn.models import GCN, Architecture
-from bangs.nn.subgraphs import PreparedGraph, Subgraph, many
-from bangs.training.assignment import Assignment
+from bangs.nn.subgraphs import PreparedGraph, Subgraph, per_run_subgraph
 from bangs.training.data_parallel import DistributedSession
 from bangs.training.epochs import CapturedSession, EagerSession, TargetNodes, TrainingSession
-from bangs.training.first_layer_cache import parts
+from bangs.training.first_layer_cache import shared_first_layer
 from bangs.training.flush_denormals import flush_denormals
 from bangs.training.layerwise import Layerwise
 from bangs.training.minibatch import MinibatchSession, NodeLoader
-from bangs.training.precomputed_hop import FirstHop, Frame, roomy
+from bangs.training.precomputed_hop import FirstHop, PaddedBuffers, padded_size
 from bangs.training.sampling import Sampler, Sampling
 from bangs.training.teacher import Teacher
 from bangs.utils.torch_modes import usual_modes
 
-WHOLE_FROM = 0.7  # share of nodes from which a partial subgraph saves nothing
+WHOLE_GRAPH_FROM = 0.7  # share of labelled nodes from which a subgraph saves nothing
 
 
 @dataclass(frozen=True)
 class Trainer:
-    """Full-batch training with Adam, the best weights by validation accuracy kept for every run.
+    """Full-batch training with Adam and early stopping; every run keeps its weights of the best validation accuracy.
 
-    Between equal accuracies the lower validation loss wins. A run stops when its accuracy has not improved for
-    `patience` epochs. With `monitor = "loss"` both go by the validation loss alone. With `subgraph = "needed"` an epoch
-    on a CPU, and on a GPU where features are dense enough, touches only the nodes that decide the loss or the
-    validation score; `"whole"` always takes the whole graph, so that dropout does not depend on who has labels. With
-    `batches` an epoch is a step for every batch of labelled nodes, each with a drawn neighbourhood, run by run; models
-    that see further than their hops say cannot learn so.
+    Ties are broken by the lower validation loss. A run stops when its accuracy has not improved for `patience` epochs.
+    With `monitor = "loss"` both rules use the validation loss alone. With `subgraph = "needed"` an epoch computes only
+    the nodes that influence the loss or the validation score; a GPU does so if the features are dense enough. `"whole"`
+    always computes the whole graph, so that dropout does not depend on which nodes are labelled. With `batches` an
+    epoch takes a step for every batch of labelled nodes, each with a sampled neighbourhood, one run at a time; this
+    needs a model with a fixed number of hops.
     """
 
     model: Architecture = field(default_factory=GCN)
@@ -59,7 +58,7 @@ class Trainer:
     batches: Sampling | None = None  # None = the whole graph in every step
 
     def __post_init__(self) -> None:
-        if not _builds(self.model):
+        if not _has_build(self.model):
             raise InvalidInput(
                 f"Trainer.model must be an architecture such as GCN(hidden=64), got {self.model!r}; "
                 "bangs.training.presets.trainer makes a Trainer from names"
@@ -82,19 +81,40 @@ class Trainer:
                 raise InvalidInput(f"Trainer.{name} must be one of {', '.join(known)}, got '{getattr(self, name)}'")
 
     def prepare(self, task: Task) -> "Learner":
-        """A learner of this task; what does not change between rounds is built once."""
+        """A learner for this task; what rounds share is built once."""
         return Learner(self, task)
 
     @usual_modes()
     def fit(self, task: Task, labels: Labels, rng: Streams) -> "Teacher":
-        """One teacher, from scratch."""
+        """R models trained from scratch on the labels [R, N]."""
         return self.prepare(task).fit(labels, rng)
 
 
-def _builds(model: object) -> bool:
-    """Whether a model has a `build` that can be called; a class has one only if it is static, so GCN is not GCN()."""
+def _has_build(model: object) -> bool:
+    """Whether `model.build` can be called; not for a class such as GCN instead of GCN(), unless it is static."""
     build = getattr_static(model, "build", None)
     return build is not None and (not isinstance(model, type) or isinstance(build, staticmethod | classmethod))
+
+
+@dataclass(frozen=True, eq=False)
+class FitRequest:
+    """The arguments of one fit of R models."""
+
+    labels: Labels  # [R, N]
+    rng: Streams
+    start: dict[str, Tensor] | None = None  # initial weights; None = fresh ones
+    transition: Tensor | None = None  # [R, C, C], corrects the loss
+    early: int | None = None  # an epoch whose weights are kept besides the best
+
+    def only(self, run: int) -> "FitRequest":
+        """The arguments of one run."""
+        return FitRequest(
+            self.labels.only([run]),
+            self.rng.only([run]),
+            None if self.start is None else {name: value[[run]] for name, value in self.start.items()},
+            None if self.transition is None else self.transition[[run]],
+            self.early,
+        )
 
 
 class Learner:
@@ -105,12 +125,14 @@ class Learner:
         width = int(task.graph.x.shape[1])
         self.network = trainer.model.build(width, task.classes, Streams((0,) * task.runs)).to(task.device)
         self._width = width
-        self._captured: dict[tuple[bool, bool], CapturedSession] = {}
-        self._frames: dict[bool, tuple[Frame, CapturedSession]] = {}
-        self._said: tuple[dict[str, Tensor], Prediction] | None = None  # under the weights just learned
+        self._captured_sessions: dict[tuple[bool, bool], CapturedSession] = {}
+        self._padded_sessions: dict[bool, tuple[PaddedBuffers, CapturedSession]] = {}
+        self._last_prediction: tuple[dict[str, Tensor], Prediction] | None = (
+            None  # the weights of the last fit and their logits
+        )
         if trainer.batches is not None and (self.network.hops is None or not self.network.staged):
             raise InvalidInput(
-                f"Trainer.batches needs a model whose nodes see a few hops, such as GCN, GraphSAGE or SGC; "
+                f"Trainer.batches needs a model of a few hops, such as GCN, GraphSAGE or SGC; "
                 f"{type(trainer.model).__name__} needs the whole graph, so leave batches out"
             )
 
@@ -121,19 +143,19 @@ class Learner:
 
     @cached_property
     def first_hop(self) -> FirstHop | None:
-        """The features after one hop, where the model may multiply them with its first weight and a GPU gains by it."""
+        """The features after one hop, for models whose first layer is linear; None on a CPU, where it does not pay."""
         wanted = self.network.hops_first and self.trainer.subgraph == "needed" and self.task.device.type == "cuda"
         return FirstHop.of(self.prepared) if wanted else None
 
     @cached_property
     def sampler(self) -> Sampler:
-        """The graph, prepared for drawing neighbourhoods and for inference layer by layer."""
+        """The graph, prepared for neighbour sampling and layer-wise inference."""
         return Sampler.of(self.task.graph, self.network.loops, self.network.normalise)
 
     @cached_property
     def val_nodes(self) -> TargetNodes:
-        """The validation nodes."""
-        return self._part(self._val_targets)
+        """The validation nodes and their subgraph."""
+        return self._target_nodes(self._val_targets)
 
     def fit(
         self,
@@ -150,26 +172,26 @@ class Learner:
         """
         if len(rng) != self.task.runs:
             raise InvalidInput(f"{len(rng)} random streams for {self.task.runs} runs; there must be one per run")
-        asked = Assignment(labels, rng, start, transition, early)
+        request = FitRequest(labels, rng, start, transition, early)
         batches = self.trainer.batches
-        # what a run draws then does not depend on its company, and a processor's cache holds one run better than all
-        alone = self.task.runs > 1 and (batches is not None or self.task.device.type == "cpu")
-        taught = self._one_by_one(asked) if alone else self._train(asked)
-        return taught if batches is None or batches.exact else self._examined(taught)
+        # so a run draws the same numbers alone and in a batch; on a CPU one run also fits the cache better than all
+        one_run_each = self.task.runs > 1 and (batches is not None or self.task.device.type == "cpu")
+        teacher = self._one_by_one(request) if one_run_each else self._train(request)
+        return teacher if batches is None or batches.exact else self._with_exact_accuracy(teacher)
 
-    def _train(self, asked: Assignment) -> Teacher:
-        fresh = self.trainer.model.build(self._width, self.task.classes, asked.rng)
-        self.network.load(fresh.weights() if asked.start is None else asked.start)
-        session = self._session(asked.labels, asked.transition)
-        session.begin(asked.rng.at("dropout").numbers(), asked.transition)
+    def _train(self, request: FitRequest) -> Teacher:
+        fresh = self.trainer.model.build(self._width, self.task.classes, request.rng)
+        self.network.load(fresh.weights() if request.start is None else request.start)
+        session = self._session(request.labels, request.transition)
+        session.begin(request.rng.at("dropout").numbers(), request.transition)
         limit = self.trainer.epochs
         kept = None
-        with products_of(self.trainer.precision), flush_denormals():
-            if asked.early is not None:
-                session.train(min(asked.early, limit), patient=True)
+        with matmul_precision(self.trainer.precision), flush_denormals():
+            if request.early is not None:
+                session.train(min(request.early, limit), patient=True)
                 kept = self.network.weights()
             session.train(limit)
-        # ranks have learned the same, but on GPUs not to the last bit
+        # ranks learn the same weights, but on GPUs not to the last bit
         return Teacher(
             self,
             ranks.broadcast_weights(session.best()),
@@ -183,29 +205,32 @@ class Learner:
         self, weights: dict[str, Tensor], graph: Data | Sequence[Data], masks: DropoutMasks | None = None
     ) -> Prediction:
         """Logits [R, N, C] under the given weights; with dropout where masks is given."""
-        if self._said is not None and self._said[0] is weights and graph is self.task.graph and masks is None:
-            (_, said), self._said = self._said, None
-            return said
+        if self._last_prediction is not None and graph is self.task.graph and masks is None:
+            known, prediction = self._last_prediction
+            if known is weights:
+                self._last_prediction = None
+                return prediction
         self.network.load(weights)
-        with torch.no_grad(), products_of(self.trainer.precision):
+        with torch.no_grad(), matmul_precision(self.trainer.precision):
             if self.trainer.batches is not None and graph is self.task.graph:
                 layerwise = Layerwise(self.trainer.batches.memory)
                 return Prediction(layerwise(self.network, self.sampler, self.task.runs, masks))
-            return Prediction(self.network(self._seen(graph), masks))
+            return Prediction(self.network(self._whole_subgraph(graph), masks))
 
     def embed(self, weights: dict[str, Tensor], graph: Data) -> Tensor:
         """The last hidden layer [R, N, h] under the given weights."""
         self.network.load(weights)
-        with torch.no_grad(), products_of(self.trainer.precision):
-            return self.network.embed(self._seen(graph))
+        with torch.no_grad(), matmul_precision(self.trainer.precision):
+            return self.network.embed(self._whole_subgraph(graph))
 
-    def _one_by_one(self, asked: Assignment) -> Teacher:
-        """Every run trained alone."""
-        return Teacher.joined(self, [learner._train(asked.only(run)) for run, learner in enumerate(self._alone)])
+    def _one_by_one(self, request: FitRequest) -> Teacher:
+        """Every run trained by itself."""
+        learners = enumerate(self._single_run_learners)
+        return Teacher.concat(self, [learner._train(request.only(run)) for run, learner in learners])
 
     @cached_property
-    def _alone(self) -> list["Learner"]:
-        """A learner for every run, all of one prepared graph."""
+    def _single_run_learners(self) -> list["Learner"]:
+        """One learner per run; they share the prepared graph."""
         learners = [Learner(self.trainer, self.task.only([run])) for run in range(self.task.runs)]
         for learner in learners:
             if self.trainer.batches is not None:
@@ -214,26 +239,26 @@ class Learner:
                 learner.prepared = learners[0].prepared
         return learners
 
-    def _examined(self, teacher: Teacher) -> Teacher:
-        """The teacher with its accuracy where every neighbour is heard; epochs were compared by drawn ones.
+    def _with_exact_accuracy(self, teacher: Teacher) -> Teacher:
+        """The teacher with its validation accuracy over all neighbours; training compared epochs by sampled ones.
 
-        The logits are kept for whoever asks for them next.
+        The logits are kept for the next call of `predict`.
         """
-        said = self.predict(teacher.weights, self.task.graph)
-        self._said = teacher.weights, said
-        right = (said.label == self.task.validation).sum(1)  # a label is never -1
-        return replace(teacher, validation=ranks.broadcast(right.double() / self.task.held.sum(1)))
+        prediction = self.predict(teacher.weights, self.task.graph)
+        self._last_prediction = teacher.weights, prediction
+        correct = (prediction.label == self.task.validation).sum(1)  # a label is never -1
+        return replace(teacher, validation=ranks.broadcast(correct.double() / self.task.held.sum(1)))
 
-    def _seen(self, graph: Data | Sequence[Data]) -> Subgraph:
+    def _whole_subgraph(self, graph: Data | Sequence[Data]) -> Subgraph:
         loops, normalise = self.network.loops, self.network.normalise
         if isinstance(graph, Sequence):
-            return many(graph, loops, normalise, self.prepared.whole)
+            return per_run_subgraph(graph, loops, normalise, self.prepared.whole)
         if graph is self.task.graph:
             return self.prepared.whole
         return PreparedGraph.of(graph, self.task.runs, loops, normalise).whole
 
     def _session(self, labels: Labels, transition: Tensor | None) -> TrainingSession:
-        """Who runs the epochs: on a GPU a captured graph, which rounds reuse."""
+        """The training session for these labels; on a GPU a captured CUDA graph, which rounds reuse."""
         targets = Targets(labels.target, labels.weight, labels.belief)
         if self.trainer.batches is not None:
             loader = self._loader(targets)
@@ -242,72 +267,72 @@ class Learner:
             return MinibatchSession(self.network, loader, self._val_loader, self.trainer)
         captured = self.task.device.type == "cuda"
         if not captured and self.network.hops_first and self.first_hop is None:
-            return EagerSession(self.network, *self._parts(targets), self.trainer)
+            return EagerSession(self.network, *self._shared_target_nodes(targets), self.trainer)
         if not captured:
-            return EagerSession(self.network, self._part(targets), self.val_nodes, self.trainer)
+            return EagerSession(self.network, self._target_nodes(targets), self.val_nodes, self.trainer)
         corrected = transition is not None
-        return self._framed(targets, corrected) or self._whole(targets, corrected)
+        return self._padded_session(targets, corrected) or self._whole_graph_session(targets, corrected)
 
-    def _framed(self, targets: Targets, corrected: bool) -> CapturedSession | None:
-        """A captured graph of the labelled nodes' neighbourhoods, reused by all rounds that fit in its frame."""
-        if self.first_hop is None or targets.belief is not None:  # soft labels are everywhere
+    def _padded_session(self, targets: Targets, corrected: bool) -> CapturedSession | None:
+        """A CUDA graph over the labelled nodes' subgraphs, reused by rounds that fit its buffers; None if too large."""
+        if self.first_hop is None or targets.belief is not None:  # soft labels cover all nodes
             return None
-        chain = self.first_hop.chain(targets.target, self.network.hops or 0)
-        size = roomy(chain.least)
-        frame, session = self._frames.get(corrected, (None, None))
-        if frame is None or session is None or not frame.holds(chain, size):
-            self._frames.pop(corrected, None)  # its room is needed for what comes
-            frame, session = self.first_hop.frame(chain, size), None
-            if frame is None:
+        subgraphs = self.first_hop.run_subgraphs(targets.target, self.network.hops or 0)
+        size = padded_size(subgraphs.max_size)
+        buffers, session = self._padded_sessions.get(corrected, (None, None))
+        if buffers is None or session is None or not buffers.fits(subgraphs, size):
+            self._padded_sessions.pop(corrected, None)  # frees its memory first
+            buffers, session = self.first_hop.buffers(subgraphs, size), None
+            if buffers is None:
                 return None
-        part = frame.written(chain, targets)
+        part = buffers.write(subgraphs, targets)
         if session is None:
             session = CapturedSession(self.network, part, self.val_nodes, self.trainer)
-            self._frames[corrected] = frame, session
+            self._padded_sessions[corrected] = buffers, session
         return session
 
-    def _whole(self, targets: Targets, corrected: bool) -> CapturedSession:
-        """A captured graph of the whole graph, whoever is labelled; all rounds of one kind of labels reuse it."""
+    def _whole_graph_session(self, targets: Targets, corrected: bool) -> CapturedSession:
+        """A CUDA graph over all nodes; all rounds with the same kind of labels reuse it."""
         kind = corrected, targets.belief is not None
-        if kind not in self._captured:
+        if kind not in self._captured_sessions:
             belief = None if targets.belief is None else targets.belief.clone()
             static = Targets(targets.target.clone(), targets.weight.clone(), belief)
             nodes = TargetNodes(self.prepared.whole, static)
-            self._captured[kind] = CapturedSession(self.network, nodes, self.val_nodes, self.trainer)
-        session = self._captured[kind]
+            self._captured_sessions[kind] = CapturedSession(self.network, nodes, self.val_nodes, self.trainer)
+        session = self._captured_sessions[kind]
         session.train_nodes.targets.copy_(targets)
         return session
 
-    def _parts(self, targets: Targets) -> tuple[TargetNodes, TargetNodes]:
-        """The labelled nodes and those of validation, sharing their first layer."""
+    def _shared_target_nodes(self, targets: Targets) -> tuple[TargetNodes, TargetNodes]:
+        """The labelled and the validation nodes, sharing their first layer."""
         whole = self.trainer.subgraph == "whole"
-        return parts(self.prepared, self.network.hops or 0, targets, self._val_targets, whole=whole)
+        return shared_first_layer(self.prepared, self.network.hops or 0, targets, self._val_targets, whole=whole)
 
     @property
     def _val_targets(self) -> Targets:
-        """The labels of the validation nodes, each of weight 1."""
+        """The validation labels, each of weight 1."""
         validation = self.task.validation
         return Targets(validation, torch.ones_like(validation, dtype=torch.float32))
 
     @cached_property
     def _val_loader(self) -> NodeLoader:
-        """The validation nodes, to be read in batches."""
+        """The validation nodes in batches."""
         return self._loader(self._val_targets)
 
     def _loader(self, targets: Targets) -> NodeLoader:
-        """The nodes of the one run that have a target, to be read in batches."""
+        """The nodes with a target of a single run, in batches."""
         assert self.trainer.batches is not None
         nodes = (targets.target >= 0).any(0).nonzero().squeeze(1)
         return NodeLoader(self.sampler, self.trainer.batches, self.network.hops or 0, nodes, targets.at(nodes))
 
-    def _part(self, targets: Targets) -> TargetNodes:
-        """The nodes with a target in any run, or in each by itself, and the subgraph that decides their logits."""
-        own = None if self.first_hop is None else self.first_hop.part(targets, self.network.hops or 0)
+    def _target_nodes(self, targets: Targets) -> TargetNodes:
+        """The nodes with a target, of any run or of each, and the subgraph that their logits depend on."""
+        own = None if self.first_hop is None else self.first_hop.target_nodes(targets, self.network.hops or 0)
         if own is not None:
             return own
         nodes = (targets.target >= 0).any(0).nonzero().squeeze(1)
         whole = self.network.hops is None or self.trainer.subgraph == "whole"
-        if whole or len(nodes) > WHOLE_FROM * targets.target.shape[1]:
+        if whole or len(nodes) > WHOLE_GRAPH_FROM * targets.target.shape[1]:
             return TargetNodes(self.prepared.whole, targets)
-        seen = self.prepared.k_hop_subgraph(nodes.cpu().numpy(), self.network.hops or 0)
-        return TargetNodes(seen, targets.at(nodes))
+        subgraph = self.prepared.k_hop_subgraph(nodes.cpu().numpy(), self.network.hops or 0)
+        return TargetNodes(subgraph, targets.at(nodes))

@@ -1,4 +1,4 @@
-"""Looks: what a trained model says of a graph as it is, changed by a view, or through its own dropout."""
+"""Predictions of a trained model for a changed graph, or with dropout on (Monte Carlo dropout)."""
 
 from dataclasses import dataclass
 
@@ -12,9 +12,9 @@ from bangs.graphs.views import Same, View
 
 @dataclass(frozen=True)
 class Dropout:
-    """The graph as it is, seen with the model's dropout on: a draw of Monte Carlo dropout (Gal & Ghahramani 2016).
+    """The unchanged graph with the model's dropout on: one sample of Monte Carlo dropout (Gal & Ghahramani 2016).
 
-    At the rates the model was trained with, or at `rate` on every hidden layer and on features that the model drops.
+    Uses the rates of training, or `rate` for every layer that has dropout.
     """
 
     rate: float | None = None
@@ -27,10 +27,10 @@ class Dropout:
 ModelView = View | Dropout
 
 
-def look(model: Model, graph: Data, at: ModelView, rng: Streams) -> Prediction:
-    """Logits [R, N, C] of one look; every run draws from its own stream."""
-    if isinstance(at, Dropout):
-        return model.sample(graph, rng, at.rate)
-    if isinstance(at, Same):
+def predict_view(model: Model, graph: Data, view: ModelView, rng: Streams) -> Prediction:
+    """Logits [R, N, C] of one view; every run draws from its own stream."""
+    if isinstance(view, Dropout):
+        return model.sample(graph, rng, view.rate)
+    if isinstance(view, Same):
         return model.predict(graph)
-    return model.predict([at(graph, generator) for generator in rng.generators(graph.edge_index.device)])
+    return model.predict([view(graph, generator) for generator in rng.generators(graph.edge_index.device)])

@@ -17,11 +17,11 @@ class Columns(Protocol):
         """n."""
         ...
 
-    def times(self, coming: Tensor, rows: slice) -> Tensor:
+    def matmul(self, coming: Tensor, rows: slice) -> Tensor:
         """What arrives at some of the nodes of what players bring [g, K, m]: [g, rows, m]."""
         ...
 
-    def back(self, field: Tensor) -> Tensor:
+    def matmul_transposed(self, field: Tensor) -> Tensor:
         """Sums of a field [g, n, m] over nodes, each by its share: [g, K, m]."""
         ...
 
@@ -46,10 +46,10 @@ class Whole:
     def __len__(self) -> int:
         return self.matrix.shape[1]
 
-    def times(self, coming: Tensor, rows: slice) -> Tensor:
+    def matmul(self, coming: Tensor, rows: slice) -> Tensor:
         return self.matrix[:, rows] @ coming
 
-    def back(self, field: Tensor) -> Tensor:
+    def matmul_transposed(self, field: Tensor) -> Tensor:
         return self.matrix.transpose(1, 2) @ field
 
     def sums(self) -> Tensor:
@@ -80,16 +80,16 @@ class SparseColumns:
     def __len__(self) -> int:
         return self.matrix.shape[0]
 
-    def times(self, coming: Tensor, rows: slice) -> Tensor:
+    def matmul(self, coming: Tensor, rows: slice) -> Tensor:
         start, stop, _ = rows.indices(len(self))
         pointers = self.matrix.pattern.rows[start : stop + 1]
         inside = slice(int(pointers[0]), int(pointers[-1]))
         shape = (stop - start, self.matrix.shape[1])
         pattern = Pattern(pointers - pointers[0], self.matrix.pattern.cols[inside], shape)
-        return Sparse(pattern, self.matrix.values[inside]).times(coming[0])[None]
+        return Sparse(pattern, self.matrix.values[inside]).matmul(coming[0])[None]
 
-    def back(self, field: Tensor) -> Tensor:
-        return self.matrix.back(field[0])[None]
+    def matmul_transposed(self, field: Tensor) -> Tensor:
+        return self.matrix.matmul_transposed(field[0])[None]
 
     def sums(self) -> Tensor:
         return row_sums(self.matrix.pattern.rows, self.matrix.values)[None]
@@ -102,7 +102,7 @@ class SparseColumns:
 
     @property
     def _node(self) -> Tensor:
-        return self.matrix.pattern.lines.long()
+        return self.matrix.pattern.row_index.long()
 
 
 def _places(mask: Tensor) -> Tensor:

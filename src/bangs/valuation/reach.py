@@ -60,7 +60,9 @@ class Reach:
     def marginals(self, members: Tensor, near: "Near", budget: int) -> Tensor:
         """U(S ∪ i) − U(S∖i) of coalitions bool [g, b, K]: [g, b, K]."""
         forecast = self._forecast(members)
-        back = self.columns.back(forecast.slope.permute(1, 2, 0, 3).flatten(2)).view(*self.brought.shape, -1)
+        back = self.columns.matmul_transposed(forecast.slope.permute(1, 2, 0, 3).flatten(2)).view(
+            *self.brought.shape, -1
+        )
         change = (back * self.brought[..., None]).sum(2)
         if len(near.node):
             change += self._surplus(forecast, members, near, budget)
@@ -103,7 +105,7 @@ class Reach:
 
     def _spread(self, coming: Tensor, rows: slice) -> Tensor:
         """P X̂(S) at some of the nodes: [D, g, n, b]."""
-        arrived = self.columns.times(coming.flatten(2), rows).view(len(coming), -1, *coming.shape[2:])
+        arrived = self.columns.matmul(coming.flatten(2), rows).view(len(coming), -1, *coming.shape[2:])
         return arrived.permute(2, 0, 1, 3).contiguous().add_(self.base[:, :, rows, None])
 
     def _surplus(self, forecast: "Forecast", members: Tensor, near: "Near", budget: int) -> Tensor:
@@ -112,7 +114,7 @@ class Reach:
         sign, brought = torch.where(members.transpose(1, 2), -1.0, 1.0), self.brought.flatten(0, 1)
         h, p, slopes = (field.flatten(1, 2) for field in (forecast.h, forecast.p, forecast.slope))
         log_mean, signs = forecast.mean.log()[:, :, 0], sign.flatten(0, 1)
-        sums = -torch.stack([near.joined.times(field) for field in (*p, forecast.divergence.flatten(0, 1))])
+        sums = -torch.stack([near.joined.matmul(field) for field in (*p, forecast.divergence.flatten(0, 1))])
         for pairs in near.split(budget // (24 * log_mean[:, 0].numel())):
             step = (pairs.weight[:, None] * brought[pairs.player]).T[..., None]  # [D, M, 1]
             h_near = h.index_select(1, pairs.node).addcmul_(step, signs[pairs.player])
@@ -120,11 +122,11 @@ class Reach:
             # all pairs of one run have the same mean, which need not be laid out pair by pair
             own = log_mean if runs == 1 else log_mean.index_select(1, pairs.player // players)
             divergence = log_q.sub_(own).mul_(q).sum(0)
-            sums += torch.stack([pairs.each.times(field) for field in (*q, divergence)])
+            sums += torch.stack([pairs.each.matmul(field) for field in (*q, divergence)])
         sums, count = sums.view(len(sums), *sign.shape), self.count[:, None, None]  # [C + 1, g, K, b]
         moved = sums[:-1] / count
         drift = ((forecast.mean + moved) * torch.log1p(moved / forecast.mean)).sum(0)  # KL(q̄ ‖ p̄)
-        linear = torch.stack([near.weighted.times(slope) for slope in slopes], dim=1) * brought[..., None]
+        linear = torch.stack([near.weighted.matmul(slope) for slope in slopes], dim=1) * brought[..., None]
         return sign * (sums[-1] - count * drift) - linear.sum(1).view(sign.shape)
 
 
@@ -145,7 +147,7 @@ class Near:
     @cached_property
     def weighted(self) -> Sparse:
         """The players' columns at near nodes, turned: [g K, g n]."""
-        return self.joined.valued(self.weight)
+        return self.joined.with_values(self.weight)
 
     @cached_property
     def each(self) -> Sparse:

@@ -70,7 +70,7 @@ def test_links_of_a_store_are_those_of_the_graph(tmp_path):
     stored, plain = Store.open(tmp_path / "store").unlabelled().into, NeighbourLists.of(data)
     assert torch.equal(stored.pointers, plain.pointers)
     nodes = torch.arange(90)
-    torch.testing.assert_close(stored.strength(nodes), plain.strength(nodes))
+    torch.testing.assert_close(stored.degree(nodes), plain.degree(nodes))
 
 
 @pytest.mark.parametrize("directed", [False, True])

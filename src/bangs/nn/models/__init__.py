@@ -1,4 +1,4 @@
-"""Architectures by name: each a frozen dataclass of settings that builds R models as one network."""
+"""The architectures by name; each is a frozen dataclass of settings whose `build` returns R models as one network."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""What all architectures share: settings that are checked, and first weights."""
+"""The checks of settings and the initial weights that all architectures share."""
 
 import math
 from dataclasses import dataclass, fields
@@ -19,9 +19,9 @@ _POSITIVE = ("loops", "theta", "sharpening")
 
 @dataclass(frozen=True)
 class Checked:
-    """Settings that every architecture checks: sizes from 1, rates in [0, 1), scales above 0."""
+    """Checks the settings of an architecture: sizes from 1, rates in [0, 0.999], scales above 0."""
 
-    weighted: ClassVar[bool] = True  # whether the weights of edges count
+    weighted: ClassVar[bool] = True  # whether edge weights are used
 
     def __post_init__(self) -> None:
         for own in fields(self):
@@ -45,7 +45,7 @@ class Checked:
 
 
 class Architecture(Protocol):
-    """Settings of a model; `build` makes R of them with fresh weights."""
+    """The settings of a model; `build` makes R models with fresh weights."""
 
     def build(self, features: int, classes: int, rng: Streams) -> Network: ...
 
@@ -56,7 +56,7 @@ def glorot(rng: Streams, rows: int, columns: int) -> nn.Parameter:
     return nn.Parameter(rng.rand(rows, columns).mul_(2).sub_(1).mul_(bound))
 
 
-def uniform(rng: Streams, rows: int, columns: int, among: int | None = None) -> nn.Parameter:
-    """Uniform weights [R, rows, columns] within ±1/√inputs, as torch's linear layers have them; `among` such inputs."""
-    bound = 1 / math.sqrt(among or rows)
+def uniform(rng: Streams, rows: int, columns: int, inputs: int | None = None) -> nn.Parameter:
+    """Uniform weights [R, rows, columns] within ±1/√inputs, as in torch's linear layers; `inputs` defaults to rows."""
+    bound = 1 / math.sqrt(inputs or rows)
     return nn.Parameter(rng.rand(rows, columns).mul_(2).sub_(1).mul_(bound))

@@ -8,9 +8,9 @@ EPSILON = 1e-5
 
 
 class BatchNorm(nn.Module):
-    """Every run's columns [R, n, d] brought to mean 0 and variance 1 over its own nodes, then scaled and shifted.
+    """Normalises every run's columns [R, n, d] to mean 0 and variance 1 over its nodes, then scales and shifts them.
 
-    Training uses the statistics of the nodes it sees and keeps a running mean; inference uses the running mean.
+    Training uses the statistics of its nodes and updates running ones; inference uses the running ones.
     """
 
     def __init__(self, runs: int, width: int) -> None:
@@ -22,8 +22,8 @@ class BatchNorm(nn.Module):
         self.register_buffer("mean", torch.zeros(runs, 1, width))
         self.register_buffer("variance", torch.ones(runs, 1, width))
 
-    def learn(self, x: Tensor) -> Tensor:
-        """x [R, n, d] by its own mean and variance, which are remembered."""
+    def normalise_batch(self, x: Tensor) -> Tensor:
+        """x [R, n, d] normalised by its own mean and variance, which update the running ones."""
         mean, variance = x.mean(1, keepdim=True), x.var(1, keepdim=True, correction=0)
         with torch.no_grad():
             n = x.shape[1]
@@ -32,11 +32,11 @@ class BatchNorm(nn.Module):
         return (x - mean) * (variance + EPSILON).rsqrt() * self.scale + self.shift
 
     def forward(self, x: Tensor) -> Tensor:
-        """x [R, n, d] by the remembered mean and variance."""
-        factor, offset = self.line()
+        """x [R, n, d] normalised by the running mean and variance."""
+        factor, offset = self.affine()
         return x * factor + offset
 
-    def line(self) -> tuple[Tensor, Tensor]:
-        """The factor and the offset [R, 1, d] that the remembered mean and variance come to."""
+    def affine(self) -> tuple[Tensor, Tensor]:
+        """The factor and the offset [R, 1, d] of the normalisation by the running mean and variance."""
         factor = self.scale * (self.variance + EPSILON).rsqrt()
         return factor, self.shift - self.mean * factor

@@ -1,4 +1,4 @@
-"""Convolutions: GCN, GraphSAGE and SGC, stages of dense layers between hops that are products with the adjacency."""
+"""GCN, GraphSAGE and SGC: dense layers between products with the adjacency."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,7 @@ from bangs.core.rng import Streams
 from bangs.graphs.sparse import Normalise
 from bangs.nn.dropout import DropoutMasks
 from bangs.nn.ensemble import Network
-from bangs.nn.matmul import times
+from bangs.nn.matmul import batched_matmul
 from bangs.nn.models.base import Checked, glorot
 from bangs.nn.subgraphs import Features, Subgraph
 
@@ -72,12 +72,12 @@ class _Convolutions(Network):
 
     def stage(self, number: int, h: Features | Tensor, masks: DropoutMasks | None = None) -> Tensor:
         if isinstance(h, Features):
-            return h.drop(masks, self.settings.input_dropout).times(self.weight[0])
+            return h.drop(masks, self.settings.input_dropout).matmul(self.weight[0])
         bias: Tensor = self.bias[number - 1]
         if number == len(self.weight):
             return h + bias
         hidden = (h + bias).relu_() if masks is None else masks.activate(h, bias, self.settings.dropout)
-        return times(hidden, self.weight[number])
+        return batched_matmul(hidden, self.weight[number])
 
     def embed(self, subgraph: Subgraph) -> Tensor:
         hidden = len(self.weight) - 1
@@ -100,5 +100,5 @@ class _Simple(Network):
 
     def stage(self, number: int, h: Features | Tensor, masks: DropoutMasks | None = None) -> Tensor:
         if isinstance(h, Features):
-            return h.drop(masks, self.settings.dropout).times(self.weight)
+            return h.drop(masks, self.settings.dropout).matmul(self.weight)
         return h + self.bias if number == self.settings.hops else h

@@ -1,4 +1,4 @@
-"""GAT: every node weighs its neighbours by attention."""
+"""GAT: a graph attention network."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -9,10 +9,10 @@ from torch import Tensor, nn
 
 from bangs.core.rng import Streams
 from bangs.graphs.sparse import Normalise, Pattern
-from bangs.nn.attention import Heads, attend, drop, weigh
+from bangs.nn.attention import Heads, aggregate, attention_weights, drop_weights
 from bangs.nn.dropout import DropoutMasks
 from bangs.nn.ensemble import Network
-from bangs.nn.matmul import times
+from bangs.nn.matmul import batched_matmul
 from bangs.nn.models.base import Checked, glorot
 from bangs.nn.subgraphs import Features, Subgraph
 
@@ -22,8 +22,8 @@ class GAT(Checked):
     """Graph attention (Veličković et al. 2018); heads concatenated, averaged at the end.
 
     Head h of a layer gives Σ_j w_ij z_j over i and its neighbours, z = H W_h, w_ij the softmax over j of
-    LeakyReLU(a_h·z_j + b_h·z_i), whose weights are dropped like the layer's input. With `residual`, as the BANGS paper
-    has it, all layers but the first add H W'. Edge weights are not looked at.
+    LeakyReLU(a_h·z_j + b_h·z_i). Dropout applies to w and to the layer's input. With `residual`, as in the BANGS paper,
+    all layers but the first add H W'. Edge weights are ignored.
     """
 
     weighted: ClassVar[bool] = False
@@ -62,18 +62,18 @@ class _Attention(Network):
         self._heads: WeakKeyDictionary[Pattern, Heads] = WeakKeyDictionary()
 
     def forward(self, subgraph: Subgraph, masks: DropoutMasks | None = None) -> Tensor:
-        last: Tensor = self._attended(subgraph, masks, self.settings.layers) + self.bias[-1]
+        last: Tensor = self._forward_layers(subgraph, masks, self.settings.layers) + self.bias[-1]
         return last
 
     def embed(self, subgraph: Subgraph) -> Tensor:
         hidden = self.settings.layers - 1
         if hidden == 0:
             return super().embed(subgraph)
-        last: Tensor = self._attended(subgraph, None, hidden) + self.bias[hidden - 1]
+        last: Tensor = self._forward_layers(subgraph, None, hidden) + self.bias[hidden - 1]
         return last.relu()
 
-    def _attended(self, subgraph: Subgraph, masks: DropoutMasks | None, layers: int) -> Tensor:
-        """What so many layers give, before the bias of the last one: [R, n, d]."""
+    def _forward_layers(self, subgraph: Subgraph, masks: DropoutMasks | None, layers: int) -> Tensor:
+        """The output of the first `layers` layers, before the bias of the last one: [R, n, d]."""
         rate = self.settings.dropout
         h = self._layer(subgraph, 0, subgraph.features.drop(masks, rate), masks)
         for layer in range(1, layers):
@@ -86,30 +86,34 @@ class _Attention(Network):
     def _layer(self, subgraph: Subgraph, layer: int, x: Features | Tensor, masks: DropoutMasks | None) -> Tensor:
         weight: Tensor = self.weight[layer]
         hop = subgraph.hops[min(layer, len(subgraph.hops) - 1)]
-        own = subgraph.own[layer] if subgraph.own else None
-        z = x.times(weight) if isinstance(x, Features) else times(x, weight, busy=hop.busy)
+        own = subgraph.output_index[layer] if subgraph.output_index else None
+        z = x.matmul(weight) if isinstance(x, Features) else batched_matmul(x, weight, active=hop.active)
         heads = self._heads.get(hop.pattern)
         if heads is None:
             heads = self._heads[hop.pattern] = Heads.of(hop, self.settings.heads)
         source, target = self._scores(layer, z)
-        weights = weigh(heads, source, target if own is None else target.index_select(1, own), hop.busy)
-        weights = drop(heads, weights, subgraph.runs, masks, self.settings.dropout)
-        heard = attend(heads, weights, z.unflatten(2, (self.settings.heads, -1)), hop.busy)
+        weights = attention_weights(heads, source, target if own is None else target.index_select(1, own), hop.active)
+        weights = drop_weights(heads, weights, subgraph.runs, masks, self.settings.dropout)
+        out = aggregate(heads, weights, z.unflatten(2, (self.settings.heads, -1)), hop.active)
         last = layer == self.settings.layers - 1
-        out = heard.mean(2) if last else heard.flatten(2)
+        out = out.mean(2) if last else out.flatten(2)
         if isinstance(x, Features) or not self.settings.residual:
             return out
         mine, residual = x if own is None else x.index_select(1, own), self.residual[layer - 1]
-        # a hidden layer's sum is taken along with its product, which saves passes over its numbers
-        return out + times(mine, residual) if last else times(mine, residual, plus=out, busy=hop.busy)
+        # adding inside the product saves a pass over the hidden layer
+        return (
+            out + batched_matmul(mine, residual)
+            if last
+            else batched_matmul(mine, residual, plus=out, active=hop.active)
+        )
 
     def _scores(self, layer: int, z: Tensor) -> tuple[Tensor, Tensor]:
-        """How much every node scores as a source and as a target: [R, n, H] of z [R, n, H·d].
+        """The attention scores of every node as source and as target: [R, n, H] each, of z [R, n, H·d].
 
-        One product for both and all heads reads z once.
+        A single product computes both for all heads, so that z is read once.
         """
         vectors = torch.stack([self.source[layer], self.target[layer]], dim=3)  # [R, H, d, 2]
         each = torch.eye(self.settings.heads, device=z.device)[:, None, None, :]
         matrix = (vectors[..., None] * each).flatten(3).flatten(1, 2)  # [R, H·d, 2·H]
-        source, target = times(z, matrix).split(self.settings.heads, dim=2)
+        source, target = batched_matmul(z, matrix).split(self.settings.heads, dim=2)
         return source, target

@@ -1,4 +1,4 @@
-"""GCNII: convolutions as deep as one likes."""
+"""GCNII: deep graph convolutions with initial residual and identity mapping."""
 
 import math
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from bangs.core.rng import Streams
 from bangs.nn.dropout import DropoutMasks
 from bangs.nn.ensemble import Network
-from bangs.nn.matmul import times
+from bangs.nn.matmul import batched_matmul
 from bangs.nn.models.base import Checked, glorot
 from bangs.nn.subgraphs import Subgraph
 
@@ -50,17 +50,17 @@ class _Deep(Network):
 
     def forward(self, subgraph: Subgraph, masks: DropoutMasks | None = None) -> Tensor:
         h = self._hidden(subgraph, masks)
-        return times(h if masks is None else masks.drop(h, self.settings.dropout), self.last) + self.last_bias
+        return batched_matmul(h if masks is None else masks.drop(h, self.settings.dropout), self.last) + self.last_bias
 
     def embed(self, subgraph: Subgraph) -> Tensor:
         return self._hidden(subgraph, None)
 
     def _hidden(self, subgraph: Subgraph, masks: DropoutMasks | None) -> Tensor:
         rate = self.settings.dropout
-        start = h = (subgraph.features.drop(masks, rate).times(self.first) + self.first_bias).relu()
+        start = h = (subgraph.features.drop(masks, rate).matmul(self.first) + self.first_bias).relu()
         for layer, weight in enumerate(self.weight):
             h = h if masks is None else masks.drop(h, rate)
             share = math.log(self.settings.theta / (layer + 1) + 1)
             mixed = (1 - self.settings.alpha) * subgraph.propagate(layer, h) + self.settings.alpha * start
-            h = ((1 - share) * mixed + share * times(mixed, weight)).relu()
+            h = ((1 - share) * mixed + share * batched_matmul(mixed, weight)).relu()
         return h

@@ -1,4 +1,4 @@
-"""GIN: every node takes the maximum over its neighbours."""
+"""GIN: an isomorphism network with max aggregation."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -11,12 +11,12 @@ from bangs.core.rng import Streams
 from bangs.graphs.sparse import Normalise, Pattern, Sparse
 from bangs.nn.dropout import DropoutMasks
 from bangs.nn.ensemble import Network
-from bangs.nn.matmul import times
+from bangs.nn.matmul import batched_matmul
 from bangs.nn.models.base import Checked, uniform
-from bangs.nn.segment_max import Heard, Overlaid, largest
+from bangs.nn.segment_max import Segments, SparseNeighbourMax, segment_max
 from bangs.nn.subgraphs import Features, Subgraph
 
-OWN = 1.2  # how much a node's own numbers count beside the maximum: 1 + ε
+OWN = 1.2  # weight of a node's own features beside the maximum: 1 + ε
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class GIN(Checked):
     """Isomorphism network (Xu et al. 2019) with max aggregation, as in the paper's table.
 
     h' = W(1.2 h_v + max over v and its neighbours) + b, tanh between the two layers. Edge weights are
-    not looked at.
+    ignored.
     """
 
     weighted: ClassVar[bool] = False
@@ -48,14 +48,14 @@ class _Isomorphism(Network):
         for layer in range(2):
             start, (rows, columns) = rng.at("init", layer), sizes[layer : layer + 2]
             self.weight.append(uniform(start, rows, columns))
-            self.bias.append(uniform(start.at("bias"), 1, columns, among=rows))
-        self._heard: WeakKeyDictionary[Pattern, Heard] = WeakKeyDictionary()
-        self._overlaid: WeakKeyDictionary[Pattern, tuple[Pattern, Overlaid]] = WeakKeyDictionary()
+            self.bias.append(uniform(start.at("bias"), 1, columns, inputs=rows))
+        self._segments: WeakKeyDictionary[Pattern, Segments] = WeakKeyDictionary()
+        self._sparse_max: WeakKeyDictionary[Pattern, tuple[Pattern, SparseNeighbourMax]] = WeakKeyDictionary()
 
     def forward(self, subgraph: Subgraph, masks: DropoutMasks | None = None) -> Tensor:
         h = self._hidden(subgraph, masks)
         h = h if masks is None else masks.drop(h, self.settings.dropout)
-        logits: Tensor = times(self._mixed(subgraph, 1, h), self.weight[1]) + self.bias[1]
+        logits: Tensor = batched_matmul(self._mixed(subgraph, 1, h), self.weight[1]) + self.bias[1]
         return logits
 
     def embed(self, subgraph: Subgraph) -> Tensor:
@@ -63,31 +63,32 @@ class _Isomorphism(Network):
 
     def _hidden(self, subgraph: Subgraph, masks: DropoutMasks | None) -> Tensor:
         stored = subgraph.features.drop(masks, self.settings.dropout).stored
-        mixed = self._overlay(subgraph, stored) if isinstance(stored, Sparse) else self._mixed(subgraph, 0, stored)
-        h: Tensor = Features(subgraph.runs, mixed).times(self.weight[0]) + self.bias[0]
+        mixed = self._mixed_sparse(subgraph, stored) if isinstance(stored, Sparse) else self._mixed(subgraph, 0, stored)
+        h: Tensor = Features(subgraph.runs, mixed).matmul(self.weight[0]) + self.bias[0]
         return h.tanh()
 
     def _mixed(self, subgraph: Subgraph, layer: int, x: Tensor) -> Tensor:
-        """1.2 times a node's own line and the largest it hears: [1 or R, n, d] of x [1 or R, m, d]."""
+        """1.2 times a node's own features plus the neighbour maximum: [1 or R, n, d] of x [1 or R, m, d]."""
         hop = subgraph.hops[min(layer, len(subgraph.hops) - 1)]
         pattern = hop.pattern
-        if (
-            len(x) < subgraph.runs
-        ):  # features that all runs share are looked at once, unless every run has its own graph
+        if len(x) < subgraph.runs:  # shared features are reduced once, unless every run has its own graph
             pattern, x = (pattern.block, x) if pattern.block is not None else (pattern, x.expand(subgraph.runs, -1, -1))
-        heard = self._heard.get(pattern)
-        if heard is None:
-            heard = self._heard[pattern] = Heard.of(pattern)
-        busy = hop.busy if pattern is hop.pattern else None
-        most = largest(heard, x.reshape(-1, x.shape[2]), busy).view(len(x), -1, x.shape[2])
-        own = x if not subgraph.own else x.index_select(1, subgraph.own[layer])
-        return torch.add(most, own, alpha=OWN)
+        segments = self._segments.get(pattern)
+        if segments is None:
+            segments = self._segments[pattern] = Segments.of(pattern)
+        active = hop.active if pattern is hop.pattern else None
+        top = segment_max(segments, x.reshape(-1, x.shape[2]), active).view(len(x), -1, x.shape[2])
+        own = x if not subgraph.output_index else x.index_select(1, subgraph.output_index[layer])
+        return torch.add(top, own, alpha=OWN)
 
-    def _overlay(self, subgraph: Subgraph, stored: Sparse) -> Sparse:
-        """The same of sparse features: [R·n, R·F]."""
+    def _mixed_sparse(self, subgraph: Subgraph, stored: Sparse) -> Sparse:
+        """The same for sparse features: [R·n, R·F]."""
         hop = subgraph.hops[0]
-        known = self._overlaid.get(hop.pattern)
+        known = self._sparse_max.get(hop.pattern)
         if known is None or known[0] is not stored.pattern:
-            own = subgraph.own[0] if subgraph.own else None
-            known = self._overlaid[hop.pattern] = (stored.pattern, Overlaid.of(hop.pattern, stored.pattern, own))
-        return known[1](stored.values, OWN, hop.busy)
+            own = subgraph.output_index[0] if subgraph.output_index else None
+            known = self._sparse_max[hop.pattern] = (
+                stored.pattern,
+                SparseNeighbourMax.of(hop.pattern, stored.pattern, own),
+            )
+        return known[1](stored.values, OWN, hop.active)

@@ -1,4 +1,4 @@
-"""Predict and propagate: APPNP and GRAND, a perceptron of two layers and hops without weights."""
+"""APPNP and GRAND: a two-layer perceptron and propagation without weights."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -10,12 +10,12 @@ from bangs.core.rng import Streams
 from bangs.errors import InvalidInput
 from bangs.nn.dropout import DropoutMasks
 from bangs.nn.ensemble import Network, Targets
-from bangs.nn.matmul import times
+from bangs.nn.matmul import batched_matmul
 from bangs.nn.models.base import Checked, glorot
 from bangs.nn.models.batch_norm import BatchNorm
 from bangs.nn.subgraphs import Subgraph
 
-COLUMNS = 64  # that a processor propagates together
+COLUMNS = 64  # that a CPU propagates together
 
 
 @dataclass(frozen=True)
@@ -39,10 +39,10 @@ class GRAND(Checked):
     Each of `samples` views drops whole nodes (rate `drop_node`), averages Â⁰X … Â^order X and runs an MLP; the loss is
     the mean cross-entropy plus `consistency` times the squared distance of every view to the sharpened mean.
 
-    `spread = "features"` is the published form: dropout on the features comes after the hops, so all features take the
-    hops. `"hidden"` drops features before the hops; the hops then commute with the first weight and carry `hidden`
-    columns instead. With `batch_norm` the hidden layer is normalised over the nodes, and in the published form the
-    features after their hops too.
+    `spread = "features"` is the published form: dropout on the features comes after the hops, so all features are
+    propagated. `"hidden"` drops features before the hops; the hops then commute with the first weight and propagate
+    `hidden` columns instead. With `batch_norm` the hidden layer is normalised over the nodes, and in the published form
+    the propagated features too.
     """
 
     hidden: int = 32
@@ -76,13 +76,13 @@ class _Perceptron(nn.Module):
         self.second_bias = nn.Parameter(torch.zeros(len(rng), 1, classes))
 
     def hidden(self, product: Tensor) -> Tensor:
-        """The first layer of a product with its weights: [R, n, h]."""
+        """The hidden layer from a product with the first weight: [R, n, h]."""
         h: Tensor = (product + self.first_bias).relu()
         return h
 
-    def answer(self, hidden: Tensor, masks: DropoutMasks | None, dropout: float) -> Tensor:
+    def logits(self, hidden: Tensor, masks: DropoutMasks | None, dropout: float) -> Tensor:
         """The logits [R, n, C] of a hidden layer [R, n, h]."""
-        return times(hidden if masks is None else masks.drop(hidden, dropout), self.second) + self.second_bias
+        return batched_matmul(hidden if masks is None else masks.drop(hidden, dropout), self.second) + self.second_bias
 
 
 class _Personalised(Network):
@@ -92,14 +92,16 @@ class _Personalised(Network):
         self.predict = _Perceptron(features, settings.hidden, classes, rng)
 
     def forward(self, subgraph: Subgraph, masks: DropoutMasks | None = None) -> Tensor:
-        product = subgraph.features.drop(masks, self.settings.input_dropout).times(self.predict.first)
-        return self._spread(subgraph, self.predict.answer(self.predict.hidden(product), masks, self.settings.dropout))
+        product = subgraph.features.drop(masks, self.settings.input_dropout).matmul(self.predict.first)
+        return self._propagate(
+            subgraph, self.predict.logits(self.predict.hidden(product), masks, self.settings.dropout)
+        )
 
     def embed(self, subgraph: Subgraph) -> Tensor:
-        # propagation is linear, so the hidden layer may take the way that its logits take
-        return self._spread(subgraph, self.predict.hidden(subgraph.features.times(self.predict.first)))
+        # propagation is linear, so the hidden layer can be propagated like the logits
+        return self._propagate(subgraph, self.predict.hidden(subgraph.features.matmul(self.predict.first)))
 
-    def _spread(self, subgraph: Subgraph, start: Tensor) -> Tensor:
+    def _propagate(self, subgraph: Subgraph, start: Tensor) -> Tensor:
         h = start
         for step in range(self.settings.steps):
             h = (1 - self.settings.alpha) * subgraph.propagate(step, h) + self.settings.alpha * start
@@ -117,17 +119,17 @@ class _RandomPropagation(Network):
 
     def forward(self, subgraph: Subgraph, masks: DropoutMasks | None = None) -> Tensor:
         if masks is None:
-            return self.predict.answer(self.embed(subgraph), None, self.settings.dropout)
+            return self.predict.logits(self.embed(subgraph), None, self.settings.dropout)
         return self._views(subgraph, masks, 1, training=False)[0]
 
     def embed(self, subgraph: Subgraph) -> Tensor:
         weight = self.predict.first
         if self.outer is None:
-            hidden = self.predict.hidden(self._spread(subgraph, subgraph.features.times(weight)))
+            hidden = self.predict.hidden(self._propagate(subgraph, subgraph.features.matmul(weight)))
             return _normal(self.inner, hidden, training=False)
-        # spreading and normalising are linear, so the narrow product may take the way of the features
-        factor, offset = self.outer.line()
-        product = self._spread(subgraph, subgraph.features.times(factor.transpose(1, 2) * weight)) + offset @ weight
+        # propagation and normalisation are linear, so the narrow product can be propagated instead of the features
+        factor, offset = self.outer.affine()
+        product = self._propagate(subgraph, subgraph.features.matmul(factor.transpose(1, 2) * weight)) + offset @ weight
         return _normal(self.inner, self.predict.hidden(product), training=False)
 
     def loss(self, subgraph: Subgraph, targets: Targets, masks: DropoutMasks, transition: Tensor | None) -> Tensor:
@@ -142,32 +144,32 @@ class _RandomPropagation(Network):
         """The logits [R, n, C] of random views of the features."""
         if self.settings.spread == "features":
             x = subgraph.features.dense()
-            return [self._answer(self._wide(subgraph, x, masks, training), masks, training) for _ in range(count)]
+            return [self._logits(self._wide(subgraph, x, masks, training), masks, training) for _ in range(count)]
         narrow = torch.cat([self._narrow(subgraph, masks) for _ in range(count)], dim=2)
-        products = self._spread(subgraph, narrow).chunk(count, dim=2)
-        return [self._answer(product, masks, training) for product in products]
+        products = self._propagate(subgraph, narrow).chunk(count, dim=2)
+        return [self._logits(product, masks, training) for product in products]
 
-    def _answer(self, product: Tensor, masks: DropoutMasks, training: bool) -> Tensor:
+    def _logits(self, product: Tensor, masks: DropoutMasks, training: bool) -> Tensor:
         """The logits [R, n, C] of a view's product with the first weight [R, n, h]."""
         hidden = _normal(self.inner, self.predict.hidden(product), training)
-        return self.predict.answer(hidden, masks, self.settings.dropout)
+        return self.predict.logits(hidden, masks, self.settings.dropout)
 
     def _wide(self, subgraph: Subgraph, x: Tensor, masks: DropoutMasks, training: bool) -> Tensor:
         """The published view of the features x [1 or R, n, F], times the first weight: [R, n, h]."""
         kept = masks.factors((x.shape[1], 1), self.settings.drop_node)
-        x = masks.drop(_normal(self.outer, self._spread(subgraph, x, kept), training), self.settings.input_dropout)
-        return times(x, self.predict.first)
+        x = masks.drop(_normal(self.outer, self._propagate(subgraph, x, kept), training), self.settings.input_dropout)
+        return batched_matmul(x, self.predict.first)
 
     def _narrow(self, subgraph: Subgraph, masks: DropoutMasks) -> Tensor:
         """A view's nodes and features dropped, times the first weight, before the hops: [R, n, h]."""
-        product = subgraph.features.drop(masks, self.settings.input_dropout).times(self.predict.first)
+        product = subgraph.features.drop(masks, self.settings.input_dropout).matmul(self.predict.first)
         return product * masks.factors((product.shape[1], 1), self.settings.drop_node)
 
-    def _spread(self, subgraph: Subgraph, x: Tensor, kept: Tensor | None = None) -> Tensor:
+    def _propagate(self, subgraph: Subgraph, x: Tensor, kept: Tensor | None = None) -> Tensor:
         """The mean of Â⁰x … Â^order x, of x [1 or R, n, d] or of x times `kept` [R, n, 1].
 
-        It is linear, so weights may be applied before or after. A processor takes some columns after the other through
-        all hops, since its cache holds them.
+        It is linear, so weights may be applied before or after. A CPU propagates a few columns at a time through all
+        hops, since they fit its cache.
         """
         if x.is_cuda:
             return self._mean_hop(subgraph, x if kept is None else x * kept)
@@ -187,5 +189,5 @@ class _RandomPropagation(Network):
 def _normal(norm: BatchNorm | None, x: Tensor, training: bool) -> Tensor:
     if norm is None:
         return x
-    normal: Tensor = norm.learn(x) if training else norm(x)
+    normal: Tensor = norm.normalise_batch(x) if training else norm(x)
     return normal
