@@ -104,7 +104,7 @@ function drawAdopted() {
 function drawValues() {
   if (!facts.values.length) return;
   const name = facts.score;
-  const section = show("values", `${name[0].toUpperCase()}${name.slice(1)} of the ${facts.values.some((v) => v.left.length) ? "candidates of a round. Those right of the cut were adopted." : "nodes a round adopted."}${name === "Banzhaf value" ? " It says how much a node's label adds to what the model would know of the others, on average over the sets of nodes that the round could have adopted." : ""}`);
+  const section = show("values", `${capital(name)} of the ${facts.values.some((v) => v.left.length) ? "candidates of a round. Those right of the cut were adopted." : "nodes a round adopted."}${name === "Banzhaf value" ? " It says how much a node's label adds to what the model would know of the others, on average over the sets of nodes that the round could have adopted." : ""}`);
   const pick = h("select", { id: "round-of-values", onchange: () => redraw() }, facts.values.map((v) => h("option", { value: v.round }, `round ${v.round}`)));
   $("#which").append(h("label", { for: "round-of-values" }, "Round"), pick);
   const redraw = chart(section.querySelector(".chart"), (width) => {

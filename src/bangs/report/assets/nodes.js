@@ -122,7 +122,7 @@ function ego(node, width) {
   const near = found.neighbours.map(([other]) => other).sort((a, b) => shade(a) - shade(b) || a - b);
   const far = found.influences.map(([other]) => other).filter((other) => !near.includes(other));
   const spot = new Map();
-  const inner = Math.min(width, height) * (far.length ? 0.29 : 0.36), outer = Math.min(width, height) * 0.43;
+  const inner = Math.min(width, height) * (far.length ? 0.29 : 0.36), outer = Math.min(width, height) * 0.41;
   const wide = [Math.min(1.25 * inner, width / 2 - 74), Math.min(1.4 * outer, width / 2 - 70)];  // names stand beside them
   near.forEach((other, i) => { const angle = -Math.PI / 2 + 2 * Math.PI * i / Math.max(near.length, 1); spot.set(other, [cx + wide[0] * Math.cos(angle), cy + inner * Math.sin(angle)]); });
   far.forEach((other, i) => {
@@ -178,7 +178,7 @@ function drawNode() {
     const found = facts.around[node], label = nodes.label[node], why = $("#why");
     const line = facts.pseudo.node.lastIndexOf(node);
     const parts = [h("p", { class: "verdict" }, h("bdi", {}, h("b", {}, nodes.name[node])), " is ", dot(label), " ", h("bdi", {}, h("b", {}, className(label))), `, ${percent(nodes.confidence[node])} sure`)];
-    const sentences = [origin(node)[0].toUpperCase() + origin(node).slice(1)];
+    const soft = nodes.soft && nodes.origin[node] === 4, sentences = soft ? [] : [origin(node)];
     if (line >= 0) {
       const p = facts.pseudo;
       sentences.push(`${p.used[line] ? "" : "adopted in round " + p.round[line] + ", after the chosen round; "}${facts.score} ${withError(p.value[line], p.stderr[line])}${POWER && " " + POWER}, confidence then ${percent(p.before[line])} before and ${percent(p.confidence[line])} after calibration`);
@@ -186,8 +186,8 @@ function drawNode() {
     if (nodes.known[node] >= 0) sentences.push(`known as ${className(nodes.known[node])}`);
     if (nodes.truth && nodes.truth[node] >= 0) sentences.push(nodes.truth[node] === label ? "the prediction is right" : `its true class is ${className(nodes.truth[node])}`);
     if (nodes.second[node] !== label) sentences.push(`second choice ${className(nodes.second[node])}, ${percent(nodes.second_confidence[node])}`);
-    parts.push(h("p", { class: "how" }, sentences.join("; ") + "."));
-    if (nodes.soft && nodes.origin[node] === 4) parts.push(h("p", { class: "how soft" }, `Soft label: before round ${nodes.adopted_round[node]} the model gave it ${softWords(node)}. The model of round ${nodes.adopted_round[node]} learned from this; it counted ${figure(nodes.weight[node])} times as much as a given label.`));
+    parts.push(h("p", { class: "how" }, `${capital(sentences.join("; "))}.`));
+    if (soft) parts.push(h("p", { class: "how soft" }, `Soft label: before round ${nodes.adopted_round[node]} the model gave it ${softWords(node)}. The model of round ${nodes.adopted_round[node]} learned from this; it counted ${figure(nodes.weight[node])} times as much as a given label.`));
     if (!found) { parts.push(h("p", { class: "how" }, "This page holds the neighbours and influences of some nodes only. For this one, run ", h("code", {}, `bangs explain FOLDER ${nodes.name[node]}`), ".")); why.replaceChildren(...parts); return; }
     const picture = h("div", { class: "chart", id: "ego" });
     parts.push(picture);

@@ -36,7 +36,7 @@ function drawPseudoLabels() {
   if (!p || !p.node.length) return;
   const more = p.node.length < p.total ? ` The first ${whole(p.node.length)} of ${whole(p.total)}; all are in pseudo_labels.csv.` : "";
   const section = show("pseudo", `The nodes that the model labelled itself, with the labelled nodes that influenced each most.${more}`);
-  const value = facts.score[0].toUpperCase() + facts.score.slice(1) + (POWER ? `, ${POWER.slice(1)}` : "");
+  const value = capital(facts.score) + (POWER ? `, ${POWER.slice(1)}` : "");
   const reasons = (i) => ((facts.around[p.node[i]] || { influences: [] }).influences.slice(0, 3));  // those shown, so that a search finds what is seen
   const influences = (i) => reasons(i).map(([other, share]) => `${isolate(clip(nodes.name[other], 24))} (${percent(share, 0)})`).join(" · ") || (facts.around[p.node[i]] ? "none within reach: its own features decide" : "not in this page");
   const columns = [

@@ -17,6 +17,7 @@ const s = (tag, attributes, ...children) => make("http://www.w3.org/2000/svg", t
 
 const clip = (text, most) => { const letters = [...text]; return letters.length > most ? letters.slice(0, most - 1).join("") + "…" : text; };
 const isolate = (name) => `\u2068${name}\u2069`;  // a name written from right to left does not turn the words beside it
+const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
 const whole = (x) => Math.round(x).toLocaleString("en");
 const percent = (x, digits = 1) => `${(100 * x).toFixed(digits)}\u00a0%`;
 const plural = (n, word) => `${whole(n)} ${word}${n === 1 ? "" : "s"}`;
