@@ -38,5 +38,5 @@ class OutOfMemory(BangsError, MemoryError):
 
 def ran_out_of_memory(error: Exception) -> bool:
     """Whether an error of torch, CUDA or numpy says that memory ran out; on a CPU torch has no class for it."""
-    words = ("out of memory", "DefaultCPUAllocator", "ALLOC_FAILED", "INSUFFICIENT_RESOURCES")
+    words = ("out of memory", "DefaultCPUAllocator", "bad_alloc", "ALLOC_FAILED", "INSUFFICIENT_RESOURCES")
     return isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and any(w in str(error) for w in words))

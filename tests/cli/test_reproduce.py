@@ -188,7 +188,7 @@ def test_an_address_is_for_ray_and_help_names_what_to_install(done: tuple[Path, 
 def test_no_run_at_a_time_is_refused_by_either_engine(done: tuple[Path, Path], tmp_path: Path) -> None:
     for engine in ("local", "ray"):
         refused = reproduce(done[0], tmp_path / "out", "--engine", engine, "--jobs", "0").exception
-        assert str(refused) == "--jobs must be at least 1, got 0"
+        assert str(refused) == "--jobs must be a whole number from 1 to 1,024, got 0"
 
 
 def test_ray_missing_is_a_sentence(done: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

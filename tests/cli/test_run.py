@@ -20,7 +20,8 @@ from bangs.errors import InvalidInput
 from bangs.runs import RunFolder, read_run
 from bangs.utils.files import Unwritable
 from bangs.utils.signals import Stopped
-from tests import ROOT
+from tests import EXAMPLES, ROOT
+from tests.cli.invoke import bangs
 from tests.helpers.small_graphs import graph_file
 from tests.helpers.timeless import timeless
 
@@ -169,3 +170,21 @@ def test_seeds_are_a_number_a_list_or_a_range() -> None:
     for wrong in ("0", "a", "1-", "-3"):
         with pytest.raises(InvalidInput):
             parse_seeds(wrong)
+
+
+@pytest.mark.parametrize("value", [2**63 - 1, 10**23])
+@pytest.mark.parametrize(
+    "option", ["k", "candidates", "samples", "epochs", "patience", "batch-size", "fanout", "seeds"]
+)
+def test_no_number_is_too_large_for_a_sentence(option: str, value: int) -> None:
+    said = bangs("run", f"--{option}", value)
+    assert said.code == 2
+    assert str(value) in said.err
+
+
+@pytest.mark.parametrize("option", ["k", "rounds", "epochs", "batch-size", "fanout"])
+def test_nor_is_one_of_a_fit(option: str, tmp_path: Path) -> None:
+    said = bangs("fit", EXAMPLES / "own-graph", "--out", tmp_path / "out", f"--{option}", 10**23)
+    assert said.code == 2
+    assert str(10**23) in said.err
+    assert not (tmp_path / "out").exists()

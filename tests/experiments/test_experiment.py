@@ -102,3 +102,17 @@ def test_a_compact_result_counts_the_adopted_nodes_and_is_compact_already() -> N
     once = compact({"rounds": [a_row([0.5, 0.9], [0.6, 0.8])]})
     assert [row["adopted"] for row in once["rounds"]] == [[2, 0]]
     assert compact(once) == once
+
+
+@pytest.mark.parametrize("value", [2**63 - 1, 10**23, -(10**23)])
+@pytest.mark.parametrize("name", ["rounds", "k", "candidates", "samples", "batch_size", "pieces"])
+def test_a_number_beyond_every_graph_is_refused(name: str, value: int) -> None:
+    with pytest.raises(InvalidInput, match=f"{name} must be a whole number from . to 1,000,000,000, got {value}"):
+        Experiment(**{name: value})
+
+
+def test_so_are_fan_outs_and_training_settings() -> None:
+    with pytest.raises(InvalidInput, match="fanout must list"):
+        Experiment(fanout=(10**23,))
+    with pytest.raises(InvalidInput, match=r"changes\.patience must be at most 1,000,000,000"):
+        Experiment(changes={"patience": 10**23})

@@ -29,7 +29,7 @@ def test_a_share_of_a_gpu_is_more_than_nothing_and_no_more_than_all() -> None:
     for share in (0.0, 1.5, -1.0):
         with pytest.raises(InvalidInput, match="--gpu-share must lie in"):
             Ray(gpu_share=share)
-    with pytest.raises(InvalidInput, match="--jobs must be at least 1"):
+    with pytest.raises(InvalidInput, match="--jobs must be a whole number from 1"):
         Ray(0)
 
 

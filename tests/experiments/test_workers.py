@@ -7,9 +7,9 @@ import sys
 import time
 
 SCRIPT = """
-from bangs.experiments.workers import Processes
+from bangs.experiments.workers import Processes, _pool
 
-with Processes(1)._pool() as pool:
+with _pool(1) as pool:
     pool.submit(print, "ready", flush=True).result()
     pool.submit(exec, "import time; time.sleep(30); print('outlived', flush=True)").result()
 """
@@ -26,7 +26,7 @@ def test_a_worker_ends_with_its_parent_though_that_was_killed() -> None:
 
 INTERRUPTED = """
 import threading, time
-from bangs.experiments.workers import Processes
+from bangs.experiments.workers import Processes, _pool
 from bangs.utils.signals import Stopped, graceful
 
 def tell(pool):
@@ -35,7 +35,7 @@ def tell(pool):
     print("begun", flush=True)
 
 try:
-    with graceful(), Processes(1)._pool() as pool:
+    with graceful(), _pool(1) as pool:
         threading.Thread(target=tell, args=(pool,)).start()
         Processes(1)._hand_out(pool, {"a job": None}, print)
 except Stopped:

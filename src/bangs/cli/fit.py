@@ -9,6 +9,7 @@ from bangs.cli import options
 from bangs.cli.console import Output
 from bangs.cli.interrupts import again, stoppable
 from bangs.cli.parsing import parse_fanout, parse_fill
+from bangs.utils.limits import MOST
 
 
 def fit(
@@ -39,7 +40,9 @@ def fit(
     rounds: options.Rounds = 10,
     teacher: options.Teacher = "best",
     validation: Annotated[float, typer.Option(help="share of labels held back, where the tables name none")] = 0.25,
-    epochs: Annotated[int | None, typer.Option(min=1, help="epochs of training at most; 300 if left out")] = None,
+    epochs: Annotated[
+        int | None, typer.Option(min=1, max=MOST, help="epochs of training at most; 300 if left out")
+    ] = None,
     batch_size: options.BatchSize = None,
     fanout: options.Fanout = None,
     seed: Annotated[int, typer.Option(help="the same seed gives the same result")] = 0,

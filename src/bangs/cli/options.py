@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from bangs.utils.limits import MOST
+
 # how a command speaks
 Json = Annotated[bool, typer.Option("--json", help="one JSON object to stdout and nothing else")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="only the result")]
@@ -53,6 +55,7 @@ BatchSize = Annotated[
     int | None,
     typer.Option(
         min=1,
+        max=MOST,
         help="labelled nodes a step, with drawn neighbourhoods; without it and --fanout the whole graph in memory",
     ),
 ]

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from bangs.errors import InvalidInput
+from bangs.utils.limits import MOST_NEIGHBOURS
 
 MOST_SEEDS = 10_000
 
@@ -38,8 +39,10 @@ def parse_fanout(text: str | None) -> tuple[int, ...] | None:
         hops = tuple(-1 if part.strip() == "all" else int(part) for part in text.split(","))
     except ValueError:
         hops = (0,)
-    if any(own < 1 and own != -1 for own in hops):
-        raise InvalidInput(f"--fanout must be numbers such as 10,10, or all, got '{text}'")
+    if any(own != -1 and not 1 <= own <= MOST_NEIGHBOURS for own in hops):
+        raise InvalidInput(
+            f"--fanout must be numbers from 1 to {MOST_NEIGHBOURS:,} such as 10,10, or all, got '{text}'"
+        )
     return hops
 
 

@@ -11,6 +11,7 @@ from bangs.cli.console import Output, Rounds
 from bangs.cli.interrupts import again, stoppable
 from bangs.cli.parsing import parse_fanout, parse_seeds
 from bangs.errors import InvalidInput
+from bangs.utils.limits import MOST
 
 
 def run(
@@ -60,8 +61,10 @@ def run(
     blind: Annotated[
         bool, typer.Option("--blind", help="open no test label; `bangs unblind` opens them later, once")
     ] = False,
-    epochs: Annotated[int | None, typer.Option(min=1, help="epochs of training at most")] = None,
-    patience: Annotated[int | None, typer.Option(min=1, help="epochs without a better validation accuracy")] = None,
+    epochs: Annotated[int | None, typer.Option(min=1, max=MOST, help="epochs of training at most")] = None,
+    patience: Annotated[
+        int | None, typer.Option(min=1, max=MOST, help="epochs without a better validation accuracy")
+    ] = None,
     batch_size: options.BatchSize = None,
     fanout: options.Fanout = None,
     pieces: Annotated[

@@ -19,6 +19,7 @@ from bangs.selftraining.loop import Method
 from bangs.training.presets import trainer
 from bangs.training.sampling import Sampling
 from bangs.training.trainer import Trainer
+from bangs.utils import limits
 
 log = logging.getLogger(__name__)
 
@@ -79,8 +80,8 @@ def self_training(
     """
     asked: tuple[tuple[str, Any, int], ...] = (("rounds", rounds, 0), ("k", k, 1), ("candidates", candidates, 1))
     for name, value, low in asked:
-        if value is not None and (not isinstance(value, numbers.Integral) or value < low):
-            raise InvalidInput(f"{name} must be a whole number from {low}, got {value!r}")
+        if value is not None and (not isinstance(value, numbers.Integral) or not low <= int(value) <= limits.MOST):
+            raise InvalidInput(f"{name} must be a whole number from {low} to {limits.MOST:,}, got {value!r}")
     if teacher not in ("first", "latest", "best"):
         raise UnknownName("teacher", str(teacher), ("first", "latest", "best"))
     k = min(max(-(-pool // (2 * max(rounds, 1))), 1), MOST) if k is None else int(k)

@@ -14,7 +14,7 @@ from typing import Any
 
 from bangs.errors import BangsError, InvalidInput
 from bangs.experiments.jobs import Job, Outcome
-from bangs.experiments.workers import RETRIES, Tell, work
+from bangs.experiments.workers import RETRIES, Tell, check_jobs, work
 from bangs.graphs.datasets.by_name import data_folder
 from bangs.utils.signals import check
 
@@ -38,8 +38,8 @@ class Ray:
     watch: Watch | None = None  # is told which jobs are not ended yet
 
     def __post_init__(self) -> None:
-        if self.count is not None and self.count < 1:
-            raise InvalidInput(f"--jobs must be at least 1, got {self.count}")
+        if self.count is not None:
+            check_jobs(self.count)
         if not 0 < self.gpu_share <= 1:
             raise InvalidInput(f"--gpu-share must lie in (0, 1], got {self.gpu_share}")
 

@@ -10,6 +10,7 @@ from bangs.nn.models import MODELS
 from bangs.selftraining.methods import METHODS
 from bangs.training.presets import PRESETS
 from bangs.training.trainer import Trainer
+from bangs.utils.limits import MOST, MOST_NEIGHBOURS
 from bangs.valuation.banzhaf import ESTIMATORS
 
 RECIPES = ("budget", "paper", "authors")
@@ -38,8 +39,8 @@ def _whole(least: int, *, optional: bool = False) -> Callable[[str, Any], None]:
     def rule(name: str, value: Any) -> None:
         if value is None and optional:
             return
-        if type(value) is not int or value < least:
-            raise InvalidInput(f"{name} must be a whole number of at least {least}, got {value!r}")
+        if type(value) is not int or not least <= value <= MOST:
+            raise InvalidInput(f"{name} must be a whole number from {least} to {MOST:,}, got {value!r}")
 
     return rule
 
@@ -82,7 +83,7 @@ def _fanout(name: str, value: Any) -> None:
     if (
         not isinstance(value, list | tuple)
         or not value
-        or any(type(own) is not int or own < -1 or not own for own in value)
+        or any(type(own) is not int or not -1 <= own <= MOST_NEIGHBOURS or not own for own in value)
     ):
         raise InvalidInput(
             f"{name} must list the neighbours heard at each hop, such as [10, 10], −1 for all, got {value!r}"
@@ -96,6 +97,8 @@ def _changes(name: str, value: Any) -> None:
     for key in value:
         if key not in known:
             raise UnknownName("training setting", str(key), known)
+        if isinstance(value[key], int) and abs(value[key]) > MOST:
+            raise InvalidInput(f"{name}.{key} must be at most {MOST:,}, got {value[key]}")
     Trainer(**value)  # which checks the values
 
 

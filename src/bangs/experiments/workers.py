@@ -16,6 +16,7 @@ import torch
 
 from bangs.errors import InvalidInput
 from bangs.experiments.jobs import Job, Outcome, Watcher, perform
+from bangs.utils.limits import MOST_JOBS
 from bangs.utils.signals import Stopped, check, graceful
 
 RETRIES = 3  # of a job whose worker died
@@ -48,14 +49,13 @@ class Processes:
     count: int
 
     def __post_init__(self) -> None:
-        if self.count < 1:
-            raise InvalidInput(f"--jobs must be at least 1, got {self.count}")
+        check_jobs(self.count)
 
     def __call__(self, jobs: Sequence[Job], tell: Tell) -> None:
         left = {job.name: job for job in jobs}
         deaths = Counter[str]()  # of workers, while the job was under way
         while left:
-            with self._pool() as pool:
+            with _pool(min(self.count, len(left))) as pool:
                 suspects = self._hand_out(pool, left, tell)
             deaths.update(suspects)
             for name in suspects:
@@ -85,19 +85,26 @@ class Processes:
                     tell(left.pop(name), outcome)
         return []
 
-    @contextmanager
-    def _pool(self) -> Iterator[ProcessPoolExecutor]:
-        threads = max(1, (os.cpu_count() or 1) // self.count)
-        # a forked process cannot use a GPU its parent has touched
-        pool = ProcessPoolExecutor(self.count, multiprocessing.get_context("spawn"), _settle, (threads,))
-        try:
-            yield pool
-        except BaseException:
-            for process in list((pool._processes or {}).values()):
-                process.terminate()  # each stops at its next safe point
-            raise
-        finally:
-            pool.shutdown(wait=True, cancel_futures=True)
+
+def check_jobs(count: int) -> None:
+    """Raise if so many runs cannot be done at the same time."""
+    if not 1 <= count <= MOST_JOBS:
+        raise InvalidInput(f"--jobs must be a whole number from 1 to {MOST_JOBS:,}, got {count}")
+
+
+@contextmanager
+def _pool(count: int) -> Iterator[ProcessPoolExecutor]:
+    threads = max(1, (os.cpu_count() or 1) // count)
+    # a forked process cannot use a GPU its parent has touched
+    pool = ProcessPoolExecutor(count, multiprocessing.get_context("spawn"), _settle, (threads,))
+    try:
+        yield pool
+    except BaseException:
+        for process in list((pool._processes or {}).values()):
+            process.terminate()  # each stops at its next safe point
+        raise
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
 
 
 @contextmanager

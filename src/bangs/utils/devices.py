@@ -1,15 +1,18 @@
-"""Devices: where a person's word for one leads."""
+"""Devices: from a name such as "auto" or "cuda:1" to a torch device."""
 
 import torch
 
 from bangs.errors import InvalidInput, UnknownName
+from bangs.utils.forks import guard_forks
 
 
 def choose_device(name: str) -> torch.device:
     """The device of that name; `auto` is a GPU where there is one.
 
-    A GPU that is asked for by number becomes the process's current one, on which our kernels and captured graphs run.
+    A GPU with a number becomes the process's current one, on which our kernels and captured graphs run. Whoever asks
+    for a device is about to compute, so forks are guarded from here on.
     """
+    guard_forks()
     found = torch.cuda.is_available()
     if name == "auto":
         return torch.device("cuda" if found else "cpu")
