@@ -1,5 +1,21 @@
-"""`python -m bangs` is `bangs`."""
+"""The program `bangs`, also as `python -m bangs`: a Ctrl-C at any moment ends it without a traceback."""
 
-from bangs.cli import main
+import sys
 
-main()
+from bangs.utils.signals import imports_undisturbed
+
+
+def main() -> None:
+    """Import the command line and run it."""
+    try:
+        with imports_undisturbed():
+            from bangs.cli import main
+
+            main()
+    except KeyboardInterrupt:
+        print("bangs: interrupted", file=sys.stderr)
+        sys.exit(130)
+
+
+if __name__ == "__main__":
+    main()

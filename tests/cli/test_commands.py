@@ -1,5 +1,6 @@
 """Commands are listed at once and loaded when they are called."""
 
+import re
 import subprocess
 import sys
 import tomllib
@@ -119,3 +120,17 @@ def test_in_a_checkout_the_version_tells_the_commit(tmp_path: Path, monkeypatch:
     assert bangs("--version").out.endswith(f" ({asked.stdout.strip()})\n")
     monkeypatch.setattr(checkout, "_HERE", tmp_path / "checkout.py")  # as in a wheel
     assert bangs("--version").out == f"bangs {package.__version__}\n"
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_advice_on_memory_names_only_options_that_the_command_has(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*words: Any, **more: Any) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr("bangs.cli.commands.Commands.invoke", fail)
+    said = bangs(name)
+    assert said.code == 2
+    assert said.err.startswith("bangs: memory ran out; ")
+    known = {option for param in load(name).params for option in param.opts}
+    assert set(re.findall(r"--[a-z-]+", said.err)) <= known
+    assert said.err.endswith("use a machine with more memory\n")

@@ -1,18 +1,25 @@
 """`bangs demo` and `bangs list`: what a newcomer sees first."""
 
+import inspect
 import json
+import subprocess
+import sys
 
 import pytest
 from typer.testing import CliRunner
 
+from bangs.calibration.calibrators import CALIBRATORS
 from bangs.cli import app, demo
 from bangs.cli.known_names import KINDS
 from bangs.errors import BangsError
+from bangs.experiments.suites.files import suite_files
+from bangs.experiments.suites.read import read_suite
 from bangs.graphs.datasets import by_name
 from bangs.graphs.datasets.synthetic import citation
 from bangs.nn.models import MODELS
 from bangs.runs import InUse, RunFolder, read_run
 from bangs.selftraining.methods import METHODS
+from bangs.valuation.banzhaf import ESTIMATORS
 
 
 @pytest.fixture
@@ -94,11 +101,29 @@ def test_where_all_seeds_gain_the_same_there_is_no_p():
     assert demo.compare(same)["p"] is None
 
 
-@pytest.mark.parametrize(("kind", "names"), [("methods", METHODS), ("models", MODELS)])
-def test_every_name_is_listed_with_a_sentence(kind, names):
+TABLES = {
+    "datasets": {name: dataset.description for name, dataset in by_name.DATASETS.items()},
+    "methods": {name: inspect.getdoc(part) for name, part in METHODS.items()},
+    "models": {name: inspect.getdoc(part) for name, part in MODELS.items()},
+    "calibrators": {name: inspect.getdoc(part) for name, part in CALIBRATORS.items()},
+    "estimators": {name: inspect.getdoc(make(None)) for name, make in ESTIMATORS.items()},
+    "suites": {name: read_suite(path).title for name, path in suite_files().items()},
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_name_is_listed_with_the_first_sentence_of_its_description(kind):
     told = json.loads(CliRunner().invoke(app, ["list", kind, "--json"]).output)[kind]
-    assert set(told) == set(names)
-    assert all(len(words) > 10 for words in told.values())
+    assert told == {name: words.split("\n")[0] for name, words in TABLES[kind].items()}
+    assert list(told) == list(TABLES[kind])
+    assert all(len(words) > 5 for words in told.values())
+
+
+def test_a_list_imports_no_torch():
+    script = "import sys; sys.argv[1:] = ['list']; from bangs.cli import main\ntry: main()\nexcept SystemExit: pass\n"
+    check = "print([name for name in ('torch', 'numpy', 'scipy', 'pandas') if name in sys.modules])"
+    told = subprocess.run([sys.executable, "-c", script + check], capture_output=True, text=True, check=True)
+    assert told.stdout.splitlines()[-1] == "[]"
 
 
 @pytest.mark.parametrize("kind", ["datasets", "calibrators", "estimators", "methods", "models"])

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from bangs import __version__
-from bangs.cli.commands import HELP, Commands
+from bangs.cli.commands import HELP, Commands, memory_advice
 from bangs.cli.usage_errors import UsageError, tell
 from bangs.errors import BangsError, ran_out_of_memory
 from bangs.utils.checkout import describe
@@ -54,13 +54,9 @@ def main() -> None:
     except (MemoryError, RuntimeError) as error:
         if not ran_out_of_memory(error):
             raise
-        way = "lower --seeds (runs trained at once), --candidates or the model's size, or use another --device"
-        print(f"bangs: memory ran out; {way}", file=sys.stderr)
+        print(f"bangs: memory ran out; {memory_advice()}", file=sys.stderr)
         sys.exit(2)
     except OSError as error:
         place = f"'{error.filename}': " if error.filename else ""
         print(f"bangs: {escape_controls(place)}{error.strerror or error}", file=sys.stderr)
         sys.exit(2)
-    except KeyboardInterrupt:
-        print("bangs: interrupted", file=sys.stderr)
-        sys.exit(130)

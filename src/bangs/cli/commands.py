@@ -5,6 +5,7 @@ function calls that needs more stands in a file of its own: `bangs fit --help` a
 """
 
 import ast
+import sys
 from functools import cache
 from importlib import import_module, resources
 from typing import Any
@@ -29,12 +30,30 @@ FILES = {
     "list": "list_names",
 }
 
+# options that lower the memory a command needs
+_LESS_MEMORY = {
+    "--seeds": "lower --seeds, which are trained at once",
+    "--candidates": "lower --candidates",
+    "--batch-size": "train in batches with --batch-size",
+    "--jobs": "lower --jobs",
+    "--half": "store features in half the space with --half",
+    "--device": "try another --device",
+}
+
 
 class Commands(TyperGroup):
     """The commands of `bangs`, each known by name and first words until it is called."""
 
     def __init__(self, **settings: Any):
         super().__init__(**{**settings, "commands": {name: _Later(name, help=first_words(name)) for name in FILES}})
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command that was typed."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            print("bangs: interrupted", file=sys.stderr)
+            raise
 
 
 class _Later(TyperCommand):
@@ -50,6 +69,14 @@ def load(name: str) -> Any:
     alone = typer.Typer(add_completion=False, rich_markup_mode="rich", context_settings=HELP)
     alone.command(name)(getattr(import_module(f"bangs.cli.{file}"), file))
     return typer.main.get_command(alone)
+
+
+def memory_advice() -> str:
+    """What to try where memory ran out, with the options of the command that was typed."""
+    name = next((word for word in sys.argv[1:] if word in FILES), None)
+    options = {} if name is None else {option for param in load(name).params for option in param.opts}
+    ways = [words for option, words in _LESS_MEMORY.items() if option in options]
+    return "; or ".join([*ways, "use a machine with more memory"])
 
 
 @cache

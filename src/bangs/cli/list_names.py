@@ -20,11 +20,11 @@ def list_names(
 
     Example: bangs list methods
     """
-    from bangs.cli.known_names import KINDS
+    from bangs.cli.known_names import KINDS, names_of
 
     if kind is not None and kind not in KINDS:
         raise UnknownName("kind of names", kind, KINDS)
-    found = {name: KINDS[name]() for name in (KINDS if kind is None else [kind])}
+    found = {name: names_of(name) for name in (KINDS if kind is None else [kind])}
     if as_json:
         print(json.dumps(found))
         return

@@ -25,7 +25,8 @@ def table(
     """
     from bangs.cli.parsing import parse_names
     from bangs.cli.result_paths import results_of, suites_of
-    from bangs.experiments.suites.read import find_suite, suite_files
+    from bangs.experiments.suites.files import suite_files
+    from bangs.experiments.suites.read import find_suite
     from bangs.experiments.tables.page import write_page
     from bangs.experiments.tables.render import FORMATS
     from bangs.experiments.tables.table import tabulate

@@ -1,6 +1,7 @@
 """Stopping at a safe point: Ctrl-C and SIGTERM wait until a write or an epoch is done."""
 
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -50,6 +51,23 @@ def graceful() -> Iterator[None]:
         check()
 
 
+@contextmanager
+def imports_undisturbed() -> Iterator[None]:
+    """Inside, Ctrl-C waits until no module is being imported; a second one does not wait.
+
+    A KeyboardInterrupt amid the import of numpy or torch may be swallowed, end in an ImportError or abort the process.
+    Where Ctrl-C is handled otherwise already, this changes nothing.
+    """
+    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield
+        return
+    signal.signal(signal.SIGINT, _after_imports)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 def check() -> None:
     """A safe point: raises `Stopped` if a signal is waiting, else does nothing."""
     if _caught:
@@ -66,3 +84,27 @@ def _raise() -> None:
     number = _caught[-1]
     _caught.clear()
     raise Stopped(number)
+
+
+def _after_imports(number: int, frame: FrameType | None) -> None:
+    importer = _importer(frame)
+    if importer is None or sys.gettrace() is not None:  # the latter where one is waiting already
+        sys.settrace(None)
+        raise KeyboardInterrupt
+    importer.f_trace = _raise_here  # heeded at the importer's next line, once there is any trace function
+    sys.settrace(lambda frame, event, argument: None)
+
+
+def _raise_here(frame: FrameType, event: str, argument: object) -> None:
+    sys.settrace(None)
+    raise KeyboardInterrupt
+
+
+def _importer(frame: FrameType | None) -> FrameType | None:
+    """The outermost frame on the stack that is importing a module; None if there is none."""
+    found = None
+    while frame is not None:
+        if frame.f_code.co_filename.startswith("<frozen importlib."):
+            found = frame.f_back
+        frame = frame.f_back
+    return found

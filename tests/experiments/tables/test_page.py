@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from bangs.experiments.results import Result, gather, results_in
-from bangs.experiments.suites.read import find_suite, suite_files
+from bangs.experiments.suites.files import suite_files
+from bangs.experiments.suites.read import find_suite
 from bangs.experiments.suites.suite import PROTOCOLS
 from bangs.experiments.tables.figure import as_csv, draw, panels
 from bangs.experiments.tables.page import write_page

@@ -12,12 +12,12 @@ from typing import Any, Literal
 from bangs.errors import BangsError, InvalidInput, UnknownName
 from bangs.experiments.experiment import Experiment
 from bangs.experiments.settings import check
+from bangs.experiments.suites.files import suite_path, suite_text
 from bangs.experiments.suites.published import Faults, PublishedReader
 from bangs.experiments.suites.suite import FIGURES, KINDS, PROTOCOLS, Cell, Suite
 from bangs.graphs.datasets.by_name import DATASETS, npz_files
 from bangs.graphs.store import is_store
 from bangs.runs.history import STAGES
-from bangs.utils.files import read_plain
 from bangs.utils.text import plain_name
 
 NodeNames = Literal["known", "any"]
@@ -30,26 +30,6 @@ def find_suite(
     return read_suite(suite_path(name, beside), data, names)
 
 
-def suite_path(name: str, beside: Mapping[str, Path] | None = None) -> Path:
-    """The file of a suite: of a name, or itself."""
-    path = Path(name)
-    if path.suffix == ".toml" or path.is_file():
-        return path
-    known = {**suite_files(), **(beside or {})}
-    if name not in known:
-        raise UnknownName("suite", name, known)
-    return known[name]
-
-
-def suite_files() -> dict[str, Path]:
-    """The suites that come with bangs, by name."""
-    package = Path(__file__).parents[2]
-    for folder in (package / "suites", package.parents[1] / "suites"):  # installed; in a checkout
-        if folder.is_dir():
-            return {file.stem: file for file in sorted(folder.glob("*.toml"))}
-    return {}
-
-
 def read_suite(path: Path, data: Path | None = None, names: NodeNames = "known") -> Suite:
     """The suite in a file; a mistake is a sentence that names file and key.
 
@@ -57,16 +37,6 @@ def read_suite(path: Path, data: Path | None = None, names: NodeNames = "known")
     be `any`: those of a method that a script gave, of a graph that lies elsewhere.
     """
     return parse_suite(suite_text(path), path.stem, str(path), data, names)
-
-
-def suite_text(path: Path) -> str:
-    """The text of a suite file, which must be regular and not too large."""
-    try:
-        return read_plain(path, LARGEST, follow=True).decode()
-    except FileNotFoundError as error:
-        raise InvalidInput(f"the suite {path} could not be read: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise InvalidInput(f"the suite {path} could not be read: {error}") from error
 
 
 def parse_suite(text: str, name: str, source: str, data: Path | None = None, names: NodeNames = "known") -> Suite:
@@ -83,7 +53,6 @@ def parse_suite(text: str, name: str, source: str, data: Path | None = None, nam
     return reader.suite(name, content)
 
 
-LARGEST = 1 << 18  # bytes of a suite file
 DEEPEST = 16  # parts of a dotted key: tomllib takes memory by the square of them
 # so many parts and dots in a row; possessive, so that a long text takes no longer than its length
 _PART = r"""(?:[A-Za-z0-9_-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+"""
