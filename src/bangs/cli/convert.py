@@ -35,6 +35,9 @@ def convert(
     categorical: options.Categorical = None,
     fill: options.Fill = None,
     unknown: options.Unknown = None,
+    keep: options.Keep = None,
+    labels_ignore_case: options.LabelsIgnoreCase = False,
+    unknown_edges: options.UnknownEdges = "refuse",
     like: Annotated[
         Path | None,
         typer.Option(help="a store or the folder of a fit, by whose columns and classes these tables are read"),
@@ -57,14 +60,21 @@ def convert(
 
     output = Output(as_json=as_json, quiet=quiet)
     begin = time.perf_counter()
-    roles = {"id": id, "label": label, "split": split, "source": from_column, "target": to_column, "weight": weight}
-    read_options = ReadOptions.plain(
-        roles=roles,
+    read_options = ReadOptions(
+        id=id,
+        label=label,
+        split=split,
+        source=from_column,
+        target=to_column,
+        weight=weight,
         directed=directed,
         ignore=tuple(ignore or ()),
         categorical=tuple(categorical or ()),
         fill=parse_fill(fill),
         unknown=unknown,
+        keep=keep or (),
+        labels_ignore_case=labels_ignore_case,
+        unknown_edges=unknown_edges,
         encoding=None if like is None else _encoding(like),
     )
     streamed = source.startswith("synthetic:") or Path(source).is_dir()

@@ -31,6 +31,9 @@ def fit(
     categorical: options.Categorical = None,
     fill: options.Fill = None,
     unknown: options.Unknown = None,
+    keep: options.Keep = None,
+    labels_ignore_case: options.LabelsIgnoreCase = False,
+    unknown_edges: options.UnknownEdges = "refuse",
     model: options.Model = "gcn",
     selector: Annotated[str, typer.Option(help="banzhaf, confidence, agreement or random")] = "banzhaf",
     calibrator: options.Calibrator = "ets",
@@ -89,6 +92,9 @@ def fit(
         categorical=categorical or (),
         fill=parse_fill(fill),
         unknown=unknown,
+        keep=keep or (),
+        labels_ignore_case=labels_ignore_case,
+        unknown_edges=unknown_edges,
         seed=seed,
     )
     for note in own.notes:

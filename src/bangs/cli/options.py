@@ -39,11 +39,23 @@ Directed = Annotated[bool, typer.Option("--directed", help="edges go one way onl
 Ignore = Annotated[
     list[str] | None, typer.Option("--ignore", help="a column to leave out, the weights of edges too; can be repeated")
 ]
-Categorical = Annotated[list[str] | None, typer.Option("--categorical", help="a column of digits that are words")]
+Categorical = Annotated[
+    list[str] | None, typer.Option("--categorical", help="a column whose digits or dates are categories")
+]
 Fill = Annotated[str | None, typer.Option("--fill", help="mean: put a column's mean where a number is missing")]
 Unknown = Annotated[
     list[str] | None,
     typer.Option("--unknown", help="a label that means: no label, instead of NA, none, ?, …; can be repeated"),
+]
+Keep = Annotated[
+    list[str] | None,
+    typer.Option("--keep", help="a label that is a class, though it looks like no label or like another class"),
+]
+LabelsIgnoreCase = Annotated[
+    bool, typer.Option("--labels-ignore-case", help="labels that differ in capital letters only are one class")
+]
+UnknownEdges = Annotated[
+    str, typer.Option("--unknown-edges", help="edges to ids that no node has: refuse, drop, or add the nodes")
 ]
 
 # the parts of a method and its training

@@ -30,6 +30,7 @@ def predict(
     target: options.Target = None,
     weight: options.Weight = None,
     fill: Annotated[str | None, typer.Option(help="mean: the fitted graph's mean where a number is missing")] = None,
+    unknown_edges: options.UnknownEdges = "refuse",
     device: options.Device = "auto",
     as_json: options.Json = False,
     quiet: options.Quiet = False,
@@ -66,6 +67,7 @@ def predict(
         target=target,
         weight=weight,
         fill=parse_fill(fill),
+        unknown_edges=unknown_edges,
         encoding=encoding,
     )
     for note in own.notes:

@@ -85,7 +85,7 @@ def test_what_became_of_columns_is_said_and_a_wrong_number_told_as_of_a_graph_to
     nodes = "id;height;colour;label\na;1,5;red;\nb;2,5;red;\nc;;blue;\nd;3,5;blue;\n"
     edges = "source;target;weight\na;b;0,5\nc;d;2\n"
     tables = folder(tmp_path, nodes, edges)
-    made = convert_from(str(tables), tmp_path / "store", options=ReadOptions.plain(fill="mean"))
+    made = convert_from(str(tables), tmp_path / "store", options=ReadOptions(fill="mean"))
     assert made.notes[2:] == (
         "nodes.csv: 0 labels of 4 nodes",
         "nodes.csv: column 'height' is written with decimal commas; read so, 1,234 as 1.234",
@@ -101,14 +101,14 @@ def test_what_became_of_columns_is_said_and_a_wrong_number_told_as_of_a_graph_to
     with pytest.raises(
         BadTables, match="'much', which is not a number\n  → correct it, or take the column as categories"
     ):
-        convert_from(str(wrong), tmp_path / "other", options=ReadOptions.plain(fill="mean"))
+        convert_from(str(wrong), tmp_path / "other", options=ReadOptions(fill="mean"))
 
 
 def test_tables_may_be_read_as_other_tables_were(tmp_path):
     convert_from(str(OWN), tmp_path / "first")
     encoding = tables.Encoding.from_dict(Store.open(tmp_path / "first").manifest.encoding)
     grown = OWN.parent / "own-graph-grown"
-    convert_from(str(grown), tmp_path / "grown", options=ReadOptions.plain(encoding=encoding))
+    convert_from(str(grown), tmp_path / "grown", options=ReadOptions(encoding=encoding))
     stored, plain = read_own(tmp_path / "grown", encoding=encoding), tables.read(grown, encoding=encoding)
     torch.testing.assert_close(stored.data.x, plain.data.x, atol=1e-5, rtol=1e-5)
     assert torch.equal(stored.data.y, plain.data.y)
@@ -124,16 +124,14 @@ def test_edges_and_blanks_are_read_as_those_of_the_other_tables_were(tmp_path, w
     encoding = tables.read(folder(first, edges=heavy if weighted else plain), directed=True, fill="mean").columns
     (again := tmp_path / "again").mkdir()
     folder(again, NODES.replace("3.0,green", ",green"), heavy)
-    convert_from(str(again), tmp_path / "store", options=ReadOptions.plain(encoding=encoding))
+    convert_from(str(again), tmp_path / "store", options=ReadOptions(encoding=encoding))
     stored, read = read_own(tmp_path / "store", encoding=encoding), tables.read(again, encoding=encoding)
     assert edges_of(stored.data) == edges_of(read.data)
     assert ("edge_weight" in stored.data) == weighted
     torch.testing.assert_close(stored.data.x, read.data.x)
     if weighted:
         with pytest.raises(BadTables, match="fitted with edge weights, but no column of 'source', 'target'"):
-            convert_from(
-                str(folder(again, edges=plain)), tmp_path / "other", options=ReadOptions.plain(encoding=encoding)
-            )
+            convert_from(str(folder(again, edges=plain)), tmp_path / "other", options=ReadOptions(encoding=encoding))
 
 
 @pytest.mark.parametrize(
@@ -155,9 +153,9 @@ def test_a_store_whose_edges_were_read_otherwise_is_refused(tmp_path, fitted, to
 def test_the_weights_of_edges_can_be_left_out(tmp_path):
     tables = str(folder(tmp_path, edges="source,target,weight\na,b,2\nc,d,3\n"))
     assert convert_from(tables, tmp_path / "heavy").weighted
-    assert not convert_from(tables, tmp_path / "light", options=ReadOptions.plain(ignore=("weight",))).weighted
+    assert not convert_from(tables, tmp_path / "light", options=ReadOptions(ignore=("weight",))).weighted
     with pytest.raises(BadTables, match="--ignore names column 'wait', which is not there") as caught:
-        convert_from(tables, tmp_path / "other", options=ReadOptions.plain(ignore=("wait",)))
+        convert_from(tables, tmp_path / "other", options=ReadOptions(ignore=("wait",)))
     assert "did you mean 'weight'?" in str(caught.value)
 
 

@@ -297,15 +297,6 @@ BROKEN = [
         lambda p: folder(p, NUMBERED, "source,target\n01,2\n2,B\n"),
     ),
     Broken(
-        "ids that became floats",
-        "unknown-node",
-        "edges.csv",
-        2,
-        "source '1.0' is not a node",
-        "a trailing '.0'",
-        lambda p: folder(p, NUMBERED, "source,target\n1.0,2\n2,B\n"),
-    ),
-    Broken(
         "ids with accents stored otherwise",
         "unknown-node",
         "edges.csv",
@@ -822,7 +813,8 @@ def test_a_complaint_reads_as_a_sentence(tmp_path: Path) -> None:
     with pytest.raises(tables.BadTables) as caught:
         tables.read(folder(tmp_path, edges=EDGES.replace("a,c", "a,zoe")))
     assert str(caught.value.diagnostics[0]) == (
-        "edges.csv, row 4: target 'zoe' is not a node of nodes.csv; add the node to nodes.csv, or delete the edge"
+        "edges.csv, row 4: target 'zoe' is not a node of nodes.csv; add the node to nodes.csv, or delete the edge; "
+        "--unknown-edges drop or add does so for all"
     )
 
 

@@ -92,7 +92,7 @@ def test_a_slip_in_a_word_for_unknown_does_not_leave_a_class(tmp_path: Path) -> 
         read(tmp_path, nodes=nodes, unknown=["latter"])
     assert "did you mean 'later'?" in str(refusal.value)
     with pytest.raises(tables.BadTables, match="--unknown names label 'latter'"):
-        convert_from(str(tmp_path), tmp_path / "store", options=ReadOptions.plain(unknown=["latter"]))
+        convert_from(str(tmp_path), tmp_path / "store", options=ReadOptions(unknown=["latter"]))
 
 
 @pytest.mark.parametrize("identity", ["node", "Node ID", "node-id", "NODE_ID", "name"])
@@ -242,8 +242,7 @@ def test_typed_parquet_columns_keep_their_meaning(tmp_path: Path) -> None:
     graph = tables.read(tmp_path)
     assert graph.classes == ["0", "1"]
     assert list(graph.ids) == ["1", "2", "3", "4"]
-    assert "tall=true" in graph.columns.features
-    assert len(graph.columns.features) == 6
+    assert graph.columns.features == ["tall=false", "tall=true", "seen", "kind=x", "kind=y"]
 
 
 def test_digits_with_leading_zeros_are_categories(tmp_path: Path) -> None:
@@ -298,13 +297,12 @@ def test_a_second_column_called_like_a_label_is_named(tmp_path: Path) -> None:
 
 
 def test_classes_that_may_be_one_are_named(tmp_path: Path) -> None:
-    names = ["Yes", "yes ", "no", "1", "1.0", "2"] * 2
+    names = ["yes", "no", "new york", "newyork", "1", "1.0", "2"] * 2
     nodes = "id,x,label\n" + "".join(f"n{i},{i},{name}\n" for i, name in enumerate(names))
     graph = read(tmp_path, nodes=nodes, edges="source,target\nn0,n1\nn1,n2\n")
-    assert graph.classes == ["1", "1.0", "2", "Yes", "no", "yes"]
     assert [note for note in graph.notes if "different classes" in note] == [
         "nodes.csv: '1', '1.0' are taken as different classes; write them alike if they are one",
-        "nodes.csv: 'Yes', 'yes' are taken as different classes; write them alike if they are one",
+        "nodes.csv: 'new york', 'newyork' are taken as different classes; write them alike if they are one",
     ]
 
 
@@ -372,7 +370,7 @@ def test_a_parquet_column_of_any_type_can_be_ignored_and_then_stays_so(tmp_path:
     graph = tables.read(tmp_path, ignore=["list", "colour"])
     assert graph.columns.features == ["height"]
     assert list(tables.read(tmp_path, encoding=graph.columns).ids) == list("abcdef")
-    convert_from(str(tmp_path), tmp_path / "store", options=ReadOptions.plain(ignore=("list", "colour")))
+    convert_from(str(tmp_path), tmp_path / "store", options=ReadOptions(ignore=("list", "colour")))
     with pytest.raises(tables.BadTables, match="--ignore names column 'size', which is not there"):
         tables.read(tmp_path, ignore=["list", "size"])
 

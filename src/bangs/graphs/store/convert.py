@@ -28,7 +28,7 @@ def convert_from(
     Edges of a folder are mirrored unless `options.directed`; those of a graph in memory stay as they are. Options about
     columns are refused where there are none.
     """
-    options = options or ReadOptions.plain()
+    options = options or ReadOptions()
     of_arrays = isinstance(source, str) and from_arrays.is_array_folder(Path(source))
     if not isinstance(source, str) or source.startswith(PREFIX) or of_arrays:
         idle = [option for option in options.given if not of_arrays or option != "--directed"]

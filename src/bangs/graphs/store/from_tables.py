@@ -17,6 +17,7 @@ from bangs.graphs.store.manifest import MOST_NODES, Manifest
 from bangs.graphs.store.writer import Strip, Writer
 from bangs.graphs.tables.diagnostics import Diagnostics, counted
 from bangs.graphs.tables.edges import Indices, Weights
+from bangs.graphs.tables.feature_array import padded
 from bangs.graphs.tables.folder import read_folder
 from bangs.graphs.tables.nodes import NodeBlock
 from bangs.graphs.tables.options import ReadOptions
@@ -89,7 +90,8 @@ class _InStore:
         features, end = block.features, self._node + len(block.labels)
         if array is not None:
             rows = array[self._node : end]
-            features = np.concatenate([features, rows.toarray() if hasattr(rows, "toarray") else rows], axis=1)
+            dense = rows.toarray() if hasattr(rows, "toarray") else rows
+            features = np.concatenate([features, padded(dense, end - self._node - len(dense))], axis=1)
         self.width = features.shape[1]
         if not self.width:
             return

@@ -17,6 +17,7 @@ from bangs.graphs.store.stored_graph import Store
 from bangs.graphs.tables.diagnostics import Diagnostics
 from bangs.graphs.tables.encoding import Encoding
 from bangs.graphs.tables.labels import check_enough
+from bangs.graphs.tables.options import given
 
 
 def read_own(path: Path, *, encoding: Encoding | None = None, **options: Any) -> tables.OwnGraph:
@@ -60,8 +61,7 @@ def read_own(path: Path, *, encoding: Encoding | None = None, **options: Any) ->
 
 def _refuse(path: Path, stored: bool, options: dict[str, Any]) -> None:
     """Raises where an option would be followed in a folder of tables and not here."""
-    ways = {"seed", "limits"} if stored else {"seed", "limits", "directed"}
-    idle = " and ".join(f"--{name}" for name, value in options.items() if value and name not in ways)
+    idle = " and ".join(option for option in given(options) if stored or option != "--directed")
     if idle and stored:
         raise InvalidInput(f"'{path}' is a store, read when it was made; give {idle} to `bangs convert`")
     if idle:

@@ -1,7 +1,7 @@
-"""Custom: a person's own files as a graph; every complaint names file, row and remedy."""
+"""Tables: a person's own files as a graph; every problem is reported with file, row and way out."""
 
 from bangs.graphs.tables.diagnostics import BadTables, Diagnostic
-from bangs.graphs.tables.encoding import Categorical, Encoding, Numeric, Structural
+from bangs.graphs.tables.encoding import Categorical, Date, Encoding, Numeric, Structural
 from bangs.graphs.tables.read import OwnGraph, read
 from bangs.graphs.tables.table import Limits
 from bangs.graphs.tables.validation import validation_split
@@ -9,6 +9,7 @@ from bangs.graphs.tables.validation import validation_split
 __all__ = [
     "BadTables",
     "Categorical",
+    "Date",
     "Diagnostic",
     "Encoding",
     "Limits",

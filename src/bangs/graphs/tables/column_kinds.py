@@ -7,11 +7,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from bangs.graphs.tables.dates import FORMATS, YEAR, any_dates, read_dates
 from bangs.graphs.tables.diagnostics import counted, listed
-from bangs.graphs.tables.encoding import Categorical, Numeric
+from bangs.graphs.tables.encoding import Categorical, Column, Date, Numeric
 from bangs.graphs.tables.numbers import FORGIVEN, LARGEST, are_codes, is_missing, read_numbers, without_signs
 from bangs.graphs.tables.table import Table
 
@@ -41,11 +43,38 @@ class ValueCounts:
 
 
 @dataclass
-class ColumnStatistics:
-    """The numbers, words and blanks of one column so far; `encoding` draws the conclusion.
+class Moments:
+    """Number, mean, spread and range of some numbers, merged piece by piece (Chan et al. 1979)."""
 
-    Mean and spread are merged piece by piece (Chan et al. 1979).
-    """
+    count: int = 0
+    mean: float = 0.0
+    squares: float = 0.0  # Σ (value − mean)²
+    low: float = math.inf
+    high: float = -math.inf
+    whole: bool = True
+
+    def add(self, values: npt.NDArray[np.float64]) -> None:
+        """One more piece; NaN, infinity and numbers beyond ±1e30 do not count."""
+        with np.errstate(invalid="ignore"):
+            values = values[np.abs(values) <= LARGEST]
+        if not len(values):
+            return
+        total, mean = self.count + len(values), float(values.mean())
+        self.squares += float(((values - mean) ** 2).sum())
+        self.squares += (mean - self.mean) ** 2 * self.count * len(values) / total
+        self.mean += (mean - self.mean) * len(values) / total
+        self.count = total
+        self.low, self.high = min(self.low, float(values.min())), max(self.high, float(values.max()))
+        self.whole = self.whole and bool((values == np.floor(values)).all())
+
+    @property
+    def scale(self) -> float:
+        return math.sqrt(self.squares / self.count) if self.count else 0.0
+
+
+@dataclass
+class ColumnStatistics:
+    """The numbers, dates, words and blanks of one column so far; `encoding` draws the conclusion."""
 
     name: str
     file: str
@@ -54,12 +83,8 @@ class ColumnStatistics:
     missing: int = 0
     wrong: int = 0
     with_signs: int = 0  # numbers but for signs such as those of 1,234 and 45 % and $3
-    numbers: int = 0
-    mean: float = 0.0
-    squares: float = 0.0  # Σ (value − mean)²
-    low: float = math.inf
-    high: float = -math.inf
-    whole: bool = True
+    numbers: Moments = field(default_factory=Moments)
+    dates: dict[str, Moments] = field(default_factory=lambda: {form: Moments() for form in FORMATS})
     codes: bool = False
     uncounted: bool = False  # some pieces held numbers only, whose words were not counted
     notes: list[str] = field(default_factory=list)  # how its numbers are written
@@ -76,17 +101,10 @@ class ColumnStatistics:
         self.wrong += wrong
         if wrong:
             self.with_signs += int(np.isfinite(without_signs(words).values).sum())
+            for form, days in self.dates.items() if any_dates(words) else ():
+                days.add(read_dates(words, form))
         self.codes = self.codes or are_codes(words)
-        with np.errstate(invalid="ignore"):
-            values = found.values[np.abs(found.values) <= LARGEST]
-        if len(values):
-            total, mean = self.numbers + len(values), float(values.mean())
-            self.squares += float(((values - mean) ** 2).sum())
-            self.squares += (mean - self.mean) ** 2 * self.numbers * len(values) / total
-            self.mean += (mean - self.mean) * len(values) / total
-            self.numbers = total
-            self.low, self.high = min(self.low, float(values.min())), max(self.high, float(values.max()))
-            self.whole = self.whole and bool((values == np.floor(values)).all())
+        self.numbers.add(found.values)
         if self.categorical or self.wrong or self.codes:
             self.counts.add(words.filter(pa.array(~blank)) if blank.any() else words)
         else:
@@ -107,7 +125,7 @@ class ColumnStatistics:
                 words = table.columns[self.name]
                 self.counts.add(words.filter(pa.array(~is_missing(words))))
 
-    def encoding(self, notes: list[str]) -> Numeric | Categorical | None:
+    def encoding(self, notes: list[str]) -> Column | None:
         """How the column becomes features; None where it does not."""
         place = f"{self.file}: column {self.name!r}"
         present = self.rows - self.missing
@@ -117,7 +135,16 @@ class ColumnStatistics:
         if not self.as_words:
             notes += dict.fromkeys(self.notes)
             return self._numeric(place, notes)
-        if not self.categorical and self.wrong == 0:
+        forms = [] if self.categorical else self._date_forms(present)
+        if len(forms) == 1:
+            return self._date(forms[0], place, notes)
+        if forms:
+            example = next(iter(self.counts.words), "")
+            notes.append(
+                f"{place} holds dates such as {example!r}, where day and month cannot be told apart; taken as "
+                "words. Write them as year-month-day"
+            )
+        elif not self.categorical and self.wrong == 0:
             notes.append(f"{place} holds digits that begin with 0; taken as categories")
         elif not self.categorical and self.with_signs > FORGIVEN * present:
             notes.append(
@@ -125,16 +152,31 @@ class ColumnStatistics:
             )
         return self._categories(place, notes)
 
+    def _date_forms(self, present: int) -> list[str]:
+        """The formats in which most cells are dates, if any; two where day and month cannot be told apart."""
+        most = max(days.count for days in self.dates.values())
+        return [form for form, days in self.dates.items() if days.count == most] if most > FORGIVEN * present else []
+
+    def _date(self, form: str, place: str, notes: list[str]) -> Date | None:
+        days = self.dates[form]
+        if days.low >= days.high and days.count == self.rows - self.missing:
+            notes.append(f"{place} has one value throughout; left out")
+            return None
+        yearly = days.high - days.low > YEAR
+        also = ", sine and cosine of the time of year" if yearly else ""
+        notes.append(f"{place} holds dates ({form}), which become days since 1970{also}")
+        return Date(self.name, days.mean, days.scale or 1.0, form, yearly)
+
     def _numeric(self, place: str, notes: list[str]) -> Numeric | None:
-        scale = math.sqrt(self.squares / self.numbers) if self.numbers else 0.0
-        if self.wrong == 0 and self.low >= self.high:
+        found = self.numbers
+        if self.wrong == 0 and found.low >= found.high:
             notes.append(f"{place} has one value throughout; left out")
             return None
         # differences in the last digits are rounding, but not between whole numbers
-        if self.wrong == 0 and (scale == 0 or (scale <= 1e-12 * abs(self.mean) and not self.whole)):
-            notes.append(f"{place} differs in its last digits only, from {self.low!r} to {self.high!r}; left out")
+        if self.wrong == 0 and (found.scale == 0 or (found.scale <= 1e-12 * abs(found.mean) and not found.whole)):
+            notes.append(f"{place} differs in its last digits only, from {found.low!r} to {found.high!r}; left out")
             return None
-        return Numeric(self.name, self.mean, scale or 1.0)
+        return Numeric(self.name, found.mean, found.scale or 1.0)
 
     def _categories(self, place: str, notes: list[str]) -> Categorical | None:
         levels = sorted(self.counts.words, key=lambda word: (-self.counts.words[word], word))
@@ -156,9 +198,9 @@ class ColumnStatistics:
         return Categorical(self.name, tuple(sorted(levels[:LEVELS])), other=len(levels) > LEVELS)
 
 
-def note_kinds(file: str, columns: Iterable[Numeric | Categorical], notes: list[str]) -> None:
-    """Say which columns are numbers and which are words."""
-    for what, kind in (("numeric", Numeric), ("categorical", Categorical)):
+def note_kinds(file: str, columns: Iterable[Column], notes: list[str]) -> None:
+    """Say which columns are numbers, which are words and which are dates."""
+    for what, kind in (("numeric", Numeric), ("categorical", Categorical), ("date", Date)):
         names = [column.name for column in columns if isinstance(column, kind)]
         if names:
             notes.append(f"{file}: {counted(len(names), f'{what} column')} {listed(names)}")

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bangs.graphs.edges import mirrored
-from bangs.graphs.tables.diagnostics import SHOWN, Diagnostics, counted, quoted
+from bangs.graphs.tables.diagnostics import SHOWN, Diagnostics, counted, listed, quoted
 from bangs.graphs.tables.nodes import NodeTable
 from bangs.graphs.tables.numbers import LARGEST, read_numbers
 from bangs.graphs.tables.options import ReadOptions
@@ -48,51 +48,76 @@ class EdgeTable:
         self.file = reader.file
         self.names: list[str] = []
         self.roles: EdgeRoles | None = None
-        self.rows = self.loops = 0
+        self.rows = self.loops = self.dropped = 0
+
+    def unknown_ids(self) -> list[str]:
+        """The ends of edges that no node has as its id, each once, sorted."""
+        found: set[str] = set()
+        for table in self.reader if self.nodes is not None and self.nodes.ids is not None else ():
+            for words in self._ends(table).values():
+                lost = (self.nodes.find(words)[0] < 0) & ~equals(words, "")  # type: ignore[union-attr]
+                found.update(words.filter(pa.array(lost)).to_pylist())
+        return sorted(found)
 
     def pieces(self) -> Iterator[tuple[Indices, Weights | None]]:
         """The ends [2, n] and weights [n] of the edges, piece by piece, without loops; problems are reported."""
         unknown = {"source": _UnknownEnds("source"), "target": _UnknownEnds("target")}
-        ids = None if self.nodes is None else self.nodes.ids
+        respelled, example = 0, ""
+        dropping = self.options.unknown_edges == "drop"
         for table in self.reader:
-            if not self.names:
-                self.names = table.names
-                self.roles = edge_roles(table, self.options, ids, self.diagnostics, self.notes)
-            if self.roles is None:
-                continue
-            roles = self.roles
+            ends = self._ends(table)
             weight = None
-            if roles.weight is not None:
-                weight = read_weights(table, roles.weight, self.diagnostics, self.notes)
-            if ids is None:
+            if self.roles is not None and self.roles.weight is not None:
+                weight = read_weights(table, self.roles.weight, self.diagnostics, self.notes)
+            if not ends or self.nodes is None or self.nodes.ids is None:
                 continue
-            ends = {"source": table.columns[roles.source], "target": table.columns[roles.target]}
-            index = np.stack([ids(words) for words in ends.values()])
-            for places, (role, words) in zip(index, ends.items(), strict=True):
-                unknown[role].add(table, words, places, self.diagnostics)
+            index = np.empty((2, len(table)), np.int64)
+            for side, (role, words) in enumerate(ends.items()):
+                index[side], plain = self.nodes.find(words)
+                if plain.any():
+                    respelled += int(plain.sum())
+                    example = example or words[int(plain.argmax())].as_py()
+                unknown[role].add(table, words, index[side], self.diagnostics)
             self.rows += len(table)
             known = (index >= 0).all(axis=0)
+            self.dropped += int((~known).sum()) if dropping else 0
             self.loops += int((known & (index[0] == index[1])).sum())
             keep = known & (index[0] != index[1])
             yield index[:, keep], None if weight is None else weight[keep]
+        if respelled:
+            plain_example = example.partition(".")[0]
+            self.notes.append(
+                f"{self.file}: {counted(respelled, 'end')} of edges found by ids that differ in a trailing '.0', as "
+                f"{quoted(example)} and {quoted(plain_example if '.' in example else example + '.0')}"
+            )
         self._finish(unknown)
+
+    def _ends(self, table: Table) -> dict[str, Any]:
+        """The columns of sources and targets; none where their roles cannot be found."""
+        if not self.names:
+            self.names = table.names
+            ids = None if self.nodes is None else self.nodes.ids
+            self.roles = edge_roles(table, self.options, ids, self.diagnostics, self.notes)
+        if self.roles is None:
+            return {}
+        return {"source": table.columns[self.roles.source], "target": table.columns[self.roles.target]}
 
     def _finish(self, unknown: "dict[str, _UnknownEnds]") -> None:
         if self.loops:
             self.notes.append(f"{self.file}: {counted(self.loops, 'edge')} from a node to itself dropped")
         lost = [end for end in unknown.values() if end.total]
+        if self.rows and self.loops == self.rows - self.dropped:
+            what = "every edge leads from a node to itself" if self.loops else "every edge has an unknown end"
+            self.diagnostics.add("only-loops", self.file, what, "a graph needs edges between nodes")
         if self.nodes is None or not lost:
-            if self.rows and self.loops == self.rows:
-                self.diagnostics.add(
-                    "only-loops",
-                    self.file,
-                    "every edge leads from a node to itself",
-                    "a graph needs edges between nodes",
-                )
+            return
+        words = [word for end in lost for word in end.words[:_SAMPLE]]
+        if self.options.unknown_edges == "drop":
+            some = listed(list(dict.fromkeys(words)), 3)
+            self.notes.append(f"{self.file}: {counted(self.dropped, 'edge')} to unknown nodes dropped: {some}")
             return
         all_unknown = sum(end.total for end in lost) == 2 * self.rows
-        words = pa.array([word for end in lost for word in end.words[:_SAMPLE]], pa.string())
-        remedy = self._way_out(self.nodes, words, all_unknown)
+        remedy = self._way_out(self.nodes, pa.array(words, pa.string()), all_unknown)
         for end in lost:
             messages = [
                 (row, f"{end.role} {quoted(word)} is not a node of {self.nodes.file}")
@@ -125,9 +150,8 @@ class EdgeTable:
             )
         if all_unknown:
             return f"{looked}; --id names another"
-        if self.options.encoding is not None:
-            return f"add the node to {nodes.file}, which must hold those of the fitted graph too, or delete the edge"
-        return f"add the node to {nodes.file}, or delete the edge"
+        also = "" if self.options.encoding is None else ", which must hold those of the fitted graph too"
+        return f"add the node to {nodes.file}{also}, or delete the edge; --unknown-edges drop or add does so for all"
 
 
 @dataclass

@@ -1,10 +1,11 @@
-"""Encoding: how a person's columns became the model's features, kept so that another table can be read alike."""
+"""Encoding: how columns of a table became features, so that another table can be read alike."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from bangs.errors import InvalidInput
+from bangs.graphs.tables.dates import FORMATS
 
 
 @dataclass(frozen=True)
@@ -22,7 +23,7 @@ class Numeric:
 
 @dataclass(frozen=True)
 class Categorical:
-    """A column of words: one feature per level, 1 where the cell says so; and one for any other word if `other`."""
+    """A column of words: one feature per level, 1 where the cell holds it, and one for all other words if `other`."""
 
     name: str
     levels: tuple[str, ...]
@@ -32,6 +33,24 @@ class Categorical:
     def features(self) -> list[str]:
         names = [f"{self.name}={level}" for level in self.levels]
         return [*names, f"{self.name}=(other)"] if self.other else names
+
+
+@dataclass(frozen=True)
+class Date:
+    """A column of dates: (days since 1970 − mean) / scale, and sine and cosine of the time of year if `yearly`."""
+
+    name: str
+    mean: float
+    scale: float
+    form: str  # one of `dates.FORMATS`
+    yearly: bool = False
+
+    @property
+    def features(self) -> list[str]:
+        return [self.name, *([f"{self.name} (sin of year)", f"{self.name} (cos of year)"] if self.yearly else [])]
+
+
+Column = Numeric | Categorical | Date
 
 
 @dataclass(frozen=True)
@@ -49,9 +68,9 @@ class Structural:
 
 @dataclass(frozen=True)
 class Encoding:
-    """All that is needed to read another graph as the first was read; goes to JSON and back."""
+    """What is needed to read another graph like the first; goes to JSON and back."""
 
-    columns: tuple[Numeric | Categorical, ...] = ()
+    columns: tuple[Column, ...] = ()
     array: int = 0  # features taken as they are from an array beside the table
     structural: Structural | None = None
     classes: tuple[str, ...] = ()
@@ -60,6 +79,8 @@ class Encoding:
     directed: bool = False
     weighted: bool = False
     fill: Literal["mean"] | None = None
+    unknown: tuple[str, ...] | None = None  # labels that mean "no label", where they were given
+    ignore_case: bool = False  # of labels
 
     @property
     def features(self) -> list[str]:
@@ -75,10 +96,7 @@ class Encoding:
     def to_dict(self) -> dict[str, Any]:
         """Plain lists, numbers and strings, for JSON."""
         plain = asdict(self)
-        plain["columns"] = [
-            {"kind": "numeric" if isinstance(column, Numeric) else "categorical", **asdict(column)}
-            for column in self.columns
-        ]
+        plain["columns"] = [{"kind": type(column).__name__.lower(), **asdict(column)} for column in self.columns]
         return plain
 
     @classmethod
@@ -97,6 +115,8 @@ class Encoding:
                 directed=bool(plain["directed"]),
                 weighted=bool(plain["weighted"]),
                 fill=fill,
+                unknown=None if plain.get("unknown") is None else tuple(str(word) for word in plain["unknown"]),
+                ignore_case=bool(plain.get("ignore_case", False)),
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise InvalidInput(
@@ -105,12 +125,15 @@ class Encoding:
             ) from error
 
 
-def _column(plain: Mapping[str, Any]) -> Numeric | Categorical:
+def _column(plain: Mapping[str, Any]) -> Column:
     if plain["kind"] == "numeric":
         return Numeric(str(plain["name"]), float(plain["mean"]), float(plain["scale"]))
+    if plain["kind"] == "date" and plain["form"] in FORMATS:
+        mean, scale = float(plain["mean"]), float(plain["scale"])
+        return Date(str(plain["name"]), mean, scale, str(plain["form"]), bool(plain["yearly"]))
     if plain["kind"] == "categorical":
         return Categorical(str(plain["name"]), tuple(str(x) for x in plain["levels"]), bool(plain["other"]))
-    raise ValueError(f"a column is numeric or categorical, not {plain['kind']!r}")
+    raise ValueError(f"a column is numeric, categorical or a date, not {plain['kind']!r}")
 
 
 def _structural(plain: Mapping[str, Any]) -> Structural:

@@ -55,6 +55,17 @@ def read_array(folder: Path, nodes: int | None, diagnostics: Diagnostics, notes:
     return matrix
 
 
+def padded(array: Any, rows: int) -> Any:
+    """The matrix with so many rows of zeros below it; None stays None."""
+    if array is None or rows == 0:
+        return array
+    shape = (rows, array.shape[1])
+    if sp.issparse(array):
+        parts: list[Any] = [array, sp.csr_array(shape, dtype=np.float32)]
+        return sp.csr_array(sp.vstack(parts))
+    return np.concatenate([array, np.zeros(shape, np.float32)])
+
+
 def _two_axes(array: Any) -> Any:
     if array.ndim != 2 or 0 in array.shape:
         raise ValueError(f"features must have shape [N, F], got {list(array.shape)}")

@@ -8,8 +8,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from bangs.graphs.tables.dates import read_dates, time_of_year
 from bangs.graphs.tables.diagnostics import Diagnostics, counted, listed, quoted
-from bangs.graphs.tables.encoding import Categorical, Encoding, Numeric
+from bangs.graphs.tables.encoding import Categorical, Date, Encoding, Numeric
 from bangs.graphs.tables.numbers import LARGEST, Numbers, is_missing, read_numbers
 from bangs.graphs.tables.table import Table, places_in
 
@@ -27,7 +28,7 @@ _WAYS_OUT = {
         "not-finite": "correct it, or leave the column out with --ignore COLUMN",
     },
     "fitted": {
-        "not-a-number": "correct it, or fit the model again; it was fitted with numbers there",
+        "not-a-number": "correct it, or fit the model again; it was fitted with numbers or dates there",
         "missing-number": "fill it in, or take the fitted graph's mean with --fill mean",
         "not-finite": "correct it",
     },
@@ -54,10 +55,10 @@ class Encoder:
         for column in self.columns:
             end = place + len(column.features)
             if column.name in table.columns:
-                if isinstance(column, Numeric):
-                    self._numeric(table, column, x[:, place:end])
-                else:
+                if isinstance(column, Categorical):
                     self._one_hot(table, column, x[:, place:end])
+                else:
+                    self._scaled(table, column, x[:, place:end])
             place = end
         return x
 
@@ -73,19 +74,26 @@ class Encoder:
             for name, (count, words) in self._new_words.items()
         ]
 
-    def _numeric(self, table: Table, column: Numeric, block: Matrix) -> None:
-        found = read_numbers(table, column.name, self._written)
-        if self._report_bad(table, column.name, found):
+    def _scaled(self, table: Table, column: Numeric | Date, block: Matrix) -> None:
+        if isinstance(column, Date):
+            words = table.columns[column.name]
+            days, blank = read_dates(words, column.form), is_missing(words)
+            found = Numbers(days, blank, np.isnan(days) & ~blank)
+        else:
+            found = read_numbers(table, column.name, self._written)
+        if self._report_bad(table, column, found):
             return
-        missing = int(found.missing.sum())
-        if missing:
-            self._filled[column.name] = self._filled.get(column.name, 0) + missing
-        scaled = (np.where(found.missing, column.mean, found.values) - column.mean) / column.scale
+        if found.missing.any():
+            self._filled[column.name] = self._filled.get(column.name, 0) + int(found.missing.sum())
+        values = np.where(found.missing, column.mean, found.values)
+        scaled = (values - column.mean) / column.scale
         far = np.flatnonzero(~(np.abs(scaled) <= _FARTHEST))
         if len(far):
             self._report("not-finite", table, column.name, far, "far beyond what the model was fitted with")
             return
         block[:, 0] = scaled
+        if isinstance(column, Date) and column.yearly:
+            block[:, 1:] = np.where(found.missing[:, None], 0.0, time_of_year(values))
 
     def _one_hot(self, table: Table, column: Categorical, block: Matrix) -> None:
         words = table.columns[column.name]
@@ -101,18 +109,19 @@ class Encoder:
         nodes = np.flatnonzero(level >= 0)
         block[nodes, level[nodes]] = 1.0
 
-    def _report_bad(self, table: Table, name: str, found: Numbers) -> bool:
-        """Report cells that cannot be used as numbers; whether there are any."""
+    def _report_bad(self, table: Table, column: Numeric | Date, found: Numbers) -> bool:
+        """Report cells that cannot be used as numbers or dates; whether there are any."""
+        thing = "date" if isinstance(column, Date) else "number"
         with np.errstate(invalid="ignore"):
             huge = np.abs(found.values) > LARGEST
         blank = found.missing if self.fill is None else np.zeros_like(found.missing)
         for kind, where, what in (
-            ("not-a-number", found.wrong, "which is not a number"),
-            ("missing-number", blank, "where a number should be"),
+            ("not-a-number", found.wrong, f"which is not a {thing}"),
+            ("missing-number", blank, f"where a {thing} should be"),
             ("not-finite", huge, "which is infinite or beyond ±1e30"),
         ):
             if where.any():
-                self._report(kind, table, name, np.flatnonzero(where), what)
+                self._report(kind, table, column.name, np.flatnonzero(where), what)
         return bool((found.wrong | blank | huge).any())
 
     def _report(self, kind: str, table: Table, name: str, nodes: Any, what: str) -> None:

@@ -3,7 +3,9 @@
 from pathlib import Path
 from typing import Any, Protocol
 
-from bangs.graphs.tables.diagnostics import Diagnostics, listed
+import pyarrow as pa
+
+from bangs.graphs.tables.diagnostics import Diagnostics, counted, listed
 from bangs.graphs.tables.edges import EdgeTable, Indices, Weights
 from bangs.graphs.tables.encoding import Encoding
 from bangs.graphs.tables.feature_array import read_array
@@ -43,9 +45,13 @@ def read_folder(
         nodes.learn(collector.ids)
     if readers["edges"] is not None:
         edges = EdgeTable(readers["edges"], nodes, options, diagnostics, notes)
+        if options.unknown_edges == "add" and nodes is not None and (new := edges.unknown_ids()):
+            nodes.add(pa.array(new, pa.string()), collector.ids)
+            notes.append(f"{edges.file}: {counted(len(new), 'node')} added that {nodes.file} has not: {listed(new, 3)}")
         for index, weight in edges.pieces():
             collector.edges(index, weight, 0 if nodes is None else nodes.size)
-    array = read_array(folder, nodes.size if nodes and nodes.ids else None, diagnostics, notes, whole=hold)
+    rows = nodes.size - nodes.added if nodes is not None and nodes.ids is not None else None
+    array = read_array(folder, rows, diagnostics, notes, whole=hold)
     if nodes is None or nodes.ids is None or nodes.roles is None:
         return None
     if edges is not None:
@@ -68,6 +74,8 @@ def read_folder(
         directed=options.directed,
         weighted=edges.roles.weight is not None,
         fill=options.fill,
+        unknown=None if options.unknown is None else tuple(options.unknown),
+        ignore_case=options.labels_ignore_case,
     )
     return nodes, edges, array, encoding
 

@@ -29,6 +29,19 @@ class IdIndex:
         place = np.minimum(np.searchsorted(self.keys, wanted), len(self.keys) - 1)
         return np.where((self.keys[place] == wanted) & (wanted != _BLANK), self.order[place], -1)
 
+    def extended(self, keys: npt.NDArray[np.uint64]) -> "IdIndex":
+        """The index with more nodes after these."""
+        mine = np.empty_like(self.keys)
+        mine[np.arange(len(mine)) if self.plain else self.order] = self.keys
+        return IdIndex(np.concatenate([mine, keys]))
+
+    def unambiguous(self, words: Any) -> npt.NDArray[np.int64]:
+        """The node that alone has each id, −1 where none or several have it: long [n]."""
+        found = self(words)
+        twice = np.zeros(len(self.keys) + 1, bool)
+        twice[self.repeats()[1]] = True
+        return np.where(twice[found], -1, found)
+
     def repeats(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """Nodes whose id an earlier node has, in their order, and that node; blank ids are no repeats."""
         if self.plain:
@@ -39,6 +52,11 @@ class IdIndex:
         nodes = self.order[~fresh & (self.keys != _BLANK)]
         by_node = np.argsort(nodes)
         return nodes[by_node], first[~fresh & (self.keys != _BLANK)][by_node]
+
+
+def without_zeros(words: Any) -> Any:
+    """The words with 1000.0 written 1000, as programs that know floats only write whole numbers."""
+    return pc.replace_substring_regex(words, r"^(\d+)\.0+$", r"\1")
 
 
 def key(words: Any) -> npt.NDArray[np.uint64]:

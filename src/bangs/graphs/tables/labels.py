@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from bangs.graphs.tables.column_kinds import MOST_WORDS, ValueCounts
 from bangs.graphs.tables.diagnostics import Diagnostics, counted, listed, quoted
 from bangs.graphs.tables.numbers import is_missing, numbers
+from bangs.graphs.tables.options import ReadOptions
 from bangs.graphs.tables.table import Table, places_in
 
 Classes = npt.NDArray[np.int64]
@@ -19,6 +20,11 @@ Parts = npt.NDArray[np.int8]
 Mask = npt.NDArray[np.bool_]
 
 MANY = 50  # classes, from which on few labels in each are unusual
+# words for "no label", without spaces and signs
+PLACEHOLDERS = {
+    *("unknown", "unlabeled", "unlabelled", "notlabeled", "notlabelled", "nolabel", "unassigned", "undefined"),
+    *("tbd", "tba", "tobedetermined", "todo", "missing", "na", "notavailable", "pending"),
+}
 PARTS = {
     "": ("", "none", "unlabelled", "unlabeled", "unknown", "na", "nan", "null", "rest"),
     "train": ("train", "training", "tr"),
@@ -32,14 +38,13 @@ _PART_OF = {word: number for number, words in enumerate(PARTS.values()) for word
 class LabelColumn:
     """The labels: `add` counts the words, `decide` makes classes of them, a call gives class numbers.
 
-    Names are kept as they were written, sorted as numbers if all of them are. `unknown` lists the words that mean
-    "no label"; without it these are blanks, words such as NA, and −1 among numbers.
+    Names are kept as they were written, sorted as numbers if all of them are. Blanks, words such as NA, and −1 among
+    numbers mean "no label", or the words that the options name.
     """
 
     name: str
     file: str
-    unknown: Sequence[str] | None
-    classes: Sequence[str] | None  # those of a fitted model; None where they are to be found
+    options: ReadOptions
     counts: ValueCounts = field(default_factory=ValueCounts)
     names: list[str] = field(default_factory=list)
     _number: Classes = field(default_factory=lambda: np.empty(0, np.int64))  # of every word, −1 unknown, −2 no class
@@ -59,19 +64,24 @@ class LabelColumn:
             )
             return
         words, count = list(self.counts.words), np.array(list(self.counts.words.values()), np.int64)
-        self._check_unknown(words, diagnostics)
+        fitted = self.options.encoding
+        self._check_given(words, diagnostics)
         blank = self._is_unknown(words)
         present = [word for word, none in zip(words, blank, strict=True) if not none]
-        self.names = _sorted(present) if self.classes is None else list(self.classes)
-        number = {name: place for place, name in enumerate(self.names)}
+        if fitted is None:
+            self._report_placeholders(present, [word for word in words if word and word not in present], diagnostics)
+            present = self._merged(present, diagnostics, notes)
+        self.names = _sorted(present) if fitted is None else list(fitted.classes)
+        number = {self._spelling(name): place for place, name in enumerate(self.names)}
         self._number = np.array(
-            [-1 if none else number.get(word, -2) for word, none in zip(words, blank, strict=True)], np.int64
+            [-1 if none else number.get(self._spelling(word), -2) for word, none in zip(words, blank, strict=True)],
+            np.int64,
         )
         self._note_unknown(words, count, blank, notes)
         labelled, nodes = int(count[self._number >= 0].sum()), int(count.sum())
-        if self.classes is None and learning and len(self.names) < 2:
+        if fitted is None and learning and len(self.names) < 2:
             self._report_too_few(diagnostics)
-        elif self.classes is None:
+        elif fitted is None:
             among = f" in {listed(self.names)}" if self.names else ""
             notes.append(f"{self.file}: {counted(labelled, 'label')} of {nodes:,} nodes{among}")
             notes += [
@@ -97,25 +107,64 @@ class LabelColumn:
             )
         return np.maximum(number, -1)
 
+    def _spelling(self, word: str) -> str:
+        return word.casefold() if self.options.labels_ignore_case else word
+
     def _is_unknown(self, words: Sequence[str]) -> list[bool]:
-        if self.unknown is not None:
-            return [word == "" or word in self.unknown for word in words]
+        if self.options.unknown is not None:
+            return [word == "" or word in self.options.unknown for word in words]
         column = pa.array(words, pa.string())
         found, blank = numbers(column), is_missing(column)
-        return [bool(none) for none in (blank if found.wrong.any() else blank | (found.values == -1))]
+        none = blank if found.wrong.any() else blank | (found.values == -1)
+        return [bool(own) and word not in self.options.keep for word, own in zip(words, none, strict=True)]
 
-    def _check_unknown(self, words: Sequence[str], diagnostics: Diagnostics) -> None:
-        """Report words given as "no label" that no node has: a slip would leave a class."""
+    def _check_given(self, words: Sequence[str], diagnostics: Diagnostics) -> None:
+        """Report words of --unknown and --keep that no node has: a slip would leave a class, or lose one."""
         present = [word for word in words if word]
-        for word in self.unknown or ():
-            if word not in present:
-                near = get_close_matches(word, present, n=1, cutoff=0.5)
-                diagnostics.add(
-                    "no-such-label",
-                    self.file,
-                    f"--unknown names label {quoted(word)}, which no node has; the labels are {listed(present)}",
-                    f"did you mean {quoted(near[0])}?" if near else "name one of these, or leave the option out",
-                )
+        for option in ("unknown", "keep"):
+            for word in getattr(self.options, option) or ():
+                if word not in present and self.options.encoding is None:
+                    near = get_close_matches(word, present, n=1, cutoff=0.5)
+                    diagnostics.add(
+                        "no-such-label",
+                        self.file,
+                        f"--{option} names label {quoted(word)}, which no node has; the labels are {listed(present)}",
+                        f"did you mean {quoted(near[0])}?" if near else "name one of these, or leave the option out",
+                    )
+
+    def _report_placeholders(self, present: Sequence[str], none: Sequence[str], diagnostics: Diagnostics) -> None:
+        """Report classes whose names are words for "no label", unless --keep names them."""
+        odd = [word for word in present if _letters(word) in PLACEHOLDERS and word not in self.options.keep]
+        if odd:
+            rows = counted(sum(self.counts.words[word] for word in odd), "row")
+            unknown = " ".join(f"--unknown {word!r}" for word in [*odd, *none])
+            keep = " ".join(f"--keep {word!r}" for word in odd)
+            diagnostics.add(
+                "placeholder-label",
+                self.file,
+                f'label {listed(odd)} in {rows} looks like a word for "no label"',
+                f"if it means that, add {unknown}; if it is a class, add {keep}",
+            )
+
+    def _merged(self, present: Sequence[str], diagnostics: Diagnostics, notes: list[str]) -> list[str]:
+        """The classes without other spellings of the same class; these are reported unless options decide."""
+        groups: dict[str, list[str]] = {}
+        for word in sorted(present, key=lambda word: (-self.counts.words[word], word)):
+            groups.setdefault(word.casefold(), []).append(word)
+        several = [own for own in groups.values() if len(own) > 1]
+        if self.options.labels_ignore_case:
+            notes += [f"{self.file}: labels {listed(own)} are one class, {quoted(own[0])}" for own in several]
+            return [own[0] for own in groups.values()]
+        undecided = [own for own in several if not set(own) <= set(self.options.keep)]
+        if undecided:
+            diagnostics.add_many(
+                "label-case",
+                self.file,
+                [(None, f"labels {listed(own)} differ in capital letters only") for own in undecided],
+                "if they are one class, add --labels-ignore-case; if not, add "
+                + " ".join(f"--keep {word!r}" for own in undecided for word in own),
+            )
+        return list(present)
 
     def _note_unknown(self, words: Sequence[str], count: Classes, blank: Sequence[bool], notes: list[str]) -> None:
         spelled = [place for place, word in enumerate(words) if blank[place] and word]
@@ -237,12 +286,16 @@ def check_enough(
     )
 
 
+def _letters(word: str) -> str:
+    return "".join(letter for letter in word.casefold() if letter.isalnum())
+
+
 def _alike(names: Sequence[str]) -> list[list[str]]:
-    """Classes that may be one: their names differ in capitals or spaces only, or are the same number."""
+    """Classes that may be one: their names differ in spaces only, or are the same number."""
     groups: dict[str | float, list[str]] = {}
     found = numbers(pa.array(names, pa.string()))
     for name, wrong, value in zip(names, found.wrong | found.missing, found.values.tolist(), strict=True):
-        groups.setdefault("".join(name.casefold().split()) if wrong else value, []).append(name)
+        groups.setdefault("".join(name.split()) if wrong else value, []).append(name)
     return [own for own in groups.values() if len(own) > 1]
 
 

@@ -9,9 +9,9 @@ import numpy.typing as npt
 
 from bangs.graphs.tables.column_kinds import ColumnStatistics, note_kinds
 from bangs.graphs.tables.diagnostics import Diagnostics, quoted
-from bangs.graphs.tables.encoding import Categorical, Encoding, Numeric
+from bangs.graphs.tables.encoding import Column, Encoding
 from bangs.graphs.tables.features import Encoder, check_columns
-from bangs.graphs.tables.id_index import IdIndex, key
+from bangs.graphs.tables.id_index import IdIndex, key, without_zeros
 from bangs.graphs.tables.labels import LabelColumn, SplitColumn
 from bangs.graphs.tables.options import ReadOptions
 from bangs.graphs.tables.reader import TableReader
@@ -48,15 +48,18 @@ class NodeTable:
         self.names: list[str] = []
         self.roles: NodeRoles | None = None
         self.ids: IdIndex | None = None
+        self.plain_ids: IdIndex | None = None  # the same with 1000.0 written 1000
+        self.added = 0  # nodes that only the edge table has, after those of the node table
         self.labels: LabelColumn | None = None
         self.split: SplitColumn | None = None
-        self.columns: tuple[Numeric | Categorical, ...] = ()
+        self.columns: tuple[Column, ...] = ()
         self.left_out: tuple[str, ...] = ()
         self._statistics: list[ColumnStatistics] = []
 
     def learn(self, take_ids: Callable[[Any], None]) -> None:
         """First reading: ids, which `take_ids` is given piece by piece, classes, and what every column holds."""
         keys: list[npt.NDArray[np.uint64]] = []
+        plain: list[npt.NDArray[np.uint64]] = []
         rows: list[npt.NDArray[np.int64]] = []
         for table in self.reader:
             if not self.names:
@@ -66,6 +69,8 @@ class NodeTable:
             words = table.columns[self.roles.id]
             self._report_blanks(table, words)
             keys.append(key(words))
+            respelled = without_zeros(words)
+            plain.append(keys[-1] if respelled.equals(words) else key(respelled))
             rows.append(table.rows)
             take_ids(words)
             self.size += len(table)
@@ -74,11 +79,32 @@ class NodeTable:
                     column.add(table)
         if self.roles is None or not keys:
             return
-        self.ids = IdIndex(np.concatenate(keys))
+        self.ids = self.plain_ids = IdIndex(np.concatenate(keys))
+        if any(own is not other for own, other in zip(keys, plain, strict=True)):
+            self.plain_ids = IdIndex(np.concatenate(plain))
         self._report_repeats(np.concatenate(rows))
         if self.labels is not None:
             self.labels.decide(self.diagnostics, self.notes, learning=self.learning)
         self._decide_columns()
+
+    def find(self, words: Any) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+        """The node that has each id, −1 where none has it: long [n]; and where it has 1000.0 for 1000: bool [n]."""
+        assert self.ids is not None
+        assert self.plain_ids is not None
+        found = self.ids(words)
+        if (found >= 0).all():
+            return found, np.zeros(len(found), bool)
+        plain = np.where(found < 0, self.plain_ids.unambiguous(without_zeros(words)), found)
+        return plain, (found < 0) & (plain >= 0)
+
+    def add(self, words: Any, take_ids: Callable[[Any], None]) -> None:
+        """More nodes, of which nothing but the id is known."""
+        assert self.ids is not None
+        assert self.plain_ids is not None
+        self.ids, self.plain_ids = self.ids.extended(key(words)), self.plain_ids.extended(key(without_zeros(words)))
+        self.added += len(words)
+        self.size += len(words)
+        take_ids(words)
 
     def blocks(self, encoder: Encoder) -> Iterator[NodeBlock]:
         """Second reading: features, labels and split, piece by piece."""
@@ -89,6 +115,10 @@ class NodeTable:
             if parts is not None:
                 learned[number[(parts == 1) & (number >= 0)]] = True
             yield NodeBlock(encoder(table), number, parts, table.rows)
+        if self.added:
+            none = None if self.split is None else np.zeros(self.added, np.int8)
+            x = np.zeros((self.added, encoder.width), np.float32)
+            yield NodeBlock(x, np.full(self.added, -1), none, np.zeros(self.added, np.int64))
         self.notes += encoder.notes()
         if self.split is not None and self.labels is not None:
             self.split.finish(self.diagnostics, self.notes)
@@ -124,8 +154,7 @@ class NodeTable:
             return
         roles = self.roles
         if roles.label is not None:
-            classes = None if options.encoding is None else options.encoding.classes
-            self.labels = LabelColumn(roles.label, self.file, options.unknown, classes)
+            self.labels = LabelColumn(roles.label, self.file, options)
             self.split = None if roles.split is None else SplitColumn(roles.split, self.file)
         if options.encoding is not None:
             spare = [name for name in (roles.id, roles.label, roles.split, *options.ignore) if name]
@@ -138,7 +167,7 @@ class NodeTable:
     def _decide_columns(self) -> None:
         if self.options.encoding is not None:
             return
-        kept: list[Numeric | Categorical] = []
+        kept: list[Column] = []
         left_out: list[str] = []
         for column in self._statistics:
             column.count_again(self.reader)

@@ -1,47 +1,62 @@
 """ReadOptions: how a person wants their tables to be read."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Literal
+from dataclasses import dataclass, field, fields, replace
+from typing import Literal
 
+from bangs.errors import InvalidInput
 from bangs.graphs.tables.encoding import Encoding
 from bangs.graphs.tables.table import Limits, Table
+
+UNKNOWN_EDGES = ("refuse", "drop", "add")
 
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """The arguments of `read`."""
+    """The options of `read`; names of columns are guessed where they are not given."""
 
-    roles: dict[str, str | None]
-    directed: bool
-    ignore: tuple[str, ...]
-    categorical: tuple[str, ...]
-    fill: Literal["mean"] | None
-    unknown: Sequence[str] | None
-    seed: int
-    encoding: Encoding | None
-    limits: Limits
+    id: str | None = None
+    label: str | None = None
+    split: str | None = None
+    source: str | None = None
+    target: str | None = None
+    weight: str | None = None
+    directed: bool = False  # else every edge goes both ways
+    ignore: Sequence[str] = ()  # columns of either table to leave out
+    categorical: Sequence[str] = ()  # columns of digits or dates to take as words
+    fill: Literal["mean"] | None = None  # put the mean where a number is missing
+    unknown: Sequence[str] | None = None  # labels that mean "no label"; None = blanks, words such as NA, −1
+    keep: Sequence[str] = ()  # labels that are classes, though they look like "no label" or another class
+    labels_ignore_case: bool = False  # labels that differ in capital letters only are one class
+    unknown_edges: str = "refuse"  # edges to ids that no node has; or "drop" them, or "add" the nodes
+    seed: int = 0  # of features made from the edges
+    encoding: Encoding | None = None  # read as the graph a model was fitted on: same features, same classes
+    limits: Limits = field(default_factory=Limits)
 
-    @classmethod
-    def plain(cls, **changes: Any) -> "ReadOptions":
-        """The defaults, but for the changes."""
-        roles = dict.fromkeys(("id", "label", "source", "target", "weight", "split"))
-        return replace(cls(roles, False, (), (), None, None, 0, None, Limits()), **changes)
+    def __post_init__(self) -> None:
+        if self.unknown_edges not in UNKNOWN_EDGES:
+            raise InvalidInput(f"--unknown-edges must be {', '.join(UNKNOWN_EDGES)}, got '{self.unknown_edges}'")
 
     @property
     def as_fitted(self) -> "ReadOptions":
-        """The same, with edges directed and blanks filled as in the encoding, where nothing else was asked for."""
-        if self.encoding is None:
+        """The same, with what was asked for when the encoding was made, where nothing else is asked for."""
+        known = self.encoding
+        if known is None:
             return self
-        directed, fill = self.directed or self.encoding.directed, self.fill or self.encoding.fill
-        return replace(self, directed=directed, fill=fill, encoding=replace(self.encoding, fill=fill))
+        fill = self.fill or known.fill
+        return replace(
+            self,
+            directed=self.directed or known.directed,
+            fill=fill,
+            unknown=known.unknown if self.unknown is None else self.unknown,
+            labels_ignore_case=self.labels_ignore_case or known.ignore_case,
+            encoding=replace(known, fill=fill),
+        )
 
     @property
     def given(self) -> list[str]:
-        """The options that differ from the defaults, as the command line spells them."""
-        others = {"directed": self.directed, "ignore": self.ignore, "categorical": self.categorical, "fill": self.fill}
-        others |= {"unknown": self.unknown, "like": self.encoding}
-        return [f"--{name}" for name, value in {**self.roles, **others}.items() if value]
+        """The options about tables that differ from the defaults, as the command line spells them."""
+        return given({own.name: getattr(self, own.name) for own in fields(self)})
 
     @property
     def unread(self) -> tuple[str, ...]:
@@ -49,9 +64,20 @@ class ReadOptions:
         return (*self.ignore, *(self.encoding.left_out if self.encoding is not None else ()))
 
     def role(self, name: str, table: Table) -> str | None:
-        """The column asked for, or the one that played the role when the encoding was made, unless left out."""
-        given = self.roles[name]
-        if given is None and self.encoding is not None:
+        """The column given for a role, or the one that had it when the encoding was made, unless left out."""
+        column: str | None = getattr(self, name)
+        if column is None and self.encoding is not None:
             known = self.encoding.role(name)
             return known if known in table.columns and known not in self.ignore else None
-        return given
+        return column
+
+
+def given(options: "dict[str, object]") -> list[str]:
+    """The options about tables that differ from the defaults, as the command line spells them."""
+    spelled = {"encoding": "like"} | {name: name.replace("_", "-") for name in options if name != "encoding"}
+    plain = {own.name: own.default for own in fields(ReadOptions)}
+    return [
+        f"--{spelled[name]}"
+        for name, value in options.items()
+        if name not in ("seed", "limits") and value and value != plain[name]
+    ]

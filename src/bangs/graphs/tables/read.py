@@ -1,9 +1,8 @@
 """Reading: a person's folder of tables, or one .npz file, as a graph to learn on."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -17,6 +16,7 @@ from bangs.graphs.sparse import to_torch
 from bangs.graphs.tables.diagnostics import Diagnostics, counted, listed, quoted
 from bangs.graphs.tables.edges import Indices, Weights, tidy
 from bangs.graphs.tables.encoding import Encoding, Structural
+from bangs.graphs.tables.feature_array import padded
 from bangs.graphs.tables.folder import read_folder
 from bangs.graphs.tables.graph_parts import GraphParts
 from bangs.graphs.tables.labels import check_enough
@@ -25,7 +25,6 @@ from bangs.graphs.tables.npz_archive import from_npz
 from bangs.graphs.tables.options import ReadOptions
 from bangs.graphs.tables.reader import memory_explained
 from bangs.graphs.tables.structural_features import structural
-from bangs.graphs.tables.table import Limits
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,50 +46,19 @@ class OwnGraph:
         return int(found[0])
 
 
-def read(
-    path: Path | str,
-    *,
-    id: str | None = None,
-    label: str | None = None,
-    source: str | None = None,
-    target: str | None = None,
-    weight: str | None = None,
-    split: str | None = None,
-    directed: bool = False,
-    ignore: Sequence[str] = (),
-    categorical: Sequence[str] = (),
-    fill: Literal["mean"] | None = None,
-    unknown: Sequence[str] | None = None,
-    seed: int = 0,
-    encoding: Encoding | None = None,
-    limits: Limits | None = None,
-) -> OwnGraph:
-    """The graph of a folder with an `edges` and a `nodes` table, or of one .npz file.
+def read(path: Path | str, **options: Any) -> OwnGraph:
+    """The graph of a folder with an `edges` and a `nodes` table, or of one .npz file; `options` are `ReadOptions`.
 
-    Names of columns are guessed where they are not given. `ignore` leaves columns of either table out, `categorical`
-    takes columns of digits as words, `fill` puts the mean where a number is missing, `unknown` lists words that mean
-    "no label".
-    With an `encoding` the graph is read as the one it was fitted on: same features, same classes; labels are then
-    optional. Everything wrong is raised at once as `BadTables`.
+    All problems are raised at once as `BadTables`.
     """
-    options = ReadOptions(
-        roles={"id": id, "label": label, "source": source, "target": target, "weight": weight, "split": split},
-        directed=directed,
-        ignore=tuple(ignore),
-        categorical=tuple(categorical),
-        fill=fill,
-        unknown=unknown,
-        seed=seed,
-        encoding=encoding,
-        limits=limits or Limits(),
-    ).as_fitted
+    wanted = ReadOptions(**options).as_fitted
     path = Path(path)
     diagnostics, notes = Diagnostics(str(path)), list[str]()
     with memory_explained(str(path), "free some memory, or make a store with `bangs convert`, which reads in pieces"):
-        parts = _parts(path, options, diagnostics, notes)
+        parts = _parts(path, wanted, diagnostics, notes)
         diagnostics.raise_any()
         assert parts is not None  # None comes with a problem
-        return _assembled(parts, options, notes)
+        return _assembled(parts, wanted, notes)
 
 
 def _parts(path: Path, options: ReadOptions, diagnostics: Diagnostics, notes: list[str]) -> GraphParts | None:
@@ -150,7 +118,7 @@ def _from_folder(folder: Path, options: ReadOptions, diagnostics: Diagnostics, n
         y=y,
         split=split,
         dense=np.concatenate([block.features for block in pieces.blocks]),
-        array=array,
+        array=padded(array, nodes.added),
         encoding=encoding,
     )
 
