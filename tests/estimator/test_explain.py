@@ -11,7 +11,7 @@ from bangs.estimator.explain import influences, neighbours, origins, reasons
 from bangs.estimator.explanation import in_words
 from bangs.graphs.edges import EdgeList
 from bangs.graphs.propagation import PPR, ExactPPR
-from bangs.graphs.walks import NearWalks
+from bangs.graphs.truncated_ppr import TruncatedPPR
 from bangs.runs.candidate_log import CandidateLog
 from bangs.runs.snapshot import Snapshot
 from tests.conftest import two_rings
@@ -69,7 +69,7 @@ def test_near_walks_tell_what_personalised_pagerank_tells() -> None:
     data.y = torch.where(torch.arange(60) < 24, data.y, -1)
     snapshot = SelfTrainingClassifier(rounds=2, k=5, epochs=10).fit(data).snapshot_
     nodes = list(range(60))
-    far, near = (influences(snapshot, nodes, 2, part) for part in (PPR(steps=100), NearWalks(steps=100, floor=0.0)))
+    far, near = (influences(snapshot, nodes, 2, part) for part in (PPR(steps=100), TruncatedPPR(steps=100, floor=0.0)))
     for one, two in zip(far, near, strict=True):
         assert [other.share for other in one[0]] == pytest.approx([other.share for other in two[0]], abs=1e-3)
         assert one[1] == pytest.approx(two[1], abs=1e-3)
@@ -79,7 +79,7 @@ def test_near_walks_tell_what_personalised_pagerank_tells() -> None:
 def test_a_large_graph_is_asked_for_near_walks_only(monkeypatch: pytest.MonkeyPatch) -> None:
     snapshot = line_graph()
     monkeypatch.setattr("bangs.estimator.explain.LARGE", 3)
-    assert influences(snapshot, [1]) == influences(snapshot, [1], propagate=NearWalks())
+    assert influences(snapshot, [1]) == influences(snapshot, [1], propagate=TruncatedPPR())
     assert influences(snapshot, [1]) != influences(snapshot, [1], propagate=PPR())
 
 

@@ -13,7 +13,7 @@ from torch_geometric.data import Data
 from bangs.errors import InvalidInput
 from bangs.graphs import propagation, push
 from bangs.graphs.propagation import PPR, ExactPPR
-from bangs.graphs.push import Push, Pushing
+from bangs.graphs.push import Push, PushOperator
 
 
 def random_graph(nodes: int, seed: int, directed: bool = False, weighted: bool = False) -> Data:
@@ -91,7 +91,7 @@ def test_columns_that_take_too_much_room_are_coarser_and_the_log_says_so(caplog:
     operator = Push(error=1e-4)(graph)
     fine = operator.pairs(nodes)
     with caplog.at_level(logging.INFO, "bangs.graphs.push"):
-        coarse = operator.pairs(nodes, room=len(fine.node) // 3)
+        coarse = operator.pairs(nodes, max_entries=len(fine.node) // 3)
     assert len(coarse.node) <= len(fine.node) // 3
     assert coarse.bound > fine.bound
     assert "a larger budget allows more" in caplog.text
@@ -104,7 +104,7 @@ def test_columns_that_take_too_much_room_are_coarser_and_the_log_says_so(caplog:
 def test_the_bound_of_several_columns_is_the_largest_of_theirs(
     whole: set[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(push, "WHOLE", whole)
+    monkeypatch.setattr(push, "DENSE_DEVICES", whole)
     monkeypatch.setattr(push, "BLOCK", 1)  # each by itself
     operator = Push(steps=4, error=0.05)(random_graph(12, 1, directed=True))
     bounds = [operator.pairs(torch.tensor([node])).bound for node in range(12)]
@@ -114,8 +114,8 @@ def test_the_bound_of_several_columns_is_the_largest_of_theirs(
 
 
 def test_a_threshold_rises_fourfold_and_from_nothing_to_almost_nothing() -> None:
-    assert push.coarser(1e-5) == pytest.approx(4e-5)
-    assert push.coarser(0.0) == pytest.approx(4e-9)
+    assert push.raised(1e-5) == pytest.approx(4e-5)
+    assert push.raised(0.0) == pytest.approx(4e-9)
 
 
 def test_a_large_graph_is_pushed_by_itself_and_the_log_says_so(
@@ -124,11 +124,11 @@ def test_a_large_graph_is_pushed_by_itself_and_the_log_says_so(
     monkeypatch.setattr(propagation, "LARGE", 10)
     with caplog.at_level(logging.INFO, "bangs.graphs.propagation"):
         operator = PPR(0.2, 7)(random_graph(11, 0))
-    assert isinstance(operator, Pushing)
+    assert isinstance(operator, PushOperator)
     assert (operator.alpha, operator.steps) == (0.2, 7)
-    assert "since the graph is large" in caplog.text
-    assert not isinstance(PPR()(random_graph(10, 0)), Pushing)
-    with pytest.raises(InvalidInput, match=r"PPR\.symmetric serves graphs in memory"):
+    assert "the graph is large, so columns are computed by" in caplog.text
+    assert not isinstance(PPR()(random_graph(10, 0)), PushOperator)
+    with pytest.raises(InvalidInput, match=r"PPR\.symmetric works for graphs in memory"):
         PPR(symmetric=True)(random_graph(11, 0))
 
 
@@ -147,7 +147,7 @@ def test_whole_columns_as_a_gpu_pushes_them_are_the_pushed_ones(
 ) -> None:
     graph, nodes = random_graph(80, 5, directed, weighted), torch.arange(0, 80, 3)
     few = Push(error=error)(graph).pairs(nodes)
-    monkeypatch.setattr(push, "WHOLE", {"cpu"})
+    monkeypatch.setattr(push, "DENSE_DEVICES", {"cpu"})
     for block in (push.BLOCK, 4 * 80):
         monkeypatch.setattr(push, "BLOCK", block)  # all columns at once, or four
         whole = Push(error=error)(graph).pairs(nodes)
@@ -159,22 +159,22 @@ def test_whole_columns_as_a_gpu_pushes_them_are_the_pushed_ones(
 
 def test_whole_columns_fit_the_room_too(monkeypatch: pytest.MonkeyPatch) -> None:
     graph, nodes = random_graph(300, 1), torch.arange(20)
-    few = Push(error=1e-4)(graph).pairs(nodes, room=1500)
-    monkeypatch.setattr(push, "WHOLE", {"cpu"})
-    operator, widths, real = Push(error=1e-4)(graph), [], push.push_levels.pushed
+    few = Push(error=1e-4)(graph).pairs(nodes, max_entries=1500)
+    monkeypatch.setattr(push, "DENSE_DEVICES", {"cpu"})
+    operator, widths, real = Push(error=1e-4)(graph), [], push.push_dense
 
     def watched(hop: Any, start: Tensor, *rest: Any) -> tuple[Tensor, Tensor]:
         widths.append(start.shape[1])
         return real(hop, start, *rest)
 
-    monkeypatch.setattr(push.push_levels, "pushed", watched)
-    whole = operator.pairs(nodes, room=1500)
+    monkeypatch.setattr(push, "push_dense", watched)
+    whole = operator.pairs(nodes, max_entries=1500)
     assert len(few.node) == len(whole.node) <= 1500
     assert torch.equal(few.node, whole.node)
-    assert max(widths) == 1500 * push.ENTRIES // 300
+    assert max(widths) == 1500 * push.DENSE_RATIO // 300
     assert whole.bound <= few.bound + 1e-7
     assert (operator.columns(nodes) - PPR()(graph).columns(nodes)).abs().max() <= 1e-4 + 1e-6
-    nobody = operator.pushed(nodes[:0], 1e-5, 1500)  # as a rank without candidates of its own asks
+    nobody = operator.push(nodes[:0], 1e-5, 1500)  # as a rank without candidates of its own asks
     assert nobody is not None
     assert len(nobody.node) == len(nobody.weight) == 0
 
@@ -185,8 +185,8 @@ def test_a_gpu_finds_the_pairs_that_a_processor_finds() -> None:
         pytest.skip("no CUDA device")
     graph, nodes = random_graph(3000, 2, directed=True, weighted=True), torch.arange(0, 3000, 100)
     here, there = Push(error=1e-3)(graph), Push(error=1e-3)(graph.clone().to("cuda"))
-    for room in (None, 5000):
-        few, whole = here.pairs(nodes, room), there.pairs(nodes.cuda(), room)
+    for max_entries in (None, 5000):
+        few, whole = here.pairs(nodes, max_entries), there.pairs(nodes.cuda(), max_entries)
         assert torch.equal(whole.node, few.node)
         assert torch.equal(whole.player, few.player)
         torch.testing.assert_close(whole.weight, few.weight)

@@ -43,7 +43,7 @@ def test_all_nodes_of_a_class_and_all_that_are_left_may_be_taken() -> None:
 
 def test_a_class_too_small_is_named() -> None:
     y = torch.cat([Y, torch.tensor([4, 4])])
-    with pytest.raises(InvalidInput, match="class 4 has 2 nodes, 3 a class were asked for"):
+    with pytest.raises(InvalidInput, match="class 4 has 2 nodes, but the split needs 3 per class"):
         splits.per_class(y, 3, 10, 10, [0])
 
 
@@ -53,7 +53,7 @@ def test_a_class_number_nobody_has_is_a_class_too_small() -> None:
 
 
 def test_more_validation_than_nodes_is_refused() -> None:
-    with pytest.raises(InvalidInput, match="leave 180 labelled nodes, but val \\+ test ask for 200"):
+    with pytest.raises(InvalidInput, match="leave 180 labelled nodes, but val \\+ test need 200"):
         splits.per_class(Y, 5, 100, 100, [0])
 
 

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from bangs.graphs.datasets import synthetic
 from bangs.graphs.propagation import PPR, Operator
-from bangs.graphs.push import Pairs, Push, Pushing
+from bangs.graphs.push import Pairs, Push, PushOperator
 from bangs.valuation import coalitions, sparse_reach
 from bangs.valuation.banzhaf import Marginals, MeanField
 from bangs.valuation.information import Information
@@ -86,7 +86,7 @@ def test_the_same_nodes_are_chosen(estimate: Marginals | MeanField) -> None:
 class Pushed:
     """An operator that has pushed its columns."""
 
-    operator: Pushing
+    operator: PushOperator
     found: Pairs
 
     def __call__(self, x: Tensor) -> Tensor:
@@ -98,7 +98,7 @@ class Pushed:
     def columns(self, nodes: Tensor) -> Tensor:
         return self.operator.columns(nodes)
 
-    def pairs(self, nodes: Tensor, room: int) -> Pairs:
+    def pairs(self, nodes: Tensor, max_entries: int) -> Pairs:
         return self.found
 
 

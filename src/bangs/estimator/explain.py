@@ -13,7 +13,7 @@ from torch import Tensor
 from bangs.errors import InvalidInput
 from bangs.graphs.edges import EdgeList
 from bangs.graphs.propagation import PPR
-from bangs.graphs.walks import NearWalks
+from bangs.graphs.truncated_ppr import TruncatedPPR
 from bangs.runs.snapshot import Snapshot
 
 Origin = Literal["given", "held", "adopted", "soft", "predicted"]
@@ -107,7 +107,7 @@ def origins(snapshot: Snapshot, nodes: Tensor | slice = ALL_NODES) -> list[Origi
 
 
 def influences(
-    snapshot: Snapshot, nodes: Sequence[int], top: int = 5, propagate: PPR | NearWalks | None = None
+    snapshot: Snapshot, nodes: Sequence[int], top: int = 5, propagate: PPR | TruncatedPPR | None = None
 ) -> list[tuple[list[Influence], list[float], float]]:
     """For every node its strongest labelled influences, the labelled influence per class [C], and its reach.
 
@@ -117,7 +117,7 @@ def influences(
     was not adopted. Soft labels do not count, since every node has one.
     """
     if propagate is None:
-        propagate = NearWalks() if _is_large(snapshot) else PPR()
+        propagate = TruncatedPPR() if _is_large(snapshot) else PPR()
     since, label = _adopted_in(snapshot), _label_of(snapshot)
     rows = _influence_rows(snapshot, nodes, propagate, label >= 0)
     return [_strongest(snapshot, node, *row, since, label, top) for node, row in zip(nodes, rows, strict=True)]
@@ -241,14 +241,14 @@ def _adopted_in(snapshot: Snapshot) -> Tensor:
 
 
 def _influence_rows(
-    snapshot: Snapshot, nodes: Sequence[int], propagate: PPR | NearWalks, labelled: Tensor
+    snapshot: Snapshot, nodes: Sequence[int], propagate: PPR | TruncatedPPR, labelled: Tensor
 ) -> Iterator[tuple[Tensor, Tensor, float]]:
     """For every node the labelled nodes that influence it, long [n], and how much, float [n]: entries of a row of P.
 
     The third is the influence of all other nodes together; `labelled` is bool [N].
     """
     chunks = [torch.as_tensor(list(nodes[start : start + BATCH])) for start in range(0, len(nodes), BATCH)]
-    if isinstance(propagate, NearWalks):
+    if isinstance(propagate, TruncatedPPR):
         walker = propagate(snapshot.links)
         for chunk in chunks:
             rows = walker.rows(chunk)

@@ -1,1 +1,1 @@
-"""What we learn on: graphs, their files, splits and propagation."""
+"""Graphs: files, stores, datasets, splits, sparse matrices and propagation."""

@@ -1,4 +1,4 @@
-"""Edges: a list of them, and every pair of neighbours once in each direction."""
+"""Edge lists, and their conversion to undirected edges."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -11,19 +11,19 @@ from torch import Tensor
 
 @dataclass(frozen=True, eq=False)
 class EdgeList:
-    """The edges of a graph and nothing else; it stands where a `Data` does, without the import of PyG."""
+    """The edges of a graph alone; used in place of a `Data`, without importing PyG."""
 
     edge_index: Tensor  # long [2, E]
     num_nodes: int
     edge_weight: Tensor | None = None  # float [E]
 
     def get(self, name: str) -> Any:
-        """As of a `Data`: what it has under that name."""
+        """The field of this name, or None; as `Data.get`."""
         return getattr(self, name, None)
 
 
 def undirected(source: npt.NDArray[Any], target: npt.NDArray[Any], nodes: int) -> Tensor:
-    """Both directions of every pair, without loops or repeats, ordered by source: long [2, E]."""
+    """Both directions of every edge, without self-loops or duplicates, sorted by source: long [2, E]."""
     source, target = source.astype(np.int64), target.astype(np.int64)
     apart = source != target
     low, high = np.minimum(source, target)[apart], np.maximum(source, target)[apart]
@@ -35,9 +35,9 @@ def undirected(source: npt.NDArray[Any], target: npt.NDArray[Any], nodes: int) -
 def mirrored(
     keys: npt.NDArray[np.int64], weight: npt.NDArray[np.float64] | None, nodes: int
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64] | None]:
-    """The keys source · N + target of edges and of their opposites, in rising order, and the weights.
+    """The sorted keys source · N + target of edges and their reverses, and the weights.
 
-    Of two opposite edges the larger weight counts, since files often list each edge both ways.
+    Of an edge and its reverse the larger weight counts, since files often list each edge both ways.
     """
     flipped = keys % nodes * nodes + keys // nodes
     both, place = np.unique(np.concatenate([keys, flipped]), return_inverse=True)
@@ -49,7 +49,7 @@ def mirrored(
 
 
 def distinct(numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Each number once, in rising order; a sort, since numpy's hash table takes minutes where this takes seconds."""
+    """The distinct numbers, sorted; a plain sort, which is much faster than `np.unique` for very many numbers."""
     numbers = np.sort(numbers)
     first = np.ones(len(numbers), bool)
     np.not_equal(numbers[1:], numbers[:-1], out=first[1:])

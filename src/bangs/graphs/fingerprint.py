@@ -1,4 +1,4 @@
-"""Fingerprint: whether two graphs are the same, told by one word."""
+"""A hash that is equal for equal graphs."""
 
 from hashlib import sha256
 
@@ -8,15 +8,15 @@ from torch_geometric.data import Data
 
 
 def fingerprint(data: Data) -> str:
-    """The sha256 of everything a graph holds."""
-    seen = sha256()
+    """The sha256 of all tensors of a graph."""
+    digest = sha256()
     for key in sorted(data.keys()):
         value = data[key]
         if isinstance(value, Tensor):
             for part in _parts(value):
-                seen.update(f"{key}{part.dtype}{list(part.shape)}".encode())
-                seen.update(part.detach().cpu().contiguous().numpy().tobytes())
-    return seen.hexdigest()
+                digest.update(f"{key}{part.dtype}{list(part.shape)}".encode())
+                digest.update(part.detach().cpu().contiguous().numpy().tobytes())
+    return digest.hexdigest()
 
 
 def _parts(value: Tensor) -> list[Tensor]:

@@ -1,6 +1,6 @@
-"""Ordered: sparse products on a GPU without kernels of ours, whose sums come in one order every time.
+"""Deterministic sparse products on a GPU without our kernels: sums have a fixed order.
 
-cuSPARSE, by which torch multiplies sparse matrices, promises no order: its sums may round otherwise every time.
+cuSPARSE, which torch uses for sparse products, has no fixed order, so its rounding may differ from call to call.
 """
 
 from typing import NamedTuple
@@ -8,18 +8,18 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-LONGEST = 128  # entries of a row that one thread adds up
+LONGEST = 128  # entries of a row that one thread sums
 
 
 class RowPieces(NamedTuple):
-    """The rows of a CSR in pieces of at most LONGEST entries, so that no thread works while all others are done."""
+    """The rows of a CSR in pieces of at most LONGEST entries, so that threads have about equal work."""
 
-    starts: Tensor  # int [P + 1], where each of P pieces begins among the entries
-    merge: "RowPieces | None"  # the rows [n] among the pieces, cut in the same way; None where every row is one piece
+    starts: Tensor  # int [P + 1], row pointers of the P pieces
+    merge: "RowPieces | None"  # sums the pieces of every row; None if every row is one piece
 
     @classmethod
     def of(cls, rows: Tensor) -> "RowPieces":
-        """The pieces of rows by their pointers int [n + 1]."""
+        """The pieces of rows with these pointers int [n + 1]."""
         count = (rows.diff() + LONGEST - 1).div(LONGEST, rounding_mode="floor").clamp_min(1)
         owners = torch.cat([torch.zeros_like(rows[:1]), count.cumsum(0).to(rows.dtype)])
         if int(owners[-1]) == len(count):
@@ -31,20 +31,20 @@ class RowPieces(NamedTuple):
 
 
 def product(pieces: RowPieces, cols: Tensor, values: Tensor, dense: Tensor) -> Tensor:
-    """The product [n, d] of a CSR with cols int [E] and values [E] and a dense [m, d], in any floating type.
+    """The product [n, d] of a CSR with cols int [E] and values [E] and a dense [m, d] of any floating type.
 
-    Weighted sums of lines, as embeddings are summed: a thread adds up one column of one piece, entry by entry.
+    Uses `embedding_bag`, a weighted sum of rows: a thread sums one column of one piece, entry by entry.
     """
-    out = sums(dense, cols, pieces.starts, values)
+    out = weighted_row_sums(dense, cols, pieces.starts, values)
     while pieces.merge is not None:
         pieces = pieces.merge
         each = torch.arange(len(out), dtype=cols.dtype, device=cols.device)
-        out = sums(out, each, pieces.starts, None)
+        out = weighted_row_sums(out, each, pieces.starts, None)
     return out
 
 
-def sums(lines: Tensor, cols: Tensor, starts: Tensor, values: Tensor | None) -> Tensor:
-    """What the lines [m, d] named in cols between two starts add up to, each times its value if it has one: [P, d]."""
-    lines = lines.detach().contiguous()
-    summed: Tensor = torch.embedding_bag(lines, cols, starts, False, 0, False, values, True)[0]
+def weighted_row_sums(dense: Tensor, cols: Tensor, starts: Tensor, values: Tensor | None) -> Tensor:
+    """For every piece the sum of the rows `cols` of dense [m, d], each times its value if there are values: [P, d]."""
+    dense = dense.detach().contiguous()
+    summed: Tensor = torch.embedding_bag(dense, cols, starts, False, 0, False, values, True)[0]
     return summed

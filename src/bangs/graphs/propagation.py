@@ -1,4 +1,4 @@
-"""Propagation: personalised PageRank of a graph as a linear operator."""
+"""Personalised PageRank of a graph as a linear operator."""
 
 import logging
 from collections.abc import Callable
@@ -11,19 +11,19 @@ from torch import Tensor
 
 from bangs.core.number_checks import check_number, check_whole
 from bangs.errors import InvalidInput
-from bangs.graphs.push import Push, Pushing
+from bangs.graphs.push import Push, PushOperator
 from bangs.graphs.sparse import Sparse, adjacency, batched_adjacency
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
 
-LARGE = 200_000  # nodes from which columns are pushed
+LARGE = 200_000  # nodes from which `Push` computes the columns
 
 log = logging.getLogger(__name__)
 
 
 class Operator(Protocol):
-    """A linear map P [N, N] that need not exist as a matrix."""
+    """A linear operator P [N, N]; it need not be stored as a matrix."""
 
     def __call__(self, x: Tensor) -> Tensor:
         """P x: [N, M] -> [N, M]."""
@@ -49,10 +49,10 @@ class PPR:
     """Personalised PageRank by power iteration.
 
     X⁽ʰ⁾ = (1 − alpha) Ã X⁽ʰ⁻¹⁾ + alpha X⁽⁰⁾ for h = 1 … steps, with Ã = D̂⁻¹(A + I), rows summing to one; or
-    Ã = D̂^-½(A + I)D̂^-½ if `symmetric`. Gasteiger et al., "Predict then propagate", 2019. What is missing after
-    `steps` is at most (1 − alpha)^steps of a row's mass, and stands where step `steps` left it, so that rows of
-    the operator sum to one at any number of steps. On a graph on disk or of more than 200,000 nodes, columns are
-    pushed instead (`Push`), which the log tells.
+    Ã = D̂^-½(A + I)D̂^-½ if `symmetric`. Gasteiger et al., "Predict then propagate", 2019. The
+    truncation error is at most (1 − alpha)^steps of a row's mass; that mass stays where step `steps` left it, so rows
+    sum to one at any number of steps. For a graph on disk or of more than 200,000 nodes, `Push` computes the columns
+    instead, which is logged.
     """
 
     alpha: float = 0.15
@@ -65,20 +65,20 @@ class PPR:
         if self.steps < 1:
             raise InvalidInput(f"PPR.steps must be at least 1, got {self.steps}")
 
-    def __call__(self, graph: "Data") -> "PowerIteration | Pushing":
+    def __call__(self, graph: "Data") -> "PowerIteration | PushOperator":
         if hasattr(graph, "into") or int(graph.num_nodes or 0) > LARGE:
             return self._pushed(graph)
         matrix = batched_adjacency([graph], normalise="symmetric" if self.symmetric else "row")
         return PowerIteration(matrix, self.alpha, self.steps)
 
-    def _pushed(self, graph: "Data") -> "Pushing":
+    def _pushed(self, graph: "Data") -> "PushOperator":
         push = Push(self.alpha, self.steps)
         if self.symmetric:
             raise InvalidInput(
-                f"PPR.symmetric serves graphs in memory of at most {LARGE:,} nodes, not one of {graph.num_nodes:,} or "
-                "on disk; leave it out"
+                f"PPR.symmetric works for graphs in memory of at most {LARGE:,} nodes, not one of {graph.num_nodes:,} "
+                "or on disk; leave it out"
             )
-        log.info("%s: columns by %s, since the graph is large", self, push)
+        log.info("%s: the graph is large, so columns are computed by %s", self, push)
         return push(graph)
 
 
@@ -86,7 +86,7 @@ class PPR:
 class ExactPPR:
     """Personalised PageRank in closed form, P = alpha (I − (1 − alpha) Ã)⁻¹: the slow twin of `PPR`.
 
-    A dense [N, N], for small graphs.
+    A dense matrix [N, N], for small graphs.
     """
 
     alpha: float = 0.15
@@ -105,46 +105,46 @@ class ExactPPR:
 
 @dataclass(frozen=True, eq=False)
 class PowerIteration:
-    """The operator of `PPR`: sums over walks of at most `steps` edges, never a matrix [N, N]. Not differentiable."""
+    """The operator of `PPR`, without a matrix [N, N]. Not differentiable."""
 
     step: Sparse  # Ã [N, N]
     alpha: float
     steps: int
 
     def __call__(self, x: Tensor) -> Tensor:
-        return self._iterate(self._shrunk.matmul, x)
+        return self._iterate(self._damped.matmul, x)
 
     def adjoint(self, x: Tensor) -> Tensor:
         # P is a polynomial in Ã, so its transpose is the same polynomial in Ãᵀ
-        return self._iterate(self._shrunk.matmul_transposed, x)
+        return self._iterate(self._damped.matmul_transposed, x)
 
     def columns(self, nodes: Tensor) -> Tensor:
         device, count = self.step.device, len(nodes)
-        # X⁽⁰⁾ has one entry a column, which is added where it stands instead of reading a dense [N, K] in every step
-        place = nodes.to(device) * count + torch.arange(count, device=device)
+        # X⁽⁰⁾ has one entry per column; adding just it is cheaper than reading a dense [N, K] in every step
+        index = nodes.to(device) * count + torch.arange(count, device=device)
         start = torch.full((count,), self.alpha, device=device)
         x = torch.zeros(self.step.shape[0], count, device=device)
-        x.view(-1)[place] = 1
+        x.view(-1)[index] = 1
         for _ in range(self.steps):
-            x = self._shrunk.matmul(x)
-            x.view(-1).index_add_(0, place, start)
+            x = self._damped.matmul(x)
+            x.view(-1).index_add_(0, index, start)
         return x
 
-    def _iterate(self, shrink: Callable[[Tensor, Tensor, float], Tensor], x: Tensor) -> Tensor:
+    def _iterate(self, multiply: Callable[[Tensor, Tensor, float], Tensor], x: Tensor) -> Tensor:
         now = x = x.contiguous()
         for _ in range(self.steps):
-            now = shrink(now, x, self.alpha)
+            now = multiply(now, x, self.alpha)
         return now
 
     @cached_property
-    def _shrunk(self) -> Sparse:
+    def _damped(self) -> Sparse:
         """(1 − alpha) Ã."""
         return self.step.with_values((1 - self.alpha) * self.step.values)
 
 
 @dataclass(frozen=True, eq=False)
 class Matrix:
-    """An operator that is a dense matrix."""
+    """An operator stored as a dense matrix."""
 
     matrix: Tensor  # float [N, N]
 

@@ -1,7 +1,7 @@
-"""Push: personalised PageRank of graphs too large for whole columns, with a bound on what is left out."""
+"""Personalised PageRank of large graphs by forward push, with an error bound."""
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -14,7 +14,6 @@ from torch import Tensor
 
 from bangs.core.number_checks import check_number, check_whole
 from bangs.errors import InvalidInput
-from bangs.graphs import push_levels
 from bangs.graphs.edges import EdgeList
 from bangs.graphs.neighbours import NeighbourLists, ragged_index
 from bangs.graphs.sparse import Sparse
@@ -23,11 +22,11 @@ from bangs.utils import signals
 if TYPE_CHECKING:
     from torch_geometric.data import Data
 
-BLOCK = 2**24  # links multiplied, or pushed, or numbers of whole columns made at once
-WHOLE = {"cuda"}  # devices that push whole columns over all links sooner than parts of them over a few
-ENTRIES = 2  # numbers of a whole column that are made in the bytes of one entry of `room`
-PROBE = 8  # columns tried before all are made
-COARSER = 4.0  # how much the threshold rises where columns take more room than they may
+BLOCK = 2**24  # edges multiplied or pushed, or numbers of dense columns, at once
+DENSE_DEVICES = {"cuda"}  # devices on which dense columns over all edges are faster than sparse ones
+DENSE_RATIO = 2  # numbers of a dense column that take the memory of one sparse entry
+PROBE = 8  # columns tried before all are computed
+RAISE = 4.0  # factor on the threshold if columns have too many entries
 
 Indices = npt.NDArray[np.integer[Any]]
 
@@ -36,13 +35,13 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Push:
-    """The operator of `PPR` with columns by forward push: the sparse twin, for graphs in memory or on disk.
+    """The operator of `PPR` with sparse columns by forward push, for large graphs in memory or on disk.
 
     A column P e_i is Σ_{h<steps} alpha x_h + x_steps with x_0 = e_i and x_{h+1} = (1 − alpha) Ã x_h (Andersen, Chung
-    and Lang 2006, level by level). Where an entry of x_h is at most error / steps it is not pushed on but stays where
-    it is. What P would have made of such entries is at most the largest of them at any node, since rows of P sum to
-    one, and so is what they are; hence every entry of a column is right to within `error`, and mass is kept. An entry
-    of `ExactPPR` differs by (1 − alpha)^steps more at most.
+    and Lang 2006, level by level). An entry of x_h of at most error / steps is not pushed on but stays at its
+    node. Rows of P sum to one, so at any node such entries would contribute at most the largest of them; hence every
+    entry of a column has an error of at most `error`, and mass is conserved. The error against `ExactPPR` is larger by
+    (1 − alpha)^steps at most.
     """
 
     alpha: float = 0.15
@@ -60,27 +59,27 @@ class Push:
         if not 0 <= self.error < 1:
             raise InvalidInput(f"Push.error must lie in [0, 1), got {self.error}")
 
-    def __call__(self, graph: "Data") -> "Pushing":
+    def __call__(self, graph: "Data") -> "PushOperator":
         into = NeighbourLists.of(graph)
-        return Pushing(into, _turned(graph, into), self.alpha, self.steps, self.error)
+        return PushOperator(into, _by_source(graph, into), self.alpha, self.steps, self.error)
 
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """The entries of K columns of P, by player and node."""
+    """The nonzero entries of K columns of P, by player and node."""
 
     node: Tensor  # long [M]
-    player: Tensor  # long [M], rising; of equals the nodes rise
+    player: Tensor  # long [M], sorted; nodes are sorted within a player
     weight: Tensor  # float [M], P[node, player]
-    bound: float  # no entry, here or not, is wrong by more
+    bound: float  # on the error of every entry, also of those left out
 
     def to(self, device: torch.device | str) -> "Pairs":
         return Pairs(self.node.to(device), self.player.to(device), self.weight.to(device), self.bound)
 
 
 @dataclass(frozen=True, eq=False)
-class Pushing:
-    """The operator of `Push`; a product takes blocks of links, a column takes the links it reaches."""
+class PushOperator:
+    """The operator of `Push`; a product reads edges in blocks, a column reads only the edges it reaches."""
 
     into: NeighbourLists  # A by target
     out: NeighbourLists  # A by source
@@ -97,79 +96,78 @@ class Pushing:
         return self._iterate(x, forward=False)
 
     def columns(self, nodes: Tensor) -> Tensor:
-        """The columns P[:, nodes] of some nodes long [K], whole: float [N, K]."""
+        """The dense columns P[:, nodes] of some nodes long [K]: float [N, K]."""
         pairs = self.pairs(nodes)
         whole = torch.zeros(len(self.into), len(nodes))
         whole[pairs.node, pairs.player] = pairs.weight
         return whole.to(self.into.device)
 
-    def pairs(self, nodes: Tensor, room: int | None = None) -> Pairs:
-        """The columns of some nodes long [K] where they are not zero, with at most `room` entries in all.
+    def pairs(self, nodes: Tensor, max_entries: int | None = None) -> Pairs:
+        """The nonzero entries of some nodes' columns long [K], at most `max_entries` in all, on the CPU.
 
-        Where there would be more, the threshold below which nothing is pushed on rises, and the bound with it. Left
-        on the processor, wherever they were made.
+        If there would be more, the push threshold is raised, and the error bound with it.
         """
-        threshold = self.threshold(nodes, room)
-        while (found := self.pushed(nodes, threshold, room)) is None:
-            threshold = coarser(threshold)
+        threshold = self.threshold(nodes, max_entries)
+        while (found := self.push(nodes, threshold, max_entries)) is None:
+            threshold = raised(threshold)
         if found.bound > self.error:
             log.info(
-                "influence of %d candidates within %.1e, not %.1e; a larger budget allows more",
+                "error bound of the PPR columns of %d candidates is %.1e, not %.1e; a larger budget allows more",
                 *(len(nodes), found.bound, self.error),
             )
         return found
 
-    def threshold(self, nodes: Tensor, room: int | None) -> float:
-        """What entries must exceed to be pushed on: what the error asks for, or more where a few columns tell so."""
+    def threshold(self, nodes: Tensor, max_entries: int | None) -> float:
+        """The push threshold: error / steps, or more if a few trial columns have too many entries."""
         threshold = self.error / self.steps
-        if room is not None and len(nodes) > PROBE:
+        if max_entries is not None and len(nodes) > PROBE:
             few = nodes[:: len(nodes) // PROBE]
-            while self.pushed(few, threshold, room * len(few) // len(nodes)) is None:
-                threshold = coarser(threshold)
+            while self.push(few, threshold, max_entries * len(few) // len(nodes)) is None:
+                threshold = raised(threshold)
         return threshold
 
-    def pushed(self, nodes: Tensor, threshold: float, room: int | None) -> Pairs | None:
-        """The columns of some nodes at a threshold, or None where they have more than `room` entries."""
-        if self.into.device.type in WHOLE:
-            return self._whole(nodes.to(self.into.device), threshold, room)
-        return self._all(nodes.cpu().numpy(), threshold, room)
+    def push(self, nodes: Tensor, threshold: float, max_entries: int | None) -> Pairs | None:
+        """The columns of some nodes at a threshold, or None if they have more than `max_entries` entries."""
+        if self.into.device.type in DENSE_DEVICES:
+            return self._push_dense(nodes.to(self.into.device), threshold, max_entries)
+        return self._push_sparse(nodes.cpu().numpy(), threshold, max_entries)
 
-    def _whole(self, nodes: Tensor, threshold: float, room: int | None) -> Pairs | None:
-        """What `_all` gives, by whole columns [N, c], as many at once as take no more than a block or the room."""
+    def _push_dense(self, nodes: Tensor, threshold: float, max_entries: int | None) -> Pairs | None:
+        """The same as `_push_sparse` by dense columns [N, c], as many at once as a block or `max_entries` allow."""
         size, taken, bound = len(self.into), 0, 0.0
         none = torch.empty(0, dtype=torch.long)
         found = [(none, none, torch.empty(0))]
-        width = max(1, min(BLOCK, ENTRIES * (BLOCK if room is None else room)) // size)
+        width = max(1, min(BLOCK, DENSE_RATIO * (BLOCK if max_entries is None else max_entries)) // size)
         for first in range(0, len(nodes), width):
             signals.check()
             own = nodes[first : first + width]
             start = torch.zeros(size, len(own), device=nodes.device)
             start[own, torch.arange(len(own), device=nodes.device)] = 1
-            columns, missed = push_levels.pushed(self._hop, start, self.alpha, self.steps, threshold)
-            lines = columns.T.contiguous()
-            player, node = lines.nonzero().unbind(1)
+            columns, missed = push_dense(self._hop, start, self.alpha, self.steps, threshold)
+            rows = columns.T.contiguous()
+            player, node = rows.nonzero().unbind(1)
             bound, taken = max(bound, float(missed.max())), taken + len(node)
-            if room is not None and taken > room:
+            if max_entries is not None and taken > max_entries:
                 return None
-            found.append((node.cpu(), (player + first).cpu(), lines[player, node].cpu()))
+            found.append((node.cpu(), (player + first).cpu(), rows[player, node].cpu()))
         node, player, weight = (torch.cat(parts) for parts in zip(*found, strict=True))
         return Pairs(node, player, weight, bound)
 
-    def _hop(self, told: Tensor) -> Tensor:
+    def _hop(self, x: Tensor) -> Tensor:
         """Ã x: [N, M] -> [N, M]."""
-        factor = torch.empty_like(told)
+        out = torch.empty_like(x)
         for rows, matrix in self._blocks(self.into):
-            factor[rows] = matrix.matmul(told).add_(told[rows]).mul_(self._shares[rows])
-        return factor
+            out[rows] = matrix.matmul(x).add_(x[rows]).mul_(self._inverse_degrees[rows])
+        return out
 
-    def _all(self, nodes: Indices, threshold: float, room: int | None) -> Pairs | None:
-        """All columns at a threshold, or None where they do not fit; players in groups whose links fit a block."""
+    def _push_sparse(self, nodes: Indices, threshold: float, max_entries: int | None) -> Pairs | None:
+        """All columns at a threshold, or None if there are too many entries; in groups whose edges fit a block."""
         done: list[sp.csr_array[Any]] = []
         waiting, bound, taken = [nodes], 0.0, 0
         while waiting:
             signals.check()
             group = waiting.pop()
-            pushed = self._push(group, threshold)
+            pushed = self._push_group(group, threshold)
             if pushed is None:
                 half = len(group) // 2
                 waiting += [group[half:], group[:half]]
@@ -177,17 +175,17 @@ class Pushing:
             columns, missed = pushed
             done.append(columns)
             bound, taken = max(bound, missed), taken + columns.nnz
-            if room is not None and taken > room:
+            if max_entries is not None and taken > max_entries:
                 return None
         whole = sp.vstack(done, format="csr")
         player = np.repeat(np.arange(len(nodes)), np.diff(whole.indptr))
         node, weight = whole.indices.astype(np.int64), whole.data.astype(np.float32)
         return Pairs(torch.from_numpy(node), torch.from_numpy(player), torch.from_numpy(weight), bound)
 
-    def _push(self, nodes: Indices, threshold: float) -> "tuple[sp.csr_array[Any], float] | None":
+    def _push_group(self, nodes: Indices, threshold: float) -> "tuple[sp.csr_array[Any], float] | None":
         """The columns of some nodes as rows [k, N], and their bound.
 
-        None where more than a block of links would be pushed at once, and there are nodes to do without.
+        None if a group of several nodes would push more than a block of edges at once.
         """
         shape = (len(nodes), len(self.into))
         now = sp.csr_array((np.ones(len(nodes)), nodes, np.arange(len(nodes) + 1)), shape=shape)
@@ -195,59 +193,61 @@ class Pushing:
         for _ in range(self.steps):
             large = now.data > threshold
             bound += float(now.data.max(initial=0.0, where=~large))
-            settled.append(_valued(now, np.where(large, self.alpha * now.data, now.data)))
-            active = _valued(now, np.where(large, (1 - self.alpha) * now.data, 0.0))
+            settled.append(_with_data(now, np.where(large, self.alpha * now.data, now.data)))
+            active = _with_data(now, np.where(large, (1 - self.alpha) * now.data, 0.0))
             active.eliminate_zeros()
-            pushed = self._spread(active)
+            pushed = self._push_level(active)
             if pushed is None:
                 return None
             now = pushed
-        return _added([*settled, now]), bound
+        return _sum([*settled, now]), bound
 
-    def _spread(self, rows: "sp.csr_array[Any]") -> "sp.csr_array[Any] | None":
-        """Rows [k, N] times Ãᵀ, or None where that is too much at once; reads the links of nodes in the rows alone."""
-        out = self._links[1]
-        nodes, place = np.unique(rows.indices, return_inverse=True)
+    def _push_level(self, rows: "sp.csr_array[Any]") -> "sp.csr_array[Any] | None":
+        """Rows [k, N] times Ãᵀ, reading only the edges of their nodes; None if those are too many at once."""
+        out = self._cpu_neighbours[1]
+        nodes, local_index = np.unique(rows.indices, return_inverse=True)
         starts, counts = out.row_ranges(torch.from_numpy(nodes.astype(np.int64)))
-        if int(counts[torch.from_numpy(place)].sum()) > BLOCK and rows.shape[0] > 1:
+        if int(counts[torch.from_numpy(local_index)].sum()) > BLOCK and rows.shape[0] > 1:
             return None
         places = ragged_index(starts, counts)
         target = out.nodes[places].long()
-        # a node also hears itself
-        factor = np.concatenate([target.numpy(), nodes])
+        # every node has a self-loop
+        receivers = np.concatenate([target.numpy(), nodes])
         value = (
-            np.ones(len(factor)) if out.weights is None else np.concatenate([out.weights[places], np.ones(len(nodes))])
+            np.ones(len(receivers))
+            if out.weights is None
+            else np.concatenate([out.weights[places], np.ones(len(nodes))])
         )
-        value *= self._share(torch.from_numpy(factor.astype(np.int64))).double().numpy()
-        line = np.concatenate([np.repeat(np.arange(len(nodes)), counts.numpy()), np.arange(len(nodes))])
-        matrix = sp.csr_array((value, (line, factor)), shape=(len(nodes), rows.shape[1]))
-        local = sp.csr_array((rows.data, place, rows.indptr), shape=(rows.shape[0], len(nodes)))
+        value *= self._inverse_degree(torch.from_numpy(receivers.astype(np.int64))).double().numpy()
+        row = np.concatenate([np.repeat(np.arange(len(nodes)), counts.numpy()), np.arange(len(nodes))])
+        matrix = sp.csr_array((value, (row, receivers)), shape=(len(nodes), rows.shape[1]))
+        local = sp.csr_array((rows.data, local_index, rows.indptr), shape=(rows.shape[0], len(nodes)))
         product: sp.csr_array[Any] = local @ matrix
         return product
 
     @cached_property
-    def _links(self) -> tuple[NeighbourLists, NeighbourLists]:
-        """The links by target and by source where numpy can read them."""
-        into = _on_processor(self.into)
-        return into, into if self.out is self.into else _on_processor(self.out)
+    def _cpu_neighbours(self) -> tuple[NeighbourLists, NeighbourLists]:
+        """The neighbours by target and by source, on the CPU."""
+        into = _on_cpu(self.into)
+        return into, into if self.out is self.into else _on_cpu(self.out)
 
-    def _share(self, nodes: Tensor) -> Tensor:
+    def _inverse_degree(self, nodes: Tensor) -> Tensor:
         """1 / d̂ of some nodes: float [n]."""
-        return 1 / (self._links[0].degree(nodes) + 1.0)
+        return 1 / (self._cpu_neighbours[0].degree(nodes) + 1.0)
 
     @cached_property
-    def _shares(self) -> Tensor:
-        """1 / d̂ of all nodes where the links are: float [N, 1]."""
+    def _inverse_degrees(self) -> Tensor:
+        """1 / d̂ of all nodes, on the device of the graph: float [N, 1]."""
         return (1 / (self.into.degree(torch.arange(len(self.into), device=self.into.device)) + 1.0))[:, None]
 
     def _blocks(self, neighbours: NeighbourLists) -> "Iterator[tuple[slice, Sparse]]":
-        """The adjacency in blocks of rows; a GPU keeps them, a processor reads them again from wherever they are."""
+        """The adjacency in blocks of rows; cached on a GPU, read again each time on a CPU."""
         if neighbours.device.type == "cpu":
             return neighbours.blocks(BLOCK)
-        return iter(self._kept[neighbours is not self.into])
+        return iter(self._cached_blocks[neighbours is not self.into])
 
     @cached_property
-    def _kept(self) -> "tuple[list[tuple[slice, Sparse]], list[tuple[slice, Sparse]]]":
+    def _cached_blocks(self) -> "tuple[list[tuple[slice, Sparse]], list[tuple[slice, Sparse]]]":
         """The blocks by target and by source."""
         into = list(self.into.blocks(BLOCK))
         return into, into if self.out is self.into else list(self.out.blocks(BLOCK))
@@ -259,24 +259,41 @@ class Pushing:
         now, free = first, torch.empty_like(first)
         for step in range(self.steps):
             signals.check()
-            told = now if forward else now * self._shares
+            signal = now if forward else now * self._inverse_degrees
             for rows, matrix in self._blocks(neighbours):
-                factor = matrix.matmul(told) + told[rows]
+                product = matrix.matmul(signal) + signal[rows]
                 if forward:
-                    factor *= self._shares[rows]
-                torch.add(self.alpha * first[rows], factor, alpha=1 - self.alpha, out=free[rows])
-            # two buffers take turns; the argument itself is never written to
+                    product *= self._inverse_degrees[rows]
+                torch.add(self.alpha * first[rows], product, alpha=1 - self.alpha, out=free[rows])
+            # two buffers take turns; the argument is never overwritten
             now, free = free, torch.empty_like(first) if step == 0 and self.steps > 1 else now
         return now.to(x.device)
 
 
-def coarser(threshold: float) -> float:
+def push_dense(
+    hop: Callable[[Tensor], Tensor], start: Tensor, alpha: float, steps: int, threshold: float
+) -> tuple[Tensor, Tensor]:
+    """The columns [N, c] by forward push from `start` [N, c], which is overwritten, and their error bounds [c].
+
+    `hop` computes Ã x of x [N, c]. Entries of at most the threshold are not pushed on, as in `Push`.
+    """
+    now, settled = start, torch.zeros_like(start)
+    bound = torch.zeros(start.shape[1], device=start.device)
+    for _ in range(steps):
+        small = now <= threshold
+        bound += (now * small).amax(0)
+        settled += torch.where(small, now, alpha * now)
+        now = hop(now.masked_fill_(small, 0.0).mul_(1 - alpha))
+    return settled.add_(now), bound
+
+
+def raised(threshold: float) -> float:
     """The next threshold to try."""
-    return max(threshold, 1e-9) * COARSER
+    return max(threshold, 1e-9) * RAISE
 
 
-def _turned(graph: "Data", into: NeighbourLists) -> NeighbourLists:
-    """The links by source."""
+def _by_source(graph: "Data", into: NeighbourLists) -> NeighbourLists:
+    """The neighbours by source."""
     if hasattr(graph, "out"):
         out: NeighbourLists = graph.out
         return out
@@ -286,17 +303,17 @@ def _turned(graph: "Data", into: NeighbourLists) -> NeighbourLists:
     return NeighbourLists.of(EdgeList(graph.edge_index.flip(0), int(graph.num_nodes or 0), weight))
 
 
-def _on_processor(neighbours: NeighbourLists) -> NeighbourLists:
+def _on_cpu(neighbours: NeighbourLists) -> NeighbourLists:
     parts = (neighbours.pointers, neighbours.nodes, neighbours.weights, neighbours.sums)
     return NeighbourLists(*(part if part is None else part.cpu() for part in parts))  # type: ignore[arg-type]
 
 
-def _valued(rows: "sp.csr_array[Any]", data: "npt.NDArray[Any]") -> "sp.csr_array[Any]":
+def _with_data(rows: "sp.csr_array[Any]", data: "npt.NDArray[Any]") -> "sp.csr_array[Any]":
     return sp.csr_array((data, rows.indices, rows.indptr), shape=rows.shape, copy=True)
 
 
-def _added(parts: "list[sp.csr_array[Any]]") -> "sp.csr_array[Any]":
-    """The sum of sparse matrices, nodes rising in every row."""
-    lines = [np.repeat(np.arange(part.shape[0]), np.diff(part.indptr)) for part in parts]
+def _sum(parts: "list[sp.csr_array[Any]]") -> "sp.csr_array[Any]":
+    """The sum of sparse matrices, with sorted columns in every row."""
+    rows = [np.repeat(np.arange(part.shape[0]), np.diff(part.indptr)) for part in parts]
     data, cols = (np.concatenate([getattr(part, name) for part in parts]) for name in ("data", "indices"))
-    return sp.csr_array((data, (np.concatenate(lines), cols)), shape=parts[0].shape)
+    return sp.csr_array((data, (np.concatenate(rows), cols)), shape=parts[0].shape)

@@ -1,4 +1,4 @@
-"""Sparse: a constant sparse matrix that multiplies dense ones, forward and backward, on any device."""
+"""Constant sparse matrices in CSR, and their products with dense ones, forward and backward, on any device."""
 
 import warnings
 from dataclasses import dataclass
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 Normalise = Literal["row", "symmetric", "none", "count"]
 
-WIDE = 32  # columns from which a processor sums rows faster than it multiplies matrices
+WIDE = 32  # columns from which `embedding_bag` is faster on a CPU than a sparse product
 
-# CSR products have been stable since torch 2.0; the notice would greet every user of the command line
+# CSR products are stable since torch 2.0; every command would print this warning
 warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta state")
 
 
 class Transposed(NamedTuple):
-    """Where the entries of a CSR pattern stand in its transpose."""
+    """The transpose of a CSR pattern."""
 
     rows: Tensor  # int [m + 1]
     cols: Tensor  # int [nnz]
@@ -37,45 +37,45 @@ class Transposed(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Pattern:
-    """Where a matrix [n, m] has entries, in CSR; int32, which MKL multiplies without converting."""
+    """The sparsity pattern of a matrix [n, m] in CSR; int32, which MKL uses without conversion."""
 
     rows: Tensor  # int [n + 1], row pointers
     cols: Tensor  # int [nnz]
     shape: tuple[int, int]
-    block: "Pattern | None" = None  # where the whole is copies of it along the diagonal
+    block: "Pattern | None" = None  # if the whole is copies of it along the diagonal
 
     @property
     def runs(self) -> int:
-        """How many copies of one block."""
+        """The number of copies of the block."""
         return 1 if self.block is None else self.shape[0] // self.block.shape[0]
 
     @cached_property
     def schedule(self) -> "RowSchedule":
-        """How a GPU's programs share out the rows."""
+        """The schedule of the rows for our kernels."""
         from bangs.kernels.spmm import RowSchedule
 
         return RowSchedule.of(self.rows)
 
     @cached_property
     def transposed_schedule(self) -> "RowSchedule":
-        """How they share out the rows of the transpose, which many a matrix never needs."""
+        """The schedule of the transpose's rows."""
         from bangs.kernels.spmm import RowSchedule
 
         return RowSchedule.of(self.transposed.rows)
 
     @cached_property
     def pieces(self) -> ordered_spmm.RowPieces:
-        """How its threads share out the rows where no kernel of ours serves."""
+        """The rows in pieces, for a GPU without our kernels."""
         return ordered_spmm.RowPieces.of(self.rows)
 
     @cached_property
     def transposed_pieces(self) -> ordered_spmm.RowPieces:
-        """The same of the transpose."""
+        """The rows of the transpose in pieces."""
         return ordered_spmm.RowPieces.of(self.transposed.rows)
 
     @cached_property
     def transposed(self) -> Transposed:
-        """The transpose, made when a gradient first asks for it."""
+        """The transpose, computed when a gradient first needs it."""
         if self.block is not None:
             rows, cols, order = self.block.transposed
             copies = Pattern(rows, cols, (self.block.shape[1], self.block.shape[0])).repeat(self.runs)
@@ -110,7 +110,7 @@ class Sparse:
 
     pattern: Pattern
     values: Tensor  # float [nnz]
-    active: Tensor | None = None  # bool [R], blocks that matter; a GPU may leave out the products of the others
+    active: Tensor | None = None  # bool [R]; a GPU may skip the products of the other blocks
 
     @classmethod
     def of(cls, matrix: "sp.csr_array[Any]", device: torch.device | str = "cpu") -> "Sparse":
@@ -140,12 +140,12 @@ class Sparse:
 
     @cached_property
     def csr(self) -> Tensor:
-        """The matrix as torch has it."""
+        """The matrix as a torch CSR tensor."""
         return csr(self.pattern.rows, self.pattern.cols, self.values, self.shape)
 
     @cached_property
-    def backward(self) -> Tensor:
-        """Its transpose as torch has it."""
+    def csr_transposed(self) -> Tensor:
+        """The transpose as a torch CSR tensor."""
         return self.T.csr
 
     def with_values(self, values: Tensor) -> "Sparse":
@@ -153,7 +153,7 @@ class Sparse:
         return Sparse(self.pattern, values, self.active)
 
     def only(self, active: Tensor) -> "Sparse":
-        """The same matrix, whose products need hold for the busy runs [R] only."""
+        """The same matrix; products may skip runs that are not active [R]."""
         return Sparse(self.pattern, self.values, active)
 
     def repeat(self, runs: int) -> "Sparse":
@@ -170,33 +170,31 @@ class Sparse:
         product: Tensor = _Product.apply(dense, self)
         return product
 
-    def matmul(self, dense: Tensor, plus: Tensor | None = None, share: float = 0.0) -> Tensor:
-        """The product [n, d], plus a share of [n, d]."""
+    def matmul(self, dense: Tensor, plus: Tensor | None = None, beta: float = 0.0) -> Tensor:
+        """The product [n, d] with a dense [m, d], plus beta · plus [n, d]."""
         if dense.device.type == "cpu":
-            return multiply(self.csr, dense, plus, share)
+            return multiply(self.csr, dense, plus, beta)
         if kernels.serves(dense):
-            return _added(_fused(self, dense), plus, share)
-        return _added(ordered_spmm.product(self.pattern.pieces, self.pattern.cols, self.values, dense), plus, share)
+            return _plus(_fused(self, dense), plus, beta)
+        return _plus(ordered_spmm.product(self.pattern.pieces, self.pattern.cols, self.values, dense), plus, beta)
 
-    def matmul_transposed(self, dense: Tensor, plus: Tensor | None = None, share: float = 0.0) -> Tensor:
-        """The product [m, d] of the transpose, plus a share of [m, d]."""
+    def matmul_transposed(self, dense: Tensor, plus: Tensor | None = None, beta: float = 0.0) -> Tensor:
+        """The product [m, d] of the transpose with a dense [n, d], plus beta · plus [m, d]."""
         if dense.device.type == "cpu":
-            return multiply(self.backward, dense, plus, share)
+            return multiply(self.csr_transposed, dense, plus, beta)
         if kernels.serves(dense):
-            return _added(_fused(self, dense, transposed=True), plus, share)
+            return _plus(_fused(self, dense, transposed=True), plus, beta)
         _, cols, order = self.pattern.transposed
-        return _added(
-            ordered_spmm.product(self.pattern.transposed_pieces, cols, self.values[order], dense), plus, share
-        )
+        return _plus(ordered_spmm.product(self.pattern.transposed_pieces, cols, self.values[order], dense), plus, beta)
 
 
 def batched_adjacency(
     graphs: "list[Data] | list[EdgeList]", loops: float = 1.0, normalise: Normalise = "row"
 ) -> Sparse:
-    """The normalised adjacencies A[target, source] of some graphs with N nodes each, along one diagonal [G·N, G·N].
+    """The normalised adjacencies A[target, source] of graphs with N nodes each, as one block diagonal [G·N, G·N].
 
     `row` gives D⁻¹(A + loops·I), rows summing to one; `symmetric` gives D^-½(A + loops·I)D^-½ with D the row sums;
-    `none` leaves the weights alone, `count` gives every edge the weight one. Repeated edges add up. Made on the
+    `none` keeps the weights, `count` gives every edge the weight 1. Weights of repeated edges add up. Computed on the
     graphs' device.
     """
     nodes = int(graphs[0].num_nodes or 0)
@@ -227,7 +225,7 @@ def adjacency(graph: "Data | EdgeList", loops: float = 1.0, normalise: Normalise
 
 
 def to_scipy(matrix: Tensor) -> "sp.csr_array[Any]":
-    """The scipy twin of a torch sparse tensor in CSR layout."""
+    """A torch CSR tensor as a scipy array."""
     matrix = matrix.cpu()
     return sp.csr_array(
         (matrix.values().numpy(), matrix.col_indices().numpy(), matrix.crow_indices().numpy()),
@@ -236,7 +234,7 @@ def to_scipy(matrix: Tensor) -> "sp.csr_array[Any]":
 
 
 def to_torch(matrix: "sp.csr_array[Any]") -> Tensor:
-    """A float32 torch CSR tensor from a scipy matrix; the form sparse features take in `Data.x`."""
+    """A scipy matrix as a float32 torch CSR tensor, the form of sparse features in `Data.x`."""
     matrix = sp.csr_array(matrix)
     return csr(
         torch.as_tensor(matrix.indptr.astype(np.int64)),
@@ -247,12 +245,12 @@ def to_torch(matrix: "sp.csr_array[Any]") -> Tensor:
 
 
 def csr(rows: Tensor, cols: Tensor, values: Tensor, shape: tuple[int, int]) -> Tensor:
-    """The torch tensor of CSR parts that are known to be sound."""
+    """A torch CSR tensor of parts that are known to be valid; they are not checked."""
     return torch.sparse_csr_tensor(rows, cols, values, size=shape, check_invariants=False)
 
 
 def row_sums(rows: Tensor, values: Tensor) -> Tensor:
-    """The sum [n] of each row's values [nnz] between its pointers [n + 1], added up in order on any device."""
+    """The row sums [n] of values [nnz] with row pointers [n + 1]; the order of sums is fixed on any device."""
     return torch.segment_reduce(values, "sum", offsets=rows)
 
 
@@ -267,18 +265,18 @@ class _Product(torch.autograd.Function):
         return ctx.matrix.matmul_transposed(gradient), None
 
 
-def multiply(matrix: Tensor, dense: Tensor, plus: Tensor | None = None, share: float = 0.0) -> Tensor:
-    """The product [n, d] of a torch CSR matrix with a dense one on a processor, plus a share of [n, d]."""
+def multiply(matrix: Tensor, dense: Tensor, plus: Tensor | None = None, beta: float = 0.0) -> Tensor:
+    """The product [n, d] of a torch CSR matrix and a dense one on a CPU, plus beta · plus [n, d]."""
     if dense.shape[1] >= WIDE and dense.dtype == torch.float32:
-        # weighted sums of rows, as embeddings are summed: up to twice as fast as MKL's product of a sparse matrix
-        product = ordered_spmm.sums(dense, matrix.col_indices(), matrix.crow_indices(), matrix.values())
-        return _added(product, plus, share)
+        # weighted sums of rows, up to twice as fast as MKL's sparse product
+        product = ordered_spmm.weighted_row_sums(dense, matrix.col_indices(), matrix.crow_indices(), matrix.values())
+        return _plus(product, plus, beta)
     out = torch.empty(matrix.shape[0], dense.shape[1], dtype=dense.dtype, device=dense.device)
-    return torch.addmm(out if plus is None else plus, matrix, dense.contiguous(), beta=share, out=out)
+    return torch.addmm(out if plus is None else plus, matrix, dense.contiguous(), beta=beta, out=out)
 
 
-def _added(product: Tensor, plus: Tensor | None, share: float) -> Tensor:
-    return product if plus is None else product.add_(plus, alpha=share)
+def _plus(product: Tensor, plus: Tensor | None, beta: float) -> Tensor:
+    return product if plus is None else product.add_(plus, alpha=beta)
 
 
 def _fused(matrix: Sparse, dense: Tensor, *, transposed: bool = False) -> Tensor:

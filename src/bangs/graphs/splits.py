@@ -1,4 +1,4 @@
-"""Splits: which nodes are labelled, held for validation and kept for the exam, and how wrong the labels are."""
+"""Training, validation and test splits, and label noise."""
 
 from collections.abc import Sequence
 from math import floor
@@ -16,9 +16,9 @@ MASKS = ("train_mask", "val_mask", "test_mask")
 
 
 def default(data: Data, seeds: Sequence[int]) -> Split:
-    """The split a dataset is known by: its public masks, else 5 / 15 / 80 % drawn from each run's seed.
+    """The default split of a dataset: its public masks, else 5 / 15 / 80 % drawn from each run's seed.
 
-    Where the data came with S splits (masks [N, S]), a run takes number seed mod S.
+    If the data has S splits (masks [N, S]), a run takes number seed mod S.
     """
     if has_public(data):
         return _from_masks(data, seeds)
@@ -26,12 +26,12 @@ def default(data: Data, seeds: Sequence[int]) -> Split:
 
 
 def has_public(data: Data) -> bool:
-    """Whether the graph came with masks of its own."""
+    """Whether the graph has public masks."""
     return all(data.get(name) is not None for name in MASKS)
 
 
 def public(data: Data, runs: int) -> Split:
-    """The masks that came with the graph, for every run: bool [R, N]; of S splits, run r takes number r mod S."""
+    """The public masks of the graph for every run: bool [R, N]; of S splits, run r takes number r mod S."""
     if not has_public(data):
         raise InvalidInput(
             "the graph has no public split (train_mask, val_mask and test_mask); use per_class or by_share instead"
@@ -40,7 +40,7 @@ def public(data: Data, runs: int) -> Split:
 
 
 def mark(data: Data, split: Split) -> Data:
-    """The same graph, which now holds the masks of the split's first run as its own."""
+    """The same graph, with the masks of the split's first run as its public masks."""
     data.train_mask, data.val_mask, data.test_mask = split.train[0], split.val[0], split.test[0]
     return data
 
@@ -55,8 +55,8 @@ def per_class(
 ) -> Split:
     """n training nodes of each class, then `val` and `test` nodes drawn uniformly from the rest: bool [R, N].
 
-    `test=None` takes all that remain. Nodes without a label (−1) stand in none of the three. A class of fewer than n
-    nodes is refused; with `scarce="half"` no class gives more than half of its nodes, but at least one.
+    `test=None` takes all that remain. Nodes without a label (−1) are in none of the three. A class of fewer than n
+    nodes is an error; with `scarce="half"` no class gives more than half of its nodes, but at least one.
     """
     if n < 1 or val < 1 or (test is not None and test < 0):
         raise InvalidInput(
@@ -70,11 +70,11 @@ def per_class(
         quota = torch.minimum(quota, (sizes // 2).clamp_min(1)).clamp_max(sizes)
     elif len(small):
         label = int(small[0])
-        raise InvalidInput(f"class {label} has {int(sizes[label])} nodes, {n} a class were asked for; lower n")
+        raise InvalidInput(f"class {label} has {int(sizes[label])} nodes, but the split needs {n} per class; lower n")
     rest = len(known) - int(quota.sum())
     if val + (test or 0) > rest:
         raise InvalidInput(
-            f"{n} a class leave {rest} labelled nodes, but val + test ask for {val + (test or 0)}; lower one of them"
+            f"{n} per class leave {rest} labelled nodes, but val + test need {val + (test or 0)}; lower one of them"
         )
     starts = torch.cumsum(sizes, 0) - sizes
     masks = torch.zeros(3, len(seeds), len(y), dtype=torch.bool)
@@ -94,8 +94,8 @@ def per_class(
 def by_share(y: Tensor, train: float, val: float, seeds: Sequence[int]) -> Split:
     """Shares of the labelled nodes, drawn uniformly and not balanced over classes, as in the paper: bool [R, N].
 
-    What is left after training and validation is the exam. Small classes may end up without a training node;
-    only a training set of one class is refused.
+    All other labelled nodes are test nodes. Small classes may get no training node; only a training set of a single
+    class is an error.
     """
     if not (train > 0 and val > 0 and train + val < 1):
         raise InvalidInput(f"the shares train and val must be positive and sum to less than 1, got {train} and {val}")
@@ -104,7 +104,7 @@ def by_share(y: Tensor, train: float, val: float, seeds: Sequence[int]) -> Split
     if first == 0 or second == 0:
         raise InvalidInput(
             f"{train:g} and {val:g} of {len(known)} labelled nodes are {first} training and {second} validation "
-            "nodes; each needs at least one, so raise the share"
+            "nodes; each needs at least one node, so raise the share"
         )
     masks = torch.zeros(3, len(seeds), len(y), dtype=torch.bool)
     for run, generator in enumerate(Streams(tuple(seeds)).at("split").generators()):
@@ -115,7 +115,7 @@ def by_share(y: Tensor, train: float, val: float, seeds: Sequence[int]) -> Split
         if len(y[drawn[:first]].unique()) < 2:
             raise InvalidInput(
                 f"the {first} training nodes of run {run} (seed {seeds[run]}) are all of one class; "
-                "raise the training share or draw a number per class"
+                "raise the training share or use per_class"
             )
     return Split(*masks)
 
@@ -124,7 +124,7 @@ def noisy(y: Tensor, split: Split, share: float, seeds: Sequence[int], classes: 
     """Labels with a share of the training and validation ones wrong: long [R, N].
 
     In each run exactly that share of train ∪ val (rounded to whole nodes) gets a label drawn uniformly from the
-    other classes; the labels of all other nodes are left as they are.
+    other classes; all other labels are unchanged.
     """
     if not 0 <= share <= 1:
         raise InvalidInput(f"the share of noisy labels must lie in [0, 1], got {share}")
@@ -132,10 +132,10 @@ def noisy(y: Tensor, split: Split, share: float, seeds: Sequence[int], classes: 
     classes = int(y.max()) + 1 if classes is None else classes
     if classes < 2:
         raise InvalidInput(f"label noise needs at least two classes, got {classes}")
-    seen = (split.train | split.val).cpu()
-    wrong = y.expand(seen.shape).clone()
+    labelled = (split.train | split.val).cpu()
+    wrong = y.expand(labelled.shape).clone()
     for run, generator in enumerate(Streams(tuple(seeds)).at("noise").generators()):
-        nodes = seen[run].nonzero().flatten()
+        nodes = labelled[run].nonzero().flatten()
         flipped = nodes[torch.randperm(len(nodes), generator=generator)[: floor(share * len(nodes) + 0.5)]]
         shift = torch.randint(1, classes, (len(flipped),), generator=generator)
         wrong[run, flipped] = (y[flipped] + shift) % classes
@@ -164,5 +164,5 @@ def _known(y: Tensor) -> Tensor:
 
 
 def _count(share: float, nodes: int) -> int:
-    # 0.29 * 100 is 28.999…, and 29 is meant
+    # 0.29 * 100 is 28.999…, but 29 is meant
     return floor(share * nodes + 1e-9)

@@ -1,4 +1,4 @@
-"""Views: a graph as it would look with a little less, or a little noise."""
+"""Augmented views of a graph: dropped features, dropped edges, noise."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -12,7 +12,7 @@ from bangs.graphs.sparse import csr
 
 
 class View(Protocol):
-    """Makes another look at a graph from one run's random stream; the graph given is left as it is."""
+    """Makes an augmented copy of a graph from one run's random stream; the given graph is unchanged."""
 
     def __call__(self, graph: Data, generator: torch.Generator) -> Data: ...
 
@@ -40,17 +40,17 @@ class DropFeatures:
         kept = _uniform(values.shape, generator, values) >= self.rate
         values = values * kept / (1 - self.rate)
         if x.layout == torch.sparse_csr:
-            # a stored zero costs nothing, and the pattern stays what others may have prepared
+            # zeros stay stored, so that the pattern stays the same and is not prepared again
             values = csr(x.crow_indices(), x.col_indices(), values, tuple(x.shape))
         return _changed(graph, x=values)
 
 
 @dataclass(frozen=True)
 class DropEdges:
-    """The graph without a share `rate` of its undirected edges; both directions go together.
+    """The graph without a share `rate` of its undirected edges; both directions are dropped together.
 
-    CPL draws from the list of directed edges, self-loops included; ours keeps an undirected graph undirected
-    and leaves loops to the model.
+    CPL samples directed edges, self-loops included. Ours keeps an undirected graph undirected and leaves self-loops
+    to the model.
     """
 
     rate: float

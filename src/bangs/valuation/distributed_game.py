@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from bangs.distributed import ranks
-from bangs.graphs.push import Pairs, Pushing, coarser
+from bangs.graphs.push import Pairs, PushOperator, raised
 from bangs.valuation.information import Information
 
 
@@ -25,7 +25,7 @@ class SharedGame:
     @classmethod
     def of(cls, game: Information) -> "SharedGame":
         """The game prepared by all ranks together, all of which must call this."""
-        if isinstance(game.operator, Pushing) and ranks.world_size() > 1:
+        if isinstance(game.operator, PushOperator) and ranks.world_size() > 1:
             made = {run: _pairs(game.operator, nodes, game.room) for run, nodes in enumerate(game.nodes)}
             game = replace(game, made={**made, "base": _base(game)})
         return cls(game)
@@ -63,16 +63,16 @@ def _together(value: Callable[[Tensor], Tensor], members: Tensor, shape: torch.S
     return ranks.all_reduce(found)
 
 
-def _pairs(operator: Pushing, nodes: Tensor, room: int) -> Pairs:
+def _pairs(operator: PushOperator, nodes: Tensor, max_entries: int) -> Pairs:
     """The columns of some nodes long [K], each pushed by one rank; the same as one process would have pushed."""
     mine = torch.tensor(ranks.shard(len(nodes)), dtype=torch.long)
-    threshold = operator.threshold(nodes, room)
+    threshold = operator.threshold(nodes, max_entries)
     while True:
-        found = operator.pushed(nodes[mine.to(nodes.device)], threshold, room)
-        taken = room + 1 if found is None else len(found.node)
-        if int(ranks.all_reduce(torch.tensor(taken))) <= room and found is not None:
+        found = operator.push(nodes[mine.to(nodes.device)], threshold, max_entries)
+        taken = max_entries + 1 if found is None else len(found.node)
+        if int(ranks.all_reduce(torch.tensor(taken))) <= max_entries and found is not None:
             break
-        threshold = coarser(threshold)
+        threshold = raised(threshold)
     node, player, weight = (ranks.all_gather(x) for x in (found.node, mine[found.player], found.weight))
     order = player.argsort(stable=True)
     bound = float(ranks.all_gather(torch.tensor([found.bound])).max())
