@@ -31,7 +31,7 @@ def test_its_files_are_those_of_the_same_fit_in_memory(store, tmp_path, monkeypa
         one, other = (pd.read_csv(tmp_path / folder / name) for folder in ("fit", "whole"))
         kept = [column for column in one if column != "influences"]  # near walks here, all walks in memory
         pd.testing.assert_frame_equal(one[kept], other[kept], rtol=1e-4)
-    assert "the way to its store" in (tmp_path / "fit" / "MODEL_CARD.md").read_text()
+    assert "the path of its store" in (tmp_path / "fit" / "MODEL_CARD.md").read_text()
 
     name = pd.read_csv(tmp_path / "fit" / "predictions.csv")["id"][3]
     one, other = (
