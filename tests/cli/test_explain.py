@@ -14,6 +14,8 @@ from bangs.errors import InvalidInput
 from bangs.graphs.datasets.synthetic import citation
 from bangs.graphs.store.node_names import place_of
 from tests.cli.invoke import bangs
+from tests.conftest import two_rings
+from tests.runs.test_soft_snapshot import with_beliefs
 
 
 def first(library: Path, source: str) -> dict[str, str]:
@@ -86,6 +88,19 @@ def test_it_imports_neither_pyg_nor_scikit_learn_nor_the_readers_of_tables(libra
         """
     found = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert found.stdout.splitlines()[-1] == "[]"
+
+
+def test_a_soft_label_is_explained_from_the_saved_model(tmp_path: Path) -> None:
+    model = SelfTrainingClassifier(rounds=0, epochs=2).fit(two_rings(60, 3))
+    model.snapshot_, _ = with_beliefs()
+    model.save(tmp_path)
+    text = " ".join(bangs("explain", tmp_path, "40").out.split())
+    assert "(a soft label of round" in text
+    assert "Soft label: before round" in text
+    assert "times as much as a given label" in text
+    found = json.loads(bangs("explain", tmp_path, "40", "--json").out)
+    assert sum(found["soft"]["probs"].values()) == pytest.approx(1, abs=1e-5)
+    assert found["adoption"] is None
 
 
 def test_an_unknown_node_is_a_sentence(library: Path) -> None:
