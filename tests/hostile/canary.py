@@ -17,7 +17,7 @@ CONTENT = {
     "notes.md": b"# Mine\n",
     "predictions.csv": b"id,mine\n1,2\n",
     "model.safetensors": b"the only copy",
-    "lock": b"",
+    "lock": b"my own lock",
     "picture.png": b"\x89PNG mine",
     "checkpoints/round-000001.safetensors": b"the only copy",
     ".store.0123456789abcdef.tmp/nodes.bin": b"the only copy",

@@ -135,7 +135,8 @@ def damaged(world: World, place: Path, draw: Draw) -> str:
         spoilt = text.replace("Tiny", ESCAPE.encode("unicode_escape").decode().replace("\\x", "\\u00"))
         body = mutations.TEXT((spoilt if draw.random() < 0.5 else text).encode(), draw)
         (place / "suite.toml").write_bytes(body)
-        here(*draw.choice((("table", world.rows, "--suite"), ("report", world.rows, "--suite"))), place / "suite.toml")
+        rows = copied(world.rows, place / "rows.jsonl")
+        here(*draw.choice((("table", rows, "--suite"), ("report", rows, "--suite"))), place / "suite.toml")
     else:
         folder = copied(world.tables, place / "tables")
         file = draw.choice(files_of(folder))

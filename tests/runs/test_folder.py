@@ -22,6 +22,7 @@ from bangs.core.rng import Streams
 from bangs.errors import BangsError, InvalidInput
 from bangs.runs import RunFolder, config_hash, environment, read_run
 from bangs.runs import events as events_room
+from tests.hostile.canary import seen
 
 CONFIG: dict[str, Any] = {"method": {"name": "bangs", "k": 100, "floor": float("-inf")}, "seeds": [0, 1], "lr": 0.01}
 
@@ -194,10 +195,21 @@ def test_other_peoples_folders_are_never_touched(tmp_path: Path, flags: dict[str
     assert sorted(os.listdir(tmp_path)) == ["config.json", "thesis.tex"]
 
 
-def test_a_lone_config_of_something_else_is_not_resumed(tmp_path: Path) -> None:
-    (tmp_path / "config.json").write_text('{"model": "theirs"}')
-    with pytest.raises(InvalidInput, match="states no format"):
-        RunFolder.create_or_resume(tmp_path, CONFIG, resume=True)
+@pytest.mark.parametrize("flags", [{"resume": False}, {"resume": True}, {"resume": False, "overwrite": True}])
+@pytest.mark.parametrize(
+    "names",
+    [("config.json",), ("result.json", "lock"), ("lock", "events.jsonl", "checkpoints/round-000001.safetensors")],
+)
+def test_files_of_others_under_our_names_are_never_touched(
+    tmp_path: Path, names: tuple[str, ...], flags: dict[str, bool]
+) -> None:
+    for name in names:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text('{"model": "theirs"}')
+    before = seen(tmp_path)
+    with pytest.raises(InvalidInput, match=r"is no run folder but holds other files \(such as '\w+\.jsonl?'\)"):
+        RunFolder.create_or_resume(tmp_path, CONFIG, **flags)
+    assert seen(tmp_path) == before
 
 
 def test_a_run_that_lost_its_configuration_is_refused(tmp_path: Path) -> None:

@@ -290,14 +290,16 @@ def _unsealed_if_sound(path: Path) -> dict[str, Any] | None:
 
 
 def _refuse_strangers(folder: Path) -> None:
-    """Refuse a folder of other people's files before anything is written into it."""
-    names = {name for name in os.listdir(folder) if not is_temporary(name)} - _HARMLESS
-    strangers = sorted(names - _OURS)
-    ours = not strangers or {"lock", "events.jsonl", "checkpoints"} <= names
-    if not ours and _unsealed_if_sound(folder / "config.json") is None:
-        raise InvalidInput(
-            f"'{folder}' is no run folder but holds other files (such as {strangers[0]!a}); name another"
-        )
+    """Refuse a folder of other people's files before anything is written into it.
+
+    A name is no proof: a folder is ours if a file with our seal or an event of ours is in it.
+    """
+    names = {name for name in os.listdir(folder) if not is_temporary(name)} - _HARMLESS - {"lock", "checkpoints"}
+    sealed = ("config.json", "environment.json", "result.json")
+    ours = any(_unsealed_if_sound(folder / name) is not None for name in sealed)
+    if names and not ours and not read_events(folder / "events.jsonl"):
+        example = sorted(names - _OURS or names)[0]
+        raise InvalidInput(f"'{folder}' is no run folder but holds other files (such as {example!a}); name another")
 
 
 def _remove_results(folder: Path) -> None:
