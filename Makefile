@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 DOCS := $(VENV)/.docs
 
-.PHONY: help demo browser test check docs workflows format bench chaos fuzz audit clean
+.PHONY: help demo browser test check docs workflows format bench chaos fuzz hostile audit clean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -63,6 +63,9 @@ chaos: $(READY) ## 200 kills at random moments: nothing lost, nothing different 
 
 fuzz: $(READY) ## 20,000 damaged inputs: each is read or refused in a sentence (ten minutes)
 	CUDA_VISIBLE_DEVICES= OMP_NUM_THREADS=1 $(BIN)/python -m tests.fuzz --inputs 20000
+
+hostile: $(READY) ## 3,000 attacks by signals, full disks, strangers' files and misuse: nothing lost, nobody deceived (an hour)
+	CUDA_VISIBLE_DEVICES= OMP_NUM_THREADS=1 $(BIN)/python -m tests.hostile --cases 3000 --seed 0
 
 audit: $(READY) ## what bandit says of the code, and the package index of the packages it is pinned to
 	$(BIN)/bandit --quiet --recursive --configfile pyproject.toml src

@@ -13,6 +13,7 @@ import resource
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 from collections import Counter
@@ -87,6 +88,7 @@ class Report:
         setattr(self, kind, getattr(self, kind) + 1)
         entry = self.findings.setdefault(f"{kind}: {what}", [0, number, attack])
         entry[0] = int(str(entry[0])) + 1
+        print(f"case {number} ({attack}) {kind}: {what}", file=sys.stderr, flush=True)
 
 
 def campaign(
