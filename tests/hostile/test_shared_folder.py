@@ -1,0 +1,158 @@
+"""Runs that processes share, under torchrun and on Ray: a lost worker, a full disk, a stranger's file in the folder."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from bangs.experiments.jobs import Job, Outcome
+from bangs.experiments.ray_workers import Ray
+from bangs.experiments.reproduce import Plan
+from bangs.runs import read_run
+from tests.helpers.forking import FORKING
+from tests.helpers.small_graphs import graph_file, suite_file
+from tests.helpers.timeless import timeless
+from tests.hostile import canary
+
+WORDS = "--seeds=1 --rounds=3 --k=4 --candidates=12 --epochs=6 --batch-size=16 --fanout=4,4 --pieces=2 --device=cpu"
+SECONDS = 200  # until a torchrun counts as hanging
+
+with_ray = pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed; pip install 'bangs[ray]'")
+pytestmark = pytest.mark.slow
+
+
+def torchrun(graph: Path, out: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """`bangs run` by two ranks that are not started again; all they say is in stdout."""
+    launch = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "--max-restarts=0"]
+    run = ["-m", "bangs", "run", f"--dataset={graph}", f"--out={out}", "--quiet", *WORDS.split(), *words]
+    return subprocess.run(
+        [sys.executable, *launch, *run],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env=FORKING,
+        timeout=SECONDS,
+        check=False,
+    )
+
+
+def sentences(said: str) -> list[str]:
+    """What bangs itself says; torchrun adds its own lines."""
+    return [line.partition("bangs: ")[2] for line in said.splitlines() if "bangs: " in line]
+
+
+def told(out: Path) -> list[object]:
+    return [timeless(json.loads(line)) for line in (out / "history.jsonl").read_text().splitlines()]
+
+
+@pytest.fixture
+def graph(tmp_path: Path) -> Path:
+    return graph_file(tmp_path / "graph.npz")
+
+
+def test_two_ranks_on_a_full_disk_say_so_and_go_on_when_there_is_space(graph: Path, small_disk: Path) -> None:
+    theirs = canary.lay(small_disk / "theirs")
+    ballast, out = small_disk / "ballast", small_disk / "run"
+    room = os.statvfs(small_disk)
+    ballast.write_bytes(b"x" * (room.f_bavail * room.f_frsize - 40_000))
+    full = torchrun(graph, out)
+    assert full.returncode != 0
+    assert any("the disk is full; free some space" in line for line in sentences(full.stdout)), full.stdout
+    assert "/bangs/cli/" not in full.stdout  # torchrun shows its own calls, never ours
+    ballast.unlink()
+    again = torchrun(graph, out, "--resume")
+    assert again.returncode == 0, again.stdout
+    assert torchrun(graph, graph.parent / "twin").returncode == 0
+    assert told(out) == told(graph.parent / "twin")
+    assert canary.touched(theirs, canary.seen(small_disk / "theirs")) is None
+
+
+STRANGE: dict[str, Callable[[Path], None]] = {
+    "a pipe": os.mkfifo,
+    "an endless file": lambda path: path.symlink_to("/dev/zero"),
+    "a giant": lambda path: (path.touch(), os.truncate(path, 2**43))[1],
+    "a folder": lambda path: path.mkdir(),
+}
+
+
+@pytest.mark.parametrize(
+    ("file", "thing"), [("config.json", "a pipe"), ("lock", "an endless file"), ("events.jsonl", "a giant")]
+)
+def test_two_ranks_refuse_a_strangers_file_in_their_folder(graph: Path, tmp_path: Path, file: str, thing: str) -> None:
+    out = tmp_path / "run"
+    out.mkdir()
+    STRANGE[thing](out / file)
+    theirs = canary.lay(tmp_path / "theirs")
+    ended = torchrun(graph, out, "--resume")
+    assert ended.returncode != 0
+    assert any(str(out) in line for line in sentences(ended.stdout)), ended.stdout
+    assert canary.touched(theirs, canary.seen(tmp_path / "theirs")) is None
+
+
+def test_a_killed_rank_ends_the_other_in_a_sentence_and_the_run_goes_on(graph: Path, tmp_path: Path) -> None:
+    code = tmp_path / "killed.py"
+    code.write_text(
+        "import os, signal\n"
+        "from bangs.distributed import ranks\n"
+        "from bangs.training.data_parallel import DistributedSession as S\n"
+        "whole, calls = S.epoch, [0]\n"
+        "def epoch(self):\n"
+        "    calls[0] += 1\n"
+        "    if calls[0] == 9 and ranks.rank() == 1:\n"
+        f"        os.kill(os.getpid(), {int(signal.SIGKILL)})\n"
+        "    return whole(self)\n"
+        "S.epoch = epoch\n"
+    )
+    out = tmp_path / "run"
+    ended = torchrun(graph, out, f"--code={code}")
+    assert ended.returncode != 0
+    assert any("have lost each other" in line or "torchrun" in line for line in sentences(ended.stdout)), ended.stdout
+    assert read_run(out).result is None
+    code.write_text("")
+    again = torchrun(graph, out, "--resume", f"--code={code}")
+    assert again.returncode == 0, again.stdout
+    assert read_run(out).result is not None
+
+
+def outcomes(plan: Plan) -> dict[str, Outcome]:
+    found: dict[str, Outcome] = {}
+
+    def tell(job: Job, outcome: Outcome) -> None:
+        found[job.name] = outcome
+
+    Ray(2)(plan.jobs, tell)
+    return found
+
+
+@with_ray
+def test_ray_workers_meet_strangers_files_and_a_full_disk_in_sentences(tmp_path: Path, small_disk: Path) -> None:
+    suite = suite_file(tmp_path)
+    theirs = canary.lay(small_disk / "theirs")
+    plan = Plan.of([str(suite)], small_disk / "runs", device="cpu")
+    spoilt = dict(zip(("config.json", "lock", "events.jsonl"), plan.jobs, strict=False))
+    for (file, job), thing in zip(spoilt.items(), STRANGE, strict=False):
+        job.folder.mkdir(parents=True)
+        STRANGE[thing](job.folder / file)
+    found = outcomes(plan)
+    for job in plan.jobs:
+        outcome = found[job.name]
+        assert outcome.kind == ("failed" if job in spoilt.values() else "done"), outcome
+        assert outcome.kind == "done" or "'" in outcome.error, outcome  # it names the file
+        assert "Traceback" not in outcome.error
+    for file, job in spoilt.items():
+        path = job.folder / file
+        path.rmdir() if path.is_dir() else path.unlink()
+    ballast, room = small_disk / "ballast", os.statvfs(small_disk)
+    ballast.write_bytes(b"x" * (room.f_bavail * room.f_frsize))
+    full = outcomes(plan)
+    assert {full[job.name].kind for job in spoilt.values()} == {"failed"}
+    assert all("the disk is full" in full[job.name].error for job in spoilt.values()), full
+    ballast.unlink()
+    assert {outcome.kind for outcome in outcomes(plan).values()} <= {"done", "already done"}
+    assert canary.touched(theirs, canary.seen(small_disk / "theirs")) is None
