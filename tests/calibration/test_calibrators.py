@@ -9,6 +9,7 @@ from torch_geometric.data import Data
 
 from bangs.calibration import calibrators, scaling
 from bangs.calibration.calibrators import CALIBRATORS, ETS, GATS, CaGCN, Temperature, Uncalibrated, Vector, calibrator
+from bangs.calibration.proven import ProvenTemperature
 from bangs.calibration.scaling import Sample, mixture, vector
 from bangs.core import metrics
 from bangs.core.types import Labels, Prediction, Task
@@ -318,7 +319,7 @@ def test_uncalibrated_is_the_prediction_itself():
 
 def test_names_lead_to_calibrators():
     parts = {"none": Uncalibrated(), "temperature": Temperature(), "vector": Vector(), "ets": ETS()}
-    parts |= {"cagcn": CaGCN(), "gats": GATS()}
+    parts |= {"proven": ProvenTemperature(), "cagcn": CaGCN(), "gats": GATS()}
     assert {name: calibrator(name) for name in CALIBRATORS} == parts
 
 

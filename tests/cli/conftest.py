@@ -12,6 +12,20 @@ from tests.cli.invoke import bangs
 def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What `bangs fit examples/own-graph` writes, with little training."""
     out = tmp_path_factory.mktemp("fitted") / "library"
-    said = bangs("fit", EXAMPLES / "own-graph", "--out", out, "--rounds", 3, "--epochs", 30, "--quiet")
+    said = bangs(
+        "fit",
+        EXAMPLES / "own-graph",
+        "--out",
+        out,
+        "--method",
+        "hard",
+        "--validation",
+        0.25,
+        "--rounds",
+        3,
+        "--epochs",
+        30,
+        "--quiet",
+    )
     assert said.code == 0, said.err
     return out

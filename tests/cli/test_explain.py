@@ -43,7 +43,7 @@ def test_a_pseudo_label_without_older_labels_around_says_when_that_was() -> None
     graph = citation(nodes=90, classes=3, seed=0)
     graph.y[60:] = -1
     graph.edge_index = graph.edge_index[:, ((graph.edge_index < 60).sum(0) != 1)]  # no label reaches nodes 60 to 89
-    model = SelfTrainingClassifier(rounds=1, k=20, epochs=20).fit(graph)
+    model = SelfTrainingClassifier(method="hard", validation=0.25, rounds=1, k=20, epochs=20).fit(graph)
     found = [why for why in map(model.explain, range(60, 90)) if why.adoption is not None]
     assert len(found) == 20
     for why in found:

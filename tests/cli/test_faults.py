@@ -48,7 +48,16 @@ def test_a_run_on_a_full_disk_says_so_and_goes_on_when_there_is_space(small_disk
 
 
 def test_a_fit_on_a_full_disk_says_so_and_goes_on_when_there_is_space(small_disk: Path) -> None:
-    command = ("fit", EXAMPLES / "own-graph", "--rounds=1", "--epochs=5", "--device=cpu", "--quiet")
+    command = (
+        "fit",
+        EXAMPLES / "own-graph",
+        "--method=hard",
+        "--validation=0.25",
+        "--rounds=1",
+        "--epochs=5",
+        "--device=cpu",
+        "--quiet",
+    )
     subprocess.run(["mount", "-o", "remount,size=2m", str(small_disk)], check=True)
     ballast = small_disk / "ballast"
     ballast.write_bytes(b"x" * 1_900_000)
@@ -106,7 +115,7 @@ def test_of_two_runs_on_one_folder_one_works_and_the_other_says_who(graph: Path,
 
 
 def test_of_two_fits_on_one_folder_one_works_and_the_other_says_who(tmp_path: Path) -> None:
-    words = ("fit", EXAMPLES / "own-graph", "--device=cpu", "--quiet")
+    words = ("fit", EXAMPLES / "own-graph", "--method=hard", "--validation=0.25", "--device=cpu", "--quiet")
     assert two_at_once(words, ("--rounds=80", "--k=1", "--epochs=2000"), tmp_path / "out").code == 2
 
 

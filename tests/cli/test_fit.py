@@ -17,7 +17,8 @@ from tests.cli.conftest import EXAMPLES
 from tests.cli.invoke import bangs
 from tests.helpers.forking import FORKING
 
-QUICK = ("--rounds", 1, "--epochs", 5, "--quiet")
+HARD = ("--method", "hard", "--validation", 0.25)
+QUICK = (*HARD, "--rounds", 1, "--epochs", 5, "--quiet")
 
 
 def rows(path: Path) -> list[dict[str, str]]:
@@ -54,7 +55,7 @@ def test_a_model_that_takes_all_edges_alike_is_told_where_they_have_weights(
         "id,x,label\n" + "".join(f"{i},{i},{'ab'[i % 2]}\n" for i in range(8)) + "8,1,\n"
     )
     (tmp_path / "edges.csv").write_text("source,target,weight\n" + "".join(f"{i},{i + 1},{i + 1}\n" for i in range(8)))
-    words = ("--model", *model.split(), "--rounds", 1, "--epochs", 2, "--out", tmp_path / "out")
+    words = ("--model", *model.split(), *HARD, "--rounds", 1, "--epochs", 2, "--out", tmp_path / "out")
     said = bangs("fit", tmp_path, *words)
     assert said.code == 0, said.err
     assert ("takes all edges alike" in said.err + said.out) == told
@@ -112,10 +113,12 @@ def test_two_fits_on_one_folder_do_not_mix(tmp_path: Path) -> None:
 
 def test_a_finished_folder_is_not_touched_again(library: Path) -> None:
     before = (library / "predictions.csv").stat().st_mtime_ns
-    refused = bangs("fit", EXAMPLES / "own-graph", "--out", library, "--rounds", 3, "--epochs", 30)
+    refused = bangs("fit", EXAMPLES / "own-graph", "--out", library, *HARD, "--rounds", 3, "--epochs", 30)
     assert refused.code == 2
     assert "already holds a finished run" in refused.err
-    done = bangs("fit", EXAMPLES / "own-graph", "--out", library, "--rounds", 3, "--epochs", 30, "--resume", "--json")
+    done = bangs(
+        "fit", EXAMPLES / "own-graph", "--out", library, *HARD, "--rounds", 3, "--epochs", 30, "--resume", "--json"
+    )
     assert done.code == 0
     assert json.loads(done.out)["rounds"] == 3
     assert (library / "predictions.csv").stat().st_mtime_ns == before
@@ -130,7 +133,7 @@ def test_a_killed_fit_ends_with_the_files_of_an_undisturbed_one(tmp_path: Path) 
 
 
 def test_an_interrupted_fit_says_how_to_go_on_and_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    words = ("fit", EXAMPLES / "own-graph", "--out", tmp_path / "out", "--rounds", 2, "--epochs", 5)
+    words = ("fit", EXAMPLES / "own-graph", "--out", tmp_path / "out", *HARD, "--rounds", 2, "--epochs", 5)
     with monkeypatch.context() as patch:
         patch.setattr("bangs.cli.fit_folder._Lines.see", lambda lines, state: os.kill(os.getpid(), signal.SIGTERM))
         stopped = bangs(*words)
@@ -151,26 +154,29 @@ def test_a_wrong_setting_leaves_the_folder_as_it_was(library: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("chosen", "adopted", "tried", "first", "second"),
+    ("adopted", "tried", "first"),
     [
-        (8, 112, 140, "112 adopted (28 more after the chosen round, not used)", "at round 8 (round 0: 87.5%);"),
-        (3, 42, 42, "validation, 42 adopted", "at round 3 (round 0: 87.5%);"),
-        (0, 0, 140, "0 adopted (140 after the chosen round, not used)", "at round 0 (no later round did better);"),
-        (0, 0, 0, "validation, 0 adopted", "at round 0 (without pseudo-labels);"),
+        (112, 140, "112 labelled by the model itself (28 more after the chosen round, not used)"),
+        (42, 42, "8 held for validation, 42 labelled by the model itself"),
+        (0, 140, "8 held for validation"),
     ],
 )
-def test_the_last_words_say_what_self_training_did(
-    chosen: int, adopted: int, tried: int, first: str, second: str
-) -> None:
-    validation = {"accuracy": 1.0, "raw": 0.875, "error_before": 0.2, "error_after": 0.1}
-    result = {"nodes": 300, "given": 22, "held": 8, "chosen": chosen, "adopted": adopted, "adopted_in_all": tried}
+def test_the_last_words_say_what_self_training_did(adopted: int, tried: int, first: str) -> None:
+    validation = {"nodes": 8, "accuracy": 1.0, "interval": [0.68, 1.0], "raw": 0.875, "error_before": 0.2}
+    validation |= {"error_after": 0.1, "error_interval": [0.0, 0.3]}
+    result = {"nodes": 300, "given": 22, "held": 8, "chosen": 3, "adopted": adopted, "adopted_in_all": tried}
+    result |= {"folds": False, "leaderboard": [], "largest_share": 0.3, "no_better_than_chance": False}
     lines = told({**result, "validation": validation, "test": None}, Path("out")).splitlines()
     assert lines[0].endswith(first)
-    assert second in lines[1]
+    assert lines[1].startswith("accuracy 100.0% on 8 labels the models had not learned (95 % interval 68.0% to 100.0%")
+    warned = told({**result, "validation": validation, "test": None, "no_better_than_chance": True}, Path("out"))
+    assert "warning: this is not clearly above the share of the largest class" in warned
 
 
 def test_json_is_one_object_and_nothing_else(tmp_path: Path) -> None:
-    said = bangs("fit", EXAMPLES / "own-graph", "--out", tmp_path / "out", "--rounds", 1, "--epochs", 5, "--json")
+    said = bangs(
+        "fit", EXAMPLES / "own-graph", "--out", tmp_path / "out", *HARD, "--rounds", 1, "--epochs", 5, "--json"
+    )
     found = json.loads(said.out)
     assert found["nodes"] == 300
     assert found == {**read_run(tmp_path / "out").result, "out": "out"}  # type: ignore[dict-item]

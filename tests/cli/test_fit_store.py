@@ -11,7 +11,20 @@ from tests import EXAMPLES
 from tests.cli.invoke import bangs
 
 OWN = EXAMPLES / "own-graph"
-ASKED = ("--rounds", "2", "--k", "10", "--epochs", "8", "--selector", "confidence", "--device", "cpu")
+ASKED = (
+    "--rounds",
+    "2",
+    "--k",
+    "10",
+    "--epochs",
+    "8",
+    "--selector",
+    "confidence",
+    "--validation",
+    "0.25",
+    "--device",
+    "cpu",
+)
 BATCHES = ("--batch-size", "16", "--fanout", "5,5")
 
 

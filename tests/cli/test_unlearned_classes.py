@@ -21,7 +21,21 @@ def fitted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "nodes.csv").write_text("\n".join(lines) + "\n")
     edges = [f"n{node},n{(node + 2) % 48}" for node in range(48)]
     (folder / "edges.csv").write_text("\n".join(["source,target", *edges]) + "\n")
-    said = bangs("fit", folder, "--out", folder / "out", "--rounds", 1, "--epochs", 60, "--quiet")
+    said = bangs(
+        "fit",
+        folder,
+        "--out",
+        folder / "out",
+        "--method",
+        "hard",
+        "--validation",
+        0.25,
+        "--rounds",
+        1,
+        "--epochs",
+        60,
+        "--quiet",
+    )
     assert said.code == 0, said.err
     assert "on 24 nodes" in said.out
     return folder / "out"

@@ -16,6 +16,7 @@ from bangs.calibration.calibrators import (
     calibrator,
 )
 from bangs.calibration.crossfit import Crossfit
+from bangs.calibration.proven import ProvenTemperature
 from bangs.core import metrics
 from bangs.core.types import Labels, Prediction, Task
 from tests.calibration.miscalibrated import Misled, misled
@@ -136,7 +137,8 @@ def test_float64_logits_stay_float64(named, world):
 
 
 def test_the_representation_rebuilds_the_part(named):
-    names = {kind.__name__: kind for kind in (Uncalibrated, Temperature, Vector, ETS, CaGCN, GATS, Crossfit)}
+    names = {kind.__name__: kind for kind in (Uncalibrated, Temperature, ProvenTemperature, Vector, ETS, CaGCN, GATS)}
+    names["Crossfit"] = Crossfit
     whole = calibrator(named)
     assert eval(repr(whole), names) == whole
 

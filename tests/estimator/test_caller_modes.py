@@ -16,7 +16,7 @@ from bangs.utils.torch_modes import usual_modes
 from tests.conftest import two_rings
 from tests.estimator.test_classifier import half_known
 
-QUICK = {"rounds": 1, "k": 4, "epochs": 8}
+QUICK = {"method": "hard", "validation": 0.25, "rounds": 1, "k": 4, "epochs": 8}
 
 
 @contextmanager

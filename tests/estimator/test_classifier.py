@@ -27,7 +27,9 @@ from bangs.selection.scores import Confidence
 from bangs.training.trainer import Trainer
 from tests.conftest import two_rings
 
-QUICK = {"rounds": 2, "epochs": 30, "patience": 30}
+# one model that adopts nodes, a quarter of the labels held back
+HARD: dict[str, Any] = {"method": "hard", "validation": 0.25}
+QUICK: dict[str, Any] = {**HARD, "rounds": 2, "epochs": 30, "patience": 30}
 
 
 def half_known(nodes: int = 40, classes: int = 2) -> tuple[Data, torch.Tensor]:
@@ -98,13 +100,13 @@ class Favourite:
 
 def test_a_score_of_ones_own_decides_who_is_adopted() -> None:
     data, _ = half_known()
-    found = SelfTrainingClassifier(selector=Favourite(31), k=1, rounds=1, epochs=5).fit(data)
+    found = SelfTrainingClassifier(**HARD, selector=Favourite(31), k=1, rounds=1, epochs=5).fit(data)
     assert found.history_[1]["adopted"][0]["node"] == [31]
 
 
 @pytest.mark.parametrize("model", ["appnp", APPNP(hidden=8), Trainer(GCN(hidden=8), epochs=20), "sgc"])
 def test_models_come_as_names_or_parts(model: Any) -> None:
-    found = SelfTrainingClassifier(model, "confidence", Temperature(), rounds=1, epochs=10).fit(half_known()[0])
+    found = SelfTrainingClassifier(model, "confidence", Temperature(), **HARD, rounds=1, epochs=10).fit(half_known()[0])
     assert found.predict().shape == (40,)
 
 
@@ -273,7 +275,7 @@ class TestComplaints:
     def test_parameters_are_stored_as_given_and_checked_in_fit(
         self, params: dict[str, Any], error: type[Exception], sentence: str
     ) -> None:
-        made = SelfTrainingClassifier(**params)
+        made = SelfTrainingClassifier(**{**HARD, **params})
         assert params.items() <= made.get_params().items()
         with pytest.raises(error, match=sentence):
             made.fit(self.data)
@@ -306,7 +308,7 @@ class TestComplaints:
 
     def test_columns_in_another_order(self) -> None:
         frame = pd.DataFrame(self.x, columns=["a", "b"])
-        found = SelfTrainingClassifier(rounds=0, epochs=5).fit(frame, self.edges, self.y)
+        found = SelfTrainingClassifier(**HARD, rounds=0, epochs=5).fit(frame, self.edges, self.y)
         with pytest.raises(InvalidInput, match=r"it had 'a', 'b', X has 'b', 'a'; write X\[list"):
             found.predict(frame[["b", "a"]], self.edges)
         assert (found.predict(frame.to_numpy(), self.edges) == found.predict(frame, self.edges)).all()
@@ -314,7 +316,7 @@ class TestComplaints:
     def test_a_node_is_asked_for_by_its_name_or_where_names_are_words_by_its_row(self) -> None:
         def fit(names: Any) -> SelfTrainingClassifier:
             frame = pd.DataFrame(self.x, index=names)
-            return SelfTrainingClassifier(rounds=0, epochs=5).fit(frame, self.edges, self.y)
+            return SelfTrainingClassifier(**HARD, rounds=0, epochs=5).fit(frame, self.edges, self.y)
 
         from_one, words = fit(range(1, 41)), fit([f"n{i}" for i in range(40)])
         assert [from_one.explain(node).node for node in (1, "1", 40)] == ["1", "1", "40"]
@@ -342,21 +344,21 @@ class TestComplaints:
 class TestRounds:
     def test_by_default_half_of_the_pool_is_adopted(self) -> None:
         data, _ = half_known()
-        found = SelfTrainingClassifier(rounds=4, epochs=3).fit(data)
+        found = SelfTrainingClassifier(**HARD, rounds=4, epochs=3).fit(data)
         assert [len(row["adopted"][0]["node"]) for row in found.history_] == [0, 4, 4, 4, 4]  # 28 free nodes: ⌈28 / 8⌉
 
     def test_it_ends_when_every_node_has_a_label(self) -> None:
-        found = SelfTrainingClassifier(k=20, rounds=5, epochs=3).fit(half_known()[0])
+        found = SelfTrainingClassifier(**HARD, k=20, rounds=5, epochs=3).fit(half_known()[0])
         assert found.termination_condition_ == "all_labeled"
         assert found.n_iter_ == 2
 
     def test_it_ends_when_nobody_is_good_enough(self) -> None:
-        found = SelfTrainingClassifier(selector=Nobody(), rounds=5, epochs=3).fit(half_known()[0])
+        found = SelfTrainingClassifier(**HARD, selector=Nobody(), rounds=5, epochs=3).fit(half_known()[0])
         assert found.termination_condition_ == "no_change"
         assert found.n_iter_ == 0
 
     def test_no_rounds_is_a_plain_network(self) -> None:
-        found = SelfTrainingClassifier(rounds=0, epochs=3).fit(half_known()[0])
+        found = SelfTrainingClassifier(**HARD, rounds=0, epochs=3).fit(half_known()[0])
         assert (found.labeled_iter_ <= 0).all()
 
     def test_observers_see_every_round(self) -> None:
@@ -399,7 +401,7 @@ class TestRepetition:
         SelfTrainingClassifier(**QUICK, random_state=None).fit(data)
 
     def test_parts_survive_clone(self) -> None:
-        made = SelfTrainingClassifier(GCN(hidden=4), Confidence(), Temperature(), k=3)
+        made = SelfTrainingClassifier(GCN(hidden=4), Confidence(), Temperature(), **HARD, k=3)
         again = clone(made)
         assert again.get_params() == made.get_params()
         assert again.model == GCN(hidden=4)
@@ -422,7 +424,7 @@ class TestSaving:
         data, _ = half_known()
         words = np.where(data.y < 0, "", np.array(["no", "yes"])[data.y])
         frame = pd.DataFrame(data.x.numpy(), columns=["a", "b"])
-        made = SelfTrainingClassifier(Trainer(GCN(hidden=4), epochs=9), calibrator="vector", rounds=1)
+        made = SelfTrainingClassifier(Trainer(GCN(hidden=4), epochs=9), calibrator="vector", **HARD, rounds=1)
         made.fit(frame, data.edge_index, words).save(tmp_path / "mine.safetensors")
         again = SelfTrainingClassifier.load(tmp_path / "mine.safetensors")
         assert again.model == made.model
@@ -432,7 +434,7 @@ class TestSaving:
 
     def test_a_part_of_ones_own_is_asked_for(self, tmp_path: Path) -> None:
         data, _ = half_known()
-        made = SelfTrainingClassifier(selector=Favourite(3), rounds=1, epochs=3).fit(data)
+        made = SelfTrainingClassifier(**HARD, selector=Favourite(3), rounds=1, epochs=3).fit(data)
         made.save(tmp_path)
         with pytest.raises(InvalidInput, match=r"selector of your own, Favourite\(node=3\).*load\(path, selector=…\)"):
             SelfTrainingClassifier.load(tmp_path)
@@ -488,7 +490,7 @@ class OnTable(SelfTrainingClassifier):
     """The classifier on a graph of nearest neighbours, so that scikit-learn can call fit(X, y) and predict(X)."""
 
     def __init__(self, epochs: int = 25, rounds: int = 1, random_state: Any = 0):
-        super().__init__(epochs=epochs, rounds=rounds, random_state=random_state)
+        super().__init__(**HARD, epochs=epochs, rounds=rounds, random_state=random_state)
 
     def fit(self, X: Any, y: Any = None) -> "OnTable":  # type: ignore[override]
         return super().fit(X, _neighbours(X), y)

@@ -49,7 +49,9 @@ def test_a_model_of_the_whole_graph_refuses_one_on_disk(store: Store) -> None:
 
 def fitted(calibrator: str) -> SelfTrainingClassifier:
     first = citation(nodes=80, classes=3, features=20, isolated=0.0, signal=0.6)
-    model = SelfTrainingClassifier(calibrator=calibrator, rounds=1, k=4, epochs=4, device="cpu")
+    model = SelfTrainingClassifier(
+        method="hard", validation=0.25, calibrator=calibrator, rounds=1, k=4, epochs=4, device="cpu"
+    )
     return model.fit(first)
 
 

@@ -91,7 +91,7 @@ def test_a_fit_keeps_none_of_the_callers_memory(form: str) -> None:
         "frame": {"X": pd.DataFrame(x), "edge_index": index, "y": y},
         "sparse tensor": {"X": dense.to_sparse_csr(), "edge_index": links, "y": y_},
     }[form]
-    model = SelfTrainingClassifier(rounds=1, epochs=5, k=2, device="cpu").fit(**given)
+    model = SelfTrainingClassifier(method="hard", validation=0.25, rounds=1, epochs=5, k=2, device="cpu").fit(**given)
     before = model.explain(3), model.predict_proba(), model.labels_
     for array in (x, index, y, weight, csr.data, csr.indices):
         array[...] = 0

@@ -17,7 +17,7 @@ from bangs.selftraining.loop import State
 from tests.conftest import two_rings
 from tests.helpers.timeless import timeless
 
-QUICK = {"rounds": 3, "k": 4, "epochs": 12, "device": "cpu"}
+QUICK = {"method": "hard", "validation": 0.25, "rounds": 3, "k": 4, "epochs": 12, "device": "cpu"}
 
 
 class Enough(Exception):

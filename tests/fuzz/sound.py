@@ -203,7 +203,9 @@ def exported() -> bytes:
 
 
 def classifier(rounds: int) -> SelfTrainingClassifier:
-    return SelfTrainingClassifier(rounds=rounds, k=2, epochs=5, device="cpu", random_state=0)
+    return SelfTrainingClassifier(
+        method="hard", validation=0.25, rounds=rounds, k=2, epochs=5, device="cpu", random_state=0
+    )
 
 
 def few_labels() -> tuple[Any, Any, Any]:
@@ -238,7 +240,18 @@ def fitted() -> dict[str, bytes]:
     """What `bangs fit` leaves."""
     with TemporaryDirectory() as place:
         tables = _tables_in(Path(place))
-        words = ["fit", str(tables), "--out", f"{place}/fit", "--rounds=2", "--k=3", "--epochs=5", "--device=cpu"]
+        words = [
+            "fit",
+            str(tables),
+            "--out",
+            f"{place}/fit",
+            "--method=hard",
+            "--validation=0.25",
+            "--rounds=2",
+            "--k=3",
+            "--epochs=5",
+            "--device=cpu",
+        ]
         with redirect_stdout(io.StringIO()):
             app([*words, "--quiet"], standalone_mode=False)
         files = _contents(Path(place) / "fit")

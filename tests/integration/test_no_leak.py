@@ -189,7 +189,9 @@ def test_a_class_that_the_dataset_declares_is_learned_even_if_only_the_exam_has_
 @pytest.mark.parametrize("change", [random, hidden, of_a_new_class])
 def test_the_classifier_learns_the_same(change: Callable[[Tensor], Tensor]) -> None:
     def fitted(data: Data) -> SelfTrainingClassifier:
-        return SelfTrainingClassifier(rounds=2, k=8, epochs=20, random_state=0, device="cpu").fit(data)
+        return SelfTrainingClassifier(
+            method="hard", validation=0.25, rounds=2, k=8, epochs=20, random_state=0, device="cpu"
+        ).fit(data)
 
     one, other = fitted(town()), fitted(relabelled(change))
     assert np.array_equal(one.predict_proba(), other.predict_proba())

@@ -143,7 +143,7 @@ def test_a_stopped_fit_goes_on_and_ends_alike(store: Store, tmp_path: Path, devi
 
 def test_batches_that_nobody_asked_for_are_told(store: Store, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO, "bangs.estimator.build"):
-        found, _ = classifier(batches=None).recipe(1, store)
+        found = classifier(batches=None).recipe(store=store)[0].trainer
     assert found.batches == Sampling()
     assert "'store' stays on the disk" in caplog.text
 

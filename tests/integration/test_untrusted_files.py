@@ -25,7 +25,7 @@ from tests.cli.invoke import Said, bangs
 from tests.fuzz.targets import targets
 from tests.helpers.small_graphs import graph_file, suite_file
 
-QUICK = ("--rounds=1", "--epochs=5", "--device=cpu", "--quiet")
+QUICK = ("--method=hard", "--validation=0.25", "--rounds=1", "--epochs=5", "--device=cpu", "--quiet")
 RUN = (*QUICK, "--seeds=2", "--k=5", "--candidates=10")
 
 

@@ -19,7 +19,7 @@ def fitted(nodes: int = 60, rounds: int = 2) -> SelfTrainingClassifier:
     """A classifier on two rings whose first node and class have hostile names."""
     data = two_rings(nodes, 3)
     data.y = torch.where(torch.arange(nodes) < 24, data.y, -1)
-    model = SelfTrainingClassifier(rounds=rounds, epochs=20).fit(data)
+    model = SelfTrainingClassifier(method="hard", validation=0.25, rounds=rounds, epochs=20).fit(data)
     model.node_names_[0] = SCRIPT
     model.node_names_[2] = "\u0645\u0631\u062d\u0628\u0627 7"  # written from right to left
     model.node_names_[1] = "'; DROP \\ \u2028 </script>"

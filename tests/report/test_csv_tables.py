@@ -46,7 +46,7 @@ def test_a_pseudo_label_that_no_labelled_node_reaches_has_a_reason_too() -> None
     data = two_rings(30, 2)
     data.edge_index = data.edge_index[:, (data.edge_index < 20).all(0)]
     data.y = torch.where(torch.arange(30) < 12, data.y, -1)
-    snapshot = SelfTrainingClassifier(rounds=1, k=18, epochs=20).fit(data).snapshot_
+    snapshot = SelfTrainingClassifier(method="hard", validation=0.25, rounds=1, k=18, epochs=20).fit(data).snapshot_
     rows = list(csv.DictReader(io.StringIO(pseudo_labels(snapshot, [str(node) for node in range(30)], ["a", "b"]))))
     told = {row["id"]: row["influences"] for row in rows}
     assert told["29"] == "no labelled node within reach: its own features decide"

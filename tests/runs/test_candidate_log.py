@@ -15,7 +15,9 @@ def fitted(**settings: object) -> SelfTrainingClassifier:
     """Sixty nodes on two rings, twenty-four of them with a label, by confidence."""
     data = two_rings(60, 3)
     data.y = torch.where(torch.arange(60) < 24, data.y, -1)
-    return SelfTrainingClassifier(selector="confidence", rounds=2, k=4, epochs=10, **settings).fit(data)
+    return SelfTrainingClassifier(selector="confidence", validation=0.25, rounds=2, k=4, epochs=10, **settings).fit(
+        data
+    )
 
 
 def adoptions(model: SelfTrainingClassifier) -> dict[int, PseudoLabel]:
@@ -59,7 +61,9 @@ def test_a_file_whose_places_go_beyond_their_number_is_refused() -> None:
 
 def test_a_run_without_rounds_has_an_empty_ledger_that_can_be_read_again() -> None:
     data = two_rings(24)
-    candidate_log = SelfTrainingClassifier(rounds=0, epochs=2).fit(data).snapshot_.candidate_log
+    candidate_log = (
+        SelfTrainingClassifier(method="hard", validation=0.25, rounds=0, epochs=2).fit(data).snapshot_.candidate_log
+    )
     assert len(CandidateLog.from_plain(candidate_log.to_plain())) == 0
 
 

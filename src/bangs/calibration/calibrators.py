@@ -21,6 +21,7 @@ from torch import Tensor
 
 from bangs.calibration import scaling
 from bangs.calibration.graph import GATS, CaGCN
+from bangs.calibration.proven import ProvenTemperature
 from bangs.calibration.scaling import Sample, check_prior
 from bangs.core.types import CHUNK, Prediction, Task
 from bangs.errors import InvalidInput, UnknownName
@@ -97,14 +98,18 @@ class ETS:
     """Ensemble temperature scaling: q = w₁ softmax(z/T) + w₂ softmax(z) + w₃/C (Zhang et al., 2020). Keeps every label.
 
     T by temperature scaling, then w on the simplex by minimising the cross-entropy, which is convex: every step is
-    the better of an EM step, which never gets worse, and Newton steps, which end the search. The logits that come
-    out are log q.
+    the better of an EM step, which never gets worse, and Newton steps, which end the search. w₁ + w₂ is at least
+    `floor`: where w₃ were all, as it is for a model no better than chance, every label would be lost. The logits that
+    come out are log q.
     """
 
     prior: float = 1.0
+    floor: float = 0.05
 
     def __post_init__(self) -> None:
         check_prior(type(self).__name__, self.prior)
+        if not 0 < self.floor <= 1:
+            raise InvalidInput(f"ETS.floor must lie in (0, 1], got {self.floor}")
 
     def __call__(self, prediction: Prediction, task: Task) -> Prediction:
         temperature, weights = self.fit(prediction, task)
@@ -120,12 +125,14 @@ class ETS:
         """Temperature [R] and weights [R, 3] of every run, float64."""
         sample = Sample.of(prediction, task, self.prior)
         temperature = scaling.temperature(sample.logits, sample.target)
-        return temperature, scaling.mixture(_members(sample.logits, temperature).exp(), sample.target)
+        weights = scaling.mixture(_members(sample.logits, temperature).exp(), sample.target)
+        return temperature, _floored(weights, self.floor)
 
 
 CALIBRATORS: dict[str, Callable[..., Calibrator]] = {
     "none": Uncalibrated,
     "temperature": Temperature,
+    "proven": ProvenTemperature,
     "vector": Vector,
     "ets": ETS,
     "cagcn": CaGCN,
@@ -138,6 +145,15 @@ def calibrator(name: str) -> Calibrator:
     if name not in CALIBRATORS:
         raise UnknownName("calibrator", name, CALIBRATORS)
     return CALIBRATORS[name]()
+
+
+def _floored(weights: Tensor, floor: float) -> Tensor:
+    """The weights [R, 3] where w₁ + w₂ is at least the floor; else the floor is shared as w₁ and w₂ were, or alike."""
+    sharp = weights[:, :2]
+    mass = sharp.sum(1, keepdim=True)
+    raised = torch.where(mass > 0, sharp / mass.clamp_min(1e-300), 0.5) * floor
+    lifted = torch.cat([raised, torch.full_like(mass, 1 - floor)], 1)
+    return torch.where(mass < floor, lifted, weights)
 
 
 def _members(logits: Tensor, temperature: Tensor) -> Tensor:

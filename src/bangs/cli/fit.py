@@ -34,15 +34,36 @@ def fit(
     keep: options.Keep = None,
     labels_ignore_case: options.LabelsIgnoreCase = False,
     unknown_edges: options.UnknownEdges = "refuse",
-    model: options.Model = "gcn",
-    selector: Annotated[str, typer.Option(help="banzhaf, confidence, agreement or random")] = "banzhaf",
-    calibrator: options.Calibrator = "ets",
+    model: Annotated[str, typer.Option(help="auto, or a name from `bangs list models`")] = "auto",
+    method: Annotated[
+        str,
+        typer.Option(help="how it learns from nodes without a label: auto, soft, soft-aligned, bangs-soft, hard, raw"),
+    ] = "auto",
+    features: Annotated[
+        str, typer.Option(help="what it sees of a node: auto, features, structure (its place in the graph) or both")
+    ] = "auto",
+    folds: Annotated[
+        int | None,
+        typer.Option(help="parts the labels are dealt into, each judges the models of the others; usually 4"),
+    ] = None,
+    time_limit: Annotated[
+        float | None,
+        typer.Option(help="seconds after which nothing further is tried; the result depends on the machine"),
+    ] = None,
+    selector: Annotated[
+        str | None, typer.Option(help="of hard labels: banzhaf, confidence, agreement or random; banzhaf if left out")
+    ] = None,
+    calibrator: options.Calibrator = "proven",
     k: Annotated[
         int | None, typer.Option(help="nodes adopted a round; half the pool over all rounds if left out")
     ] = None,
-    rounds: options.Rounds = 10,
+    rounds: Annotated[
+        int | None, typer.Option(help="rounds of self-training at most; 3 of soft labels, 10 of hard ones if left out")
+    ] = None,
     teacher: options.Teacher = "best",
-    validation: Annotated[float, typer.Option(help="share of labels held back, where the tables name none")] = 0.25,
+    validation: Annotated[
+        float | None, typer.Option(help="share of labels held back from one model, instead of folds")
+    ] = None,
     epochs: Annotated[
         int | None, typer.Option(min=1, max=MOST, help="epochs of training at most; 300 if left out")
     ] = None,
@@ -69,6 +90,10 @@ def fit(
         model,
         selector,
         calibrator,
+        method=method,
+        features=features,
+        folds=folds,
+        time_limit=time_limit,
         k=k,
         rounds=rounds,
         teacher=teacher,  # type: ignore[arg-type]  # checked by fit
@@ -78,7 +103,7 @@ def fit(
         device=device,
         random_state=seed,
     )
-    trainer, _ = learner.recipe(pool=1)  # a wrong setting is told before anything is read
+    tried = learner.recipe()  # a wrong setting is told before anything is read
     own = read_own(
         graph,
         id=id,
@@ -99,13 +124,15 @@ def fit(
     )
     for note in own.notes:
         output.say(f"· {note}")
-    if own.columns.weighted and not getattr(trainer.model, "weighted", True):
+    if own.columns.weighted and not all(getattr(one.trainer.model, "weighted", True) for one in tried):
         output.say(f"· {model} takes all edges alike: their weights count in the selection, not in the model")
     if isinstance(own.data, Store):
-        trainer, _ = learner.recipe(1, own.data)  # and what cannot be done from the disk before anything is written
+        only = learner.recipe(store=own.data)[0]  # and what cannot be done from the disk before anything is written
         if learner.batches is None:
-            learner.set_params(batches=trainer.batches)
-            output.say(f"· {in_batches(trainer.batches)}; --batch-size and --fanout say otherwise")
+            learner.set_params(batches=only.trainer.batches)
+            output.say(f"· {in_batches(only.trainer.batches)}; --batch-size and --fanout say otherwise")
+    elif features == "auto" and own.columns.structural is not None:
+        learner.set_params(features="features")  # they are structure already
     with stoppable(again("--resume")):
         done = fit_in(out, own, learner, graph.resolve().name, output, resume=resume, overwrite=overwrite)
     output.result({**done, "out": out.name}, told(done, out))

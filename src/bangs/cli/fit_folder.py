@@ -10,6 +10,7 @@ from torch import Tensor
 
 from bangs.cli.console import Output, Rounds
 from bangs.estimator.classifier import SelfTrainingClassifier
+from bangs.estimator.contest import Tried
 from bangs.estimator.model_file import save
 from bangs.estimator.resume import Keeper
 from bangs.estimator.serialization import spell
@@ -60,10 +61,14 @@ def _fit(folder: RunFolder, own: tables.OwnGraph, learner: SelfTrainingClassifie
     if split is not None and not isinstance(data, Store):  # a store has its own
         data = splits.mark(data.clone(), split)
     test = torch.zeros(data.num_nodes, dtype=torch.bool) if split is None else split.test[0]
-    with _Lines(output, "round by round", learner.rounds) as lines:
-        learner.fit(data, observers=[lines.see], keeper=keeper)
+    if len(learner.recipe(store=data if isinstance(data, Store) else None)) > 1:
+        learner.fit(data, names=own.ids, keeper=keeper, tell=_Trials(output))
+    else:
+        with _Lines(output, "round by round", learner.rounds or 0) as lines:
+            learner.fit(data, names=own.ids, observers=[lines.see], keeper=keeper)
     learner.classes_ = np.array(own.classes)[learner.classes_]
-    learner.node_names_ = own.ids
+    for note in learner.notes_:
+        output.say(f"· {note}")
     truth = exam(own.data.y, own.classes, learner, test)
     result = outcome(learner, truth, keeper.seconds)
     output.say("writing predictions, reasons and the page")
@@ -89,7 +94,7 @@ def _write(folder: RunFolder, learner: SelfTrainingClassifier, truth: Tensor, re
 def _config(name: str, own: tables.OwnGraph, learner: SelfTrainingClassifier) -> dict[str, Any]:
     """Everything the result depends on; names no path beyond the folder itself."""
     params = learner.get_params(deep=False)
-    recipe = {"model", "selector", "calibrator"}
+    recipe = {"model", "method", "features", "selector", "calibrator"}
     stored = isinstance(own.data, Store)
     return {
         "command": "fit",
@@ -111,6 +116,17 @@ def _config(name: str, own: tables.OwnGraph, learner: SelfTrainingClassifier) ->
     }
 
 
+class _Trials:
+    """A line for every candidate: what is being tried, and who is ahead."""
+
+    def __init__(self, output: Output):
+        self.output = output
+
+    def __call__(self, tried: Tried) -> None:
+        ahead = f"; ahead: {tried.leader}, {tried.accuracy:.1%} on labels it has not learned" if tried.leader else ""
+        self.output.say(f"{tried.number}/{tried.count}  {tried.seconds:5.1f} s  {tried.name}{ahead}")
+
+
 class _Lines(Rounds):
     """A line a round; there is no truth to tell right from wrong by."""
 
@@ -119,9 +135,9 @@ class _Lines(Rounds):
     def see(self, state: State) -> None:
         line = (
             f"{state.index}",
-            f"{100 * float(state.validation[0]):.1f}",
-            f"{int(state.labels.adopted.sum())}",
-            f"{int(state.student.epochs[0])}",
+            f"{100 * float(state.validation.mean()):.1f}",
+            f"{int(state.labels.adopted[0].sum())}",
+            f"{float(state.student.epochs.double().mean()):.0f}",
             f"{sum(state.seconds.values()):.2f}",
         )
         self.tell(line)
@@ -142,20 +158,49 @@ def _unused(result: dict[str, Any]) -> str:
 
 def told(result: dict[str, Any], out: Path) -> str:
     """What a person wants to know first."""
-    validation, test = result["validation"], result["test"]
-    alone = "no later round did better" if result["adopted_in_all"] else "without pseudo-labels"
-    beside = f"round 0: {validation['raw']:.1%}" if result["chosen"] else alone
-    lines = [
-        f"{result['nodes']:,} nodes: {result['given']:,} labels given, {result['held']:,} held for validation, "
-        f"{result['adopted']:,} adopted{_unused(result)}",
-        f"validation accuracy {validation['accuracy']:.1%} at round {result['chosen']} ({beside}); "
-        "it chose the round, so it is optimistic",
-    ]
+    judged, test = result["validation"], result["test"]
+    lines = [f"{result['nodes']:,} nodes: {result['given']:,} labels given{_pseudo(result)}"]
+    if judged["nodes"]:
+        low, high = judged["interval"]
+        lines.append(
+            f"accuracy {judged['accuracy']:.1%} on {judged['nodes']:,} labels the models had not learned "
+            f"(95 % interval {low:.1%} to {high:.1%}; largest class {result['largest_share']:.1%})"
+        )
+        if result["no_better_than_chance"]:
+            lines.append(
+                "warning: this is not clearly above the share of the largest class, so predictions say little; "
+                "label more nodes, or look at features and edges"
+            )
+    else:
+        lines.append("accuracy is not known: no class has two labels")
+    if len(result["leaderboard"]) > 1:
+        lines += _board(result["leaderboard"])
     if test is not None:
         lines.append(f"test accuracy {test['accuracy']:.1%} on {test['nodes']:,} nodes (round 0: {test['raw']:.1%})")
-    lines += [
-        f"calibration error {validation['error_before']:.3f} before, {validation['error_after']:.3f} after, "
-        f"on the {result['held']:,} nodes it was fitted to",
-        f"look at {out / 'report.html'}; the rest lies beside it: predictions.csv, pseudo_labels.csv, MODEL_CARD.md",
-    ]
+    if judged["nodes"]:
+        low, high = judged["error_interval"]
+        lines.append(
+            f"calibration error {judged['error_after']:.3f} (95 % interval {low:.3f} to {high:.3f}), "
+            f"{judged['error_before']:.3f} before calibration, on the same {judged['nodes']:,} labels"
+        )
+    lines.append(
+        f"look at {out / 'report.html'}; the rest lies beside it: predictions.csv, pseudo_labels.csv, MODEL_CARD.md"
+    )
     return "\n".join(lines)
+
+
+def _pseudo(result: dict[str, Any]) -> str:
+    return f", {result['held']:,} held for validation" * (not result["folds"]) + (
+        f", {result['adopted']:,} labelled by the model itself{_unused(result)}" if result["adopted"] else ""
+    )
+
+
+def _board(board: list[dict[str, Any]]) -> list[str]:
+    """The candidates that count, and how much."""
+    used = [line for line in board if line["weight"] > 0]
+    lines = [f"the mean of {len(used)} of {len(board)} models that were tried:"]
+    for line in used[:5]:
+        score = line.get("accuracy")
+        said = "" if score is None else f"  {score['value']:.1%} ({score['low']:.1%} to {score['high']:.1%})"
+        lines.append(f"  {line['weight']:4.0%}  {line['model']} · {line['method']} · {line['features']}{said}")
+    return lines

@@ -73,7 +73,7 @@ def predict(
     for note in own.notes:
         output.say(f"· {note}")
     new = ~known_names(own.ids, model.node_names_)  # which needs the store of the fit, so it comes before the work
-    probs = model.predict_proba(own.data)
+    probs = model.predict_proba(own.data, names=own.ids)
     classes = [str(name) for name in model.classes_]
     known = [own.classes[label] if label >= 0 else "" for label in own.data.y.tolist()]
     make_folder(path.parent)

@@ -1,18 +1,23 @@
-"""Recipe: the trainer and the method that the parameters of a classifier describe, each checked."""
+"""Recipe: the candidates that the parameters of a classifier describe, each checked."""
 
 import logging
 import numbers
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
+
+import torch
+from torch import Tensor
 
 from bangs.calibration.calibrators import Calibrator
 from bangs.calibration.graph import GATS, CaGCN
 from bangs.core.rng import Streams
 from bangs.errors import InvalidInput, UnknownName
+from bangs.estimator.candidates import SOFT, VIEWS, Candidate, linear_candidates, small_enough, soft_method
 from bangs.estimator.inference import check_staged
+from bangs.estimator.linear import LinearTrainer, PropagatedLinear
+from bangs.estimator.members import View
 from bangs.graphs.store import Store, check_edges
-from bangs.nn.models import Architecture
 from bangs.selection.quotas import Top
 from bangs.selection.scores import Agreement, Banzhaf, Chance, Confidence, Score
 from bangs.selftraining.loop import Method
@@ -24,6 +29,9 @@ from bangs.utils import limits
 log = logging.getLogger(__name__)
 
 EPOCHS, PATIENCE = 300, 50
+HARD_ROUNDS = 10
+METHODS = ("auto", "hard", "raw", *SOFT)
+NEURAL = ("gcn", "appnp", "grand")  # tried unasked, the cheapest first
 MOST = 100  # nodes a round by default, since values of very many candidates take long
 
 SELECTORS: dict[str, Callable[[int, int], Score]] = {
@@ -34,14 +42,86 @@ SELECTORS: dict[str, Callable[[int, int], Score]] = {
 }
 
 
-def training(
-    model: str | Architecture | Trainer, preset: str, epochs: int | None, patience: int | None, batches: Sampling | None
-) -> Trainer:
+def planned(
+    settings: Mapping[str, Any], calibrate: Calibrator, graph: Any = None, pool: int = 1, store: Store | None = None
+) -> list[Candidate]:
+    """What a fit with these parameters tries, on a graph of which `pool` nodes have no label; all are checked.
+
+    Without a graph, those that any graph gets. Give a `store` that stays on the disk, and parts that need the whole
+    graph at once are refused; what is left open is then a GCN with hard labels.
+    """
+    model, name, batches = settings["model"], settings["method"], settings["batches"]
+    if name not in METHODS:
+        raise UnknownName("method", str(name), METHODS)
+    views = _views(settings["features"])
+    whole = store is None and batches is None
+    if name == "auto" and (settings["selector"] is not None or not whole):
+        name = "hard"
+    automatic = isinstance(model, str) and model == "auto"
+    if automatic and (name == "hard" or not whole):
+        model, automatic = "gcn", False
+    recipe = _method(settings, "soft" if name == "auto" else name, calibrate, pool)
+    if not automatic:
+        if not whole and recipe.believe is not None:
+            raise InvalidInput(f"method {name} labels the whole graph, so it learns in no batches; leave method out")
+        learner = training(model, settings["preset"], settings["epochs"], settings["patience"], batches)
+        if store is not None:
+            learner = from_disk(learner, recipe, store)
+        view = views[0] if len(views) == 1 else "features"
+        kind = model if isinstance(model, str) else type(learner.model).__name__
+        if isinstance(learner, LinearTrainer):
+            recipe = replace(recipe, start="teacher")
+        return [Candidate(kind, "soft" if name == "auto" else name, learner, recipe, view)]
+    if graph is None:
+        graph = _Nothing()
+    taught = "soft" if name == "auto" else name
+    out = linear_candidates(graph, recipe, taught, views)
+    if not isinstance(graph, _Nothing) and small_enough(graph) and "features" in views:
+        for kind in NEURAL:
+            learner = training(kind, settings["preset"], settings["epochs"], settings["patience"], None)
+            out.append(Candidate(kind, taught, learner, recipe))
+    return out
+
+
+@dataclass(frozen=True)
+class _Nothing:
+    """A graph nobody has seen yet."""
+
+    x: Tensor = field(default_factory=lambda: torch.zeros(1, 1))
+
+
+def _views(features: str) -> tuple[View, ...]:
+    known = ("auto", *VIEWS)
+    if features not in known:
+        raise UnknownName("features", str(features), known)
+    return VIEWS if features == "auto" else (features,)  # type: ignore[return-value]
+
+
+def _method(settings: Mapping[str, Any], name: str, calibrate: Calibrator, pool: int) -> Method:
+    """The method of that name; all settings are checked, whichever it needs."""
+    rounds, teacher = settings["rounds"], settings["teacher"]
+    hard = self_training(
+        "banzhaf" if settings["selector"] is None else settings["selector"],
+        calibrate,
+        settings["k"],
+        settings["candidates"],
+        HARD_ROUNDS if rounds is None else rounds,
+        teacher,
+        pool,
+    )
+    if name == "raw":
+        return replace(hard, rounds=0)
+    return hard if name == "hard" else soft_method(name, rounds)
+
+
+def training(model: Any, preset: str, epochs: int | None, patience: int | None, batches: Sampling | None) -> Any:
     """How a model is trained; what is None is the default's, or that of a `Trainer` given as model."""
     asked = (("epochs", epochs), ("patience", patience), ("batches", batches))
     changes: dict[str, Any] = {name: value for name, value in asked if value is not None}
     if isinstance(model, Trainer):
         return replace(model, **changes)
+    if isinstance(model, PropagatedLinear | LinearTrainer):
+        return LinearTrainer(model) if isinstance(model, PropagatedLinear) else model
     changes = {"epochs": EPOCHS, "patience": PATIENCE, **changes}
     if isinstance(model, str):
         return trainer(model, preset, **changes)

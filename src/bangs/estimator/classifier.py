@@ -1,7 +1,7 @@
 """SelfTrainingClassifier: graph self-training for people who know scikit-learn."""
 
 import numbers
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import deepcopy
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -9,6 +9,7 @@ from typing import Any, Literal, Self
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+import torch
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
@@ -18,19 +19,25 @@ from torch_geometric.data import Data
 from bangs.calibration.calibrators import Calibrator, calibrator
 from bangs.errors import InvalidInput
 from bangs.estimator import model_file, serialization
-from bangs.estimator.build import from_disk, self_training, training
+from bangs.estimator.build import planned
+from bangs.estimator.candidates import Candidate, refined
+from bangs.estimator.contest import Contest, Ensemble, Tried
 from bangs.estimator.explain import node_of, reasons
 from bangs.estimator.explanation import Explanation, explanation
-from bangs.estimator.inference import apply, calibrate_beside
-from bangs.estimator.inputs import as_graph, as_labels, as_task, check_columns, in_order, mask_of, names_of, opened
+from bangs.estimator.fitted import FittedMember, averaged, calibrated_snapshot, read_members, snapshot_of
+from bangs.estimator.folds import check_folds, seeds_of
+from bangs.estimator.inference import calibrate_beside
+from bangs.estimator.inputs import as_graph, as_labels, check_columns, in_order, mask_of, names_of, opened
+from bangs.estimator.linear import LinearTrainer
 from bangs.estimator.resume import Keeper
+from bangs.estimator.tasks import Lesson, lesson
+from bangs.estimator.views import view_of
 from bangs.graphs.store import Store, StoreReference
 from bangs.graphs.tables.validation import check_share
 from bangs.nn.models import Architecture
-from bangs.runs.recorder import Recorder
 from bangs.runs.snapshot import Snapshot
 from bangs.selection.scores import Score
-from bangs.selftraining.loop import Method, Observer, SelfTrainer, State
+from bangs.selftraining.loop import Observer
 from bangs.training.sampling import Sampling
 from bangs.training.trainer import Trainer
 from bangs.utils.devices import choose_device
@@ -42,59 +49,81 @@ WEIGHTS = "weights."
 
 
 class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
-    """A graph neural network that labels the nodes which teach it most, and learns again.
+    """Models of a graph that label the nodes without a label themselves, and learn again.
 
     Every parameter is stored as given and checked in `fit`. `model`, `selector` and `calibrator` are names (see
     `bangs list models`, …) or parts: an `Architecture` or a whole `Trainer`; a function from a `Round` to a
     `Ranking`; a function from a `Prediction` and a `Task` to a `Prediction`.
 
+    model: "auto" tries linear models on propagated features, and neural networks where they are quick, and averages
+    what labels they have not learned cannot tell apart.
+    method: "soft" (all nodes get a distribution, made anew each round), "soft-aligned" (with the class shares of the
+    labels), "bangs-soft" (weighted by Banzhaf value), "hard" (k nodes a round get a class), "raw" (none);
+    "auto" = soft, or hard where a selector is given or the graph stays on the disk.
+    selector: who is adopted by the hard method; None = "banzhaf".
+    features: what a model sees of a node: "features", its place in the graph ("structure"), or "both";
+    "auto" tries all where the model is "auto" too.
+    folds: every label is learned by all models but one fold's, which it judges; predictions are the mean of the
+    models. None = 4, where neither the data bring validation nodes nor `validation` is given.
+    validation: share of the labels of every class held back from one model, instead of folds.
     k: nodes adopted a round; None = the pool shared out so that `rounds` rounds adopt half of it, at most 100 a round.
     candidates: K, how many of the most confident nodes play the Banzhaf game; None = 5 k.
-    teacher: who labels the next round: the "first" model, the "latest", or the "best" on the validation nodes so far.
-    validation: share of the labelled nodes of every class held back, where the data bring no validation nodes.
+    rounds: of self-training at most; None = 3 of soft labels, 10 of hard ones.
+    teacher: who labels the next round of hard labels: the "first" model, the "latest", or the "best" so far.
     epochs, patience: None = 300 and 50, or those of a `Trainer` given as model.
     batches: None = every step sees the whole graph, if it is in memory; a `Sampling` trains in batches with drawn
     neighbourhoods.
+    time_limit: seconds after which nothing further is tried; results then depend on how fast the machine is.
     random_state: an int makes `fit` repeatable.
 
     After `fit` (N nodes, C classes):
     classes_ [C] · labels_ [N], the labels the chosen model learned from, unknown = -1 or "" ·
     labeled_iter_ [N], 0 = given, t = adopted in round t, -1 = never · n_iter_, rounds run · best_iter_, the chosen
     round · termination_condition_, "max_iter", "all_labeled" or "no_change" · history_, one row a round ·
-    validation_score_ · n_features_in_ · feature_names_in_, where X was a frame · node_names_, its index, the names in a
-    store, else 0 … N−1.
+    validation_score_, accuracy on labels that were not learned · leaderboard_, a row for every candidate ·
+    notes_, what a person should know of the labels · n_features_in_ · feature_names_in_, where X was a frame ·
+    node_names_, its index, the names in a store, else 0 … N−1. Of several models, rounds and pseudo-labels are those of
+    the heaviest, and of its first fold.
     """
 
     def __init__(
         self,
-        model: str | Architecture | Trainer = "gcn",
-        selector: str | Score = "banzhaf",
-        calibrator: str | Calibrator = "ets",
+        model: str | Architecture | Trainer | LinearTrainer = "auto",
+        selector: str | Score | None = None,
+        calibrator: str | Calibrator = "proven",
         *,
+        method: str = "auto",
+        features: str = "auto",
+        folds: int | None = None,
+        validation: float | None = None,
         k: int | None = None,
         candidates: int | None = None,
-        rounds: int = 10,
+        rounds: int | None = None,
         teacher: Literal["first", "latest", "best"] = "best",
         preset: str = "tuned",
-        validation: float = 0.25,
         epochs: int | None = None,
         patience: int | None = None,
         batches: Sampling | None = None,
+        time_limit: float | None = None,
         device: str = "auto",
         random_state: Any = 0,
     ):
         self.model = model
         self.selector = selector
         self.calibrator = calibrator
+        self.method = method
+        self.features = features
+        self.folds = folds
+        self.validation = validation
         self.k = k
         self.candidates = candidates
         self.rounds = rounds
         self.teacher = teacher
         self.preset = preset
-        self.validation = validation
         self.epochs = epochs
         self.patience = patience
         self.batches = batches
+        self.time_limit = time_limit
         self.device = device
         self.random_state = random_state
 
@@ -106,8 +135,10 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         y: Any = None,
         *,
         edge_weight: Any = None,
+        names: Any = None,
         observers: Sequence[Observer] = (),
         keeper: Keeper | None = None,
+        tell: Callable[[Tried], None] | None = None,
     ) -> Self:
         """Learn from a PyG `Data`, from features X [N, F], edges [2, E] and labels y [N], or from a `Store`.
 
@@ -115,46 +146,70 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         `val_mask` are read. Where X is a frame, a series y is read by its index, and rows it does not name are
         unknown. An undirected edge is listed in both directions, as PyG does (`torch_geometric.utils.to_undirected`).
         A `Store` of more than 1 GiB stays on the disk and is learned from in batches, the usual ones if none are
-        given; the fitted model then refers to it. Observers are called with the state of every round. A `Keeper`
-        keeps the rounds in a folder, from which a fit that was stopped or killed goes on.
+        given; the fitted model then refers to it. `names` are the nodes', where X does not say them. Observers are
+        called with the state of every round, `tell` before every candidate. A `Keeper` keeps the rounds in a folder,
+        from which a fit that was stopped or killed goes on.
         """
-        seed, source = self._seed(), opened(X)
-        task, self.classes_ = as_task(source, edge_index, y, edge_weight, seed, self.validation)
-        task = task.to(choose_device(self.device))
+        seed, source, place = self._seed(), opened(X), choose_device(self.device)
+        learned = lesson(source, edge_index, y, edge_weight, seed=seed, folds=self.folds, share=self.validation)
+        self.classes_, self.notes_ = learned.classes, list(learned.notes)
         store = source if isinstance(source, Store) else None
-        learner, method = self.recipe(int((~task.given.known & ~task.held).sum()), store)
-        recorder = Recorder(method.calibrate, where=None if store is None else StoreReference.of(store))
-        resume = None if keeper is None else keeper.resume(task, recorder)
-        keep: Sequence[Observer] = () if keeper is None else (lambda state: keeper.keep(state, recorder),)
-        state = SelfTrainer(learner, method, (recorder, *keep, *observers)).fit(task, [seed], resume)
-        self._remember(X, learner.model, recorder, state)
+        tried = self.recipe(learned.graph if store is None else None, learned.free, store)
+        names = names_of(X, len(learned.labels)) if names is None else names
+        views = dict.fromkeys(own.view for own in tried)
+        tasks = {
+            view: learned.folds.task(view_of(learned.graph, view, names, seed), len(learned.classes), place)
+            for view in views
+        }
+        if keeper is not None:
+            keeper.begin(next(iter(tasks.values())))
+        where = None if store is None else StoreReference.of(store)
+        contest = Contest(
+            learned.folds,
+            learned.labels,
+            tasks,
+            seeds_of(seed, learned.folds.runs),
+            self._calibrator(),
+            where,
+            self.time_limit,
+            tell,
+            (lambda best: refined(best, self.rounds)) if self.method == "auto" and len(tried) > 1 else None,
+        )
+        self._remember(X, names, seed, learned, contest(tried, observers, keeper), where)
         return self
 
-    def recipe(self, pool: int, store: Store | None = None) -> tuple[Trainer, Method]:
-        """What the parameters describe for a graph of which `pool` nodes have no label; checks every one of them.
+    def recipe(self, graph: Any = None, pool: int = 1, store: Store | None = None) -> list[Candidate]:
+        """What a fit tries on a graph of which `pool` nodes have no label; checks every parameter.
 
         Give a `store` that stays on the disk, and parts that need the whole graph at once are refused.
         """
-        check_share(self.validation)
+        if self.validation is not None:
+            check_share(self.validation)
+        check_folds(self.folds)
+        limit: Any = self.time_limit
+        if limit is not None and not (isinstance(limit, numbers.Real) and float(limit) > 0):
+            raise InvalidInput(f"time_limit must be a number of seconds above 0, or None, got {limit!r}")
+        if self.folds is not None and self.validation is not None:
+            raise InvalidInput("labels are either dealt into folds or a share is held back; give folds or validation")
         choose_device(self.device)
-        learner = training(self.model, self.preset, self.epochs, self.patience, self.batches)
-        calibrate = self._calibrator()
-        method = self_training(self.selector, calibrate, self.k, self.candidates, self.rounds, self.teacher, pool)
-        return (learner if store is None else from_disk(learner, method, store)), method
+        return planned(self.get_params(deep=False), self._calibrator(), graph, pool, store)
 
     @usual_modes()
-    def predict_proba(self, X: Any = None, edge_index: Any = None, *, edge_weight: Any = None) -> Array:
+    def predict_proba(
+        self, X: Any = None, edge_index: Any = None, *, edge_weight: Any = None, names: Any = None
+    ) -> Array:
         """Calibrated probabilities float [N, C]: of the fitted graph, or of another one with the same columns.
 
         X may also be a `Store`, which is read piece by piece, where the model is a gcn, graphsage or sgc and its
-        calibrator looks at no edges.
+        calibrator looks at no edges. `names` are the nodes', where X does not say them: those of the fitted graph keep
+        their place in it.
         """
-        return _probs(self._calibrated_logits(X, edge_index, edge_weight))
+        return _probs(self._calibrated_logits(X, edge_index, edge_weight, names))
 
     @usual_modes()
     def predict(self, X: Any = None, edge_index: Any = None, *, edge_weight: Any = None) -> Array:
         """The most likely class [N] of every node of the fitted graph, or of another one."""
-        logits = self._calibrated_logits(X, edge_index, edge_weight)
+        logits = self._calibrated_logits(X, edge_index, edge_weight, None)
         return np.asarray(self.classes_[logits.argmax(1).numpy()])
 
     def score(self, X: Any, edge_index: Any = None, y: Any = None, *, edge_weight: Any = None) -> float:
@@ -196,7 +251,10 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
             {
                 "snapshot": facts,
                 "params": {name: serialization.spell(value) for name, value in self.get_params(deep=False).items()},
-                "architecture": serialization.spell(self.architecture_),
+                "members": [own.to_plain() for own in self.members_],
+                "seed": self.seed_,
+                "leaderboard": self.leaderboard_,
+                "notes": self.notes_,
                 "classes": self.classes_.tolist(),
                 "features": self.n_features_in_,
                 "feature_names": [str(name) for name in getattr(self, "feature_names_in_", ())],
@@ -215,6 +273,7 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         """
         tensors, facts = model_file.load(path)
         weights = {name.removeprefix(WEIGHTS): t for name, t in tensors.items() if name.startswith(WEIGHTS)}
+        own = _own_architecture(parts)
         with model_file.sound(path):
             found = cls(**{name: serialization.read(name, value, parts) for name, value in facts["params"].items()})
             if "calibrator" not in parts:
@@ -222,8 +281,10 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
             found.n_features_in_ = int(facts["features"])
             if facts["feature_names"]:
                 found.feature_names_in_ = np.array([str(name) for name in facts["feature_names"]], dtype=object)
-            architecture = _own_architecture(parts) or serialization.read("model", facts["architecture"], parts)
-            serialization.check_weights(architecture, weights, found.n_features_in_, len(facts["classes"]))
+            classes = len(facts["classes"])
+            found.members_ = read_members(facts["members"], weights, found.n_features_in_, classes, own)
+            found.seed_, found.notes_ = int(facts["seed"]), [str(note) for note in facts["notes"]]
+            found.leaderboard_ = list(facts["leaderboard"])
             found.snapshot_ = Snapshot.from_plain(tensors, facts["snapshot"], model_file.model_file(path).parent)
             if not found.history_:
                 raise InvalidInput("it holds no row of any round; it was not written by bangs")
@@ -231,9 +292,13 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
             if store is not None:
                 found.snapshot_ = found.snapshot_.with_store(store)
             found.node_names_ = model_file.unpack_names(tensors, found.snapshot_)
-            found.architecture_, found.weights_ = architecture, weights
             found.n_iter_, found.termination_condition_ = int(facts["rounds"]), str(facts["ended"])
         return found
+
+    @property
+    def weights_(self) -> dict[str, Tensor]:
+        """The weights of every member by its number and their name, each [R, …] over the folds."""
+        return {f"{n}.{name}": value for n, own in enumerate(self.members_) for name, value in own.weights.items()}
 
     @property
     def labels_(self) -> Array:
@@ -259,8 +324,9 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
 
     @property
     def validation_score_(self) -> float:
-        """Accuracy on the nodes held for validation, which also chose the round."""
-        return float(self.snapshot_.rows[self.snapshot_.chosen]["validation"][0])
+        """Accuracy on labels that the models had not learned; NaN where none could be held back."""
+        said, _, label = self.snapshot_.judged
+        return float((said.argmax(-1) == label).double().mean()) if len(label) else float("nan")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -272,24 +338,28 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
             return int(self.random_state)
         return int(check_random_state(self.random_state).randint(2**31))
 
-    def _remember(self, X: Any, architecture: Architecture, recorder: Recorder, state: State) -> None:
-        """Keep what the run left; everything on the CPU."""
-        self.snapshot_ = recorder.snapshot()
-        self.architecture_ = architecture
-        self.weights_ = recorder.weights
-        self.n_features_in_ = int(state.student.learner.task.graph.x.shape[1])
+    def _remember(
+        self, X: Any, names: Any, seed: int, learned: Lesson, found: Ensemble, where: StoreReference | None
+    ) -> None:
+        """Keep what the fit left; everything on the CPU."""
+        held = learned.folds.held.amax(0) if learned.folds.judged else torch.full_like(learned.labels, -1)
+        self.snapshot_ = snapshot_of(learned.graph if where is None else where, learned.labels, held, found)
+        self.snapshot_ = calibrated_snapshot(self.snapshot_, self._calibrator(), learned.graph)
+        self.members_ = [
+            FittedMember(own.name, own.view, own.architecture, float(weight), own.weights)
+            for own, weight in zip(found.members, found.weights.tolist(), strict=True)
+        ]
+        self.seed_, self.leaderboard_ = seed, found.board
+        self.n_features_in_ = int(learned.graph.x.shape[1])
         if isinstance(X, pd.DataFrame) and all(isinstance(name, str) for name in X.columns):
             self.feature_names_in_ = np.array(X.columns, dtype=object)
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
-        self.node_names_ = names_of(X, self.snapshot_.nodes)
+        self.node_names_ = names
         self.n_iter_ = sum(row["took_part"][0] for row in self.snapshot_.rows[1:])
-        task = state.student.learner.task
-        left = bool((~state.labels.known & ~task.held).any())
-        ended = "no_change" if left else "all_labeled"
-        self.termination_condition_ = "max_iter" if bool(state.running.all()) else ended
+        self.termination_condition_ = found.leader.ended
 
-    def _calibrated_logits(self, X: Any, edge_index: Any, edge_weight: Any) -> Tensor:
+    def _calibrated_logits(self, X: Any, edge_index: Any, edge_weight: Any, names: Any) -> Tensor:
         """Logits [N, C] of the fitted graph, or of another one."""
         check_is_fitted(self)
         if X is None:
@@ -301,7 +371,9 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
                 "features as input: those it was fitted with"
             )
         check_columns(X, getattr(self, "feature_names_in_", None))
-        logits = apply(self.architecture_, self.weights_, len(self.classes_), graph, choose_device(self.device))
+        names = names_of(X, int(graph.num_nodes or 0)) if names is None else names
+        place = choose_device(self.device)
+        logits = averaged(self.members_, len(self.classes_), graph, names, self.seed_, place)
         return calibrate_beside(self.snapshot_, logits, graph, self._calibrator())
 
     def _calibrator(self) -> Calibrator:
@@ -310,7 +382,7 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
 
 def _own_architecture(parts: dict[str, Any]) -> Architecture | None:
     model = parts.get("model")
-    return model.model if isinstance(model, Trainer) else model
+    return model.model if isinstance(model, Trainer | LinearTrainer) else model
 
 
 def _probs(logits: Tensor) -> Array:

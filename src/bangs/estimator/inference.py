@@ -1,4 +1,4 @@
-"""Applying: a trained model on a graph it has not seen, as honest there as where it was validated."""
+"""Applying: trained models on a graph they have not seen, as honest there as where they were judged."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,17 +8,24 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from bangs.calibration.calibrators import Calibrator
+from bangs.calibration.calibrators import ETS, Calibrator, Temperature, Uncalibrated, Vector
+from bangs.calibration.proven import ProvenTemperature
+from bangs.core import part_checks
 from bangs.core.rng import Streams
 from bangs.core.types import Labels, Prediction, Task
 from bangs.errors import InvalidInput
-from bangs.graphs.store import StoredGraph, StoreReference
+from bangs.estimator.linear import PropagatedLinear
+from bangs.graphs.edges import EdgeList
+from bangs.graphs.store import StoredGraph
 from bangs.nn.ensemble import Network
 from bangs.nn.models import Architecture
 from bangs.nn.subgraphs import PreparedGraph
 from bangs.runs.snapshot import Snapshot
 from bangs.training.layerwise import Layerwise
 from bangs.training.sampling import Sampler, Sampling
+
+PARTS = 5  # that judged nodes are dealt into, where calibration is judged
+_BY_NODE = (Uncalibrated, Temperature, ProvenTemperature, Vector, ETS)  # calibrators that look at no edges
 
 
 def apply(
@@ -29,35 +36,85 @@ def apply(
     place: torch.device,
     memory: int = Sampling.memory,
 ) -> Tensor:
-    """What a model with these weights [1, …] says of every node of a graph: logits [1, N, C], on the CPU.
+    """What R models with these weights [R, …] say of every node of a graph: logits [R, N, C], on the CPU.
 
-    A graph on disk goes through the model layer by layer, with about `memory` bytes in use beside the logits.
+    A graph on disk goes through the models layer by layer, with about `memory` bytes in use beside the logits.
     """
-    network = architecture.build(int(graph.x.shape[1]), classes, Streams((0,))).to(place)
+    if isinstance(architecture, PropagatedLinear):
+        if isinstance(graph, StoredGraph):
+            raise InvalidInput(
+                "a linear model needs the whole graph at once, and one on disk is not read whole; "
+                "fit with model gcn, graphsage or sgc, which go layer by layer"
+            )
+        return architecture.logits(weights, graph, place).cpu()
+    runs = next(iter(weights.values())).shape[0]
+    network = architecture.build(int(graph.x.shape[1]), classes, Streams((0,) * runs)).to(place)
     network.load(weights)
     with torch.no_grad():
         if isinstance(graph, StoredGraph):
             check_staged(network, architecture)
-            return Layerwise(memory)(network, Sampler.of(graph, network.loops, network.normalise), 1).cpu()
-        subgraph = PreparedGraph.of(graph.to(place), 1, network.loops, network.normalise).whole
+            return Layerwise(memory)(network, Sampler.of(graph, network.loops, network.normalise), runs).cpu()
+        subgraph = PreparedGraph.of(graph.to(place), runs, network.loops, network.normalise).whole
         logits: Tensor = network(subgraph, None)
     return logits.cpu()
 
 
-def calibrate_beside(old: Snapshot, logits: Tensor, graph: Data | StoredGraph, calibrate: Calibrator) -> Tensor:
-    """Logits [N, C] of new nodes, calibrated in the company of the nodes whose labels were held for validation."""
-    new = int(graph.num_nodes or 0)
-    mapped = isinstance(graph, StoredGraph) or isinstance(old.graph, StoreReference)
-    both = _Apart(old.nodes + new) if mapped else _side_by_side(old.graph, graph)
+def calibrate_beside(old: Snapshot, logits: Tensor, graph: Any, calibrate: Calibrator) -> Tensor:
+    """Logits [N, C] of nodes of a graph, calibrated in the company of the judged nodes of a run."""
+    before, _, label = old.judged
+    new = len(logits)
+    if isinstance(calibrate, _BY_NODE):
+        both: Any = _Apart(len(before) + new)
+        beside, held, given = before, label, torch.full_like(label, -1)
+    else:
+        mapped = isinstance(graph, StoredGraph) or not isinstance(old.graph, EdgeList)
+        both = _Apart(old.nodes + new) if mapped else _side_by_side(old.graph, graph)
+        beside, held, given = _with_unseen(old), old.held, old.given
     nobody = torch.full((new,), -1)
-    given, held = (torch.cat([part, nobody])[None] for part in (old.given, old.held))
-    task = Task(both, Labels.given(given), held, old.classes)
-    return calibrate(Prediction(torch.cat([old.raw[None], logits], dim=1)), task).logits[0, old.nodes :]
+    task = Task(both, Labels.given(torch.cat([given, nobody])[None]), torch.cat([held, nobody])[None], old.classes)
+    raw = Prediction(torch.cat([beside, logits])[None])
+    return part_checks.check_calibrated(calibrate(raw, task), raw).logits[0, len(beside) :]
+
+
+def calibrate_judged(old: Snapshot, calibrate: Calibrator) -> Tensor:
+    """Logits [M, C] of the judged nodes of a run, each calibrated without the labels of its fifth of them."""
+    before, _, label = old.judged
+    if isinstance(calibrate, Uncalibrated) or len(label) < PARTS:
+        return before
+    out = before.clone()
+    part = torch.arange(len(label)) % PARTS
+    by_node = isinstance(calibrate, _BY_NODE)
+    raw, nodes = (before, torch.arange(len(label))) if by_node else (_with_unseen(old), (old.held >= 0).nonzero()[:, 0])
+    graph: Any = _Apart(len(raw)) if by_node else old.graph
+    given = torch.full((len(raw),), -1) if by_node else old.given
+    for own in range(PARTS):
+        held = torch.full((len(raw),), -1)
+        held[nodes[part != own]] = label[part != own]
+        task = Task(graph, Labels.given(given[None]), held[None], old.classes)
+        said = part_checks.check_calibrated(calibrate(Prediction(raw[None]), task), Prediction(raw[None]))
+        out[part == own] = said.logits[0, nodes[part == own]]
+    return out
+
+
+def check_staged(network: Network, architecture: Architecture) -> None:
+    """Raises where a model cannot go layer by layer over a graph on disk."""
+    if network.hops is None or not network.staged:
+        raise InvalidInput(
+            f"a {type(architecture).__name__} needs the whole graph at once, and one on disk is not read whole; "
+            "gcn, graphsage and sgc go layer by layer"
+        )
+
+
+def _with_unseen(old: Snapshot) -> Tensor:
+    """The logits of all nodes [N, C], of judged ones by models that have not learned them."""
+    raw = old.raw.clone()
+    raw[old.held >= 0] = old.judged[0]
+    return raw
 
 
 @dataclass(frozen=True)
 class _Apart:
-    """Two graphs as one, for calibrators that look at no edges; one of them stays on the disk."""
+    """Nodes without their edges, for calibrators that look at none."""
 
     num_nodes: int
 
@@ -72,7 +129,7 @@ class _Apart:
         return getattr(self, name, default)
 
 
-def _side_by_side(old: Data, graph: Data) -> Data:
+def _side_by_side(old: Any, graph: Any) -> Data:
     before, new = int(old.num_nodes or 0), int(graph.num_nodes or 0)
     edges = torch.cat([old.edge_index, graph.edge_index.cpu() + before], dim=1)
     both = Data(edge_index=edges, num_nodes=before + new)
@@ -81,15 +138,6 @@ def _side_by_side(old: Data, graph: Data) -> Data:
     return both
 
 
-def check_staged(network: Network, architecture: Architecture) -> None:
-    """Raises where a model cannot go layer by layer over a graph on disk."""
-    if network.hops is None or not network.staged:
-        raise InvalidInput(
-            f"a {type(architecture).__name__} needs the whole graph at once, and one on disk is not read whole; "
-            "gcn, graphsage and sgc go layer by layer"
-        )
-
-
-def _weights(graph: Data) -> Tensor:
+def _weights(graph: Any) -> Tensor:
     weight = graph.get("edge_weight")
     return torch.ones(graph.edge_index.shape[1]) if weight is None else weight.cpu()

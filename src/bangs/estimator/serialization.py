@@ -12,6 +12,7 @@ from bangs.calibration.calibrators import CALIBRATORS, calibrator
 from bangs.calibration.crossfit import Crossfit
 from bangs.core.rng import Streams
 from bangs.errors import InvalidInput
+from bangs.estimator.linear import LinearTrainer, PropagatedLinear
 from bangs.graphs.propagation import PPR, ExactPPR
 from bangs.graphs.push import Push
 from bangs.nn.models import MODELS, Architecture
@@ -20,12 +21,14 @@ from bangs.training.sampling import Sampling
 from bangs.training.trainer import Trainer
 from bangs.valuation import banzhaf
 
+MOST_RUNS = 256  # models of one kind in a file
 SMALL = 1024  # settings up to this size need no tensor as large to be believed
 
 _PARTS: tuple[Any, ...] = (
     *MODELS.values(),
     *CALIBRATORS.values(),
     *(type(make(None)) for make in banzhaf.ESTIMATORS.values()),
+    *(PropagatedLinear, LinearTrainer),
     *(Trainer, Sampling, Crossfit, Banzhaf, Confidence, Chance, Agreement, Alone, PPR, ExactPPR, Push),
 )
 KNOWN: dict[str, Any] = {part.__name__: part for part in _PARTS}
@@ -73,7 +76,7 @@ def check_calibrator(value: Any) -> None:
 
 
 def check_weights(architecture: Architecture, weights: Mapping[str, Tensor], features: int, classes: int) -> None:
-    """Raises where the weights are not those of the architecture: names, shapes, number types, finite values."""
+    """Raises where the weights are not those of R models of the architecture: names, shapes, types, finite values."""
     largest = max([SMALL, *(size for weight in weights.values() for size in weight.shape)])
     sizes: dict[str, Any] = {"features": features, "classes": classes}
     part: Any = architecture
@@ -83,7 +86,10 @@ def check_weights(architecture: Architecture, weights: Mapping[str, Tensor], fea
         # before the network is built, which takes that much memory
         if isinstance(size, int) and size > largest:
             raise InvalidInput(f"it claims {name} = {size:,}, but its largest tensor has {largest:,}")
-    wanted = architecture.build(features, classes, Streams((0,))).weights()
+    runs = max((len(weight) for weight in weights.values() if weight.dim()), default=1)
+    if not 1 <= runs <= MOST_RUNS:
+        raise InvalidInput(f"it claims {runs:,} models of one kind, more than {MOST_RUNS:,}")
+    wanted = architecture.build(features, classes, Streams((0,) * runs)).weights()
     if wanted.keys() != weights.keys():
         odd = sorted(wanted.keys() ^ weights.keys())
         raise InvalidInput(f"its weights are not those of {architecture!r}: {odd[0]!r} stands on one side only")

@@ -24,13 +24,14 @@ def model_card(config: Mapping[str, Any], result: Mapping[str, Any], environment
             "",
             f"- {graph['nodes']:,} nodes and {graph['edges']:,} edges, "
             f"{'directed' if columns['directed'] else 'each undirected edge counted twice'}",
-            f"- {result['given']:,} labels to learn from, {result['held']:,} held for validation",
+            f"- {result['given']:,} labels to learn from, {_judges(result)}",
             f"- features: {_features(columns)}",
             "",
             "## How good it is",
             "",
             *_scores(result),
             "",
+            *_tried(result.get("leaderboard", [])),
             "## How to use it",
             "",
             "`bangs predict FOLDER OTHER_GRAPH` labels the nodes of another graph with the same columns;",
@@ -117,13 +118,35 @@ def _features(columns: Mapping[str, Any]) -> str:
     return "; ".join(parts)
 
 
+def _judges(result: Mapping[str, Any]) -> str:
+    if result.get("folds"):
+        return f"{result['held']:,} of which also judged models that had not learned them"
+    return f"{result['held']:,} held for validation"
+
+
+def _tried(board: Sequence[Mapping[str, Any]]) -> list[str]:
+    """A table of the candidates; accuracy and log-likelihood on labels they had not learned, with 95 % intervals."""
+    if len(board) < 2:
+        return []
+    head = ["| model | method | sees | weight | accuracy | log-likelihood |", "|---|---|---|---|---|---|"]
+    lines = ["## What was tried", "", "Predictions are the mean of these models by their weights.", "", *head]
+    for line in board:
+        cells = [word(str(line[name])) for name in ("model", "method", "features")] + [f"{line['weight']:.0%}"]
+        accuracy, likely = line.get("accuracy"), line.get("log_likelihood")
+        cells.append(f"{accuracy['value']:.1%} ({accuracy['low']:.1%} to {accuracy['high']:.1%})" if accuracy else "–")
+        cells.append(f"{likely['value']:.2f} ({likely['low']:.2f} to {likely['high']:.2f})" if likely else "–")
+        lines.append(f"| {' | '.join(cells)} |")
+    return [*lines, ""]
+
+
 def _scores(result: Mapping[str, Any]) -> list[str]:
     validation = result["validation"]
     lines = [
-        f"- validation accuracy {validation['accuracy']:.1%} on {result['held']:,} nodes, 95 % interval "
+        "- accuracy is not known: no class has two labels"
+        if validation["accuracy"] is None
+        else f"- validation accuracy {validation['accuracy']:.1%} on {result['held']:,} nodes, 95 % interval "
         f"{in_percent(validation['accuracy'], result['held'])}{_raw(validation, result)}; {optimism(result)}",
-        f"- expected calibration error on them: {validation['error_before']:.3f} before calibration, "
-        f"{validation['error_after']:.3f} after",
+        *_errors(validation),
     ]
     if result["test"] is not None:
         test = result["test"]
@@ -132,6 +155,13 @@ def _scores(result: Mapping[str, Any]) -> list[str]:
             f"{in_percent(test['accuracy'], test['nodes'])}{_raw(test, result)}"
         )
     return lines
+
+
+def _errors(validation: Mapping[str, Any]) -> list[str]:
+    if validation["error_after"] is None:
+        return []
+    before, after = validation["error_before"], validation["error_after"]
+    return [f"- expected calibration error on them: {before:.3f} before calibration, {after:.3f} after"]
 
 
 def _raw(scores: Mapping[str, Any], result: Mapping[str, Any]) -> str:

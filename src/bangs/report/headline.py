@@ -14,6 +14,8 @@ def headline(run_data: RunData) -> dict[str, Any]:
 
 def optimism(result: Mapping[str, Any]) -> str:
     """Why the validation accuracy of a fit is optimistic, as the end of a sentence about these nodes."""
+    if result.get("folds"):
+        return "each was judged by models that had not learned it"
     if result["rounds"]:
         return "they chose the round, so their accuracy is optimistic"
     return "they decided when training stopped, so their accuracy is a little optimistic"
@@ -31,21 +33,27 @@ def _of_fit(result: Mapping[str, Any]) -> dict[str, Any]:
                 "note": f"on {_nodes(test['nodes'])} that decided nothing{_raw(test, result)}",
             }
         )
-    figures += [
-        {
-            "label": "Validation accuracy",
-            "value": _percent(validation["accuracy"]),
-            "interval": _interval(validation["accuracy"], result["held"]),
-            "note": f"on {_nodes(result['held'])} held back{_raw(validation, result)}",
-        },
-        _pseudo_labels(result),
-        {
-            "label": "Calibration error",
-            "value": f"{validation['error_after']:.3f}",
-            "note": f"{validation['error_before']:.3f} before calibration; measured on the {_nodes(result['held'])} "
-            "it was fitted to" + (f"; {test['error']:.3f} on the {_nodes(test['nodes'])} of the test" if test else ""),
-        },
-    ]
+    if validation["accuracy"] is not None:
+        held = "that the models had not learned" if result.get("folds") else "held back"
+        figures.append(
+            {
+                "label": "Accuracy on unseen labels" if result.get("folds") else "Validation accuracy",
+                "value": _percent(validation["accuracy"]),
+                "interval": _interval(validation["accuracy"], result["held"]),
+                "note": f"on {_nodes(result['held'])} {held}{_raw(validation, result)}",
+            }
+        )
+    figures.append(_pseudo_labels(result))
+    if validation["error_after"] is not None:
+        marked = f"; {test['error']:.3f} on the {_nodes(test['nodes'])} of the test" if test else ""
+        figures.append(
+            {
+                "label": "Calibration error",
+                "value": f"{validation['error_after']:.3f}",
+                "note": f"{validation['error_before']:.3f} before calibration; measured on the same "
+                f"{_nodes(result['held'])}, each without its own label{marked}",
+            }
+        )
     return {"lead": _lead(result), "protocol": _protocol(result), "figures": figures}
 
 
@@ -68,7 +76,10 @@ def _lead(result: Mapping[str, Any]) -> str:
 
 def _protocol(result: Mapping[str, Any]) -> str:
     chosen = (
-        f"The model is that of round {result['chosen']} of {result['rounds']}, which did best on the validation nodes; "
+        "Every label was learned by most of the models and judged the others; "
+        if result.get("folds")
+        else f"The model is that of round {result['chosen']} of {result['rounds']}, which did best on the validation "
+        "nodes; "
         if result["rounds"]
         else "The validation nodes were held back from learning; "
     )

@@ -1,20 +1,8 @@
-"""Intervals: how far a share that was measured on few nodes may be from the true one."""
+"""Intervals in words."""
 
-from math import sqrt
+from bangs.core.intervals import wilson
 
-Z = 1.96  # of the 95 % interval
-
-
-def wilson(share: float, count: int) -> tuple[float, float]:
-    """The 95 % Wilson interval of a share p measured on n = `count` nodes, in [0, 1].
-
-    (p + z²/2n ± z √(p(1 − p)/n + z²/4n²)) / (1 + z²/n) with z = 1.96. Wilson 1927. Without nodes it is [0, 1].
-    """
-    if count < 1:
-        return 0.0, 1.0
-    scale, middle = 1 + Z**2 / count, share + Z**2 / (2 * count)
-    wide = Z * sqrt(share * (1 - share) / count + Z**2 / (4 * count**2))
-    return max(0.0, (middle - wide) / scale), min(1.0, (middle + wide) / scale)
+__all__ = ["in_percent", "wilson"]
 
 
 def in_percent(share: float, count: int) -> str:

@@ -6,38 +6,73 @@ import torch
 from torch import Tensor
 
 from bangs.core import metrics
+from bangs.core.intervals import wilson
 from bangs.core.types import Prediction
 from bangs.estimator.classifier import SelfTrainingClassifier
 from bangs.runs.history import is_soft, seconds_by_stage
+from bangs.runs.snapshot import Snapshot
 
 
 def outcome(model: SelfTrainingClassifier, truth: Tensor | None, seconds: float) -> dict[str, Any]:
     """The JSON-able result of a fit; truth long [N] holds the labels of test nodes, -1 elsewhere."""
     snapshot = model.snapshot_
-    before, after = Prediction(snapshot.raw[None]), Prediction(snapshot.calibrated[None])
-    held = snapshot.held[None]
     stages, soft = seconds_by_stage(snapshot.rows), any(map(is_soft, snapshot.rows))
     adopted = int((snapshot.adopted_round > 0).sum())
+    judged, share = _judged(snapshot), _largest_share(snapshot)
     return {
         "classes": [str(name) for name in model.classes_],
         "nodes": snapshot.nodes,
         "given": int((snapshot.given >= 0).sum()),
         "held": int((snapshot.held >= 0).sum()),
+        "folds": bool(((snapshot.held >= 0) & (snapshot.given >= 0)).any()),
         "adopted": adopted,
         "adopted_in_all": adopted if soft else int(snapshot.candidate_log.taken.sum()),
         "soft": soft,
         "rounds": model.n_iter_,
         "chosen": snapshot.chosen,
         "ended": model.termination_condition_,
-        "validation": {
-            "accuracy": float(metrics.accuracy(before, held)),
-            "raw": float((snapshot.said[0] == snapshot.held)[snapshot.held >= 0].double().mean()),
-            "error_before": float(metrics.calibration_error(before, held, 10)),
-            "error_after": float(metrics.calibration_error(after, held, 10)),
-        },
+        "validation": judged,
+        "largest_share": share,
+        "no_better_than_chance": bool(judged["nodes"]) and judged["interval"][0] <= share,
+        "leaderboard": model.leaderboard_,
+        "notes": model.notes_,
         "test": None if truth is None or not (truth >= 0).any() else _test(model, truth),
         "seconds": {**{stage: round(value, 3) for stage, value in stages.items()}, "total": round(seconds, 3)},
     }
+
+
+def _judged(snapshot: Snapshot) -> dict[str, Any]:
+    """Figures on labels that the models had not learned, with 95 % intervals; None where there are none."""
+    before, after, label = snapshot.judged
+    nodes = len(label)
+    if not nodes:
+        names = ("accuracy", "interval", "raw", "error_before", "error_after", "error_interval")
+        return {"nodes": 0, **dict.fromkeys(names)}
+    accuracy = float((before.argmax(-1) == label).double().mean())
+    said = Prediction(after[None])
+    return {
+        "nodes": nodes,
+        "accuracy": accuracy,
+        "interval": list(wilson(accuracy, nodes)),
+        "raw": float(snapshot.rows[0]["validation"][0]),
+        "error_before": float(metrics.calibration_error(Prediction(before[None]), label[None], 10)),
+        "error_after": float(metrics.calibration_error(said, label[None], 10)),
+        "error_interval": _resampled_error(said, label),
+    }
+
+
+def _resampled_error(said: Prediction, label: Tensor, draws: int = 200) -> list[float]:
+    """A 95 % bootstrap interval of the calibration error."""
+    nodes = torch.randint(len(label), (draws, len(label)), generator=torch.Generator().manual_seed(0))
+    errors = metrics.calibration_error(Prediction(said.logits[0][nodes]), label[nodes], 10)
+    return torch.quantile(errors, torch.tensor([0.025, 0.975], dtype=errors.dtype)).tolist()
+
+
+def _largest_share(snapshot: Snapshot) -> float:
+    """The share of the largest class among all labels."""
+    known = snapshot.given.maximum(snapshot.held)
+    counts = torch.bincount(known[known >= 0], minlength=1)
+    return float(counts.max() / counts.sum())
 
 
 def _test(model: SelfTrainingClassifier, truth: Tensor) -> dict[str, Any]:

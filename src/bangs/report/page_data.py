@@ -143,13 +143,16 @@ def _marked(snapshot: Snapshot, truth: Tensor | None, several: bool) -> tuple[Te
         target = torch.where((snapshot.given < 0) & (snapshot.held < 0), truth, -1)
         if (target >= 0).any():
             return target, f"{int((target >= 0).sum()):,} nodes whose labels were not read for learning"
+    if bool(((snapshot.held >= 0) & (snapshot.given >= 0)).any()):
+        return snapshot.held, f"{_count(snapshot, 'held'):,} labels, each judged by models that had not learned it"
     chose = "which also chose the round" if several else "which also decided when training stopped"
     return snapshot.held, f"{_count(snapshot, 'held'):,} validation nodes, {chose}"
 
 
 def _reliability(snapshot: Snapshot, target: Tensor, of: str) -> dict[str, Any]:
     out: dict[str, Any] = {"of": of}
-    for name, logits in (("before", snapshot.raw), ("after", snapshot.calibrated)):
+    before, after = _marked_logits(snapshot, target)
+    for name, logits in (("before", before), ("after", after)):
         found = metrics.reliability(Prediction(logits[None]), target[None], BINS)
         bins = zip(found.confidence[0].tolist(), found.accuracy[0].tolist(), found.count[0].tolist(), strict=True)
         out[name] = {
@@ -159,9 +162,20 @@ def _reliability(snapshot: Snapshot, target: Tensor, of: str) -> dict[str, Any]:
     return out
 
 
+def _marked_logits(snapshot: Snapshot, target: Tensor) -> tuple[Tensor, Tensor]:
+    """Logits before and after calibration [N, C]; of judged nodes by models that have not learned them."""
+    if target is not snapshot.held or snapshot.unseen is None:
+        return snapshot.raw, snapshot.calibrated
+    pair = snapshot.raw.clone(), snapshot.calibrated.clone()
+    for whole, judged in zip(pair, snapshot.judged[:2], strict=True):
+        whole[snapshot.held >= 0] = judged.to(whole.dtype)
+    return pair
+
+
 def _confusion(snapshot: Snapshot, target: Tensor, of: str) -> dict[str, Any]:
     unknown = target >= snapshot.classes  # of a class that no training node has: such a node has no row
-    counts = metrics.confusion(Prediction(snapshot.calibrated[None]), torch.where(unknown, -1, target)[None])[0]
+    after = _marked_logits(snapshot, target)[1]
+    counts = metrics.confusion(Prediction(after[None]), torch.where(unknown, -1, target)[None])[0]
     left = f"; {int(unknown.sum()):,} of a class the model has not learned are left out" if unknown.any() else ""
     return {"of": of + left, "counts": counts.tolist()}
 

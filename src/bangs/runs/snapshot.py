@@ -42,6 +42,10 @@ class Snapshot:
     rows: list[dict[str, Any]]  # of `history`
     belief: Tensor | None = None  # float [N, C], the soft labels the chosen student learned from; None = all are hard
     weight: Tensor | None = None  # float [N], the weight of every label in the chosen student's loss; None = all alike
+    unseen: Tensor | None = None  # float [M, C], logits of the M held nodes by models that have not learned them
+    unseen_calibrated: Tensor | None = (
+        None  # float [M, C], calibrated without the node's own label; None = as all nodes
+    )
 
     @property
     def nodes(self) -> int:
@@ -50,6 +54,17 @@ class Snapshot:
     @property
     def classes(self) -> int:
         return self.raw.shape[1]
+
+    @property
+    def judged(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Of the M held nodes the logits before and after calibration [M, C], and the labels [M].
+
+        Where held nodes were learned by some of several models, only the others speak.
+        """
+        held = self.held >= 0
+        before = self.raw[held] if self.unseen is None else self.unseen
+        after = self.calibrated[held] if self.unseen_calibrated is None else self.unseen_calibrated
+        return before, after, self.held[held]
 
     @cached_property
     def links(self) -> NeighbourLists:
@@ -105,6 +120,9 @@ class Snapshot:
         check_finite("raw", self.raw.amax(-1))
         check_finite("calibrated", self.calibrated.amax(-1))
         check_finite("sure", self.sure)
+        for name, part in (("unseen", self.unseen), ("unseen_calibrated", self.unseen_calibrated)):
+            if part is not None and len(part):
+                check_finite(name, part.amax(-1))
         for name, part in (("belief", self.belief), ("weight", self.weight)):
             if part is not None:
                 check_finite(name, part)
@@ -154,6 +172,7 @@ def _check_shapes(parts: Mapping[str, Tensor]) -> None:
         "said": (of_round, (torch.long, torch.int32, torch.uint8)),
         "sure": (of_round, _FLOAT),
         "belief": (of_class, _FLOAT),
+        **dict.fromkeys(("unseen", "unseen_calibrated"), ((int((parts["held"] >= 0).sum()), classes), _FLOAT)),
         "weight": (own, _FLOAT),
     }
     for name, part in parts.items():
@@ -176,7 +195,7 @@ def _check_rounds(chosen: Any, rows: Any, rounds: int) -> None:
 
 
 _FLOAT = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
-_OPTIONAL = ("belief", "weight")
+_OPTIONAL = ("belief", "weight", "unseen", "unseen_calibrated")
 _TENSORS = tuple(
     own.name for own in fields(Snapshot) if own.name not in ("graph", "candidate_log", "chosen", "rows", *_OPTIONAL)
 )

@@ -1,0 +1,96 @@
+"""Candidates: what an automatic fit tries, the cheapest first."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from torch_geometric.data import Data
+
+from bangs.errors import UnknownName
+from bangs.estimator.linear import LinearTrainer, PropagatedLinear
+from bangs.estimator.members import View
+from bangs.estimator.views import counted
+from bangs.selftraining.beliefs import Sharpen
+from bangs.selftraining.loop import Method
+from bangs.selftraining.methods import Budget, method
+from bangs.training.trainer import Trainer
+
+SOFT = ("soft", "soft-aligned", "bangs-soft")
+VIEWS: tuple[View, ...] = ("features", "structure", "both")
+ROUNDS = 3  # of soft labels, after which they hardly change
+RIDGES = (1e-3, 3e-3, 3e-4)  # the first is tried for every model, the others for the best
+REFINED = 3
+CPU, GPU = 0, 100_000_000  # entries of features and edges up to which neural networks are tried unasked
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A kind of model, how it teaches itself, and what it sees of a node."""
+
+    kind: str  # of model
+    taught: str  # the name of the method
+    trainer: Trainer | LinearTrainer
+    method: Method
+    view: View = "features"
+
+    @property
+    def name(self) -> str:
+        return f"{self.kind} · {self.taught} · {self.view}"
+
+    @property
+    def label(self) -> str:
+        """The kind of model without its settings."""
+        return self.kind.split(" ")[0]
+
+    @property
+    def cheap(self) -> bool:
+        """Whether trying it costs seconds on any graph."""
+        return isinstance(self.trainer, LinearTrainer)
+
+
+def soft_method(name: str, rounds: int | None) -> Method:
+    """A recipe of soft labels by name; class shares are those of the labels a fold learns from."""
+    if name not in SOFT:
+        raise UnknownName("method", name, ("auto", "hard", "raw", *SOFT))
+    recipe = method(name, Budget(rounds=ROUNDS if rounds is None else rounds, teacher="latest"))
+    if isinstance(recipe.believe, Sharpen) and recipe.believe.shares == "validation":
+        return replace(recipe, believe=replace(recipe.believe, shares="given"))
+    return recipe
+
+
+def linear_candidates(graph: Data, method: Method, name: str, views: Sequence[View]) -> list[Candidate]:
+    """Logistic regression on features as they are, after two hops and after personalised PageRank, for every view."""
+    out = []
+    for view in views:
+        rows = "unit" if view != "features" or counted(graph.x) else "given"
+        for label, spread, reach in (("pagerank", "pagerank", 10), ("sgc", "hops", 2), ("logistic", "none", 0)):
+            if view != "features" and spread == "hops":
+                continue  # places in the graph are smooth already
+            model = PropagatedLinear(spread, reach, rows=rows)  # type: ignore[arg-type]
+            out.append(_linear(label, name, LinearTrainer(model, RIDGES[0]), method, view))
+    return out
+
+
+def refined(best: Sequence[Candidate], rounds: int | None) -> list[Candidate]:
+    """The best linear candidates with other ridges, and the very best with other soft labels."""
+    out = []
+    for own in best[:REFINED]:
+        for ridge in RIDGES[1:]:
+            trainer = replace(own.trainer, ridge=ridge)  # type: ignore[arg-type]
+            out.append(_linear(own.label, own.taught, trainer, own.method, own.view))
+    first = best[0]
+    for name in SOFT:
+        if name != first.taught:
+            out.append(_linear(first.label, name, first.trainer, soft_method(name, rounds), first.view))
+    return out
+
+
+def _linear(label: str, name: str, trainer: Any, method: Method, view: View) -> Candidate:
+    return Candidate(f"{label} {trainer.ridge:g}", name, trainer, replace(method, start="teacher"), view)
+
+
+def small_enough(graph: Data) -> bool:
+    """Whether an epoch of a neural network is quick enough to try some unasked; on a GPU it nearly always is."""
+    x = graph.x
+    stored = int(x.values().numel() if x.is_sparse_csr else x.numel())
+    return (stored + int(graph.edge_index.shape[1])) <= (GPU if graph.edge_index.is_cuda else CPU)

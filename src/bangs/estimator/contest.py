@@ -1,0 +1,206 @@
+"""Contest: candidates fitted one after the other, and averaged as far as unseen labels cannot tell them apart."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+
+from bangs.calibration.calibrators import Calibrator
+from bangs.core.types import Task
+from bangs.errors import Diverged
+from bangs.estimator.candidates import Candidate
+from bangs.estimator.folds import Folds
+from bangs.estimator.members import FoldRecorder, Member, View
+from bangs.estimator.stacking import clearly_behind, mean_interval, mixed, share_interval, stack
+from bangs.graphs.store import StoreReference
+from bangs.selftraining.loop import Observer, SelfTrainer, State
+from bangs.training.trainer import Learner
+
+
+class Keep(Protocol):
+    """Keeps rounds and finished members, so that a fit that was stopped can go on."""
+
+    def finished(self, candidate: Candidate) -> tuple[Member, str] | None: ...
+
+    def resume(self, candidate: Candidate, task: Task, recorder: FoldRecorder) -> Callable[[Learner], State] | None: ...
+
+    def keep(self, candidate: Candidate, state: State, recorder: FoldRecorder) -> None: ...
+
+    def done(self, candidate: Candidate, member: Member, standing: str) -> None: ...
+
+
+@dataclass(frozen=True)
+class Tried:
+    """What is said while candidates are tried."""
+
+    name: str
+    number: int
+    count: int
+    leader: str  # who is ahead; "" = nobody yet
+    accuracy: float  # of the leader, on unseen labels
+    seconds: float
+
+
+@dataclass(frozen=True, eq=False)
+class Ensemble:
+    """Members and their weights, as one."""
+
+    members: list[Member]  # those with a weight, the heaviest first
+    weights: Tensor  # float64 [K]
+    board: list[dict[str, Any]] = field(default_factory=list)  # every candidate tried, the best first
+
+    @property
+    def leader(self) -> Member:
+        return self.members[0]
+
+    @property
+    def mean(self) -> Tensor:
+        """Log-probabilities float [N, C]."""
+        return mixed([member.mean for member in self.members], self.weights)
+
+    @property
+    def unseen(self) -> Tensor:
+        """Log-probabilities of judged nodes float [M, C], by models that have not learned them."""
+        return mixed([member.unseen for member in self.members], self.weights)
+
+
+class _Stopped(Exception):
+    """The end of a candidate before its last round."""
+
+    def __init__(self, state: State, standing: str):
+        super().__init__(standing)
+        self.state, self.standing = state, standing
+
+
+@dataclass(frozen=True, eq=False)
+class Contest:
+    """Fits candidates in their order, within a time limit, and averages them."""
+
+    folds: Folds
+    labels: Tensor  # long [N], all labels that may be learned from
+    tasks: Mapping[View, Task]
+    seeds: Sequence[int]
+    calibrate: Calibrator
+    where: StoreReference | None = None
+    limit: float | None = None  # seconds; the first candidate is always fitted
+    tell: Callable[[Tried], None] | None = None
+    refine: Callable[[Sequence[Candidate]], list[Candidate]] | None = None  # what else to try, given the best first
+
+    def __call__(self, candidates: Sequence[Candidate], observers: Sequence[Observer], keep: Keep | None) -> Ensemble:
+        began = time.perf_counter()
+        members: list[Member] = []
+        standings: list[str] = []
+        queue, tried = list(candidates), list[Candidate]()
+        linear = sum(own.cheap for own in queue)
+        while queue:
+            candidate, number = queue.pop(0), len(tried)
+            spent = time.perf_counter() - began
+            if members and self.limit is not None and spent > self.limit:
+                break
+            if self.tell is not None:
+                leader = self._leader(members)
+                accuracy = float(self._right(leader).double().mean()) if leader is not None else 0.0
+                name = "" if leader is None else leader.name
+                self.tell(Tried(candidate.name, number + 1, number + 1 + len(queue), name, accuracy, spent))
+            found = None if keep is None else keep.finished(candidate)
+            if found is None:
+                try:
+                    found = self._fit(candidate, members, observers, keep, began)
+                except Diverged:
+                    if not members and not queue:
+                        raise
+                    continue
+                if keep is not None and len(candidates) > 1:
+                    keep.done(candidate, *found)
+            tried.append(candidate)
+            members.append(found[0])
+            standings.append(found[1])
+            if self.refine is not None and len(tried) == linear and self.folds.judged:
+                ranked = sorted(range(linear), key=lambda own: -float(self._likely(members[own].unseen).mean()))
+                queue = self.refine([tried[own] for own in ranked]) + queue
+        return self._averaged(members, standings)
+
+    def _fit(
+        self,
+        candidate: Candidate,
+        members: Sequence[Member],
+        observers: Sequence[Observer],
+        keep: Keep | None,
+        began: float,
+    ) -> tuple[Member, str]:
+        task, start = self.tasks[candidate.view], time.perf_counter()
+        rule = "likelihood" if self.folds.runs > 1 else "accuracy"
+        recorder = FoldRecorder(self.labels, self.calibrate, rule, self.where)  # type: ignore[arg-type]
+        leader = self._leader(members)
+        resume = None if keep is None or candidate.cheap else keep.resume(candidate, task, recorder)
+
+        def write(state: State) -> None:
+            if keep is not None and not candidate.cheap:
+                keep.keep(candidate, state, recorder)
+
+        def stop(state: State) -> None:
+            if leader is not None and not candidate.cheap and self.folds.judged:
+                if clearly_behind(self._likely(recorder.unseen), self._likely(leader.unseen)):
+                    raise _Stopped(state, "behind")
+                if self.limit is not None and time.perf_counter() - began > self.limit:
+                    raise _Stopped(state, "time")
+
+        everyone = (recorder, write, *observers, stop)
+        standing = "whole"
+        try:
+            state = SelfTrainer(candidate.trainer, candidate.method, everyone).fit(task, self.seeds, resume)  # type: ignore[arg-type]
+        except _Stopped as stopped:
+            state, standing = stopped.state, stopped.standing
+        learner: Any = state.student.learner
+        shared = getattr(learner, "shared", {})
+        seconds = time.perf_counter() - start
+        return recorder.member(
+            candidate.name, candidate.view, candidate.trainer.model, shared, state, seconds
+        ), standing
+
+    def _averaged(self, members: list[Member], standings: list[str]) -> Ensemble:
+        likely = torch.stack([self._likely(member.unseen).exp() for member in members])
+        judged = self.folds.judged
+        weights = stack(likely) if judged else torch.full((len(members),), 1 / len(members), dtype=torch.float64)
+        order = sorted(range(len(members)), key=lambda own: -float(weights[own]))
+        board = [self._line(members[own], float(weights[own]), standings[own]) for own in order]
+        kept = [own for own in order if weights[own] > 0]
+        return Ensemble([members[own] for own in kept], weights[kept], board)
+
+    def _line(self, member: Member, weight: float, standing: str) -> dict[str, Any]:
+        model, method, view = [*member.name.split(" · "), "", ""][:3]
+        score = {}
+        if self.folds.judged:
+            score = {
+                "accuracy": asdict(share_interval(self._right(member))),
+                "log_likelihood": asdict(mean_interval(self._likely(member.unseen))),
+            }
+        return {
+            "model": model,
+            "method": method,
+            "features": view,
+            "weight": round(weight, 6),
+            **score,
+            "round": member.chosen,
+            "standing": standing,
+            "seconds": round(member.seconds, 3),
+        }
+
+    def _leader(self, members: Sequence[Member]) -> Member | None:
+        return max(members, key=lambda own: float(self._likely(own.unseen).mean()), default=None)
+
+    def _likely(self, logs: Tensor) -> Tensor:
+        """The log-probabilities of the judged nodes' labels: float64 [M]."""
+        picked = logs.double().log_softmax(-1).gather(-1, self._judged[:, None]).squeeze(-1)
+        return picked.clamp_min(-50)
+
+    def _right(self, member: Member) -> Tensor:
+        return member.unseen.argmax(-1) == self._judged
+
+    @property
+    def _judged(self) -> Tensor:
+        held = self.folds.held.amax(0)
+        return held[held >= 0]

@@ -1,0 +1,293 @@
+"""Linear models on propagated features: the cheapest models that are hard to beat with few labels."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+import torch
+from torch import Tensor, nn
+from torch_geometric.data import Data
+
+from bangs.core.rng import Streams
+from bangs.core.types import Labels, Prediction, Task, one_hot
+from bangs.errors import InvalidInput
+from bangs.graphs.sparse import Sparse, adjacency, to_scipy
+from bangs.nn.dropout import DropoutMasks
+from bangs.nn.ensemble import Network
+from bangs.nn.models.base import Checked
+from bangs.nn.subgraphs import Subgraph
+from bangs.training.teacher import Teacher
+
+Matrix = npt.NDArray[np.float32]
+Wide = Any  # numpy [N, F], or a scipy matrix
+
+OVERSAMPLED = 16  # directions beyond those asked for, that make a random projection exact enough
+TINY = 1e-6
+
+
+@dataclass(frozen=True)
+class PropagatedLinear(Checked):
+    """Logits = u((P X̃ − m) / s) W + b, with a propagation P without weights.
+
+    X̃ are the features, with rows of length one if `rows = "unit"`; P is the identity (`spread = "none"`), Â^reach
+    (`"hops"`, SGC of Wu et al. 2019), or H' = (1−alpha) Â H + alpha X̃ taken `reach` times (`"pagerank"`, as in APPNP).
+    Of P X̃ the first `width` principal directions are kept; m and s are its mean and scale, and u makes rows of length
+    one if `rows = "unit"`. The directions are found once, from the fitted graph; W and b are learned.
+    """
+
+    spread: Literal["none", "hops", "pagerank"] = "pagerank"
+    reach: int = 10
+    alpha: float = 0.1
+    width: int = 128
+    rows: Literal["unit", "given"] = "unit"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name, known in (("spread", ("none", "hops", "pagerank")), ("rows", ("unit", "given"))):
+            if getattr(self, name) not in known:
+                raise InvalidInput(f"PropagatedLinear.{name} must be one of {', '.join(known)}")
+        if self.reach < 0 or self.width < 1:
+            raise InvalidInput(
+                f"PropagatedLinear needs reach of 0 or more and width of 1 or more, got {self.reach} and {self.width}"
+            )
+
+    def build(self, features: int, classes: int, rng: Streams) -> Network:
+        return _Linear(len(rng), features, min(features, self.width), classes)
+
+    def propagate(self, matrix: Sparse, x: Tensor) -> Tensor:
+        """P x of dense columns x [N, d]."""
+        if self.spread == "none" or self.reach == 0:
+            return x
+        h = x
+        for _ in range(self.reach):
+            h = matrix @ h if self.spread == "hops" else matrix.matmul(h, x, self.alpha / (1 - self.alpha))
+            if self.spread == "pagerank":
+                h = h * (1 - self.alpha)
+        return h
+
+    def logits(self, weights: Mapping[str, Tensor], graph: Data, place: torch.device) -> Tensor:
+        """What models with these weights say of every node of a graph: [R, N, C]."""
+        at = {name: value.to(place) for name, value in weights.items()}
+        z = self._placed(graph, at["basis"][0], place)
+        z = self._shaped(z, at["centre"][0])
+        return torch.matmul(z, at["weight"]) + at["bias"]
+
+    def principal(self, graph: Data, rng: Streams, place: torch.device) -> tuple[Tensor, Tensor, Tensor]:
+        """The inputs of W [N, d], the directions [F, d] and the mean [1, d], found from a graph.
+
+        A random projection and two power iterations (Halko, Martinsson & Tropp 2011).
+        """
+        x = _rows(graph.x, self.rows)
+        matrix = _matrix(graph, place)
+
+        def spread(dense: Matrix) -> Matrix:
+            own: Matrix = self.propagate(matrix, torch.from_numpy(np.ascontiguousarray(dense)).to(place)).cpu().numpy()
+            return own
+
+        features = x.shape[1]
+        if features <= self.width:
+            basis: Matrix = np.eye(features, dtype=np.float32)
+            z = spread(_times(x, basis))
+        else:
+            width = min(self.width + OVERSAMPLED, *x.shape)
+            start = rng.at("projection").randn(features, width)[0].numpy()
+            span = spread(_times(x, start))
+            turned = start
+            for _ in range(2):
+                turned = _orthonormal(_times(x.T, _adjoint(self, matrix, _orthonormal(span), place)))
+                span = spread(_times(x, turned))
+            _, vectors = np.linalg.eigh((span.T @ span).astype(np.float64))
+            basis = turned @ vectors[:, ::-1][:, : self.width].astype(np.float32)
+            z = span @ vectors[:, ::-1][:, : self.width].astype(np.float32)
+        centre = z.mean(0, keepdims=True)
+        scale = 1 / max(float(np.sqrt(np.square(z - centre).sum(1).mean())), TINY)
+        basis, centre, z = basis * scale, centre * scale, z * scale
+        found = torch.from_numpy(np.ascontiguousarray(z)).to(place), torch.from_numpy(np.ascontiguousarray(centre))
+        return self._shaped(found[0], found[1].to(place)), torch.from_numpy(np.ascontiguousarray(basis)), found[1]
+
+    def _placed(self, graph: Data, basis: Tensor, place: torch.device) -> Tensor:
+        """P X̃ in the kept directions: [N, d]."""
+        product = torch.from_numpy(_times(_rows(graph.x, self.rows), basis.cpu().numpy())).to(place)
+        return self.propagate(_matrix(graph, place), product)
+
+    def _shaped(self, z: Tensor, centre: Tensor) -> Tensor:
+        z = z - centre
+        return z / z.norm(dim=1, keepdim=True).clamp_min(TINY) if self.rows == "unit" else z
+
+
+class _Linear(Network):
+    """The weights of R linear models; directions and mean are shared."""
+
+    def __init__(self, runs: int, features: int, width: int, classes: int) -> None:
+        super().__init__()
+        self.basis = nn.Parameter(torch.zeros(1, features, width))
+        self.centre = nn.Parameter(torch.zeros(1, 1, width))
+        self.weight = nn.Parameter(torch.zeros(runs, width, classes))
+        self.bias = nn.Parameter(torch.zeros(runs, 1, classes))
+
+    def forward(self, subgraph: Subgraph, masks: DropoutMasks | None = None) -> Tensor:
+        raise NotImplementedError("PropagatedLinear.logits computes the logits")
+
+
+class _Head(Network):
+    """What is learned of R linear models."""
+
+    def __init__(self, runs: int, width: int, classes: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(runs, width, classes))
+        self.bias = nn.Parameter(torch.zeros(runs, 1, classes))
+
+
+@dataclass(frozen=True)
+class LinearTrainer:
+    """Multinomial logistic regression by L-BFGS, to convergence; stands where a `Trainer` does.
+
+    The loss of a run is the weighted mean cross-entropy over its labelled nodes plus ridge/2 · |W|².
+    """
+
+    model: PropagatedLinear = field(default_factory=PropagatedLinear)
+    ridge: float = 1e-3
+    iterations: int = 40
+    again: int = 15  # iterations where the last round's weights are the start
+
+    batches = None
+
+    def __post_init__(self) -> None:
+        if not 0 < self.ridge < float("inf"):
+            raise InvalidInput(f"LinearTrainer.ridge must be positive, got {self.ridge}")
+
+    def prepare(self, task: Task) -> "LinearLearner":
+        return LinearLearner(self, task)
+
+
+class LinearLearner:
+    """A task prepared for logistic regression: its propagated features."""
+
+    def __init__(self, trainer: LinearTrainer, task: Task):
+        self.trainer, self.task = trainer, task
+        self.inputs, self.basis, self.centre = task.cached(_Principal(trainer.model, task.device))
+        self.network = _Head(task.runs, self.inputs.shape[1], task.classes)
+
+    def fit(
+        self,
+        labels: Labels,
+        rng: Streams,
+        *,
+        start: dict[str, Tensor] | None = None,
+        transition: Tensor | None = None,
+        early: int | None = None,
+    ) -> Teacher:
+        """R models of the labels [R, N]; `start` only saves time, since the loss has one minimum."""
+        if transition is not None or early is not None:
+            raise InvalidInput("a linear model corrects no loss and keeps no early weights; choose another method")
+        known = labels.known
+        nodes = known.any(0).nonzero().squeeze(1)
+        inputs, classes = self.inputs[nodes], self.task.classes
+        belief = labels.belief[:, nodes] if labels.belief is not None else one_hot(labels.target[:, nodes], classes)
+        share = labels.weight[:, nodes] / known.sum(1, keepdim=True)
+        target = (belief * share[..., None]).transpose(0, 1)  # [n, R, C]
+        weight, bias = self._minimum(inputs, target, start)
+        weights = {"weight": weight, "bias": bias}
+        said = self._logits(weights)
+        held = self.task.held
+        right = ((said.argmax(-1) == self.task.validation) & held).sum(1)
+        sound = said.isfinite().flatten(1).all(1)
+        epochs = torch.full_like(right, self.trainer.iterations)
+        return Teacher(self, weights, right.double() / held.sum(1).clamp_min(1), epochs, sound)  # type: ignore[arg-type]
+
+    def predict(self, weights: Mapping[str, Tensor], graph: Any, masks: DropoutMasks | None = None) -> Prediction:
+        """Logits [R, N, C] under the given weights."""
+        if graph is not self.task.graph or masks is not None:
+            raise InvalidInput("a linear model is looked at on its own graph only; choose a method without views")
+        return Prediction(self._logits(weights))
+
+    def embed(self, weights: Mapping[str, Tensor], graph: Data) -> Tensor:
+        """The propagated features [R, N, d]."""
+        return self.inputs.expand(self.task.runs, -1, -1)
+
+    @cached_property
+    def shared(self) -> dict[str, Tensor]:
+        """The weights that all runs share."""
+        return {"basis": self.basis[None], "centre": self.centre[None]}
+
+    def _logits(self, weights: Mapping[str, Tensor]) -> Tensor:
+        weight, bias = weights["weight"], weights["bias"]
+        runs, width, classes = weight.shape
+        flat = self.inputs @ weight.transpose(0, 1).reshape(width, runs * classes)
+        return flat.view(-1, runs, classes).transpose(0, 1) + bias
+
+    def _minimum(self, inputs: Tensor, target: Tensor, start: Mapping[str, Tensor] | None) -> tuple[Tensor, Tensor]:
+        """W [R, d, C] and b [R, 1, C] of least loss; target [n, R, C] holds beliefs times weights."""
+        (_, runs, classes), width = target.shape, inputs.shape[1]
+        weight, bias = inputs.new_zeros(width, runs, classes), inputs.new_zeros(runs, classes)
+        if start is not None:
+            weight, bias = start["weight"].transpose(0, 1).contiguous(), start["bias"].squeeze(1).clone()
+        optimiser = torch.optim.LBFGS(
+            [weight, bias],
+            max_iter=self.trainer.iterations if start is None else self.trainer.again,
+            history_size=10,
+            tolerance_grad=1e-5,
+            tolerance_change=1e-6,
+            line_search_fn="strong_wolfe",
+        )
+        mass = target.sum(-1, keepdim=True)
+
+        def loss() -> Tensor:
+            logs = ((inputs @ weight.view(width, -1)).view(-1, runs, classes) + bias).log_softmax(-1)
+            # a sum over runs keeps them independent
+            value = self.trainer.ridge / 2 * weight.square().sum() - (target * logs).sum()
+            rest = logs.exp_().mul_(mass).sub_(target)
+            weight.grad = (inputs.T @ rest.view(len(inputs), -1)).view_as(weight) + self.trainer.ridge * weight
+            bias.grad = rest.sum(0)
+            return value
+
+        optimiser.step(loss)
+        return weight.transpose(0, 1).contiguous(), bias[:, None].clone()
+
+
+@dataclass(frozen=True)
+class _Principal:
+    """What a linear model makes of a graph, made once for all of one kind."""
+
+    model: PropagatedLinear
+    place: torch.device
+
+    def __call__(self, graph: Data) -> tuple[Tensor, Tensor, Tensor]:
+        return self.model.principal(graph, Streams((0,)), self.place)
+
+
+def _rows(x: Tensor, rows: str) -> Wide:
+    """The features, sparse as scipy has them or dense as numpy, perhaps with rows of length one."""
+    wide: Wide = to_scipy(x) if x.layout == torch.sparse_csr else x.cpu().numpy()
+    if rows != "unit":
+        return wide
+    if x.layout == torch.sparse_csr:
+        length = np.sqrt(np.asarray(wide.multiply(wide).sum(1))).ravel()
+        scale: Wide = sp.diags_array((1 / np.maximum(length, TINY)).astype(np.float32))
+        return sp.csr_array(scale @ wide)
+    return wide / np.maximum(np.linalg.norm(wide, axis=1, keepdims=True), TINY)
+
+
+def _times(wide: Wide, dense: Matrix) -> Matrix:
+    product: Matrix = np.asarray(wide @ dense, dtype=np.float32)
+    return product
+
+
+def _matrix(graph: Data, place: torch.device) -> Sparse:
+    return Sparse.of(adjacency(graph, loops=1.0, normalise="symmetric"), place)
+
+
+def _adjoint(model: PropagatedLinear, matrix: Sparse, dense: Matrix, place: torch.device) -> Matrix:
+    """Pᵀ of dense columns."""
+    x = torch.from_numpy(dense).to(place)
+    own: Matrix = model.propagate(matrix.T, x).cpu().numpy()
+    return own
+
+
+def _orthonormal(columns: Matrix) -> Matrix:
+    basis: Matrix = np.linalg.qr(columns)[0].astype(np.float32)
+    return basis

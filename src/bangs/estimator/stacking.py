@@ -1,0 +1,75 @@
+"""Stacking: how much each member counts, by what it says of nodes it has not learned."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from bangs.core.intervals import Z, wilson
+
+PRIOR = 0.1  # labels that every member has for nothing, so that few labels leave members alike
+LEAST = 0.02  # a member of less weight is left out
+
+
+@dataclass(frozen=True)
+class Interval:
+    """An estimate and the 95 % interval around it."""
+
+    value: float
+    low: float
+    high: float
+    nodes: int
+
+
+def stack(likely: Tensor, prior: float = PRIOR) -> Tensor:
+    """Weights [K] of K members that sum to one, from the probabilities [K, M] they give to unseen labels.
+
+    Maximises Σ_i log Σ_k w_k p_ki + prior · Σ_k log w_k by expectation maximisation; it has one maximum. Members that
+    cannot be told apart share the weight, one that is clearly behind gets next to none. Weights below 2 % become 0.
+    """
+    likely = likely.double().clamp_min(1e-12)
+    weights = likely.new_full((len(likely),), 1 / len(likely))
+    for _ in range(500):
+        part = weights[:, None] * likely
+        new = (part / part.sum(0)).sum(1) + prior
+        new = new / new.sum()
+        done = bool((new - weights).abs().max() < 1e-9)
+        weights = new
+        if done:
+            break
+    kept = torch.where(weights < min(LEAST, float(weights.max())), 0.0, weights)
+    return kept / kept.sum()
+
+
+def mixed(logs: list[Tensor], weights: Tensor) -> Tensor:
+    """The log of the weighted mean of probabilities: float [N, C] from K log-probabilities [N, C]."""
+    total = None
+    for own, weight in zip(logs, weights.tolist(), strict=True):
+        if weight > 0:
+            part = own.log_softmax(-1) + torch.tensor(weight, dtype=own.dtype).log()
+            total = part if total is None else torch.logaddexp(total, part)
+    assert total is not None  # weights sum to one
+    return total
+
+
+def share_interval(right: Tensor) -> Interval:
+    """A share of successes bool [M] with Wilson's 95 % interval."""
+    nodes = len(right)
+    share = float(right.double().mean()) if nodes else float("nan")
+    return Interval(share, *wilson(share, nodes), nodes)
+
+
+def mean_interval(value: Tensor) -> Interval:
+    """The mean of numbers [M] with a normal 95 % interval."""
+    nodes = len(value)
+    mean = float(value.double().mean()) if nodes else float("nan")
+    half = Z * float(value.double().std()) / nodes**0.5 if nodes > 1 else 0.0
+    return Interval(mean, mean - half, mean + half, nodes)
+
+
+def clearly_behind(own: Tensor, best: Tensor, errors: float = 2.0) -> bool:
+    """Whether log-probabilities of unseen labels [M] are behind others by more than some standard errors."""
+    gap = own - best
+    if len(gap) < 2:
+        return False
+    return bool(gap.mean() < -errors * gap.std() / len(gap) ** 0.5)

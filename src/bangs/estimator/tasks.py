@@ -1,0 +1,75 @@
+"""Tasks: the graph and the labels a fit is given, and which labels judge it."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from bangs.errors import InvalidInput
+from bangs.estimator.folds import FOLDS, Folds, check_folds
+from bangs.estimator.inputs import Classes, as_graph, labelled
+from bangs.graphs.store import Store
+from bangs.graphs.tables.validation import validation_split
+
+
+@dataclass(frozen=True, eq=False)
+class Lesson:
+    """What a fit learns from: a graph without labels, labels long [N], and who is judged by which of them."""
+
+    graph: Any  # a Data without y, or a StoredGraph
+    labels: Tensor  # long [N], all that are learned from by some model; -1 = none
+    folds: Folds
+    classes: Classes
+    notes: tuple[str, ...]
+
+    @property
+    def free(self) -> int:
+        """How many nodes have no label."""
+        return int((self.labels < 0).sum())
+
+
+def lesson(
+    X: Any, edge_index: Any, y: Any, edge_weight: Any, *, seed: int, folds: int | None, share: float | None
+) -> Lesson:
+    """What a fit learns from.
+
+    Validation nodes that the data bring judge one model, unless folds are asked for. Without them, labels are dealt
+    into folds; or, if a share is given, that share of every class is held back. Of a graph on disk a quarter is held
+    back unless folds are asked for.
+    """
+    check_folds(folds)
+    stored = isinstance(X, Store)
+    if stored and not (edge_index is None and edge_weight is None):
+        raise InvalidInput("a Store carries its own edges; give either a Store or X and edge_index, not both")
+    graph = X.unlabelled() if stored else as_graph(X, edge_index, edge_weight)
+    target, classes, split = labelled(X, y, int(graph.num_nodes or 0))
+    if len(classes) < 2:
+        raise InvalidInput(f"a classifier needs two classes, the labels know one class only: {classes.tolist()[0]!r}")
+    own_validation = split is not None and bool(split.val.any())
+    known = target if split is None else torch.where(split.train[0] | split.val[0], target, -1)
+    if folds is not None or not (own_validation or share is not None or stored):
+        made = Folds.of(known, folds or FOLDS, seed)
+        return Lesson(graph, known, made, classes, _told(made, folds or FOLDS, classes))
+    cut = validation_split(target, split, [seed], 0.25 if share is None else share, classes.tolist())
+    given, held = torch.where(cut.train, target, -1), torch.where(cut.val, target, -1)
+    if not (cut.train.any() and len(target[cut.train[0]].unique()) > 1):
+        raise InvalidInput("the training labels hold one class only; a classifier needs at least two")
+    return Lesson(graph, given[0], Folds(given, held, True), classes, ())
+
+
+def _told(made: Folds, asked: int, classes: Classes) -> tuple[str, ...]:
+    """What a person should know of the folds."""
+    out = []
+    if made.unjudged:
+        names = ", ".join(repr(str(classes[label])) for label in made.unjudged[:5])
+        more = f" and {len(made.unjudged) - 5} more" if len(made.unjudged) > 5 else ""
+        out.append(
+            f"one label only for {names}{more}: all models learn it, so no accuracy is known for "
+            f"{'this class' if len(made.unjudged) == 1 else 'these classes'}"
+        )
+    if not made.judged:
+        out.append("no class has two labels, so no label can be held back: accuracy is not known")
+    elif made.runs < asked:
+        out.append(f"{made.runs} folds instead of {asked}, since only {made.runs} labels can judge")
+    return tuple(out)

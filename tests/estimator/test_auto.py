@@ -1,0 +1,154 @@
+"""What an automatic fit tries, averages and tells."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch_geometric.data import Data
+
+from bangs import SelfTrainingClassifier
+from bangs.core.rng import Streams
+from bangs.core.types import Labels, Task, one_hot
+from bangs.estimator.linear import LinearTrainer, PropagatedLinear
+from bangs.estimator.resume import Keeper
+from bangs.estimator.stacking import clearly_behind, mixed, share_interval, stack
+from bangs.graphs.datasets.synthetic import citation
+from bangs.runs import RunFolder
+
+
+def world(labels: int = 6, features: int = 40, junk: bool = False, nodes: int = 240) -> tuple[Data, torch.Tensor]:
+    """A small citation graph with some labels a class, and the truth; junk = one random column is all it shows."""
+    data = citation(nodes=nodes, classes=3, features=features, isolated=0.0, signal=0.5, seed=3)
+    truth = data.y.clone()
+    y = torch.full_like(truth, -1)
+    for label in range(3):
+        own = (truth == label).nonzero().flatten()[:labels]
+        y[own] = label
+    x = torch.randn(nodes, 1, generator=torch.Generator().manual_seed(0)) if junk else data.x
+    return Data(x=x, edge_index=data.edge_index, y=y), truth
+
+
+@pytest.fixture(scope="module")
+def fitted() -> SelfTrainingClassifier:
+    return SelfTrainingClassifier(rounds=1, device="cpu").fit(world()[0])
+
+
+def test_the_board_holds_every_candidate_with_intervals(fitted: SelfTrainingClassifier) -> None:
+    board = fitted.leaderboard_
+    assert sum(line["weight"] for line in board) == pytest.approx(1, abs=1e-4)
+    assert [line["weight"] for line in board] == sorted((line["weight"] for line in board), reverse=True)
+    assert {line["features"] for line in board} == {"features", "structure", "both"}
+    assert {"soft", "soft-aligned", "bangs-soft"} == {line["method"] for line in board}
+    for line in board:
+        assert line["accuracy"]["low"] <= line["accuracy"]["value"] <= line["accuracy"]["high"]
+        assert line["accuracy"]["nodes"] == 18
+    assert len(fitted.members_) == sum(line["weight"] > 0 for line in board)
+
+
+def test_an_average_of_models_is_saved_loaded_and_applied(fitted: SelfTrainingClassifier, tmp_path: Path) -> None:
+    data, truth = world()
+    fitted.save(tmp_path)
+    again = SelfTrainingClassifier.load(tmp_path)
+    assert np.array_equal(again.predict_proba(), fitted.predict_proba())
+    assert again.predict_proba(data) == pytest.approx(fitted.predict_proba(), abs=1e-5)
+    assert again.leaderboard_ == fitted.leaderboard_
+    assert str(again.explain(100)) == str(fitted.explain(100))
+    assert (fitted.predict() == truth.numpy()).mean() > 0.6
+
+
+def test_equal_seeds_give_equal_results(fitted: SelfTrainingClassifier) -> None:
+    again = SelfTrainingClassifier(rounds=1, device="cpu").fit(world()[0])
+    assert np.array_equal(again.predict_proba(), fitted.predict_proba())
+
+
+def test_a_junk_column_does_not_drown_the_structure() -> None:
+    data, truth = world(labels=10, junk=True)
+    free = (data.y < 0).numpy()
+    both = SelfTrainingClassifier(rounds=1, device="cpu").fit(data)
+    alone = SelfTrainingClassifier(rounds=1, device="cpu", features="features").fit(data)
+    right = [float((model.predict() == truth.numpy())[free].mean()) for model in (both, alone)]
+    assert right[0] > right[1] + 0.1
+    assert both.leaderboard_[0]["features"] != "features"
+
+
+def test_a_time_limit_leaves_at_least_one_model() -> None:
+    model = SelfTrainingClassifier(rounds=1, device="cpu", time_limit=1e-9).fit(world()[0])
+    assert len(model.leaderboard_) == 1
+
+
+def test_a_stopped_contest_goes_on_after_the_candidates_that_are_finished(
+    fitted: SelfTrainingClassifier, tmp_path: Path
+) -> None:
+    seen: list[str] = []
+
+    def stop(tried: Any) -> None:
+        if tried.number == 4:
+            raise KeyboardInterrupt
+
+    model = SelfTrainingClassifier(rounds=1, device="cpu")
+    with RunFolder.create_or_resume(tmp_path, {}, resume=True) as folder, pytest.raises(KeyboardInterrupt):
+        model.fit(world()[0], keeper=Keeper(folder), tell=stop)
+    with RunFolder.create_or_resume(tmp_path, {}, resume=True) as folder:
+        model.fit(world()[0], keeper=Keeper(folder), observers=[lambda state: seen.append(state.index)])
+        finished = [event["name"] for event in folder.events() if event.get("kind", event.get("event")) == "candidate"]
+    assert len(finished) == len(set(finished)) == len(fitted.leaderboard_)
+    assert np.array_equal(model.predict_proba(), fitted.predict_proba())
+
+
+def test_members_that_cannot_be_told_apart_share_and_one_far_behind_is_left_out() -> None:
+    alike = torch.full((2, 200), 0.9)
+    weights = stack(torch.cat([alike, torch.full((1, 200), 0.05)]))
+    assert weights[0] == pytest.approx(float(weights[1]))
+    assert weights[2] == 0
+    assert float(weights.sum()) == pytest.approx(1)
+
+
+def test_a_mixture_is_the_mean_of_probabilities() -> None:
+    logs = [torch.tensor([[0.9, 0.1]]).log(), torch.tensor([[0.5, 0.5]]).log()]
+    assert mixed(logs, torch.tensor([0.25, 0.75])).exp()[0].tolist() == pytest.approx([0.6, 0.4])
+
+
+def test_wilsons_interval_is_that_of_the_book() -> None:
+    found = share_interval(torch.tensor([True] * 8 + [False] * 2))
+    assert (found.low, found.high) == (pytest.approx(0.4902, abs=1e-4), pytest.approx(0.9433, abs=1e-4))
+
+
+def test_a_difference_within_its_error_is_not_clear() -> None:
+    best = torch.zeros(50)
+    noise = torch.randn(50, generator=torch.Generator().manual_seed(0))
+    assert not clearly_behind(best - 0.1 + noise, best)
+    assert clearly_behind(best - 1.0 + noise, best)
+
+
+def test_the_linear_learner_finds_the_minimum_that_gradient_descent_finds() -> None:
+    data, truth = world(nodes=90)
+    given = torch.where(torch.arange(90) < 40, truth, -1)[None]
+    task = Task(Data(x=data.x, edge_index=data.edge_index), Labels.given(given), torch.where(given >= 0, -1, truth), 3)
+    trainer = LinearTrainer(PropagatedLinear(width=16), ridge=1e-2, iterations=200)
+    learner = trainer.prepare(task)
+    fitted = learner.fit(task.given, Streams((0,)))
+    weight = torch.zeros(16, 3, requires_grad=True)
+    bias = torch.zeros(3, requires_grad=True)
+    known = given[0] >= 0
+    z, target = learner.inputs[known], one_hot(given[0, known], 3)
+    slow = torch.optim.Adam([weight, bias], lr=0.05)
+    for _ in range(3000):
+        slow.zero_grad()
+        loss = -(target * (z @ weight + bias).log_softmax(-1)).sum() / len(z) + 1e-2 / 2 * weight.square().sum()
+        loss.backward()
+        slow.step()
+    probs = (learner.inputs @ weight + bias).softmax(-1)
+    torch.testing.assert_close(fitted.predict(task.graph).probs[0], probs.detach(), atol=2e-3, rtol=0)
+
+
+def test_a_linear_model_says_the_same_of_its_graph_by_its_saved_weights() -> None:
+    data, truth = world(nodes=90)
+    given = torch.where(torch.arange(90) < 40, truth, -1)[None]
+    task = Task(Data(x=data.x, edge_index=data.edge_index), Labels.given(given), torch.where(given >= 0, -1, truth), 3)
+    model = PropagatedLinear("hops", 2, width=8)
+    learner = LinearTrainer(model).prepare(task)
+    fitted = learner.fit(task.given, Streams((0,)))
+    again = model.logits({**learner.shared, **fitted.weights}, task.graph, torch.device("cpu"))
+    torch.testing.assert_close(again, fitted.predict(task.graph).logits, atol=1e-4, rtol=1e-4)
