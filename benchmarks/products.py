@@ -34,7 +34,7 @@ from bangs.selftraining.methods import Budget, method
 from bangs.training.presets import trainer
 from bangs.training.sampling import Sampling
 from bangs.training.trainer import Learner
-from bangs.valuation.sparse_reach import PAIR
+from bangs.valuation.sparse_influence import PAIR_BYTES
 from measuring import options, peak_bytes, show
 
 MORE = 2  # epochs in batches that are timed
@@ -138,7 +138,7 @@ class _Bench:
         nodes = torch.randperm(task.nodes, generator=draw, device=task.device)[: asked.candidates]
         known = torch.randn(task.nodes, 12, generator=draw, device=task.device) * task.given.known[0][:, None]
         for name in ("first time", "again"):
-            seconds, pairs = _timed(lambda: operator.pairs(nodes, Banzhaf().budget // PAIR))
+            seconds, pairs = _timed(lambda: operator.pairs(nodes, Banzhaf().budget // PAIR_BYTES))
             row = {"what": f"columns, {name}", "seconds": seconds, "pairs": len(pairs.node), "bound": pairs.bound}
             self.tell({**row, "peak_bytes": peak_bytes()})
             seconds, _ = _timed(lambda: operator(known))

@@ -70,8 +70,8 @@ def rates(nodes: int) -> dict[str, float]:
         )
         operator = Push(error=1e-3)(graph)
         game = Information.of(operator, torch.randn(1, nodes, CLASSES), task.given.known, some[None], normalise="mass")
-        game.made[0] = operator.pairs(some)
-        pairs = len(game.made[0].node)
+        game.precomputed[0] = operator.pairs(some)
+        pairs = len(game.precomputed[0].node)
         _ = game._base
         members = torch.rand(1, 16, len(some)) < 0.2
         return {

@@ -62,7 +62,7 @@ def compared(game: Information, estimator: str, repeats: int) -> list[dict[str, 
     groups: dict[str, int] = {}
 
     def select(how: str) -> Values:
-        information.MOST = most[how]
+        information.RUNS_AT_ONCE = most[how]
         fresh = Information.of(game.operator, game.logits, game.known, game.nodes)
         groups[how] = fresh.together
         generators = [torch.Generator(game.device).manual_seed(run) for run in range(game.runs)]

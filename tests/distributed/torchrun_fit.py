@@ -69,7 +69,7 @@ def learned(graph: Path, device: str) -> dict[str, Any]:
     def value(estimator: str, operator: Operator) -> Tensor:
         game = Information.of(operator, logits, task.given.known, players, budget=2**16)
         generators = [torch.Generator(device).manual_seed(1)]
-        return ESTIMATORS[estimator](None)(distributed_game.SharedGame.of(game), 6, generators).mean
+        return ESTIMATORS[estimator](None)(distributed_game.DistributedGame.of(game), 6, generators).mean
 
     values = {name: value(name, PPR()(task.graph)) for name in ("msr", "wls", "marginals", "gradient", "meanfield")}
     values |= {f"{name}, pushed": value(name, Push()(task.graph)) for name in ("wls", "marginals", "meanfield")}

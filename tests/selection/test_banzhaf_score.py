@@ -12,8 +12,8 @@ from bangs.graphs.propagation import PPR, Propagator
 from bangs.graphs.push import Push
 from bangs.selection.scores import Alone, Banzhaf
 from bangs.valuation.banzhaf import MSR, Estimator, Exact, Marginals, MeanField, Values
+from bangs.valuation.influence import Normalisation
 from bangs.valuation.information import PlainInformation
-from bangs.valuation.reach import Reading
 
 SEEDS = (1, 2, 3)
 
@@ -46,7 +46,9 @@ def most_confident(round: Round, run: int, count: int) -> list[int]:
 
 
 @pytest.mark.parametrize("normalise", ["none", "mass"])
-def test_the_most_confident_nodes_of_a_pool_play_the_game_of_its_definition(round: Round, normalise: Reading) -> None:
+def test_the_most_confident_nodes_of_a_pool_play_the_game_of_its_definition(
+    round: Round, normalise: Normalisation
+) -> None:
     score = Banzhaf(k=2, candidates=6, estimate=Exact(), normalise=normalise)(round).score
     for run, count in ((0, 6), (1, 4), (2, 0)):
         players = most_confident(round, run, 6)

@@ -8,8 +8,8 @@ from torch_geometric.data import Data
 from bangs.graphs.propagation import PPR
 from bangs.valuation import coalitions
 from bangs.valuation.banzhaf import Exact
+from bangs.valuation.influence import Normalisation
 from bangs.valuation.information import Information
-from bangs.valuation.reach import Reading
 from tests.theory.definitions import Setting, banzhaf, pagerank, row_normalised
 
 
@@ -18,7 +18,7 @@ def graph(setting: Setting) -> Data:
     return Data(edge_index=ends, num_nodes=len(setting.adjacency))
 
 
-def information(setting: Setting, normalise: Reading) -> Information:
+def information(setting: Setting, normalise: Normalisation) -> Information:
     """The game of `bangs` with as many steps as make power iteration exact in single precision."""
     return Information.of(
         PPR(alpha=0.15, steps=120)(graph(setting)),
@@ -37,7 +37,7 @@ def test_its_propagation_is_the_inverse_of_def_3_2() -> None:
 
 
 @pytest.mark.parametrize("normalise", ["none", "mass"])
-def test_its_utility_is_eq_2_of_the_propagated_logits(normalise: Reading) -> None:
+def test_its_utility_is_eq_2_of_the_propagated_logits(normalise: Normalisation) -> None:
     setting = Setting.random(1, players=6)
     members = coalitions.every(6, 3, torch.device("cpu"))
     found = information(setting, normalise)(members[None])[0].tolist()
@@ -48,7 +48,7 @@ def test_its_utility_is_eq_2_of_the_propagated_logits(normalise: Reading) -> Non
 
 
 @pytest.mark.parametrize("normalise", ["none", "mass"])
-def test_its_values_are_those_of_def_3_3(normalise: Reading) -> None:
+def test_its_values_are_those_of_def_3_3(normalise: Normalisation) -> None:
     setting = Setting.random(2, players=8)
     found = Exact()(information(setting, normalise), 4).mean[0].numpy()
     expected = banzhaf(setting.game(4, mass=normalise == "mass"), 8, 4)

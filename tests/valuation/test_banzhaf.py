@@ -12,8 +12,8 @@ from torch import Tensor
 from bangs.errors import InvalidInput
 from bangs.valuation import banzhaf, coalitions
 from bangs.valuation.banzhaf import MSR, WLS, Estimator, Exact, Game, Gradient, Marginals, MeanField
-from bangs.valuation.games import Additive, Glove, Interacting, Majority
 from tests.conftest import generators
+from tests.valuation.games import Additive, Glove, Interacting, Majority
 
 
 def definition(game: Game, k: int) -> Tensor:

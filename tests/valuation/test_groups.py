@@ -11,11 +11,11 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch_geometric.data import Data
 
 from bangs.graphs.propagation import PPR
-from bangs.valuation import banzhaf, coalitions, dense_reach, information, reach
+from bangs.valuation import banzhaf, coalitions, dense_influence, influence, information
 from bangs.valuation.banzhaf import Marginals
+from bangs.valuation.influence import Normalisation
 from bangs.valuation.information import Information, PlainInformation
-from bangs.valuation.ppr_columns import Whole
-from bangs.valuation.reach import Reading
+from bangs.valuation.ppr_columns import DenseColumns
 from tests.conftest import generators
 
 RING, ALONE, CLASSES = 60, 12, 4  # nodes on a ring with chords, nodes without a neighbour
@@ -27,7 +27,7 @@ ROUNDING = (
 @pytest.fixture(autouse=True)
 def _as_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     """As many runs together as fit the budget."""
-    monkeypatch.setattr(information, "MOST", {})
+    monkeypatch.setattr(information, "RUNS_AT_ONCE", {})
 
 
 def arena(runs: int = 4, **settings: Any) -> Information:
@@ -67,10 +67,10 @@ def some(game: Information, count: int = 5) -> Tensor:
 
 @pytest.mark.parametrize("tolerance", [0.0, 0.3])
 @pytest.mark.parametrize("normalise", ["none", "mass"])
-def test_a_run_among_others_is_what_it_is_alone(normalise: Reading, tolerance: float) -> None:
+def test_a_run_among_others_is_what_it_is_alone(normalise: Normalisation, tolerance: float) -> None:
     game = arena(normalise=normalise, tolerance=tolerance)
     members = some(game)
-    assert game.together == game.runs
+    assert game.runs_at_once == game.runs
     alone = [(of_runs(game, run), members[run : run + 1]) for run in range(game.runs)]
     torch.testing.assert_close(game(members), torch.cat([one(own) for one, own in alone]), atol=ROUNDING, rtol=0)
     changes = torch.cat([one.marginals(own) for one, own in alone])
@@ -79,7 +79,7 @@ def test_a_run_among_others_is_what_it_is_alone(normalise: Reading, tolerance: f
 
 
 @pytest.mark.parametrize("normalise", ["none", "mass"])
-def test_runs_together_are_exact_without_tolerance(normalise: Reading) -> None:
+def test_runs_together_are_exact_without_tolerance(normalise: Normalisation) -> None:
     game = arena(normalise=normalise, tolerance=0)
     members = some(game)
     torch.testing.assert_close(game(members), plain(game)(members), atol=ROUNDING, rtol=0)
@@ -89,15 +89,15 @@ def test_runs_together_are_exact_without_tolerance(normalise: Reading) -> None:
 
 def test_runs_are_filled_up_by_nodes_that_weigh_nothing() -> None:
     game = arena()
-    together = game._reach(slice(0, 4))
-    sizes = [len(of_runs(game, run)._reach(slice(0, 1)).columns) for run in range(4)]
+    together = game._influence(slice(0, 4))
+    sizes = [len(of_runs(game, run)._influence(slice(0, 1)).columns) for run in range(4)]
     assert sizes[0] > sizes[2] > sizes[1] == 6 > sizes[3] == 0
     assert len(together.columns) == sizes[0]
     assert together.weight is not None
     assert together.weight.sum(1).tolist() == sizes
-    assert isinstance(together.columns, Whole)
+    assert isinstance(together.columns, DenseColumns)
     assert not together.columns.matrix[together.weight == 0].any()
-    node, player = (getattr(together.near(0.0), name) for name in ("node", "player"))
+    node, player = (getattr(together.strong_pairs(0.0), name) for name in ("node", "player"))
     assert bool((together.weight.flatten()[node] == 1).all())
     assert torch.equal(node // sizes[0], player // 6)  # a player is near to nodes of its own run
 
@@ -111,37 +111,37 @@ def test_nobody_reaching_anybody_is_a_group_as_well() -> None:
 
 def test_the_budget_bounds_the_runs_that_are_valued_together(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two runs' columns and a coalition of each are so many bytes: the fifth run is alone."""
-    numbers = (RING + ALONE) * (dense_reach.COLUMN * 6 + reach.NUMBER * CLASSES)
-    game, groups, real = arena(5), [], information.dense_reach
+    numbers = (RING + ALONE) * (dense_influence.COLUMN_BYTES * 6 + influence.NUMBER_BYTES * CLASSES)
+    game, groups, real = arena(5), [], information.dense_influence
 
-    def watched(operator: Any, nodes: Tensor, *rest: Any) -> reach.Reach:
+    def watched(operator: Any, nodes: Tensor, *rest: Any) -> influence.Influence:
         groups.append(len(nodes))
         return real(operator, nodes, *rest)
 
-    monkeypatch.setattr(information, "dense_reach", watched)
+    monkeypatch.setattr(information, "dense_influence", watched)
     members = some(game)
     for budget, sizes in ((5 * numbers, [5]), (3 * numbers - 1, [2, 2, 1]), (1, [1] * 5)):
         groups.clear()
         torch.testing.assert_close(replace(game, budget=budget)(members), game(members), atol=ROUNDING, rtol=0)
         assert groups[:-1] == sizes  # the last one is the whole game's
-    monkeypatch.setattr(information, "MOST", {"cpu": 1})
-    assert game.together == 1
+    monkeypatch.setattr(information, "RUNS_AT_ONCE", {"cpu": 1})
+    assert game.runs_at_once == 1
 
 
 @pytest.mark.parametrize("ask", ["__call__", "marginals"])
 def test_a_group_that_runs_out_of_memory_is_halved(ask: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """As if there were room for the columns of three runs."""
-    game, groups, real = arena(5), [], information.dense_reach
+    game, groups, real = arena(5), [], information.dense_influence
     members = some(game)
     answer = getattr(game, ask)(members)
 
-    def scarce(operator: Any, nodes: Tensor, *rest: Any) -> reach.Reach:
+    def scarce(operator: Any, nodes: Tensor, *rest: Any) -> influence.Influence:
         groups.append(len(nodes))
         if len(nodes) > 3:
             raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB")
         return real(operator, nodes, *rest)
 
-    monkeypatch.setattr(information, "dense_reach", scarce)
+    monkeypatch.setattr(information, "dense_influence", scarce)
     torch.testing.assert_close(getattr(game, ask)(members), answer, atol=ROUNDING, rtol=0)
     tried = groups.index(next(size for size in groups if size <= 3))
     assert set(groups[:tried]) <= {5, 4}
@@ -161,7 +161,7 @@ class Operations(TorchDispatchMode):
 
 
 @pytest.mark.parametrize("normalise", ["none", "mass"])
-def test_more_runs_are_no_more_operations(normalise: Reading) -> None:
+def test_more_runs_are_no_more_operations(normalise: Normalisation) -> None:
     """What a GPU waits for is its launches; the numbers drawn for a run, two each, are all that grows."""
     found = []
     for runs in (9, 12):  # products of fewer columns take another way on a processor

@@ -11,10 +11,10 @@ from torch_geometric.data import Data
 
 from bangs.errors import InvalidInput, OutOfMemory, ran_out_of_memory
 from bangs.graphs.propagation import PPR, ExactPPR, Matrix
-from bangs.valuation import banzhaf, coalitions, dense_reach, information, reach
+from bangs.valuation import banzhaf, coalitions, dense_influence, influence, information
 from bangs.valuation.banzhaf import Exact, Marginals, MeanField
+from bangs.valuation.influence import Normalisation
 from bangs.valuation.information import Information, PlainInformation
-from bangs.valuation.reach import Reading
 from tests.conftest import generators
 
 
@@ -44,7 +44,7 @@ def some(game: Information, count: int = 6, k: int = 5) -> Tensor:
 
 
 @pytest.mark.parametrize("normalise", ["none", "mass"])
-def test_worth_equals_the_slow_twin(normalise: Reading) -> None:
+def test_worth_equals_the_slow_twin(normalise: Normalisation) -> None:
     game = arena(normalise=normalise)
     members = some(game)
     assert torch.allclose(game(members), plain(game)(members), atol=1e-6)
@@ -90,14 +90,14 @@ def test_two_nodes_by_hand() -> None:
 
 
 @pytest.mark.parametrize("normalise", ["none", "mass"])
-def test_marginals_without_tolerance_are_flips(normalise: Reading) -> None:
+def test_marginals_without_tolerance_are_flips(normalise: Normalisation) -> None:
     game = arena(normalise=normalise, tolerance=0)
     members = some(game)
     assert torch.allclose(game.marginals(members).double(), banzhaf.marginals(plain(game), members), atol=1e-6)
 
 
 @pytest.mark.parametrize("normalise", ["none", "mass"])
-def test_marginals_with_tolerance_are_nearly_flips(normalise: Reading) -> None:
+def test_marginals_with_tolerance_are_nearly_flips(normalise: Normalisation) -> None:
     game = arena(normalise=normalise)
     members = some(game)
     flips = banzhaf.marginals(plain(game), members)
@@ -105,7 +105,7 @@ def test_marginals_with_tolerance_are_nearly_flips(normalise: Reading) -> None:
     for tolerance, error in ((0.3, 0.05), (0.1, 0.025), (0.01, 0.001)):
         change = replace(game, tolerance=tolerance).marginals(members)
         assert (change - flips).abs().max() < error * flips.abs().max()
-        assert pairs < (pairs := len(game._reach(slice(0, 1)).near(tolerance).node))
+        assert pairs < (pairs := len(game._influence(slice(0, 1)).strong_pairs(tolerance).node))
 
 
 def test_who_moves_a_node_is_judged_by_the_mass_it_has_with_half_the_players() -> None:
@@ -116,7 +116,7 @@ def test_who_moves_a_node_is_judged_by_the_mass_it_has_with_half_the_players() -
     own = game.logits[0, game.nodes[0]]
     span = float((own.amax(1) - own.amin(1)).max())
     moved = (share * span > game.tolerance * mass[:, None]) & game.open[0, :, None]
-    near = game._reach(slice(0, 1)).near(game.tolerance)
+    near = game._influence(slice(0, 1)).strong_pairs(game.tolerance)
     assert torch.equal(torch.bincount(near.player, minlength=game.players), moved.sum(0))
 
 
@@ -127,7 +127,7 @@ def test_marginals_with_endless_tolerance_are_gradients() -> None:
 
 
 @pytest.mark.parametrize("normalise", ["none", "mass"])
-def test_the_gradient_is_the_slope_of_the_worth(normalise: Reading) -> None:
+def test_the_gradient_is_the_slope_of_the_worth(normalise: Normalisation) -> None:
     game = arena(normalise=normalise)
     degree = torch.rand(game.runs, 3, game.players, generator=generators(1)[0])
     slope = game.gradient(degree)
@@ -149,13 +149,13 @@ def test_the_budget_does_not_change_the_outcome(budget: int) -> None:
 
 def test_a_small_budget_looks_at_few_coalitions_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     game = arena(runs=1, budget=3 * 16 * 8 * 4)  # 16 bytes for every number that 8 players bring to 4 classes
-    together, worth = [], reach.Reach.worth
+    together, worth = [], influence.Influence.worth
 
-    def watched(self: reach.Reach, members: Tensor, budget: int) -> Tensor:
+    def watched(self: influence.Influence, members: Tensor, budget: int) -> Tensor:
         together.append(members.shape[1])
         return worth(self, members, budget)
 
-    monkeypatch.setattr(reach.Reach, "worth", watched)
+    monkeypatch.setattr(influence.Influence, "worth", watched)
     game(some(game, 8))
     assert together == [3, 3, 2]
 
@@ -164,9 +164,9 @@ def test_the_size_of_tiles_does_not_change_the_outcome(monkeypatch: pytest.Monke
     game = arena()
     members = some(game)
     worth, change = game(members), game.marginals(members)
-    monkeypatch.setattr(dense_reach, "COLUMNS", 3)
-    monkeypatch.setattr(information, "WIDTH", 2)
-    monkeypatch.setattr(reach, "TILE", 50)
+    monkeypatch.setattr(dense_influence, "COLUMNS", 3)
+    monkeypatch.setattr(information, "COALITIONS_AT_ONCE", 2)
+    monkeypatch.setattr(influence, "TILE", 50)
     assert torch.allclose(game(members), worth, atol=1e-9)
     assert torch.allclose(game.marginals(members), change, atol=1e-7)
 
@@ -193,13 +193,13 @@ def test_a_game_that_runs_out_of_memory_goes_on_in_smaller_pieces(ask: str, monk
 
 
 def test_a_game_without_any_memory_names_the_setting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(information.Reach, "worth", lambda *_: torch.empty(2**60))
+    monkeypatch.setattr(information.Influence, "worth", lambda *_: torch.empty(2**60))
     with pytest.raises(OutOfMemory, match=r"game of 8 candidates on 66 nodes.*Banzhaf\.budget.*lower candidates"):
         arena()(some(arena()))
 
 
 def test_other_errors_are_not_taken_for_want_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(information.Reach, "worth", lambda *_: torch.ones(2) @ torch.ones(3))
+    monkeypatch.setattr(information.Influence, "worth", lambda *_: torch.ones(2) @ torch.ones(3))
     with pytest.raises(RuntimeError, match="inconsistent tensor size"):
         arena()(some(arena()))
     assert ran_out_of_memory(MemoryError())
@@ -208,7 +208,7 @@ def test_other_errors_are_not_taken_for_want_of_memory(monkeypatch: pytest.Monke
 
 def test_only_reached_nodes_are_looked_at_and_the_others_still_count() -> None:
     game = arena(runs=1, players=2)
-    reached = game._reach(slice(0, 1)).columns
+    reached = game._influence(slice(0, 1)).columns
     assert 0 < len(reached) < int(game.open.sum())
     members = some(game, 3, 1)
     assert torch.allclose(game(members), plain(game)(members), atol=1e-6)
@@ -237,7 +237,7 @@ def test_players_on_their_own_are_heard_only_at_home() -> None:
     logits = torch.randn(1, 20, 3, generator=random)
     game = Information.of(PPR()(graph), logits, known, torch.arange(5, 9)[None], tolerance=0)
     members = some(game, 4, 2)
-    assert len(game._reach(slice(0, 1)).columns) == 4
+    assert len(game._influence(slice(0, 1)).columns) == 4
     assert torch.allclose(game.marginals(members).double(), banzhaf.marginals(plain(game), members), atol=1e-6)
 
 
@@ -272,7 +272,7 @@ def test_logits_of_any_size_have_finite_values() -> None:
 
 
 @pytest.mark.parametrize("normalise", ["none", "mass"])
-def test_the_default_finds_the_exact_values(normalise: Reading) -> None:
+def test_the_default_finds_the_exact_values(normalise: Normalisation) -> None:
     game = arena(runs=1, normalise=normalise, tolerance=0.05)
     exact = Exact()(plain(game), 4).mean
     assert torch.allclose(Marginals(2000)(game, 4, generators(1)).mean, exact, atol=0.02 * float(exact.abs().max()))

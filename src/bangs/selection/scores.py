@@ -14,9 +14,9 @@ from bangs.errors import InvalidInput
 from bangs.graphs.propagation import PPR, Propagator
 from bangs.selection import clusters
 from bangs.valuation.banzhaf import DEFAULT, ESTIMATORS, Estimator, Game, Values
-from bangs.valuation.distributed_game import SharedGame
+from bangs.valuation.distributed_game import DistributedGame
+from bangs.valuation.influence import Normalisation
 from bangs.valuation.information import Information
-from bangs.valuation.reach import Reading
 
 
 class Score(Protocol):
@@ -96,7 +96,7 @@ class Banzhaf:
     candidates: int = 200
     estimate: Estimator = field(default_factory=lambda: ESTIMATORS[DEFAULT](None))
     propagate: Propagator = field(default_factory=PPR)
-    normalise: Reading = "none"
+    normalise: Normalisation = "none"
     budget: int = 512 * 2**20  # bytes that a valuation may use
 
     def __post_init__(self) -> None:
@@ -131,7 +131,7 @@ class Banzhaf:
                 seeds=tuple(round.rng.only(runs.tolist()).at("nodes").numbers()),
             )
             generators = round.rng.only(runs.tolist()).at("coalitions").generators(score.device)
-            shared = game if ranks.world_size() == 1 else SharedGame.of(game)
+            shared = game if ranks.world_size() == 1 else DistributedGame.of(game)
             values = _check_values(self.estimate(shared, min(self.k, size), generators), players)
             score[runs[:, None], players] = values.mean.to(score.dtype)
             if values.stderr is not None:

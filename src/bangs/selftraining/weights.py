@@ -10,8 +10,8 @@ from bangs.core.types import Labels, Round
 from bangs.errors import InvalidInput
 from bangs.graphs.propagation import PPR, Propagator
 from bangs.valuation.banzhaf import Estimator, MeanField
+from bangs.valuation.influence import Normalisation
 from bangs.valuation.information import Information
-from bangs.valuation.reach import Reading
 
 
 class NodeWeight(Protocol):
@@ -74,7 +74,7 @@ class BanzhafWeight:
     k: int | None = None
     estimate: Estimator = field(default_factory=MeanField)
     propagate: Propagator = field(default_factory=PPR)
-    normalise: Reading = "mass"
+    normalise: Normalisation = "mass"
 
     def __post_init__(self) -> None:
         if self.scale not in ("value", "rank"):

@@ -1,1 +1,1 @@
-"""What a set of nodes is worth."""
+"""The information game of candidate nodes and its Banzhaf values."""

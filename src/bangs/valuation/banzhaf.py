@@ -1,4 +1,4 @@
-"""k-bounded Banzhaf values of a game: exact, or estimated in several ways; knows no graphs.
+"""k-bounded Banzhaf values of any game: exact, or by several estimators.
 
 The value of player i among K is the mean of U(T ∪ i) − U(T) over all coalitions T of other players with at most
 k − 1 members, each weighing the same.
@@ -16,15 +16,15 @@ from bangs.valuation import coalitions
 
 Generators = Sequence[torch.Generator]
 
-TINY = 1e-300  # so that nothing is divided by nothing
+TINY = 1e-300  # avoids division by zero
 
 
 class Game(Protocol):
-    """What a coalition is worth, for R runs at once.
+    """The utility U of coalitions, for R runs at once.
 
     A game may also offer `marginals(members) -> [R, B, K]`, U(S ∪ i) − U(S∖i) for every player i, and
     `gradient(members) -> [R, B, K]`, ∂U/∂mᵢ for relaxed memberships; where it does not, all players are flipped
-    one by one, or autograd differentiates the worth.
+    one by one, or autograd differentiates U.
     """
 
     @property
@@ -37,28 +37,28 @@ class Game(Protocol):
     def device(self) -> torch.device: ...
 
     def __call__(self, members: Tensor, /) -> Tensor:
-        """The worth [R, B] of coalitions [R, B, K]: bool, or degrees of membership in [0, 1]."""
+        """The utility [R, B] of coalitions [R, B, K]: bool, or degrees of membership in [0, 1]."""
         ...
 
 
 @dataclass(frozen=True, eq=False)
 class Values:
-    """What every player is worth."""
+    """The value of every player."""
 
     mean: Tensor  # float64 [R, K]
-    stderr: Tensor | None  # float64 [R, K], where the estimator knows it
+    stderr: Tensor | None  # float64 [R, K], if the estimator has one
     evaluations: int  # of U, per run; a gradient counts as one, the marginals of a coalition as K + 1
 
 
 class Estimator(Protocol):
-    """Values of a game; run r draws its random numbers from generator r alone."""
+    """Computes the values of a game; run r draws from generator r alone."""
 
     def __call__(self, game: Game, k: int, generators: Generators) -> Values: ...
 
 
 @dataclass(frozen=True)
 class Exact:
-    """The definition itself, by listing all coalitions; for at most 20 players."""
+    """The definition, over all coalitions; for at most 20 players."""
 
     def __call__(self, game: Game, k: int, generators: Generators = ()) -> Values:
         members = coalitions.every(game.players, k, game.device).expand(game.runs, -1, -1)
@@ -68,11 +68,11 @@ class Exact:
 
 @dataclass(frozen=True)
 class MSR:
-    """Maximum sample reuse, the paper's estimator: mean U with i less mean U without i (Wang and Jia 2023).
+    """Maximum sample reuse, the paper's estimator: mean U with i minus mean U without i (Wang and Jia 2023).
 
-    Coalitions are drawn uniformly among those of size ≤ k. `without="smaller"` leaves coalitions of size exactly k
-    out of the second mean, as the definition asks (T has at most k − 1 members); `without="all"` keeps them, as the
-    paper's pseudo-code does, which shifts all values.
+    Coalitions are drawn uniformly among those of size ≤ k. `without="smaller"` leaves coalitions of size k out of the
+    second mean, as the definition requires (T has at most k − 1 members). `without="all"` keeps them, as in the paper's
+    pseudo-code, which shifts all values.
     """
 
     samples: int = 500
@@ -95,9 +95,9 @@ class WLS:
     """Weighted least squares of U on membership, whose slopes are the values up to a constant.
 
     Sizes are drawn with P(m) ∝ η_m C(K, m) (`coalitions.regression_weights`), so ordinary least squares with an
-    intercept fits; what other players bring is fitted instead of being noise, as it is for `MSR`. The constant comes
-    from mean_i φ_i = Σ_{m<k} w_m (Ū_{m+1} − Ū_m), Ū_m the mean worth at size m and w the law of |T|. Standard errors
-    are those of the regression. Without `samples`, max(1000, 5 K) coalitions.
+    intercept fits. The contributions of other players are fitted; for `MSR` they are noise. The constant comes from
+    mean_i φ_i = Σ_{m<k} w_m (Ū_{m+1} − Ū_m), Ū_m the mean utility at size m and w the distribution of |T|. Standard
+    errors are those of the regression. Without `samples`, max(1000, 5 K) coalitions.
     """
 
     samples: int | None = None
@@ -118,8 +118,8 @@ class Marginals:
     """The mean of U(S ∪ i) − U(S∖i) over drawn coalitions, for every player at once.
 
     Coalitions S of at most k − 1 members are drawn in `coalitions.blocks`. S∖i is uniform among the coalitions of its
-    size without i; sizes below k − 1 come about both with and without i, size k − 1 only without, and so weighs
-    twice. Consistent. Standard errors are those of independent draws; blocks err less.
+    size without i. Sizes below k − 1 occur with and without i in S, size k − 1 only without, so it gets weight 2. The
+    estimator is consistent. Standard errors are those of independent draws; those of blocks are smaller.
     """
 
     samples: int = 16
@@ -155,7 +155,7 @@ class Gradient:
         slope = gradient(game, members).double()
         right, right_variance = _moments(slope, members)
         left, left_variance = _moments(slope, ~members & (members.sum(2, keepdim=True) < k))
-        # a player who was drawn on one side only is judged by that one, and who was on neither is worth nothing
+        # a player drawn on one side only gets the mean of that side, one drawn on neither gets 0
         right, left = torch.where(right.isnan(), left, right), torch.where(left.isnan(), right, left)
         mean = ((left + right) / 2).nan_to_num(0.0)
         return Values(mean, (left_variance + right_variance).sqrt() / 2, self.samples)
@@ -163,12 +163,11 @@ class Gradient:
 
 @dataclass(frozen=True)
 class MeanField:
-    """∂U/∂mᵢ where players are members to a degree whose mean is q = E|T| / (K − 1): nothing random.
+    """∂U/∂mᵢ at fractional memberships with mean q = E|T| / (K − 1); deterministic.
 
-    The mean of ∂U/∂mᵢ over mᵢ from 0 to 1 is nearly its value at ½, so a player should be judged at ½ while the others
-    stand at q. With k near K/2 both are the same, and all players stand at q in one pass. Else players fall into as
-    many groups as coalitions would fit among them, 32 at most, and each group is judged while it stands at ½ and the
-    others so much lower that the mean is q.
+    The mean of ∂U/∂mᵢ over mᵢ from 0 to 1 is nearly its value at mᵢ = ½, with the other players at q. If k is near K/2,
+    ½ and q are nearly equal, and one pass with all players at q is enough. Else the players are divided into about
+    1 / q groups, at most 32. Each group is evaluated at ½, with the others lowered so that the mean stays q.
     """
 
     def __call__(self, game: Game, k: int, generators: Generators = ()) -> Values:
@@ -197,9 +196,9 @@ DEFAULT = "marginals"
 
 
 def fit(members: Tensor, worth: Tensor, k: int, weight: Tensor | None = None) -> tuple[Tensor, Tensor]:
-    """Values and their standard errors [R, K] from coalitions [R, B, K] drawn by the regression law.
+    """Values and their standard errors [R, K] from coalitions [R, B, K] drawn by the regression distribution.
 
-    With `weight` [R, B] the coalitions come from another law and weigh accordingly.
+    With `weight` [R, B] the coalitions come from another distribution and are weighted accordingly.
     """
     member = members.double()
     weight = torch.ones_like(worth) if weight is None else weight
@@ -207,7 +206,7 @@ def fit(members: Tensor, worth: Tensor, k: int, weight: Tensor | None = None) ->
     centred = member - torch.einsum("rb,rbk->rk", weight, member)[:, None]
     gap = worth - (weight * worth).sum(1, keepdim=True)
     heavy = centred * weight[..., None]
-    # a trace of a ridge gives the smallest solution where coalitions are too few to tell players apart
+    # a tiny ridge term gives the smallest solution if there are too few coalitions
     gram = heavy.transpose(1, 2) @ centred
     gram.diagonal(dim1=1, dim2=2).add_(1e-10)
     factor = torch.linalg.cholesky(gram)
@@ -243,7 +242,7 @@ def gradient(game: Game, members: Tensor) -> Tensor:
 
 
 def _constant(members: Tensor, residual: Tensor, weight: Tensor, k: int) -> Tensor:
-    """What the regression's slopes lack: Σ_m w_m (r̄_{m+1} − r̄_m) of the residuals r, per run [R]."""
+    """The constant to add to the slopes: Σ_m w_m (r̄_{m+1} − r̄_m) of the residuals r, [R]."""
     players = members.shape[2]
     w = coalitions.marginal_law(players, k)
     law = coalitions.size_law(players, k, "regression")
@@ -251,7 +250,7 @@ def _constant(members: Tensor, residual: Tensor, weight: Tensor, k: int) -> Tens
     size = members.sum(2)
 
     def mean(target: Tensor) -> Tensor:
-        """The residuals' mean were sizes drawn by the target law."""
+        """The mean residual if sizes had the target distribution."""
         ratio = (target / law).to(size.device)[size] * weight
         return (ratio * residual).sum(1) / ratio.sum(1).clamp(min=TINY)
 
@@ -259,15 +258,15 @@ def _constant(members: Tensor, residual: Tensor, weight: Tensor, k: int) -> Tens
 
 
 def _difference(members: Tensor, worth: Tensor, bound: int) -> tuple[Tensor, Tensor]:
-    """Mean worth with a player less mean worth, in coalitions below `bound`, without; and its standard error."""
+    """Mean utility with a player minus that without, in coalitions smaller than `bound`; and its standard error."""
     smaller = members.sum(2, keepdim=True) < bound
-    there, there_variance = _moments(worth[..., None], members)
-    away, away_variance = _moments(worth[..., None], ~members & smaller)
-    return (there - away).nan_to_num(0.0), (there_variance + away_variance).sqrt()
+    present, present_variance = _moments(worth[..., None], members)
+    absent, absent_variance = _moments(worth[..., None], ~members & smaller)
+    return (present - absent).nan_to_num(0.0), (present_variance + absent_variance).sqrt()
 
 
 def _moments(worth: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
-    """Weighted mean over coalitions [R, K] and its variance; NaN where no coalition, or but one, counts."""
+    """Weighted mean over coalitions [R, K] and its variance; NaN with fewer than one or two coalitions."""
     weight = weight.double()
     total = weight.sum(1)
     mean = (weight * worth).sum(1) / total

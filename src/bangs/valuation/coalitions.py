@@ -1,4 +1,4 @@
-"""Coalitions of bounded size, drawn exactly: how many members, then which."""
+"""Random coalitions of bounded size: first the size, then the members."""
 
 import math
 from collections.abc import Sequence
@@ -16,32 +16,32 @@ Law = Literal["uniform", "regression"]
 def draw(players: int, k: int, count: int, generators: Sequence[torch.Generator], law: Law = "uniform") -> Tensor:
     """Coalitions of at most k of K players: bool [R, B, K], run r drawn from generator r alone.
 
-    The size m is drawn from its exact distribution and the members uniformly among those of that size, so nothing
-    is rejected, whatever K and k. Under `uniform` every coalition is equally likely, P(m) ∝ C(K, m); under
-    `regression` P(m) ∝ η_m C(K, m) with the weights of `regression_weights`.
+    The size m is drawn from its exact distribution, then the members uniformly, so no draw is rejected. Under `uniform`
+    every coalition is equally likely, P(m) ∝ C(K, m); under `regression`
+    P(m) ∝ η_m C(K, m) with the weights of `regression_weights`.
     """
     check(players, k)
     chance, order = _drawn(count, (count, players), generators)
     sizes = _sizes(size_law(players, k, law), chance)
-    joins = torch.arange(players, device=sizes.device) < sizes[..., None]
-    # the first players of a random order join
-    return torch.zeros_like(joins).scatter(2, order, joins)
+    is_member = torch.arange(players, device=sizes.device) < sizes[..., None]
+    # the first players of a random order are members
+    return torch.zeros_like(is_member).scatter(2, order, is_member)
 
 
 def blocks(players: int, limit: int, count: int, generators: Sequence[torch.Generator]) -> Tensor:
-    """Coalitions of at most `limit` of K players that share the players evenly among them: bool [R, B, K].
+    """Coalitions of at most `limit` of K players in which all players occur about equally often: bool [R, B, K].
 
-    Each coalition follows the `uniform` law of `draw`, but they are not independent: as many as fit are laid side by
-    side on one random order of the players, then a fresh order follows. So all players join about equally often, and
-    what a player's companions add to a mean over coalitions hardly depends on the draw.
+    Each coalition has the `uniform` distribution of `draw`, but they are not independent: one random order of the
+    players is divided into as many coalitions as fit, then a new order follows. So the contribution of the other
+    players to a mean over coalitions has little variance.
     """
     law = size_law(players, limit)
     mean = float(law @ torch.arange(len(law), dtype=torch.float64))
-    lap = min(count, max(1, round(players / max(mean, 1.0))))
-    laps = -(-count // lap)
-    chance, position = _drawn(laps * lap, (laps, 1, players), generators)
-    sizes = _sizes(law, chance).view(-1, laps, lap, 1)
-    # an order is a circle, so that a lap may be longer than the players are many
+    per_order = min(count, max(1, round(players / max(mean, 1.0))))
+    orders = -(-count // per_order)
+    chance, position = _drawn(orders * per_order, (orders, 1, players), generators)
+    sizes = _sizes(law, chance).view(-1, orders, per_order, 1)
+    # an order is circular, since the sizes may add up to more than K
     distance = (position - sizes.cumsum(2) + sizes) % players
     return (distance < sizes).flatten(1, 2)[:, :count]
 
@@ -73,7 +73,7 @@ def marginal_law(players: int, k: int) -> Tensor:
 
 @lru_cache
 def mean_share(players: int, k: int) -> float:
-    """q = E|T| / (K − 1), the share of the other players that a drawn T holds; 0 if there are none."""
+    """q = E|T| / (K − 1), the expected share of the other players in T; 0 if there are none."""
     law = marginal_law(players, k)
     return float(law @ torch.arange(len(law), dtype=torch.float64)) / max(players - 1, 1)
 
@@ -82,7 +82,7 @@ def regression_weights(players: int, k: int) -> Tensor:
     """η_m = [1 ≤ m] + [m < min(k, K)] for m ≤ min(k, K): float64 [min(k, K) + 1].
 
     With these weights a least-squares fit of U on membership has the k-bounded Banzhaf values as its slopes, up to
-    one constant (Li and Yu 2024, theorem 2): 2 below size k, 1 at size k. The empty coalition may weigh anything.
+    one constant (Li and Yu 2024, theorem 2): 2 below size k, 1 at size k. The weight at size 0 is arbitrary.
     """
     top = min(k, players)
     weights = torch.full((top + 1,), 2.0, dtype=torch.float64)
@@ -97,7 +97,7 @@ def log_binomials(n: int) -> Tensor:
 
 
 def check(players: int, k: int) -> None:
-    """Raises where there is nobody to play or no coalition to join."""
+    """Raises `InvalidInput` if there is no player or k is less than 1."""
     if players < 1:
         raise InvalidInput(f"a game needs at least 1 player, got {players}")
     if k < 1:
@@ -105,7 +105,7 @@ def check(players: int, k: int) -> None:
 
 
 def _drawn(sizes: int, orders: tuple[int, ...], generators: Sequence[torch.Generator]) -> tuple[Tensor, Tensor]:
-    """What chance decides, run r by generator r alone: float64 [R, sizes] in [0, 1), and orders long [R, …, K]."""
+    """Uniform numbers float64 [R, sizes] and random orders long [R, …, K], run r from generator r alone."""
     chances, keys = [], []
     for generator in generators:
         chances.append(torch.rand(sizes, dtype=torch.float64, generator=generator, device=generator.device))
@@ -114,6 +114,6 @@ def _drawn(sizes: int, orders: tuple[int, ...], generators: Sequence[torch.Gener
 
 
 def _sizes(probabilities: Tensor, chance: Tensor) -> Tensor:
-    """Sizes by inverting the cumulated distribution: long [R, B]."""
-    cumulated = probabilities.cumsum(0).to(chance.device)
-    return torch.searchsorted(cumulated, chance, right=True).clamp(max=len(probabilities) - 1)
+    """Sizes by inverse transform sampling: long [R, B]."""
+    cumulative = probabilities.cumsum(0).to(chance.device)
+    return torch.searchsorted(cumulative, chance, right=True).clamp(max=len(probabilities) - 1)

@@ -1,4 +1,4 @@
-"""Sharing: a game whose coalitions are valued by several processes, each a part of them."""
+"""The information game with its coalitions divided among several processes."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -12,22 +12,22 @@ from bangs.valuation.information import Information
 
 
 @dataclass(frozen=True, eq=False)
-class SharedGame:
-    """The information game, played by all ranks together.
+class DistributedGame:
+    """The information game, computed by all ranks together.
 
-    Every rank values the coalitions that are its own and leaves zeros for the others'; the sum over ranks is what one
-    process would have found, up to how many coalitions were multiplied at once. On a large graph ranks also push
-    their share of the players' columns, and propagate their share of the numbers that are known.
+    Every rank computes its shard of the coalitions and leaves zeros for the others; the sum over ranks is the result of
+    one process, up to rounding. On a large graph ranks also share the players' PPR columns and the propagation of the
+    known logits.
     """
 
     game: Information
 
     @classmethod
-    def of(cls, game: Information) -> "SharedGame":
-        """The game prepared by all ranks together, all of which must call this."""
+    def of(cls, game: Information) -> "DistributedGame":
+        """The game prepared by all ranks; all of them must call this."""
         if isinstance(game.operator, PushOperator) and ranks.world_size() > 1:
-            made = {run: _pairs(game.operator, nodes, game.room) for run, nodes in enumerate(game.nodes)}
-            game = replace(game, made={**made, "base": _base(game)})
+            precomputed = {run: _pairs(game.operator, nodes, game.max_pairs) for run, nodes in enumerate(game.nodes)}
+            game = replace(game, precomputed={**precomputed, "base": _base(game)})
         return cls(game)
 
     @property
@@ -44,33 +44,35 @@ class SharedGame:
 
     def __call__(self, members: Tensor) -> Tensor:
         """U of coalitions [R, B, K]: float64 [R, B]."""
-        return _together(self.game, members, members.shape[:2], torch.float64)
+        return _sum_over_ranks(self.game, members, members.shape[:2], torch.float64)
 
     def marginals(self, members: Tensor) -> Tensor:
         """U(S ∪ i) − U(S∖i) of coalitions bool [R, B, K]: float32 [R, B, K]."""
-        return _together(self.game.marginals, members, members.shape, torch.float32)
+        return _sum_over_ranks(self.game.marginals, members, members.shape, torch.float32)
 
     def gradient(self, members: Tensor) -> Tensor:
         """∂U/∂mᵢ at memberships [R, B, K]: float32 [R, B, K]."""
-        return _together(self.game.gradient, members, members.shape, torch.float32)
+        return _sum_over_ranks(self.game.gradient, members, members.shape, torch.float32)
 
 
-def _together(value: Callable[[Tensor], Tensor], members: Tensor, shape: torch.Size, dtype: torch.dtype) -> Tensor:
-    found = torch.zeros(shape, dtype=dtype, device=members.device)
+def _sum_over_ranks(
+    value: Callable[[Tensor], Tensor], members: Tensor, shape: torch.Size, dtype: torch.dtype
+) -> Tensor:
+    result = torch.zeros(shape, dtype=dtype, device=members.device)
     mine = torch.tensor(ranks.shard(members.shape[1]), dtype=torch.long, device=members.device)
     if len(mine):
-        found[:, mine] = value(members[:, mine]).to(dtype)
-    return ranks.all_reduce(found)
+        result[:, mine] = value(members[:, mine]).to(dtype)
+    return ranks.all_reduce(result)
 
 
 def _pairs(operator: PushOperator, nodes: Tensor, max_entries: int) -> Pairs:
-    """The columns of some nodes long [K], each pushed by one rank; the same as one process would have pushed."""
+    """The PPR columns of some nodes long [K], each computed by one rank; the same as by one process."""
     mine = torch.tensor(ranks.shard(len(nodes)), dtype=torch.long)
     threshold = operator.threshold(nodes, max_entries)
     while True:
         found = operator.push(nodes[mine.to(nodes.device)], threshold, max_entries)
-        taken = max_entries + 1 if found is None else len(found.node)
-        if int(ranks.all_reduce(torch.tensor(taken))) <= max_entries and found is not None:
+        count = max_entries + 1 if found is None else len(found.node)
+        if int(ranks.all_reduce(torch.tensor(count))) <= max_entries and found is not None:
             break
         threshold = raised(threshold)
     node, player, weight = (ranks.all_gather(x) for x in (found.node, mine[found.player], found.weight))
@@ -80,8 +82,8 @@ def _pairs(operator: PushOperator, nodes: Tensor, max_entries: int) -> Pairs:
 
 
 def _base(game: Information) -> Tensor:
-    """P X̂(∅) [D, R, N], each rank propagating its share of the D · R columns."""
+    """P X̂(∅) [D, R, N]; each rank propagates its shard of the D · R columns."""
     mine = ranks.shard(game.width * game.runs)
     base = torch.zeros(game.width * game.runs, game.logits.shape[1], device=game.device)
-    base[mine.start :: mine.step] = game.heard(mine)
+    base[mine.start :: mine.step] = game.propagate_known(mine)
     return ranks.all_reduce(base).view(game.width, game.runs, -1)

@@ -10,16 +10,16 @@ from torch import Tensor
 from bangs.graphs.datasets import synthetic
 from bangs.graphs.propagation import PPR, Operator
 from bangs.graphs.push import Pairs, Push, PushOperator
-from bangs.valuation import coalitions, sparse_reach
+from bangs.valuation import coalitions, sparse_influence
 from bangs.valuation.banzhaf import Marginals, MeanField
+from bangs.valuation.influence import Influence, Normalisation
 from bangs.valuation.information import Information
-from bangs.valuation.ppr_columns import SparseColumns, Whole
-from bangs.valuation.reach import Reach, Reading
+from bangs.valuation.ppr_columns import DenseColumns, SparseColumns
 
 GRAPH = synthetic.citation(nodes=600, classes=4, features=16, mean_degree=5.0, seed=3)
 
 
-def arena(operator: Operator, normalise: Reading = "none", budget: int = 2**29, seed: int = 0) -> Information:
+def arena(operator: Operator, normalise: Normalisation = "none", budget: int = 2**29, seed: int = 0) -> Information:
     """30 players on a small citation network, 40 of whose nodes are known."""
     random = torch.Generator().manual_seed(1)
     logits = 2 * torch.nn.functional.one_hot(GRAPH.y, 4) + torch.randn(600, 4, generator=random)
@@ -35,24 +35,24 @@ def some(game: Information, count: int = 5) -> Tensor:
     return coalitions.draw(game.players, 15, count, [torch.Generator().manual_seed(2)])
 
 
-def test_scattered_columns_do_what_whole_ones_do() -> None:
+def test_sparse_columns_do_what_dense_ones_do() -> None:
     random = torch.Generator().manual_seed(0)
     matrix = torch.rand(9, 5, generator=random) * (torch.rand(9, 5, generator=random) < 0.4)
     node, player = matrix.nonzero().T
-    whole, sparse_reach = Whole(matrix[None]), SparseColumns.of(node, player, matrix[node, player], (9, 5))
-    field, coming = torch.randn(1, 9, 3, generator=random), torch.randn(1, 5, 3, generator=random)
-    assert len(whole) == len(sparse_reach) == 9
-    torch.testing.assert_close(sparse_reach.matmul_transposed(field), whole.matmul_transposed(field))
-    torch.testing.assert_close(sparse_reach.sums(), whole.sums())
+    dense, sparse = DenseColumns(matrix[None]), SparseColumns.of(node, player, matrix[node, player], (9, 5))
+    x, y = torch.randn(1, 9, 3, generator=random), torch.randn(1, 5, 3, generator=random)
+    assert len(dense) == len(sparse) == 9
+    torch.testing.assert_close(sparse.matmul_transposed(x), dense.matmul_transposed(x))
+    torch.testing.assert_close(sparse.sums(), dense.sums())
     for rows in (slice(None), slice(2, 7), slice(8, 20), slice(0, 0)):
-        torch.testing.assert_close(sparse_reach.matmul(coming, rows), whole.matmul(coming, rows))
-    for least in (torch.rand(1, 1, 5, generator=random), torch.rand(1, 9, 1, generator=random)):
-        for one, other in zip(sparse_reach.above(least), whole.above(least), strict=True):
+        torch.testing.assert_close(sparse.matmul(y, rows), dense.matmul(y, rows))
+    for bound in (torch.rand(1, 1, 5, generator=random), torch.rand(1, 9, 1, generator=random)):
+        for one, other in zip(sparse.pairs_above(bound), dense.pairs_above(bound), strict=True):
             torch.testing.assert_close(one, other)
 
 
 @pytest.mark.parametrize("normalise", ["none", "mass"])
-def test_without_error_a_pushed_game_is_the_game(normalise: Reading) -> None:
+def test_without_error_a_pushed_game_is_the_game(normalise: Normalisation) -> None:
     slow, fast = arena(PPR()(GRAPH), normalise), arena(Push(error=0.0)(GRAPH), normalise)
     members = some(slow)
     torch.testing.assert_close(fast(members), slow(members), atol=1e-6, rtol=1e-5)
@@ -110,26 +110,26 @@ def pushed() -> Pushed:
 
 def sampled(seed: int) -> Information:
     """The game with room for 200 reached nodes."""
-    return arena(pushed(), budget=200 * 4 * sparse_reach.ROW, seed=seed)
+    return arena(pushed(), budget=200 * 4 * sparse_influence.ROW_BYTES, seed=seed)
 
 
 def test_a_sample_stands_for_the_nodes_that_nobody_moves() -> None:
     game = sampled(0)
-    reach, whole = game._reach(slice(0, 1)), replace(game, budget=2**29)._reach(slice(0, 1))
+    reach, whole = game._influence(slice(0, 1)), replace(game, budget=2**29)._influence(slice(0, 1))
     assert whole.weight is None
     assert reach.weight is not None
     assert len(reach.columns) < len(whole.columns)
     assert float(reach.weight.sum()) == pytest.approx(len(whole.columns))
-    near = reach.near(game.tolerance)
-    assert len(near.node) == len(whole.near(game.tolerance).node) > 0
+    near = reach.strong_pairs(game.tolerance)
+    assert len(near.node) == len(whole.strong_pairs(game.tolerance).node) > 0
     assert bool((reach.weight[0, near.node] == 1).all())
 
 
-def test_at_least_half_the_room_is_for_the_sample_however_many_are_moved() -> None:
-    game = replace(sampled(0), budget=40 * 4 * sparse_reach.ROW)
-    weight = game._reach(slice(0, 1)).weight
+def test_the_sample_has_at_least_half_of_the_nodes_however_many_are_moved() -> None:
+    game = replace(sampled(0), budget=40 * 4 * sparse_influence.ROW_BYTES)
+    weight = game._influence(slice(0, 1)).weight
     assert weight is not None
-    assert int((weight == 1).sum()) == 40  # who are moved take all the room there is
+    assert int((weight == 1).sum()) == 40  # the strongly moved nodes alone are as many as `max_nodes`
     assert int((weight > 1).sum()) == 20
 
 
@@ -137,21 +137,21 @@ def test_the_standard_error_of_a_sample_by_hand() -> None:
     """Of four nodes two are drawn, a half of which the sample tells for sure: 4/5 √((1 − 2/4) / 2 · s²)."""
     base = torch.tensor([[2.0, 0.0, 1.0], [0.0, 3.0, -1.0]])
     weight, nothing = torch.tensor([1.0, 2.0, 2.0]), torch.zeros(1, dtype=torch.float64)
-    reach = Reach(
-        columns=Whole(torch.zeros(1, 3, 1)),
+    influence = Influence(
+        columns=DenseColumns(torch.zeros(1, 3, 1)),
         base=base[:, None],
-        brought=torch.zeros(1, 1, 2),
+        player_signals=torch.zeros(1, 1, 2),
         total=nothing.expand(2, 1),
-        certainty=nothing,
+        neg_entropy=nothing,
         count=torch.tensor([5]),
         normalise="none",
         weight=weight[None],
     )
     p = base.double().softmax(0)
     mean = (p * weight).sum(1) / 5
-    told = (p * (p / mean[:, None]).log()).sum(0)[1:]
-    expected = 4 / 5 * float((0.25 * told.var()).sqrt())
-    assert float(reach.stderr(torch.zeros(1, 1, 1, dtype=torch.bool))) == pytest.approx(expected, rel=1e-5)
+    divergence = (p * (p / mean[:, None]).log()).sum(0)[1:]
+    expected = 4 / 5 * float((0.25 * divergence.var()).sqrt())
+    assert float(influence.stderr(torch.zeros(1, 1, 1, dtype=torch.bool))) == pytest.approx(expected, rel=1e-5)
 
 
 def test_the_same_seed_draws_the_same_nodes() -> None:
@@ -165,11 +165,11 @@ def test_sampled_worths_scatter_about_the_whole_as_their_standard_error_says() -
     whole = replace(sampled(0), budget=2**29)(members)
     games = [sampled(seed) for seed in range(60)]
     error = torch.stack([game(members) - whole for game in games])[:, 0]
-    told = torch.stack([game.stderr(members) for game in games])[:, 0]
-    assert bool((told > 0).all())
-    # 60 draws: the mean of the errors is within 3 of its standard errors, and they spread as told within a third
-    assert bool((error.mean(0).abs() < 3 * told.mean(0) / 60**0.5).all())
-    assert torch.allclose(error.std(0), told.mean(0), rtol=0.33)
+    divergence = torch.stack([game.stderr(members) for game in games])[:, 0]
+    assert bool((divergence > 0).all())
+    # 60 draws: the mean of the errors is within 3 of its standard errors, and they spread as divergence within a third
+    assert bool((error.mean(0).abs() < 3 * divergence.mean(0) / 60**0.5).all())
+    assert torch.allclose(error.std(0), divergence.mean(0), rtol=0.33)
 
 
 def test_sampled_marginals_are_right_on_average() -> None:
