@@ -34,6 +34,9 @@ def fit(
     keep: options.Keep = None,
     labels_ignore_case: options.LabelsIgnoreCase = False,
     unknown_edges: options.UnknownEdges = "refuse",
+    scale: Annotated[
+        str, typer.Option(help="columns of numbers: standard, none, or auto: standard but for 0/1 and small counts")
+    ] = "auto",
     model: Annotated[str, typer.Option(help="auto, or a name from `bangs list models`")] = "auto",
     method: Annotated[
         str,
@@ -119,6 +122,7 @@ def fit(
         unknown=unknown,
         keep=keep or (),
         labels_ignore_case=labels_ignore_case,
+        scale=scale,
         unknown_edges=unknown_edges,
         seed=seed,
     )

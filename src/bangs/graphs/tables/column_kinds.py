@@ -18,6 +18,7 @@ from bangs.graphs.tables.numbers import FORGIVEN, LARGEST, are_codes, is_missing
 from bangs.graphs.tables.table import Table
 
 LEVELS = 50  # the most categories a column keeps; what is rarer becomes "other"
+SMALL_COUNT = 20  # whole numbers from 0 up to it are counts, which are not standardised
 NAMES = 10  # so many cells, no two alike, name nodes and are no categories
 MOST_WORDS = 100_000  # different words of a column that are counted
 
@@ -79,6 +80,7 @@ class ColumnStatistics:
     name: str
     file: str
     categorical: bool  # take digits as words
+    scaling: str = "auto"  # of numbers: "standard", "none", or "auto" = standard but for 0/1 and small counts
     rows: int = 0
     missing: int = 0
     wrong: int = 0
@@ -176,6 +178,9 @@ class ColumnStatistics:
         if self.wrong == 0 and (found.scale == 0 or (found.scale <= 1e-12 * abs(found.mean) and not found.whole)):
             notes.append(f"{place} differs in its last digits only, from {found.low!r} to {found.high!r}; left out")
             return None
+        small = found.whole and found.low >= 0 and found.high <= SMALL_COUNT
+        if self.scaling == "none" or (self.scaling == "auto" and small):
+            return Numeric(self.name, 0.0, 1.0)
         return Numeric(self.name, found.mean, found.scale or 1.0)
 
     def _categories(self, place: str, notes: list[str]) -> Categorical | None:

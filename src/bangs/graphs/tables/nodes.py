@@ -162,7 +162,9 @@ class NodeTable:
             self.columns, self.left_out = options.encoding.columns, options.encoding.left_out
             return
         check_names(table, "categorical", options.categorical, self.diagnostics)
-        self._statistics = [ColumnStatistics(name, self.file, name in options.categorical) for name in roles.features]
+        self._statistics = [
+            ColumnStatistics(name, self.file, name in options.categorical, options.scale) for name in roles.features
+        ]
 
     def _decide_columns(self) -> None:
         if self.options.encoding is not None:

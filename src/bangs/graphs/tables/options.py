@@ -8,6 +8,7 @@ from bangs.errors import InvalidInput
 from bangs.graphs.tables.encoding import Encoding
 from bangs.graphs.tables.table import Limits, Table
 
+SCALES = ("auto", "standard", "none")
 UNKNOWN_EDGES = ("refuse", "drop", "add")
 
 
@@ -29,11 +30,14 @@ class ReadOptions:
     keep: Sequence[str] = ()  # labels that are classes, though they look like "no label" or another class
     labels_ignore_case: bool = False  # labels that differ in capital letters only are one class
     unknown_edges: str = "refuse"  # edges to ids that no node has; or "drop" them, or "add" the nodes
+    scale: str = "auto"  # numbers: "standard", "none", or "auto" = standard but for 0/1 and small counts
     seed: int = 0  # of features made from the edges
     encoding: Encoding | None = None  # read as the graph a model was fitted on: same features, same classes
     limits: Limits = field(default_factory=Limits)
 
     def __post_init__(self) -> None:
+        if self.scale not in SCALES:
+            raise InvalidInput(f"--scale must be {', '.join(SCALES)}, got '{self.scale}'")
         if self.unknown_edges not in UNKNOWN_EDGES:
             raise InvalidInput(f"--unknown-edges must be {', '.join(UNKNOWN_EDGES)}, got '{self.unknown_edges}'")
 

@@ -1,0 +1,75 @@
+"""`bangs fit` with nothing but labels: folds, candidates and honest figures."""
+
+import csv
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bangs import SelfTrainingClassifier
+from bangs.graphs import tables
+from bangs.runs import read_run
+from tests.cli.conftest import EXAMPLES
+from tests.cli.invoke import bangs
+
+QUICK = ("--rounds", 1, "--device", "cpu", "--quiet")
+
+
+@pytest.fixture(scope="module")
+def automatic(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("auto") / "library"
+    said = bangs("fit", EXAMPLES / "own-graph", "--out", out, *QUICK)
+    assert said.code == 0, said.err
+    return out
+
+
+def test_the_result_says_what_was_tried_and_on_how_many_labels(automatic: Path) -> None:
+    result = read_run(automatic).result
+    assert result is not None
+    assert result["folds"]
+    assert result["validation"]["nodes"] == result["held"] == result["given"] == 30
+    low, high = result["validation"]["interval"]
+    assert low <= result["validation"]["accuracy"] <= high
+    assert len(result["leaderboard"]) > 5
+    card = (automatic / "MODEL_CARD.md").read_text()
+    assert "## What was tried" in card
+    assert "judged models that had not learned them" in card
+
+
+def test_predict_explain_and_report_work_on_an_average(automatic: Path) -> None:
+    said = bangs("predict", automatic, EXAMPLES / "own-graph-grown", "--json")
+    assert said.code == 0, said.err
+    assert json.loads(said.out)["new"] > 0
+    with (automatic / "predictions.csv").open(newline="") as file:
+        name = next(csv.DictReader(file))["id"]
+    assert bangs("explain", automatic, name).code == 0
+    assert bangs("report", automatic).code == 0
+
+
+def test_predict_gives_the_fitted_graph_its_own_probabilities(automatic: Path) -> None:
+    own = tables.read(EXAMPLES / "own-graph")
+    model = SelfTrainingClassifier.load(automatic)
+    again = model.predict_proba(own.data, names=own.ids)
+    assert again == pytest.approx(model.predict_proba(), abs=1e-4)
+
+
+def test_a_model_that_knows_nothing_is_told(tmp_path: Path) -> None:
+    draw = np.random.default_rng(0)
+    nodes = [f"{i},{draw.normal():.3f},{'ab'[draw.integers(2)] if i < 24 else ''}" for i in range(60)]
+    (tmp_path / "nodes.csv").write_text("id,x,label\n" + "\n".join(nodes) + "\n")
+    edges = [f"{a},{b}" for a, b in draw.integers(60, size=(90, 2)) if a != b]
+    (tmp_path / "edges.csv").write_text("source,target\n" + "\n".join(edges) + "\n")
+    said = bangs("fit", tmp_path, "--out", tmp_path / "out", *QUICK)
+    assert said.code == 0, said.err
+    assert "not clearly above the share of the largest class" in said.out
+
+
+@pytest.mark.parametrize(("scale", "mean"), [("auto", 0.0), ("none", 0.0), ("standard", 0.5)])
+def test_columns_of_zeros_and_ones_are_not_standardised(tmp_path: Path, scale: str, mean: float) -> None:
+    rows = [f"{i},{i % 2},{i * 1.5},{'ab'[i % 2]}" for i in range(8)]
+    (tmp_path / "nodes.csv").write_text("id,word,size,label\n" + "\n".join(rows) + "\n")
+    (tmp_path / "edges.csv").write_text("source,target\n0,1\n")
+    own = tables.read(tmp_path, scale=scale)
+    word, size = own.columns.columns
+    assert (word.mean, size.mean == 0) == (mean, scale == "none")  # type: ignore[union-attr]
