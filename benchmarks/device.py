@@ -77,7 +77,7 @@ def main() -> None:
                 if system == "bangs":
                     profiles[f"{name}, {model}, {preset}, {precision}, {adopted} adopted"] = spent
                 if system == "bangs" and model == "gcn":
-                    products = sum(seconds for kernel, (_, seconds) in spent.items() if kernel == "_product")
+                    products = sum(seconds for kernel, (_, seconds) in spent.items() if kernel == "_spmm")
                     facts["bandwidth"] = traffic(one) / products
                 rows.append(case | facts)
     show(rows, asked.json, unit=f"seconds an epoch of all seeds; medians of {asked.repeats}")

@@ -288,9 +288,9 @@ def test_first_weights_are_drawn_as_stock_layers_draw_them():
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 class TestOnGPU:
-    @pytest.mark.parametrize("kernels", [True, False])
-    def test_a_gpu_gives_the_logits_and_gradients_of_a_processor(self, model, graph, kernels, monkeypatch):
-        if not kernels:
+    @pytest.mark.parametrize("with_kernels", [True, False])
+    def test_a_gpu_gives_the_logits_and_gradients_of_a_processor(self, model, graph, with_kernels, monkeypatch):
+        if not with_kernels:
             monkeypatch.setattr(kernels, "serves", lambda *_: False)
         network, subgraph = built(model, graph)
         wish = torch.randn(3, len(graph.x), CLASSES)
@@ -302,9 +302,9 @@ class TestOnGPU:
         for name, gradient in gradients(there, ours, wish.cuda()).items():
             torch.testing.assert_close(gradient.cpu(), expected[name], rtol=1e-3, atol=1e-3)
 
-    @pytest.mark.parametrize("kernels", [True, False])
-    def test_an_epoch_is_captured(self, model, task, kernels, monkeypatch):
-        if not kernels:
+    @pytest.mark.parametrize("with_kernels", [True, False])
+    def test_an_epoch_is_captured(self, model, task, with_kernels, monkeypatch):
+        if not with_kernels:
             monkeypatch.setattr(kernels, "serves", lambda *_: False)
         learner = Trainer(replace(model, dropout=0.5), epochs=3).prepare(task.to("cuda"))
         learner.fit(learner.task.given, Streams(SEEDS))
