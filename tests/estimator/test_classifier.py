@@ -232,7 +232,7 @@ class TestComplaints:
             ((x, edges.T, y), "write edge_index.T"),
             ((x, np.eye(40), y), "an adjacency is given sparse"),
             ((x, y), r"got \[40\]; call fit\(X, edge_index, y\)"),
-            ((pd.DataFrame({"a": ["u"] * 40}), edges, y), "column 'a' of X is not numeric"),
+            ((pd.DataFrame({"a": ["u"] * 40}), edges, y), "no column can be a feature"),
             ((pd.DataFrame(x), pd.DataFrame({"s": [0], "t": [77]}), y), "names node 77 in column 't'.* index of X"),
             ((x, pd.DataFrame({"s": [0], "t": [77]}), y), "row numbers 0 … 39"),
             (

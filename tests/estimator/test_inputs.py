@@ -1,6 +1,7 @@
 """What arrives from a notebook: unknown labels stay unknown, indices are checked, and nothing of it is kept."""
 
 import warnings
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,8 @@ from torch_geometric.data import Data
 
 from bangs.errors import InvalidInput
 from bangs.estimator.classifier import SelfTrainingClassifier
-from bangs.estimator.inputs import as_graph, as_labels, as_task
+from bangs.estimator.inputs import as_graph, as_labels, encoded, labelled
+from bangs.graphs.tables import BadTables
 
 EDGES = np.array([[0, 1, 2, 3, 0, 2], [1, 0, 3, 2, 2, 0]])
 
@@ -164,9 +166,124 @@ def test_weights_may_carry_a_gradient() -> None:
 
 
 def test_very_many_classes_are_warned_of() -> None:
-    x, y = np.random.default_rng(0).normal(size=(200, 2)), np.arange(200) % 100
+    x, y = np.ones((200, 2)), np.arange(200) % 100
     with pytest.warns(UserWarning, match="there are 100 classes for 200 labels, which is unusual"):
-        as_task(x, np.array([[0], [1]]), y, None, 0, 0.25)
+        labelled(x, y, 200)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        as_task(x, np.array([[0], [1]]), y % 40, None, 0, 0.25)
+        labelled(x, y % 40, 200)
+
+
+ONE_WAY = np.stack([np.arange(30), (np.arange(30) + 1) % 30])
+
+
+def fitted(index: Any, weight: Any = None, **settings: Any) -> SelfTrainingClassifier:
+    x = np.random.default_rng(0).normal(size=(30, 4)).astype(np.float32)
+    model = SelfTrainingClassifier(rounds=1, epochs=5, k=2, device="cpu", **settings)
+    return model.fit(x, index, np.arange(30) // 15, edge_weight=weight)
+
+
+def test_an_edge_goes_both_ways_however_it_is_listed() -> None:
+    both = np.concatenate([ONE_WAY, ONE_WAY[::-1]], axis=1)
+    both = both[:, np.lexsort(both[::-1])]
+    one, two, directed = fitted(ONE_WAY), fitted(both), fitted(ONE_WAY, directed=True)
+    assert np.array_equal(one.predict_proba(), two.predict_proba())
+    assert not np.array_equal(one.predict_proba(), directed.predict_proba())
+    x = np.random.default_rng(1).normal(size=(30, 4)).astype(np.float32)
+    assert np.array_equal(one.predict_proba(x, ONE_WAY), two.predict_proba(x, both))
+    assert not np.array_equal(directed.predict_proba(x, ONE_WAY), directed.predict_proba(x, both))
+
+
+def test_edges_that_go_both_ways_stay_in_their_order_and_keep_their_repeats() -> None:
+    index = torch.tensor([[2, 1, 0, 2, 1, 3], [1, 2, 2, 0, 2, 3]])
+    assert as_graph(np.eye(4), index).edge_index.tolist() == index.tolist()
+    assert as_graph(np.eye(4), index[:, :3], directed=True).edge_index.tolist() == index[:, :3].tolist()
+
+
+def test_of_two_opposite_weights_the_larger_counts_as_in_tables() -> None:
+    graph = as_graph(np.eye(3), np.array([[0, 1, 1, 1], [1, 0, 2, 2]]), np.array([1.0, 3.0, 2.0, 0.5]))
+    assert graph.edge_index.tolist() == [[0, 1, 1, 2], [1, 0, 2, 1]]
+    assert graph.edge_weight.tolist() == [3.0, 3.0, 2.5, 2.5]
+
+
+def frame(rows: int = 24) -> pd.DataFrame:
+    number = np.arange(rows)
+    return pd.DataFrame(
+        {
+            "age": number * 1.5,
+            "town": [["Rome", "Oslo", None][i % 3] for i in number],
+            "joined": pd.to_datetime("2019-01-01") + pd.to_timedelta(number * 50, unit="D"),
+            "note": [f"person {i}" for i in number],
+        },
+        index=[f"n{i}" for i in number],
+    )
+
+
+def frame_edges(rows: int = 24) -> pd.DataFrame:
+    return pd.DataFrame({"a": [f"n{i}" for i in range(rows)], "b": [f"n{(i + 1) % rows}" for i in range(rows)]})
+
+
+def test_a_frame_with_words_dates_and_gaps_is_fitted_predicted_saved_and_loaded(tmp_path: Path) -> None:
+    X, y = frame(), pd.Series(["u", "v"] * 12, index=frame().index)
+    with pytest.warns(UserWarning, match="column 'note' has a different word in every cell"):
+        model = SelfTrainingClassifier(rounds=1, epochs=5, k=2, device="cpu").fit(X, frame_edges(), y)
+    assert model.columns_.features == ["age", "town=Oslo", "town=Rome", *_dates("joined")]
+    assert list(model.feature_names_in_) == list(X.columns)
+    assert list(model.node_names_) == list(X.index)
+    again = model.predict_proba(X, frame_edges())
+    np.testing.assert_allclose(again, model.predict_proba(), atol=1e-6)
+    model.save(tmp_path / "model.safetensors")
+    loaded = SelfTrainingClassifier.load(tmp_path / "model.safetensors")
+    assert loaded.columns_ == model.columns_
+    np.testing.assert_array_equal(loaded.predict_proba(X, frame_edges()), again)
+    with pytest.raises(InvalidInput, match="feature names should match"):
+        loaded.predict_proba(X[["town", "age", "joined", "note"]], frame_edges())
+
+
+def _dates(name: str) -> list[str]:
+    return [name, f"{name} (sin of year)", f"{name} (cos of year)"]
+
+
+def test_a_polars_frame_is_a_frame() -> None:
+    polars = pytest.importorskip("polars")
+    X = frame().drop(columns="note")
+    same, encoding = encoded(X.reset_index(drop=True))
+    found, own = encoded(polars.from_pandas(X))
+    assert own == encoding
+    pd.testing.assert_frame_equal(found, same)
+    labels = polars.Series(["u", "v", None] * 8)
+    assert as_labels(labels, 24)[0].tolist() == [0, 1, -1] * 8
+
+
+@pytest.mark.parametrize(
+    ("column", "told"),
+    [
+        ([1.0, 2.0, None, 4.0], r"column 'c' holds '', where a number should be\n.*X\.fillna"),
+        ([1.0, 2.0, "x", 4.0], r"column 'c' holds 'x', which is not a number\n.*astype\('category'\)"),
+        ([[1, 2], [2], [3], [4]], r"column 'c' holds list, which is neither number, word nor date\n.*X\.drop"),
+    ],
+)
+def test_what_a_frame_cannot_be_is_told_in_the_words_of_a_frame(column: list[Any], told: str) -> None:
+    with pytest.raises(BadTables, match=told):
+        encoded(pd.DataFrame({"town": ["Rome", "Oslo"] * 2, "c": column}))
+
+
+def test_words_that_the_fit_did_not_have_are_warned_of() -> None:
+    X = pd.DataFrame({"town": ["Rome", "Oslo"] * 2})
+    _, encoding = encoded(X)
+    with pytest.warns(UserWarning, match="column 'town' holds 'Bern', unknown to the model"):
+        found, _ = encoded(pd.DataFrame({"town": ["Rome", "Bern"]}), encoding)
+    assert found.to_numpy().tolist() == [[0, 1], [0, 0]]
+
+
+def test_a_column_of_categories_is_taken_as_categories() -> None:
+    X = pd.DataFrame({"town": ["Rome", "Oslo"] * 2, "code": pd.Categorical([1, 2, 1, 2])})
+    found, _ = encoded(X)
+    assert list(found.columns) == ["town=Oslo", "town=Rome", "code=1", "code=2"]
+
+
+def test_a_frame_of_numbers_stays_as_it_is() -> None:
+    X = pd.DataFrame({"a": [1.0, 2.0], "b": [True, False]})
+    found, encoding = encoded(X)
+    assert found is X
+    assert encoding is None

@@ -126,6 +126,7 @@ def fit(
         unknown_edges=unknown_edges,
         seed=seed,
     )
+    learner.set_params(directed=own.columns.directed)
     for note in own.notes:
         output.say(f"· {note}")
     if own.columns.weighted and not all(getattr(one.trainer.model, "weighted", True) for one in tried):

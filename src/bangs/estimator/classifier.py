@@ -27,12 +27,13 @@ from bangs.estimator.explanation import Explanation, explanation
 from bangs.estimator.fitted import FittedMember, averaged, calibrated_snapshot, read_members, snapshot_of
 from bangs.estimator.folds import check_folds, seeds_of
 from bangs.estimator.inference import calibrate_beside
-from bangs.estimator.inputs import as_graph, as_labels, check_columns, in_order, mask_of, names_of, opened
+from bangs.estimator.inputs import as_graph, as_labels, check_columns, encoded, in_order, mask_of, names_of, opened
 from bangs.estimator.linear import LinearTrainer
 from bangs.estimator.resume import Keeper
 from bangs.estimator.tasks import Lesson, lesson
 from bangs.estimator.views import view_of
 from bangs.graphs.store import Store, StoreReference
+from bangs.graphs.tables.encoding import Encoding
 from bangs.graphs.tables.validation import check_share
 from bangs.nn.models import Architecture
 from bangs.runs.snapshot import Snapshot
@@ -74,6 +75,7 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
     batches: None = every step sees the whole graph, if it is in memory; a `Sampling` trains in batches with drawn
     neighbourhoods.
     time_limit: seconds after which nothing further is tried; results then depend on how fast the machine is.
+    directed: an edge goes from source to target only; else it goes both ways, however it is listed.
     random_state: an int makes `fit` repeatable.
 
     After `fit` (N nodes, C classes):
@@ -105,6 +107,7 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         patience: int | None = None,
         batches: Sampling | None = None,
         time_limit: float | None = None,
+        directed: bool = False,
         device: str = "auto",
         random_state: Any = 0,
     ):
@@ -124,6 +127,7 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         self.patience = patience
         self.batches = batches
         self.time_limit = time_limit
+        self.directed = directed
         self.device = device
         self.random_state = random_state
 
@@ -144,14 +148,24 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
 
         Unknown labels are -1, None, NaN or "". Of a `Data` with masks only the labels under `train_mask` and
         `val_mask` are read. Where X is a frame, a series y is read by its index, and rows it does not name are
-        unknown. An undirected edge is listed in both directions, as PyG does (`torch_geometric.utils.to_undirected`).
+        unknown. A frame with words or dates is encoded as `bangs fit` encodes a table, and `predict` does the same.
         A `Store` of more than 1 GiB stays on the disk and is learned from in batches, the usual ones if none are
         given; the fitted model then refers to it. `names` are the nodes', where X does not say them. Observers are
         called with the state of every round, `tell` before every candidate. A `Keeper` keeps the rounds in a folder,
         from which a fit that was stopped or killed goes on.
         """
-        seed, source, place = self._seed(), opened(X), choose_device(self.device)
-        learned = lesson(source, edge_index, y, edge_weight, seed=seed, folds=self.folds, share=self.validation)
+        own, self.columns_ = encoded(X)
+        seed, source, place = self._seed(), opened(own), choose_device(self.device)
+        learned = lesson(
+            source,
+            edge_index,
+            y,
+            edge_weight,
+            seed=seed,
+            folds=self.folds,
+            share=self.validation,
+            directed=self.directed or isinstance(X, Store),
+        )
         self.classes_, self.notes_ = learned.classes, list(learned.notes)
         store = source if isinstance(source, Store) else None
         tried = self.recipe(learned.graph if store is None else None, learned.free, store)
@@ -258,6 +272,7 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
                 "classes": self.classes_.tolist(),
                 "features": self.n_features_in_,
                 "feature_names": [str(name) for name in getattr(self, "feature_names_in_", ())],
+                "columns": None if self.columns_ is None else self.columns_.to_dict(),
                 "rounds": self.n_iter_,
                 "ended": self.termination_condition_,
             },
@@ -285,6 +300,8 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
             found.members_ = read_members(facts["members"], weights, found.n_features_in_, classes, own)
             found.seed_, found.notes_ = int(facts["seed"]), [str(note) for note in facts["notes"]]
             found.leaderboard_ = list(facts["leaderboard"])
+            columns = facts.get("columns")
+            found.columns_ = None if columns is None else Encoding.from_dict(columns)
             found.snapshot_ = Snapshot.from_plain(tensors, facts["snapshot"], model_file.model_file(path).parent)
             if not found.history_:
                 raise InvalidInput("it holds no row of any round; it was not written by bangs")
@@ -364,7 +381,11 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         check_is_fitted(self)
         if X is None:
             return self.snapshot_.calibrated
-        graph = X.unlabelled() if isinstance(X, Store) else as_graph(X, edge_index, edge_weight)
+        if isinstance(X, Store):
+            graph = X.unlabelled()
+        else:
+            own, _ = encoded(X, self.columns_)
+            graph = as_graph(own, edge_index, edge_weight, directed=self.directed)
         if graph.x.shape[1] != self.n_features_in_:
             raise InvalidInput(
                 f"X has {graph.x.shape[1]} features, but {type(self).__name__} is expecting {self.n_features_in_} "

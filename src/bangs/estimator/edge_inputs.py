@@ -10,6 +10,7 @@ from torch import Tensor
 
 from bangs.errors import InvalidInput
 from bangs.graphs.csr import check_scipy
+from bangs.graphs.edges import mirrored
 
 
 def edges(edge_index: Any, nodes: int, names: "pd.Index[Any] | None" = None) -> tuple[Tensor, Tensor | None]:
@@ -41,6 +42,21 @@ def edges(edge_index: Any, nodes: int, names: "pd.Index[Any] | None" = None) -> 
     if index.dim() != 2 or index.shape[0] != 2:
         raise InvalidInput(f"edge_index must have shape [2, E], got {list(index.shape)}{_way_out(index, nodes)}")
     return index, None
+
+
+def both_ways(index: Tensor, weight: Tensor | None, nodes: int) -> tuple[Tensor, Tensor | None]:
+    """Edges long [2, E] and weights [E] in both directions; what is so already comes back as it is.
+
+    Weights of a repeated edge add up; of two opposite edges the larger counts, as in tables.
+    """
+    keys = (index[0] * nodes + index[1]).numpy()
+    unique, place = np.unique(keys, return_inverse=True)
+    total = None if weight is None else np.bincount(place, weight.numpy(), len(unique)).astype(np.float64)
+    both, larger = mirrored(unique, total, nodes)
+    if len(both) == len(unique) and (total is None or larger is None or np.array_equal(total, larger)):
+        return index, weight
+    ends = torch.from_numpy(np.stack(np.divmod(both, nodes)))
+    return ends, None if larger is None else torch.from_numpy(larger.astype(np.float32))
 
 
 def weights(values: Any) -> Tensor:

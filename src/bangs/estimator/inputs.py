@@ -15,25 +15,27 @@ from torch import Tensor
 from torch_geometric.data import Data, HeteroData
 
 from bangs.core.graph_checks import check_graph
-from bangs.core.types import Split, Task
+from bangs.core.types import Split
 from bangs.errors import InvalidInput
-from bangs.estimator.edge_inputs import edges, unmasked, weights
+from bangs.estimator.edge_inputs import both_ways, edges, unmasked, weights
 from bangs.graphs.csr import check_indices, check_range, check_scipy
 from bangs.graphs.sparse import csr, to_torch
 from bangs.graphs.splits import MASKS
 from bangs.graphs.store import NodeNames, Store, StoreReference
+from bangs.graphs.tables.encoding import Encoding
+from bangs.graphs.tables.frames import encode_frame
 from bangs.graphs.tables.labels import many_classes
-from bangs.graphs.tables.validation import validation_split
 
 Classes = npt.NDArray[Any]
 
 
-def as_graph(X: Any, edge_index: Any = None, edge_weight: Any = None) -> Data:
+def as_graph(X: Any, edge_index: Any = None, edge_weight: Any = None, *, directed: bool = False) -> Data:
     """A checked graph without labels: x float [N, F] dense or CSR, edge_index long [2, E], perhaps edge_weight [E].
 
     X is a `Data`, or features [N, F]: numpy, scipy sparse, torch or a pandas frame of numbers. Edges are an array
     [2, E] of row numbers, a scipy adjacency [N, N], or a frame of two or three columns: source, target, weight. Where
-    both are frames, source and target are names in the index of X. The graph shares no memory with what was given.
+    both are frames, source and target are names in the index of X. An edge goes both ways unless `directed`. The graph
+    shares no memory with what was given.
     """
     if isinstance(X, Data):
         if edge_index is not None or edge_weight is not None:
@@ -56,29 +58,13 @@ def as_graph(X: Any, edge_index: Any = None, edge_weight: Any = None) -> Data:
         edge_weight = weight if edge_weight is None else edge_weight
     if edge_weight is not None:
         graph.edge_weight = weights(edge_weight)
-    check_graph(graph)
+    nodes = check_graph(graph)
+    if not directed and graph.num_edges:
+        index, weight = both_ways(graph.edge_index.cpu(), graph.get("edge_weight"), nodes)
+        graph.edge_index = index.to(graph.edge_index.device)
+        if weight is not None:
+            graph.edge_weight = weight
     return graph
-
-
-def as_task(X: Any, edge_index: Any, y: Any, edge_weight: Any, seed: int, share: float) -> tuple[Task, Classes]:
-    """What a fit learns from, and its classes; a share of the labels is held where the data bring no validation nodes.
-
-    A `Store` stays where it is.
-    """
-    if isinstance(X, Store) and not (edge_index is None and edge_weight is None):
-        raise InvalidInput("a Store carries its own edges; give either a Store or X and edge_index, not both")
-    graph = X if isinstance(X, Store) else as_graph(X, edge_index, edge_weight)
-    target, classes, given = labelled(X, y, int(graph.num_nodes or 0))
-    if len(classes) < 2:
-        raise InvalidInput(f"a classifier needs two classes, the labels know one class only: {classes.tolist()[0]!r}")
-    if many := many_classes(len(classes), int((target >= 0).sum())):
-        warnings.warn(many, stacklevel=3)
-    split = validation_split(target, given, [seed], share, classes.tolist())
-    if isinstance(graph, Store):
-        graph = graph.relabelled(target)
-    else:
-        graph.y = target
-    return Task.of(graph, split, len(classes)), classes
 
 
 def names_of(X: Any, nodes: int) -> Any:
@@ -101,6 +87,26 @@ def opened(X: Any) -> Any:
     return data
 
 
+def encoded(X: Any, encoding: Encoding | None = None) -> tuple[Any, Encoding | None]:
+    """X, and how its columns became features: a frame with words or dates as a frame of numbers with the same index.
+
+    Everything else comes back as it is, but a polars frame, which becomes a pandas frame. With the `encoding` of
+    another frame the columns become the same features. What is left out is warned of.
+    """
+    if hasattr(X, "to_pandas"):
+        X = X.to_pandas()
+    if not isinstance(X, pd.DataFrame) or (
+        encoding is None and all(pd.api.types.is_numeric_dtype(kind) for kind in X.dtypes)
+    ):
+        return X, None
+    notes: list[str] = []
+    numbers, found = encode_frame(X, encoding, notes)
+    for note in notes:
+        if encoding is not None or any(f"column {name!r}" in note for name in found.left_out):
+            warnings.warn(note, stacklevel=3)
+    return pd.DataFrame(numbers, index=X.index, columns=found.features), found
+
+
 def features(X: Any) -> Tensor:
     """Features float32 [N, F], dense or CSR, in memory of their own."""
     if isinstance(X, Tensor):
@@ -114,12 +120,6 @@ def features(X: Any) -> Tensor:
         return to_torch(sp.csr_array(matrix))
     X = unmasked(X, "X")
     if isinstance(X, pd.DataFrame):
-        words = [str(name) for name, kind in X.dtypes.items() if not pd.api.types.is_numeric_dtype(kind)]
-        if words:
-            raise InvalidInput(
-                f"column '{words[0]}' of X is not numeric; encode words first, such as with pandas.get_dummies(X), "
-                "or let `bangs fit` read the table"
-            )
         X = X.to_numpy(dtype=np.float32, na_value=np.nan)
     try:
         array = np.asarray(X)
@@ -201,11 +201,14 @@ def labelled(X: Any, y: Any, nodes: int) -> tuple[Tensor, Classes, Split | None]
         raise InvalidInput("requires y to be passed, but the target y is None: give one label per node, -1 = unknown")
     masks = {name: mask_of(data, name, nodes) for name in ("train", "val", "test")}
     if all(mask is None for mask in masks.values()):
-        return *as_labels(y, nodes), None
+        target, classes = as_labels(y, nodes)
+        _warn_of_many(target, classes)
+        return target, classes, None
     none = torch.zeros(nodes, dtype=torch.bool)
     val, test = (none if (mask := masks[name]) is None else mask for name in ("val", "test"))
     train = ~val & ~test if masks["train"] is None else masks["train"]
     target, classes = as_labels(y, nodes, train | val)
+    _warn_of_many(target, classes)
     known = target >= 0
     return target, classes, Split((train & known)[None], (val & known)[None], test[None])
 
@@ -221,6 +224,11 @@ def mask_of(data: Data | Store, name: str, nodes: int) -> Tensor | None:
             f"{list(mask.shape)}; of several splits take one column"
         )
     return None if mask is None else mask.cpu()
+
+
+def _warn_of_many(target: Tensor, classes: Classes) -> None:
+    if many := many_classes(len(classes), int((target >= 0).sum())):
+        warnings.warn(many, stacklevel=4)
 
 
 def _known(values: Classes) -> tuple[Classes, npt.NDArray[np.bool_]]:

@@ -30,7 +30,15 @@ class Lesson:
 
 
 def lesson(
-    X: Any, edge_index: Any, y: Any, edge_weight: Any, *, seed: int, folds: int | None, share: float | None
+    X: Any,
+    edge_index: Any,
+    y: Any,
+    edge_weight: Any,
+    *,
+    seed: int,
+    folds: int | None,
+    share: float | None,
+    directed: bool = False,
 ) -> Lesson:
     """What a fit learns from.
 
@@ -42,7 +50,7 @@ def lesson(
     stored = isinstance(X, Store)
     if stored and not (edge_index is None and edge_weight is None):
         raise InvalidInput("a Store carries its own edges; give either a Store or X and edge_index, not both")
-    graph = X.unlabelled() if stored else as_graph(X, edge_index, edge_weight)
+    graph = X.unlabelled() if stored else as_graph(X, edge_index, edge_weight, directed=directed)
     target, classes, split = labelled(X, y, int(graph.num_nodes or 0))
     if len(classes) < 2:
         raise InvalidInput(f"a classifier needs two classes, the labels know one class only: {classes.tolist()[0]!r}")

@@ -41,6 +41,7 @@ class Diagnostics:
     """The list of problems, which grows while a folder is read."""
 
     where: str
+    what: str = "a graph"
     _groups: dict[tuple[str, str], list[Diagnostic]] = field(default_factory=dict)
     _totals: dict[tuple[str, str], int] = field(default_factory=dict)
 
@@ -87,7 +88,7 @@ class Diagnostics:
         raise BadTables(self.where, every, total, self._text(total))
 
     def _text(self, total: int) -> str:
-        lines = [f"{self.where} cannot be read as a graph: {counted(total, 'problem')}"]
+        lines = [f"{self.where} cannot be read as {self.what}: {counted(total, 'problem')}"]
         for (file, kind), group in self._groups.items():
             lines += ["", file]
             lines += [

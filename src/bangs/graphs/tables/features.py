@@ -19,7 +19,7 @@ _MOST_WORDS = 1000  # of new words that are kept for a note
 
 Matrix = npt.NDArray[np.float32]
 
-# the way out of a cell that is not a number: in a graph to learn from, and in one read for a fitted model
+# the way out of a cell that is not a number: in tables to learn from, in tables for a fitted model, and in a frame
 _WAYS_OUT = {
     "learning": {
         "not-a-number": "correct it, or take the column as categories with --categorical COLUMN",
@@ -32,6 +32,11 @@ _WAYS_OUT = {
         "missing-number": "fill it in, or take the fitted graph's mean with --fill mean",
         "not-finite": "correct it",
     },
+    "frame": {
+        "not-a-number": "correct it, or make categories of the column: X[column].astype('category')",
+        "missing-number": "fill it in, such as X.fillna(X.mean(numeric_only=True)), or drop the column",
+        "not-finite": "correct it, or drop the column",
+    },
 }
 
 
@@ -39,7 +44,7 @@ class Encoder:
     """Turns pieces of a node table into features float [n, F]; cells that cannot be used are reported."""
 
     def __init__(
-        self, encoding: Encoding, file: str, diagnostics: Diagnostics, kind: Literal["learning", "fitted"] = "fitted"
+        self, encoding: Encoding, file: str, diagnostics: Diagnostics, kind: Literal["learning", "fitted", "frame"]
     ):
         self.columns, self.fill, self.file, self.diagnostics = encoding.columns, encoding.fill, file, diagnostics
         self.width = sum(len(column.features) for column in encoding.columns)

@@ -64,7 +64,7 @@ def from_batches(
         columns: list[Any] = []
         for place, name in enumerate(names):
             column = pa.chunked_array([batch.column(place)])
-            text = None if name is None else _text(column, limits)
+            text = None if name is None else as_text(column, limits)
             if text is None and name in ignore:
                 text = pa.chunked_array([pa.repeat("", len(column))])
             if text is None and name is not None:
@@ -80,7 +80,7 @@ def from_batches(
         row += batch.num_rows
 
 
-def _text(column: Any, limits: Limits) -> Any:
+def as_text(column: Any, limits: Limits) -> Any:
     """The cells as text, '' for null; None for a type that has no text, or for more text than is allowed."""
     kind = column.type
     if pa.types.is_dictionary(kind):

@@ -74,12 +74,14 @@ def trimmed_table(
     columns: Sequence[Any],
     rows: npt.NDArray[np.int64],
     delimiter: str = ",",
+    *,
+    drop_blank: bool = True,
 ) -> Table:
-    """A table of trimmed text without its blank rows; columns without a name are left out."""
+    """A table of trimmed text, without its blank rows unless told otherwise; columns without a name are left out."""
     trimmed = {
         name: pc.utf8_trim_whitespace(column) for name, column in zip(names, columns, strict=True) if name is not None
     }
-    blank = np.ones(len(rows), dtype=bool)
+    blank = np.full(len(rows), drop_blank)
     for column in trimmed.values():
         if not blank.any():
             break
