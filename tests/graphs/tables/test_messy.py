@@ -241,3 +241,12 @@ def test_the_tables_of_before_are_read_as_before(tmp_path: Path) -> None:
         "edges.csv: source from 'source', target from 'target'",
         "edges.csv: 5 rows make 5 undirected edges",
     ]
+
+
+def test_a_blank_among_counts_is_filled_with_their_mean_though_they_are_not_centred(tmp_path: Path) -> None:
+    nodes = "id,count,label\na,0,u\nb,3,u\nc,6,v\nd,,v\n"
+    graph = tables.read(folder(tmp_path, nodes, "source,target\na,b\nc,zoe\n"), fill="mean", unknown_edges="add")
+    assert graph.data.x.flatten().tolist() == [0, 3, 6, 3, 3]
+    assert tables.Encoding.from_dict(graph.columns.to_dict()) == graph.columns
+    again = tables.read(tmp_path, encoding=graph.columns, unknown_edges="add")
+    assert again.data.x.tolist() == graph.data.x.tolist()

@@ -10,11 +10,12 @@ from bangs.graphs.tables.dates import FORMATS
 
 @dataclass(frozen=True)
 class Numeric:
-    """A column of numbers: feature = (value − mean) / scale."""
+    """A column of numbers: feature = (value − mean) / scale, or value / scale if it is not centred."""
 
     name: str
-    mean: float
+    mean: float  # stands for a missing number, too
     scale: float
+    centred: bool = True
 
     @property
     def features(self) -> list[str]:
@@ -127,7 +128,8 @@ class Encoding:
 
 def _column(plain: Mapping[str, Any]) -> Column:
     if plain["kind"] == "numeric":
-        return Numeric(str(plain["name"]), float(plain["mean"]), float(plain["scale"]))
+        centred = bool(plain.get("centred", True))
+        return Numeric(str(plain["name"]), float(plain["mean"]), float(plain["scale"]), centred)
     if plain["kind"] == "date" and plain["form"] in FORMATS:
         mean, scale = float(plain["mean"]), float(plain["scale"])
         return Date(str(plain["name"]), mean, scale, str(plain["form"]), bool(plain["yearly"]))

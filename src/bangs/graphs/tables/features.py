@@ -67,6 +67,16 @@ class Encoder:
             place = end
         return x
 
+    def unknown(self, nodes: int) -> Matrix:
+        """The features of nodes of which nothing is known: means, and no categories: float [nodes, F]."""
+        x = np.zeros((nodes, self.width), np.float32)
+        place = 0
+        for column in self.columns:
+            if isinstance(column, Numeric) and not column.centred:
+                x[:, place] = column.mean / column.scale
+            place += len(column.features)
+        return x
+
     def notes(self) -> list[str]:
         """What was filled and what was not known, over all pieces."""
         filled = [
@@ -91,7 +101,8 @@ class Encoder:
         if found.missing.any():
             self._filled[column.name] = self._filled.get(column.name, 0) + int(found.missing.sum())
         values = np.where(found.missing, column.mean, found.values)
-        scaled = (values - column.mean) / column.scale
+        centre = column.mean if isinstance(column, Date) or column.centred else 0.0
+        scaled = (values - centre) / column.scale
         far = np.flatnonzero(~(np.abs(scaled) <= _FARTHEST))
         if len(far):
             self._report("not-finite", table, column.name, far, "far beyond what the model was fitted with")

@@ -117,8 +117,8 @@ class NodeTable:
             yield NodeBlock(encoder(table), number, parts, table.rows)
         if self.added:
             none = None if self.split is None else np.zeros(self.added, np.int8)
-            x = np.zeros((self.added, encoder.width), np.float32)
-            yield NodeBlock(x, np.full(self.added, -1), none, np.zeros(self.added, np.int64))
+            rows = np.zeros(self.added, np.int64)
+            yield NodeBlock(encoder.unknown(self.added), np.full(self.added, -1), none, rows)
         self.notes += encoder.notes()
         if self.split is not None and self.labels is not None:
             self.split.finish(self.diagnostics, self.notes)
