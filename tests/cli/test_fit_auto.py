@@ -65,11 +65,11 @@ def test_a_model_that_knows_nothing_is_told(tmp_path: Path) -> None:
     assert "not clearly above the share of the largest class" in said.out
 
 
-@pytest.mark.parametrize(("scale", "mean"), [("auto", 0.0), ("none", 0.0), ("standard", 0.5)])
-def test_columns_of_zeros_and_ones_are_not_standardised(tmp_path: Path, scale: str, mean: float) -> None:
+@pytest.mark.parametrize(("scale", "centred"), [("auto", False), ("standard", True), ("none", False)])
+def test_columns_of_zeros_and_ones_are_not_standardised(tmp_path: Path, scale: str, centred: bool) -> None:
     rows = [f"{i},{i % 2},{i * 1.5},{'ab'[i % 2]}" for i in range(8)]
     (tmp_path / "nodes.csv").write_text("id,word,size,label\n" + "\n".join(rows) + "\n")
     (tmp_path / "edges.csv").write_text("source,target\n0,1\n")
     own = tables.read(tmp_path, scale=scale)
     word, size = own.columns.columns
-    assert (word.mean, size.mean == 0) == (mean, scale == "none")  # type: ignore[union-attr]
+    assert (word.centred, size.centred) == (centred, scale != "none")  # type: ignore[union-attr]

@@ -180,7 +180,7 @@ class ColumnStatistics:
             return None
         small = found.whole and found.low >= 0 and found.high <= SMALL_COUNT
         if self.scaling == "none" or (self.scaling == "auto" and small):
-            return Numeric(self.name, 0.0, 1.0)
+            return Numeric(self.name, found.mean, 1.0, centred=False)
         return Numeric(self.name, found.mean, found.scale or 1.0)
 
     def _categories(self, place: str, notes: list[str]) -> Categorical | None:
