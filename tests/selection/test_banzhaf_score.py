@@ -13,7 +13,7 @@ from bangs.graphs.push import Push
 from bangs.selection.scores import Alone, Banzhaf
 from bangs.valuation.banzhaf import MSR, Estimator, Exact, Marginals, MeanField, Values
 from bangs.valuation.influence import Normalisation
-from bangs.valuation.information import PlainInformation
+from tests.valuation.plain_information import PlainInformation
 
 SEEDS = (1, 2, 3)
 

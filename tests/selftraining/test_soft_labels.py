@@ -18,7 +18,7 @@ from bangs.selftraining.methods import Budget, method
 from bangs.selftraining.weights import Balance, BanzhafWeight, Certainty, Product
 from bangs.training.trainer import Trainer
 from bangs.valuation.banzhaf import Exact, Marginals
-from bangs.valuation.information import PlainInformation
+from tests.valuation.plain_information import PlainInformation
 
 SEEDS = (3, 7)
 

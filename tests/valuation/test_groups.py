@@ -14,9 +14,10 @@ from bangs.graphs.propagation import PPR
 from bangs.valuation import banzhaf, coalitions, dense_influence, influence, information
 from bangs.valuation.banzhaf import Marginals
 from bangs.valuation.influence import Normalisation
-from bangs.valuation.information import Information, PlainInformation
+from bangs.valuation.information import Information
 from bangs.valuation.ppr_columns import DenseColumns
 from tests.conftest import generators
+from tests.valuation.plain_information import PlainInformation
 
 RING, ALONE, CLASSES = 60, 12, 4  # nodes on a ring with chords, nodes without a neighbour
 ROUNDING = (

@@ -14,8 +14,9 @@ from bangs.graphs.propagation import PPR, ExactPPR, Matrix
 from bangs.valuation import banzhaf, coalitions, dense_influence, influence, information
 from bangs.valuation.banzhaf import Exact, Marginals, MeanField
 from bangs.valuation.influence import Normalisation
-from bangs.valuation.information import Information, PlainInformation
+from bangs.valuation.information import Information
 from tests.conftest import generators
+from tests.valuation.plain_information import PlainInformation
 
 
 def ring(nodes: int, isolated: int = 0) -> Data:

@@ -210,10 +210,10 @@ class Task:
                 f"got {data.y.dtype} of shape {list(data.y.shape)}"
             )
         label = data.y.long().expand(shape)
-        seen = split.train | split.val
-        target = torch.where(seen, label, -1)
-        if (target[seen] < 0).any():
-            run, node = (seen & (target < 0)).nonzero()[0].tolist()
+        labelled = split.train | split.val
+        target = torch.where(labelled, label, -1)
+        if (target[labelled] < 0).any():
+            run, node = (labelled & (target < 0)).nonzero()[0].tolist()
             raise InvalidInput(
                 f"labels must be 0 … C−1; node {node} is in the training or validation split of run {run} "
                 f"with label {int(label[run, node])}"

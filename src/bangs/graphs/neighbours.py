@@ -9,7 +9,7 @@ from torch import Tensor
 
 from bangs.errors import InvalidInput
 from bangs.graphs.edges import EdgeList
-from bangs.graphs.sparse import Pattern, Sparse, row_sums
+from bangs.graphs.sparse import Pattern, Sparse, row_pointers, row_sums
 from bangs.utils import signals
 
 if TYPE_CHECKING:
@@ -100,11 +100,6 @@ class NeighbourLists:
                 Sparse(Pattern(rows, self.nodes[begin:stop].int(), (end - start, len(self))), weights),
             )
             start = end
-
-
-def row_pointers(counts: Tensor) -> Tensor:
-    """CSR row pointers long [n + 1] from the length of every row."""
-    return torch.cat([torch.zeros(1, dtype=torch.long, device=counts.device), counts.cumsum(0)])
 
 
 def ragged_index(starts: Tensor, counts: Tensor) -> Tensor:

@@ -83,7 +83,7 @@ class Pattern:
             return Transposed(copies.rows, copies.cols, (order + step * len(order)).flatten())
         order = self.cols.argsort(stable=True)
         counts = torch.bincount(self.cols, minlength=self.shape[1])
-        return Transposed(_pointers(counts, self.rows.dtype), self.row_index[order], order)
+        return Transposed(row_pointers(counts, self.rows.dtype), self.row_index[order], order)
 
     @property
     def row_index(self) -> Tensor:
@@ -205,7 +205,7 @@ def batched_adjacency(
     weight = torch.cat([*(_weights(graph) for graph in graphs), torch.full((size,), loops, device=edges.device)])
     order = (target * size + source).argsort()
     target, source, weight = target[order], source[order], weight[order]
-    rows = _pointers(torch.bincount(target, minlength=size), torch.int32)
+    rows = row_pointers(torch.bincount(target, minlength=size), torch.int32)
     if normalise == "count":
         weight = torch.ones_like(weight)
     elif normalise != "none":
@@ -297,5 +297,6 @@ def _weights(graph: "Data | EdgeList") -> Tensor:
     return weight.float()
 
 
-def _pointers(counts: Tensor, dtype: torch.dtype) -> Tensor:
+def row_pointers(counts: Tensor, dtype: torch.dtype = torch.long) -> Tensor:
+    """CSR row pointers [n + 1] from the length of every row."""
     return torch.cat([torch.zeros(1, dtype=torch.long, device=counts.device), counts.cumsum(0)]).to(dtype)

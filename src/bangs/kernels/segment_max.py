@@ -36,9 +36,9 @@ def _long(rows, cols, x, out, share, row, column, in_width, width, D: tl.constex
         entry = start + tl.arange(0, E)
         top, ties = _running_max(cols, x, entry, entry < end, column, in_width, width, top, ties)
     most = tl.max(top, axis=0)
-    line = row.to(tl.int64) * width + column
-    tl.store(out + line, most, mask=in_width)
-    tl.store(share + line, 1.0 / tl.sum(tl.where(top == most[None, :], ties, 0.0), axis=0), mask=in_width)
+    address = row.to(tl.int64) * width + column
+    tl.store(out + address, most, mask=in_width)
+    tl.store(share + address, 1.0 / tl.sum(tl.where(top == most[None, :], ties, 0.0), axis=0), mask=in_width)
 
 
 @triton.jit
@@ -49,17 +49,17 @@ def _short(rows, cols, x, out, share, row, real, column, in_width, width, L: tl.
     ties = tl.zeros([L, D], dtype=tl.float32)
     for step in range(tl.max(length, axis=0)):
         top, ties = _running_max(cols, x, begin + step, step < length, column, in_width, width, top, ties)
-    line = row.to(tl.int64)[:, None] * width + column[None, :]
-    tl.store(out + line, top, mask=real[:, None] & in_width[None, :])
-    tl.store(share + line, 1.0 / ties, mask=real[:, None] & in_width[None, :])
+    address = row.to(tl.int64)[:, None] * width + column[None, :]
+    tl.store(out + address, top, mask=real[:, None] & in_width[None, :])
+    tl.store(share + address, 1.0 / ties, mask=real[:, None] & in_width[None, :])
 
 
 @triton.jit
 def _running_max(cols, x, entry, inside, column, in_width, width, top, ties):
     source = tl.load(cols + entry, mask=inside, other=0).to(tl.int64)
-    line = x + source[:, None] * width + column[None, :]
+    address = x + source[:, None] * width + column[None, :]
     here = inside[:, None] & in_width[None, :]
-    value = tl.load(line, mask=here, other=-float("inf"))
+    value = tl.load(address, mask=here, other=-float("inf"))
     ties = tl.where(value > top, 1.0, ties + tl.where((value == top) & here, 1.0, 0.0))
     return tl.maximum(top, value), ties
 
@@ -88,14 +88,14 @@ def _segment_max_back(
 def _long_back(
     rows, cols, x, found, gradient, out, row, column, in_width, width, D: tl.constexpr, E: tl.constexpr
 ):  # fmt: skip
-    line = row.to(tl.int64) * width + column
-    own = tl.load(x + line, mask=in_width, other=0.0)[None, :]
+    address = row.to(tl.int64) * width + column
+    own = tl.load(x + address, mask=in_width, other=0.0)[None, :]
     end = tl.load(rows + row + 1)
     total = tl.zeros([E, D], dtype=tl.float32)
     for start in range(tl.load(rows + row), end, E):
         entry = start + tl.arange(0, E)
         total += _matching_gradient(cols, found, gradient, entry, entry < end, column, in_width, width, own)
-    tl.store(out + line, tl.sum(total, axis=0), mask=in_width)
+    tl.store(out + address, tl.sum(total, axis=0), mask=in_width)
 
 
 @triton.jit
@@ -104,21 +104,21 @@ def _short_back(
 ):  # fmt: skip
     begin = tl.load(rows + row)
     length = tl.where(real, tl.load(rows + row + 1) - begin, 0)
-    line = row.to(tl.int64)[:, None] * width + column[None, :]
-    own = tl.load(x + line, mask=real[:, None] & in_width[None, :], other=0.0)
+    address = row.to(tl.int64)[:, None] * width + column[None, :]
+    own = tl.load(x + address, mask=real[:, None] & in_width[None, :], other=0.0)
     total = tl.zeros([L, D], dtype=tl.float32)
     for step in range(tl.max(length, axis=0)):
         total += _matching_gradient(cols, found, gradient, begin + step, step < length, column, in_width, width, own)
-    tl.store(out + line, total, mask=real[:, None] & in_width[None, :])
+    tl.store(out + address, total, mask=real[:, None] & in_width[None, :])
 
 
 @triton.jit
 def _matching_gradient(cols, found, gradient, entry, inside, column, in_width, width, own):
     source = tl.load(cols + entry, mask=inside, other=0).to(tl.int64)
-    line = source[:, None] * width + column[None, :]
+    address = source[:, None] * width + column[None, :]
     here = inside[:, None] & in_width[None, :]
-    most = tl.load(found + line, mask=here, other=0.0)
-    return tl.where((most == own) & here, tl.load(gradient + line, mask=here, other=0.0), 0.0)
+    most = tl.load(found + address, mask=here, other=0.0)
+    return tl.where((most == own) & here, tl.load(gradient + address, mask=here, other=0.0), 0.0)
 
 
 def segment_max(

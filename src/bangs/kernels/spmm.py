@@ -63,8 +63,8 @@ def _short(
             total += _weighted_rows(
                 cols, values, order, dense, begin + start + ahead, inside, column, in_width, width, ORDERED
             )
-    line = out + row.to(tl.int64)[:, None] * width + column[None, :]
-    tl.store(line, total, mask=real[:, None] & in_width[None, :])
+    address = out + row.to(tl.int64)[:, None] * width + column[None, :]
+    tl.store(address, total, mask=real[:, None] & in_width[None, :])
 
 
 @triton.jit
@@ -72,27 +72,29 @@ def _weighted_rows(cols, values, order, dense, entry, inside, column, in_width, 
     source = tl.load(cols + entry, mask=inside, other=0).to(tl.int64)
     at = tl.load(order + entry, mask=inside, other=0) if ORDERED else entry
     value = tl.load(values + at, mask=inside, other=0.0)
-    line = dense + source[:, None] * width + column[None, :]
-    return value[:, None] * tl.load(line, mask=inside[:, None] & in_width[None, :], other=0.0)
+    address = dense + source[:, None] * width + column[None, :]
+    return value[:, None] * tl.load(address, mask=inside[:, None] & in_width[None, :], other=0.0)
 
 
 @triton.jit(do_not_specialize=["nodes"])
 def _tall_matmul(left, right, out, nodes, a, b, chunk, N: tl.constexpr, A: tl.constexpr, B: tl.constexpr):
     part, run = tl.program_id(0), tl.program_id(2).to(tl.int64)
-    line = tl.program_id(1) * A + tl.arange(0, A)
+    address = tl.program_id(1) * A + tl.arange(0, A)
     column = tl.arange(0, B)
     total = tl.zeros([A, B], dtype=tl.float32)
     for start in range(part * chunk, tl.minimum((part + 1) * chunk, nodes), N):
         node = start + tl.arange(0, N)
         inside = (node < nodes) & (node < (part + 1) * chunk)
         place = run * nodes + node
-        one = tl.load(left + place[:, None] * a + line[None, :], mask=inside[:, None] & (line < a)[None, :], other=0.0)
+        one = tl.load(
+            left + place[:, None] * a + address[None, :], mask=inside[:, None] & (address < a)[None, :], other=0.0
+        )
         two = tl.load(
             right + place[:, None] * b + column[None, :], mask=inside[:, None] & (column < b)[None, :], other=0.0
         )
         total += tl.dot(tl.trans(one), two, input_precision="ieee")
-    place = out + ((run * tl.num_programs(0) + part) * a + line[:, None]) * b + column[None, :]
-    tl.store(place, total, mask=(line < a)[:, None] & (column < b)[None, :])
+    place = out + ((run * tl.num_programs(0) + part) * a + address[:, None]) * b + column[None, :]
+    tl.store(place, total, mask=(address < a)[:, None] & (column < b)[None, :])
 
 
 class RowSchedule(NamedTuple):

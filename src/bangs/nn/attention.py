@@ -32,12 +32,12 @@ class Heads:
         block = hop.pattern.block or hop.pattern
         length = block.rows.diff().repeat_interleave(heads)
         rows = torch.cat([block.rows[:1], length.cumsum(0, dtype=block.rows.dtype)])
-        line = torch.arange(len(length), device=rows.device).repeat_interleave(length)
-        place = torch.arange(len(line), device=rows.device) - rows[line] + block.rows[line // heads]
-        cols = (block.cols[place] * heads + line % heads).int()
+        row = torch.arange(len(length), device=rows.device).repeat_interleave(length)
+        entry = torch.arange(len(row), device=rows.device) - rows[row] + block.rows[row // heads]
+        cols = (block.cols[entry] * heads + row % heads).int()
         pattern = Pattern(rows, cols, (block.shape[0] * heads, block.shape[1] * heads))
         pattern = pattern if hop.pattern.block is None else pattern.repeat(hop.pattern.runs)
-        counts = hop.values[place].repeat(pattern.runs)
+        counts = hop.values[entry].repeat(pattern.runs)
         return cls(pattern, pattern.row_index, None if bool((counts == 1).all()) else counts)
 
     @cached_property

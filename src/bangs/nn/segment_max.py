@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from bangs import kernels
-from bangs.graphs.sparse import Pattern, Sparse, csr
+from bangs.graphs.sparse import Pattern, Sparse, csr, row_pointers
 
 if TYPE_CHECKING:
     from bangs.kernels.spmm import RowSchedule
@@ -111,13 +111,13 @@ def _segment_max_back(segments: Segments, x: Tensor, found: Tensor, gradient: Te
     step = max(CACHED // x.shape[1], 1)
     parts = list(zip(segments.row_index.split(step), segments.pattern.cols.split(step), strict=True))
     ties = torch.zeros_like(found)
-    for line, col in parts:
-        ties.index_add_(0, line, x.index_select(0, col).eq_(found.index_select(0, line)))
+    for row, col in parts:
+        ties.index_add_(0, row, x.index_select(0, col).eq_(found.index_select(0, row)))
     share = gradient / ties
     back = torch.zeros_like(x)
-    for line, col in parts:
-        same = x.index_select(0, col).eq_(found.index_select(0, line))
-        back.index_add_(0, col, same.mul_(share.index_select(0, line)))
+    for row, col in parts:
+        same = x.index_select(0, col).eq_(found.index_select(0, row))
+        back.index_add_(0, col, same.mul_(share.index_select(0, row)))
     return back
 
 
@@ -126,10 +126,10 @@ def _segment_max_back_ordered(segments: Segments, x: Tensor, found: Tensor, grad
     pattern, row_index = segments.pattern, segments.row_index
     rows, _, order = pattern.transposed
     parts = []
-    for own, top, wish in _column_chunks(segments, x, found, gradient):
+    for own, top, grad in _column_chunks(segments, x, found, gradient):
         same = own.index_select(0, pattern.cols).eq_(top.index_select(0, row_index))
         ties = torch.segment_reduce(same, "sum", offsets=pattern.rows, unsafe=True)
-        shared = same.mul_((wish / ties).index_select(0, row_index)).index_select(0, order)
+        shared = same.mul_((grad / ties).index_select(0, row_index)).index_select(0, order)
         parts.append(torch.segment_reduce(shared, "sum", offsets=rows, unsafe=True))
     return torch.cat(parts, dim=1)
 
@@ -168,19 +168,21 @@ class SparseNeighbourMax:
         key = hop.row_index.long()[entry] * width + features.cols[place]
         key, order = key.sort(stable=True)
         key, counts = key.unique_consecutive(return_counts=True)
-        line = key // width
+        row = key // width
         mine = torch.arange(hop.shape[0], device=key.device) if own is None else own
         node, kept = _entries(features.rows, mine)
         at = torch.full((len(key),), stored, device=key.device)
         at[torch.searchsorted(key, node * width + features.cols[kept])] = kept
         found = Pattern(
-            _pointers(torch.bincount(line, minlength=hop.shape[0])), (key % width).int(), (hop.shape[0], width)
+            row_pointers(torch.bincount(row, minlength=hop.shape[0]), torch.int32),
+            (key % width).int(),
+            (hop.shape[0], width),
         )
         return cls(
             runs,
             found if runs == 1 else found.repeat(runs),
-            Segments(Pattern(_pointers(counts), place[order].int(), (len(key), stored))),
-            counts == hop.rows.diff()[line],
+            Segments(Pattern(row_pointers(counts, torch.int32), place[order].int(), (len(key), stored))),
+            counts == hop.rows.diff()[row],
             at,
         )
 
@@ -207,7 +209,3 @@ def _entries(rows: Tensor, row_index: Tensor) -> tuple[Tensor, Tensor]:
     number = torch.arange(len(row_index), device=rows.device).repeat_interleave(length)
     start = rows[:-1][row_index].long() - (length.cumsum(0) - length)
     return number, torch.arange(len(number), device=rows.device) + start[number]
-
-
-def _pointers(counts: Tensor) -> Tensor:
-    return torch.cat([counts.new_zeros(1), counts.cumsum(0)]).int()

@@ -122,9 +122,9 @@ class PreparedGraph:
 
     def inputs(self, outputs: "np.ndarray[Any, Any]") -> "np.ndarray[Any, Any]":
         """The input nodes of a hop to the given nodes, sorted."""
-        seen = np.zeros(self.matrix.shape[1], dtype=bool)
-        seen[self.matrix[outputs].indices] = True
-        return np.flatnonzero(seen)
+        is_input = np.zeros(self.matrix.shape[1], dtype=bool)
+        is_input[self.matrix[outputs].indices] = True
+        return np.flatnonzero(is_input)
 
     def hop(self, inputs: "np.ndarray[Any, Any]", outputs: "np.ndarray[Any, Any]") -> Sparse:
         """The hop of all runs from some nodes to others [R·n_out, R·n_in]."""

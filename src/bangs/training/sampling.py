@@ -10,8 +10,8 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from bangs.errors import InvalidInput
-from bangs.graphs.neighbours import NeighbourLists, ragged_index, row_pointers
-from bangs.graphs.sparse import Normalise, Pattern, Sparse
+from bangs.graphs.neighbours import NeighbourLists, ragged_index
+from bangs.graphs.sparse import Normalise, Pattern, Sparse, row_pointers
 from bangs.graphs.store import release
 from bangs.nn.subgraphs import Features, Subgraph, feature_rows_for_sampling
 
@@ -127,32 +127,32 @@ class Sampler:
         """The matrix [n_out, n_in] of one hop, and its input nodes, sorted."""
         neighbours, size = self.neighbours, len(outputs)
         starts, counts = neighbours.row_ranges(outputs)
-        taken = counts if bound == ALL else counts.clamp(max=bound)
-        places = ragged_index(starts, taken)
+        sampled = counts if bound == ALL else counts.clamp(max=bound)
+        edges = ragged_index(starts, sampled)
         if bound != ALL:
             truncated = (counts > bound).nonzero().squeeze(1)
-            before = taken.cumsum(0) - taken
+            before = sampled.cumsum(0) - sampled
             drawn = subsets(counts[truncated], bound, generator) + starts[truncated]
-            places[before[truncated] + torch.arange(bound, device=places.device)[:, None]] = drawn
-        source = neighbours.checked(neighbours.nodes[places].long())
-        line = torch.arange(size, device=outputs.device).repeat_interleave(taken, output_size=len(source))
+            edges[before[truncated] + torch.arange(bound, device=edges.device)[:, None]] = drawn
+        source = neighbours.checked(neighbours.nodes[edges].long())
+        row = torch.arange(size, device=outputs.device).repeat_interleave(sampled, output_size=len(source))
         inputs, local = torch.cat([outputs, source]).unique(return_inverse=True)
         own, others = local[:size], local[size:]
         scale = self.scale(inputs)
         mine = scale[own]
-        factor = mine * counts / taken.clamp(min=1)
-        value = factor[line]
+        factor = mine * counts / sampled.clamp(min=1)
+        value = factor[row]
         if self.normalise == "symmetric":
             value = value * scale[others]
         if neighbours.weights is not None:
-            value = value * neighbours.weights[places]
+            value = value * neighbours.weights[edges]
         loop = self.loops * (mine * mine if self.normalise == "symmetric" else mine)
         # every row begins with the node itself
-        rows = row_pointers(taken + 1)
+        rows = row_pointers(sampled + 1)
         cols = torch.empty(len(source) + size, dtype=torch.int32, device=outputs.device)
         values = torch.empty(len(cols), device=outputs.device)
         cols[rows[:-1]], values[rows[:-1]] = own.int(), loop
-        after = torch.arange(len(source), device=outputs.device) + line + 1
+        after = torch.arange(len(source), device=outputs.device) + row + 1
         cols[after], values[after] = others.int(), value
         return Sparse(Pattern(rows.int(), cols, (size, len(inputs))), values), inputs
 

@@ -12,7 +12,7 @@ from bangs.errors import InvalidInput, OutOfMemory, ran_out_of_memory
 from bangs.graphs.propagation import Operator
 from bangs.graphs.push import Pairs
 from bangs.valuation.dense_influence import COLUMN_BYTES, dense_influence
-from bangs.valuation.influence import NUMBER_BYTES, TINY, Forecast, Influence, Normalisation, slices, split
+from bangs.valuation.influence import NUMBER_BYTES, Forecast, Influence, Normalisation, slices, split
 from bangs.valuation.sparse_influence import PAIR_BYTES, ROW_BYTES, sparse_influence
 
 RUNS_AT_ONCE = {"cpu": 1}  # runs evaluated together, by device; a GPU takes as many as fit
@@ -239,45 +239,6 @@ class Information:
             self.budget // (ROW_BYTES * self.width),
             torch.Generator().manual_seed(self.seeds[run] if self.seeds else 0),
         )
-
-
-@dataclass(frozen=True, eq=False)
-class PlainInformation:
-    """The slow twin of `Information`: one propagation per coalition, in float64 from there on."""
-
-    operator: Operator
-    logits: Tensor  # float [R, N, C]
-    known: Tensor  # bool [R, N]
-    nodes: Tensor  # long [R, K]
-    open: Tensor  # bool [R, N]
-    normalise: Normalisation = "none"
-
-    @property
-    def runs(self) -> int:
-        return self.nodes.shape[0]
-
-    @property
-    def players(self) -> int:
-        return self.nodes.shape[1]
-
-    @property
-    def device(self) -> torch.device:
-        return self.logits.device
-
-    def __call__(self, members: Tensor) -> Tensor:
-        """U of coalitions bool [R, B, K]: float64 [R, B]."""
-        rows = [[self._worth(run, coalition) for coalition in members[run]] for run in range(self.runs)]
-        return torch.stack([torch.stack(row) for row in rows])
-
-    def _worth(self, run: int, members: Tensor) -> Tensor:
-        labelled = self.known[run].clone()
-        labelled[self.nodes[run, members]] = True
-        h = self.operator(self.logits[run] * labelled[:, None]).double()
-        if self.normalise == "mass":
-            h = h / self.operator(labelled[:, None].float()).double().clamp(min=TINY)
-        p = h[self.open[run]].softmax(1)
-        mean = p.mean(0)
-        return torch.xlogy(p, p).sum(1).mean() - torch.xlogy(mean, mean).sum()
 
 
 def _padded(operate: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:

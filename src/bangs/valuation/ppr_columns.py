@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from bangs.graphs.sparse import Pattern, Sparse, row_sums
+from bangs.graphs.sparse import Pattern, Sparse, row_pointers, row_sums
 
 
 class Columns(Protocol):
@@ -74,8 +74,7 @@ class SparseColumns:
         """From distinct pairs [M] of a node and a player."""
         order = (node * size[1] + player).argsort()
         counts = torch.bincount(node, minlength=size[0])
-        starts = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
-        return cls(Sparse(Pattern(starts.int(), player[order].int(), size), weight[order]))
+        return cls(Sparse(Pattern(row_pointers(counts, torch.int32), player[order].int(), size), weight[order]))
 
     def __len__(self) -> int:
         return self.matrix.shape[0]
