@@ -82,5 +82,5 @@ def test_nodes_that_were_adopted_are_kept_once_and_come_back_to_their_rows(selec
 def test_another_graph_is_refused(tmp_path: Path) -> None:
     with pytest.raises(Enough):
         fit(tmp_path, stop=1)
-    with pytest.raises(InvalidInput, match="not those the fit in"):
+    with pytest.raises(InvalidInput, match="not those the run in"):
         fit(tmp_path, data=known(18))

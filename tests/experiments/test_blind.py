@@ -111,7 +111,7 @@ def test_nodes_per_class_are_a_split(tmp_path: Path) -> None:
     [
         ({"per_class": 3, "share": 0.1}, "a share of all nodes or a number per class"),
         ({"validation_nodes": 3}, "validation_nodes goes with per_class"),
-        ({"per_class": 0}, "per_class must be a whole number of at least 1"),
+        ({"per_class": 0}, "per_class must be a whole number from 1"),
     ],
 )
 def test_a_split_that_cannot_be_is_a_sentence(settings: dict, sentence: str) -> None:

@@ -112,7 +112,7 @@ def test_a_run_whose_history_was_changed_begins_again(tmp_path: Path) -> None:
     path = tmp_path / "run" / "history.jsonl"
     path.write_text(path.read_text().replace('"round":1', '"round":7'))
     assert attempt(tmp_path / "run", of) == attempt(tmp_path / "whole", of)
-    assert "damaged history" in [event["kind"] for event in read_run(tmp_path / "run").events]
+    assert "damaged checkpoint" in [event["kind"] for event in read_run(tmp_path / "run").events]
 
 
 def test_another_graph_under_the_same_name_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -122,7 +122,7 @@ def test_another_graph_under_the_same_name_is_refused(tmp_path: Path, monkeypatc
     other.y[0] = (other.y[0] + 1) % 3
     assert fingerprint(other) != fingerprint(small())
     monkeypatch.setattr(kill_experiments, "small", lambda: other)
-    with pytest.raises(InvalidInput, match="not the one the run in"):
+    with pytest.raises(InvalidInput, match="not those the run in"):
         attempt(tmp_path, of)
 
 

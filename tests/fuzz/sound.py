@@ -20,7 +20,7 @@ from torch_geometric.data import Data
 from bangs.cli import app
 from bangs.estimator.classifier import SelfTrainingClassifier
 from bangs.estimator.resume import Keeper
-from bangs.experiments.experiment import Experiment, compact
+from bangs.experiments.experiment import Experiment, compact, exam_of
 from bangs.graphs.datasets import flickr, lastfm
 from bangs.graphs.datasets.synthetic import citation
 from bangs.graphs.splits import mark, per_class
@@ -152,6 +152,11 @@ def experiment() -> Experiment:
 @cache
 def learner() -> Learner:
     return experiment().trainer().trainer.prepare(experiment().task(graph()))
+
+
+@cache
+def exam() -> str:
+    return exam_of(experiment(), graph()).digest
 
 
 class _Enough(Exception):

@@ -13,8 +13,8 @@ from bangs.core.graph_checks import check_graph
 from bangs.errors import BangsError
 from bangs.estimator.classifier import SelfTrainingClassifier
 from bangs.estimator.resume import Keeper
+from bangs.experiments.history_file import History
 from bangs.experiments.results import results_in
-from bangs.experiments.resume import Journal
 from bangs.experiments.suites.read import read_suite
 from bangs.graphs import tables
 from bangs.graphs.datasets import flickr, lastfm, planetoid
@@ -107,10 +107,10 @@ def _suite(folder: Path) -> None:
 def _resume(folder: Path) -> None:
     with RunFolder.create_or_resume(folder, sound.experiment().config(), resume=True) as store:
         if store.result is None:
-            found = Journal(store, sound.graph()).open()
-            if found.resume is not None:
-                state = found.resume(sound.learner())
-                state.student.predict(sound.learner().task.graph)
+            task = sound.learner().task
+            resume = History(store).resume(task, sound.exam())
+            if resume is not None:
+                resume(sound.learner()).student.predict(task.graph)
 
 
 def _record(folder: Path) -> None:

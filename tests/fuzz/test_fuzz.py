@@ -216,23 +216,26 @@ CRASHERS: dict[str, Callable[[], tuple[str, dict[str, bytes]]]] = {
         "fit folder",
         {"result.json": resealed("fit folder", "result.json", lambda c: c.pop("adopted"))},
     ),
-    "a checkpoint that knows no data": lambda: ("run folder", {CHECKPOINT: checkpoint(lambda t, f: f.pop("data"))}),
+    "a checkpoint that knows no data": lambda: ("run folder", {CHECKPOINT: checkpoint(lambda t, f: f.pop("identity"))}),
     "a checkpoint whose rows are a number": lambda: (
         "run folder",
-        {CHECKPOINT: checkpoint(lambda t, f: f.update(rows=7))},
+        {CHECKPOINT: checkpoint(lambda t, f: f["parts"].update(rows=7))},
     ),
-    "a checkpoint without roles": lambda: ("run folder", {CHECKPOINT: checkpoint(lambda t, f: f.pop("roles"))}),
+    "a checkpoint without roles": lambda: (
+        "run folder",
+        {CHECKPOINT: checkpoint(lambda t, f: f["parts"]["state"].pop("roles"))},
+    ),
     "a checkpoint whose roles are lists": lambda: (
         "run folder",
-        {CHECKPOINT: checkpoint(lambda t, f: f["roles"].update(best=[1]))},
+        {CHECKPOINT: checkpoint(lambda t, f: f["parts"]["state"]["roles"].update(best=[1]))},
     ),
     "a checkpoint with a label of no class": lambda: (
         "run folder",
-        {CHECKPOINT: checkpoint(lambda t, f: t["labels.target"].fill_(99))},
+        {CHECKPOINT: checkpoint(lambda t, f: t["state.labels.target"].fill_(99))},
     ),
     "a checkpoint of other sizes": lambda: (
         "run folder",
-        {CHECKPOINT: checkpoint(lambda t, f: t.update(logits=torch.zeros(2, 3)))},
+        {CHECKPOINT: checkpoint(lambda t, f: t.update({"state.logits": torch.zeros(2, 3)}))},
     ),
     "a checkpoint without weights": lambda: (
         "run folder",
@@ -259,20 +262,19 @@ CRASHERS: dict[str, Callable[[], tuple[str, dict[str, bytes]]]] = {
     "bytes that a file calls text": lambda: ("parquet", {"nodes.parquet": no_text()}),
     "a fit whose merit is a list": lambda: (
         "stopped fit",
-        {CHECKPOINT: fit_checkpoint(lambda f: f["record"].update(merit=[[1], 2]))},
+        {CHECKPOINT: fit_checkpoint(lambda f: f["parts"]["record"].update(merit=[[1], 2]))},
     ),
     "a fit whose rows tell nonsense": lambda: (
         "stopped fit",
-        {CHECKPOINT: fit_checkpoint(lambda f: f["record"]["rows"][1].update(took_part=["x"]))},
+        {CHECKPOINT: fit_checkpoint(lambda f: f["parts"]["record"]["rows"][1].update(took_part=["x"]))},
     ),
-    "a fit without a record": lambda: ("stopped fit", {CHECKPOINT: fit_checkpoint(lambda f: f.pop("record"))}),
+    "a fit without a record": lambda: ("stopped fit", {CHECKPOINT: fit_checkpoint(lambda f: f["parts"].pop("record"))}),
 }
 HARMLESS = {
     "a form that cannot be unpacked",  # the arrays themselves are whole
     "a graph that is a list",  # the page is refused, the rest of the folder still tells its configuration
     "a result without counts",
-    "a checkpoint that knows no data",  # the run begins again, with an event that says why
-    "a checkpoint whose rows are a number",
+    "a checkpoint whose rows are a number",  # the run begins again, with an event that says why
 }
 
 

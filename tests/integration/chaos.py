@@ -33,7 +33,7 @@ import numpy as np
 import torch
 
 from bangs.cli import app
-from bangs.experiments.resume import Journal
+from bangs.experiments.history_file import History
 from bangs.graphs.datasets.synthetic import citation
 from bangs.graphs.splits import per_class
 from bangs.runs import RunFolder, read_run
@@ -141,11 +141,11 @@ def attempt(words: list[str], board: Board, death: Death) -> int:
 def instrument(board: Board, death: Death) -> None:
     """Make this process tell the board what it is doing, and die when its call comes."""
     for stage, owner, name in (
-        ("open", Journal, "open"),
+        ("open", History, "resume"),
         ("begin", SelfTrainer, "begin"),
         ("select", SelfTrainer, "advance"),
         ("train", Learner, "fit"),
-        ("keep", Journal, "keep"),
+        ("keep", History, "keep"),
         ("finish", RunFolder, "finish"),
         ("forget", RunFolder, "forget"),
     ):

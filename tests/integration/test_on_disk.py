@@ -137,7 +137,7 @@ def test_a_stopped_fit_goes_on_and_ends_alike(store: Store, tmp_path: Path, devi
     assert again.explain("50").path == whole.explain("50").path
     with RunFolder.create_or_resume(tmp_path / "run", {}, resume=True) as folder:
         few = store.relabelled(torch.where(torch.arange(120) < 30, store.y, -1))
-        with pytest.raises(InvalidInput, match="not those the fit in"):
+        with pytest.raises(InvalidInput, match="not those the run in"):
             classifier().fit(few, keeper=Keeper(folder))
 
 

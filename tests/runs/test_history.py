@@ -8,7 +8,7 @@ import torch
 from bangs.core.rng import Streams
 from bangs.core.types import Ranking, Task
 from bangs.nn.models import GCN
-from bangs.runs.history import STAGES, chosen_round, row, seconds_by_stage
+from bangs.runs.history import STAGES, row, seconds_by_stage
 from bangs.selection.quotas import Nobody, Top
 from bangs.selection.scores import Confidence
 from bangs.selftraining.loop import Adoption, Method, SelfTrainer, State
@@ -61,10 +61,6 @@ def test_a_row_counts_labels_by_class_and_is_plain_json(task):
     assert rows[1]["took_part"] == [True] * 3
     assert tuple(rows[1]["seconds"]) == STAGES
     assert json.loads(json.dumps(rows)) == rows
-
-
-def test_the_chosen_round_has_the_best_validation_score_and_is_the_earliest_of_equals():
-    assert [chosen_round(scores) for scores in ([0.4, 0.8, 0.8], [0.5], [0.1, 0.2, 0.3])] == [1, 0, 2]
 
 
 def test_seconds_are_summed_by_stage_and_a_round_may_lack_one():

@@ -1,7 +1,7 @@
 """Members: models of one kind, one for each fold, and what they say of nodes they have not learned."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal
 
 import torch
@@ -15,6 +15,7 @@ from bangs.graphs.store import StoreReference
 from bangs.nn.models import Architecture
 from bangs.runs.candidate_log import CandidateLog, bare
 from bangs.runs.history import is_row, row
+from bangs.selftraining.best_round import Merit, clearly_behind
 from bangs.selftraining.loop import State
 
 View = Literal["features", "structure", "both"]
@@ -114,7 +115,7 @@ class FoldRecorder:
         self._logs: list[CandidateLog] = []
         self._chosen: _Chosen | None = None
         self._best: Tensor | None = None  # float64 [M], log-probabilities of the labels in the best round so far
-        self._merit = (-1.0, 0.0)
+        self._merit = Merit(-1.0)
 
     def __call__(self, state: State) -> None:
         task = state.student.learner.task
@@ -173,7 +174,7 @@ class FoldRecorder:
         tensors |= CandidateLog.joined(self._logs).to_plain()
         if self._best is not None:
             tensors["best"] = self._best
-        return tensors, {"rows": bare(self.rows), "chosen": chosen.round, "merit": list(self._merit)}
+        return tensors, {"rows": bare(self.rows), "chosen": chosen.round, "merit": asdict(self._merit)}
 
     def recall(self, tensors: Mapping[str, Tensor], facts: Mapping[str, Any], task: Task) -> None:
         """Remember what `to_plain` told of the first rounds of the same runs."""
@@ -183,8 +184,7 @@ class FoldRecorder:
         log = CandidateLog.from_plain(tensors)
         self.rows, self._logs = log.dress(facts["rows"]), [log]
         self._said, self._sure, self._best = list(tensors["said"]), list(tensors["sure"]), tensors.get("best")
-        accuracy, loss = (float(part) for part in facts["merit"])
-        self._merit = accuracy, loss
+        self._merit = Merit(**{name: float(part) for name, part in facts["merit"].items()})
         weights = {name.removeprefix(_WEIGHTS): t for name, t in tensors.items() if name.startswith(_WEIGHTS)}
         optional = (tensors.get(name) for name in _OPTIONAL)
         self._chosen = _Chosen(int(facts["chosen"]), weights, *(tensors[name] for name in _CHOSEN), *optional)
@@ -204,17 +204,15 @@ class FoldRecorder:
     def _counts(self, accuracy: float, likely: Tensor) -> bool:
         """Whether this round is the one to choose so far."""
         if self.rule == "accuracy":
-            merit = (accuracy, float(likely.mean()))
-            better = self._chosen is None or merit > self._merit
+            merit = Merit(accuracy, -float(likely.mean()))
+            better = self._chosen is None or merit.beats(self._merit)
             self._merit = merit if better else self._merit
             return better
         best = self._best
         if best is None or float((likely - best).mean()) > 0:
             self._best = likely
             return True
-        gap = likely - best
-        error = float(gap.std()) / len(gap) ** 0.5 if len(gap) > 1 else float("inf")
-        return float(gap.mean()) > -error
+        return not clearly_behind(likely, best)
 
     def _seen(self) -> _Chosen:
         assert self._chosen is not None, "the recorder has seen no round yet"

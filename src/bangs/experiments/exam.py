@@ -10,6 +10,7 @@ from torch_geometric.data import Data
 from bangs.core import metrics
 from bangs.core.types import Prediction, Split
 from bangs.errors import InvalidInput
+from bangs.graphs.fingerprint import fingerprint
 from bangs.selftraining.loop import State
 
 
@@ -34,6 +35,11 @@ class Exam:
 
     def to(self, device: torch.device | str) -> "Exam":
         return Exam(self.answers.to(device), self.truth.to(device))
+
+    @property
+    def digest(self) -> str:
+        """A digest of the labels, by which a run that continues knows that they are the same."""
+        return fingerprint(Data(answers=self.answers, truth=self.truth))
 
     def accuracy(self, prediction: Prediction) -> Tensor:
         """Test accuracy: float [R]."""

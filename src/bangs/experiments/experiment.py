@@ -17,7 +17,7 @@ from bangs.core.types import Split, Task
 from bangs.distributed import ranks
 from bangs.errors import InvalidInput
 from bangs.experiments.exam import Exam
-from bangs.experiments.resume import Found, Journal, as_row
+from bangs.experiments.history_file import History, as_row
 from bangs.experiments.settings import VALIDATION_NODES, VALIDATION_SHARE, check
 from bangs.graphs import splits
 from bangs.graphs.datasets import by_name
@@ -25,8 +25,9 @@ from bangs.graphs.propagation import PPR
 from bangs.graphs.push import Push
 from bangs.graphs.store import Store
 from bangs.runs import RunFolder
-from bangs.runs.history import chosen_round, row, seconds_by_stage
+from bangs.runs.history import row, seconds_by_stage
 from bangs.selftraining import published
+from bangs.selftraining.best_round import best_round
 from bangs.selftraining.loop import Method, Observer, SelfTrainer, State
 from bangs.selftraining.methods import Budget, method
 from bangs.training.presets import trainer
@@ -186,22 +187,23 @@ class Experiment:
         begin = time.perf_counter()
         place = choose_device(device)
         data = by_name.load(self.dataset, data_folder) if data is None else data
-        journal = None if run_folder is None else Journal(run_folder, data, pause)
-        # the first rank keeps the journal, and tells the others where to go on from
-        found = ranks.broadcast_object(Found([], None, 0.0) if journal is None else journal.open())
         task = self.task(data).to(place)
         exam = None if blind else exam_of(self, data).to(place)
-        rows = found.rows
+        history = None if run_folder is None else History(run_folder, pause)
+        # the first rank has the folder, and tells the others where to continue
+        resume = None if history is None else history.resume(task, "" if exam is None else exam.digest)
+        found = ([], None, 0.0) if history is None else (history.rows, resume, history.rounds.earlier)
+        rows, resume, before = ranks.broadcast_object(found)
 
         def record(state: State) -> None:
             rows.append(as_row({**row(state), **({} if exam is None else exam.mark(state))}))
-            if journal is not None:
-                journal.keep(state, rows[-1])
+            if history is not None:
+                history.keep(state, rows[-1])
             for observer in observers:
                 observer(state, rows[-1])
 
-        self.trainer([record]).fit(task, self.seeds, found.resume)
-        return summary(self, rows, found.seconds + time.perf_counter() - begin)
+        self.trainer([record]).fit(task, self.seeds, resume)
+        return summary(self, rows, before + time.perf_counter() - begin)
 
     def _split(self, data: Data) -> Split:
         if self.per_class is not None:
@@ -248,7 +250,7 @@ def summary(experiment: Experiment, rows: list[dict[str, Any]], total: float) ->
     round's.
     """
     runs = range(len(experiment.seeds))
-    chosen = [chosen_round([row["validation"][run] for row in rows]) for run in runs]
+    chosen = [best_round([row["validation"][run] for row in rows]) for run in runs]
     seconds = seconds_by_stage(rows)
     if "test" not in rows[0]:
         return {

@@ -10,7 +10,8 @@ from typing import Any
 from bangs.errors import BangsError, InvalidInput
 from bangs.experiments.experiment import BUDGET, Experiment
 from bangs.runs import Record, config_hash, read_run
-from bangs.runs.history import STAGES, chosen_round, seconds_by_stage
+from bangs.runs.history import STAGES, seconds_by_stage
+from bangs.selftraining.best_round import best_round
 from bangs.utils.files import check_size, open_to_read, parse, read_plain
 from bangs.utils.text import plain_name
 
@@ -217,5 +218,5 @@ def _rounded(value: float | None, decimals: int) -> float | int | None:
 def _score(row: Mapping[str, Any], protocol: str) -> float:
     test, validation = row["test"], row["validation"]
     if protocol == "validation":
-        return float(test[chosen_round(validation)])
+        return float(test[best_round(validation)])
     return float(max(test[1:] or test) if protocol == "best_test" else test[-1])

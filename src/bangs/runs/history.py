@@ -44,11 +44,6 @@ def is_soft(found: Mapping[str, Any]) -> bool:
     return isinstance(adopted, list) and bool(adopted) and all(type(own) is int for own in adopted)
 
 
-def chosen_round(validation: Sequence[float]) -> int:
-    """The round with the best validation accuracy, the earliest among equals."""
-    return max(range(len(validation)), key=validation.__getitem__)  # of equals, max takes the first
-
-
 def seconds_by_stage(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     """The seconds that the rounds of some rows spent in each stage."""
     return {stage: sum(row["seconds"].get(stage, 0.0) for row in rows) for stage in STAGES}

@@ -8,7 +8,6 @@ from torch import Tensor
 from bangs.core.types import Labels, Prediction
 from bangs.errors import InvalidInput
 from bangs.runs.checkpoint import Checkpoint
-from bangs.runs.folder import RunFolder
 from bangs.selftraining.loop import State
 from bangs.training.teacher import Teacher
 from bangs.training.trainer import Learner
@@ -42,13 +41,6 @@ def pack(state: State) -> tuple[dict[str, Tensor], dict[str, Any]]:
     # the weights to start students from are the first model's, whoever carries them
     tensors |= {f"early.{name}": value for name, value in (state.student.early or {}).items()}
     return tensors, {"roles": played}
-
-
-def tell_rejected(folder: RunFolder, state: State) -> None:
-    """An event that names the runs whose student diverged in this round, where there are any."""
-    if state.rejected:
-        reason = "the student's loss or logits were not finite; its labels are taken back and the teacher stays"
-        folder.event("rejected round", index=state.index, runs=list(state.rejected), reason=reason)
 
 
 def unpack(checkpoint: Checkpoint, learner: Learner) -> State:

@@ -20,6 +20,7 @@ from bangs.graphs.views import Same
 from bangs.selection.quotas import Quota, Top
 from bangs.selection.scores import Confidence, Score
 from bangs.selftraining.beliefs import Believe
+from bangs.selftraining.best_round import beats
 from bangs.training.teacher import Teacher
 from bangs.training.trainer import Learner, Trainer
 from bangs.training.views import ModelView, predict_view
@@ -196,7 +197,7 @@ class SelfTrainer:
                 student = Teacher.where(took_part, fitted, state.student)
                 prediction_now = Prediction.where(took_part, said, state.prediction)
 
-        better = student.validation > state.best.validation
+        better = beats(student.validation, state.best.validation)
         return State(
             index=index,
             labels=labels,
@@ -268,7 +269,7 @@ class SelfTrainer:
             return teacher
         if self.method.teacher == "latest":
             return student
-        return Teacher.where(student.validation > teacher.validation, student, teacher)
+        return Teacher.where(beats(student.validation, teacher.validation), student, teacher)
 
     def _tell(self, state: State) -> None:
         for observer in self.observers:

@@ -1,0 +1,85 @@
+"""history.jsonl: the rows of a run in its folder, beside the states from which it continues."""
+
+import os
+from typing import Any
+
+from bangs.core.types import Task
+from bangs.errors import InvalidInput
+from bangs.runs import RunFolder
+from bangs.runs.resume import Restore, SavedRounds
+from bangs.selftraining.loop import State
+from bangs.utils.files import (
+    canonical,
+    digest,
+    explained,
+    finite,
+    open_plain,
+    parse,
+    plain,
+    read_plain,
+    write_all,
+    write_atomic,
+)
+
+NAME = "history.jsonl"
+LARGEST = 1 << 32  # bytes
+
+
+class History:
+    """Keeps every round of a run: its row in history.jsonl, then its state in a checkpoint.
+
+    A checkpoint holds the digests of the rows before it. A run continues only if they are as they were written;
+    otherwise it begins again. Checkpoints are at least `pause` seconds apart.
+    """
+
+    def __init__(self, folder: RunFolder, pause: float = 0.0):
+        self.rounds = SavedRounds(folder, pause)
+        self.path = folder.path / NAME
+        self.rows: list[dict[str, Any]] = []  # of the rounds up to the checkpoint
+        self._digests: list[str] = []
+
+    def resume(self, task: Task, exam: str) -> Restore | None:
+        """How to make the last state that was saved, None = begin; history.jsonl is cut to the rounds up to it."""
+        self.rounds.begin(task, exam)
+        restore = None
+        if self.rounds.latest is not None:
+            try:
+                self._digests = self.rounds.part("rows")[1]
+                self.rows = self._read()
+                restore = self.rounds.state()
+            except (LookupError, TypeError, ValueError) as error:
+                folder, round = self.rounds.folder, self.rounds.latest.round
+                folder.event("damaged checkpoint", round=round, reason=str(error)[:500])
+                folder.forget()
+                self.rows, self._digests, self.rounds.earlier = [], [], 0.0
+        write_atomic(self.path, "".join(canonical(row) + "\n" for row in self.rows))
+        return restore
+
+    def keep(self, state: State, row: dict[str, Any]) -> None:
+        """Write a round; when this returns, its row is on the disk, and its state if `pause` has passed."""
+        with explained(self.path):
+            file = open_plain(self.path, os.O_WRONLY | os.O_APPEND)
+            try:
+                write_all(file, canonical(row).encode() + b"\n")
+            finally:
+                os.close(file)
+        self._digests.append(digest(row))
+        self.rounds.note(state)
+        self.rounds.save(state.index, state, {"rows": ({}, self._digests)})
+
+    def _read(self) -> list[dict[str, Any]]:
+        """The rows that the checkpoint knows; raises where one is missing or changed."""
+        try:
+            lines = read_plain(self.path, LARGEST).splitlines()[: len(self._digests)]
+        except FileNotFoundError as error:
+            raise InvalidInput(f"{NAME} is missing") from error
+        rows = [parse(line, f"a row of {NAME}") for line in lines]
+        if [digest(row) for row in rows] != self._digests:
+            raise InvalidInput(f"the rows of {NAME} are not as they were written")
+        return rows
+
+
+def as_row(facts: dict[str, Any]) -> dict[str, Any]:
+    """Facts as a history row holds them, the same before and after a resume."""
+    row: dict[str, Any] = finite(plain(facts, "row"))
+    return row

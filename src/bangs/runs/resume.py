@@ -1,0 +1,111 @@
+"""Resume: the rounds of a run are saved in its folder, and a run that was stopped continues after the last of them."""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from torch import Tensor
+from torch_geometric.data import Data
+
+from bangs.core.types import Task
+from bangs.errors import InvalidInput
+from bangs.graphs.fingerprint import fingerprint
+from bangs.graphs.store import StoredGraph
+from bangs.runs.checkpoint import Checkpoint
+from bangs.runs.folder import RunFolder
+from bangs.runs.state import pack, unpack
+from bangs.selftraining.loop import State
+from bangs.training.trainer import Learner
+from bangs.utils.files import digest
+
+_STATE = "state"
+
+Part = tuple[Mapping[str, Tensor], Any]  # named tensors, and facts that JSON can hold
+
+
+@dataclass(frozen=True, eq=False)
+class Restore:
+    """Makes a state that was saved, for a learner of the same task."""
+
+    checkpoint: Checkpoint
+
+    def __call__(self, learner: Learner) -> State:
+        return unpack(self.checkpoint, learner)
+
+
+class SavedRounds:
+    """The states of a run in its folder, with whatever else the run needs to continue, and the seconds it took so far.
+
+    Everything is saved in named parts of tensors and facts. A checkpoint of another task is refused.
+    """
+
+    def __init__(self, folder: RunFolder, pause: float = 0.0):
+        self.folder, self.pause = folder, pause  # the least number of seconds between two checkpoints
+        self.latest = folder.latest()
+        self.earlier = 0.0  # seconds of work in earlier attempts
+        self._identity = ""
+        self._saved = -float("inf")
+        self._began = time.perf_counter()
+
+    @property
+    def seconds(self) -> float:
+        """Seconds of work so far, with those of earlier attempts."""
+        return self.earlier + time.perf_counter() - self._began
+
+    def begin(self, task: Task, exam: str = "") -> None:
+        """Check that what was saved is of this task; `exam` is a digest of labels that the learner does not see."""
+        self._identity = digest([_identity(task), exam])
+        if self.latest is None:
+            return
+        if self.latest.facts.get("identity") != self._identity:
+            raise InvalidInput(
+                f"the graph, or the labels that may be seen, are not those the run in '{self.folder.path}' began with; "
+                "restore the earlier data, remove that folder, or choose another"
+            )
+        self.earlier = float(self.latest.facts["seconds"])
+
+    def part(self, name: str) -> Part:
+        """What was saved under a name; LookupError where nothing was."""
+        if self.latest is None:
+            raise LookupError(name)
+        begin = f"{name}."
+        found = {key.removeprefix(begin): own for key, own in self.latest.tensors.items() if key.startswith(begin)}
+        return found, self.latest.facts["parts"][name]
+
+    def state(self) -> Restore:
+        """How to make the last state that was saved."""
+        tensors, facts = self.part(_STATE)
+        return Restore(Checkpoint(int(facts["index"]), dict(tensors), facts))
+
+    def note(self, state: State, **more: Any) -> None:
+        """Write a round into the folder's events."""
+        seconds = {stage: round(value, 6) for stage, value in state.seconds.items()}
+        self.folder.event("round", index=state.index, validation=state.validation.tolist(), seconds=seconds, **more)
+        if state.rejected:
+            reason = "the student's loss or logits were not finite; its labels are discarded and the teacher stays"
+            self.folder.event("rejected round", index=state.index, runs=list(state.rejected), reason=reason)
+
+    def save(self, number: int, state: State | None, parts: Mapping[str, Part]) -> None:
+        """Save a checkpoint if `pause` has passed; when this returns, no crash can take it away."""
+        if time.perf_counter() - self._saved < self.pause:
+            return
+        if state is not None:
+            tensors, facts = pack(state)
+            parts = {_STATE: (tensors, {**facts, "index": state.index}), **parts}
+        whole = {f"{name}.{key}": own for name, (tensors, _) in parts.items() for key, own in tensors.items()}
+        told = {name: facts for name, (_, facts) in parts.items()}
+        self.folder.save(number, whole, {"parts": told, "identity": self._identity, "seconds": self.seconds})
+        self._saved = time.perf_counter()
+
+
+def _identity(task: Task) -> str:
+    """The fingerprint of all that a learner sees."""
+    graph = task.graph
+    labels = Data(given=task.given.target, held=task.validation)
+    if isinstance(graph, StoredGraph):  # its digest stands for all that is stored
+        return digest([graph.identity, fingerprint(labels)])
+    seen = Data(x=graph.x, edge_index=graph.edge_index, **labels)
+    if graph.get("edge_weight") is not None:
+        seen.edge_weight = graph.edge_weight
+    return fingerprint(seen)

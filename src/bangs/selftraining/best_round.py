@@ -1,0 +1,49 @@
+"""The best round of a run: the only place that has this rule.
+
+The best round has the highest validation accuracy. Of rounds with equal accuracy the one with the lowest validation
+loss is best, where losses were measured; of rounds with equal losses, or none, the earliest. A fit with few labels,
+where the best of all rounds is mostly luck, takes the last round that is not clearly behind the best.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Merit:
+    """How well a round did on the validation nodes."""
+
+    accuracy: float
+    loss: float = 0.0  # 0 in every round where it is not measured
+
+    def beats(self, earlier: "Merit") -> bool:
+        """Whether this round is better than an earlier one."""
+        return (self.accuracy, -self.loss) > (earlier.accuracy, -earlier.loss)
+
+
+def best_round(accuracy: Sequence[float]) -> int:
+    """The number of the best round, from the validation accuracy of every round."""
+    best = 0
+    for index, value in enumerate(accuracy):
+        if Merit(value).beats(Merit(accuracy[best])):
+            best = index
+    return best
+
+
+def beats(accuracy: "Tensor", earlier: "Tensor") -> "Tensor":
+    """Where a round's accuracy [R] makes it better than an earlier round: bool [R]."""
+    return accuracy > earlier
+
+
+def clearly_behind(likelihood: "Tensor", best: "Tensor") -> bool:
+    """Whether a round is behind the best one by a standard error of the mean difference or more.
+
+    Both are log-probabilities of the validation labels: float [M].
+    """
+    gap = likelihood - best
+    error = float(gap.std()) / len(gap) ** 0.5 if len(gap) > 1 else float("inf")
+    return float(gap.mean()) <= -error
