@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 from torch_geometric.nn import GATConv, GINConv
 
+from bangs import kernels
 from bangs.core.rng import Streams
 from bangs.errors import InvalidInput
 from bangs.graphs.sparse import Sparse, to_torch
