@@ -83,8 +83,10 @@ def propagated(graph: Data) -> Any:
     """Features after two hops, as scikit-learn takes them."""
     x: Any = to_scipy(graph.x) if graph.x.layout == torch.sparse_csr else graph.x.numpy()
     matrix = adjacency(graph, loops=1.0, normalise="symmetric")
-    found = matrix @ (matrix @ x)
-    return sp.csr_matrix(found) if sp.issparse(found) else found
+    found: Any = matrix @ (matrix @ x)
+    if not sp.issparse(found):
+        return found
+    return found.toarray() if found.nnz > 0.1 * np.prod(found.shape) else sp.csr_matrix(found)
 
 
 def from_classes(probs: Any, own: Any, classes: int) -> torch.Tensor:

@@ -14,6 +14,7 @@ from bangs.core.types import Labels, Task, one_hot
 from bangs.estimator.linear import LinearTrainer, PropagatedLinear
 from bangs.estimator.resume import Keeper
 from bangs.estimator.stacking import clearly_behind, mixed, share_interval, stack
+from bangs.estimator.threads import thread_count
 from bangs.graphs.datasets.synthetic import citation
 from bangs.runs import RunFolder
 
@@ -152,3 +153,21 @@ def test_a_linear_model_says_the_same_of_its_graph_by_its_saved_weights() -> Non
     fitted = learner.fit(task.given, Streams((0,)))
     again = model.logits({**learner.shared, **fitted.weights}, task.graph, torch.device("cpu"))
     torch.testing.assert_close(again, fitted.predict(task.graph).logits, atol=1e-4, rtol=1e-4)
+
+
+def test_a_time_limit_admits_neural_networks_and_stops_what_is_behind() -> None:
+    model = SelfTrainingClassifier(rounds=1, epochs=3, patience=3, device="cpu", features="features", time_limit=600)
+    board = model.fit(world(labels=30)[0]).leaderboard_
+    assert {"gcn", "appnp", "grand"} <= {line["model"] for line in board}
+    assert "behind" in {line["standing"] for line in board}
+
+
+def test_small_graphs_are_fitted_with_one_thread_and_threads_are_put_back() -> None:
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        model = SelfTrainingClassifier(rounds=0, features="features", device="cpu", method="raw").fit(world()[0])
+        assert (model.threads_, torch.get_num_threads()) == (1, 2)
+    finally:
+        torch.set_num_threads(before)
+    assert thread_count(10**6) == before

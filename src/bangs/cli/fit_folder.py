@@ -17,6 +17,7 @@ from bangs.estimator.serialization import spell
 from bangs.graphs import splits, tables
 from bangs.graphs.fingerprint import fingerprint
 from bangs.graphs.store import Store
+from bangs.graphs.tables.diagnostics import counted
 from bangs.report.card import model_card
 from bangs.report.csv_tables import predictions, pseudo_labels
 from bangs.report.outcome import exam, outcome
@@ -67,7 +68,7 @@ def _fit(folder: RunFolder, own: tables.OwnGraph, learner: SelfTrainingClassifie
         with _Lines(output, "round by round", learner.rounds or 0) as lines:
             learner.fit(data, names=own.ids, observers=[lines.see], keeper=keeper)
     learner.classes_ = np.array(own.classes)[learner.classes_]
-    for note in learner.notes_:
+    for note in (*learner.notes_, f"trained with {counted(learner.threads_, 'thread')}"):
         output.say(f"· {note}")
     truth = exam(own.data.y, own.classes, learner, test)
     result = outcome(learner, truth, keeper.seconds)

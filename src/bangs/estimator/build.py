@@ -25,6 +25,7 @@ from bangs.training.presets import trainer
 from bangs.training.sampling import Sampling
 from bangs.training.trainer import Trainer
 from bangs.utils import limits
+from bangs.utils.devices import choose_device
 
 log = logging.getLogger(__name__)
 
@@ -76,7 +77,8 @@ def planned(
         graph = _Nothing()
     taught = "soft" if name == "auto" else name
     out = linear_candidates(graph, recipe, taught, views)
-    if not isinstance(graph, _Nothing) and small_enough(graph) and "features" in views:
+    quick = choose_device(settings["device"]).type == "cuda" and not isinstance(graph, _Nothing) and small_enough(graph)
+    if "features" in views and (quick or settings["time_limit"] is not None):
         for kind in NEURAL:
             learner = training(kind, settings["preset"], settings["epochs"], settings["patience"], None)
             out.append(Candidate(kind, taught, learner, recipe))

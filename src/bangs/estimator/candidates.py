@@ -19,8 +19,8 @@ SOFT = ("soft", "soft-aligned", "bangs-soft")
 VIEWS: tuple[View, ...] = ("features", "structure", "both")
 ROUNDS = 3  # of soft labels, after which they hardly change
 RIDGES = (1e-3, 3e-3, 3e-4)  # the first is tried for every model, the others for the best
-REFINED = 3
-CPU, GPU = 0, 100_000_000  # entries of features and edges up to which neural networks are tried unasked
+REFINED, LARGE = 3, 50_000  # candidates of graphs up to so many nodes; of larger ones one
+QUICK = 20_000_000  # entries of features and edges up to which a GPU tries neural networks unasked
 
 
 @dataclass(frozen=True)
@@ -71,10 +71,10 @@ def linear_candidates(graph: Data, method: Method, name: str, views: Sequence[Vi
     return out
 
 
-def refined(best: Sequence[Candidate], rounds: int | None) -> list[Candidate]:
-    """The best linear candidates with other ridges, and the very best with other soft labels."""
+def refined(best: Sequence[Candidate], rounds: int | None, nodes: int) -> list[Candidate]:
+    """The best linear candidates with other ridges, of large graphs one, and the very best with other soft labels."""
     out = []
-    for own in best[:REFINED]:
+    for own in best[: REFINED if nodes <= LARGE else 1]:
         for ridge in RIDGES[1:]:
             trainer = replace(own.trainer, ridge=ridge)  # type: ignore[arg-type]
             out.append(_linear(own.label, own.taught, trainer, own.method, own.view))
@@ -90,7 +90,7 @@ def _linear(label: str, name: str, trainer: Any, method: Method, view: View) -> 
 
 
 def small_enough(graph: Data) -> bool:
-    """Whether an epoch of a neural network is quick enough to try some unasked; on a GPU it nearly always is."""
+    """Whether a GPU trains a neural network in seconds."""
     x = graph.x
     stored = int(x.values().numel() if x.is_sparse_csr else x.numel())
-    return (stored + int(graph.edge_index.shape[1])) <= (GPU if graph.edge_index.is_cuda else CPU)
+    return stored + int(graph.edge_index.shape[1]) <= QUICK

@@ -3,6 +3,7 @@
 import numbers
 from collections.abc import Callable, Sequence
 from copy import deepcopy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -30,8 +31,8 @@ from bangs.estimator.inference import calibrate_beside
 from bangs.estimator.inputs import as_graph, as_labels, check_columns, encoded, in_order, mask_of, names_of, opened
 from bangs.estimator.linear import LinearTrainer
 from bangs.estimator.resume import Keeper
-from bangs.estimator.tasks import Lesson, lesson
-from bangs.estimator.views import view_of
+from bangs.estimator.tasks import Lesson, lesson, tasks_of
+from bangs.estimator.threads import thread_count, threads
 from bangs.graphs.store import Store, StoreReference
 from bangs.graphs.tables.encoding import Encoding
 from bangs.graphs.tables.validation import check_share
@@ -56,8 +57,8 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
     `bangs list models`, …) or parts: an `Architecture` or a whole `Trainer`; a function from a `Round` to a
     `Ranking`; a function from a `Prediction` and a `Task` to a `Prediction`.
 
-    model: "auto" tries linear models on propagated features, and neural networks where they are quick, and averages
-    what labels they have not learned cannot tell apart.
+    model: "auto" tries linear models on propagated features, and neural networks on a GPU or where a time limit is
+    given, and averages what labels they have not learned cannot tell apart.
     method: "soft" (all nodes get a distribution, made anew each round), "soft-aligned" (with the class shares of the
     labels), "bangs-soft" (weighted by Banzhaf value), "hard" (k nodes a round get a class), "raw" (none);
     "auto" = soft, or hard where a selector is given or the graph stays on the disk.
@@ -83,9 +84,9 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
     labeled_iter_ [N], 0 = given, t = adopted in round t, -1 = never · n_iter_, rounds run · best_iter_, the chosen
     round · termination_condition_, "max_iter", "all_labeled" or "no_change" · history_, one row a round ·
     validation_score_, accuracy on labels that were not learned · leaderboard_, a row for every candidate ·
-    notes_, what a person should know of the labels · n_features_in_ · feature_names_in_, where X was a frame ·
-    node_names_, its index, the names in a store, else 0 … N−1. Of several models, rounds and pseudo-labels are those of
-    the heaviest, and of its first fold.
+    notes_, what a person should know of the labels · threads_, how many the fit used · n_features_in_ ·
+    feature_names_in_, where X was a frame · node_names_, its index, the names in a store, else 0 … N−1. Of several
+    models, rounds and pseudo-labels are those of the heaviest, and of its first fold.
     """
 
     def __init__(
@@ -170,26 +171,16 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         store = source if isinstance(source, Store) else None
         tried = self.recipe(learned.graph if store is None else None, learned.free, store)
         names = names_of(X, len(learned.labels)) if names is None else names
-        views = dict.fromkeys(own.view for own in tried)
-        tasks = {
-            view: learned.folds.task(view_of(learned.graph, view, names, seed), len(learned.classes), place)
-            for view in views
-        }
-        if keeper is not None:
-            keeper.begin(next(iter(tasks.values())))
-        where = None if store is None else StoreReference.of(store)
-        contest = Contest(
-            learned.folds,
-            learned.labels,
-            tasks,
-            seeds_of(seed, learned.folds.runs),
-            self._calibrator(),
-            where,
-            self.time_limit,
-            tell,
-            (lambda best: refined(best, self.rounds)) if self.method == "auto" and len(tried) > 1 else None,
-        )
-        self._remember(X, names, seed, learned, contest(tried, observers, keeper), where)
+        self.threads_ = thread_count(len(learned.labels)) if store is None else torch.get_num_threads()
+        with threads(self.threads_):
+            tasks = tasks_of(learned, tried, names, seed, place)
+            if keeper is not None:
+                keeper.begin(next(iter(tasks.values())))
+            where = None if store is None else StoreReference.of(store)
+            runs = seeds_of(seed, learned.folds.runs)
+            contest = Contest(learned.folds, learned.labels, tasks, runs, self._calibrator(), where)
+            contest = replace(contest, limit=self.time_limit, tell=tell, refine=self._refine(tried, learned.free))
+            self._remember(X, names, seed, learned, contest(tried, observers, keeper), where)
         return self
 
     def recipe(self, graph: Any = None, pool: int = 1, store: Store | None = None) -> list[Candidate]:
@@ -396,6 +387,12 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         place = choose_device(self.device)
         logits = averaged(self.members_, len(self.classes_), graph, names, self.seed_, place)
         return calibrate_beside(self.snapshot_, logits, graph, self._calibrator())
+
+    def _refine(self, tried: list[Candidate], nodes: int) -> Callable[[Sequence[Candidate]], list[Candidate]] | None:
+        """What else to try once the best linear candidates are known; None where the recipe was said."""
+        if self.method != "auto" or len(tried) < 2:
+            return None
+        return lambda best: refined(best, self.rounds, nodes)
 
     def _calibrator(self) -> Calibrator:
         return calibrator(self.calibrator) if isinstance(self.calibrator, str) else self.calibrator

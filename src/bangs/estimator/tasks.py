@@ -1,14 +1,19 @@
 """Tasks: the graph and the labels a fit is given, and which labels judge it."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from bangs.core.types import Task
 from bangs.errors import InvalidInput
+from bangs.estimator.candidates import Candidate
 from bangs.estimator.folds import FOLDS, Folds, check_folds
 from bangs.estimator.inputs import Classes, as_graph, labelled
+from bangs.estimator.members import View
+from bangs.estimator.views import view_of
 from bangs.graphs.store import Store
 from bangs.graphs.tables.validation import validation_split
 
@@ -64,6 +69,15 @@ def lesson(
     if not (cut.train.any() and len(target[cut.train[0]].unique()) > 1):
         raise InvalidInput("the training labels hold one class only; a classifier needs at least two")
     return Lesson(graph, given[0], Folds(given, held, True), classes, ())
+
+
+def tasks_of(
+    learned: Lesson, tried: Sequence[Candidate], names: Any, seed: int, place: torch.device
+) -> dict[View, Task]:
+    """The task of every view that some candidate has of the graph."""
+    views = dict.fromkeys(own.view for own in tried)
+    count = len(learned.classes)
+    return {view: learned.folds.task(view_of(learned.graph, view, names, seed), count, place) for view in views}
 
 
 def _told(made: Folds, asked: int, classes: Classes) -> tuple[str, ...]:
