@@ -1,4 +1,4 @@
-"""Sound graphs; what is said of others is in test_bad_input."""
+"""Valid graphs pass the checks; the messages for others are tested in test_bad_input."""
 
 import torch
 from torch_geometric.data import Data
@@ -7,7 +7,7 @@ from bangs.core.graph_checks import check_graph
 from tests.conftest import two_rings
 
 
-def test_a_sound_graph_says_how_many_nodes_it_has():
+def test_the_check_of_a_valid_graph_returns_its_number_of_nodes():
     assert check_graph(two_rings(10)) == 10
     lonely = Data(x=torch.ones(3, 1), edge_index=torch.zeros(2, 0, dtype=torch.long))
     assert check_graph(lonely) == 3

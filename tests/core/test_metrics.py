@@ -49,7 +49,7 @@ def test_four_nodes_by_hand():
     assert metrics.macro_f1(prediction, target).item() == pytest.approx((2 / 3 + 2 / 3) / 2)
 
 
-def test_there_are_twenty_bins_unless_told():
+def test_the_default_is_twenty_bins():
     """0.52 and 0.57 fall into one of ten bins, where a hit and a miss balance, and into two of twenty."""
     prediction, target = says([0.52, 0.48], [0.57, 0.43]), torch.tensor([[0, 1]])
     assert metrics.reliability(prediction, target).count.shape == (1, 20)
@@ -148,7 +148,7 @@ def test_scikit_learn_agrees(random):
         assert metrics.macro_f1(prediction, target)[run].item() == pytest.approx(macro)
 
 
-def test_macro_f1_leaves_out_a_class_that_nobody_mentions():
+def test_macro_f1_leaves_out_a_class_without_target_or_prediction():
     prediction = Prediction(torch.tensor([[[5.0, 0, 0], [0, 5, 0]]]))
     assert metrics.macro_f1(prediction, torch.tensor([[0, 1]])).item() == 1.0
 

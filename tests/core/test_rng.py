@@ -40,7 +40,7 @@ def test_a_path_cut_elsewhere_is_another_path():
 
 @given(seeds=st.lists(st.integers(0, 2**40), min_size=3, max_size=6, unique=True), data=st.data())
 @settings(max_examples=25, deadline=None)
-def test_a_run_draws_the_same_numbers_alone_or_in_company(seeds, data):
+def test_a_run_draws_the_same_numbers_alone_or_in_a_batch(seeds, data):
     runs = data.draw(st.lists(st.integers(0, len(seeds) - 1), min_size=1, max_size=4))
     streams = Streams(tuple(seeds)).at("round", 3)
     some = streams.only(runs)

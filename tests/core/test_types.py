@@ -1,4 +1,4 @@
-"""The facts that flow: what they promise, whatever comes in."""
+"""The shared types keep their invariants."""
 
 import dataclasses
 

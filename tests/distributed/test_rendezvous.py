@@ -19,7 +19,7 @@ def met(store: Store, order: list[int]) -> list[int]:
 
 
 @pytest.mark.parametrize("order", [[0, 1, 2], [2, 1, 0], [1, 0, 2]])
-def test_all_ranks_tell_the_same_number_and_every_attempt_another(order: list[int]) -> None:
+def test_all_ranks_get_the_same_number_and_every_attempt_another(order: list[int]) -> None:
     store = HashStore()
     assert [met(store, order) for _ in range(3)] == [[1, 1, 1], [2, 2, 2], [3, 3, 3]]
 
@@ -46,5 +46,5 @@ def test_a_store_that_was_never_used_has_no_first_rank() -> None:
         agree_on_attempt(HashStore(), 1, 2, SHORT)
 
 
-def test_one_rank_alone_has_met_all() -> None:
+def test_a_single_rank_needs_no_handshake() -> None:
     assert agree_on_attempt(HashStore(), 0, 1, SHORT) == 1

@@ -1,4 +1,4 @@
-"""A process that runs no Python while it waits still ends when it is told to, or when its parent is gone."""
+"""A process that waits without running Python still ends after a stop signal, or when its parent has died."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""Products whose sums come in one order equal those of scipy, and of the product a processor takes."""
+"""Products with a fixed order of sums equal those of scipy and of the CPU."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Push: columns held to the closed form within their bound, products to the power iteration."""
+"""Push: columns agree with the closed form within their error bound, products with the power iteration."""
 
 import logging
 from typing import Any
@@ -85,7 +85,9 @@ def test_mass_is_kept_whatever_the_threshold() -> None:
         torch.testing.assert_close(Push(error=error)(graph).columns(ring).sum(0), torch.ones(200))
 
 
-def test_columns_that_take_too_much_room_are_coarser_and_the_log_says_so(caplog: pytest.LogCaptureFixture) -> None:
+def test_columns_with_too_many_entries_get_a_larger_error_bound_which_is_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     graph = random_graph(300, 1)
     nodes = torch.arange(20)
     operator = Push(error=1e-4)(graph)
@@ -118,7 +120,7 @@ def test_a_threshold_rises_fourfold_and_from_nothing_to_almost_nothing() -> None
     assert push.raised(0.0) == pytest.approx(4e-9)
 
 
-def test_a_large_graph_is_pushed_by_itself_and_the_log_says_so(
+def test_a_large_graph_uses_push_which_is_logged(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(propagation, "LARGE", 10)
@@ -157,7 +159,7 @@ def test_whole_columns_as_a_gpu_pushes_them_are_the_pushed_ones(
         assert whole.bound <= few.bound + 1e-7  # a column's own misses add up, not the largest of all columns
 
 
-def test_whole_columns_fit_the_room_too(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_dense_columns_respect_the_bound_on_entries_too(monkeypatch: pytest.MonkeyPatch) -> None:
     graph, nodes = random_graph(300, 1), torch.arange(20)
     few = Push(error=1e-4)(graph).pairs(nodes, max_entries=1500)
     monkeypatch.setattr(push, "DENSE_DEVICES", {"cpu"})

@@ -123,7 +123,7 @@ def test_rows_belong_to_the_targets_of_edges() -> None:
     np.testing.assert_allclose(adjacency(arrow).toarray(), [[1, 0], [3 / 4, 1 / 4]])
 
 
-def test_a_count_says_how_often_an_edge_is_there_whatever_its_weight():
+def test_count_is_the_multiplicity_of_an_edge_whatever_its_weight():
     graph = Data(
         edge_index=torch.tensor([[0, 0, 1], [1, 1, 1]]), edge_weight=torch.tensor([0.0, 5.0, 2.0]), num_nodes=2
     )

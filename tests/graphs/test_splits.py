@@ -47,7 +47,7 @@ def test_a_class_too_small_is_named() -> None:
         splits.per_class(y, 3, 10, 10, [0])
 
 
-def test_a_class_number_nobody_has_is_a_class_too_small() -> None:
+def test_an_unused_class_number_is_a_class_too_small() -> None:
     with pytest.raises(InvalidInput, match="class 1 has 0 nodes"):
         splits.per_class(torch.tensor([0, 0, 2, 2]), 1, 1, None, [0])
 
@@ -159,7 +159,7 @@ def test_a_graph_without_masks_has_no_public_split() -> None:
 
 @settings(max_examples=25, deadline=None)
 @given(st.floats(0, 1), st.integers(2, 6), st.integers(0, 99))
-def test_exactly_the_share_of_seen_labels_is_wrong_and_no_other(share: float, classes: int, seed: int) -> None:
+def test_exactly_the_share_of_training_and_validation_labels_is_wrong(share: float, classes: int, seed: int) -> None:
     y = torch.arange(300) % classes
     split = splits.per_class(y, 10, 40, None, [seed, seed + 1])
     wrong = splits.noisy(y, split, share, [seed, seed + 1], classes)

@@ -49,12 +49,12 @@ def test_no_entry_exceeds_personalised_pagerank(walks: TruncatedPPR) -> None:
     assert (rows > 0).any(1).all()
 
 
-def test_a_node_with_many_neighbours_hears_every_one_of_them() -> None:
+def test_every_direct_neighbour_has_an_entry_however_many_there_are() -> None:
     rows = TruncatedPPR(floor=0.01)(star(500)).rows(torch.tensor([0]))
     assert rows.nnz == 501
 
 
-def test_a_node_without_edges_hears_itself() -> None:
+def test_a_node_without_edges_has_only_its_own_entry() -> None:
     graph = Data(edge_index=torch.zeros(2, 0, dtype=torch.long), num_nodes=2)
     assert TruncatedPPR()(graph).rows(torch.tensor([1])).toarray()[0, 0] == 0
 

@@ -1,4 +1,4 @@
-"""Views change what they say they change, and nothing of the graph they were given."""
+"""A view changes what it should and leaves the given graph unchanged."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""Kernels of our own against torch; on a GPU, or in Triton's interpreter where Triton is installed without one."""
+"""Our kernels against torch, on a GPU or in Triton's interpreter."""
 
 import os
 
@@ -89,7 +89,7 @@ def test_adam_takes_the_steps_that_torch_takes():
         assert not torch.equal(own, before)
 
 
-def test_runs_that_rest_are_passed_over():
+def test_inactive_runs_are_skipped():
     active = torch.tensor([True, False, True], device=DEVICE)
     weight = torch.nn.Parameter(torch.ones(RUNS, 5, 4, device=DEVICE))
     weight.grad = torch.ones_like(weight)
@@ -231,7 +231,7 @@ def test_a_dense_product_adds_and_takes_a_transpose():
     torch.testing.assert_close(found.cpu(), x @ weight.transpose(1, 2) + plus, **DIGITS)
 
 
-def test_dense_products_of_runs_that_rest_are_left_out():
+def test_dense_products_of_inactive_runs_are_skipped():
     x, weight, active = torch.randn(RUNS, 40, 32), torch.randn(RUNS, 32, 64), torch.tensor([True, False, True])
     expected = x @ weight
     x[1] = torch.nan

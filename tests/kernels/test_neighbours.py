@@ -1,4 +1,4 @@
-"""Kernels that weigh neighbours or take the largest of them, against their twins in torch."""
+"""The kernels for attention and neighbour maxima, against torch."""
 
 import os
 
@@ -102,7 +102,7 @@ def test_the_largest_of_the_neighbours_and_its_gradient(n, m, h, d):
     torch.testing.assert_close(ours.cpu(), back, rtol=1e-4, atol=1e-5)
 
 
-def test_runs_that_rest_are_passed_over():
+def test_inactive_runs_are_skipped():
     active = torch.tensor([True, False, True], device=DEVICE)
     heads, segments = Heads.of(adjacency(20, 90), 2), Segments.of(adjacency(20, 90).pattern)
     schedule, others = (

@@ -1,4 +1,4 @@
-"""GAT and GIN of stock PyG layers, run one run after the other: the slow twins of the networks along the run axis."""
+"""GAT and GIN of PyG layers, run one after the other: the slow twins of our networks."""
 
 import torch
 from torch import Tensor, nn

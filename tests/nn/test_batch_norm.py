@@ -1,4 +1,4 @@
-"""Batch normalisation along a run axis, against torch's own for every run alone."""
+"""Batch normalisation of R runs equals torch's for every run."""
 
 import pytest
 import torch
@@ -39,7 +39,7 @@ def lessons() -> list[Tensor]:
     return [torch.randn(2, 12, 5, generator=source) * 3 + 1 for _ in range(4)]
 
 
-def test_a_lesson_is_torchs_for_every_run(norm):
+def test_a_training_pass_equals_torchs_for_every_run(norm):
     twins = [stock(norm, run) for run in range(2)]
     for x in lessons():
         out = norm.normalise_batch(x)
@@ -86,7 +86,7 @@ def test_grand_normalises_what_has_been_spread_and_the_hidden_layer(task):
         torch.testing.assert_close(said[run], expected, rtol=1e-4, atol=1e-5)
 
 
-def test_only_lessons_are_remembered(task):
+def test_only_training_updates_the_running_statistics(task):
     learner = Trainer(GRAND(hidden=6, order=3, batch_norm=True, spread="features"), epochs=5).prepare(task)
     teacher = learner.fit(task.given, Streams((0, 1, 2)))
     assert not torch.equal(teacher.weights["outer.mean"], torch.zeros_like(teacher.weights["outer.mean"]))

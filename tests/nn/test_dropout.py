@@ -1,4 +1,4 @@
-"""Dropout masks: the rate, the scale, and whose random numbers they are."""
+"""Dropout masks: their rate, their scale and their random streams."""
 
 import pytest
 import torch
@@ -43,7 +43,7 @@ def test_rate_zero_leaves_everything_as_it_is_and_draws_nothing(masks):
 
 
 @pytest.mark.parametrize("shape", [(1,), (3,), (4,), (5, 7), (2, 3, 2)])
-def test_a_run_draws_the_same_masks_alone_or_in_company(masks, shape):
+def test_a_run_draws_the_same_masks_alone_or_in_a_batch(masks, shape):
     together, alone = masks(11, 22, 33), masks(22)
     for _ in range(3):
         mask = together.factors(shape, 0.5)

@@ -1,4 +1,4 @@
-"""Networks along the run axis: the loss by hand, and stock modules run one after the other."""
+"""Networks of R models: the loss by hand, and ordinary PyG modules run one after the other."""
 
 import math
 

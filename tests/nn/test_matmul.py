@@ -1,4 +1,4 @@
-"""Products of every run's own lines with its own weight."""
+"""Batched products and their gradients equal torch's."""
 
 import pytest
 import torch

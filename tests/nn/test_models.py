@@ -1,4 +1,4 @@
-"""Every architecture against its stock PyG twin, or against the formula on a graph small enough for paper."""
+"""Every architecture against its PyG twin, or against the formula on a small graph."""
 
 import math
 
@@ -142,7 +142,7 @@ def test_the_last_weights_make_logits_of_the_embedding(graph, model):
 
 
 @torch.no_grad()
-def test_a_module_of_ones_own_may_tell_its_embedding(graph):
+def test_a_users_module_may_return_its_embedding(graph):
     class Halves(nn.Module):
         def __init__(self):
             super().__init__()

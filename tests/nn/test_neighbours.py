@@ -1,4 +1,4 @@
-"""GAT and GIN along the run axis beside stock PyG layers run one run after the other."""
+"""GAT and GIN for R runs equal PyG layers run one after the other."""
 
 import gc
 import math
@@ -78,7 +78,7 @@ def test_logits_embeddings_and_gradients_are_those_of_stock_layers(model, graph)
         torch.testing.assert_close(ours[name], gradient, rtol=1e-5, atol=1e-5, msg=lambda text, name=name: name + text)
 
 
-def test_a_runs_gradient_is_the_same_in_company(model, graph):
+def test_a_runs_gradient_is_the_same_in_a_batch(model, graph):
     together, subgraph = built(model, graph)
     alone, own = built(model, graph, SEEDS[1:2])
     wish = torch.randn(3, len(graph.x), CLASSES)
@@ -226,7 +226,7 @@ def test_features_of_every_runs_own_graph_are_laid_over_one_another():
         torch.testing.assert_close(together[run], alone[run])
 
 
-def test_what_a_network_remembers_of_a_field_goes_with_the_field(model):
+def test_what_a_network_caches_of_a_subgraph_is_freed_with_the_subgraph(model):
     for graph in GRAPHS.values():
         network, subgraph = built(model, graph)
         network(subgraph).sum().backward()

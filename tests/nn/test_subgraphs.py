@@ -1,4 +1,4 @@
-"""Fields: part of a graph that decides the logits of some nodes, against dense products."""
+"""A subgraph gives the same products as dense matrices of the whole graph."""
 
 import numpy as np
 import pytest
@@ -119,7 +119,7 @@ def test_other_values_in_the_same_places_stay_sparse():
     agrees(views, whole(graph), torch.stack([factor * torch.eye(12) for factor in (1.0, 2.0, 3.0)]))
 
 
-def test_features_in_other_places_are_seen_where_they_are():
+def test_features_with_another_pattern_keep_their_positions():
     """Other columns in one run, and a run left as it was."""
     graph = wide_graph()
     transposed = Data(x=sparse(torch.eye(12).flip(0)), edge_index=graph.edge_index)
@@ -140,7 +140,7 @@ def test_a_run_may_have_dense_features_beside_sparse_ones():
     agrees([graph, dense, graph], whole(graph), torch.stack([torch.eye(12), dense.x, torch.eye(12)]))
 
 
-def test_other_weights_on_the_same_edges_are_seen():
+def test_other_weights_on_the_same_edges_are_used():
     graph = wide_graph()
     graph.edge_weight = torch.ones(graph.num_edges)
     views = [graph.clone() for _ in range(3)]
@@ -159,7 +159,7 @@ def test_what_a_view_does_not_change_is_not_made_again():
     assert per_run_subgraph(louder, 2.0, "symmetric", like).hops is like.hops
 
 
-def test_a_field_tells_where_a_hops_nodes_stand_among_those_it_takes_from():
+def test_output_index_is_the_position_of_a_hops_outputs_among_its_inputs():
     prepared = PreparedGraph.of(two_rings(), 2, 1.0, "count")
     subgraph = prepared.k_hop_subgraph(np.array([3, 11]), 2)
     nodes = [np.array([3, 11])]

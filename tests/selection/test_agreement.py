@@ -1,4 +1,4 @@
-"""Scores and quotas of the rivals: agreement with clusters, raw logits, classes in turn."""
+"""Scores and quotas of other methods: agreement with clusters, raw logits, balanced classes."""
 
 from dataclasses import dataclass, replace
 
@@ -44,7 +44,7 @@ LOGITS = Agreement(clusters=4, space="logits")
 
 
 @pytest.mark.parametrize("score", [Chance(), Confidence(), Logit(), LOGITS], ids=lambda score: type(score).__name__)
-def test_nobody_outside_the_pool_is_scored(disputed, score: Score):
+def test_no_node_outside_the_pool_is_scored(disputed, score: Score):
     assert (score(disputed).score[0] > NEVER).tolist()[:2] == [False, False]
     assert (score(disputed).score[0] > NEVER).any()
 

@@ -1,4 +1,4 @@
-"""The score of BANGS: who plays, for which values, from which random numbers."""
+"""The Banzhaf score: its candidates, its values and its random numbers."""
 
 from dataclasses import replace
 
@@ -82,7 +82,7 @@ def test_nodes_that_stand_for_others_are_drawn_by_the_runs_own_seed(round: Round
     assert not torch.equal(first, other)
 
 
-def test_candidates_beside_k_are_judged_and_nobody_else(round: Round) -> None:
+def test_only_the_candidates_are_valued(round: Round) -> None:
     """A larger K lets more nodes play, whose values then differ."""
     few, many = (Banzhaf(k=2, candidates=count, estimate=Exact())(round).score[0] for count in (4, 8))
     assert [int((score > -torch.inf).sum()) for score in (few, many)] == [4, 8]
@@ -94,14 +94,14 @@ def test_all_candidates_may_be_chosen(round: Round) -> None:
     assert [int((own > -torch.inf).sum()) for own in score] == [4, 4, 0]
 
 
-def test_standard_errors_are_told_where_the_estimator_knows_them(round: Round) -> None:
+def test_standard_errors_are_returned_if_the_estimator_has_them(round: Round) -> None:
     assert Banzhaf(k=2, candidates=6, estimate=MeanField())(round).stderr is None
     found = Banzhaf(k=2, candidates=6, estimate=MSR(400))(round)
     assert torch.equal(found.stderr.isfinite(), found.score > -torch.inf)
     assert found.evaluations == 400
 
 
-def test_without_banzhaf_a_candidate_is_worth_what_it_is_worth_alone(round: Round) -> None:
+def test_without_banzhaf_a_candidate_has_its_utility_by_itself(round: Round) -> None:
     found = Banzhaf(k=2, candidates=6, estimate=Alone())(only(round, 0))
     players = most_confident(round, 0, 6)
     known, nodes = round.labels.known[[0]], torch.tensor([players])

@@ -1,4 +1,4 @@
-"""Groups of nodes that a model speaks alike of."""
+"""k-means clusters and their class labels."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ def blobs(each: int = 20, seed: int = 0) -> torch.Tensor:
     return noise + 10.0 * (torch.arange(2 * each) >= each)[:, None]
 
 
-def test_two_clouds_are_told_apart():
+def test_two_clouds_are_separated():
     points = blobs()
     centres, member = kmeans(points, points[:2], steps=50)
     assert member[:20].unique().numel() == member[20:].unique().numel() == 1

@@ -1,4 +1,4 @@
-"""How many nodes are taken, given their scores."""
+"""Quotas take the right nodes, given their scores."""
 
 import pytest
 import torch
@@ -50,7 +50,7 @@ def test_above_by_hand():
     assert taken(Above(NEVER)) == [[0, 2, 3, 4], [2]]
 
 
-def test_nobody_takes_nobody():
+def test_nobody_takes_no_node():
     assert taken(Nobody()) == [[], []]
 
 

@@ -1,4 +1,4 @@
-"""Adam without an optimiser around it steps as torch's does."""
+"""Our Adam takes the same steps as torch's."""
 
 import torch
 
@@ -67,7 +67,7 @@ def test_a_weight_without_a_gradient_stays():
     assert (moving < 1).all()
 
 
-def test_a_step_tells_the_weights_counter_of_writes():
+def test_a_step_increments_the_version_of_the_weights():
     weight = torch.ones(2, requires_grad=True)
     before = weight._version
     walk(Adam([weight], 0.1, [0.0]), [weight], [[torch.ones(2)]])

@@ -1,4 +1,4 @@
-"""The epochs of a fit: which is kept, who goes on, and that both ways to run them are one."""
+"""Training sessions: which epoch is kept, when a run stops, and that eager and captured sessions agree."""
 
 import logging
 from collections.abc import Sequence
@@ -258,7 +258,7 @@ def test_what_cannot_be_captured_learns_by_single_kernels_and_says_so(task, capl
     nn.functional.dropout(torch.ones(3, device="cuda"))  # the generator of all is free again
 
 
-def test_looking_rarely_gives_the_same_teacher_as_looking_after_every_epoch(task):
+def test_rare_synchronisation_gives_the_same_teacher_as_one_after_every_epoch(task):
     eager, captured = sessions(task)
     for session in (eager, captured):
         session.begin((1, 2, 3), None)

@@ -1,4 +1,4 @@
-"""A first layer shared by training and the look at validation is that of each alone."""
+"""A first layer that training and validation share equals separate ones."""
 
 import pytest
 import torch
@@ -75,7 +75,7 @@ def test_a_layer_is_taken_again_when_its_weight_has_changed_and_not_before(task)
     torch.testing.assert_close(layer(weight), layer.inputs.matmul(weight))
 
 
-def test_a_run_alone_learns_what_it_learns_in_company(task):
+def test_a_run_alone_learns_what_it_learns_in_a_batch(task):
     company = learner(task, GCN(hidden=8), once=True, subgraph="whole").fit(task.given, Streams(SEEDS))
     alone = task.only([1])
     taught = learner(alone, GCN(hidden=8), once=True, subgraph="whole").fit(alone.given, Streams(SEEDS[1:2]))

@@ -1,4 +1,4 @@
-"""The assignment of one run among several."""
+"""The arguments of one run of a fit."""
 
 import torch
 

@@ -1,4 +1,4 @@
-"""Subnormal numbers while weights are learned."""
+"""Subnormal numbers count as zero during training."""
 
 import pytest
 import torch

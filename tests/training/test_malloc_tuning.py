@@ -1,4 +1,4 @@
-"""Freed memory and who keeps it."""
+"""glibc keeps freed memory."""
 
 import platform
 import resource

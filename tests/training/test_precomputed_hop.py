@@ -1,4 +1,4 @@
-"""The first hop taken before training says what the whole graph says."""
+"""Training with a precomputed first hop equals training on the whole graph."""
 
 import pytest
 import torch
@@ -62,7 +62,7 @@ def test_training_ends_with_the_same_weights(task):
 
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
-def test_dropout_does_not_depend_on_company(task):
+def test_dropout_does_not_depend_on_other_runs(task):
     task = task.to("cuda")
     alone = learner(task.only([1]), GCN(hidden=16), ahead=True).fit(task.only([1]).given, Streams(SEEDS[1:2]))
     company = learner(task, GCN(hidden=16), ahead=True).fit(task.given, Streams(SEEDS))
@@ -122,7 +122,7 @@ def test_features_that_stay_sparse_are_left_to_sparse_products():
     assert FirstHop.of(Trainer().prepare(task).prepared) is None
 
 
-def test_too_much_for_the_room_is_refused(task, monkeypatch):
+def test_subgraphs_that_exceed_the_memory_limit_are_not_padded(task, monkeypatch):
     monkeypatch.setattr("bangs.training.precomputed_hop.MAX_BYTES", 100)
     made = learner(task, GCN(), ahead=True)
     assert made.first_hop.target_nodes(Targets(task.given.target, task.given.weight), 2) is None

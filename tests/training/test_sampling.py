@@ -1,4 +1,4 @@
-"""MinibatchSession training: neighbourhoods drawn hop by hop, against the whole graph they stand for."""
+"""Mini-batch training with sampled neighbourhoods, against the whole graph."""
 
 from dataclasses import replace
 
@@ -78,7 +78,7 @@ def test_all_neighbours_give_the_rows_of_the_adjacency(normalise, weighted):
     torch.testing.assert_close(h[0], expected)
 
 
-def test_a_star_heard_through_two_leaves_counts_each_for_many():
+def test_two_sampled_leaves_of_a_star_are_weighted_for_all():
     """Degree 10 and two loops make d = 12 for the hub and 3 for a leaf; 5 = 10 / 2."""
     subgraph = Sampler.of(star(10), 2.0, "symmetric").draw(torch.tensor([0]), [2], generator(), CPU)
     matrix = subgraph.hops[0]
@@ -153,7 +153,7 @@ def test_a_gpu_takes_links_that_stay_elsewhere_layer_by_layer(model):
     torch.testing.assert_close(there.cpu(), here, atol=1e-5, rtol=1e-4)
 
 
-def test_a_run_alone_equals_the_run_in_company():
+def test_a_run_alone_equals_the_run_in_a_batch():
     trainer = Trainer(GCN(hidden=8), epochs=4, batches=Sampling(size=8, fanout=(3, 2)))
     both = trainer.fit(task(2), task(2).given, Streams((5, 6)))
     alone = trainer.fit(task(1), task(1).given, Streams((6,)))
@@ -188,7 +188,7 @@ def test_sampling_learns_what_the_rings_teach():
     assert float((said == data.y).float().mean()) > 0.8
 
 
-def test_a_fault_in_a_worker_is_told_where_its_batch_is_asked_for():
+def test_an_error_in_a_worker_is_raised_where_its_batch_is_used():
     def fail() -> int:
         raise InvalidInput("no such node")
 
@@ -230,7 +230,7 @@ def test_the_score_that_chooses_rounds_is_that_of_the_whole_graph():
     assert torch.equal(teacher.validation, exact)
 
 
-def test_the_logits_kept_from_that_score_are_said_of_their_weights_only():
+def test_the_cached_logits_are_returned_for_their_weights_only():
     world = task(1)
     learner = Trainer(GCN(hidden=8), epochs=5, batches=Sampling(size=8, fanout=(1, 1))).prepare(world)
     first, second = (learner.fit(world.given, Streams((seed,))) for seed in (0, 3))

@@ -1,4 +1,4 @@
-"""Teachers put together from others: everything of a run stays with it."""
+"""Concatenated and selected teachers keep every run's own values."""
 
 import torch
 

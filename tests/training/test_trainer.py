@@ -1,4 +1,4 @@
-"""The trainer: what it learns, from what it starts, and what it does when all goes wrong."""
+"""The trainer: what it learns, what it starts from, and what it does if training diverges."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -168,7 +168,7 @@ def test_a_transition_that_swaps_classes_teaches_the_swapped_ones(task, world):
     assert torch.equal(label[:, :4], 1 - task.given.target[:, :4])
 
 
-def test_divergence_of_every_run_is_told_and_survived(task):
+def test_divergence_of_every_run_is_reported_and_survived(task):
     task.graph.x[0, 0] = float("inf")
     teacher = Trainer(QUIET, epochs=5).fit(task, task.given, SEEDS)
     assert teacher.sound.tolist() == [False, False, False]

@@ -1,4 +1,4 @@
-"""Toy games whose values are known on paper."""
+"""Toy games whose values are known in closed form."""
 
 from dataclasses import dataclass, field
 

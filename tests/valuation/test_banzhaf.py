@@ -1,4 +1,4 @@
-"""Values: answers known on paper, then estimators against the definition."""
+"""Banzhaf values: closed forms first, then estimators against the definition."""
 
 import math
 from collections.abc import Callable
@@ -80,7 +80,7 @@ def test_estimators_converge_to_the_exact_value(make: Callable[[int], Estimator]
 
 
 @pytest.mark.parametrize("make", [MSR, WLS, Marginals], ids=["msr", "wls", "marginals"])
-def test_standard_errors_tell_how_far_off_an_estimate_is(make: Callable[[int], Estimator]) -> None:
+def test_standard_errors_match_the_errors_of_estimates(make: Callable[[int], Estimator]) -> None:
     game = Interacting.random(60, 8, seed=4)
     game = Interacting(game.strength[:1].repeat(60, 1, 1), game.scale[:1].repeat(60, 1))
     values = make(200)(game, 3, generators(*range(60)))
@@ -187,7 +187,7 @@ def test_the_mean_field_is_close_where_players_are_weak(players: int, k: int) ->
 
 
 @pytest.mark.parametrize(("players", "k", "groups"), [(12, 12, 1), (24, 8, 4), (32, 1, 32)])
-def test_the_mean_field_judges_a_player_at_a_half_while_the_mean_is_that_of_coalitions(
+def test_the_mean_field_evaluates_a_player_at_a_half_while_the_mean_is_that_of_coalitions(
     players: int, k: int, groups: int
 ) -> None:
     asked = []
@@ -222,7 +222,7 @@ def test_who_weighs_twice_counts_twice_in_the_mean_and_fourfold_in_its_variance(
     assert variance.item() == pytest.approx(2.0)
 
 
-def test_a_player_drawn_on_one_side_only_is_judged_by_that_one() -> None:
+def test_a_player_drawn_on_one_side_only_gets_the_mean_of_that_side() -> None:
     """A single coalition holds some players and not the others, and in an additive game either side says all."""
     amounts = torch.tensor([[3.0, -1.0, 2.0, 0.5]], dtype=torch.float64)
     for seed in range(4):

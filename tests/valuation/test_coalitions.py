@@ -1,4 +1,4 @@
-"""Coalitions: sizes follow their law exactly, members are uniform, runs are their own."""
+"""Random coalitions: sizes have their exact distribution, members are uniform, runs are independent."""
 
 import math
 
@@ -68,20 +68,20 @@ def test_blocks_follow_the_size_law_too(players: int, limit: int) -> None:
     assert likely(members.sum(1), coalitions.size_law(players, limit)) > 1e-3
 
 
-def test_blocks_of_a_lap_do_not_overlap_while_there_is_room() -> None:
+def test_blocks_of_one_order_do_not_overlap_while_they_fit() -> None:
     members = coalitions.blocks(500, 90, 5, generators(6))[0]
     assert members.sum(0).max() == 1
 
 
 @pytest.mark.parametrize(("players", "limit", "lap"), [(30, 3, 10), (12, 12, 2), (9, 5, 2)])
-def test_coalitions_of_a_lap_lie_end_to_end_so_that_players_join_equally_often_but_for_one(
+def test_coalitions_of_one_order_follow_each_other_so_that_players_join_equally_often_but_for_one(
     players: int, limit: int, lap: int
 ) -> None:
     joined = coalitions.blocks(players, limit, lap, generators(*range(20))).sum(1)
     assert (joined.amax(1) - joined.amin(1)).max() == 1
 
 
-def test_a_run_draws_the_same_alone_and_in_company() -> None:
+def test_a_run_draws_the_same_alone_and_in_a_batch() -> None:
     for draw in (coalitions.draw, coalitions.blocks):
         together = draw(20, 6, 9, generators(1, 2, 3))
         alone = draw(20, 6, 9, generators(2))

@@ -1,4 +1,4 @@
-"""A game shared by ranks, where there is but one; tests/distributed/test_ranks.py plays it in two processes."""
+"""The distributed game in one process; tests/distributed/test_ranks.py runs it in two."""
 
 import pytest
 import torch

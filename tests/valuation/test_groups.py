@@ -1,4 +1,4 @@
-"""Runs valued together: each as it is alone, however few nodes its players reach beside those of another."""
+"""Runs evaluated together equal runs evaluated one by one."""
 
 from collections import Counter
 from dataclasses import replace
@@ -103,7 +103,7 @@ def test_runs_are_filled_up_by_nodes_that_weigh_nothing() -> None:
     assert torch.equal(node // sizes[0], player // 6)  # a player is near to nodes of its own run
 
 
-def test_nobody_reaching_anybody_is_a_group_as_well() -> None:
+def test_players_that_reach_no_node_make_a_valid_group() -> None:
     twice = of_runs(arena(), 3, 3)
     members = some(twice)
     assert torch.equal(twice.marginals(members), torch.zeros(2, 5, 6))

@@ -1,4 +1,4 @@
-"""Information: held to its slow twin, to numbers worked by hand, and to itself under every way of cutting the work."""
+"""The information game against its slow twin, numbers by hand, and every way to divide the work."""
 
 import math
 from dataclasses import replace
@@ -109,7 +109,7 @@ def test_marginals_with_tolerance_are_nearly_flips(normalise: Normalisation) -> 
         assert pairs < (pairs := len(game._influence(slice(0, 1)).strong_pairs(tolerance).node))
 
 
-def test_who_moves_a_node_is_judged_by_the_mass_it_has_with_half_the_players() -> None:
+def test_strong_pairs_are_found_with_the_mass_of_half_the_players() -> None:
     """In a mean over mass a player with share s moves two classes apart by s · span / mass at most."""
     game = arena(runs=1, normalise="mass")
     share = game.operator.columns(game.nodes[0])
@@ -148,7 +148,7 @@ def test_the_budget_does_not_change_the_outcome(budget: int) -> None:
     assert torch.allclose(game.gradient(members), tight.gradient(members), atol=1e-7)
 
 
-def test_a_small_budget_looks_at_few_coalitions_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_small_budget_evaluates_few_coalitions_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     game = arena(runs=1, budget=3 * 16 * 8 * 4)  # 16 bytes for every number that 8 players bring to 4 classes
     together, worth = [], influence.Influence.worth
 
@@ -207,7 +207,7 @@ def test_other_errors_are_not_taken_for_want_of_memory(monkeypatch: pytest.Monke
     assert not ran_out_of_memory(ValueError("out of memory"))
 
 
-def test_only_reached_nodes_are_looked_at_and_the_others_still_count() -> None:
+def test_only_reached_nodes_are_evaluated_and_the_others_still_count() -> None:
     game = arena(runs=1, players=2)
     reached = game._influence(slice(0, 1)).columns
     assert 0 < len(reached) < int(game.open.sum())
@@ -229,7 +229,7 @@ def test_a_class_that_hardly_anyone_is_of_counts_like_any_other() -> None:
     assert torch.allclose(game.marginals(members).double(), banzhaf.marginals(plain(game), members), atol=1e-6)
 
 
-def test_players_on_their_own_are_heard_only_at_home() -> None:
+def test_isolated_players_influence_only_themselves() -> None:
     """Isolated nodes reach themselves alone."""
     random = torch.Generator().manual_seed(1)
     known = torch.zeros(1, 20, dtype=torch.bool)

@@ -1,4 +1,4 @@
-"""Selection on large graphs: pushed columns choose as whole ones do, and a sample of nodes stands for all."""
+"""Valuation on large graphs: sparse columns choose as dense ones do, and sampled nodes represent all."""
 
 import functools
 from dataclasses import dataclass, replace
@@ -113,7 +113,7 @@ def sampled(seed: int) -> Information:
     return arena(pushed(), budget=200 * 4 * sparse_influence.ROW_BYTES, seed=seed)
 
 
-def test_a_sample_stands_for_the_nodes_that_nobody_moves() -> None:
+def test_a_sample_represents_the_nodes_that_no_player_moves() -> None:
     game = sampled(0)
     reach, whole = game._influence(slice(0, 1)), replace(game, budget=2**29)._influence(slice(0, 1))
     assert whole.weight is None
