@@ -14,7 +14,6 @@ from bangs.cli.parsing import parse_names, parse_seeds
 from bangs.errors import InvalidInput, UnknownName
 from bangs.experiments.suites.read import MOST_SEEDS
 from bangs.experiments.tables.page import write_page
-from bangs.utils.files import Unwritable
 from tests.cli.conftest import EXAMPLES
 from tests.cli.invoke import bangs
 
@@ -45,7 +44,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ((*RUN, "--model=gcm"), "did you mean 'gcn'?"),
         ((*RUN, "--seeds=1000000000000"), "--seeds must name from 1 to 10,000 seeds"),
         ((*RUN, "--seeds=3-1"), "--seeds must name from 1 to 10,000 seeds, got '3-1'"),
-        ((*RUN, "--fanout=0"), "--fanout must be numbers such as 10,10, or all, got '0'"),
+        ((*RUN, "--fanout=0"), "--fanout must be numbers from 1 to 10,000 such as 10,10, or all, got '0'"),
         ((*RUN, "--batch-size=0"), "--batch-size"),
         ((*RUN, "--epochs=0"), ", got '0'; see bangs run -h"),  # the last one typed
         ((*RUN, "--epochs", "x"), "--epochs must be a whole number, got 'x'"),
@@ -66,7 +65,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (("reproduce", "table-main", "--datasets="), "--datasets must name something, or be left out"),
         (("reproduce", "table-main", "--out=text", "--device=cpu"), "'text/suites' could not be written"),
         (("reproduce", "table-main", "--device=tpu"), "device 'tpu' is unknown"),
-        (("demo", "--out=text", "--device=cpu"), "'text' could not be written: a file stands where a folder should"),
+        (("demo", "--out=text", "--device=cpu"), "'text' must be a folder, but it is a file"),
     ],
 )
 def test_odd_input_is_a_sentence(place: Path, words: tuple[object, ...], sentence: str) -> None:
@@ -77,7 +76,7 @@ def test_odd_input_is_a_sentence(place: Path, words: tuple[object, ...], sentenc
 
 
 def test_a_page_that_cannot_be_written_is_a_sentence(place: Path) -> None:
-    with pytest.raises(Unwritable, match="folder' could not be written: it is a folder, not a file"):
+    with pytest.raises(InvalidInput, match="folder' must be a regular file, not a folder"):
         write_page([], [], place / "folder", "bangs table")
 
 

@@ -38,4 +38,5 @@ def _write_suite_page(folder: Path, suite: str | None, path: Path) -> None:
     from bangs.cli.result_paths import results_of, suites_of
     from bangs.report.suite import write_suite_page
 
-    write_suite_page(suites_of(folder, suite), results_of(folder), path)
+    results = results_of(folder)  # before the suites: a missing file has none
+    write_suite_page(suites_of(folder, suite), results, path)
