@@ -126,6 +126,19 @@ def test_without_it_two_threads_may_round_otherwise_and_choose_the_same() -> Non
         assert_rounded(lived("bangs", trainer=BRIEF), two, run, run)
 
 
+def test_a_hidden_unit_near_zero_turns_rounding_into_another_model() -> None:
+    """Why rounding grows: weights that differ by 2e-8 are 1e-2 apart after one step of Adam."""
+    task = world().only([0])
+    learner = replace(TRAINER, model=GCN(hidden=2, dropout=0.0), epochs=1, weight_decay=0.0).prepare(task)
+    start, ends = learner.network.weights(), []
+    start["weight.0"].zero_()  # the input of a hidden unit is then its bias
+    for bias in (1e-8, -1e-8):
+        start["bias.0"][..., 0] = bias
+        ends.append(learner.fit(task.given, Streams((0,)), start=start).weights)
+    apart = max(float((one - other).abs().max()) for one, other in zip(*(end.values() for end in ends), strict=True))
+    assert apart > 5e-3
+
+
 def test_the_block_gives_the_settings_back() -> None:
     before = torch.are_deterministic_algorithms_enabled(), torch.get_num_threads()
     with threads(2):
