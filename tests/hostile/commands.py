@@ -86,19 +86,21 @@ def told(error: BaseException) -> str:
     return f"{type(error).__name__} at {Path(own.filename).name}:{own.lineno} {own.name}: {str(error)[:120]}"
 
 
-def strike(number: int, seconds: float, again: float | None = None) -> Callable[[], None]:
-    """A signal after so many seconds of the process's own time, and perhaps a second one."""
+def strike(
+    number: int, seconds: float, again: float | None = None, clock: Callable[[], float] = time.process_time
+) -> Callable[[], None]:
+    """A signal after so many seconds, of the process's own time unless told otherwise, and perhaps a second one."""
 
     def wait() -> None:
         for moment in (seconds, again):
             if moment is not None:
-                while time.process_time() < begin + moment:
+                while clock() < begin + moment:
                     time.sleep(0.002)
                 os.kill(os.getpid(), number)
 
     def disturb() -> None:
         nonlocal begin
-        begin = time.process_time()
+        begin = clock()
         threading.Thread(target=wait, daemon=True).start()
 
     begin = 0.0

@@ -4,7 +4,8 @@ import os
 import random
 import resource
 import signal
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -43,34 +44,38 @@ class Twins:
 
 def struck(world: World, place: Path, draw: Draw, twins: Twins) -> str:
     """A command that a signal meets at a random moment, once or again and again."""
-    return _struck(_drawn(draw), world, place, draw, twins)
+    scenario = _drawn(draw)
+    told, seconds = twins.of(scenario)
+    moments: list[Callable[[], None]] = []
+    for _ in range(draw.choice((1, 1, 2, 3))):
+        number = draw.choice(SIGNALS)
+        if draw.random() < 0.5:
+            moment = draw.uniform(0, seconds)
+            moments.append(strike(number, moment, moment + 0.05 if draw.random() < 0.2 else None))
+        else:
+            moments.append(strike_at(number, draw.choice(EVENTS), draw.choice((1, 2, 3, 5, 8, 13, 21, 34))))
+    return _struck(scenario, world, place, told, moments)
 
 
 def struck_workers(world: World, place: Path, draw: Draw, twins: Twins) -> str:
     """A suite done by two processes, whose parent a signal meets."""
-    return _struck(WORKERS, world, place, draw, twins)
+    told, _ = twins.of(SCENARIOS["reproduce"])
+    # who hands out the jobs only waits, so its moments are the clock's
+    moment = strike(draw.choice(SIGNALS), draw.uniform(0, 15), clock=time.monotonic)
+    return _struck(WORKERS, world, place, told, [moment])
 
 
-def _struck(scenario: Scenario, world: World, place: Path, draw: Draw, twins: Twins) -> str:
-    told, seconds = twins.of(scenario)
+def _struck(scenario: Scenario, world: World, place: Path, told: Any, moments: Sequence[Callable[[], None]]) -> str:
     scenario.lay(world, place)
     words, words_again = scenario.words(world, place), scenario.words(world, place) + scenario.again
-    names = []
-    for attempt in range(draw.choice((1, 1, 2, 3))):
-        number = draw.choice(SIGNALS)
-        names.append(signal.Signals(number).name)
-        if draw.random() < 0.5:
-            moment = draw.uniform(0, seconds)
-            disturb = strike(number, moment, moment + 0.05 if draw.random() < 0.2 else None)
-        else:
-            disturb = strike_at(number, draw.choice(EVENTS), draw.choice((1, 2, 3, 5, 8, 13, 21, 34)))
+    for attempt, disturb in enumerate(moments):
         ended = alone(words_again if attempt else words, place / "log", disturb)
-        _judged(ended, {0, 130, 143, -number})
+        _judged(ended, {0, 130, 143, *(-number for number in SIGNALS)})
         scenario.check(world, place, told)
         if ended.status == 0:
             _same(scenario, place, told, "silent")
     _finished(scenario, words_again, place, told)
-    return f"{scenario.name} {'+'.join(names)}"
+    return scenario.name
 
 
 def starved(world: World, place: Path, draw: Draw, twins: Twins, disk: Path | None) -> str:
