@@ -16,7 +16,7 @@ from bangs.experiments.experiment import Experiment
 from bangs.experiments.reproduce import Only, Plan, reproduce
 from bangs.experiments.results import json_lines, results_in
 from bangs.experiments.suites.read import find_suite
-from bangs.utils.files import check_replaceable
+from bangs.utils.files import Unwritable, check_replaceable
 from bangs.utils.signals import Stopped
 from tests import EXAMPLES
 from tests.cli.invoke import bangs
@@ -157,3 +157,22 @@ def test_a_fit_that_fails_after_overwrite_leaves_no_model_to_predict_from(
     said = bangs("predict", out, EXAMPLES / "own-graph-grown")
     assert said.code == 2
     assert "model.safetensors' does not exist" in said.err
+
+
+def test_runs_that_fail_take_no_rows_from_an_earlier_export(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    suite, (export, run) = suite_file(tmp_path), earlier_export(tmp_path)
+    words = ("reproduce", suite, "--device", "cpu", "--methods", "raw", "--export", export)
+    assert bangs(*words, "--out", tmp_path / "out").code == 0
+    scored = export.read_text()
+
+    def fail(*words: Any, **more: Any) -> None:
+        raise Unwritable(f"'{tmp_path}/a b/round.safetensors' could not be written: the disk is full; free some space")
+
+    monkeypatch.setattr(jobs.Experiment, "run", fail)
+    assert bangs(*words, "--out", tmp_path / "other").code == 1
+    assert export.read_text() == scored  # scores stay where the same runs failed now
+    assert bangs(*words, "--out", tmp_path / "more", "--seeds", "1").code == 1
+    rows = [json.loads(line) for line in export.read_text().splitlines()]
+    assert [row for row in rows if "error" not in row] == [json.loads(line) for line in scored.splitlines()]
+    errors = {row["error"] for row in rows if "error" in row}
+    assert errors == {"'round.safetensors' could not be written: the disk is full; free some space"}

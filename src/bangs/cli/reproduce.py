@@ -75,7 +75,7 @@ def reproduce(
     try:
         with stoppable(again()):
             plan.do(_engine(engine, jobs, address, gpu_share, progress), progress)
-        complete = True
+        complete = not progress.failures
     finally:
         progress.close()
         if export is not None:

@@ -93,17 +93,20 @@ class Plan:
     def export(self, path: Path, *, complete: bool = True) -> int:
         """Write the rows of all runs that ended, well or not, to one file; returns how many rows there are.
 
-        The file's earlier rows of other runs stay if the runs are not `complete` yet, or if the file is one by which
-        runs are known.
+        The file's earlier rows of other runs stay if the runs are not `complete`, since some were stopped or failed,
+        or if the file is one by which runs are known. Earlier scores of a run that now failed stay too.
         """
         rows = [row for job in self.jobs for row in rows_in(job.folder)]
         check_export(path)
         if not complete or (
             self.elsewhere is not None and self.elsewhere.resolve() in (path.resolve(), path.resolve().parent)
         ):
-            here = {row["run"] for row in rows}
-            earlier = rows_in_file(path) if path.exists() else ()
-            rows = [row for row in earlier if row["run"] not in here] + rows
+            here = {row["run"] for row in rows if "error" not in row}
+            earlier = [row for row in (rows_in_file(path) if path.exists() else ()) if row["run"] not in here]
+            scored = {row["run"] for row in earlier if "error" not in row}
+            failed = {row["run"] for row in rows if "error" in row} - scored
+            earlier = [row for row in earlier if row["run"] not in failed]
+            rows = earlier + [row for row in rows if row["run"] not in scored]
         if rows or not path.exists():
             make_folder(path.parent)
             write_atomic(path, json_lines(rows))
@@ -154,5 +157,5 @@ def reproduce(
         check_export(Path(export))
     plan.do(InProcess(), tell)
     if export is not None:
-        plan.export(Path(export))
+        plan.export(Path(export), complete=not failures)
     return failures

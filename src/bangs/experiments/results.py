@@ -18,6 +18,8 @@ from bangs.utils.text import plain_name
 ASKED = "asked.txt"  # in the folder of a suite
 _LONGEST = 1 << 26  # bytes of it
 LARGEST = 1 << 28  # bytes of a file of rows
+# an absolute path, which may hold spaces where it stands in quotes
+_PATH = re.compile(r"(?<=')/[^'\n]*/[^'\n]*(?=')|(?<![\w'/:])/(?:[^\s'\",;:]+/)[^\s'\",;:]*")
 _WANTED = "give the --out folder of `bangs reproduce`, or rows it exported"
 ROWS = re.compile(rb'{"run":"[0-9a-f]{16}","config":{')  # how a file of rows begins
 _BY_ROUND = {"validation": 5, "test": 5, "pseudo_accuracy": 4, "labelled": 0, "epochs": 0}  # decimals
@@ -87,8 +89,9 @@ def _rows_of(record: Record) -> list[dict[str, Any]]:
 
 
 def _without_folder(sentence: str, dataset: str) -> str:
-    """What went wrong, with the name of the graph's file in place of its path."""
-    return sentence.replace(dataset, Path(dataset).name) if dataset else sentence
+    """What went wrong, with the last part of a path in place of the path, which may name a person."""
+    sentence = sentence.replace(dataset, Path(dataset).name) if dataset else sentence
+    return _PATH.sub(lambda found: Path(found[0].rstrip("/")).name, sentence)
 
 
 def results_in(place: Path) -> list[Result]:
