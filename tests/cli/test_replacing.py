@@ -160,7 +160,7 @@ def test_a_fit_that_fails_after_overwrite_leaves_no_model_to_predict_from(
 
 
 def test_runs_that_fail_take_no_rows_from_an_earlier_export(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    suite, (export, run) = suite_file(tmp_path), earlier_export(tmp_path)
+    suite, (export, _) = suite_file(tmp_path), earlier_export(tmp_path)
     words = ("reproduce", suite, "--device", "cpu", "--methods", "raw", "--export", export)
     assert bangs(*words, "--out", tmp_path / "out").code == 0
     scored = export.read_text()

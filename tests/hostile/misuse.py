@@ -188,8 +188,12 @@ def spelled(draw: Draw) -> str:
 
 
 def questions(draw: Draw) -> str:
-    """Odd questions to a fitted model."""
+    """A few odd questions to a fitted model."""
     model = bangs.SelfTrainingClassifier(**QUICK).fit(X, EDGES, Y)
+    return " · ".join(_question(model, draw) for _ in range(5))
+
+
+def _question(model: Any, draw: Draw) -> str:
     odd = draw.choice(ODD)
     name, ask = draw.choice(
         (
@@ -213,7 +217,11 @@ def questions(draw: Draw) -> str:
 
 
 def parts(draw: Draw) -> str:
-    """A part with one odd setting: refused, or it can be told and compared."""
+    """Parts with one odd setting each: refused, or it can be told and compared."""
+    return " · ".join(_part(draw) for _ in range(20))
+
+
+def _part(draw: Draw) -> str:
     part = getattr(bangs, draw.choice(PARTS))
     name = draw.choice([own.name for own in fields(part) if own.init])
     odd = draw.choice(ODD)

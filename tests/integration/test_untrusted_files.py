@@ -25,8 +25,9 @@ from tests.cli.invoke import Said, bangs
 from tests.fuzz.targets import targets
 from tests.helpers.small_graphs import graph_file, suite_file
 
-QUICK = ("--method=hard", "--validation=0.25", "--rounds=1", "--epochs=5", "--device=cpu", "--quiet")
-RUN = (*QUICK, "--seeds=2", "--k=5", "--candidates=10")
+SHORT = ("--rounds=1", "--epochs=5", "--device=cpu", "--quiet")
+QUICK = ("--method=hard", "--validation=0.25", *SHORT)
+RUN = (*SHORT, "--seeds=2", "--k=5", "--candidates=10")
 
 
 SOURCE = Path(run.__file__).parents[1]
