@@ -9,6 +9,7 @@ from bangs.cli import options
 from bangs.cli.console import Output
 from bangs.cli.interrupts import again, stoppable
 from bangs.cli.parsing import parse_fanout, parse_fill
+from bangs.selftraining.choices import TEACHER
 from bangs.utils.limits import MOST
 
 
@@ -63,7 +64,7 @@ def fit(
     rounds: Annotated[
         int | None, typer.Option(help="rounds of self-training at most; 3 of soft labels, 10 of hard ones if left out")
     ] = None,
-    teacher: options.Teacher = "best",
+    teacher: options.Teacher = TEACHER,
     validation: Annotated[
         float | None, typer.Option(help="share of labels held back from one model, instead of folds")
     ] = None,

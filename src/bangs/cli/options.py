@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from bangs.selftraining.choices import CHOICES
 from bangs.utils.limits import MOST
 
 # how a command speaks
@@ -61,7 +62,8 @@ UnknownEdges = Annotated[
 # the parts of a method and its training
 Model = Annotated[str, typer.Option(help="a name from `bangs list models`")]
 Calibrator = Annotated[str, typer.Option(help="a name from `bangs list calibrators`")]
-Teacher = Annotated[str, typer.Option(help="who labels the next round: first, latest or best")]
+TEACHERS = ", ".join(CHOICES["teacher"])
+Teacher = Annotated[str, typer.Option(help=f"who labels the next round: {TEACHERS}")]
 Rounds = Annotated[int, typer.Option(help="rounds of self-training at most")]
 BatchSize = Annotated[
     int | None,

@@ -11,6 +11,7 @@ from bangs.cli.console import Output, Rounds
 from bangs.cli.interrupts import again, stoppable
 from bangs.cli.parsing import parse_fanout, parse_seeds
 from bangs.errors import InvalidInput
+from bangs.selftraining.choices import POOL, TEACHER
 from bangs.utils.limits import MOST
 
 
@@ -41,13 +42,19 @@ def run(
     ] = None,
     estimator: Annotated[str, typer.Option(help="a name from `bangs list estimators`")] = "marginals",
     calibrator: options.Calibrator = "ets",
-    teacher: options.Teacher = "first",
+    teacher: Annotated[
+        str | None,
+        typer.Option(
+            help=f"who labels the next round: {options.TEACHERS}; {TEACHER} if left out, latest where a method makes "
+            "all labels anew"
+        ),
+    ] = None,
     pool: Annotated[
         str,
         typer.Option(
             help="who may be adopted: free, all but validation nodes; open, those too; unused, no test nodes either"
         ),
-    ] = "free",
+    ] = POOL,
     noise: Annotated[float, typer.Option(help="share of training and validation labels flipped")] = 0.0,
     share: Annotated[
         float | None, typer.Option(help="share of nodes labelled for training, instead of the split")

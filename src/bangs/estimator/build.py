@@ -4,7 +4,7 @@ import logging
 import numbers
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -20,6 +20,7 @@ from bangs.estimator.members import View
 from bangs.graphs.store import Store, check_edges
 from bangs.selection.quotas import Top
 from bangs.selection.scores import Agreement, Banzhaf, Chance, Confidence, Score
+from bangs.selftraining.choices import CHOICES, TeacherChoice
 from bangs.selftraining.loop import Method
 from bangs.training.presets import trainer
 from bangs.training.sampling import Sampling
@@ -153,7 +154,7 @@ def self_training(
     k: int | None,
     candidates: int | None,
     rounds: int,
-    teacher: Literal["first", "latest", "best"],
+    teacher: TeacherChoice,
     pool: int,
 ) -> Method:
     """How rounds go on a graph of which `pool` nodes have no label.
@@ -164,8 +165,8 @@ def self_training(
     for name, value, low in asked:
         if value is not None and (not isinstance(value, numbers.Integral) or not low <= int(value) <= limits.MOST):
             raise InvalidInput(f"{name} must be a whole number from {low} to {limits.MOST:,}, got {value!r}")
-    if teacher not in ("first", "latest", "best"):
-        raise UnknownName("teacher", str(teacher), ("first", "latest", "best"))
+    if teacher not in CHOICES["teacher"]:
+        raise UnknownName("teacher", str(teacher), CHOICES["teacher"])
     k = min(max(-(-pool // (2 * max(rounds, 1))), 1), MOST) if k is None else int(k)
     score = selector
     if isinstance(score, str):

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -39,6 +39,7 @@ from bangs.graphs.tables.validation import check_share
 from bangs.nn.models import Architecture
 from bangs.runs.snapshot import Snapshot
 from bangs.selection.scores import Score
+from bangs.selftraining.choices import TEACHER, TeacherChoice
 from bangs.selftraining.loop import Observer
 from bangs.training.sampling import Sampling
 from bangs.training.trainer import Trainer
@@ -102,7 +103,7 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         k: int | None = None,
         candidates: int | None = None,
         rounds: int | None = None,
-        teacher: Literal["first", "latest", "best"] = "best",
+        teacher: TeacherChoice = TEACHER,
         preset: str = "tuned",
         epochs: int | None = None,
         patience: int | None = None,

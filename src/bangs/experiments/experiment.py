@@ -28,6 +28,7 @@ from bangs.runs import RunFolder
 from bangs.runs.history import row, seconds_by_stage
 from bangs.selftraining import published
 from bangs.selftraining.best_round import best_round
+from bangs.selftraining.choices import POOL, Pool, TeacherChoice
 from bangs.selftraining.loop import Method, Observer, SelfTrainer, State
 from bangs.selftraining.methods import Budget, method
 from bangs.training.presets import trainer
@@ -43,7 +44,7 @@ BUDGET = ("k", "candidates", "normalise", "push", "estimator", "samples", "calib
 WITH_USERS = (*BUDGET, "rounds", "pieces")
 
 # left out of a run's settings where they say nothing, so that it keeps the name it always had
-LATER = ("batch_size", "fanout", "pieces", "push", "per_class", "validation_nodes")
+LATER = ("teacher", "batch_size", "fanout", "pieces", "push", "per_class", "validation_nodes")
 
 
 @dataclass(frozen=True)
@@ -69,8 +70,8 @@ class Experiment:
     estimator: str = DEFAULT
     samples: int | None = None
     calibrator: str = "ets"
-    teacher: Literal["first", "latest", "best"] = "first"
-    pool: Literal["free", "open", "unused"] = "free"
+    teacher: TeacherChoice | None = None  # None = the method's own: the best so far, or the latest (see `choices`)
+    pool: Pool = POOL
     noise: float = 0.0  # share of training and validation labels flipped
     share: float | None = None  # share of nodes labelled for training; None = the dataset's own split
     per_class: int | None = None  # nodes of each class labelled for training; a small class gives half of its own

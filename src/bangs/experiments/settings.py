@@ -7,6 +7,7 @@ from typing import Any
 from bangs.calibration.calibrators import CALIBRATORS
 from bangs.errors import InvalidInput, UnknownName
 from bangs.nn.models import MODELS
+from bangs.selftraining.choices import CHOICES
 from bangs.selftraining.methods import METHODS
 from bangs.training.presets import PRESETS
 from bangs.training.trainer import Trainer
@@ -119,8 +120,8 @@ RULES: dict[str, Callable[[str, Any], None]] = {
     "validation_nodes": _whole(1, optional=True),
     "samples": _whole(1, optional=True),
     "calibrator": _one_of(CALIBRATORS),
-    "teacher": _one_of(("first", "latest", "best")),
-    "pool": _one_of(("free", "open", "unused")),
+    "teacher": _one_of(CHOICES["teacher"], optional=True),
+    "pool": _one_of(CHOICES["pool"]),
     "noise": _share(0.0, 1.0),
     "share": _training_share,
     "batch_size": _whole(1, optional=True),

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -21,6 +21,7 @@ from bangs.selection.quotas import Quota, Top
 from bangs.selection.scores import Confidence, Score
 from bangs.selftraining.beliefs import Believe
 from bangs.selftraining.best_round import beats
+from bangs.selftraining.choices import CHOICES, MEMORY, POOL, START, TEACHER, Memory, Pool, Start, TeacherChoice
 from bangs.training.teacher import Teacher
 from bangs.training.trainer import Learner, Trainer
 from bangs.training.views import ModelView, predict_view
@@ -37,14 +38,6 @@ class Correct(Protocol):
     """How a teacher's classes turn into the labels it was given: float [R, C, C]."""
 
     def __call__(self, round: Round) -> Tensor: ...
-
-
-_CHOICES = {
-    "memory": ("accumulate", "rebuild", "alternate"),
-    "teacher": ("first", "latest", "best"),
-    "start": ("fresh", "teacher"),
-    "pool": ("free", "open", "unused"),
-}
 
 
 @dataclass(frozen=True)
@@ -64,16 +57,16 @@ class Method:
     believe: Believe | None = None  # None = hard labels: the teacher's class
     weigh: Weigh | None = None
     correct: Correct | None = None
-    memory: Literal["accumulate", "rebuild", "alternate"] = "accumulate"
-    teacher: Literal["first", "latest", "best"] = "latest"  # who labels: the first model, the last, the best so far
-    start: Literal["fresh", "teacher"] | int = "fresh"  # a student's weights; an int = the first model's at that epoch
-    pool: Literal["free", "open", "unused"] = "free"
+    memory: Memory = MEMORY
+    teacher: TeacherChoice = TEACHER  # who labels: the first model, the last, the best so far
+    start: Start | int = START  # a student's weights; an int = the first model's at that epoch
+    pool: Pool = POOL
 
     def __post_init__(self) -> None:
         check_whole("Method.rounds", self.rounds)
         if self.rounds < 0:
             raise InvalidInput(f"Method.rounds must not be negative, got {self.rounds}")
-        for name, known in _CHOICES.items():
+        for name, known in CHOICES.items():
             word = getattr(self, name)
             if word not in known and not (name == "start" and isinstance(word, int)):
                 raise InvalidInput(f"Method.{name} must be one of {', '.join(known)}, got '{word}'")

@@ -12,6 +12,7 @@ from bangs.graphs.views import DropEdges, DropFeatures, Noise, Same
 from bangs.selection.quotas import Balanced, Everyone, Nobody, Top
 from bangs.selection.scores import Agreement, Alone, Banzhaf, Chance, Confidence
 from bangs.selftraining.beliefs import Sharpen
+from bangs.selftraining.choices import POOL, Pool, TeacherChoice
 from bangs.selftraining.loop import Method
 from bangs.selftraining.uncertainty import InformationGain, Transition
 from bangs.selftraining.weights import Balance, BanzhafWeight, Certainty, NodeWeight, Product
@@ -28,10 +29,10 @@ class Budget:
     k: int = 100
     candidates: int = 200
     rounds: int = 40
-    teacher: Literal["first", "latest", "best"] = "latest"
+    teacher: TeacherChoice | None = None  # None = the method's own
     calibrate: Calibrator = field(default_factory=ETS)
     estimate: Estimator = field(default_factory=lambda: ESTIMATORS[DEFAULT](None))
-    pool: Literal["free", "open", "unused"] = "free"
+    pool: Pool = POOL
     normalise: Literal["none", "mass"] = "none"  # of the estimated logits in the information game
     propagate: Propagator = field(default_factory=PPR)  # whom a candidate reaches in that game
 
@@ -74,13 +75,12 @@ def cagcn(budget: Budget, threshold: float = 0.8) -> Method:
 def drgst(budget: Budget, threshold: float = 0.53, gain: InformationGain | None = None) -> Method:
     """All confident nodes anew each round, weighted by information gain under dropout, with a corrected loss.
 
-    The last student always teaches where the budget says the first model, which would rebuild the same labels for ever;
-    pseudo-labels number at most k · rounds, what the others hold in the end.
+    The last student teaches, unless the budget says the best one. Pseudo-labels number at most k · rounds, what the
+    others hold in the end.
     """
     recipe = Method(weigh=gain or InformationGain(), correct=Transition(), memory="rebuild")
     quota = Top(budget.k * max(budget.rounds, 1), threshold)
-    teacher = "latest" if budget.teacher == "first" else budget.teacher
-    return replace(_common(budget, recipe), quota=quota, teacher=teacher)
+    return replace(_common(budget, recipe), quota=quota, teacher=_rebuilding(budget))
 
 
 def drgst_dropedge(budget: Budget, threshold: float = 0.54, rate: float = 0.4, beta: float = 0.5) -> Method:
@@ -121,10 +121,9 @@ def bangs_soft(budget: Budget, temperature: float = 0.5, power: float = 3.0) -> 
 
 
 def _soft(budget: Budget, believe: Sharpen, weight: NodeWeight) -> Method:
-    """All free nodes, labelled anew each round; by the last student where the budget says the first model."""
+    """All free nodes, labelled anew each round, by the last student unless the budget says the best one."""
     recipe = Method(quota=Everyone(), believe=believe, weigh=Balance(weight), memory="rebuild")
-    teacher = "latest" if budget.teacher == "first" else budget.teacher
-    return replace(recipe, rounds=budget.rounds, pool=budget.pool, teacher=teacher)
+    return replace(recipe, rounds=budget.rounds, pool=budget.pool, teacher=_rebuilding(budget))
 
 
 METHODS: dict[str, Callable[[Budget], Method]] = {
@@ -159,4 +158,10 @@ def multiview(rate: float) -> tuple[ModelView, ...]:
 
 
 def _common(budget: Budget, recipe: Method) -> Method:
-    return replace(recipe, rounds=budget.rounds, quota=Top(budget.k), teacher=budget.teacher, pool=budget.pool)
+    teacher = budget.teacher or recipe.teacher
+    return replace(recipe, rounds=budget.rounds, quota=Top(budget.k), teacher=teacher, pool=budget.pool)
+
+
+def _rebuilding(budget: Budget) -> TeacherChoice:
+    """The teacher where all labels are made anew: the latest, since the first would make the same ones for ever."""
+    return "latest" if budget.teacher in (None, "first") else budget.teacher

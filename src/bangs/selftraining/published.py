@@ -99,12 +99,12 @@ def _random(dataset: str) -> Method:
 
 def _m3s(dataset: str) -> Method:
     stage = TopPerClass(_settings("m3s", dataset, _M3S))
-    return Method(rounds=5, score=Agreement(200, among=stage), quota=Above(0.0))
+    return Method(rounds=5, score=Agreement(200, among=stage), quota=Above(0.0), teacher="latest")
 
 
 def _cagcn(dataset: str) -> Method:
     stages, threshold = _settings("cagcn", dataset, _CAGCN)
-    return Method(rounds=stages - 1, calibrate=CaGCN(), quota=Above(threshold), pool="unused")
+    return Method(rounds=stages - 1, calibrate=CaGCN(), quota=Above(threshold), teacher="latest", pool="unused")
 
 
 def _drgst(dataset: str) -> Method:
@@ -145,7 +145,7 @@ def _paper_cpl(dataset: str) -> Method:
 
 def _paper_m3s(dataset: str) -> Method:
     """CPL's port: everything confident that agrees, students fine-tuned from the early checkpoint."""
-    return Method(rounds=20, score=Agreement(200, space="logits"), quota=Above(0.53), start=EARLY)
+    return Method(rounds=20, score=Agreement(200, space="logits"), quota=Above(0.53), teacher="latest", start=EARLY)
 
 
 def _paper_cagcn(dataset: str) -> Method:

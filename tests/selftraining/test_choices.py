@@ -1,0 +1,49 @@
+"""Choices that are words: declared once, with one default each."""
+
+import inspect
+import re
+import subprocess
+import sys
+from dataclasses import fields
+
+import pytest
+
+from bangs import Experiment, Method, SelfTrainingClassifier
+from bangs.cli.commands import load
+from bangs.selftraining.choices import CHOICES, MEMORY, POOL, START, TEACHER
+from bangs.selftraining.methods import METHODS, Budget, method
+from tests import ROOT
+
+
+def test_a_method_has_the_defaults() -> None:
+    assert (Method().memory, Method().teacher, Method().start, Method().pool) == (MEMORY, TEACHER, START, POOL)
+    assert set(CHOICES) <= {own.name for own in fields(Method)}
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_every_recipe_has_the_default_teacher_but_those_that_make_labels_anew(name: str) -> None:
+    recipe = method(name, Budget())
+    assert recipe.teacher == ("latest" if recipe.memory == "rebuild" else TEACHER)
+    assert recipe.pool == POOL
+    assert Experiment(method=name).trainer().method.teacher == recipe.teacher
+
+
+def test_python_and_the_command_line_have_the_same() -> None:
+    assert inspect.signature(SelfTrainingClassifier).parameters["teacher"].default == TEACHER
+    fit, run = ({param.name: param for param in load(name).params} for name in ("fit", "run"))
+    assert fit["teacher"].default == TEACHER
+    assert run["teacher"].default is None  # the method's own
+    assert run["pool"].default == POOL
+    assert all(word in str(run["teacher"].help) for word in CHOICES["teacher"])
+
+
+def test_no_other_file_lists_them() -> None:
+    words = re.compile(r'"first", "latest"|"free", "open"|"accumulate", "rebuild"')
+    found = [path.name for path in (ROOT / "src").rglob("*.py") if words.search(path.read_text())]
+    assert sorted(found) == ["choices.py", "published.py"]  # the latter narrows the type of one argument
+
+
+def test_they_are_read_without_torch() -> None:
+    script = "import sys, bangs.selftraining.choices; print('torch' in sys.modules)"
+    told = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert told.stdout == "False\n"
