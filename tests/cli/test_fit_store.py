@@ -39,7 +39,7 @@ def test_its_files_are_those_of_the_same_fit_in_memory(store, tmp_path, monkeypa
     monkeypatch.setattr(stored_graph, "WHOLE", 0)  # so that the store counts as large
     said = bangs("fit", store, "--out", str(tmp_path / "fit"), *ASKED, *BATCHES)
     assert said.code == 0, said.err
-    assert "which stays on the disk" in said.out
+    assert "which stays on disk" in said.out
     for name in ("predictions.csv", "pseudo_labels.csv"):
         one, other = (pd.read_csv(tmp_path / folder / name) for folder in ("fit", "whole"))
         kept = [column for column in one if column != "influences"]  # near walks here, all walks in memory
@@ -67,7 +67,7 @@ def test_a_store_that_moved_is_told_and_found_again(store, tmp_path, monkeypatch
     for command in (("explain", out, name), ("report", out), ("predict", out, moved)):
         lost = bangs(*command)
         assert lost.code == 2
-        assert f"a store at '{tmp_path / 'store'}', and none lies there" in lost.err
+        assert f"a store at '{tmp_path / 'store'}', which is not there" in lost.err
         assert "--store PATH" in lost.err
         found = bangs(*command, "--store", moved)
         assert found.code == 0, found.err

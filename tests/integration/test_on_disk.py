@@ -101,7 +101,7 @@ def test_a_model_whose_store_moved_predicts_and_says_where_to_look(store: Store,
     lost = SelfTrainingClassifier.load(tmp_path / "models")
     assert np.array_equal(lost.predict_proba(), model.predict_proba())
     assert np.allclose(lost.predict_proba(other), model.predict_proba(), atol=1e-5)
-    with pytest.raises(InvalidInput, match=r"a store at '.*/store', and none lies there.*load\(…, store=PATH\)"):
+    with pytest.raises(InvalidInput, match=r"a store at '.*/store', which is not there.*load\(…, store=PATH\)"):
         lost.explain(7)
     found = SelfTrainingClassifier.load(tmp_path / "models", store=tmp_path / "elsewhere")
     assert found.explain(7).influences

@@ -86,7 +86,7 @@ def test_a_planetoid_file_with_a_harmful_pickle_is_refused_and_nothing_runs(tmp_
     raw.mkdir(parents=True)
     for part in planetoid.PARTS:
         (raw / f"ind.cora.{part}").write_bytes(pickle.dumps(Harmful(mark)))
-    refused(bangs("run", "--dataset=cora", "--data", tmp_path, *RUN), "which is not admitted")
+    refused(bangs("run", "--dataset=cora", "--data", tmp_path, *RUN), "which is not allowed")
     assert not mark.exists()
 
 

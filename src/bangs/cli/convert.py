@@ -1,4 +1,4 @@
-"""`bangs convert`: tables, arrays or a seed, to a store that is mapped from the disk."""
+"""`bangs convert`: tables, arrays or a seed to a store on disk."""
 
 import time
 from pathlib import Path
@@ -40,7 +40,7 @@ def convert(
     unknown_edges: options.UnknownEdges = "refuse",
     like: Annotated[
         Path | None,
-        typer.Option(help="a store or the folder of a fit, by whose columns and classes these tables are read"),
+        typer.Option(help="a store or the folder of a fit; tables are read with its columns and classes"),
     ] = None,
     half: Annotated[bool, typer.Option("--half", help="features as float16, in half the space")] = False,
     seed: Annotated[int, typer.Option(help="of a synthetic graph")] = 0,
@@ -50,7 +50,7 @@ def convert(
     as_json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """A graph of any size as a store, which every command takes in place of a graph.
+    """Convert a graph of any size to a store, which every command accepts as a graph.
 
     Example: bangs convert synthetic:nodes=1e5,edges=1e6 out/graph
     """
@@ -100,7 +100,7 @@ def convert(
 
 
 def _encoding(like: Path) -> "Encoding":
-    """How columns became features, of a store or of the folder of a fit."""
+    """The encoding of a store, or of the folder of a fit."""
     from bangs.graphs.store import Store, is_store
     from bangs.graphs.tables import Encoding
     from bangs.runs import read_run

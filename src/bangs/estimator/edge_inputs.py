@@ -101,7 +101,7 @@ def _numbers(edge_index: Any) -> Tensor:
 
 
 def _way_out(index: Tensor, nodes: int) -> str:
-    """What to do about an array of edges of another shape."""
+    """The way out for edges of another shape."""
     if index.dim() == 2 and index.shape[1] == 2:
         return "; pairs stand in columns: write edge_index.T"
     if index.shape == (nodes, nodes):

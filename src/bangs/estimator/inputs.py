@@ -1,4 +1,4 @@
-"""Inputs: what people hold in a notebook, as one graph with numbered classes."""
+"""Inputs: arrays, frames and graphs from a notebook, as one graph with numbered classes."""
 
 import warnings
 from os import PathLike
@@ -68,7 +68,7 @@ def as_graph(X: Any, edge_index: Any = None, edge_weight: Any = None, *, directe
 
 
 def names_of(X: Any, nodes: int) -> Any:
-    """What the nodes are called: as the index of a frame or a store says, else 0 … N−1; an array, or `NodeNames`."""
+    """The names of the nodes: the index of a frame, the names in a store, or 0 … N−1; an array, or `NodeNames`."""
     if isinstance(X, Store):
         names = NodeNames(StoreReference.of(X))
         return np.array(list(names), dtype=object) if X.fits else names
@@ -77,7 +77,7 @@ def names_of(X: Any, nodes: int) -> Any:
 
 
 def opened(X: Any) -> Any:
-    """X, but for a `Store` of at most 1 GiB, which is read whole; of several splits it has the first."""
+    """X, or the graph of a `Store` of at most 1 GiB in memory; of several splits it has the first."""
     if not isinstance(X, Store) or not X.fits:
         return X
     data = X.whole()
@@ -139,8 +139,8 @@ def features(X: Any) -> Tensor:
 def in_order(X: Any, y: Any) -> Any:
     """Labels in the order of the rows of X.
 
-    A series whose index names rows of the frame X is put in their order, and rows it does not name are unknown; one
-    numbered 0, 1, … beside rows with names of their own is taken as it stands. So is a frame of one column.
+    A series whose index names rows of the frame X is put in their order, and rows it does not name are unknown. A
+    series numbered 0, 1, … beside rows with names keeps its order. The same holds for a frame of one column.
     """
     if not isinstance(X, pd.DataFrame) or not isinstance(y, pd.Series | pd.DataFrame) or y.index.equals(X.index):
         return y
@@ -150,12 +150,12 @@ def in_order(X: Any, y: Any) -> Any:
                 f"the index of {whose} must name every row once, or be the same for X and y, got "
                 f"{index[index.duplicated()][0]!r} twice; give y.to_numpy() if its labels stand in the order of rows"
             )
-    strange = ~y.index.isin(X.index)
-    if not strange.any():
+    unknown = ~y.index.isin(X.index)
+    if not unknown.any():
         return y.reindex(X.index)
     if y.index.equals(pd.RangeIndex(len(y))):
         return y
-    name = y.index[strange][0]
+    name = y.index[unknown][0]
     raise InvalidInput(
         f"y has a label for {name!r}, which is not in the index of X; give both the same index, or y.to_numpy() if its "
         "labels stand in the order of the rows"
@@ -190,10 +190,10 @@ def as_labels(y: Any, nodes: int, read: Tensor | None = None) -> tuple[Tensor, C
 
 
 def labelled(X: Any, y: Any, nodes: int) -> tuple[Tensor, Classes, Split | None]:
-    """Class numbers [N], the classes, and the split [1, N] that masks of the data make; None where there are none.
+    """Class numbers [N], the classes, and the split [1, N] of the masks of a Data or Store; None without masks.
 
-    Of a Data or a Store with masks only labels under `train_mask` and `val_mask` are read, or all but those of test
-    nodes where it has no `train_mask`.
+    With masks, only labels under `train_mask` and `val_mask` are read, or all but those of test nodes if there is no
+    `train_mask`.
     """
     data = X if isinstance(X, Data | Store) else Data()
     y = data.get("y") if y is None else in_order(X, y)
@@ -214,7 +214,7 @@ def labelled(X: Any, y: Any, nodes: int) -> tuple[Tensor, Classes, Split | None]
 
 
 def mask_of(data: Data | Store, name: str, nodes: int) -> Tensor | None:
-    """The mask [N] of one part of the split that the data bring; of several splits a store gives the first."""
+    """The mask [N] of one part of the split of a Data or Store; of several splits the first."""
     mask = data.get(f"{name}_mask")
     if isinstance(data, Store) and mask is not None and mask.dim() == 2:
         mask = mask[:, 0]
@@ -232,7 +232,7 @@ def _warn_of_many(target: Tensor, classes: Classes) -> None:
 
 
 def _known(values: Classes) -> tuple[Classes, npt.NDArray[np.bool_]]:
-    """The labels, and which of them say something: bool [N]."""
+    """The labels, and which of them are known: bool [N]."""
     if values.dtype.kind == "O":
         return _objects(values)
     if values.dtype.kind in "US":  # numpy makes "-1" of a -1 among words
@@ -241,7 +241,7 @@ def _known(values: Classes) -> tuple[Classes, npt.NDArray[np.bool_]]:
 
 
 def _label_array(y: Any) -> Classes:
-    """The labels as an array; what is no word among words stays what it is, where numpy would make 'nan' of a NaN."""
+    """The labels as an array; among words, NaN stays NaN, where numpy would make the word 'nan' of it."""
     if isinstance(y, Tensor):
         return y.detach().cpu().numpy()
     if isinstance(y, pd.Series | pd.DataFrame):
@@ -252,7 +252,7 @@ def _label_array(y: Any) -> Classes:
 
 
 def _no_edges(X: Any) -> str:
-    """What to give instead, where X came alone and is no `Data`."""
+    """What to give instead of an X without edges that is not a `Data`."""
     if isinstance(X, str | PathLike):
         return "tables are read by `bangs fit`; in Python, bangs.graphs.tables.read(path).data is a graph for fit"
     if isinstance(X, HeteroData):
@@ -284,7 +284,7 @@ def _two_axes(x: Tensor) -> Tensor:
 
 
 def _objects(values: Classes) -> tuple[Classes, npt.NDArray[np.bool_]]:
-    """An array of Python objects as words or numbers, and which of them say something."""
+    """An array of Python objects as words or numbers, and which of them are known."""
     known = np.array([not (value is None or value is pd.NA or value != value or value == "") for value in values])
     known &= np.array([not (isinstance(value, int | float | np.number) and value == -1) for value in values])
     known &= np.array([not (isinstance(value, str) and value == "-1") for value in values])
@@ -310,7 +310,7 @@ def _whole_or_float(values: Classes) -> Classes:
 
 
 def _sparse_tensor(x: Tensor) -> Tensor:
-    """A torch CSR tensor of a sparse one, its indices checked: torch follows wrong ones out of memory."""
+    """A torch CSR tensor of a sparse one; its indices are checked, since torch does not check them."""
     x, shape = x.cpu(), (int(x.shape[0]), int(x.shape[1])) if x.dim() == 2 else (0, 0)
     if x.layout == torch.sparse_coo and x.dim() == 2:
         for numbers, count, side in zip(x._indices(), shape, ("row", "column"), strict=True):

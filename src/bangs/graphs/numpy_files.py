@@ -124,7 +124,7 @@ def _archive(path: Path, names: Iterable[str] | None) -> Iterator[tuple[ZipFile,
                 yield archive, {name: member for name, member in members.items() if wanted is None or name in wanted}
         except (BangsError, MemoryError):
             raise
-        except Exception as error:  # a broken archive raises whatever it likes
+        except Exception as error:  # a broken archive may raise any error
             raise InvalidInput(f"{path} is not a sound .npz file: {error}") from error
 
 
@@ -142,7 +142,7 @@ def _header(file: IO[bytes], size: int, what: str) -> Header:
         else:
             shape, fortran, dtype = np.lib.format.read_array_header_2_0(file)
         header = Header(tuple(int(side) for side in shape), dtype, fortran)
-    except Exception as error:  # numpy parses a header as Python source, and a broken one raises whatever it likes
+    except Exception as error:  # numpy parses a header as Python source, and a broken one may raise any error
         raise InvalidInput(f"{what} is not a numpy array: {error}") from error
     if dtype.kind not in _KINDS:
         raise InvalidInput(f"{what} must hold numbers or booleans, got dtype {dtype}; objects and text are not read")

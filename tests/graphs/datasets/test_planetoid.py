@@ -68,7 +68,7 @@ class Harmful:
 def test_a_pickle_that_asks_for_code_is_refused_and_nothing_runs(small: Path, part: str, tmp_path: Path) -> None:
     trace = tmp_path / "trace"
     put(small, part, Harmful(os.mkdir, str(trace)))
-    with pytest.raises(InvalidInput, match=r"it asks for (posix|nt)\.mkdir, which is not admitted"):
+    with pytest.raises(InvalidInput, match=r"it uses (posix|nt)\.mkdir, which is not allowed"):
         read_planetoid(small, "small")
     assert not trace.exists()
 
@@ -78,7 +78,7 @@ def test_a_pickle_that_asks_for_code_is_refused_and_nothing_runs(small: Path, pa
 )
 def test_no_other_function_of_python_numpy_or_scipy_is_admitted(small: Path, call: tuple[object, ...]) -> None:
     put(small, "graph", Harmful(*call))
-    with pytest.raises(InvalidInput, match="which is not admitted"):
+    with pytest.raises(InvalidInput, match="which is not allowed"):
         read_planetoid(small, "small")
 
 

@@ -49,7 +49,7 @@ def test_a_file_names_the_store_as_seen_from_its_folder(where: StoreReference, t
 def test_a_store_that_is_gone_is_told_with_its_path_and_the_way_out(where: StoreReference, tmp_path: Path) -> None:
     lost = StoreReference.from_plain(where.to_plain(tmp_path), tmp_path)
     where.path.rename(tmp_path / "moved")
-    with pytest.raises(InvalidInput, match=r"a store at '.*/store', and none lies there.*--store PATH"):
+    with pytest.raises(InvalidInput, match=r"a store at '.*/store', which is not there.*--store PATH"):
         _ = lost.store
     assert lost.at(tmp_path / "moved").store.num_nodes == 6
 
@@ -58,11 +58,14 @@ def test_a_store_that_changed_is_told_by_what_did(where: StoreReference, tmp_pat
     other = graph()
     other.x, other.y = other.x + 1, torch.tensor([1, 1, 0, 1, -1, -1])
     convert_from(other, tmp_path / "changed")
-    with pytest.raises(InvalidInput, match=r"'.*/changed' is not as it was.*other checksums of features, labels; put"):
+    with pytest.raises(
+        InvalidInput,
+        match=r"'.*/changed' is not the one the model was fitted on: the checksums of features, labels differ; put",
+    ):
         _ = where.at(tmp_path / "changed").store
     larger = Data(x=torch.eye(8), edge_index=other.edge_index, y=torch.tensor([0, 1] * 4), num_nodes=8)
     convert_from(larger, tmp_path / "larger")
-    with pytest.raises(InvalidInput, match="it has 8 nodes and had 6"):
+    with pytest.raises(InvalidInput, match="it has 8 nodes, the other had 6"):
         _ = where.at(tmp_path / "larger").store
 
 

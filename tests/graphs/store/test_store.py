@@ -17,7 +17,7 @@ from bangs.graphs.datasets import by_name
 from bangs.graphs.datasets.synthetic import citation
 from bangs.graphs.neighbours import NeighbourLists
 from bangs.graphs.store import Store, Synthetic, convert_from, is_store, read_own, release, stored_graph
-from bangs.graphs.store.edge_sort import EdgeChunk
+from bangs.graphs.store.edge_sort import EdgeWriter
 from bangs.graphs.store.writer import Writer
 from bangs.nn.models import GCN
 from bangs.training.sampling import Sampling
@@ -79,11 +79,11 @@ def test_edges_in_any_order_become_the_same_rows(tmp_path, directed, monkeypatch
     source, target = np.array([4, 0, 4, 2, 0, 1]), np.array([1, 1, 1, 0, 2, 4])
     weight = np.array([1.0, 2.0, 3.0, 4.0, 5.0, 6.0], np.float32)
     with Writer(tmp_path / "store") as writer:
-        wires = EdgeChunk(writer, 5, directed=directed, weighted=True)
+        edges = EdgeWriter(writer, 5, directed=directed, weighted=True)
         for edge in np.array_split(np.arange(6), 4):
-            wires.add(source[edge], target[edge], weight[edge])
-        count, two = wires.write()
-        kept = {name: np.fromfile(strip.path, strip.dtype) for name, strip in _closed(writer).items()}
+            edges.add(source[edge], target[edge], weight[edge])
+        count, two = edges.write()
+        kept = {name: np.fromfile(file.path, file.dtype) for name, file in _closed(writer).items()}
     into = list(zip(np.repeat(np.arange(5), np.diff(kept["in.pointers"])), kept["in.nodes"], strict=True))
     found = {(int(s), int(t)): float(w) for (t, s), w in zip(into, kept["in.weights"], strict=True)}
     one_way = {(4, 1): 4.0, (0, 1): 2.0, (2, 0): 4.0, (0, 2): 5.0, (1, 4): 6.0}
@@ -93,9 +93,9 @@ def test_edges_in_any_order_become_the_same_rows(tmp_path, directed, monkeypatch
 
 
 def _closed(writer: Writer) -> dict:
-    for strip in writer._strips.values():
-        strip.close()
-    return writer._strips
+    for file in writer._files.values():
+        file.close()
+    return writer._files
 
 
 def test_the_same_seed_makes_the_same_store(tmp_path, made):
@@ -158,7 +158,7 @@ def test_a_file_cut_short_or_replaced_by_a_link_is_refused(made, tmp_path):
     (tmp_path / "elsewhere").write_bytes(body)
     (made / "in.nodes.bin").unlink()
     (made / "in.nodes.bin").symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(InvalidInput, match="no plain file"):
+    with pytest.raises(InvalidInput, match="not a plain file"):
         Store.open(made)
 
 
@@ -207,7 +207,7 @@ def test_half_precision_halves_the_features_and_refuses_what_it_cannot_hold(tmp_
         ("synthetic:nodes=1,classes=2", "at least as many as classes"),
         ("synthetic:nodes=100,edges=1e9,classes=2", "too many"),
         ("synthetic:homophily=3", r"must lie in \[0, 1\]"),
-        ("synthetic:nodes=40,edges=10,classes=2,train=40", "must leave nodes for the exam"),
+        ("synthetic:nodes=40,edges=10,classes=2,train=40", "must leave nodes for the test"),
     ],
 )
 def test_a_synthetic_graph_that_cannot_be_is_told_so(text, told):
@@ -294,5 +294,5 @@ def test_a_folder_of_arrays_is_read_from_front_to_back(tmp_path):
     assert torch.equal(back.val_mask, data.val_mask)
     np.save(folder / "edge_index.npy", np.array([[0], [90]]))
     np.save(folder / "edge_weight.npy", np.ones(1))
-    with pytest.raises(InvalidInput, match=r"edge 0 of .* leads beyond its nodes"):
+    with pytest.raises(InvalidInput, match=r"edge 0 of .* must join nodes 0 … 89, got node 90"):
         convert_from(str(folder), tmp_path / "other")

@@ -446,7 +446,7 @@ BROKEN = [
         "column-twice",
         "nodes.csv",
         None,
-        "'id' is asked to be the label and something else",
+        "'id' cannot be the label and something else",
         "its own column",
         nodes(NODES),
         {"id": "id", "label": "id"},

@@ -291,9 +291,9 @@ def test_numbers_with_signs_are_words_and_it_is_said(tmp_path: Path) -> None:
 def test_a_second_column_called_like_a_label_is_named(tmp_path: Path) -> None:
     nodes = NODES.replace("colour", "Class")
     graph = read(tmp_path, nodes=nodes)
-    assert said(graph, "'Class' is called like a label and taken as a feature", "--ignore Class")
-    assert not said(read(tmp_path, nodes=nodes, ignore=["Class"]), "called like a label")
-    assert not said(read(tmp_path, nodes=nodes, encoding=graph.columns), "called like a label")
+    assert said(graph, "'Class' has the name of a label and is taken as a feature", "--ignore Class")
+    assert not said(read(tmp_path, nodes=nodes, ignore=["Class"]), "has the name of a label")
+    assert not said(read(tmp_path, nodes=nodes, encoding=graph.columns), "has the name of a label")
 
 
 def test_classes_that_may_be_one_are_named(tmp_path: Path) -> None:
@@ -339,7 +339,7 @@ def test_an_ignored_column_is_not_guessed_to_be_the_label_or_the_id(tmp_path: Pa
     nodes = "name,key,label,class\nAnn,a,tall,u\nBen,b,small,u\nCis,c,tall,v\nDov,d,small,v\nEve,e,tall,\nFay,f,,\n"
     graph = read(tmp_path, nodes=nodes, ignore=["name", "label"])
     assert (list(graph.ids), graph.classes) == (list("abcdef"), ["u", "v"])
-    with pytest.raises(tables.BadTables, match="column 'label' is asked to be the label and something else at once"):
+    with pytest.raises(tables.BadTables, match="column 'label' cannot be the label and something else"):
         read(tmp_path, nodes=nodes, id="key", label="label", ignore=["label"])
 
 

@@ -104,4 +104,4 @@ def test_tables_without_features_get_them_and_say_so(tmp_path: Path) -> None:
     assert torch.isfinite(graph.data.x).all()
     again = tables.read(tmp_path, encoding=graph.columns)
     assert torch.allclose(again.data.x, graph.data.x, atol=1e-4)
-    assert any("places can be compared only if" in note for note in again.notes)
+    assert any("positions can be compared only if" in note for note in again.notes)

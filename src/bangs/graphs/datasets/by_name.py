@@ -1,4 +1,4 @@
-"""Datasets: a name or a file in, a PyG graph out."""
+"""Datasets by name: the PyG graph of a dataset, an .npz file or a store."""
 
 import os
 import sys
@@ -19,7 +19,7 @@ from bangs.graphs.store import Store, is_store
 
 @dataclass(frozen=True)
 class Dataset:
-    """What is known of a named graph before it is read."""
+    """The facts about a dataset that are known before it is read."""
 
     name: str
     description: str
@@ -29,18 +29,18 @@ class Dataset:
     classes: int
     split: str
     source: str
-    folder: str  # where its files lie below the data folder
-    files: Mapping[str, Remote]  # file name -> where it comes from
+    folder: str  # of its files, below the data folder
+    files: Mapping[str, Remote]  # file name -> source
     read: Callable[[Path], Data]  # folder of the files -> graph
-    instead: tuple[str, ...] = ()  # files that serve as well, if they lie there
+    instead: tuple[str, ...] = ()  # files that can be read instead
 
 
 def load(name: str | Path, folder: Path | None = None, *, base: str | None = None) -> Data:
-    """The graph of a known name, of NAME.npz in the data folder, or of a path to an .npz file or a store.
+    """The graph of a dataset, of NAME.npz in the data folder, or of a path to an .npz file or a store.
 
-    Files are looked for in `folder` (else the folder that BANGS_DATA names), then in the user's cache; the cache
-    is filled from the network where both lack them, from `base` if given instead of the original source. The data
-    folder is never written to. A store of more than 1 GiB is mapped, not read.
+    Files are searched in `folder` (or the folder that BANGS_DATA names), then in the user's cache. If they are in
+    neither, they are downloaded to the cache, from the URL `base` if it is given. The data folder is never written to.
+    A store of more than 1 GiB is mapped, not read.
     """
     path = Path(name)
     if is_store(path):
@@ -63,7 +63,7 @@ def load(name: str | Path, folder: Path | None = None, *, base: str | None = Non
 
 
 def npz_files(folder: Path | None = None) -> dict[str, Path]:
-    """The graphs that lie as NAME.npz in the data folder, by name."""
+    """The files NAME.npz in the data folder, by name."""
     place = data_folder(folder)
     if place is None or not place.is_dir():
         return {}
@@ -71,7 +71,7 @@ def npz_files(folder: Path | None = None) -> dict[str, Path]:
 
 
 def data_folder(folder: Path | None = None) -> Path | None:
-    """The folder given, else the one BANGS_DATA names, else none."""
+    """The folder given, or the one BANGS_DATA names, or None."""
     if folder is not None:
         return Path(folder)
     named = os.environ.get("BANGS_DATA")
@@ -79,7 +79,7 @@ def data_folder(folder: Path | None = None) -> Path | None:
 
 
 def cache_folder() -> Path:
-    """Where downloads are kept."""
+    """The folder of downloads."""
     if sys.platform == "darwin":
         return Path.home() / "Library" / "Caches" / "bangs"
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "bangs"
@@ -112,10 +112,10 @@ def _holds(place: Path, files: Collection[str]) -> bool:
 
 
 def _no_graph(path: Path, known: Collection[str]) -> BangsError:
-    """Why there is no graph at the path, which may have been meant as a name."""
+    """The error for a path or name that is no graph."""
     if path.is_dir():
         return InvalidInput(
-            f"'{path}' is a folder, but no store; `bangs fit` learns from tables, `bangs convert` makes a store of them"
+            f"'{path}' is a folder, but not a store; `bangs fit` reads tables, `bangs convert` makes a store of them"
         )
     if path.exists():
         return InvalidInput(f"'{path}' is neither an .npz file nor a store; `bangs convert` makes a store of tables")
@@ -170,7 +170,7 @@ def _planetoid(
         edges=edges,
         features=features,
         classes=classes,
-        split="public: 20 a class, 500 for validation, 1,000 for the exam",
+        split="public: 20 a class, 500 for validation, 1,000 for the test",
         source=_PLANETOID,
         folder=f"{folder}/raw",
         files={
@@ -182,7 +182,7 @@ def _planetoid(
 
 
 def _embedded() -> Data:
-    """The embedded graph with a split like the citation graphs' public one, the same for every seed."""
+    """The embedded graph, with a split like the public ones of the citation graphs."""
     data = synthetic.citation()
     return splits.mark(data, splits.per_class(data.y, 20, 500, 1000, [0]))
 

@@ -21,8 +21,8 @@ MOST_BYTES = 2**28  # of one JSON file
 def read_flickr(folder: Path) -> Data:
     """The graph of adj_full.npz, feats.npy, class_map.json and role.json: x dense [N, F] as it came, edge_index, y.
 
-    GraphSAINT's own split (half of the nodes for training) becomes `role` long [N], 0 train, 1 val, 2 test, and not
-    masks: the paper draws 5 / 15 / 80 % instead, and so does the default split.
+    GraphSAINT's split (half of the nodes for training) becomes `role` long [N], 0 train, 1 val, 2 test. It does not
+    become masks, since the paper draws 5 / 15 / 80 %, and so does the default split.
     """
     x = read_npy(folder / FEATURES)
     if x.ndim != 2 or 0 in x.shape or x.dtype.kind not in "fiub":

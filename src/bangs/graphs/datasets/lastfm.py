@@ -26,8 +26,8 @@ MOST_BYTES = 2**28  # of one file, unpacked; the largest has 15 million
 def read_lastfm(folder: Path) -> Data:
     """The graph of SNAP's archive or of FEATHER's three files: x dense [N, 128], edge_index, y = country.
 
-    The original features are sets of liked artists. PyG's version has 128 columns of unknown making; ours are
-    the artists' multi-hot matrix reduced by a truncated SVD, see `reduced`.
+    The original features are sets of liked artists. How PyG made its 128 columns is not known. Ours are the multi-hot
+    matrix of the artists, reduced by a truncated SVD, see `reduced`.
     """
     files = _files(folder)
     y = _countries(files[COUNTRIES], folder / COUNTRIES)
@@ -48,7 +48,7 @@ def reduced(matrix: "sp.csr_array[np.float64]", columns: int = COLUMNS, seed: in
     M is `columns`, or the matrix's smaller side where that is less. The SVD is the randomised one of Halko et al.,
     2011, with five power iterations, so that the columns are a function of matrix and seed.
     """
-    # a second of import that only these files need
+    # imported late: it takes a second, and only these files need it
     from sklearn.decomposition import TruncatedSVD
 
     rank = min(columns, *matrix.shape)
@@ -64,7 +64,7 @@ def _files(folder: Path) -> dict[str, bytes]:
         if all((folder / name).is_file() for name in names):
             return {name: (folder / name).read_bytes() for name in names}
         with ZipFile(folder / ARCHIVE) as archive:
-            # SNAP's folder is spelled 'lasftm_asia', so only the last part of a name is trusted
+            # SNAP's folder is spelled 'lasftm_asia', so only the last part of a name is compared
             members = {member.filename.rsplit("/", 1)[-1]: member for member in archive.infolist()}
             contents = {}
             for name in names:
@@ -80,7 +80,7 @@ def _files(folder: Path) -> dict[str, bytes]:
         raise
     except (FileNotFoundError, IsADirectoryError, PermissionError) as error:
         raise DataUnavailable(f"neither {ARCHIVE} nor {', '.join(names)} can be read from {folder}") from error
-    except Exception as error:  # a broken archive raises whatever it likes
+    except Exception as error:  # a broken archive may raise any error
         raise InvalidInput(f"{folder / ARCHIVE} is not a sound zip archive: {error}") from error
 
 

@@ -22,10 +22,10 @@ VALIDATION = 500
 
 
 def read_planetoid(folder: Path, name: str) -> Data:
-    """The graph of the files `ind.NAME.*`, with the public split: 20 a class, 500 for validation, 1,000 for the exam.
+    """The graph of the files `ind.NAME.*`, with the public split: 20 a class, 500 for validation, 1,000 for the test.
 
-    Features are sparse with rows summing to one. CiteSeer has nodes known from their links alone: they get an
-    empty row and the label −1, and stand in no part of the split.
+    Features are sparse, and rows sum to one. CiteSeer has nodes without features or label: they get an empty row and
+    the label −1, and are in no part of the split.
     """
     files = {part: folder / f"ind.{name}.{part}" for part in PARTS}
     known, tested = _matrix(files["allx"]), _matrix(files["tx"])
@@ -58,7 +58,7 @@ def read_planetoid(folder: Path, name: str) -> Data:
 
 
 class _Array:
-    """Stands in for a numpy array while a pickle is read; becomes one only if its size is honest."""
+    """Takes the place of a numpy array while a pickle is read; becomes one only if its size is right."""
 
     state: tuple[Any, ...] = ()
 
@@ -76,7 +76,7 @@ class _Array:
 
 
 class _Dtype:
-    """Stands in for a numpy dtype: plain numbers only."""
+    """Takes the place of a numpy dtype: numbers only."""
 
     def __init__(self, code: str, *_: Any) -> None:
         self.code = code
@@ -92,7 +92,7 @@ class _Dtype:
 
 
 class _Csr:
-    """Stands in for a scipy CSR matrix."""
+    """Takes the place of a scipy CSR matrix."""
 
 
 def _rebuild(*_: Any) -> _Array:
@@ -104,7 +104,7 @@ def _mapping(*_: Any) -> dict[Any, Any]:
 
 
 # numpy and scipy reconstruction, and the dictionary of lists that holds the links; nothing here runs foreign code
-_ADMITTED: dict[tuple[str, str], Callable[..., Any] | str] = {
+_ALLOWED: dict[tuple[str, str], Callable[..., Any] | str] = {
     ("numpy.core.multiarray", "_reconstruct"): _rebuild,
     ("numpy._core.multiarray", "_reconstruct"): _rebuild,
     ("numpy", "ndarray"): "ndarray",
@@ -118,12 +118,12 @@ _ADMITTED: dict[tuple[str, str], Callable[..., Any] | str] = {
 
 
 class _Unpickler(pickle._Unpickler):
-    """Python's own unpickler, not the one in C, which allocates gigabytes where nine bytes ask for it."""
+    """Python's unpickler: the one in C allocates gigabytes if nine bytes claim so."""
 
     def find_class(self, module: str, name: str) -> Any:
-        if (module, name) not in _ADMITTED:
-            raise pickle.UnpicklingError(f"it asks for {module}.{name}, which is not admitted")
-        return _ADMITTED[module, name]
+        if (module, name) not in _ALLOWED:
+            raise pickle.UnpicklingError(f"it uses {module}.{name}, which is not allowed")
+        return _ALLOWED[module, name]
 
 
 def _unpickle(path: Path) -> Any:
@@ -132,7 +132,7 @@ def _unpickle(path: Path) -> Any:
             return _Unpickler(file, encoding="latin1").load()
     except OSError as error:
         raise DataUnavailable(f"{path} cannot be read: {error.strerror or error}") from error
-    except Exception as error:  # a broken pickle raises whatever it likes
+    except Exception as error:  # a broken pickle may raise any error
         raise InvalidInput(f"{path} is not a sound Planetoid file: {error}") from error
 
 
@@ -173,7 +173,7 @@ def _test_nodes(path: Path, known: int, tested: int) -> Array:
         raise InvalidInput(f"{path} must hold one node number per line: {error}") from error
     if len(nodes) != tested or len(np.unique(nodes)) != tested:
         raise InvalidInput(f"{path} must name each of the {tested} test nodes once, got {len(nodes)} numbers")
-    # CiteSeer skips 15 numbers; far more would only serve to make us allocate
+    # CiteSeer skips 15 numbers; many more would only allocate memory
     if tested == 0 or int(nodes.min()) < known or int(nodes.max()) >= known + 2 * tested:
         raise InvalidInput(f"{path} must number test nodes from {known} on with few gaps")
     return nodes
@@ -196,7 +196,7 @@ def _edges(path: Path, nodes: int) -> torch.Tensor:
 def _stacked(
     known: "sp.csr_array[np.float32]", tested: "sp.csr_array[np.float32]", nodes: Array
 ) -> "sp.csr_array[np.float32]":
-    """The known rows, then those tested, each at its node; numbers without features stay empty rows."""
+    """The known rows, then the test rows, each at its node; nodes without features have empty rows."""
     total = int(nodes.max()) + 1
     sizes = np.zeros(total, np.int64)
     sizes[: known.shape[0]] = np.diff(known.indptr)

@@ -1,8 +1,8 @@
-"""Sorting: edges in any order and number, as rows of links, with memory bounded by a setting.
+"""Sorting edges on disk: edges in any order and number become the CSR arrays of a store.
 
-Every edge is the number target · N + source. A chunk of them is sorted and cut along ranges of targets, and each piece
-is appended to the file of its range; at the end one range after the other is read, sorted, freed of repeats and
-written. All files are written and read from front to back.
+Every edge is the number target · N + source. A chunk of edges is sorted and cut into ranges of targets, and each piece
+is appended to the file of its range. At the end each range is read, sorted, merged and written. Memory is bounded by
+the largest range.
 """
 
 from collections.abc import Iterator
@@ -22,30 +22,30 @@ Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float32]
 
 
-class EdgeChunk:
-    """The links of a store from edges in any order: both ways unless `directed`.
+class EdgeWriter:
+    """Writes the edges of a store, given in any order: in both directions unless `directed`.
 
-    Weights of a repeated edge add up; of two opposite edges of an undirected graph the larger counts, since files often
-    list each edge both ways. Where a directed graph turns out to have every edge both ways, one side is kept.
+    Weights of a repeated edge add up. Of two opposite edges of an undirected graph the larger weight counts, since
+    files often list each edge in both directions. If a directed graph has every edge in both directions, one side is kept.
     """
 
     def __init__(self, writer: Writer, nodes: int, *, directed: bool, weighted: bool):
         self.writer, self.nodes, self.directed, self.weighted = writer, nodes, directed, weighted
-        self._draft = EdgeSorter(writer, "draft", nodes, weighted=True) if weighted and not directed else None
+        self._merged = EdgeSorter(writer, "merged", nodes, weighted=True) if weighted and not directed else None
         self._into = EdgeSorter(writer, "in", nodes, weighted=weighted, merge="sum" if directed else "max")
         self._out = EdgeSorter(writer, "out", nodes, weighted=weighted) if directed else None
 
     def add(self, source: Ints, target: Ints, weight: Floats | None = None) -> None:
         """More edges, at most a few million at once."""
-        if self._draft is not None:
-            self._draft.add(target, source, weight)
+        if self._merged is not None:
+            self._merged.add(target, source, weight)
             return
         self._into.add(target, source, weight)
         (self._out or self._into).add(source, target, weight)
 
     def write(self) -> tuple[int, bool]:
-        """The number of entries, and whether two sides were needed."""
-        for target, source, weight in () if self._draft is None else self._draft.ranges():
+        """The number of edges, and whether the store needs both sides."""
+        for target, source, weight in () if self._merged is None else self._merged.ranges():
             self._into.add(target, source, weight)
             self._into.add(source, target, weight)
         edges = self._into.write()
@@ -56,9 +56,9 @@ class EdgeChunk:
 
 
 class EdgeSorter:
-    """Gathers edges; `write` turns them into the arrays of one side of a store.
+    """Collects edges; `write` turns them into the arrays of one side of a store.
 
-    Weights of repeated edges add up (`merge="sum"`), or the largest counts (`merge="max"`).
+    Weights of repeated edges are added (`merge="sum"`), or the largest counts (`merge="max"`).
     """
 
     def __init__(
@@ -72,8 +72,8 @@ class EdgeSorter:
     ):
         self.writer, self.side, self.nodes, self.weighted, self.merge = writer, side, nodes, weighted, merge
         self.width = -(-nodes // min(RANGES, nodes))
-        self._keys = [_Pile(writer.scratch(f"{side}.{place}.keys")) for place in range(-(-nodes // self.width))]
-        self._values = [_Pile(writer.scratch(f"{side}.{place}.values")) for place in range(len(self._keys))]
+        self._keys = [_NumberFile(writer.scratch(f"{side}.{place}.keys")) for place in range(-(-nodes // self.width))]
+        self._values = [_NumberFile(writer.scratch(f"{side}.{place}.values")) for place in range(len(self._keys))]
 
     def add(self, target: npt.NDArray[Any], source: npt.NDArray[Any], weight: Floats | None = None) -> None:
         """More edges, at most a few million at once."""
@@ -86,11 +86,11 @@ class EdgeSorter:
                     self._values[place].append(weight[start:end])
 
     def ranges(self) -> Iterator[tuple[Ints, Ints, Floats | None]]:
-        """Targets, sources and weights of all edges without repeats, a range of targets after the other."""
+        """Targets, sources and weights of all edges without repeats, one range of targets at a time."""
         merge = np.add if self.merge == "sum" else np.maximum
-        for place, pile in enumerate(self._keys):
+        for place, file in enumerate(self._keys):
             weight = self._values[place].take(np.float32) if self.weighted else None
-            keys, weight = _sorted(pile.take(np.int64), weight)
+            keys, weight = _sorted(file.take(np.int64), weight)
             fresh = np.ones(len(keys), bool)
             np.not_equal(keys[1:], keys[:-1], out=fresh[1:])
             places = np.flatnonzero(fresh)
@@ -101,10 +101,10 @@ class EdgeSorter:
 
     def write(self) -> int:
         """The arrays `pointers`, `nodes` and perhaps `weights` and `sums` of this side; the number of edges."""
-        pointers = self.writer.strip(f"{self.side}.pointers", "int64")
-        nodes = self.writer.strip(f"{self.side}.nodes", "int32")
-        weights = self.writer.strip(f"{self.side}.weights", "float32") if self.weighted else None
-        sums = self.writer.strip(f"{self.side}.sums", "float32") if self.weighted else None
+        pointers = self.writer.array_file(f"{self.side}.pointers", "int64")
+        nodes = self.writer.array_file(f"{self.side}.nodes", "int32")
+        weights = self.writer.array_file(f"{self.side}.weights", "float32") if self.weighted else None
+        sums = self.writer.array_file(f"{self.side}.sums", "float32") if self.weighted else None
         pointers.append(np.zeros(1, np.int64))
         edges = 0
         for place, (target, source, weight) in enumerate(self.ranges()):
@@ -127,8 +127,8 @@ def _sorted(keys: Ints, weight: Floats | None) -> tuple[Ints, Floats | None]:
     return keys[order], weight[order]
 
 
-class _Pile:
-    """A file that numbers are appended to, read once and removed."""
+class _NumberFile:
+    """A temporary file of numbers: appended to, read once, then removed."""
 
     def __init__(self, path: Path):
         self.path = path

@@ -1,4 +1,4 @@
-"""Arrays: a graph held as arrays, in memory or in a folder of .npy files of any size, into a store.
+"""Arrays: a graph in arrays, in memory or in a folder of .npy files of any size, into a store.
 
 The folder holds `edge_index.npy` [2, E] and `x.npy` [N, F]; `y.npy` [N], −1 = unknown, and the masks `train_mask.npy`,
 `val_mask.npy` and `test_mask.npy` [N] or [N, S] where there are any; `edge_weight.npy` [E] where edges have weights.
@@ -16,7 +16,7 @@ from bangs.errors import InvalidInput
 from bangs.graphs.numpy_files import map_npy
 from bangs.graphs.sparse import to_scipy
 from bangs.graphs.splits import MASKS
-from bangs.graphs.store.edge_sort import EdgeChunk
+from bangs.graphs.store.edge_sort import EdgeWriter
 from bangs.graphs.store.manifest import MOST_NODES, Manifest
 from bangs.graphs.store.writer import Writer
 
@@ -31,7 +31,7 @@ def is_array_folder(path: Path) -> bool:
 
 
 def from_folder(path: Path, writer: Writer, dtype: str, *, directed: bool) -> Manifest:
-    """The store of a folder of .npy files, which are mapped and read from front to back."""
+    """The store of a folder of .npy files, which are memory-mapped."""
     arrays = {name: map_npy(path / f"{name}.npy") for name in NAMES if (path / f"{name}.npy").is_file()}
     if "x" not in arrays:
         raise InvalidInput(f"'{path}' has edge_index.npy but no x.npy; a graph needs features [N, F]")
@@ -48,7 +48,7 @@ def from_data(data: Data, writer: Writer, dtype: str, what: str) -> Manifest:
 
 
 def write_arrays(arrays: Mapping[str, Any], writer: Writer, dtype: str, what: str, *, directed: bool) -> Manifest:
-    """The store of arrays by name; edges are mirrored unless `directed`, and kept by one side where both agree."""
+    """The store of arrays by name; edges go both ways unless `directed`."""
     x, edges = arrays["x"], arrays["edge_index"]
     if len(x.shape) != 2 or not 1 <= x.shape[0] <= MOST_NODES or x.shape[1] < 1:
         raise InvalidInput(f"'x' of {what} must have shape [N, F], got {list(x.shape)}")
@@ -57,15 +57,15 @@ def write_arrays(arrays: Mapping[str, Any], writer: Writer, dtype: str, what: st
         raise InvalidInput(f"'edge_index' of {what} must be whole numbers of shape [2, E], got {list(edges.shape)}")
     classes = _labels(arrays.get("y"), nodes, writer, what)
     _split({name: arrays[name] for name in MASKS if name in arrays}, nodes, writer, what)
-    strip = writer.strip("features", dtype, int(x.shape[1]))
+    file = writer.array_file("features", dtype, int(x.shape[1]))
     for rows in _slices(nodes, max(_CHUNK // int(x.shape[1]), 1)):
         block = x[rows].toarray() if hasattr(x, "toarray") else np.asarray(x[rows])
-        strip.append(finite(block, dtype, rows.start, what))
-    return _links(edges, arrays.get("edge_weight"), nodes, int(x.shape[1]), classes, writer, what, directed)
+        file.append(finite(block, dtype, rows.start, what))
+    return _edges(edges, arrays.get("edge_weight"), nodes, int(x.shape[1]), classes, writer, what, directed)
 
 
 def finite(block: Array, dtype: str, first: int, what: str) -> Array:
-    """The rows in the type they are stored in; refused where one holds no number, or one too large for the type."""
+    """The rows in the type they are stored in; raises where one holds NaN, or a number too large for the type."""
     with np.errstate(over="ignore"):
         block = block.astype(dtype)
     if not (sound := np.isfinite(block).all(axis=1)).all():
@@ -77,10 +77,10 @@ def finite(block: Array, dtype: str, first: int, what: str) -> Array:
 
 
 def _labels(y: Array | None, nodes: int, writer: Writer, what: str) -> tuple[str, ...]:
-    strip = writer.strip("labels", "int32")
+    file = writer.array_file("labels", "int32")
     if y is None:
         for rows in _slices(nodes, _CHUNK):
-            strip.append(np.full(rows.stop - rows.start, -1))
+            file.append(np.full(rows.stop - rows.start, -1))
         return ()
     if y.shape != (nodes,) or y.dtype.kind not in "iu":
         raise InvalidInput(f"'y' of {what} must be whole numbers of shape [{nodes}], got {y.dtype} {list(y.shape)}")
@@ -90,7 +90,7 @@ def _labels(y: Array | None, nodes: int, writer: Writer, what: str) -> tuple[str
         if block.min() < -1 or block.max() >= min(nodes, 2**20):
             raise InvalidInput(f"'y' of {what} must be class numbers 0 … C−1, −1 = unknown, got {block.max()}")
         top = max(top, int(block.max()))
-        strip.append(block)
+        file.append(block)
     return tuple(str(number) for number in range(top + 1))
 
 
@@ -102,15 +102,15 @@ def _split(masks: dict[str, Array], nodes: int, writer: Writer, what: str) -> No
     columns = [mask.reshape(nodes, -1) for mask in masks.values()]
     if len({column.shape for column in columns}) > 1:
         raise InvalidInput(f"the masks of {what} must share one shape")
-    strip = writer.strip("split", "int8")
+    file = writer.array_file("split", "int8")
     for number in range(columns[0].shape[1]):
         parts = np.stack([column[:, number] for column in columns])
         if (parts.sum(axis=0) > 1).any():
             raise InvalidInput(f"the masks of {what} must be disjoint, but a node stands in two of them")
-        strip.append(np.array([1, 2, 3], np.int8) @ parts.astype(np.int8))
+        file.append(np.array([1, 2, 3], np.int8) @ parts.astype(np.int8))
 
 
-def _links(
+def _edges(
     edges: Array,
     weight: Array | None,
     nodes: int,
@@ -122,20 +122,20 @@ def _links(
 ) -> Manifest:
     if weight is not None and weight.shape != edges.shape[1:]:
         raise InvalidInput(f"'edge_weight' of {what} must hold one number for each of its {edges.shape[1]:,} edges")
-    wires = EdgeChunk(writer, nodes, directed=directed, weighted=weight is not None)
+    edge_writer = EdgeWriter(writer, nodes, directed=directed, weighted=weight is not None)
     for columns in _slices(edges.shape[1], _CHUNK):
         source, target = (np.asarray(edges[side, columns]).astype(np.int64) for side in (0, 1))
         for end in (source, target):
             if len(end) and not 0 <= end.min() <= end.max() < nodes:
                 wrong = columns.start + int(np.flatnonzero((end < 0) | (end >= nodes))[0])
                 raise InvalidInput(
-                    f"edge {wrong:,} of {what} leads beyond its nodes, which are numbered 0 … {nodes - 1:,}"
+                    f"edge {wrong:,} of {what} must join nodes 0 … {nodes - 1:,}, got node {end[wrong - columns.start]}"
                 )
         own = None if weight is None else np.asarray(weight[columns], dtype=np.float32)
         if own is not None and not (np.isfinite(own).all() and (own >= 0).all()):
             raise InvalidInput(f"'edge_weight' of {what} must hold finite numbers from 0")
-        wires.add(source, target, own)
-    count, directed = wires.write()
+        edge_writer.add(source, target, own)
+    count, directed = edge_writer.write()
     return writer.finish(
         nodes=nodes, edges=count, features=features, classes=classes, directed=directed, weighted=weight is not None
     )

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pyarrow.compute as pc
 
-from bangs.graphs.store.edge_sort import EdgeChunk
+from bangs.graphs.store.edge_sort import EdgeWriter
 from bangs.graphs.store.from_arrays import finite
 from bangs.graphs.store.manifest import MOST_NODES, Manifest
-from bangs.graphs.store.writer import Strip, Writer
+from bangs.graphs.store.writer import ArrayFile, Writer
 from bangs.graphs.tables.diagnostics import Diagnostics, counted
 from bangs.graphs.tables.edges import Indices, Weights
 from bangs.graphs.tables.feature_array import padded
@@ -46,9 +46,9 @@ def from_tables(folder: Path, writer: Writer, dtype: str, options: ReadOptions) 
             )
         diagnostics.raise_any()
         assert found is not None  # None comes with a problem
-        assert pieces.links is not None
+        assert pieces.edge_writer is not None
         nodes, table, _, encoding = found
-        edges, directed = pieces.links.write()
+        edges, directed = pieces.edge_writer.write()
     number, kind = (edges, "directed edge") if options.directed else (edges // 2, "undirected edge")
     notes.append(f"{table.file}: {counted(table.rows, 'row')} read, {counted(number, kind)} stored")
     return writer.finish(
@@ -57,7 +57,7 @@ def from_tables(folder: Path, writer: Writer, dtype: str, options: ReadOptions) 
         features=pieces.width,
         classes=encoding.classes,
         directed=directed,
-        weighted=pieces.links.weighted,
+        weighted=pieces.edge_writer.weighted,
         encoding=encoding.to_dict(),
         notes=tuple(dict.fromkeys(notes)),
     )
@@ -70,10 +70,10 @@ class _InStore:
 
     def __init__(self, writer: Writer, directed: bool, dtype: str, what: str):
         self.writer, self.directed, self.dtype, self.what = writer, directed, dtype, what
-        self.links: EdgeChunk | None = None
-        self._names, self._ends = writer.strip("ids.bytes", "uint8"), writer.strip("ids.ends", "int64")
+        self.edge_writer: EdgeWriter | None = None
+        self._names, self._ends = writer.array_file("ids.bytes", "uint8"), writer.array_file("ids.ends", "int64")
         self._written = self._node = self.width = 0
-        self._strips: dict[str, Strip] = {}
+        self._files: dict[str, ArrayFile] = {}
 
     def ids(self, words: Any) -> None:
         lengths = np.asarray(pc.binary_length(words)).astype(np.int64)
@@ -82,9 +82,9 @@ class _InStore:
         self._written += int(lengths.sum())
 
     def edges(self, index: Indices, weight: Weights | None, nodes: int) -> None:
-        if self.links is None:
-            self.links = EdgeChunk(self.writer, nodes, directed=self.directed, weighted=weight is not None)
-        self.links.add(index[0], index[1], weight)
+        if self.edge_writer is None:
+            self.edge_writer = EdgeWriter(self.writer, nodes, directed=self.directed, weighted=weight is not None)
+        self.edge_writer.add(index[0], index[1], weight)
 
     def nodes(self, block: NodeBlock, array: Any) -> None:
         features, end = block.features, self._node + len(block.labels)
@@ -95,13 +95,13 @@ class _InStore:
         self.width = features.shape[1]
         if not self.width:
             return
-        if not self._strips:
-            self._strips = {"features": self.writer.strip("features", self.dtype, self.width)}
-            self._strips["labels"] = self.writer.strip("labels", "int32")
+        if not self._files:
+            self._files = {"features": self.writer.array_file("features", self.dtype, self.width)}
+            self._files["labels"] = self.writer.array_file("labels", "int32")
             if block.parts is not None:
-                self._strips["split"] = self.writer.strip("split", "int8")
-        self._strips["features"].append(finite(features, self.dtype, self._node, self.what))
-        self._strips["labels"].append(block.labels)
+                self._files["split"] = self.writer.array_file("split", "int8")
+        self._files["features"].append(finite(features, self.dtype, self._node, self.what))
+        self._files["labels"].append(block.labels)
         if block.parts is not None:
-            self._strips["split"].append(block.parts)
+            self._files["split"].append(block.parts)
         self._node = end

@@ -36,9 +36,9 @@ class Array:
 class Manifest:
     """The sizes of a stored graph and the arrays that hold it.
 
-    Arrays: `in.pointers` and `in.nodes`, the links by target; `in.weights` and `in.sums` where edges have weights;
-    the same under `out`, by source, where the graph is directed; `features`; `labels`, −1 = unknown; `split`,
-    one row a split: 0 = none, 1 = train, 2 = val, 3 = test; `ids.bytes` and `ids.ends`, where nodes have names.
+    Arrays: `in.pointers` and `in.nodes`, the edges by target in CSR form; `in.weights` and `in.sums` if edges have
+    weights; the same under `out`, by source, if the graph is directed; `features`; `labels`, −1 = unknown; `split`,
+    one row per split: 0 = none, 1 = train, 2 = val, 3 = test; `ids.bytes` and `ids.ends` if nodes have names.
     """
 
     nodes: int
@@ -53,12 +53,12 @@ class Manifest:
 
     @property
     def bytes(self) -> int:
-        """Of all arrays together."""
+        """The size of all arrays together."""
         return sum(array.bytes for array in self.arrays.values())
 
     @property
     def digest(self) -> str:
-        """The sha256 that stands for all that is stored: it covers the checksum of every file."""
+        """A sha256 of the whole store: it covers the checksum of every file."""
         return digest(plain(asdict(self), "manifest"))
 
     def text(self) -> str:
@@ -68,7 +68,7 @@ class Manifest:
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """The manifest of a store, every size checked against the files before anything is mapped."""
+    """The manifest of a store; every size is checked against the files before anything is mapped."""
     content = _content(folder)
     try:
         manifest = _manifest(content)
@@ -96,7 +96,7 @@ def _content(folder: Path) -> dict[str, Any]:
     try:
         content = parse(read_plain(folder / FILE, LARGEST), str(folder / FILE))
     except FileNotFoundError as error:
-        raise DataUnavailable(f"'{folder}' is no store: it has no {FILE}; make one with `bangs convert`") from error
+        raise DataUnavailable(f"'{folder}' is not a store: it has no {FILE}; make one with `bangs convert`") from error
     if not isinstance(content, dict) or content.get("kind") != KIND:
         raise InvalidInput(f"'{folder / FILE}' is not the manifest of a graph; make a store with `bangs convert`")
     if content.get("version") != VERSION:
@@ -132,7 +132,7 @@ def _whole(value: Any) -> int:
 
 
 def _shapes(manifest: Manifest) -> dict[str, tuple[tuple[str, ...], tuple[int, ...]]]:
-    """The types and shape that every array must have; a free side is -1."""
+    """The types and shape that every array must have; -1 is any size."""
     nodes, edges = manifest.nodes, manifest.edges
     wanted: dict[str, tuple[tuple[str, ...], tuple[int, ...]]] = {}
     for side in ("in", "out") if manifest.directed else ("in",):
@@ -156,9 +156,9 @@ def _check(folder: Path, manifest: Manifest, wanted: dict[str, tuple[tuple[str, 
             f"'{folder}' must hold 1 to {MOST_NODES:,} nodes with at least one feature, "
             f"got {manifest.nodes:,} and {manifest.features:,}"
         )
-    if odd := sorted(wanted.keys() ^ manifest.arrays.keys()):
-        what = "is missing" if odd[0] in wanted else "is unknown"
-        raise InvalidInput(f"array '{odd[0]}' of '{folder}' {what}; convert the graph again")
+    if wrong := sorted(wanted.keys() ^ manifest.arrays.keys()):
+        what = "is missing" if wrong[0] in wanted else "is unknown"
+        raise InvalidInput(f"array '{wrong[0]}' of '{folder}' {what}; convert the graph again")
     for name, (dtypes, shape) in wanted.items():
         array = manifest.arrays[name]
         fits = len(array.shape) == len(shape) and all(
@@ -171,6 +171,6 @@ def _check(folder: Path, manifest: Manifest, wanted: dict[str, tuple[tuple[str, 
             )
         path = folder / f"{name}.bin"
         if not path.is_file() or path.is_symlink():
-            raise InvalidInput(f"'{path}' is missing or no plain file; convert the graph again")
+            raise InvalidInput(f"'{path}' is missing or not a plain file; convert the graph again")
         if (size := path.stat().st_size) != array.bytes:
             raise InvalidInput(f"'{path}' must have {array.bytes:,} bytes, it has {size:,}; convert the graph again")

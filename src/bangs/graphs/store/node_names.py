@@ -1,4 +1,4 @@
-"""NodeNames: what the nodes of a store are called, read where it is asked for."""
+"""NodeNames: the names of the nodes of a store, read when needed."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
@@ -18,7 +18,7 @@ BLOCK = 2**16  # names read at once
 
 
 class NodeNames(Sequence[str]):
-    """The names of N nodes; their numbers where they have none. The store is opened when the first is asked for."""
+    """The names of N nodes, or their numbers if they have none. The store is opened when the first name is needed."""
 
     def __init__(self, where: StoreReference):
         self.where = where
@@ -41,17 +41,17 @@ class NodeNames(Sequence[str]):
             yield from block
 
     def find(self, word: str) -> int | None:
-        """The first node of that name."""
+        """The first node with this name; None if there is none."""
         if not self._named:
             plain = word.isascii() and word.isdecimal() and len(word) < 20 and str(int(word)) == word
             return int(word) if plain and int(word) < len(self) else None
         return next((node for node, name in enumerate(self) if name == word), None)
 
     def known(self, words: Iterable[str]) -> npt.NDArray[np.bool_]:
-        """Which of some words are names: bool [n]. Eight bytes are held for every node, not its name."""
+        """Which words are names of nodes: bool [n]. Memory: eight bytes for each node."""
         keys = np.concatenate([key(pa.array(block, pa.string())) for block in self._blocks()])
-        asked = [word.encode("utf-8", "replace").decode() for word in words]  # one that is no text names nobody
-        return np.asarray(IdIndex(keys)(pa.array(asked, pa.string())) >= 0)
+        texts = [word.encode("utf-8", "replace").decode() for word in words]  # pyarrow refuses lone surrogates
+        return np.asarray(IdIndex(keys)(pa.array(texts, pa.string())) >= 0)
 
     @property
     def _named(self) -> bool:
@@ -82,7 +82,7 @@ class NodeNames(Sequence[str]):
 
 
 def place_of(word: str, names: Any) -> int:
-    """The number of the node of that name, among `NodeNames` or an array of them."""
+    """The number of the node with this name, in `NodeNames` or an array."""
     found = names.find(word) if isinstance(names, NodeNames) else next(iter(np.flatnonzero(names == word)), None)
     if found is None:
         raise InvalidInput(f"no node is called {quoted(word)}; names look like {listed(list(names[:3]))}")
@@ -90,7 +90,7 @@ def place_of(word: str, names: Any) -> int:
 
 
 def known_names(words: Iterable[str], names: "NodeNames | Iterable[str]") -> npt.NDArray[np.bool_]:
-    """Which of some words are among the names: bool [n]."""
+    """Which words are among the names: bool [n]."""
     if isinstance(names, NodeNames):
         return names.known(words)
     seen = set(names)

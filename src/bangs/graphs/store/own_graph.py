@@ -1,4 +1,4 @@
-"""Owned: a store as a person's own graph."""
+"""Own graph: the graph of a person's tables, .npz file or store."""
 
 from pathlib import Path
 from typing import Any
@@ -21,11 +21,11 @@ from bangs.graphs.tables.options import given
 
 
 def read_own(path: Path, *, encoding: Encoding | None = None, **options: Any) -> tables.OwnGraph:
-    """The graph of a folder of tables, an .npz file or a store; `options` are those of `custom.read`.
+    """The graph of a folder of tables, an .npz file or a store; `options` are `ReadOptions`.
 
-    A store was read when it was converted, and an .npz file has no columns: options about columns are refused. Of a
-    store the encoding must be its own.
-    One of more than 1 GiB stays on the disk: its data are the `Store`, and its ids are read where they are asked for.
+    A store was read when it was converted, and an .npz file has no columns: options about columns are refused. A store
+    must have been converted with the given encoding. A store of more than 1 GiB stays on disk: `data` is the `Store`,
+    and ids are read when needed.
     """
     stored = is_store(path)
     if stored or path.suffix == ".npz":
@@ -49,7 +49,7 @@ def read_own(path: Path, *, encoding: Encoding | None = None, **options: Any) ->
     classes = list(manifest.classes if encoding is None else encoding.classes)
     size = f"of {manifest.bytes / 2**20:,.1f} MiB"
     if not store.fits:
-        notes = [*manifest.notes, f"{path.name}: a store {size}, which stays on the disk"]
+        notes = [*manifest.notes, f"{path.name}: a store {size}, which stays on disk"]
         return tables.OwnGraph(store, names, classes, own, _split(store), notes)
     data = store.whole()
     for name in MASKS:
@@ -60,28 +60,28 @@ def read_own(path: Path, *, encoding: Encoding | None = None, **options: Any) ->
 
 
 def _refuse(path: Path, stored: bool, options: dict[str, Any]) -> None:
-    """Raises where an option would be followed in a folder of tables and not here."""
-    idle = " and ".join(option for option in given(options) if stored or option != "--directed")
-    if idle and stored:
-        raise InvalidInput(f"'{path}' is a store, read when it was made; give {idle} to `bangs convert`")
-    if idle:
-        raise InvalidInput(f"'{path}' has no columns to name or fill; leave {idle} out, or give a folder of tables")
+    """Raises where an option has no effect here, though it has one on a folder of tables."""
+    unused = " and ".join(option for option in given(options) if stored or option != "--directed")
+    if unused and stored:
+        raise InvalidInput(f"'{path}' is a store, read when it was made; give {unused} to `bangs convert`")
+    if unused:
+        raise InvalidInput(f"'{path}' has no columns to name or fill; leave {unused} out, or give a folder of tables")
 
 
 def _check_alike(own: Encoding, fitted: Encoding, path: Path) -> None:
-    """Raises where a store was read in another way than the graph of a fit."""
-    told = None
+    """Raises where a store was converted in another way than the fitted graph was read."""
+    reason = None
     if (own.columns, own.array) != (fitted.columns, fitted.array):
-        told = f"the columns of '{path}' became features in another way than those the model was fitted with"
+        reason = f"the columns of '{path}' became features in another way than those the model was fitted with"
     elif own.directed != fitted.directed:
-        told = f"the edges of '{path}' are {_ways(own)}, the model was fitted with {_ways(fitted)} ones"
+        reason = f"the edges of '{path}' are {_direction(own)}, the model was fitted with {_direction(fitted)} ones"
     elif own.weighted != fitted.weighted:
-        told = f"the edges of '{path}' have {_weights(own)}, the model was fitted with {_weights(fitted)}"
-    if told is not None:
-        raise InvalidInput(f"{told}; convert it again with --like and the store or folder of the fit")
+        reason = f"the edges of '{path}' have {_weights(own)}, the model was fitted with {_weights(fitted)}"
+    if reason is not None:
+        raise InvalidInput(f"{reason}; convert it again with --like and the store or folder of the fit")
 
 
-def _ways(edges: Encoding) -> str:
+def _direction(edges: Encoding) -> str:
     return "directed" if edges.directed else "undirected"
 
 
@@ -90,7 +90,7 @@ def _weights(edges: Encoding) -> str:
 
 
 def _check_classes(store: Store, path: Path) -> None:
-    """Raises, with their names, where classes seen once would have to be held for validation."""
+    """Raises, with their names, where classes with one label would be needed for validation."""
     split, known, diagnostics = _split(store), store.y >= 0, Diagnostics(str(path))
     if split is None or not split.val.any():
         train = known if split is None else split.train.any(0)
@@ -99,7 +99,7 @@ def _check_classes(store: Store, path: Path) -> None:
 
 
 def _split(store: Store) -> Split | None:
-    """The splits that came with a store: bool [S, N]."""
+    """The splits of a store: bool [S, N]."""
     masks = [store.get(name) for name in MASKS]
     if masks[0] is None:
         return None
@@ -107,9 +107,9 @@ def _split(store: Store) -> Split | None:
 
 
 def _renumbered(y: torch.Tensor, names: tuple[str, ...], wanted: tuple[str, ...], path: Path) -> torch.Tensor:
-    """Class numbers as the model counts them: long [N]."""
-    strange = [name for number, name in enumerate(names) if name not in wanted and bool((y == number).any())]
-    if strange:
-        raise InvalidInput(f"label '{strange[0]}' of '{path}' is none of the model's classes {', '.join(wanted)}")
+    """The class numbers of the model: long [N]."""
+    unknown = [name for number, name in enumerate(names) if name not in wanted and bool((y == number).any())]
+    if unknown:
+        raise InvalidInput(f"unknown label '{unknown[0]}' in '{path}'; the model knows {', '.join(wanted)}")
     number = torch.tensor([wanted.index(name) if name in wanted else -1 for name in names] or [-1])
     return torch.where(y >= 0, number[y.clamp(min=0)], -1)

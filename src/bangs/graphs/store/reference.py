@@ -1,4 +1,4 @@
-"""StoreReference: a store by the place it lies at and the checksums it must have, for what was made from it."""
+"""StoreReference: the path of a store and its checksums, for models that were fitted on it."""
 
 import os
 from collections.abc import Mapping
@@ -12,12 +12,12 @@ from bangs.graphs.store.folder import is_store
 from bangs.graphs.store.manifest import FILE
 from bangs.graphs.store.stored_graph import Store
 
-WAY_OUT = "put it back, or say where it lies now: --store PATH, in Python load(…, store=PATH)"
+WAY_OUT = "put it back, or give its new path: --store PATH, in Python load(…, store=PATH)"
 
 
 @dataclass(frozen=True)
 class StoreReference:
-    """Where a store lies and what it holds; it is opened, and compared, when it is first asked for."""
+    """The path of a store and its checksums; it is opened, and compared, when it is first needed."""
 
     path: Path
     digest: str  # of its manifest, which covers the checksums
@@ -34,31 +34,31 @@ class StoreReference:
 
     @cached_property
     def store(self) -> Store:
-        """The store itself; raises where it is gone or another one lies there."""
+        """The store; raises if it is not there, or if another one is."""
         if not is_store(self.path):
             raise InvalidInput(
-                f"the model was fitted on a store at '{self.path}', and none lies there (no {FILE}); {WAY_OUT}"
+                f"the model was fitted on a store at '{self.path}', which is not there (no {FILE}); {WAY_OUT}"
             )
         found = Store.open(self.path)
         if found.manifest.digest != self.digest:
             raise InvalidInput(
-                f"the store at '{self.path}' is not as it was when the model was fitted on it: {self._changed(found)}; "
+                f"the store at '{self.path}' is not the one the model was fitted on: {self._changed(found)}; "
                 f"{WAY_OUT}, or fit the model again"
             )
         return found
 
     def at(self, path: str | Path) -> "StoreReference":
-        """The same store at another place."""
+        """The same store at another path."""
         return replace(self, path=Path(path).resolve())
 
     def to_plain(self, folder: Path) -> dict[str, Any]:
-        """JSON-able facts for a file in the folder, from which the store's path is told."""
+        """The reference as JSON for a file in this folder; the path is relative to it."""
         path = os.path.relpath(self.path, folder.resolve())
         return {"path": path, "digest": self.digest, "nodes": self.nodes, "checksums": dict(self.checksums)}
 
     @classmethod
     def from_plain(cls, facts: Mapping[str, Any], folder: Path) -> "StoreReference":
-        """What `to_plain` told of a file in the folder; kinds are checked."""
+        """The reference that `to_plain` wrote for a file in this folder."""
         path, digest, nodes, checksums = (facts[name] for name in ("path", "digest", "nodes", "checksums"))
         if not isinstance(checksums, dict) or "\0" in path:
             raise InvalidInput("the saved run does not name its store as bangs does")
@@ -66,9 +66,13 @@ class StoreReference:
         return cls(Path(os.path.normpath(folder.resolve() / str(path))), str(digest), int(nodes), spelled)
 
     def _changed(self, found: Store) -> str:
-        """What is not as it was."""
+        """How a store differs from this reference."""
         if found.num_nodes != self.nodes:
-            return f"it has {found.num_nodes:,} nodes and had {self.nodes:,}"
+            return f"it has {found.num_nodes:,} nodes, the other had {self.nodes:,}"
         now = {name: array.sha256 for name, array in found.manifest.arrays.items()}
-        odd = sorted(name for name in now.keys() | self.checksums.keys() if now.get(name) != self.checksums.get(name))
-        return f"other checksums of {', '.join(odd)}" if odd else "other facts in its manifest, such as classes"
+        changed = sorted(
+            name for name in now.keys() | self.checksums.keys() if now.get(name) != self.checksums.get(name)
+        )
+        return (
+            f"the checksums of {', '.join(changed)} differ" if changed else "its manifest differs, such as the classes"
+        )

@@ -1,4 +1,4 @@
-"""Opening: a store as a graph to learn on, mapped from the disk and read only where it is asked for."""
+"""Stored graph: an open store, memory-mapped from disk."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -20,8 +20,8 @@ from bangs.graphs.store.manifest import Manifest, read_manifest
 from bangs.graphs.store.memmap import mapped, release
 from bangs.utils.files import open_to_read
 
-WHOLE = 2**30  # bytes up to which a store is read into memory where a command does not say
-EDGES = 2**25  # edges that a part which wants all of them at once may have
+WHOLE = 2**30  # bytes up to which a store is read into memory by default
+EDGES = 2**25  # the most edges for a part that needs all of them at once
 BLOCK = 2**24  # bytes read at once
 
 _PARTS = {name: part for part, name in enumerate(MASKS, 1)}  # as numbers in the array of splits
@@ -29,10 +29,10 @@ _PARTS = {name: part for part, name in enumerate(MASKS, 1)}  # as numbers in the
 
 @dataclass(frozen=True, eq=False)
 class StoredGraph:
-    """A graph without labels whose features and links stay on the disk.
+    """A graph without labels whose features and edges stay on disk.
 
-    It stands where a `Data` does in a `Task`. Parts that were made for stores read `x` and `into` piece by piece; for
-    the others `edge_index` makes all edges at once, which is refused beyond 2²⁵ of them.
+    It takes the place of a `Data` in a `Task`. Parts that know stores read `x` and `into` piece by piece. For others
+    `edge_index` makes all edges at once, up to 2²⁵ of them.
     """
 
     x: Tensor  # float32 or float16 [N, F], mapped
@@ -52,34 +52,34 @@ class StoredGraph:
         return torch.stack([self.into.nodes.long(), target])
 
     def get(self, name: str, default: Any = None) -> Any:
-        """As of a `Data`: what it has under that name."""
+        """The attribute of that name, as in a `Data`."""
         return self.into.weights if name == "edge_weight" else getattr(self, name, default)
 
     def to(self, device: torch.device | str) -> "StoredGraph":
-        """Itself: a store stays where it is, and parts move what they read."""
+        """Itself: a store stays on disk, and parts move what they read."""
         return self
 
 
 def check_edges(count: int) -> None:
-    """Raises where a stored graph has too many edges for a part that wants all of them at once."""
+    """Raises where a stored graph has too many edges for a part that needs all of them at once."""
     if count > EDGES:
         raise InvalidInput(
             f"this part of the method needs all {count:,} edges at once, and a store with more than {EDGES:,} is read "
-            "piece by piece; train it with --batch-size and --fanout, on a gcn, graphsage or sgc, with a calibrator "
-            "that looks at no edges (ets, temperature, vector)"
+            "piece by piece; train with --batch-size and --fanout, on a gcn, graphsage or sgc, with a calibrator "
+            "that does not use edges (ets, temperature, vector)"
         )
 
 
 @dataclass(frozen=True, eq=False)
 class Store:
-    """An opened store: sizes at once, arrays when they are asked for."""
+    """An open store; arrays are mapped when they are needed."""
 
     path: Path
     manifest: Manifest
 
     @classmethod
     def open(cls, path: Path | str) -> "Store":
-        """The store in a folder; reads its manifest and the sizes of its files, nothing else."""
+        """The store in a folder; only its manifest and the sizes of its files are read."""
         return cls(Path(path), read_manifest(Path(path)))
 
     @property
@@ -92,11 +92,11 @@ class Store:
 
     @property
     def fits(self) -> bool:
-        """Whether it is small enough to be read whole."""
+        """Whether it is small enough to be read into memory."""
         return self.manifest.bytes <= WHOLE
 
     def array(self, name: str) -> npt.NDArray[Any]:
-        """One array, mapped: written to, it changes in memory only."""
+        """One array, mapped; writing to it changes memory only."""
         own = self.manifest.arrays[name]
         dtype = np.dtype(own.dtype).newbyteorder("<")
         if own.bytes == 0:
@@ -112,7 +112,7 @@ class Store:
         return labels
 
     def get(self, name: str, default: Any = None) -> Any:
-        """As of a `Data`: labels, and the masks of a split, bool [N], or [N, S] where there are several."""
+        """Labels and masks, as in a `Data`: bool [N], or [N, S] if there are several splits."""
         if name == "y":
             return self.y
         if name in _PARTS and "split" in self.manifest.arrays:
@@ -121,13 +121,13 @@ class Store:
         return default
 
     def relabelled(self, y: Tensor) -> "Store":
-        """The same store with other labels: long [N], or [R, N] where runs see different ones."""
+        """The same store with other labels: long [N], or [R, N] if runs have different ones."""
         other = replace(self)
         other.__dict__["y"] = y
         return other
 
     def keys(self) -> list[str]:
-        """As of a `Data`: what tells this graph from another, which its digest does alone."""
+        """The keys whose values identify the graph, as in a `Data`: its digest alone."""
         return ["digest"]
 
     def __getitem__(self, name: str) -> Any:
@@ -136,14 +136,14 @@ class Store:
         return self.get(name)
 
     def unlabelled(self) -> StoredGraph:
-        """The graph as a learner may see it."""
-        into = self._links("in")
-        out = self._links("out") if self.manifest.directed else into
+        """The graph without labels."""
+        into = self._neighbours("in")
+        out = self._neighbours("out") if self.manifest.directed else into
         features = torch.from_numpy(self.array("features"))
         return StoredGraph(features, into, out, self.manifest.digest)
 
     def whole(self) -> Data:
-        """All of it in memory, as a labelled `Data`."""
+        """The whole store in memory, as a labelled `Data`."""
         self.verify(checksums=False)
         graph = self.unlabelled()
         data = Data(x=graph.x.float().clone(), edge_index=graph.edge_index, y=self.y, num_nodes=self.num_nodes)
@@ -155,7 +155,7 @@ class Store:
         return data
 
     def verify(self, *, checksums: bool = True) -> None:
-        """Read everything once; raises where a file is not as it was written, or says what no graph says."""
+        """Read everything once; raises where a file was changed, or holds what no graph can hold."""
         for name, own in self.manifest.arrays.items() if checksums else ():
             if _sha256(self.path / f"{name}.bin") != own.sha256:
                 raise self.damaged(name, "another checksum than when it was written")
@@ -169,7 +169,7 @@ class Store:
         if not all(np.isfinite(block).all() for block in _blocks(self.array("features"))):
             raise self.damaged("features", "NaN or infinity")
 
-    def _links(self, side: str) -> NeighbourLists:
+    def _neighbours(self, side: str) -> NeighbourLists:
         def tensor(name: str) -> Tensor:
             return torch.from_numpy(self.array(f"{side}.{name}"))
 

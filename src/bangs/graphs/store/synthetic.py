@@ -1,4 +1,4 @@
-"""Made: a graph of any size from a seed, streamed into a store."""
+"""Synthetic: a graph of any size, made from a seed and written to a store."""
 
 from dataclasses import dataclass, fields
 
@@ -24,8 +24,8 @@ class Synthetic:
     `edges` counts both directions; a few fewer come out, since repeats and loops are dropped. A pair's first node is
     drawn uniformly; its second, with probability `homophily`, from the class of the first, else from all classes,
     its rank r among the nodes it is drawn from with density ∝ r^-½, which makes hubs. Features are `signal` times
-    the direction of the class plus normal noise. `train` and `val` nodes are drawn for learning and validation, the
-    others are the exam.
+    the direction of the class plus normal noise. `train` and `val` nodes are drawn at random, the others are test
+    nodes.
     """
 
     nodes: int = 100_000
@@ -52,7 +52,7 @@ class Synthetic:
         if not 0 <= self.homophily <= 1:
             raise InvalidInput(f"synthetic homophily must lie in [0, 1], got {self.homophily}")
         if self.given < 1 or self.given + self.held >= self.nodes:
-            raise InvalidInput(f"synthetic train + val must leave nodes for the exam, got {self.given} + {self.held}")
+            raise InvalidInput(f"synthetic train + val must leave nodes for the test, got {self.given} + {self.held}")
 
     @classmethod
     def parse(cls, text: str) -> "Synthetic":
@@ -72,19 +72,19 @@ class Synthetic:
 
     @property
     def given(self) -> int:
-        """Nodes to learn from."""
+        """The number of training nodes."""
         return self.train or min(max(self.nodes // 1000, 20 * self.classes), self.nodes // 4)
 
     @property
     def held(self) -> int:
-        """Nodes held for validation."""
+        """The number of validation nodes."""
         return self.val or self.given
 
     def write(self, writer: Writer, seed: int, dtype: str) -> Manifest:
-        """Fill a store; needs memory for a few numbers a node, whatever the number of edges and features."""
+        """Write the store; memory grows with the nodes alone, by a few numbers each."""
         rng = Streams((seed,)).at("synthetic store")
         label = _random(rng.at("labels")).integers(0, self.classes, self.nodes).astype(np.int32)
-        writer.strip("labels", "int32").append(label)
+        writer.array_file("labels", "int32").append(label)
         self._split(writer, rng)
         self._features(writer, rng, label, dtype)
         edges = self._edges(writer, rng, label)
@@ -100,17 +100,17 @@ class Synthetic:
         chosen = _random(rng.at("split")).permutation(self.nodes)[: self.given + self.held]
         split = np.full(self.nodes, 3, np.int8)
         split[chosen[: self.given]], split[chosen[self.given :]] = 1, 2
-        writer.strip("split", "int8").append(split)
+        writer.array_file("split", "int8").append(split)
 
     def _features(self, writer: Writer, rng: Streams, label: npt.NDArray[np.int32], dtype: str) -> None:
         direction = _random(rng.at("directions")).standard_normal((self.classes, self.features), np.float32)
         direction *= self.signal / np.linalg.norm(direction, axis=1, keepdims=True)
-        strip = writer.strip("features", dtype, self.features)
+        file = writer.array_file("features", dtype, self.features)
         step = max(_CHUNK // self.features, 1)
         for number, start in enumerate(range(0, self.nodes, step)):
             own = label[start : start + step]
             noise = _random(rng.at("features", number)).standard_normal((len(own), self.features), np.float32)
-            strip.append(noise + direction[own])
+            file.append(noise + direction[own])
 
     def _edges(self, writer: Writer, rng: Streams, label: npt.NDArray[np.int32]) -> int:
         order = np.argsort(label, kind="stable").astype(np.int32)

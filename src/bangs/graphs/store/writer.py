@@ -1,4 +1,4 @@
-"""Writing: a store made in a temporary folder and put in its place when it is whole."""
+"""Writing: a store is made in a temporary folder and renamed when it is whole."""
 
 import os
 import shutil
@@ -17,8 +17,8 @@ from bangs.graphs.store.manifest import FILE, Array, Manifest
 from bangs.utils.files import explained, write_atomic
 
 
-class Strip:
-    """A file that grows by rows; its checksum is known when it is closed."""
+class ArrayFile:
+    """A file of an array to which rows are appended; `close` gives its shape and checksum."""
 
     def __init__(self, path: Path, dtype: str, sides: tuple[int, ...] = ()):
         self.path, self.dtype, self.sides = path, dtype, sides
@@ -51,7 +51,7 @@ class Strip:
 
 
 class Writer:
-    """A store in the making. Leaving the block without `finish` removes what was written."""
+    """A store that is being written. Leaving the block without `finish` removes what was written."""
 
     def __init__(self, out: Path, *, overwrite: bool = False):
         self.out = out
@@ -65,9 +65,9 @@ class Writer:
             out.parent.mkdir(parents=True, exist_ok=True)
             self.folder = temporary_folder(out)
             self.folder.mkdir()
-        self._lock = lock(self.folder)  # tells a conversion that runs from one that was killed
+        self._lock = lock(self.folder)  # held while the conversion runs, and free once it is killed
         self._placed = False
-        self._strips: dict[str, Strip] = {}
+        self._files: dict[str, ArrayFile] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -78,28 +78,29 @@ class Writer:
         if self._lock is not None:
             os.close(self._lock)
 
-    def strip(self, name: str, dtype: str, *sides: int) -> Strip:
-        """A new array of the store, to be filled row by row."""
-        self._strips[name] = Strip(self.folder / f"{name}.bin", dtype, sides)
-        return self._strips[name]
+    def array_file(self, name: str, dtype: str, *sides: int) -> ArrayFile:
+        """A new array of the store, to which rows are appended."""
+        self._files[name] = ArrayFile(self.folder / f"{name}.bin", dtype, sides)
+        return self._files[name]
 
     def drop_if_same(self, side: str, other: str) -> bool:
-        """Whether two sides hold the same links, so that one is enough; the second is then removed."""
-        names = [name for name in self._strips if name.startswith(f"{side}.")]
-        twins = [f"{other}.{name.removeprefix(f'{side}.')}" for name in names]
-        if any(self._strips[one].digest != self._strips[twin].digest for one, twin in zip(names, twins, strict=True)):
+        """Whether two sides hold the same edges, so that one is enough; the second is then removed."""
+        pairs = [
+            (name, f"{other}.{name.removeprefix(f'{side}.')}") for name in self._files if name.startswith(f"{side}.")
+        ]
+        if any(self._files[one].digest != self._files[two].digest for one, two in pairs):
             return False
-        for twin in twins:
-            strip = self._strips.pop(twin)
-            strip.close()
-            strip.path.unlink()
+        for _, name in pairs:
+            file = self._files.pop(name)
+            file.close()
+            file.path.unlink()
         return True
 
     def scratch(self, name: str) -> Path:
-        """A place for a file that does not stay."""
-        place = self.folder / SCRATCH
-        place.mkdir(exist_ok=True)
-        return place / name
+        """The path of a temporary file."""
+        folder = self.folder / SCRATCH
+        folder.mkdir(exist_ok=True)
+        return folder / name
 
     def finish(
         self,
@@ -114,16 +115,13 @@ class Writer:
         notes: tuple[str, ...] = (),
     ) -> Manifest:
         """Close every array, write the manifest and rename the folder: a reader sees all of the store or none."""
-        arrays = {name: strip.close() for name, strip in self._strips.items()}
-        if "split" in arrays:  # rows of a split are nodes while it is written one split after the other
-            arrays["split"] = _folded(arrays["split"], nodes)
+        arrays = {name: file.close() for name, file in self._files.items()}
+        if "split" in arrays:  # it is written as one column, one split after the other
+            split = arrays["split"]
+            arrays["split"] = Array(split.dtype, (split.shape[0] // nodes, nodes), split.sha256)
         manifest = Manifest(nodes, edges, features, classes, directed, weighted, arrays, encoding, notes)
         shutil.rmtree(self.folder / SCRATCH, ignore_errors=True)
         write_atomic(self.folder / FILE, manifest.text())
         put_in_place(self.folder, self.out)
         self._placed = True
         return manifest
-
-
-def _folded(array: Array, nodes: int) -> Array:
-    return Array(array.dtype, (array.shape[0] // nodes, nodes), array.sha256)

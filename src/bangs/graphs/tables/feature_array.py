@@ -108,7 +108,7 @@ def _is_csr(path: Path) -> bool:
     try:
         with ZipFile(path) as archive, archive.open("format.npy") as stream:
             return b"csr" in stream.read(1024)
-    except Exception:  # a broken archive raises whatever it likes, and does so again where its arrays are read
+    except Exception:  # a broken archive may raise any error, and does so again when its arrays are read
         return True
 
 

@@ -55,12 +55,14 @@ def _table(frame: pd.DataFrame, diagnostics: Diagnostics) -> Table:
     columns: list[Any] = []
     for name in frame.columns:
         column = frame[name]
-        odd = [type(cell).__name__ for cell in column if not isinstance(cell, _CELLS)] if column.dtype == object else []
-        if column.dtype == object and not odd:
+        refused = (
+            [type(cell).__name__ for cell in column if not isinstance(cell, _CELLS)] if column.dtype == object else []
+        )
+        if column.dtype == object and not refused:
             column = pd.Series([None if pd.isna(cell) else str(cell) for cell in column], dtype=object)
-        text = None if odd else as_text(pa.chunked_array([pa.Array.from_pandas(column)]), Limits())
+        text = None if refused else as_text(pa.chunked_array([pa.Array.from_pandas(column)]), Limits())
         if text is None:
-            message = f"column {name!r} holds {[*odd, column.dtype][0]}, which is neither number, word nor date"
+            message = f"column {name!r} holds {[*refused, column.dtype][0]}, which is neither number, word nor date"
             diagnostics.add("column-type", NAME, message, f"drop it: X.drop(columns={name!r})")
         names.append(None if text is None else str(name))
         columns.append(text)

@@ -1,4 +1,4 @@
-"""Labels: the class number of every node, and the masks of a split, from two columns of words."""
+"""Labels: the class number of every node, from a column of words."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -7,7 +7,6 @@ from difflib import get_close_matches
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from bangs.graphs.tables.column_kinds import MOST_WORDS, ValueCounts
 from bangs.graphs.tables.diagnostics import Diagnostics, counted, listed, quoted
@@ -16,7 +15,6 @@ from bangs.graphs.tables.options import ReadOptions
 from bangs.graphs.tables.table import Table, places_in
 
 Classes = npt.NDArray[np.int64]
-Parts = npt.NDArray[np.int8]
 Mask = npt.NDArray[np.bool_]
 
 MANY = 50  # classes, from which on few labels in each are unusual
@@ -25,13 +23,6 @@ PLACEHOLDERS = {
     *("unknown", "unlabeled", "unlabelled", "notlabeled", "notlabelled", "nolabel", "unassigned", "undefined"),
     *("tbd", "tba", "tobedetermined", "todo", "missing", "na", "notavailable", "pending"),
 }
-PARTS = {
-    "": ("", "none", "unlabelled", "unlabeled", "unknown", "na", "nan", "null", "rest"),
-    "train": ("train", "training", "tr"),
-    "val": ("val", "valid", "validation", "dev"),
-    "test": ("test", "testing", "te", "exam"),
-}
-_PART_OF = {word: number for number, words in enumerate(PARTS.values()) for word in words}  # 0 = none, 1 = train, …
 
 
 @dataclass
@@ -96,15 +87,14 @@ class LabelColumn:
         if not len(self._number):
             return np.full(len(table), -1)
         number = self._number[places_in(words, pa.array(list(self.counts.words), pa.string()))]
-        stray = np.flatnonzero(number == -2)
-        if len(stray):
-            diagnostics.add_rows(
-                "unknown-class",
-                self.file,
-                table.rows[stray],
-                lambda i: f"unknown label {quoted(words[int(stray[i])].as_py())}; the model knows {listed(self.names)}",
-                "correct it or leave it blank; a new class needs a new fit",
-            )
+        new = np.flatnonzero(number == -2)
+        diagnostics.add_rows(
+            "unknown-class",
+            self.file,
+            table.rows[new],
+            lambda i: f"unknown label {quoted(words[int(new[i])].as_py())}; the model knows {listed(self.names)}",
+            "correct it or leave it blank; a new class needs a new fit",
+        )
         return np.maximum(number, -1)
 
     def _spelling(self, word: str) -> str:
@@ -134,15 +124,15 @@ class LabelColumn:
 
     def _report_placeholders(self, present: Sequence[str], none: Sequence[str], diagnostics: Diagnostics) -> None:
         """Report classes whose names are words for "no label", unless --keep names them."""
-        odd = [word for word in present if _letters(word) in PLACEHOLDERS and word not in self.options.keep]
-        if odd:
-            rows = counted(sum(self.counts.words[word] for word in odd), "row")
-            unknown = " ".join(f"--unknown {word!r}" for word in [*odd, *none])
-            keep = " ".join(f"--keep {word!r}" for word in odd)
+        found = [word for word in present if _letters(word) in PLACEHOLDERS and word not in self.options.keep]
+        if found:
+            rows = counted(sum(self.counts.words[word] for word in found), "row")
+            unknown = " ".join(f"--unknown {word!r}" for word in [*found, *none])
+            keep = " ".join(f"--keep {word!r}" for word in found)
             diagnostics.add(
                 "placeholder-label",
                 self.file,
-                f'label {listed(odd)} in {rows} looks like a word for "no label"',
+                f'label {listed(found)} in {rows} looks like a word for "no label"',
                 f"if it means that, add {unknown}; if it is a class, add {keep}",
             )
 
@@ -180,71 +170,6 @@ class LabelColumn:
         else:
             remedy = "label some nodes of every class, say five each; leave the others blank"
             diagnostics.add("no-labels", self.file, "no node has a label", remedy)
-
-
-@dataclass
-class SplitColumn:
-    """The split: `add` counts the words, a call gives 0 = none, 1 = train, 2 = val, 3 = test for every node."""
-
-    name: str
-    file: str
-    counts: ValueCounts = field(default_factory=ValueCounts)
-    trained: int = 0  # rows that say train
-    without: int = 0  # labelled rows without a part
-    _train_named: bool | None = None
-
-    def add(self, table: Table) -> None:
-        """One more piece of the table."""
-        self.counts.add(table.columns[self.name])
-
-    def __call__(self, table: Table, labels: Classes, diagnostics: Diagnostics) -> Parts:
-        """The parts of a piece: int8 [n]. Where no row at all says train, labelled rows without a part do."""
-        words = table.columns[self.name]
-        lower = pc.utf8_lower(words)
-        place = places_in(lower, pa.array(list(_PART_OF), pa.string()))
-        part = np.where(place < 0, -1, np.array(list(_PART_OF.values()), np.int8)[place]).astype(np.int8)
-        for kind, wrong, what, remedy in (
-            ("split-word", part < 0, "", "write train, val or test, or leave it blank; --split names another column"),
-            (
-                "split-without-label",
-                ((part == 1) | (part == 2)) & (labels < 0),
-                ", but there is no label",
-                "label the node, or leave its split blank",
-            ),
-        ):
-            nodes = np.flatnonzero(wrong)
-            diagnostics.add_rows(
-                kind,
-                self.file,
-                table.rows[nodes],
-                lambda i, nodes=nodes, what=what: (  # type: ignore[misc]
-                    f"the split says {quoted(words[int(nodes[i])].as_py())}{what}"
-                ),
-                remedy,
-            )
-        without = (part == 0) & (labels >= 0)
-        self.without += int(without.sum())
-        if not self._says_train:
-            part = np.where(without, np.int8(1), part)
-        self.trained += int((part == 1).sum())
-        return np.maximum(part, 0)
-
-    def finish(self, diagnostics: Diagnostics, notes: list[str]) -> None:
-        """Say what became of labelled rows without a part, and report a split without training nodes."""
-        rows = counted(self.without, "labelled row")
-        if self.without and self._says_train:
-            notes.append(f"{self.file}: {rows} without a split not used for learning")
-        elif self.without:
-            notes.append(f"{self.file}: no row says train; the {rows} without a split do")
-        if not self.trained:
-            remedy = "write train for some of them"
-            diagnostics.add("no-training", self.file, "the split leaves no node for training", remedy)
-
-    @property
-    def _says_train(self) -> bool:
-        if self._train_named is None:
-            self._train_named = any(_PART_OF.get(word.lower()) == 1 for word in self.counts.words)
-        return self._train_named
 
 
 def many_classes(classes: int, labelled: int) -> str | None:

@@ -12,10 +12,11 @@ from bangs.graphs.tables.diagnostics import Diagnostics, quoted
 from bangs.graphs.tables.encoding import Column, Encoding
 from bangs.graphs.tables.features import Encoder, check_columns
 from bangs.graphs.tables.id_index import IdIndex, key, without_zeros
-from bangs.graphs.tables.labels import LabelColumn, SplitColumn
+from bangs.graphs.tables.labels import LabelColumn
 from bangs.graphs.tables.options import ReadOptions
 from bangs.graphs.tables.reader import TableReader
 from bangs.graphs.tables.roles import NodeRoles, check_names, node_roles
+from bangs.graphs.tables.split_column import SplitColumn
 from bangs.graphs.tables.table import Table, equals
 
 

@@ -1,4 +1,4 @@
-"""Archive: one .npz file as the parts of a graph."""
+"""Npz archive: one .npz file as the parts of a graph."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -35,12 +35,12 @@ def from_npz(path: Path, options: ReadOptions, diagnostics: Diagnostics, notes: 
     given = data.y.numpy()
     found = [str(label) for label in np.unique(given[given >= 0])]
     names = found if options.encoding is None else list(options.encoding.classes)
-    strange = [name for name in found if name not in names]
-    if strange:
+    unknown = [name for name in found if name not in names]
+    if unknown:
         diagnostics.add(
             "unknown-class",
             path.name,
-            f"unknown labels {listed(strange)}; the model knows {listed(names)}",
+            f"unknown labels {listed(unknown)}; the model knows {listed(names)}",
             "write −1 where a label is unknown; a new class needs a new fit",
         )
         return None

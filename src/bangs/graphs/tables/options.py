@@ -43,7 +43,7 @@ class ReadOptions:
 
     @property
     def as_fitted(self) -> "ReadOptions":
-        """The same, with what was asked for when the encoding was made, where nothing else is asked for."""
+        """The same, with the options of the fitted graph where none are given here."""
         known = self.encoding
         if known is None:
             return self

@@ -148,7 +148,7 @@ def _features(parts: GraphParts, encoding: Encoding) -> Tensor:
 def _structural(
     graph: Data, parts: GraphParts, encoding: Encoding, options: ReadOptions, notes: list[str]
 ) -> tuple[Tensor, Encoding]:
-    """Features made from the edges [N, F], and the encoding that remembers their scale."""
+    """Features made from the edges [N, F], and the encoding with their scale."""
     known = encoding.structural
     made = structural(graph, parts.ids, options.seed if known is None else known.seed)
     if known is None:
@@ -157,9 +157,9 @@ def _structural(
         known = Structural(options.seed, tuple(made.mean(axis=0).tolist()), tuple(scales.tolist()))
     notes.append(
         f"{parts.file}: there are no features, so {counted(made.shape[1], 'feature')} were made from the edges: "
-        "degree, log degree and a place in the graph by its spectrum"
+        "degree, log degree and spectral position"
     )
     if options.encoding is not None:
-        notes.append(f"{parts.file}: places can be compared only if most nodes are those the model was fitted on")
+        notes.append(f"{parts.file}: positions can be compared only if most nodes are those the model was fitted on")
     x = (made - np.array(known.means)) / np.array(known.scales)
     return torch.from_numpy(x.astype(np.float32)), replace(encoding, structural=known)

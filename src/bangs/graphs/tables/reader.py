@@ -1,4 +1,4 @@
-"""Reading a table: the one way from a file to pieces of text, held in memory or read again from the disk."""
+"""Table reader: the pieces of a table as text, held in memory or read again from disk."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -117,10 +117,10 @@ def find(folder: Path, stem: str, diagnostics: Diagnostics) -> Path | None:
         )
     if found:
         return found[0]
-    odd = [name for name in names if os.path.lexists(folder / name)]
-    if odd:
-        what = "it is not a regular file"
-        diagnostics.add("not-a-file", odd[0], what, "put a plain file in its place; pipes, devices and folders are not")
+    there = [name for name in names if os.path.lexists(folder / name)]
+    if there:
+        remedy = "put a plain file in its place; pipes, devices and folders are not read"
+        diagnostics.add("not-a-file", there[0], "it is not a regular file", remedy)
         return None
     present = sorted(path.name for path in folder.iterdir() if not path.name.startswith("."))
     message = f"the folder has no {stem}.csv, {stem}.tsv or {stem}.parquet; it holds {listed(present) or 'nothing'}"

@@ -56,7 +56,7 @@ def node_roles(
 ) -> NodeRoles | None:
     """The roles of the node table's columns: those given, and guesses for the roles in `guess`.
 
-    Columns that are `reserved` for features, or left out by `ignore`, are not guessed to be anything else.
+    Columns `reserved` for features, or left out by `ignore`, get no role by a guess.
     """
     if _headless(table, diagnostics, "id,label,…"):
         return None
@@ -81,15 +81,15 @@ def node_roles(
         )
     nameless = [name for name in table.names if unnamed(name) and name not in taken and name not in ignore]
     if nameless:
-        notes.append(f"{table.file}: {listed(nameless)} without a name of its own; left out")
+        notes.append(f"{table.file}: {listed(nameless)} has no name; left out")
     features = [name for name in table.names if name not in {*taken, *ignore, *nameless}]
     guessed = [f"{role} from {name!r}" for role, name in found.items() if name and given.get(role) is None]
     if guessed:
         notes.append(f"{table.file}: {', '.join(guessed)}")
     also = [name for name in features if _spelling(name) in GUESSES["label"] and "label" in guess]
     notes += [
-        f"{table.file}: column {name!r} is called like a label and taken as a feature; "
-        f"leave it out with --ignore {name} if it tells the answer"
+        f"{table.file}: column {name!r} has the name of a label and is taken as a feature; "
+        f"leave it out with --ignore {name} if it holds the answer"
         for name in also
     ]
     return NodeRoles(identity, found["label"], found["split"], tuple(features))
@@ -197,13 +197,13 @@ def _all_there(
 
 
 def _pick(table: Table, role: str, given: str | None, taken: Collection[str], diagnostics: Diagnostics) -> str | None:
-    """The column of a role: the one given, or the first guess that is there and free."""
+    """The column of a role: the one given, or the first guess that exists and has no role yet."""
     if given is not None:
         if given in taken:
             diagnostics.add(
                 "column-twice",
                 table.file,
-                f"column {given!r} is asked to be the {role} and something else at once",
+                f"column {given!r} cannot be the {role} and something else",
                 "give every role its own column",
             )
             return None
@@ -228,7 +228,7 @@ def _first_unique(table: Table, ignore: Collection[str], diagnostics: Diagnostic
 
 
 def _headless(table: Table, diagnostics: Diagnostics, example: str) -> bool:
-    """Whether the header is made of numbers, and so is data."""
+    """Whether the header holds numbers, so that it is data."""
     header = pa.array(table.names, pa.string())
     if len(header) == 0 or bool((numbers(header).missing | numbers(header).wrong).any()):
         return False

@@ -1,4 +1,4 @@
-"""Structure: features for nodes that came without any, made from the edges alone."""
+"""Structural features: features made from the edges alone, for graphs without features."""
 
 import numpy as np
 import numpy.typing as npt
@@ -17,15 +17,15 @@ _TOGETHER = 2  # products between two orthogonalisations
 
 
 def structural(graph: Data, ids: npt.NDArray[np.object_], seed: int) -> npt.NDArray[np.float64]:
-    """Degree, log(1 + degree) and a place in the graph for every node: float [N, 2 + 64]. Weights are not looked at.
+    """Degree, log(1 + degree) and a spectral position for every node: float [N, 2 + 64]. Weights are not used.
 
-    The place is a spectral embedding of Ã = (D + I)^-½ (A + I) (D + I)^-½ with D the degrees of A + I; the I added to
-    them keeps small components from taking all directions (Chaudhuri et al. 2012). Its 32 leading eigenvectors E are
+    The position is a spectral embedding of Ã = (D + I)^-½ (A + I) (D + I)^-½ with D the degrees of A + I; the added I
+    keeps small components from taking all directions (Chaudhuri et al. 2012). Its 32 leading eigenvectors E are
     found by subspace iteration from R, a code of ±1 per node that depends on the node's id and the seed only.
-    Eigenvectors are known up to a rotation, so they are turned towards the codes: E Λ⁴ U Vᵀ with U S Vᵀ = Eᵀ R, where
-    Λ⁴, their eigenvalues after four steps, lets the surer directions weigh more. A graph that has grown a little
-    therefore gives the old nodes nearly their old places, and a model fitted before can be used after; between graphs
-    that share no ids the places cannot be compared.
+    Eigenvectors are known up to a rotation, so they are rotated towards the codes: E Λ⁴ U Vᵀ with U S Vᵀ = Eᵀ R, where
+    Λ⁴, the eigenvalues after four steps, gives stable directions more weight. If a graph has grown a little, the old
+    nodes keep nearly their old positions, and a model fitted before can be used after. Between graphs that share no ids
+    the positions cannot be compared.
     """
     nodes = len(ids)
     source, target = graph.edge_index.cpu().numpy()
@@ -39,7 +39,7 @@ def structural(graph: Data, ids: npt.NDArray[np.object_], seed: int) -> npt.NDAr
 
 
 def _places(step: Sparse, codes: Tensor) -> Tensor:
-    """The leading eigenvectors turned towards the codes: float [N, 64]."""
+    """The leading eigenvectors, rotated towards the codes: float [N, 64]."""
     basis = codes
     for turn in range(_STEPS):
         basis = step @ basis
@@ -55,7 +55,7 @@ def _places(step: Sparse, codes: Tensor) -> Tensor:
 
 
 def _orthonormal(basis: Tensor) -> Tensor:
-    """An orthonormal basis of the same span, by its Gram matrix; directions that carry nothing become zero."""
+    """An orthonormal basis of the same span, by its Gram matrix; directions of no length become zero."""
     power, turn = torch.linalg.eigh(_product(basis, basis))
     shrink = torch.where(power > 1e-9 * power[-1], power.clamp_min(1e-300).rsqrt(), 0.0)
     orthonormal: Tensor = basis @ (turn * shrink).float()

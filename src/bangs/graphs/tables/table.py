@@ -77,7 +77,7 @@ def trimmed_table(
     *,
     drop_blank: bool = True,
 ) -> Table:
-    """A table of trimmed text, without its blank rows unless told otherwise; columns without a name are left out."""
+    """A table of trimmed text, without its blank rows if `drop_blank`; columns without a name are left out."""
     trimmed = {
         name: pc.utf8_trim_whitespace(column) for name, column in zip(names, columns, strict=True) if name is not None
     }

@@ -1,4 +1,4 @@
-"""Validation: which of the labelled nodes are held back, where a person did not say."""
+"""Validation split: which labelled nodes are held for validation, if none are given."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -21,9 +21,9 @@ def validation_split(
 ) -> Split:
     """The split of R = len(seeds) runs: bool [R, N]; y long [N], −1 where the label is unknown.
 
-    A given split that has validation nodes is kept; of S given splits run r takes number r mod S. Otherwise about
-    `share` of each class's training nodes is held for validation, at least one and never all, drawn from the run's
-    seed alone. `classes` are the names of the classes, where they are not called 0, 1, ….
+    A given split with validation nodes is kept; of S given splits run r takes number r mod S. Otherwise about `share`
+    of the training nodes of each class is held for validation: at least one, never all, drawn from the run's seed.
+    `classes` are the names of the classes, if they are not 0, 1, ….
     """
     check_share(share)
     if len(seeds) == 0:
@@ -42,7 +42,7 @@ def validation_split(
 
 
 def check_share(share: float) -> None:
-    """Raises where a share of labels would leave none to learn from or none to validate on."""
+    """Raises where a share of labels would leave none for training or none for validation."""
     check_number("the validation share", share)
     if not 0 < share < 1:
         raise InvalidInput(f"the validation share must lie in (0, 1), got {share}")

@@ -1,0 +1,88 @@
+"""Split column: which nodes are for training, validation and test, from a column of words."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from bangs.graphs.tables.column_kinds import ValueCounts
+from bangs.graphs.tables.diagnostics import Diagnostics, counted, quoted
+from bangs.graphs.tables.labels import Classes
+from bangs.graphs.tables.table import Table, places_in
+
+Parts = npt.NDArray[np.int8]
+
+PARTS = {
+    "": ("", "none", "unlabelled", "unlabeled", "unknown", "na", "nan", "null", "rest"),
+    "train": ("train", "training", "tr"),
+    "val": ("val", "valid", "validation", "dev"),
+    "test": ("test", "testing", "te", "exam"),
+}
+_PART_OF = {word: number for number, words in enumerate(PARTS.values()) for word in words}  # 0 = none, 1 = train, …
+
+
+@dataclass
+class SplitColumn:
+    """The split: `add` counts the words, a call gives 0 = none, 1 = train, 2 = val, 3 = test for every node."""
+
+    name: str
+    file: str
+    counts: ValueCounts = field(default_factory=ValueCounts)
+    trained: int = 0  # rows that say train
+    without: int = 0  # labelled rows without a part
+    _train_named: bool | None = None
+
+    def add(self, table: Table) -> None:
+        """One more piece of the table."""
+        self.counts.add(table.columns[self.name])
+
+    def __call__(self, table: Table, labels: Classes, diagnostics: Diagnostics) -> Parts:
+        """The parts of a piece: int8 [n]. Where no row at all says train, labelled rows without a part do."""
+        words = table.columns[self.name]
+        lower = pc.utf8_lower(words)
+        place = places_in(lower, pa.array(list(_PART_OF), pa.string()))
+        part = np.where(place < 0, -1, np.array(list(_PART_OF.values()), np.int8)[place]).astype(np.int8)
+        for kind, wrong, what, remedy in (
+            ("split-word", part < 0, "", "write train, val or test, or leave it blank; --split names another column"),
+            (
+                "split-without-label",
+                ((part == 1) | (part == 2)) & (labels < 0),
+                ", but there is no label",
+                "label the node, or leave its split blank",
+            ),
+        ):
+            nodes = np.flatnonzero(wrong)
+            diagnostics.add_rows(
+                kind,
+                self.file,
+                table.rows[nodes],
+                lambda i, nodes=nodes, what=what: (  # type: ignore[misc]
+                    f"the split says {quoted(words[int(nodes[i])].as_py())}{what}"
+                ),
+                remedy,
+            )
+        without = (part == 0) & (labels >= 0)
+        self.without += int(without.sum())
+        if not self._says_train:
+            part = np.where(without, np.int8(1), part)
+        self.trained += int((part == 1).sum())
+        return np.maximum(part, 0)
+
+    def finish(self, diagnostics: Diagnostics, notes: list[str]) -> None:
+        """Say what became of labelled rows without a part, and report a split without training nodes."""
+        rows = counted(self.without, "labelled row")
+        if self.without and self._says_train:
+            notes.append(f"{self.file}: {rows} without a split not used for learning")
+        elif self.without:
+            notes.append(f"{self.file}: no row says train; the {rows} without a split do")
+        if not self.trained:
+            remedy = "write train for some of them"
+            diagnostics.add("no-training", self.file, "the split leaves no node for training", remedy)
+
+    @property
+    def _says_train(self) -> bool:
+        if self._train_named is None:
+            self._train_named = any(_PART_OF.get(word.lower()) == 1 for word in self.counts.words)
+        return self._train_named
