@@ -197,3 +197,15 @@ def test_very_many_classes_are_named_before_anything_is_learned(tmp_path: Path, 
     else:
         notes = tables.read(tmp_path).notes
     assert any("there are 100 classes for 200 labels, which is unusual" in note for note in notes)
+
+
+@pytest.mark.parametrize("file", ["graph.npz", "features.npz", "features.npy"])
+def test_arrays_that_memory_cannot_hold_are_said_to_be_too_large_and_not_damaged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str
+) -> None:
+    folder(tmp_path)
+    arrays = {"edge_index": np.array([[0], [1]]), "y": np.array([0, 0, 1, 1, 1, 1]), "x": np.eye(6)}
+    np.save(tmp_path / file, np.eye(6)) if file.endswith("npy") else np.savez(tmp_path / file, **arrays)
+    monkeypatch.setattr("bangs.graphs.numpy_files.available_memory", lambda: 100)
+    with pytest.raises(OutOfMemory, match="of memory are free"):
+        tables.read(tmp_path / file if file == "graph.npz" else tmp_path)

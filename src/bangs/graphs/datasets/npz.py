@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse as sp
 import torch
-from torch import Tensor
 from torch_geometric.data import Data
 
 from bangs.errors import InvalidInput
@@ -25,14 +24,35 @@ _PARTS = ("x_data", "x_indices", "x_indptr", "x_shape")
 
 
 def read_graph(path: Path) -> Data:
-    """The graph of an .npz file; features stay sparse if they came so, and edges are read as undirected."""
+    """The graph of an .npz file; features stay sparse if they came so, and edges are read as undirected.
+
+    Weights of a repeated edge add up; of two opposite edges the larger counts.
+    """
+    data = read_as_listed(path)
+    index, weight, nodes = data.edge_index.numpy(), data.get("edge_weight"), int(data.num_nodes or 0)
+    if weight is not None:
+        apart = index[0] != index[1]
+        keys, place = np.unique((index[0] * nodes + index[1])[apart], return_inverse=True)
+        _, larger = mirrored(keys, np.bincount(place, weight.numpy()[apart], len(keys)).astype(np.float64), nodes)
+        data.edge_weight = torch.tensor(larger, dtype=torch.float32)
+    data.edge_index = undirected(index[0], index[1], nodes)
+    return data
+
+
+def read_as_listed(path: Path) -> Data:
+    """The graph of an .npz file with its edges as they are listed; every array is checked."""
     names = ("edge_index", "edge_weight", "y", "x", *_PARTS, *MASKS)
     _check_shapes(npz_headers(path, names), path)
     arrays = read_npz(path, names)
     y = _labels(arrays["y"], path)
-    data = Data(edge_index=_edges(arrays["edge_index"], len(y), path), y=torch.from_numpy(y), num_nodes=len(y))
+    _check_edges(arrays["edge_index"], len(y), path)
+    index = torch.from_numpy(arrays["edge_index"].astype(np.int64))
+    data = Data(edge_index=index, y=torch.from_numpy(y), num_nodes=len(y))
     if "edge_weight" in arrays:
-        data.edge_weight = _weights(arrays["edge_weight"], arrays["edge_index"].astype(np.int64), len(y), path)
+        weight = _finite(arrays["edge_weight"], "edge_weight", path)
+        if (weight < 0).any():
+            raise InvalidInput(f"'edge_weight' of {path} must hold numbers from 0, got {float(weight.min()):g}")
+        data.edge_weight = torch.from_numpy(weight)
     if "x" in arrays:
         data.x = torch.from_numpy(_finite(arrays["x"], "x", path))
     elif "x_shape" in arrays:
@@ -100,24 +120,12 @@ def _labels(y: Array, path: Path) -> Array:
     return y.astype(np.int64)
 
 
-def _edges(edges: Array, nodes: int, path: Path) -> Tensor:
+def _check_edges(edges: Array, nodes: int, path: Path) -> None:
     if edges.size and (int(edges.min()) < 0 or int(edges.max()) >= nodes):
         edge = int(((edges < 0) | (edges >= nodes)).any(axis=0).argmax())
         raise InvalidInput(
             f"edge {edge} of {path} joins nodes {edges[:, edge].tolist()}, but nodes are numbered 0 … {nodes - 1}"
         )
-    return undirected(edges[0], edges[1], nodes)
-
-
-def _weights(weight: Array, edges: Array, nodes: int, path: Path) -> Tensor:
-    """The weights of the undirected edges; those of repeats add up, of two opposite ones the larger counts."""
-    weight = _finite(weight, "edge_weight", path)
-    if (weight < 0).any():
-        raise InvalidInput(f"'edge_weight' of {path} must hold numbers from 0, got {float(weight.min()):g}")
-    apart = edges[0] != edges[1]
-    keys, place = np.unique((edges[0] * nodes + edges[1])[apart], return_inverse=True)
-    _, larger = mirrored(keys, np.bincount(place, weight[apart], len(keys)).astype(np.float64), nodes)
-    return torch.tensor(larger, dtype=torch.float32)
 
 
 def _sparse(arrays: dict[str, Array], path: Path) -> "sp.csr_array[np.float32]":

@@ -26,7 +26,8 @@ class EdgeWriter:
     """Writes the edges of a store, given in any order: in both directions unless `directed`.
 
     Weights of a repeated edge add up. Of two opposite edges of an undirected graph the larger weight counts, since
-    files often list each edge in both directions. If a directed graph has every edge in both directions, one side is kept.
+    files often list each edge in both directions. If a directed graph has every edge in both directions, one side is
+    kept.
     """
 
     def __init__(self, writer: Writer, nodes: int, *, directed: bool, weighted: bool):

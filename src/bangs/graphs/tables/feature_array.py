@@ -7,7 +7,7 @@ from zipfile import ZipFile
 import numpy as np
 import scipy.sparse as sp
 
-from bangs.errors import BangsError
+from bangs.errors import BangsError, OutOfMemory
 from bangs.graphs.csr import checked_csr
 from bangs.graphs.numpy_files import map_npy, read_npy, read_npz
 from bangs.graphs.tables.diagnostics import SHOWN, Diagnostics, counted
@@ -35,6 +35,8 @@ def read_array(folder: Path, nodes: int | None, diagnostics: Diagnostics, notes:
             matrix = _from_archive(path)
         else:
             matrix = _dense(read_npy(path)) if whole else _two_axes(map_npy(path))
+    except OutOfMemory:
+        raise
     except (BangsError, ValueError) as error:
         reason = str(error).replace(str(path), path.name)
         diagnostics.add(

@@ -1,20 +1,18 @@
 """Npz archive: one .npz file as the parts of a graph."""
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from torch_geometric.data import Data
 
 from bangs.core.types import Split
-from bangs.errors import BangsError
-from bangs.graphs.datasets.npz import read_graph
-from bangs.graphs.numpy_files import read_npz
+from bangs.errors import BangsError, OutOfMemory
+from bangs.graphs.datasets.npz import read_as_listed
 from bangs.graphs.sparse import to_scipy
 from bangs.graphs.splits import has_public, public
 from bangs.graphs.tables.diagnostics import Diagnostics, counted, listed
-from bangs.graphs.tables.edges import Edges, Indices, Weights, tidy
+from bangs.graphs.tables.edges import Edges, tidy
 from bangs.graphs.tables.encoding import Encoding
 from bangs.graphs.tables.folder import array_as_fitted
 from bangs.graphs.tables.graph_parts import GraphParts
@@ -26,8 +24,9 @@ from bangs.graphs.tables.roles import weight_as_fitted
 def from_npz(path: Path, options: ReadOptions, diagnostics: Diagnostics, notes: list[str]) -> GraphParts | None:
     """The parts of the graph in an .npz file; its nodes are called 0, 1, … and its classes by their numbers."""
     try:
-        data = read_graph(path)
-        arrays = read_npz(path, ("edge_index", "edge_weight"))
+        data = read_as_listed(path)
+    except OutOfMemory:
+        raise
     except BangsError as error:
         reason = str(error).replace(str(path), path.name)
         diagnostics.add("bad-array", path.name, reason, "write the file again with numpy.savez")
@@ -52,14 +51,17 @@ def from_npz(path: Path, options: ReadOptions, diagnostics: Diagnostics, notes: 
     if options.encoding is None:
         _check(path.name, y, names, split, diagnostics)
     notes.append(f"{path.name}: {counted(int((y >= 0).sum()), 'label')} of {len(y):,} nodes in {listed(names)}")
-    weight = _weight(arrays, path.name, options, diagnostics, notes)
+    weighted = "edge_weight" if "edge_weight" in data else None
+    absent = "and there is no array 'edge_weight'", "add it"
+    if weight_as_fitted(weighted, options, path.name, absent, diagnostics, notes) is None:
+        data.edge_weight = None
     x = array_as_fitted(data.get("x"), 0, path.name, options.encoding, diagnostics, notes)
     if x is not None:
         notes.append(f"{path.name}: {counted(x.shape[1], 'feature')} a node, taken as they are")
     return GraphParts(
         file=path.name,
         ids=np.array([str(node) for node in range(len(y))], dtype=object),
-        edges=_edges(arrays["edge_index"].astype(np.int64), weight, len(y), options, path.name, notes),
+        edges=_edges(data, options.directed, path.name, notes),
         y=y,
         split=split,
         dense=np.zeros((len(y), 0), np.float32),
@@ -69,30 +71,19 @@ def from_npz(path: Path, options: ReadOptions, diagnostics: Diagnostics, notes: 
             array=0 if x is None else int(x.shape[1]),
             classes=tuple(names),
             directed=options.directed,
-            weighted=weight is not None,
+            weighted=data.edge_weight is not None,
             fill=options.fill,
         ),
     )
 
 
-def _edges(
-    index: Indices, weight: Weights | None, nodes: int, options: ReadOptions, file: str, notes: list[str]
-) -> Edges:
+def _edges(data: Data, directed: bool, file: str, notes: list[str]) -> Edges:
+    index, weight = data.edge_index.numpy(), data.edge_weight
     apart = index[0] != index[1]
     if not apart.all():
         notes.append(f"{file}: {counted(int((~apart).sum()), 'edge')} from a node to itself dropped")
-    heavy = None if weight is None else weight[apart]
-    return tidy(index[:, apart], heavy, nodes, index.shape[1], options.directed, file, notes)
-
-
-def _weight(
-    arrays: Mapping[str, npt.NDArray[Any]], file: str, options: ReadOptions, diagnostics: Diagnostics, notes: list[str]
-) -> Weights | None:
-    """The weights [E] of the edges in the file, if they are to be read."""
-    found = "edge_weight" if "edge_weight" in arrays else None
-    absent = "and there is no array 'edge_weight'", "add it"
-    name = weight_as_fitted(found, options, file, absent, diagnostics, notes)
-    return None if name is None else arrays[name].astype(np.float32)
+    heavy = None if weight is None else weight.numpy()[apart]
+    return tidy(index[:, apart], heavy, data.num_nodes, index.shape[1], directed, file, notes)
 
 
 def _check(
