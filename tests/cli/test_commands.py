@@ -107,9 +107,13 @@ def test_public_names_come_when_they_are_asked_for() -> None:
         _ = package.nothing
 
 
-def test_the_version_told_is_the_one_that_is_built() -> None:
-    built = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
-    assert bangs("--version").out.split()[:2] == ["bangs", built]
+def test_the_version_stands_in_one_place() -> None:
+    """The build reads it from the package, and the citation says the same."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    assert "version" in project["project"]["dynamic"]
+    assert project["tool"]["hatch"]["version"]["path"] == "src/bangs/__init__.py"
+    assert f"\nversion: {package.__version__}\n" in (ROOT / "CITATION.cff").read_text()
+    assert bangs("--version").out.split()[:2] == ["bangs", package.__version__]
 
 
 def test_in_a_checkout_the_version_tells_the_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,25 +1,26 @@
-"""What Typer says of a mistyped value, in our words whatever its version."""
-
-from types import SimpleNamespace
+"""What is mistyped is told in our words: the option, the rule, and what came."""
 
 import pytest
 
-from bangs.cli import usage_errors
+from tests.cli.invoke import bangs
 
 
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        ("Invalid value for '--k': Input should be a valid integer, unable to parse string", "a whole number"),
-        ("Invalid value for '--k': Input should be greater than or equal to 1", "greater than or equal to 1"),
-        ("Invalid value for '--k': 'two' is not a valid integer.", "a whole number"),
-        ("Invalid value for '--k': 'two' is not a valid int range.", "a whole number"),
-        ("Invalid value for '--k': 'two' is not a valid float.", "a number"),
-        ("Invalid value for '--k': 0 is not in the range 1<=x<=100.", "in the range 1<=x<=100"),
+        (["run", "--k", "two"], "--k must be a whole number, got 'two'; see bangs run -h"),
+        (["run", "--k=1.5"], "--k must be a whole number, got '1.5'; see bangs run -h"),
+        (["run", "--noise", "x"], "--noise must be a number, got 'x'; see bangs run -h"),
+        (["run", "--epochs", "0"], "--epochs must be at least 1, got '0'; see bangs run -h"),
+        (["explain", "a", "b", "--top", "1000"], "--top must be at most 100, got '1000'; see bangs explain -h"),
+        (["rn"], "no such command 'rn'. Did you mean 'run'? See bangs -h"),
+        (["run", "--k"], "option '--k' requires an argument; see bangs -h"),
+        (
+            ["explain", "f", "-x"],
+            "no such option: -x; an id that begins with a dash comes after --; see bangs explain -h",
+        ),
     ],
 )
-def test_a_value_that_is_none_is_told_by_its_rule(words, told, monkeypatch, capsys):
-    monkeypatch.setattr("sys.argv", ["bangs", "run", "--k", "two"])
-    context, option = SimpleNamespace(command_path="bangs run"), SimpleNamespace(opts=["--k"])
-    usage_errors.tell(SimpleNamespace(ctx=context, param=option, format_message=lambda: words))
-    assert capsys.readouterr().err == f"bangs: --k must be {told}, got 'two'; see bangs run -h\n"
+def test_a_mistake_is_one_sentence(words: list[str], told: str) -> None:
+    said = bangs(*words)
+    assert (said.code, said.err) == (2, f"bangs: {told}\n")

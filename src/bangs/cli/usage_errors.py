@@ -1,6 +1,5 @@
-"""Usage: a mistyped command line, told in one sentence."""
+"""Usage errors: a mistyped command line, told in one sentence."""
 
-import re
 import sys
 from typing import Any
 
@@ -11,12 +10,14 @@ from bangs.utils.text import escape_controls
 # what Typer raises for anything mistyped; it has no public name
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 
-# what it says of a value that is none, by its version
-_RULES = (
-    re.compile(r"Input should be (?P<rule>.*?)(, unable.*)?$"),
-    re.compile(r"Invalid value for .*: .* is not (?P<rule>a valid (integer|int|float)|in the range .*?)( range)?$"),
-)
-_PLAIN = {"a valid integer": "a whole number", "a valid int": "a whole number", "a valid float": "a number"}
+# the rule that a value breaks, by pydantic's name of the error; Typer has pydantic read values
+_RULES = {
+    "int_parsing": "a whole number",
+    "float_parsing": "a number",
+    "bool_parsing": "true or false",
+    "greater_than_equal": "at least {ge}",
+    "less_than_equal": "at most {le}",
+}
 
 
 def tell(error: Any) -> None:
@@ -30,21 +31,10 @@ def tell(error: Any) -> None:
 
 
 def _sentence(error: Any) -> str:
+    found = error.__cause__.errors()[0] if hasattr(error.__cause__, "errors") else {}
+    if found.get("type") in _RULES and getattr(error, "param", None) is not None:
+        rule = _RULES[found["type"]].format(**found.get("ctx", {}))
+        return f"{error.param.opts[0]} must be {rule}, got '{found['input']}'"
     words = str(error.format_message()).rstrip(".")
-    broken = next(filter(None, (rule.search(words) for rule in _RULES)), None)
-    if broken is not None and getattr(error, "param", None) is not None:
-        rule = broken["rule"]
-        return f"{error.param.opts[0]} must be {_PLAIN.get(rule, rule)}{_came(error.param.opts)}"
-    dash = words.startswith("No such option") and error.ctx.command.name == "explain"
+    dash = hasattr(error, "possibilities") and error.ctx.command.name == "explain"  # an unknown option
     return words[0].lower() + words[1:] + ("; an id that begins with a dash comes after --" if dash else "")
-
-
-def _came(options: list[str]) -> str:
-    """What was typed for an option, the last time it was."""
-    typed = sys.argv[1:]
-    came = ""
-    for word, after in zip(typed, [*typed[1:], ""], strict=True):
-        name, equals, value = word.partition("=")
-        if name in options:
-            came = f", got '{value if equals else after}'"
-    return came

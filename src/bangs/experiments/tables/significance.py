@@ -1,4 +1,4 @@
-"""Comparing: whether one method's lead over another is more than chance."""
+"""Significance: whether one method's lead over another is more than chance."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -42,12 +42,11 @@ def paired(place: str, first: str, second: str, ours: Sequence[float], theirs: S
     n, mean = len(gains), float(gains.mean())
     if n < 2:
         return Comparison(place, first, second, n, mean, -np.inf, np.inf, 1.0)
-    error = float(gains.std(ddof=1)) / n**0.5
-    if error == 0.0:  # every seed says the same
+    if gains.std() == 0.0:  # all seeds gain the same, and the test divides by zero
         return Comparison(place, first, second, n, mean, mean, mean, 1.0 if mean == 0.0 else 0.0)
-    reach = float(stats.t.ppf(0.975, n - 1)) * error
-    p = 2 * float(stats.t.sf(abs(mean) / error, n - 1))
-    return Comparison(place, first, second, n, mean, mean - reach, mean + reach, p)
+    test = stats.ttest_rel(ours, theirs)
+    interval = test.confidence_interval(0.95)
+    return Comparison(place, first, second, n, mean, float(interval.low), float(interval.high), float(test.pvalue))
 
 
 def holm(p: Sequence[float]) -> list[float]:
