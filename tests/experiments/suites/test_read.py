@@ -261,3 +261,28 @@ def test_a_key_of_very_many_parts_is_refused_before_it_is_parsed(text: str, monk
 @pytest.mark.parametrize("text", ["a" * 200_000, "a " * 100_000, '"' * 200_000, "'a" * 100_000, "1.5, " * 50_000])
 def test_a_long_text_without_such_a_key_takes_no_longer_than_its_length(text: str) -> None:
     assert "is not sound TOML" in complaint(f"[{text}")
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("title = 3", "mine.toml: title must be text, got 3"),
+        ("names = 3", "mine.toml: names must be a table, got 3"),
+        ("[names]\nraw = 3", "mine.toml: names.raw must be text, got 3"),
+        ("experiment = [1]", "mine.toml: experiment must be a table, got [1]"),
+        ("published = 3", "mine.toml: published must be a table, got 3"),
+        ("rows = 3", "mine.toml: rows must be an axis or a list of axes, got 3"),
+        ("columns = [3]", "mine.toml: columns must be an axis or a list of axes, got [3]"),
+        ("protocols = []", "mine.toml: protocols must be a list of values, and not empty, got []"),
+        ('protocols = ["lost"]', "mine.toml: protocols: protocol 'lost' is unknown; did you mean 'last'?"),
+        ('kind = "tabel"', "mine.toml: kind: kind 'tabel' is unknown; did you mean 'table'?"),
+    ],
+)
+def test_a_key_of_the_wrong_kind_is_told_with_what_came(text: str, told: str) -> None:
+    said = complaint(f'{text}\n[axes]\nmethod = ["raw"]')
+    assert said.startswith(told)
+
+
+def test_a_suite_without_axes_is_told_what_axes_are() -> None:
+    assert complaint('title = "x"') == complaint("axes = {}")
+    assert "must name what the runs differ in" in complaint("axes = 3")

@@ -3,24 +3,10 @@
 from collections.abc import Sequence
 from typing import Any
 
-from bangs.errors import InvalidInput, UnknownName
+from bangs.errors import InvalidInput
+from bangs.experiments.suites.content import Faults
 from bangs.experiments.suites.suite import Cell, Kind, Published
 from bangs.runs.history import STAGES
-
-
-class Faults:
-    """What is wrong in a file, in sentences that name it and the key."""
-
-    def __init__(self, source: str):
-        self.source = source
-
-    def wrong(self, place: str, rule: str) -> InvalidInput:
-        """A key that breaks its rule."""
-        return InvalidInput(f"{self.source}: {place} {rule}")
-
-    def unknown(self, kind: str, name: str, known: Any, place: str) -> InvalidInput:
-        """A name that is none, with a suggestion."""
-        return InvalidInput(f"{self.source}: {place}: {UnknownName(kind, name, known)}")
 
 
 class PublishedReader(Faults):
@@ -36,7 +22,7 @@ class PublishedReader(Faults):
         for cell in cells:
             wanted.setdefault(cell.row, set()).add(cell.column)
         for row in content:
-            if row not in wanted and row != "protocol":
+            if row not in wanted:
                 raise self.unknown("row", row, wanted, f"published.{row}")
         found = {}
         for row, columns in wanted.items():

@@ -12,9 +12,10 @@ from typing import Any, Literal
 from bangs.errors import BangsError, InvalidInput, UnknownName
 from bangs.experiments.experiment import Experiment
 from bangs.experiments.settings import check
+from bangs.experiments.suites.content import Content, Faults, check_content
 from bangs.experiments.suites.files import suite_path, suite_text
-from bangs.experiments.suites.published import Faults, PublishedReader
-from bangs.experiments.suites.suite import FIGURES, KINDS, PROTOCOLS, Cell, Suite
+from bangs.experiments.suites.published import PublishedReader
+from bangs.experiments.suites.suite import FIGURES, Cell, Suite
 from bangs.graphs.datasets.by_name import DATASETS, npz_files
 from bangs.graphs.store import is_store
 from bangs.runs.history import STAGES
@@ -59,7 +60,6 @@ _PART = r"""(?:[A-Za-z0-9_-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+"""
 _DEEP = re.compile(rf"(?<![A-Za-z0-9_-])(?:{_PART}\.[ \t]*+){{{DEEPEST}}}")
 MOST_SEEDS = 10_000
 MOST_CELLS = 10_000
-_KEYS = {own.name for own in fields(Suite)} - {"name", "published_as"}
 _SETTINGS = {own.name for own in fields(Experiment)}
 _OWN_WORDS = {"stages": STAGES, "rounds": ("round",)}  # that a kind prints
 
@@ -73,52 +73,40 @@ class _Reader(Faults):
 
     def suite(self, name: str, content: dict[str, Any]) -> Suite:
         """The suite, every key, setting and published number of which is sound."""
-        for key in content:
-            if key not in _KEYS:
-                raise self.unknown("key", key, _KEYS, key)
-        kind = content.get("kind", "table")
-        if kind not in KINDS:
-            raise self.unknown("kind", str(kind), KINDS, "kind")
-        experiment = self._settings(content.get("experiment", {}), "experiment")
-        axes = self._axes(content.get("axes", {}))
-        rows, columns = self._laid_out(content, kind, axes)
+        file = check_content(content, self)
+        experiment = {key: self._setting(key, value, f"experiment.{key}") for key, value in file.experiment.items()}
+        axes = self._axes(file.axes)
+        rows, columns = self._laid_out(file, axes)
         made = Suite(
             name=name,
-            title=self._text(content, "title", name),
-            kind=kind,
+            title=file.title or name,
+            kind=file.kind,
             rows=rows,
             columns=columns,
             experiment=experiment,
             axes=axes,
-            protocols=self._protocols(content.get("protocols", ["validation", "best_test"])),
-            focus=self._text(content, "focus", "") or None,
-            names=self._texts(content, "names"),
-            absent=self._texts(content, "absent"),
-            about=self._text(content, "about", "").strip(),
-            reading=self._text(content, "reading", "").strip(),
+            protocols=tuple(file.protocols),
+            focus=file.focus or None,
+            names=file.names,
+            absent=file.absent,
+            about=file.about.strip(),
+            reading=file.reading.strip(),
         )
         cells = self._cells(made)
         self._check_names(made, cells)
-        if "published" not in content:
+        if file.published is None:
             return made
-        published = content["published"]
-        if not isinstance(published, dict):
-            raise self.wrong("published", "must be a table")
-        return replace(
-            made,
-            published=PublishedReader(self.source, kind).numbers(published, cells),
-            published_as=self._text(published, "protocol", "", "published."),
-        )
+        published = PublishedReader(self.source, file.kind).numbers(file.published.rows, cells)
+        return replace(made, published=published, published_as=file.published.protocol)
 
-    def _laid_out(
-        self, content: dict[str, Any], kind: str, axes: Mapping[str, Any]
-    ) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    def _laid_out(self, file: Content, axes: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """The axes down and along; every one with several values must stand on one side."""
-        rows = self._layout(content, "rows", axes, ("method",) if kind in FIGURES else ("dataset",))
-        columns = self._layout(content, "columns", axes, ("method",) if kind in ("table", "time") else ())
-        if "rows" not in content:
+        kind = file.kind
+        rows = self._layout(file.rows, "rows", axes, ("method",) if kind in FIGURES else ("dataset",))
+        columns = self._layout(file.columns, "columns", axes, ("method",) if kind in ("table", "time") else ())
+        if file.rows is None:
             rows = tuple(axis for axis in rows if axis not in columns)
-        if "columns" not in content:
+        if file.columns is None:
             columns = tuple(axis for axis in columns if axis not in rows)
         if kind in ("rounds", "stages") and columns:
             raise self.wrong(
@@ -181,11 +169,6 @@ class _Reader(Faults):
                     way = f'leave one out, or give each a name: setting = [{{ setting = "one", {axis} = … }}, …]'
                     raise self.wrong(f"axes.{axis}[{n}]", f"{rule}; {way}")
 
-    def _settings(self, content: Any, place: str) -> dict[str, Any]:
-        if not isinstance(content, dict):
-            raise self.wrong(place, f"must be a table of settings, got {content!r}")
-        return {key: self._setting(key, value, f"{place}.{key}") for key, value in content.items()}
-
     def _setting(self, key: str, value: Any, place: str) -> Any:
         if key not in _SETTINGS:
             raise self.unknown("setting", key, _SETTINGS, place)
@@ -209,14 +192,11 @@ class _Reader(Faults):
         if not name.endswith(".npz") and not is_store(name) and name.lower().replace("-", "_") not in known:
             raise UnknownName("dataset", name, known)
 
-    def _axes(self, content: Any) -> dict[str, tuple[Mapping[str, Any], ...]]:
-        if not isinstance(content, dict) or not content:
-            raise self.wrong("axes", 'must name what the runs differ in, such as method = ["raw", "bangs"]')
-        axes: dict[str, tuple[Mapping[str, Any], ...]] = {}
-        for axis, values in content.items():
-            if not isinstance(values, list) or not values:
-                raise self.wrong(f"axes.{axis}", f"must be a list of values, got {values!r}")
-            axes[axis] = tuple(self._choice(axis, value, f"axes.{axis}[{n}]") for n, value in enumerate(values))
+    def _axes(self, content: Mapping[str, Sequence[Any]]) -> dict[str, tuple[Mapping[str, Any], ...]]:
+        axes: dict[str, tuple[Mapping[str, Any], ...]] = {
+            axis: tuple(self._choice(axis, value, f"axes.{axis}[{n}]") for n, value in enumerate(values))
+            for axis, values in content.items()
+        }
         if (count := math.prod(map(len, axes.values()))) > MOST_CELLS:
             raise self.wrong("axes", f"must span at most {MOST_CELLS} combinations, got {count}")
         self._check_apart(axes)
@@ -244,33 +224,12 @@ class _Reader(Faults):
         }
 
     def _layout(
-        self, content: dict[str, Any], key: str, axes: Mapping[str, Any], default: tuple[str, ...]
+        self, value: str | list[str] | None, key: str, axes: Mapping[str, Any], default: tuple[str, ...]
     ) -> tuple[str, ...]:
-        value = content.get(key, [axis for axis in default if axis in axes])
+        if value is None:
+            return tuple(axis for axis in default if axis in axes)
         names = [value] if isinstance(value, str) else value
-        if not isinstance(names, list) or any(not isinstance(name, str) for name in names):
-            raise self.wrong(key, f"must be an axis or a list of axes, got {value!r}")
         for name in names:
             if name not in axes:
                 raise self.unknown("axis", name, axes, key)
         return tuple(names)
-
-    def _protocols(self, value: Any) -> tuple[str, ...]:
-        if not isinstance(value, list) or not value:
-            raise self.wrong("protocols", f"must be a list of {', '.join(PROTOCOLS)}, got {value!r}")
-        for name in value:
-            if name not in PROTOCOLS:
-                raise self.unknown("protocol", str(name), PROTOCOLS, "protocols")
-        return tuple(value)
-
-    def _texts(self, content: dict[str, Any], key: str) -> dict[str, str]:
-        value = content.get(key, {})
-        if not isinstance(value, dict) or any(not isinstance(name, str) for name in value.values()):
-            raise self.wrong(key, 'must be a table of texts, such as bangs = "BANGS"')
-        return value
-
-    def _text(self, content: dict[str, Any], key: str, default: str, above: str = "") -> str:
-        value = content.get(key, default)
-        if not isinstance(value, str):
-            raise self.wrong(above + key, f"must be text, got {value!r}")
-        return value

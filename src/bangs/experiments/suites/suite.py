@@ -10,12 +10,12 @@ from bangs.experiments.experiment import Experiment
 from bangs.experiments.settings import RULES
 from bangs.utils.text import plain_name
 
-PROTOCOLS = {
+Protocol = Literal["validation", "best_test", "last"]  # the rule by which a round counts
+PROTOCOLS: dict[str, str] = {
     "validation": "test accuracy at the round with the best validation accuracy",
     "best_test": "best test accuracy after round 0, chosen by test labels (an oracle)",
     "last": "test accuracy of the last round",
 }
-KINDS = ("table", "time", "stages", "sweep", "rounds")
 FIGURES = ("sweep", "rounds")  # kinds that are drawn
 
 Kind = Literal["table", "time", "stages", "sweep", "rounds"]
