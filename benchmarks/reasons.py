@@ -7,9 +7,9 @@ thousands of neighbours.
 """
 
 import torch
-from torch_geometric.data import Data
 
 from bangs.estimator.explain import reasons
+from bangs.graphs.edges import EdgeList
 from bangs.report.csv_tables import predictions, pseudo_labels
 from bangs.runs.candidate_log import CandidateLog
 from bangs.runs.snapshot import Snapshot
@@ -39,7 +39,7 @@ def made_up(nodes: int, edges: int, adopted: int, seed: int = 0) -> Snapshot:
     everyone = torch.ones_like(taken, dtype=torch.bool)
     place, among = torch.arange(len(taken)) % A_ROUND + 1, torch.full_like(taken, A_ROUND)
     candidate_log = CandidateLog(rounds, taken, everyone, label[taken], some, some, some, some, place, among)
-    graph = Data(edge_index=torch.cat([ends, ends.flip(0)], dim=1), num_nodes=nodes)
+    graph = EdgeList(torch.cat([ends, ends.flip(0)], dim=1), nodes)
     return Snapshot(graph, given, held, learned, adopted_round, logits, logits, said, sure, candidate_log, last, [])
 
 

@@ -295,10 +295,10 @@ class TestComplaints:
     @pytest.mark.parametrize(
         ("part", "sentence"),
         [
-            ({"selector": lambda round: round.prediction.confidence}, r"must give a Ranking, got Tensor"),
+            ({"selector": lambda round: round.prediction.confidence}, r"must return a Ranking, got Tensor"),
             ({"selector": lambda round: Ranking(round.prediction.confidence[:, 1:])}, r"\[1, 40\], got \[1, 39\]"),
             ({"selector": lambda round: Ranking(round.prediction.confidence / 0 * 0)}, "got NaN"),
-            ({"calibrator": lambda prediction, task: prediction.logits}, "must give a Prediction, got Tensor"),
+            ({"calibrator": lambda prediction, task: prediction.logits}, "must return a Prediction, got Tensor"),
             ({"calibrator": lambda p, task: Prediction(p.logits[:, 1:])}, r"\[1, 40, 2\], got \[1, 39, 2\]"),
         ],
     )
@@ -460,9 +460,9 @@ class TestSaving:
             (lambda t, f: t.pop("given"), "holds no 'given'"),
             (lambda t, f: t.update(given=t["given"][:-1]), "must have shape"),
             (lambda t, f: t.update(edge_index=t["edge_index"] + 35), "edge_index"),
-            (lambda t, f: t.update({"weights.w0": torch.zeros(1)}), "stands on one side only"),
-            (lambda t, f: f["architecture"]["settings"].update(hidden=10**12), "claims hidden = 1,000,000,000,000"),
-            (lambda t, f: f["architecture"].update(part="os.system"), "does not know"),
+            (lambda t, f: t.update({"weights.w0": torch.zeros(1)}), "its members are not those its weights belong to"),
+            (lambda t, f: f["members"][0]["architecture"]["settings"].update(hidden=10**12), "claims hidden = "),
+            (lambda t, f: f["members"][0]["architecture"].update(part="os.system"), "does not know"),
             (lambda t, f: f.update(features=3), "must be torch.float32 of shape"),
             (lambda t, f: f.pop("classes"), "not a model as bangs writes it"),
             (lambda t, f: f["snapshot"].update(chosen=99), "chosen round"),

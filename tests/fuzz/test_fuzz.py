@@ -244,7 +244,7 @@ CRASHERS: dict[str, Callable[[], tuple[str, dict[str, bytes]]]] = {
     "a calibrator that is a number": lambda: ("model", {"model.safetensors": model(lambda f: calibrated(f, 3))}),
     "a calibrator that is a model": lambda: (
         "model",
-        {"model.safetensors": model(lambda f: calibrated(f, f["architecture"]))},
+        {"model.safetensors": model(lambda f: calibrated(f, f["members"][0]["architecture"]))},
     ),
     "a form that cannot be unpacked": lambda: ("array beside", {"features.npz": spoilt("format.npy")}),
     "sparse features in no axis at all": lambda: (

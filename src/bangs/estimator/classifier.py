@@ -198,7 +198,9 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         if self.folds is not None and self.validation is not None:
             raise InvalidInput("labels are either dealt into folds or a share is held back; give folds or validation")
         choose_device(self.device)
-        return planned(self.get_params(deep=False), self._calibrator(), graph, pool, store)
+        # a subclass may have other parameters; the attributes are those of this class
+        settings = {name: getattr(self, name) for name in SelfTrainingClassifier._get_param_names()}
+        return planned(settings, self._calibrator(), graph, pool, store)
 
     @usual_modes()
     def predict_proba(
