@@ -147,6 +147,6 @@ def test_want_of_memory_is_a_sentence(graph: Path, monkeypatch: pytest.MonkeyPat
     said = bangs("run", f"--dataset={graph}", *QUICK)
     assert said.code == 2
     assert said.err == (
-        "bangs: memory ran out; lower --seeds (runs trained at once), --candidates or the model's size, "
-        "or use another --device\n"
+        "bangs: memory ran out; lower --seeds, which are trained at once; or lower --candidates; "
+        "or train in batches with --batch-size; or try another --device; or use a machine with more memory\n"
     )

@@ -22,7 +22,7 @@ from bangs.selection.quotas import Top
 from bangs.selection.scores import Agreement, Banzhaf, Chance, Confidence, Score
 from bangs.selftraining.choices import CHOICES, TeacherChoice
 from bangs.selftraining.loop import Method
-from bangs.training.presets import trainer
+from bangs.training.presets import PRESETS, trainer
 from bangs.training.sampling import Sampling
 from bangs.training.trainer import Trainer
 from bangs.utils import limits
@@ -55,6 +55,9 @@ def planned(
     model, name, batches = settings["model"], settings["method"], settings["batches"]
     if name not in METHODS:
         raise UnknownName("method", str(name), METHODS)
+    preset = settings["preset"]
+    if not isinstance(preset, str) or preset not in PRESETS:
+        raise UnknownName("preset", str(preset), PRESETS)
     views = _views(settings["features"])
     whole = store is None and batches is None
     if name == "auto" and (settings["selector"] is not None or not whole):

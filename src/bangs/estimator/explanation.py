@@ -52,7 +52,8 @@ class Explanation:
 
 
 def explanation(reasons: Reasons, names: Sequence[str], classes: Sequence[Any], selector: object = "") -> Explanation:
-    """The reasons in names; `selector` is the classifier's and says what a value means."""
+    """The reasons in names; `selector` is the classifier's and says what a value means; None = banzhaf."""
+    selector = "banzhaf" if selector is None else selector
 
     def named(one: Any) -> Any:
         return replace(one, node=str(names[one.node]), label=classes[one.label])
