@@ -2,12 +2,12 @@
 
 import sys
 
-from bangs.utils.signals import imports_undisturbed
-
 
 def main() -> None:
     """Import the command line and run it."""
     try:
+        from bangs.utils.signals import imports_undisturbed
+
         with imports_undisturbed():
             from bangs.cli import main
 

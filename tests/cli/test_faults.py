@@ -100,7 +100,7 @@ def two_at_once(words: tuple[Any, ...], slowly: tuple[str, ...], out: Path) -> S
     held(out)
     second = bangs(*words, *slowly, "--out", out, "--resume")
     assert f"is in use by process {first.pid} since 20" in second.err
-    assert "wait for it, stop it, or name another folder" in second.err
+    assert "wait for it, stop it, or choose another folder" in second.err
     first.terminate()
     assert first.wait() == 143
     return second

@@ -138,7 +138,7 @@ def test_an_interrupted_fit_says_how_to_go_on_and_goes_on(tmp_path: Path, monkey
         patch.setattr("bangs.cli.fit_folder._Lines.see", lambda lines, state: os.kill(os.getpid(), signal.SIGTERM))
         stopped = bangs(*words)
     assert stopped.code == 143
-    assert f"go on with: bangs fit {EXAMPLES / 'own-graph'} --out {tmp_path / 'out'}" in stopped.err
+    assert f"continue with: bangs fit {EXAMPLES / 'own-graph'} --out {tmp_path / 'out'}" in stopped.err
     assert "--resume" in stopped.err
     resumed = bangs(*words, "--resume")
     assert resumed.code == 0, resumed.err

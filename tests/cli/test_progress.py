@@ -57,7 +57,7 @@ def test_a_lost_worker_is_told_once_and_the_rest_is_read_from_the_folders(
     progress = Progress(Output(), plan)
     one = plan.jobs[0]
     progress.survey(plan.jobs)
-    assert one.standing is None
+    assert one.status is None
     with RunFolder.create_or_resume(one.folder, one.experiment.config(), resume=True) as folder:
         folder.event("round", index=7)
         progress.survey(plan.jobs)
@@ -65,4 +65,4 @@ def test_a_lost_worker_is_told_once_and_the_rest_is_read_from_the_folders(
         progress.survey(plan.jobs)
         progress.survey(plan.jobs)
     said = capsys.readouterr().out.splitlines()
-    assert said == [f"a worker was lost; {one.describe()} goes on after round 7"]
+    assert said == [f"a worker was lost; {one.describe()} continues after round 7"]

@@ -129,7 +129,7 @@ def test_ctrl_c_leaves_folders_that_go_on(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(RunFolder, "save", save)
     stopped = reproduce(suite, tmp_path / "out")
     assert stopped.exit_code == 130
-    assert "go on with: bangs" in stopped.stderr
+    assert "continue with: bangs" in stopped.stderr
     assert reproduce(suite, tmp_path / "out").exit_code == 0
 
 

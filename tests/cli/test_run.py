@@ -83,7 +83,7 @@ def test_an_option_that_a_method_does_not_look_at_is_named(graph: Path) -> None:
 def test_a_folder_in_use_by_another_run_is_refused_with_the_way_out(graph: Path, tmp_path: Path) -> None:
     out = str(tmp_path / "run")
     assert run(graph, "--out", out).exit_code == 0
-    assert "a finished run; add --overwrite to discard it, or name another" in str(run(graph, "--out", out).exception)
+    assert "a finished run; add --overwrite to discard it, or choose another" in str(run(graph, "--out", out).exception)
     assert "k: 5 in the folder, 6 now" in str(run(graph, "--k", "6", "--out", out, "--resume").exception)
     assert "nothing is left to do" in run(graph, "--out", out, "--resume").output
     assert run(graph, "--k", "6", "--out", out, "--overwrite").exit_code == 0
@@ -115,7 +115,7 @@ def test_a_stopped_run_goes_on_to_the_same_result(graph: Path, tmp_path: Path, m
     assert stopped.exit_code == 143
     assert "--resume" in stopped.stderr
     resumed = run(graph, "--out", str(tmp_path / "run"), "--resume")
-    assert "going on after round 1" in resumed.output
+    assert "continuing after round 1" in resumed.output
     run(graph, "--out", str(tmp_path / "whole"))
     assert result_of(tmp_path / "run") == result_of(tmp_path / "whole")
 
@@ -134,7 +134,7 @@ def test_ctrl_c_ends_the_process_at_a_safe_point(graph: Path, tmp_path: Path) ->
     finally:
         process.kill()
     assert process.returncode == 130
-    assert b"go on with: bangs run" in said
+    assert b"continue with: bangs run" in said
     with RunFolder.create_or_resume(tmp_path / "run", read_run(tmp_path / "run").config, resume=True) as folder:
         assert folder.latest() is not None
 

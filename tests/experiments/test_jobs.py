@@ -22,11 +22,11 @@ def job(tmp_path: Path) -> Job:
 
 
 def test_a_job_is_done_once_and_leaves_its_result_alone(job: Job) -> None:
-    assert job.standing is None
+    assert job.status is None
     assert not job.done
     assert perform(job).kind == "done"
     assert job.done
-    assert job.standing == JobStatus(round=2, losses=0)
+    assert job.status == JobStatus(round=2, losses=0)
     assert [(row["run"], row["seed"]) for row in rows_of(read_run(job.folder))] == [(job.name, 0), (job.name, 1)]
     events = len(read_run(job.folder).events)
     assert perform(job).kind == "already done"

@@ -69,8 +69,8 @@ def test_two_ray_workers_of_whom_one_is_killed_give_the_table_of_one_process(
     assert os.environ["RAY_AUTH_MODE"] == "token"
     kinds = [event["kind"] for event in read_run(victim.folder).events]
     assert kinds.count("stale lock") == kinds.count("resumed") == 1
-    assert victim.standing is not None
-    assert (victim.standing.round, victim.standing.losses) == (2, 1)
+    assert victim.status is not None
+    assert (victim.status.round, victim.status.losses) == (2, 1)
 
     twin.do(InProcess(), lambda job, outcome: None)
     for path in files:

@@ -96,7 +96,7 @@ def test_another_configuration_is_refused_with_the_difference_key_by_key(tmp_pat
         '  method."\\u00e9\\u001b[2J": nothing in the folder, 1 now',
         "  method.k: 100 in the folder, 200 now",
         "  seeds[1]: 1 in the folder, nothing now",
-        "use the folder's settings, add --overwrite to discard its run, or name another folder",
+        "use the folder's settings, add --overwrite to discard its run, or choose another folder",
     ]
     with opened(tmp_path / "run") as run:  # and the folder is as it was, and free
         assert run.latest() is not None
@@ -260,13 +260,13 @@ def test_a_linked_checkpoint_folder_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (b"", "is not sound JSON"),
-        (b"\xff\x00", "is not sound JSON"),
+        (b"", "is not valid JSON"),
+        (b"\xff\x00", "is not valid JSON"),
         (b"[" * 500_000, "nested at most"),
-        (b'{"format":1,"config":{"a":' * 1000, "is not sound JSON|nested"),
+        (b'{"format":1,"config":{"a":' * 1000, "is not valid JSON|nested"),
         (b" " * (17 << 20), "at most 16,777,216 bytes"),
         (b'{"format":2,"config":{},"sha256":""}', "has format 2, this version of bangs reads format 1; upgrade bangs"),
-        (b'{"format":0,"config":{},"sha256":""}', "has format 0, this version of bangs reads format 1; name another"),
+        (b'{"format":0,"config":{},"sha256":""}', "has format 0, this version of bangs reads format 1; choose another"),
         (b'{"format":true,"config":{}}', "states no format"),
         (b'{"format":1,"config":{"out":"/etc"},"sha256":"0"}', "does not match its checksum"),
         (b'{"format":1,"config":[],"sha256":"0"}', "does not match its checksum"),

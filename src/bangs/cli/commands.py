@@ -1,7 +1,7 @@
 """Commands by name: listed, and their options read, before anything waits for torch.
 
 Torch takes seconds to import. So a command's file imports what the work needs inside its function, and what the
-function calls that needs more stands in a file of its own: `bangs fit --help` answers at once.
+function calls that needs more is in a file of its own: `bangs fit --help` answers at once.
 """
 
 import ast

@@ -1,4 +1,4 @@
-"""How commands speak: a live table in a terminal, plain lines in a pipe, one JSON object with --json."""
+"""Output of commands: a live table in a terminal, plain lines in a pipe, one JSON object with --json."""
 
 import json
 import sys
@@ -35,7 +35,7 @@ class Output:
             self.console.print(_shown(message))
 
     def result(self, fact: dict[str, Any], message: Any) -> None:
-        """What the command was asked for: the object with --json, else the message, even if quiet."""
+        """The result: the object with --json, else the message, even if quiet."""
         if self.as_json:
             print(json.dumps(fact, allow_nan=False))
         else:

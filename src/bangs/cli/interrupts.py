@@ -1,4 +1,4 @@
-"""Stopping well: Ctrl-C and SIGTERM end a command after the write in progress, with a word on how to go on."""
+"""Ctrl-C and SIGTERM end a command after the write in progress, and it prints how to continue."""
 
 import shlex
 import sys
@@ -17,7 +17,7 @@ def stoppable(way_on: str | None = None) -> Iterator[None]:
         with graceful():
             yield
     except Stopped as stop:
-        print(f"bangs: {stop}" + (f"; go on with: {way_on}" if way_on else ""), file=sys.stderr)
+        print(f"bangs: {stop}" + (f"; continue with: {way_on}" if way_on else ""), file=sys.stderr)
         raise typer.Exit(stop.exit_code) from None
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import bangs
 from bangs.experiments.suites.files import suite_files, suite_text
 
-# the table of a kind: the module it stands in and what it is called there
+# the table of a kind: its module and its name there
 _TABLES = {
     "datasets": ("graphs.datasets.by_name", "DATASETS"),
     "methods": ("selftraining.methods", "METHODS"),

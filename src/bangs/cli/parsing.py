@@ -1,4 +1,4 @@
-"""Words of the command line that stand for more than they say: lists, ranges and choices."""
+"""Parse option values that are lists, ranges or choices."""
 
 from collections.abc import Sequence
 from typing import Literal

@@ -14,7 +14,7 @@ from bangs.selftraining.loop import State
 
 
 class Progress:
-    """Tells a person where a suite stands; in a terminal also which round the run is in."""
+    """Shows how many runs of a suite are done; in a terminal also the round of the current run."""
 
     def __init__(self, output: Output, plan: Plan):
         self.output = output
@@ -26,8 +26,8 @@ class Progress:
         self.finished = 0
         self._began = time.monotonic()
         self._status: Status | None = None
-        # of workers, by run, as far as they were told
-        self._losses = {job.name: found.losses for job in left if (found := job.standing) is not None}
+        # of workers, by run, as far as they were shown
+        self._losses = {job.name: found.losses for job in left if (found := job.status) is not None}
         if self.before:
             output.say(f"{self.before} of {self.total} runs are finished already")
 
@@ -47,18 +47,18 @@ class Progress:
         self._show(f"run {self.before + self.finished + 1} of {self.total}, round {state.index}")
 
     def survey(self, jobs: Sequence[Job]) -> None:
-        """Where runs on other machines stand; their folders tell, so nothing of it is lost with a worker."""
-        standing = [(job, found) for job in jobs if (found := job.standing) is not None]
-        for job, found in standing:
+        """Show the rounds of runs on other machines, read from their folders."""
+        running = [(job, found) for job in jobs if (found := job.status) is not None]
+        for job, found in running:
             if found.losses > self._losses.get(job.name, 0):
                 self._losses[job.name] = found.losses
                 self._quiet()
-                self.output.say(f"a worker was lost; {job.describe()} goes on after round {found.round}")
-        rounds = ", ".join(str(found.round) for _, found in standing)
+                self.output.say(f"a worker was lost; {job.describe()} continues after round {found.round}")
+        rounds = ", ".join(str(found.round) for _, found in running)
         self._show(f"{self.before + self.finished} of {self.total} runs finished; under way, in rounds {rounds or '–'}")
 
     def close(self) -> None:
-        """All is told; a run that another process was at is no failure if that has finished it since."""
+        """End the display; a run that another process has finished since is no failure."""
         self._quiet()
         self.failures = [one for one in self.failures if not self._jobs[one["run"]].done]
 
@@ -100,7 +100,7 @@ class Forecast:
         self.spent = 0.0  # seconds of all runs that have ended
 
     def learn(self, job: Job, outcome: Outcome) -> None:
-        """A run has ended; one that failed, or was done by another process, does not tell how long others take."""
+        """A run has ended; one that failed, or was done by another process, says nothing about how long others take."""
         self.left.pop(job.name, None)
         self.spent += outcome.seconds
         for kind in _kinds(job) if outcome.kind == "done" else ():

@@ -80,11 +80,11 @@ def reproduce(
         progress.close()
         if export is not None:
             plan.export(export, complete=complete)
-    told = [f"{progress.total - len(progress.failures)} of {progress.total} runs are finished"]
-    told += [f"failed: {failure['what']}: {failure['error']}" for failure in progress.failures]
-    told += [f"see them with: {shlex.join(['bangs', 'table', str(out)])}"]
+    lines = [f"{progress.total - len(progress.failures)} of {progress.total} runs are finished"]
+    lines += [f"failed: {failure['what']}: {failure['error']}" for failure in progress.failures]
+    lines += [f"see them with: {shlex.join(['bangs', 'table', str(out)])}"]
     names = [suite.name for suite in plan.suites]
-    output.result({"suites": names, "out": str(out), **progress.facts}, "\n".join(told))
+    output.result({"suites": names, "out": str(out), **progress.facts}, "\n".join(lines))
     if progress.failures:
         raise typer.Exit(1)
 

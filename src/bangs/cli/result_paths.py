@@ -1,4 +1,4 @@
-"""Places with results: what a folder or a file of rows holds, and of which suites."""
+"""The results in a folder or a file of rows, and the suites they belong to."""
 
 from pathlib import Path
 
@@ -18,7 +18,7 @@ def results_of(place: Path) -> list[Result]:
 
 
 def suites_of(place: Path, name: str | None) -> list[Suite]:
-    """The suite asked for, else those that were run into the folder, else the one a file of rows is named after."""
+    """The suite of that name, else those that were run into the folder, else the one a file of rows is named after."""
     kept = sorted((place / "suites").glob("*.toml")) if place.is_dir() else []
     if name is not None:
         return [find_suite(name, names="any", beside={path.stem: path for path in kept})]

@@ -107,8 +107,8 @@ def run(
     if code is not None:
         run_code(code)
     subgraph = "whole" if deterministic else None
-    asked = (("epochs", epochs), ("patience", patience), ("precision", precision), ("subgraph", subgraph))
-    changes: dict[str, float | int | str] = {name: value for name, value in asked if value is not None}
+    given = (("epochs", epochs), ("patience", patience), ("precision", precision), ("subgraph", subgraph))
+    changes: dict[str, float | int | str] = {name: value for name, value in given if value is not None}
     experiment = Experiment(
         dataset=dataset,
         method=method,

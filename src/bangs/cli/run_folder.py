@@ -1,4 +1,4 @@
-"""A run in its folder: gone on with where it was left, and what is written and told of it."""
+"""Run an experiment in its folder, from the last checkpoint if there is one, and show its scores."""
 
 import json
 from pathlib import Path
@@ -43,7 +43,7 @@ def run_in(
             return done
         latest = folder.latest()
         if latest is not None:
-            output.say(f"going on after round {latest.round}")
+            output.say(f"continuing after round {latest.round}")
         with Rounds(output, title, experiment.rounds, blind=blind) as view:
             kept = [BlindRounds(folder)] if blind else []
             result = experiment.run(data, device, [*kept, view], run_folder=folder, blind=blind)

@@ -1,4 +1,4 @@
-"""Usage errors: a mistyped command line, told in one sentence."""
+"""Usage errors: a mistyped command line, in one sentence."""
 
 import sys
 from typing import Any

@@ -13,7 +13,7 @@ from bangs.core.types import Labels, Prediction, Task, one_hot
 from bangs.estimator.folds import mean_of_runs, unseen
 from bangs.graphs.store import StoreReference
 from bangs.nn.models import Architecture
-from bangs.runs.candidate_log import CandidateLog, bare
+from bangs.runs.candidate_log import CandidateLog, without_adopted
 from bangs.runs.history import is_row, row
 from bangs.selftraining.best_round import Merit, clearly_behind
 from bangs.selftraining.loop import State
@@ -54,7 +54,7 @@ class Member:
             "name": self.name,
             "view": self.view,
             "chosen": self.chosen,
-            "rows": bare(self.rows),
+            "rows": without_adopted(self.rows),
             "ended": self.ended,
             "seconds": self.seconds,
         }
@@ -68,7 +68,12 @@ class Member:
         parts: dict[str, Any] = {name: tensors[name] for name in _TENSORS}
         parts |= {name: tensors[name] for name in _OPTIONAL if name in tensors}
         return cls(
-            architecture=model, weights=weights, candidate_log=log, rows=log.dress(facts["rows"]), **told, **parts
+            architecture=model,
+            weights=weights,
+            candidate_log=log,
+            rows=log.with_adopted(facts["rows"]),
+            **told,
+            **parts,
         )
 
 
@@ -174,7 +179,7 @@ class FoldRecorder:
         tensors |= CandidateLog.joined(self._logs).to_plain()
         if self._best is not None:
             tensors["best"] = self._best
-        return tensors, {"rows": bare(self.rows), "chosen": chosen.round, "merit": asdict(self._merit)}
+        return tensors, {"rows": without_adopted(self.rows), "chosen": chosen.round, "merit": asdict(self._merit)}
 
     def recall(self, tensors: Mapping[str, Tensor], facts: Mapping[str, Any], task: Task) -> None:
         """Remember what `to_plain` told of the first rounds of the same runs."""
@@ -182,7 +187,7 @@ class FoldRecorder:
         if nodes != task.nodes or len(facts["rows"]) != rounds or not all(map(is_row, facts["rows"])):
             raise ValueError(f"the record holds {rounds} rounds of {nodes} nodes, the task has {task.nodes}")
         log = CandidateLog.from_plain(tensors)
-        self.rows, self._logs = log.dress(facts["rows"]), [log]
+        self.rows, self._logs = log.with_adopted(facts["rows"]), [log]
         self._said, self._sure, self._best = list(tensors["said"]), list(tensors["sure"]), tensors.get("best")
         self._merit = Merit(**{name: float(part) for name, part in facts["merit"].items()})
         weights = {name.removeprefix(_WEIGHTS): t for name, t in tensors.items() if name.startswith(_WEIGHTS)}

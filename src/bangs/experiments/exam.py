@@ -1,4 +1,4 @@
-"""Exam: the only holder of test labels."""
+"""Exam: the test labels of an experiment, which no other part holds."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -18,7 +18,7 @@ from bangs.selftraining.loop import State
 class Exam:
     """Marks predictions by labels that no learner sees."""
 
-    answers: Tensor  # long [R, N], -1 = not asked
+    answers: Tensor  # long [R, N], -1 = not a test node
     truth: Tensor  # long [R, N], -1 = unknown; for judging pseudo-labels afterwards
 
     @classmethod
@@ -26,9 +26,9 @@ class Exam:
         """The exam of a labelled graph: its test nodes."""
         truth = data.y.expand(split.test.shape)
         answers = torch.where(split.test, truth, -1)
-        if len(silent := (answers < 0).all(1).nonzero().flatten()):
+        if len(unlabelled := (answers < 0).all(1).nonzero().flatten()):
             raise InvalidInput(
-                f"no test node of run {int(silent[0])} has a label, so nothing can be marked; "
+                f"no test node of run {int(unlabelled[0])} has a label, so nothing can be marked; "
                 "label some, or use bangs fit, which needs none"
             )
         return cls(answers, truth)
@@ -54,8 +54,8 @@ class Exam:
         adopted = (pseudo >= 0) & (self.truth >= 0)
         right = (adopted & (pseudo == self.truth)).sum(1)
         count = adopted.sum(1)
-        asked = self.answers >= 0
-        accuracy = ((predicted == self.answers) & asked).sum(1).double() / asked.sum(1)
+        counted = self.answers >= 0
+        accuracy = ((predicted == self.answers) & counted).sum(1).double() / counted.sum(1)
         return {
             "test": accuracy.tolist(),
             "pseudo_accuracy": [

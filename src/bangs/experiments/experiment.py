@@ -106,7 +106,7 @@ class Experiment:
         return {key: value for key, value in found.items() if key not in LATER or value is not None}
 
     def config(self) -> dict[str, Any]:
-        """Everything the result depends on, down to the parts the names stand for; its hash names the run."""
+        """Everything the result depends on, including the parts behind the names; its hash names the run."""
         trainer = self.trainer()
         return {**self.settings(), "parts": {"trainer": repr(trainer.trainer), "method": repr(trainer.method)}}
 
@@ -183,7 +183,7 @@ class Experiment:
 
         The dataset is looked for in the `data_folder`, unless the graph itself is given as `data`.
         With a `run_folder` every round is kept there (checkpoints at least `pause` seconds apart), and a run it holds
-        goes on from its last checkpoint, to the result it would have had undisturbed.
+        continues from its last checkpoint, with the result of a run that was not interrupted.
         """
         begin = time.perf_counter()
         place = choose_device(device)
@@ -191,7 +191,7 @@ class Experiment:
         task = self.task(data).to(place)
         exam = None if blind else exam_of(self, data).to(place)
         history = None if run_folder is None else History(run_folder, pause)
-        # the first rank has the folder, and tells the others where to continue
+        # the first rank has the folder, and sends the others the point to continue from
         resume = None if history is None else history.resume(task, "" if exam is None else exam.digest)
         found = ([], None, 0.0) if history is None else (history.rows, resume, history.rounds.earlier)
         rows, resume, before = ranks.broadcast_object(found)

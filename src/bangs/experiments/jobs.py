@@ -1,4 +1,4 @@
-"""Jobs: an experiment and the folder it lives in, done at most once however often it is asked for."""
+"""Jobs: an experiment and its folder. A finished job is not done again."""
 
 import functools
 import time
@@ -57,8 +57,8 @@ class Job:
         return " · ".join([*words, counted(len(it.seeds), "seed"), self.name])
 
     @property
-    def standing(self) -> "JobStatus | None":
-        """Where the run stands, as its folder tells; None if it has not begun."""
+    def status(self) -> "JobStatus | None":
+        """How far the run has come, read from its folder; None if it has not begun."""
         try:
             events = read_run(self.folder).events
         except BangsError:
@@ -96,7 +96,7 @@ Watcher = Callable[[State, dict[str, Any]], None]
 
 
 def perform(job: Job, watchers: Sequence[Watcher] = (), patience: float = 0.0) -> Outcome:
-    """Do the job, from wherever an earlier attempt left it; an error is written into its folder and told.
+    """Do the job, from the last checkpoint of an earlier attempt; an error is written into its folder and returned.
 
     A folder that another process holds is waited for, `patience` seconds at most. Only a stop by the user or the
     system (a KeyboardInterrupt) goes through.
@@ -128,7 +128,7 @@ def perform(job: Job, watchers: Sequence[Watcher] = (), patience: float = 0.0) -
 
 
 def _held(job: Job, patience: float) -> RunFolder:
-    """The job's folder, as soon as whoever worked there is gone."""
+    """The job's folder, as soon as its last worker has let it go."""
     config, place = job.experiment.config(), choose_device(job.device)
     return RunFolder.create_or_resume(job.folder, config, resume=True, device=place, patience=patience)
 

@@ -1,4 +1,4 @@
-"""Ray: the jobs of a suite on a cluster, or on a local Ray that nobody else can reach."""
+"""Ray: the jobs of a suite on a cluster, or on a local Ray on this machine only."""
 
 import os
 import secrets
@@ -28,14 +28,14 @@ Watch = Callable[[Sequence[Job]], None]
 class Ray:
     """The Ray cluster at `address`, whose machines must see the same --out folder; without one, a local Ray.
 
-    A job whose worker is lost is tried again and goes on where it stood. A local Ray listens on the loopback only,
+    A job whose worker is lost is retried and continues from its checkpoint. A local Ray listens on the loopback only,
     and asks for a token that is made for it; a cluster gets the token that Ray finds (docs/distributed.md).
     """
 
     count: int | None = None  # runs at the same time on a local Ray; None = as many as it has cores
     address: str | None = None
     gpu_share: float = 1.0  # of a GPU for one run, where runs take a GPU
-    watch: Watch | None = None  # is told which jobs are not ended yet
+    watch: Watch | None = None  # called with the jobs that have not ended yet
 
     def __post_init__(self) -> None:
         if self.count is not None:
@@ -93,11 +93,11 @@ def _import_ray() -> Any:
 def _connect(ray: Any, address: str | None, count: int | None) -> None:
     quiet = {"log_to_driver": False, "logging_level": "error"}
     if address is None:
-        # "local" starts a Ray of our own, whoever else's runs on this machine
+        # "local" starts a Ray of our own, even if another Ray runs on this machine
         ray.init("local", num_cpus=count, include_dashboard=False, **quiet)
         return
     try:
-        _knock(address)
+        _check_reachable(address)
         ray.init(address, **quiet)
     except (OSError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
         raise BangsError(
@@ -106,7 +106,7 @@ def _connect(ray: Any, address: str | None, count: int | None) -> None:
         ) from error
 
 
-def _knock(address: str) -> None:
+def _check_reachable(address: str) -> None:
     """Raise where nobody listens; Ray itself would wait for minutes."""
     host, _, port = address.rpartition("/")[2].rpartition(":")
     if port.isdigit():

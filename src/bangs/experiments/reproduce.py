@@ -1,4 +1,4 @@
-"""Reproducing: all runs of some suites, each done once, and their rows in one file."""
+"""Reproduce: do all runs of some suites, each once, and export their rows to one file."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -6,7 +6,7 @@ from pathlib import Path
 
 from bangs.errors import InvalidInput, UnknownName
 from bangs.experiments.jobs import Job, Outcome
-from bangs.experiments.results import ASKED, ROWS, asked, json_lines, results_in, rows_in, rows_in_file
+from bangs.experiments.results import ASKED, ROWS, json_lines, requested, results_in, rows_in, rows_in_file
 from bangs.experiments.suites.files import suite_path, suite_text
 from bangs.experiments.suites.read import find_suite
 from bangs.experiments.suites.suite import Suite
@@ -18,7 +18,7 @@ from bangs.utils.text import plain_name
 
 @dataclass(frozen=True)
 class Only:
-    """The part of a suite that is asked for; None = all of it."""
+    """The part of a suite to run; None = all of it."""
 
     datasets: Sequence[str] | None = None
     methods: Sequence[str] | None = None
@@ -56,7 +56,7 @@ class Plan:
         known: Path | None = None,
         code: Path | None = None,
     ) -> "Plan":
-        """The plan of suites by name or file; a run that stands in two places is done once.
+        """The plan of suites by name or file; a run that is in two suites is done once.
 
         Runs of which `known`, a folder or file of exported rows, has the results are not done again. A file of `code`
         is run first, here and wherever a job is done.
@@ -72,8 +72,8 @@ class Plan:
         if not cells:
             raise InvalidInput("no run has all that --datasets, --methods and --models ask for; ask for less at a time")
         jobs = {job.name: job for job in (Job(cell.experiment, out / "runs", data, device, code) for cell in cells)}
-        told = () if known is None else results_in(known)
-        runs = frozenset(result.run for result in told if result.rows)
+        found = () if known is None else results_in(known)
+        runs = frozenset(result.run for result in found if result.rows)
         return cls(out, suites, tuple(jobs.values()), files, runs, known)
 
     def left(self) -> list[Job]:
@@ -81,12 +81,12 @@ class Plan:
         return [job for job in self.jobs if job.name not in self.known and not job.done]
 
     def do(self, engine: Engine, tell: Tell) -> None:
-        """Do what is left; the folder keeps the suites and what was asked for, so that it alone makes a table."""
+        """Do what is left; the folder keeps the suites and the names of the runs, so that it alone makes a table."""
         make_folder(self.out / "suites")
         for suite, path in zip(self.suites, self.files, strict=True):
             write_atomic(self.out / "suites" / f"{suite.name}.toml", suite_text(path))
         names = dict.fromkeys(job.name for job in self.jobs)
-        former = [name for name in asked(self.out) if name not in names]
+        former = [name for name in requested(self.out) if name not in names]
         write_atomic(self.out / ASKED, "".join(f"{name}\n" for name in [*former, *names]))
         engine(self.left(), tell)
 

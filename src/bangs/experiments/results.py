@@ -18,7 +18,7 @@ from bangs.utils.text import plain_name
 ASKED = "asked.txt"  # in the folder of a suite
 _LONGEST = 1 << 26  # bytes of it
 LARGEST = 1 << 28  # bytes of a file of rows
-# an absolute path, which may hold spaces where it stands in quotes
+# an absolute path, which may hold spaces inside quotes
 _PATH = re.compile(r"(?<=')/[^'\n]*/[^'\n]*(?=')|(?<![\w'/:])/(?:[^\s'\",;:]+/)[^\s'\",;:]*")
 _WANTED = "give the --out folder of `bangs reproduce`, or rows it exported"
 ROWS = re.compile(rb'{"run":"[0-9a-f]{16}","config":{')  # how a file of rows begins
@@ -112,7 +112,7 @@ def gather(rows: Iterable[Mapping[str, Any]]) -> list[Result]:
 def matching(results: Iterable[Result], settings: Mapping[str, Any]) -> Result | None:
     """The result of an experiment's settings, whatever its seeds: the one with most seeds; of equals, the last.
 
-    Where a name stands for other parts than before, such as a method of one's own that was changed, the last counts.
+    Where a name has other parts than before, such as a method of one's own that was changed, the last counts.
     """
     wanted = _comparable(settings)
     found = [result for result in results if _comparable(result.config) == wanted]
@@ -120,8 +120,8 @@ def matching(results: Iterable[Result], settings: Mapping[str, Any]) -> Result |
     return max(enumerate(alike), key=lambda pair: (len(pair[1].rows), pair[0]))[1] if alike else None
 
 
-def asked(out: Path) -> list[str]:
-    """The names of a folder's runs, those that were asked for last at the end."""
+def requested(out: Path) -> list[str]:
+    """The names of a folder's runs, in the order of the requests."""
     try:
         return read_plain(out / ASKED, _LONGEST).decode(errors="replace").split()
     except FileNotFoundError:
@@ -141,7 +141,7 @@ def _rows_in(place: Path) -> Iterator[dict[str, Any]]:
     for file in files:
         yield from rows_in_file(file)
     if runs.is_dir():
-        turn = {name: number for number, name in enumerate(asked(place))}
+        turn = {name: number for number, name in enumerate(requested(place))}
         for folder in sorted(runs.iterdir(), key=lambda folder: (turn.get(folder.name, -1), folder.name)):
             yield from rows_in(folder)
 

@@ -1,4 +1,4 @@
-"""Settings: the rule every field of an experiment keeps."""
+"""Settings: one rule for every field of an experiment."""
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import fields

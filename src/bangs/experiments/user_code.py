@@ -1,4 +1,4 @@
-"""Own code: a person's Python file, run first, so that the parts it names are known."""
+"""User code: a Python file that is run first and adds methods, calibrators, estimators or models by name."""
 
 import functools
 import importlib.util

@@ -1,4 +1,4 @@
-"""Engines: who does the jobs of a suite, and what happens when a worker dies."""
+"""Engines: run the jobs of a suite in this process or in several, and retry those whose worker died."""
 
 import multiprocessing
 import os
@@ -25,7 +25,7 @@ Tell = Callable[[Job, Outcome], None]
 
 
 class Engine(Protocol):
-    """Does every job and tells how it ended; a stop by the user goes through, with all folders consistent."""
+    """Does every job and reports how it ended; a stop by the user goes through, with all folders consistent."""
 
     def __call__(self, jobs: Sequence[Job], tell: Tell) -> None: ...
 
@@ -44,7 +44,7 @@ class InProcess:
 
 @dataclass(frozen=True)
 class Processes:
-    """Several processes on this machine; a job whose process dies is tried again and goes on where it stood."""
+    """Several processes on this machine; a job whose process dies is tried again and continues from its checkpoint."""
 
     count: int
 
@@ -70,7 +70,7 @@ class Processes:
             check()
             while waiting and len(running) < self.count:
                 name = waiting.pop(0)
-                with _out_of_earshot():
+                with _sigint_blocked():
                     future = pool.submit(work, left[name])
                 running[future] = name
             for future in wait(running, timeout=0.2, return_when=FIRST_COMPLETED).done:
@@ -108,8 +108,8 @@ def _pool(count: int) -> Iterator[ProcessPoolExecutor]:
 
 
 @contextmanager
-def _out_of_earshot() -> Iterator[None]:
-    """Processes begun inside do not hear Ctrl-C, which a terminal sends them too, until they can heed it."""
+def _sigint_blocked() -> Iterator[None]:
+    """Processes started inside do not receive Ctrl-C, which a terminal sends them too, until they can handle it."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -118,7 +118,7 @@ def _out_of_earshot() -> Iterator[None]:
 
 
 def _settle(threads: int) -> None:
-    # the process that hands out the jobs hears Ctrl-C, and ends its workers at their next safe point
+    # the process that hands out the jobs receives Ctrl-C, and ends its workers at their next safe point
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     torch.set_num_threads(threads)
@@ -128,7 +128,7 @@ def _settle(threads: int) -> None:
 def _follow() -> None:
     """End this worker with the process that hands out the jobs, which may be killed at any moment.
 
-    Else it would hold its run's folder against whoever starts the suite again, and then wait for ever.
+    Else it would hold its run's folder when the suite is started again, and never end.
     """
     parent = multiprocessing.parent_process()
     assert parent is not None

@@ -75,8 +75,8 @@ class CandidateLog:
     def __len__(self) -> int:
         return len(self.round)
 
-    def dress(self, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """The rows that `bare` bared, with the nodes they adopted; a row of soft labels keeps their number."""
+    def with_adopted(self, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """The rows of `without_adopted`, with the nodes they adopted; a row of soft labels keeps their number."""
         return [row if is_soft(row) else {**row, "adopted": [self._adopted(row["round"])]} for row in rows]
 
     def to_plain(self) -> dict[str, Tensor]:
@@ -85,7 +85,7 @@ class CandidateLog:
 
     @classmethod
     def from_plain(cls, tensors: Mapping[str, Tensor]) -> "CandidateLog":
-        """The candidate_log that `to_plain` told, with columns of the right types and of one length."""
+        """The log that `to_plain` gave, with columns of the right types and of one length."""
         columns = {name: tensors[f"candidate_log.{name}"] for name in _TYPES}
         for name, column in columns.items():
             if column.dtype != _TYPES[name] or column.dim() != 1 or len(column) != len(columns["round"]):
@@ -94,11 +94,11 @@ class CandidateLog:
                     f"[{columns['round'].numel()}], got {column.dtype} of shape {list(column.shape)}"
                 )
         if (columns["round"].diff() < 0).any():
-            raise InvalidInput("the lines of the saved candidate_log must stand in the order of rounds")
+            raise InvalidInput("the lines of the saved candidate_log must be in the order of rounds")
         return cls(**columns)
 
     def check(self, nodes: int, classes: int, rounds: int) -> None:
-        """Raises where a candidate_log from outside speaks of other nodes, classes or rounds than there are."""
+        """Raise if a log from outside names nodes, classes or rounds that do not exist."""
         check_whole("candidate_log.node", self.node, 0, nodes)
         check_whole("candidate_log.label", self.label, 0, classes)
         check_whole("candidate_log.round", self.round, 1, rounds)
@@ -118,8 +118,8 @@ class CandidateLog:
         return columns if here.stderr.isfinite().any() else {**columns, "stderr": []}
 
 
-def bare(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """History rows of one run without the nodes they adopted, which the log holds; see `CandidateLog.dress`."""
+def without_adopted(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """History rows of one run without the nodes they adopted, which the log holds; see `CandidateLog.with_adopted`."""
     return [row if is_soft(row) else {**row, "adopted": None} for row in rows]
 
 

@@ -1,8 +1,8 @@
-"""A round in one file that knows whether it is whole.
+"""A checkpoint: the state of a run after a round, in one file with a checksum.
 
 The file is an ordinary safetensors file, which holds numbers and no code. Its metadata carry one entry, `bangs`: a JSON
 object with the round, its facts, the configuration it belongs to, and the sha256 of the whole file, taken while the 64
-digits of the checksum itself read zero. So one rename puts a round in place, one pass over the bytes tells whether
+digits of the checksum itself read zero. So one rename puts a round in place, one pass over the bytes shows whether
 any of them changed, and every safetensors reader can open it.
 """
 
@@ -46,10 +46,12 @@ def encode(checkpoint: Checkpoint, config: str) -> list[memoryview]:
     tensors = _apart(checkpoint.tensors)
     facts = plain(checkpoint.facts, "facts")
     entry = {"sha256": _ZEROS.decode(), "format": FORMAT, "config": config, "round": checkpoint.round, "facts": facts}
-    spelled = json.dumps(entry, separators=(",", ":"))  # nan and inf stay numbers here: facts come back as they were
-    if len(spelled) > LARGEST_FACTS:
-        raise InvalidInput(f"the facts of a checkpoint must take at most {LARGEST_FACTS:,} bytes, got {len(spelled):,}")
-    body = _serialise(tensors, spelled)
+    entry_text = json.dumps(entry, separators=(",", ":"))  # nan and inf stay numbers here: facts come back as they were
+    if len(entry_text) > LARGEST_FACTS:
+        raise InvalidInput(
+            f"the facts of a checkpoint must take at most {LARGEST_FACTS:,} bytes, got {len(entry_text):,}"
+        )
+    body = _serialise(tensors, entry_text)
     if len(body) > LARGEST:
         raise InvalidInput(f"a checkpoint must take at most {LARGEST:,} bytes, this one takes {len(body):,}")
     if body[8:_END] != _BEFORE + _ZEROS:
@@ -99,9 +101,9 @@ def _apart(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return found
 
 
-def _serialise(tensors: dict[str, Tensor], spelled: str) -> bytes:
+def _serialise(tensors: dict[str, Tensor], entry_text: str) -> bytes:
     try:
-        body: bytes = save(tensors, metadata={"bangs": spelled})
+        body: bytes = save(tensors, metadata={"bangs": entry_text})
     except Exception as error:
         raise InvalidInput(f"these tensors cannot be saved: {error}") from error
     return body

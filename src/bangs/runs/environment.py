@@ -1,4 +1,4 @@
-"""What a result may depend on beside its configuration."""
+"""The environment of a run: versions, commit, device and threads."""
 
 import functools
 import os
@@ -38,6 +38,6 @@ def _version(package: str) -> str:
 @functools.cache
 def _commit() -> str | None:
     """The commit of the checkout this package runs from, with -dirty where files changed; None outside of one."""
-    if told := os.environ.get("BANGS_COMMIT"):  # for a copy that left its repository, on a cluster's node say
-        return told
+    if commit := os.environ.get("BANGS_COMMIT"):  # for a copy that left its repository, on a cluster's node say
+        return commit
     return describe("--abbrev=40", "--exclude=*")

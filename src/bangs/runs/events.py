@@ -28,10 +28,10 @@ _OWN = ("n", "time", "clock", "kind")
 
 
 class Log:
-    """The events of a run, open behind the last sound line.
+    """The events of a run, open after the last complete line.
 
     `n` counts the events of a folder up, whatever the clock does; `clock` is the seconds since the log was opened,
-    by a clock that never goes back; `time` is what the wall said.
+    by a clock that never goes back; `time` is the time of day.
     """
 
     def __init__(self, path: Path):
@@ -83,7 +83,7 @@ class Log:
 
 
 def read_events(path: Path) -> list[dict[str, Any]]:
-    """The sound events of a log, oldest first; none where there is no log."""
+    """The complete events of a log, oldest first; none where there is no log."""
     return [event for _, event in _sound_lines(path)]
 
 

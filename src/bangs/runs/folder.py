@@ -1,4 +1,4 @@
-"""RunFolder: what a run is, what happened in it, and where it can go on from."""
+"""RunFolder: the configuration, events, checkpoints and result of one run."""
 
 import os
 import stat
@@ -45,7 +45,7 @@ _HARMLESS = {".DS_Store"}  # put into any folder someone looks at
 
 @dataclass(frozen=True)
 class Record:
-    """What a run folder tells a reader who does not hold it."""
+    """The content of a run folder, for a reader that does not lock it."""
 
     config: dict[str, Any]
     environment: dict[str, Any]
@@ -112,7 +112,7 @@ class RunFolder:
         folder, wanted = Path(path), plain(dict(config), "config")
         with explained(folder):
             if folder.exists() and not folder.is_dir():
-                raise InvalidInput(f"'{folder}' must be a folder, but it is a file; name another")
+                raise InvalidInput(f"'{folder}' must be a folder, but it is a file; choose another")
             folder.mkdir(parents=True, exist_ok=True)
             _refuse_strangers(folder)
             run = cls(folder, wanted, hold(folder, patience))
@@ -136,11 +136,11 @@ class RunFolder:
         self._lock.release()
 
     def event(self, kind: str, **facts: Any) -> None:
-        """Append one line to events.jsonl, numbered and timed; nan and infinities are spelled as text."""
+        """Append one line to events.jsonl, numbered and timed; nan and infinities are written as text."""
         self._held_log().append(kind, facts)
 
     def events(self) -> list[dict[str, Any]]:
-        """All sound events, oldest first."""
+        """All complete events, oldest first."""
         return read_events(self.path / "events.jsonl")
 
     def save(self, round: int, tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> None:
@@ -179,7 +179,7 @@ class RunFolder:
         return None
 
     def finish(self, result: Mapping[str, Any]) -> None:
-        """Write result.json, in which nan and infinities are spelled as text."""
+        """Write result.json, in which nan and infinities are written as text."""
         self._held_log()
         seal(self.path / "result.json", plain(dict(result), "result"))
         self.event("finished")
@@ -216,12 +216,12 @@ class RunFolder:
         elif not resume:
             state, ways = ("a finished run", "add") if self.finished else ("a run", "add --resume to go on with it,")
             raise InvalidInput(
-                f"'{self.path}' already holds {state}; {ways} --overwrite to discard it, or name another folder"
+                f"'{self.path}' already holds {state}; {ways} --overwrite to discard it, or choose another folder"
             )
         elif lines := differences(config, self.config):
             raise InvalidInput(
                 "\n  ".join([f"'{self.path}' holds a run of another configuration:", *lines])
-                + "\nuse the folder's settings, add --overwrite to discard its run, or name another folder"
+                + "\nuse the folder's settings, add --overwrite to discard its run, or choose another folder"
             )
         self.resumed = config is not None
         checkpoints.mkdir(exist_ok=True)
@@ -248,7 +248,7 @@ class RunFolder:
         if left or ((self.path / "checkpoints").is_dir() and self._rounds()):
             raise InvalidInput(
                 f"'{self.path}' holds a run without its config.json; put the file back, "
-                "add --overwrite to discard the run, or name another folder"
+                "add --overwrite to discard the run, or choose another folder"
             )
 
     def _checkpoint(self, round: int) -> Path:
@@ -299,13 +299,13 @@ def _refuse_strangers(folder: Path) -> None:
     ours = any(_unsealed_if_sound(folder / name) is not None for name in sealed)
     if names and not ours and not read_events(folder / "events.jsonl"):
         example = sorted(names - _OURS or names)[0]
-        raise InvalidInput(f"'{folder}' is no run folder but holds other files (such as {example!a}); name another")
+        raise InvalidInput(f"'{folder}' is no run folder but holds other files (such as {example!a}); choose another")
 
 
 def _remove_results(folder: Path) -> None:
     """Remove what a run has left, but for its configuration: a crash leaves a run that is not finished.
 
-    A new configuration is written after this, so that no model lies beside the configuration of another run. Files of
+    A new configuration is written after this, so that no model is left with the configuration of another run. Files of
     other names stay.
     """
     checkpoints, config = folder / "checkpoints", _unsealed_if_sound(folder / "config.json")

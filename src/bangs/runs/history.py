@@ -1,4 +1,4 @@
-"""History rows: the one record of a self-training run, plain enough for JSON."""
+"""History rows: one JSON object per round of a run."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -64,7 +64,7 @@ def _adopted(state: "State") -> list[dict[str, list[Any]]] | list[int]:
     for run, chosen in enumerate(facts.chosen):
         nodes = chosen.nonzero().squeeze(1)
         nodes = nodes[score[run, nodes].argsort(descending=True, stable=True)]
-        told = (facts.label, facts.raw_confidence, facts.confidence, score, stderr)
-        columns = [nodes.tolist(), *([] if every is None else every[run, nodes].tolist() for every in told)]
+        values = (facts.label, facts.raw_confidence, facts.confidence, score, stderr)
+        columns = [nodes.tolist(), *([] if every is None else every[run, nodes].tolist() for every in values)]
         out.append(dict(zip(_COLUMNS, columns, strict=True)))
     return out

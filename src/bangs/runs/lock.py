@@ -1,4 +1,4 @@
-"""The exclusive right to write in a folder."""
+"""The lock of a run folder: one process at a time may write."""
 
 import contextlib
 import fcntl
@@ -42,7 +42,7 @@ class Lock:
                 fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError as error:
                 holder = _name(self._holder())
-                way = "wait for it, stop it, or name another folder"
+                way = "wait for it, stop it, or choose another folder"
                 raise InUse(f"'{folder}' is in use by {holder}; {way}") from error
             self.stale = self._holder()
             os.ftruncate(self._file, 0)
@@ -55,7 +55,7 @@ class Lock:
         _held.add(self)
 
     def held(self) -> bool:
-        """Whether the lock is this process's and still the one that stands in the folder."""
+        """Whether the lock is this process's and still the one in the folder."""
         try:
             return self._file >= 0 and os.path.samestat(os.fstat(self._file), os.lstat(self._path))
         except FileNotFoundError:
@@ -74,7 +74,7 @@ class Lock:
             self._file = -1
 
     def _holder(self) -> dict[str, Any] | None:
-        """The facts in the lock file, None where they are not sound."""
+        """The facts in the lock file, None if they are not valid."""
         try:
             facts = parse(os.pread(self._file, 4096, 0), "lock")
         except InvalidInput:
@@ -85,7 +85,7 @@ class Lock:
 
 
 def hold(folder: Path, patience: float = 0.0) -> Lock:
-    """The folder's lock, as soon as whoever has it is gone; `InUse` where it is not after so many seconds.
+    """The folder's lock, as soon as its holder is gone; raises `InUse` after `patience` seconds.
 
     The hold of a dead process may outlast it on a network file system.
     """
@@ -131,5 +131,5 @@ def _name(holder: dict[str, Any] | None) -> str:
 
 
 def _host() -> str:
-    """A mark of this machine that does not tell its name."""
+    """A mark of this machine that does not reveal its name."""
     return sha256(f"bangs {platform.node()}".encode()).hexdigest()[:12]

@@ -94,8 +94,8 @@ class SavedRounds:
             tensors, facts = pack(state)
             parts = {_STATE: (tensors, {**facts, "index": state.index}), **parts}
         whole = {f"{name}.{key}": own for name, (tensors, _) in parts.items() for key, own in tensors.items()}
-        told = {name: facts for name, (_, facts) in parts.items()}
-        self.folder.save(number, whole, {"parts": told, "identity": self._identity, "seconds": self.seconds})
+        facts_of = {name: facts for name, (_, facts) in parts.items()}
+        self.folder.save(number, whole, {"parts": facts_of, "identity": self._identity, "seconds": self.seconds})
         self._saved = time.perf_counter()
 
 
@@ -103,7 +103,7 @@ def _identity(task: Task) -> str:
     """The fingerprint of all that a learner sees."""
     graph = task.graph
     labels = Data(given=task.given.target, held=task.validation)
-    if isinstance(graph, StoredGraph):  # its digest stands for all that is stored
+    if isinstance(graph, StoredGraph):  # its digest covers all that is stored
         return digest([graph.identity, fingerprint(labels)])
     seen = Data(x=graph.x, edge_index=graph.edge_index, **labels)
     if graph.get("edge_weight") is not None:

@@ -25,8 +25,8 @@ def seal(path: Path, content: dict[str, Any]) -> None:
 
 
 def unseal(path: Path) -> dict[str, Any] | None:
-    """The content of a sealed file, None where there is no file; says which rule an unsound one breaks."""
-    way = "put the original back, or name another folder"
+    """The content of a sealed file, None if there is no file; raises, with the broken rule, if it is not valid."""
+    way = "restore the original, or choose another folder"
     try:
         body = parse(read_plain(path, LARGEST), f"'{path}'")
     except FileNotFoundError:
@@ -37,7 +37,7 @@ def unseal(path: Path) -> dict[str, Any] | None:
     if not isinstance(form, int) or isinstance(form, bool):
         raise InvalidInput(f"'{path}' states no format, so it was not written by bangs; {way}")
     if form != FORMAT:
-        way = "upgrade bangs, or name another folder" if form > FORMAT else "name another folder"
+        way = "upgrade bangs, or choose another folder" if form > FORMAT else "choose another folder"
         raise InvalidInput(f"'{path}' has format {form}, this version of bangs reads format {FORMAT}; {way}")
     content = body.get(path.stem)
     if not isinstance(content, dict) or body.get("sha256") != digest(content):
@@ -54,7 +54,7 @@ def differences(there: dict[str, Any], here: dict[str, Any]) -> list[str]:
 
 
 def _leaves(value: Any, place: str) -> Iterator[tuple[str, str]]:
-    """Every scalar, empty list and empty dict under its place, spelled in ASCII: ("method.k", "100")."""
+    """Every scalar, empty list and empty dict under its place, in ASCII: ("method.k", "100")."""
     if isinstance(value, dict) and value:
         for key, item in value.items():
             name = key if re.fullmatch(r"\w+", key, re.ASCII) else _clip(json.dumps(key))

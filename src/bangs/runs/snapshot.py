@@ -1,4 +1,4 @@
-"""Snapshot: what one run of self-training leaves for those who ask it questions later."""
+"""Snapshot: what explanations and report pages need of a finished run."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
@@ -12,13 +12,13 @@ from torch import Tensor
 from bangs.errors import InvalidInput
 from bangs.graphs.edges import EdgeList
 from bangs.graphs.neighbours import NeighbourLists
-from bangs.runs.candidate_log import CandidateLog, bare, check_finite, check_whole
+from bangs.runs.candidate_log import CandidateLog, check_finite, check_whole, without_adopted
 from bangs.runs.history import is_row
 
 if TYPE_CHECKING:
     from bangs.graphs.store import StoreReference
 
-HERE = Path()  # the folder in which a store's path is told, where no file is written
+HERE = Path()  # the folder that a store's path is relative to, if no file is written
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +59,7 @@ class Snapshot:
     def judged(self) -> tuple[Tensor, Tensor, Tensor]:
         """Of the M held nodes the logits before and after calibration [M, C], and the labels [M].
 
-        Where held nodes were learned by some of several models, only the others speak.
+        Where held nodes were learned by some of several models, only the others count.
         """
         held = self.held >= 0
         before = self.raw[held] if self.unseen is None else self.unseen
@@ -68,11 +68,11 @@ class Snapshot:
 
     @cached_property
     def links(self) -> NeighbourLists:
-        """Whom every node hears; those of a store are mapped."""
+        """The incoming neighbours of every node; those of a store are memory-mapped."""
         return NeighbourLists.of(self.graph) if isinstance(self.graph, EdgeList) else self.graph.store.unlabelled().into
 
     def with_store(self, path: str | Path) -> "Snapshot":
-        """The same run, whose store lies at another place."""
+        """The same run, with its store at another path."""
         if isinstance(self.graph, EdgeList):
             raise InvalidInput("it holds its graph itself and needs no store")
         return replace(self, graph=self.graph.at(path))
@@ -81,7 +81,7 @@ class Snapshot:
         """Named tensors and JSON-able facts, for `from_plain`, to be written to a file in the folder."""
         named = {name: getattr(self, name) for name in (*_TENSORS, *_OPTIONAL)}
         tensors = {name: part for name, part in named.items() if part is not None} | self.candidate_log.to_plain()
-        facts: dict[str, Any] = {"chosen": self.chosen, "rows": bare(self.rows)}
+        facts: dict[str, Any] = {"chosen": self.chosen, "rows": without_adopted(self.rows)}
         if not isinstance(self.graph, EdgeList):
             return tensors, {**facts, "store": self.graph.to_plain(folder)}
         edges = {name: self.graph.get(name) for name in ("edge_index", "edge_weight")}
@@ -100,7 +100,9 @@ class Snapshot:
         except KeyError as error:
             raise InvalidInput(f"the saved run holds no '{error.args[0]}'; it was not written by bangs") from error
         _check_rounds(chosen, rows, len(parts["said"]))
-        found = cls(graph=graph, candidate_log=candidate_log, chosen=chosen, rows=candidate_log.dress(rows), **parts)
+        found = cls(
+            graph=graph, candidate_log=candidate_log, chosen=chosen, rows=candidate_log.with_adopted(rows), **parts
+        )
         found._check()
         return found
 

@@ -1,4 +1,4 @@
-"""State: where a run stands after a round, as the tensors and facts of a checkpoint."""
+"""The state of a run after a round, as the tensors and facts of a checkpoint."""
 
 from typing import Any
 
@@ -38,7 +38,7 @@ def pack(state: State) -> tuple[dict[str, Tensor], dict[str, Any]]:
         if played[role] == role:
             tensors |= {f"{role}.weights.{name}": value for name, value in model.weights.items()}
             tensors |= {f"{role}.{name}": getattr(model, name) for name in ("validation", "epochs", "sound")}
-    # the weights to start students from are the first model's, whoever carries them
+    # the weights to start students from are the first model's, whichever model carries them
     tensors |= {f"early.{name}": value for name, value in (state.student.early or {}).items()}
     return tensors, {"roles": played}
 

@@ -1,4 +1,4 @@
-"""Files that are whole or not there, and JSON that means the same to every reader."""
+"""Atomic writes, bounded reads of regular files, and JSON with one canonical form."""
 
 import contextlib
 import errno
@@ -26,7 +26,7 @@ _REASONS = {
     errno.EACCES: "permission is denied; change the permissions or write elsewhere",
     errno.EPERM: "permission is denied; change the permissions or write elsewhere",
     errno.ENOENT: "its folder does not exist; make it, or write elsewhere",
-    errno.EEXIST: "a file stands where a folder should be; write elsewhere",
+    errno.EEXIST: "a file is where a folder should be; write elsewhere",
     errno.ENOTDIR: "a part of the path is a file, not a folder; write elsewhere",
     errno.EISDIR: "it is a folder, not a file; name a file",
     errno.ELOOP: "it is a symbolic link, which is not followed here; put a plain file or folder in its place",
@@ -83,7 +83,7 @@ def check_replaceable(path: Path, begin: bytes | re.Pattern[bytes], command: str
 
 
 def make_folder(path: Path) -> None:
-    """The folder, and those it lies in, where they are not there yet."""
+    """Create the folder and its parents if they do not exist."""
     with explained(path):
         path.mkdir(parents=True, exist_ok=True)
 
@@ -199,7 +199,7 @@ def plain(value: Any, name: str, depth: int = 0) -> Any:
 
 
 def finite(value: Any) -> Any:
-    """A plain value in which nan, inf and -inf are spelled as text, since JSON has no numbers for them."""
+    """A plain value in which nan, inf and -inf are written as text, since JSON has no numbers for them."""
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     if isinstance(value, list):
@@ -228,4 +228,4 @@ def parse(text: bytes | str, name: str) -> Any:
     except InvalidInput:
         raise
     except ValueError as error:  # not JSON, not UTF-8, or a number of thousands of digits
-        raise InvalidInput(f"{name} is not sound JSON: {str(error)[:200]}") from error
+        raise InvalidInput(f"{name} is not valid JSON: {str(error)[:200]}") from error

@@ -1,6 +1,6 @@
 """Forks: a forked child of a process that has computed computes with one thread.
 
-OpenMP's threads do not survive a fork, and a child that asks for them waits for ever.
+OpenMP's threads do not survive a fork, and a child that asks for them hangs.
 """
 
 import functools

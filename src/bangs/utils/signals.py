@@ -31,7 +31,7 @@ class Stopped(KeyboardInterrupt):
 def graceful() -> Iterator[None]:
     """Inside, a first signal is kept until `check` is called or the block ends; a second one raises at once.
 
-    A signal the process was told to ignore stays ignored. In a thread other than the main one, which can receive no
+    A signal that the process ignores stays ignored. In a thread other than the main one, which can receive no
     signals, and inside another `graceful`, it changes nothing.
     """
     handlers = {number: signal.getsignal(number) for number in _SIGNALS}
@@ -46,7 +46,7 @@ def graceful() -> Iterator[None]:
         yield
     finally:
         for number, handler in former.items():
-            # None stands for a handler that was not set from Python and cannot be set back
+            # None means a handler that was not set from Python and cannot be set back
             signal.signal(number, signal.SIG_DFL if handler is None else handler)
         check()
 
@@ -91,7 +91,7 @@ def _after_imports(number: int, frame: FrameType | None) -> None:
     if importer is None or sys.gettrace() is not None:  # the latter where one is waiting already
         sys.settrace(None)
         raise KeyboardInterrupt
-    importer.f_trace = _raise_here  # heeded at the importer's next line, once there is any trace function
+    importer.f_trace = _raise_here  # called at the importer's next line, once there is any trace function
     sys.settrace(lambda frame, event, argument: None)
 
 

@@ -1,4 +1,4 @@
-"""Text from outside: shown by a terminal or a Markdown page, and never obeyed."""
+"""Text from outside: made safe to show in a terminal or a Markdown page."""
 
 import re
 from pathlib import Path
@@ -10,7 +10,7 @@ _LINK = re.compile(r"\](?=[(\[:])")
 
 
 def escape_controls(text: str) -> str:
-    """A text in which the characters that command a terminal are spelled out."""
+    """A text in which the characters that command a terminal are escaped."""
     return _COMMANDS.sub(lambda found: found.group().encode("unicode_escape").decode(), text)
 
 

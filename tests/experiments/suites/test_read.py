@@ -93,7 +93,7 @@ k = [{ k = 0, method = "raw" }, { k = 5, candidates = 10 }]
         ("", 'somewhere = "none"\n', ["mine.toml: published.somewhere is missing"]),
         ("bangz = 84", "bangs = 84", ["mine.toml: published.cora.bangz", "did you mean 'bangs'?"]),
         ("bangs = [1, 2, 3]", "bangs = 84", ["mine.toml: published.cora.bangs", "[mean, std]"]),
-        ("rounds = = 3", "rounds = 3", ["mine.toml is not sound TOML"]),
+        ("rounds = = 3", "rounds = 3", ["mine.toml is not valid TOML"]),
         ("changes = { epoch = 3 }", "rounds = 3", ["experiment.changes", "did you mean 'epochs'?"]),
         ('changes = { epochs = "x" }', "rounds = 3", ["mine.toml: experiment.changes", "whole number, got 'x'"]),
         ('recipe = "paper"\nk = 7', "rounds = 3", ["the recipe 'paper' brings its own k"]),
@@ -260,7 +260,7 @@ def test_a_key_of_very_many_parts_is_refused_before_it_is_parsed(text: str, monk
 
 @pytest.mark.parametrize("text", ["a" * 200_000, "a " * 100_000, '"' * 200_000, "'a" * 100_000, "1.5, " * 50_000])
 def test_a_long_text_without_such_a_key_takes_no_longer_than_its_length(text: str) -> None:
-    assert "is not sound TOML" in complaint(f"[{text}")
+    assert "is not valid TOML" in complaint(f"[{text}")
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The published numbers of a suite file: one entry for every cell, or the word that there is none."""
+"""The published numbers of a suite file: one entry for every cell, or "none"."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -35,7 +35,7 @@ def read_suite(path: Path, data: Path | None = None, names: NodeNames = "known")
     """The suite in a file; a mistake is a sentence that names file and key.
 
     To do its runs, every dataset, method and part must be known here. A table needs rows only, so for one the names may
-    be `any`: those of a method that a script gave, of a graph that lies elsewhere.
+    be `any`: those of a method that a script gave, of a graph on another machine.
     """
     return parse_suite(suite_text(path), path.stem, str(path), data, names)
 
@@ -49,7 +49,7 @@ def parse_suite(text: str, name: str, source: str, data: Path | None = None, nam
     try:
         content = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # not TOML, a number of thousands of digits, or nested too deep
-        raise InvalidInput(f"{source} is not sound TOML: {error}") from error
+        raise InvalidInput(f"{source} is not valid TOML: {error}") from error
     reader = _Reader(source, data, names)
     return reader.suite(name, content)
 
@@ -72,7 +72,7 @@ class _Reader(Faults):
         self.data, self.names = data, names
 
     def suite(self, name: str, content: dict[str, Any]) -> Suite:
-        """The suite, every key, setting and published number of which is sound."""
+        """The suite, every key, setting and published number checked."""
         file = check_content(content, self)
         experiment = {key: self._setting(key, value, f"experiment.{key}") for key, value in file.experiment.items()}
         axes = self._axes(file.axes)
@@ -100,7 +100,7 @@ class _Reader(Faults):
         return replace(made, published=published, published_as=file.published.protocol)
 
     def _laid_out(self, file: Content, axes: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """The axes down and along; every one with several values must stand on one side."""
+        """The axes down and along; every one with several values must be in rows or columns."""
         kind = file.kind
         rows = self._layout(file.rows, "rows", axes, ("method",) if kind in FIGURES else ("dataset",))
         columns = self._layout(file.columns, "columns", axes, ("method",) if kind in ("table", "time") else ())
@@ -122,7 +122,7 @@ class _Reader(Faults):
         if twice := [axis for axis, count in Counter((*rows, *columns)).items() if count > 1]:
             raise self.wrong("columns" if twice[0] in columns else "rows", f"must not name the axis {twice[0]} again")
         if left := [axis for axis in axes if axis not in (*rows, *columns) and len(axes[axis]) > 1]:
-            raise self.wrong(f"axes.{left[0]}", "has several values but stands neither in rows nor in columns")
+            raise self.wrong(f"axes.{left[0]}", "has several values but is neither in rows nor in columns")
         return rows, columns
 
     def _check_names(self, suite: Suite, cells: Sequence[Cell]) -> None:
@@ -188,7 +188,7 @@ class _Reader(Faults):
 
     def _dataset(self, name: str) -> None:
         known = {*DATASETS, *npz_files(self.data)}
-        # a file that lies elsewhere is looked for when the run begins; a store must be there to be told from a name
+        # a file may be missing until the run begins; a store must exist, or it would look like a name
         if not name.endswith(".npz") and not is_store(name) and name.lower().replace("-", "_") not in known:
             raise UnknownName("dataset", name, known)
 

@@ -44,7 +44,7 @@ class Cell:
         return Experiment(**self.settings)
 
     def setting(self, name: str) -> Any:
-        """One setting of the experiment, the usual one where nothing was said."""
+        """One setting of the experiment, the default if the suite does not set it."""
         return self.settings.get(name, getattr(_USUAL, name))
 
 
@@ -78,7 +78,7 @@ class Suite:
         models: Sequence[str] | None = None,
         seeds: Sequence[int] | None = None,
     ) -> Iterator[Cell]:
-        """Every combination of the axes, or those with the datasets, methods and models asked for."""
+        """Every combination of the axes, or those with the datasets, methods and models that are given."""
         wanted = {"dataset": datasets, "method": methods, "model": models}
         ordered = sorted(self.axes, key=lambda axis: len(self.axes[axis]) > 1)  # one value is what is common to all
         for chosen in product(*self.axes.values()):

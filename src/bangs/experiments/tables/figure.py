@@ -14,7 +14,7 @@ from bangs.experiments.suites.suite import FIGURES, PROTOCOLS, Suite, known_prot
 from bangs.utils.csv_safe import to_csv
 from bangs.utils.files import check_replaceable, make_folder, write_atomic
 
-# Okabe and Ito: told apart by people who see few colours
+# Okabe and Ito: distinguishable with colour blindness
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 HEADER = ("suite", "rule", "line", "x", "mean", "std", "seeds", "run")  # of the numbers

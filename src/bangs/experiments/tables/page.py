@@ -101,9 +101,9 @@ def _section(table: Table) -> str:
         parts.append(f"![{escape_markdown(suite.title)}](figures/{suite.name}.svg)")
         parts.append(f"The numbers: [figures/{suite.name}.csv](figures/{suite.name}.csv).")
     parts.append(grid(table))
-    said = [*map(escape_markdown, _readings(table)), *([suite.reading] if suite.reading else [])]
-    if said:
-        parts.append("**Reading.** " + " ".join(said))
+    readings = [*map(escape_markdown, _readings(table)), *([suite.reading] if suite.reading else [])]
+    if readings:
+        parts.append("**Reading.** " + " ".join(readings))
     if notes := missing(table):
         parts.append(_absent(table, notes))
     parts.append(f"Run it: `bangs reproduce {suite.name}`")
@@ -115,10 +115,10 @@ def _section(table: Table) -> str:
 
 def _readings(table: Table) -> list[str]:
     """What the tests and the published numbers say, in words."""
-    said = []
+    readings = []
     for rule, own in table.comparisons.items():
         if own:
-            said.append(_verdicts(table, rule, own))
+            readings.append(_verdicts(table, rule, own))
     if table.suite.kind == "time":
         ratios = [theirs.mean / mine.mean for _, mine, theirs in _beside(table, "seconds")]
         return [f"The published times are {min(ratios):.0f} to {max(ratios):.0f} times ours."] if ratios else []
@@ -126,11 +126,11 @@ def _readings(table: Table) -> list[str]:
     if gaps and "best test" in table.suite.published_as:
         low, high = min(gaps), max(gaps)
         mean = sum(gap for gap, _ in gaps) / len(gaps)
-        told = f"By the paper's own rule (best test) ours differ from the published numbers by {mean:+.2f} points"
+        words = f"By the paper's own rule (best test) ours differ from the published numbers by {mean:+.2f} points"
         if len(gaps) > 1:
-            told += f" in the mean of {len(gaps)} cells, from {low[0]:+.2f} ({low[1]}) to {high[0]:+.2f} ({high[1]})"
-        said.append(told + ".")
-    return said
+            words += f" in the mean of {len(gaps)} cells, from {low[0]:+.2f} ({low[1]}) to {high[0]:+.2f} ({high[1]})"
+        readings.append(words + ".")
+    return readings
 
 
 def _beside(table: Table, rule: str) -> list[tuple[str, Entry, Entry]]:
@@ -176,7 +176,7 @@ def _whole(table: Table, row: str) -> bool:
 
 
 def _runs(table: Table) -> str:
-    """Which run stands behind which number."""
+    """The runs behind the numbers of each row."""
     rows: dict[str, str] = {}
     for line in table.lines:
         runs = dict.fromkeys(entry.run for entry in line.entries if entry is not None and entry.run)

@@ -52,8 +52,8 @@ def latex(table: Table) -> str:
     for rule, own in table.comparisons.items():
         if own:
             title, head, rows = _tested(table, rule, own)
-            caption, spelled = f"{table.suite.title}: {title}.", [[_tex(cell) for cell in row] for row in [head, *rows]]
-            parts.append(_booktabs(caption, "llrcrrl", spelled[0], spelled[1:]))
+            caption, escaped = f"{table.suite.title}: {title}.", [[_tex(cell) for cell in row] for row in [head, *rows]]
+            parts.append(_booktabs(caption, "llrcrrl", escaped[0], escaped[1:]))
     return "\n".join(parts)
 
 
@@ -94,12 +94,12 @@ def missing(table: Table) -> list[str]:
 
 
 def _with_rows(table: Table) -> list[tuple[Line, str]]:
-    """Every line with the name of its row, which is told once."""
-    told: set[str] = set()
+    """Every line with the name of its row, which is shown once."""
+    shown: set[str] = set()
     out = []
     for line in table.lines:
-        out.append((line, "" if line.row in told else table.suite.called(line.row)))
-        told.add(line.row)
+        out.append((line, "" if line.row in shown else table.suite.called(line.row)))
+        shown.add(line.row)
     return out
 
 

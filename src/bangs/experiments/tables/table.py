@@ -187,17 +187,21 @@ def _published(suite: Suite, row: str, columns: Sequence[str]) -> list[Line]:
 
 
 def _as_published(suite: Suite, row: str, column: str) -> Entry | None:
-    told = suite.published.get((row, column))
-    if told is None:
+    published = suite.published.get((row, column))
+    if published is None:
         return None
-    return Entry(told.numbers[0], told.numbers[1] if len(told.numbers) > 1 else None, stars=told.stars)
+    return Entry(
+        published.numbers[0], published.numbers[1] if len(published.numbers) > 1 else None, stars=published.stars
+    )
 
 
 def _timed(suite: Suite, row: str, columns: Sequence[str], found: Found) -> list[Line]:
     if suite.kind == "stages":
-        result, told = found.get((row, "")), suite.published.get((row, ""))
+        result, published = found.get((row, "")), suite.published.get((row, ""))
         mine = [_seconds(suite, result, stage) for stage in columns]
-        theirs: list[Entry | None] = [None if told is None else Entry(told.numbers[n]) for n in range(len(columns))]
+        theirs: list[Entry | None] = [
+            None if published is None else Entry(published.numbers[n]) for n in range(len(columns))
+        ]
     else:
         mine = [_seconds(suite, found.get((row, column))) for column in columns]
         theirs = [_as_published(suite, row, column) for column in columns]
@@ -210,8 +214,8 @@ def _seconds(suite: Suite, result: Result | None, stage: str | None = None) -> E
         return None
     rounds = max(len(result.rows[0]["test"]) - 1, 1)
     spent = result.seconds["total"] if stage is None else result.seconds[stage] / rounds
-    count, asked = len(result.seeds), {len(cell.setting("seeds")) for cell in suite.cells()}
-    note = "" if count in asked else "one seed" if count == 1 else f"{count} seeds at once"
+    count, usual = len(result.seeds), {len(cell.setting("seeds")) for cell in suite.cells()}
+    note = "" if count in usual else "one seed" if count == 1 else f"{count} seeds at once"
     return Entry(spent / count, seeds=result.seeds, run=result.run, note=note)
 
 
