@@ -37,7 +37,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        ((*RUN, "--dataset=folder"), "'folder' is a folder, but no store; `bangs fit` learns from tables"),
+        ((*RUN, "--dataset=folder"), "'folder' is a folder, but not a store; `bangs fit` reads tables"),
         ((*RUN, "--dataset=text"), "'text' is neither an .npz file nor a store"),
         ((*RUN, "--dataset=missing.npz"), "missing.npz does not exist; give the path of an .npz file or one of cite"),
         ((*RUN, "--dataset=no/such"), "no/such does not exist"),

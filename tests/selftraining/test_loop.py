@@ -437,7 +437,7 @@ def test_what_the_selection_sees(task):
         seen.append(round)
         return Confidence()(round)
 
-    states = told(QUICK, Method(rounds=2, score=score, calibrate=Temperature(), quota=Top(4)), task)
+    states = told(QUICK, Method(rounds=2, teacher="latest", score=score, calibrate=Temperature(), quota=Top(4)), task)
     for round, (before, after) in zip(seen, pairwise(states), strict=True):
         assert round.index == after.index
         assert round.labels is before.labels

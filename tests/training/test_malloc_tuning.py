@@ -21,4 +21,4 @@ def pages(times: int) -> int:
 def test_the_system_brings_pages_once():
     keep_freed_memory()
     pages(2)
-    assert pages(10) < 2000  # 10 · 5,120 where they are given back
+    assert pages(10) < 10_000  # 10 · 5,120 where they are given back; other code of this process takes some too
