@@ -61,7 +61,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (("list", "zzz"), "kind of names 'zzz' is unknown. Known: calibrators, "),
         (("convert", "own", "store"), "2 problems"),
         (("convert", "synthetic:nodes=1e30", "store"), "synthetic nodes must be at most 2,147,483,647"),
-        (("convert", "synthetic:nodes=90,edges=200,classes=2", "text/x"), "a file stands where a folder should be"),
+        (("convert", "synthetic:nodes=90,edges=200,classes=2", "text/x"), "a file is where a folder should be"),
         (("reproduce", "table-main", "--datasets="), "--datasets must name something, or be left out"),
         (("reproduce", "table-main", "--out=text", "--device=cpu"), "'text/suites' could not be written"),
         (("reproduce", "table-main", "--device=tpu"), "device 'tpu' is unknown"),
