@@ -2,8 +2,6 @@
 
 from bangs.core.intervals import wilson
 
-__all__ = ["in_percent", "wilson"]
-
 
 def in_percent(share: float, count: int) -> str:
     """The interval in words: `72.1 to 80.3 %`."""

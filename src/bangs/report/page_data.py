@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 
 from bangs.core import metrics
+from bangs.core.intervals import wilson
 from bangs.core.types import Prediction
 from bangs.report.headline import headline
-from bangs.report.intervals import wilson
 from bangs.report.node_data import node_data, short
 from bangs.report.run_data import RunData
 from bangs.runs.history import is_soft
