@@ -25,7 +25,7 @@ from torch_geometric.data import Data
 from bangs.core.rng import Streams
 from bangs.core.types import Split, Task
 from bangs.graphs.datasets import synthetic
-from bangs.graphs.propagation import PPR
+from bangs.graphs.pagerank import PPR
 from bangs.training.presets import trainer
 from bangs.valuation.banzhaf import Marginals
 from bangs.valuation.information import Information

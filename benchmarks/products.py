@@ -27,12 +27,12 @@ from torch_geometric.data import Data
 
 from bangs.core.rng import Streams
 from bangs.core.types import Split, Task
-from bangs.graphs.push import Push
+from bangs.graphs.pagerank_push import Push
 from bangs.selection.scores import Banzhaf
 from bangs.selftraining.loop import SelfTrainer
 from bangs.selftraining.methods import Budget, method
+from bangs.training.neighbour_sampling import Sampling
 from bangs.training.presets import trainer
-from bangs.training.sampling import Sampling
 from bangs.training.trainer import Learner
 from bangs.valuation.sparse_influence import PAIR_BYTES
 from measuring import options, peak_bytes, show

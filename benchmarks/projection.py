@@ -31,11 +31,11 @@ import torch
 
 from bangs.core.rng import Streams
 from bangs.core.types import Split, Task
-from bangs.graphs.push import Push
+from bangs.graphs.pagerank_push import Push
 from bangs.graphs.store import Store, convert_from
 from bangs.nn.models import GCN
-from bangs.training.layerwise import Layerwise
-from bangs.training.sampling import Sampler, Sampling
+from bangs.training.layerwise_inference import Layerwise
+from bangs.training.neighbour_sampling import Sampler, Sampling
 from bangs.training.trainer import Trainer
 from bangs.valuation.information import Information
 from measuring import options, show

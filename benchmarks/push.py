@@ -13,8 +13,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from bangs.graphs.propagation import Operator
-from bangs.graphs.push import Push
+from bangs.graphs.pagerank import Operator
+from bangs.graphs.pagerank_push import Push
 from bangs.valuation.banzhaf import DEFAULT, ESTIMATORS
 from bangs.valuation.information import Information
 from measuring import options, show

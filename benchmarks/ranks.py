@@ -24,10 +24,10 @@ import torch
 
 from bangs.core.types import Split, Task
 from bangs.distributed import ranks
-from bangs.graphs.push import Push
+from bangs.graphs.pagerank_push import Push
 from bangs.graphs.store import Store, convert_from
 from bangs.nn.models import GCN
-from bangs.training.sampling import Sampling
+from bangs.training.neighbour_sampling import Sampling
 from bangs.training.trainer import Learner, Trainer
 from bangs.valuation.banzhaf import DEFAULT, ESTIMATORS
 from bangs.valuation.distributed_game import DistributedGame

@@ -13,7 +13,7 @@ from bangs.core.types import Split, Task
 from bangs.errors import BangsError
 from bangs.graphs import splits
 from bangs.graphs.datasets import by_name, synthetic
-from bangs.graphs.propagation import PPR, Operator
+from bangs.graphs.pagerank import PPR, Operator
 from bangs.training.presets import trainer
 from bangs.valuation.banzhaf import Marginals
 from bangs.valuation.information import Information

@@ -25,8 +25,8 @@ from bangs.core import metrics
 from bangs.core.rng import Streams
 from bangs.core.types import Split, Task
 from bangs.graphs import splits
+from bangs.training.neighbour_sampling import Sampling
 from bangs.training.presets import trainer
-from bangs.training.sampling import Sampling
 from bangs.training.trainer import Trainer
 from measuring import graph, options, peak_of, show
 

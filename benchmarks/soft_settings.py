@@ -24,11 +24,11 @@ from torch_geometric.data import Data
 from bangs.core.types import Round, Split, Task
 from bangs.graphs import splits
 from bangs.graphs.datasets import by_name
-from bangs.graphs.propagation import PPR
-from bangs.selftraining.beliefs import Believe, Sharpen
+from bangs.graphs.pagerank import PPR
 from bangs.selftraining.loop import Method, SelfTrainer, State
+from bangs.selftraining.loss_weights import Balance, BanzhafWeight, Certainty, Product
 from bangs.selftraining.methods import Budget, method
-from bangs.selftraining.weights import Balance, BanzhafWeight, Certainty, Product
+from bangs.selftraining.soft_labels import Believe, Sharpen
 from bangs.training.presets import trainer
 
 VALIDATION = 500  # nodes, both halves together

@@ -18,7 +18,7 @@ from bangs.calibration.calibrators import Temperature
 from bangs.core.rng import Streams
 from bangs.core.types import Task
 from bangs.graphs import splits
-from bangs.graphs.propagation import PPR
+from bangs.graphs.pagerank import PPR
 from bangs.training.presets import trainer
 from bangs.valuation import information
 from bangs.valuation.banzhaf import DEFAULT, ESTIMATORS, Values

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from bangs.calibration.calibrators import CALIBRATORS, ETS, Temperature, Uncalibrated, Vector
     from bangs.calibration.crossfit import Crossfit
-    from bangs.calibration.graph import GATS, CaGCN
+    from bangs.calibration.graph_calibrators import GATS, CaGCN
     from bangs.core import metrics
     from bangs.core.rng import Streams
     from bangs.core.types import Labels, Prediction, Ranking, Round, Split, Task
@@ -17,24 +17,24 @@ if TYPE_CHECKING:
     from bangs.experiments.reproduce import reproduce
     from bangs.graphs import splits
     from bangs.graphs.datasets.synthetic import citation
-    from bangs.graphs.propagation import PPR, ExactPPR
-    from bangs.graphs.push import Push
+    from bangs.graphs.graph_views import DropEdges, DropFeatures, Noise, Same
+    from bangs.graphs.pagerank import PPR, ExactPPR
+    from bangs.graphs.pagerank_push import Push
     from bangs.graphs.store import Store
-    from bangs.graphs.views import DropEdges, DropFeatures, Noise, Same
     from bangs.nn.ensemble import Network, Separate
     from bangs.nn.models import APPNP, GAT, GCN, GCNII, GIN, GRAND, MODELS, SGC, GraphSAGE
     from bangs.runs import RunFolder, read_run
     from bangs.selection.quotas import Above, Balanced, Everyone, Nobody, Top, TopPerClass
     from bangs.selection.scores import Agreement, Alone, Banzhaf, Chance, Confidence, Logit
-    from bangs.selftraining.beliefs import Sharpen
     from bangs.selftraining.loop import Method, SelfTrainer, State
+    from bangs.selftraining.loss_weights import Balance, BanzhafWeight, Certainty, Product
     from bangs.selftraining.methods import METHODS, Budget, method
-    from bangs.selftraining.published import authors, paper
+    from bangs.selftraining.published_settings import authors, paper
+    from bangs.selftraining.soft_labels import Sharpen
     from bangs.selftraining.uncertainty import InformationGain, Transition
-    from bangs.selftraining.weights import Balance, BanzhafWeight, Certainty, Product
-    from bangs.training.sampling import Sampling
+    from bangs.training.model_views import Dropout
+    from bangs.training.neighbour_sampling import Sampling
     from bangs.training.trainer import Trainer
-    from bangs.training.views import Dropout
     from bangs.utils.determinism import deterministic_kernels
     from bangs.valuation.banzhaf import (
         ESTIMATORS,
@@ -145,7 +145,7 @@ __all__ = [
 _HOMES = {
     "calibration.calibrators": ("CALIBRATORS", "ETS", "Temperature", "Uncalibrated", "Vector"),
     "calibration.crossfit": ("Crossfit",),
-    "calibration.graph": ("CaGCN", "GATS"),
+    "calibration.graph_calibrators": ("CaGCN", "GATS"),
     "core.rng": ("Streams",),
     "core.types": ("Labels", "Prediction", "Ranking", "Round", "Split", "Task"),
     "errors": ("BangsError", "InvalidInput", "UnknownName"),
@@ -154,24 +154,24 @@ _HOMES = {
     "experiments.experiment": ("Experiment",),
     "experiments.reproduce": ("reproduce",),
     "graphs.datasets.synthetic": ("citation",),
-    "graphs.propagation": ("PPR", "ExactPPR"),
-    "graphs.push": ("Push",),
+    "graphs.pagerank": ("PPR", "ExactPPR"),
+    "graphs.pagerank_push": ("Push",),
     "graphs.store": ("Store",),
-    "graphs.views": ("DropEdges", "DropFeatures", "Noise", "Same"),
+    "graphs.graph_views": ("DropEdges", "DropFeatures", "Noise", "Same"),
     "nn.ensemble": ("Network", "Separate"),
     "nn.models": ("APPNP", "GAT", "GCN", "GCNII", "GIN", "GRAND", "MODELS", "SGC", "GraphSAGE"),
     "runs": ("RunFolder", "read_run"),
     "selection.quotas": ("Above", "Balanced", "Everyone", "Nobody", "Top", "TopPerClass"),
     "selection.scores": ("Agreement", "Alone", "Banzhaf", "Chance", "Confidence", "Logit"),
-    "selftraining.beliefs": ("Sharpen",),
-    "selftraining.weights": ("Balance", "BanzhafWeight", "Certainty", "Product"),
+    "selftraining.soft_labels": ("Sharpen",),
+    "selftraining.loss_weights": ("Balance", "BanzhafWeight", "Certainty", "Product"),
     "selftraining.loop": ("Method", "SelfTrainer", "State"),
     "selftraining.methods": ("METHODS", "Budget", "method"),
-    "selftraining.published": ("authors", "paper"),
+    "selftraining.published_settings": ("authors", "paper"),
     "selftraining.uncertainty": ("InformationGain", "Transition"),
-    "training.sampling": ("Sampling",),
+    "training.neighbour_sampling": ("Sampling",),
     "training.trainer": ("Trainer",),
-    "training.views": ("Dropout",),
+    "training.model_views": ("Dropout",),
     "utils.determinism": ("deterministic_kernels",),
     "valuation.banzhaf": (
         "ESTIMATORS",

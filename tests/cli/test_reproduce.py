@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from bangs.cli import app
 from bangs.errors import InvalidInput, UnknownName
-from bangs.experiments import jobs, workers
+from bangs.experiments import jobs, process_workers
 from bangs.experiments.results import results_in, rows_of
 from bangs.runs import RunFolder, read_run
 from bangs.utils.signals import Stopped
@@ -200,7 +200,7 @@ def test_ray_missing_is_a_sentence(done: tuple[Path, Path], tmp_path: Path, monk
 def test_a_job_whose_process_dies_is_tried_again_but_not_for_ever(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(workers, "RETRIES", 1)
+    monkeypatch.setattr(process_workers, "RETRIES", 1)
     graph = graph_file(tmp_path / "one.npz")
     deadly = []
     for seed, deaths in enumerate((1, 2)):
@@ -208,5 +208,5 @@ def test_a_job_whose_process_dies_is_tried_again_but_not_for_ever(
         (tmp_path / str(seed)).mkdir()
         deadly.append(Deadly(experiment, tmp_path / str(seed), device="cpu", deaths=deaths, parent=os.getpid()))
     told = {}
-    workers.Processes(1)(deadly, lambda job, outcome: told.update({job.name: outcome.kind}))
+    process_workers.Processes(1)(deadly, lambda job, outcome: told.update({job.name: outcome.kind}))
     assert [told[job.name] for job in deadly] == ["done", "failed"]

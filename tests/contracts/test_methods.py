@@ -9,25 +9,25 @@ import torch
 from torch_geometric.data import Data
 
 import bangs.calibration.calibrators
-import bangs.calibration.graph
-import bangs.graphs.propagation
-import bangs.graphs.views
+import bangs.calibration.graph_calibrators
+import bangs.graphs.graph_views
+import bangs.graphs.pagerank
 import bangs.selection.quotas
 import bangs.selection.scores
-import bangs.selftraining.beliefs
 import bangs.selftraining.loop
+import bangs.selftraining.loss_weights
+import bangs.selftraining.soft_labels
 import bangs.selftraining.uncertainty
-import bangs.selftraining.weights
-import bangs.training.views
+import bangs.training.model_views
 import bangs.valuation.banzhaf
-from bangs.calibration.graph import CaGCN
+from bangs.calibration.graph_calibrators import CaGCN
 from bangs.core.types import Ranking, Round, Split, Task
 from bangs.graphs.datasets.synthetic import citation
 from bangs.graphs.splits import per_class
 from bangs.nn.models import GCN
 from bangs.selftraining.loop import Method, SelfTrainer, State
 from bangs.selftraining.methods import METHODS, Budget, method
-from bangs.selftraining.published import authors, paper
+from bangs.selftraining.published_settings import authors, paper
 from bangs.selftraining.uncertainty import InformationGain
 from bangs.training.trainer import Trainer
 from tests import ROOT
@@ -41,15 +41,15 @@ ADOPTING = [name for name in METHODS if name != "raw"]
 PARTS = {
     name: part
     for room in (
-        bangs.graphs.propagation,
-        bangs.graphs.views,
+        bangs.graphs.pagerank,
+        bangs.graphs.graph_views,
         bangs.calibration.calibrators,
-        bangs.calibration.graph,
-        bangs.training.views,
+        bangs.calibration.graph_calibrators,
+        bangs.training.model_views,
         bangs.selftraining.uncertainty,
         bangs.selftraining.loop,
-        bangs.selftraining.beliefs,
-        bangs.selftraining.weights,
+        bangs.selftraining.soft_labels,
+        bangs.selftraining.loss_weights,
         bangs.selection.quotas,
         bangs.selection.scores,
         bangs.valuation.banzhaf,

@@ -13,16 +13,16 @@ from bangs.calibration.calibrators import calibrator
 from bangs.core.rng import Streams
 from bangs.core.types import Split, Task
 from bangs.errors import BangsError, DataUnavailable, InvalidInput, UnknownName
-from bangs.graphs.propagation import PPR, ExactPPR
+from bangs.graphs.graph_views import DropEdges
+from bangs.graphs.pagerank import PPR, ExactPPR
 from bangs.graphs.sparse import to_torch
-from bangs.graphs.views import DropEdges
 from bangs.nn.models import APPNP, GCN, SGC
 from bangs.selection.quotas import Balanced, Top, TopPerClass
 from bangs.selection.scores import Agreement, Banzhaf
 from bangs.selftraining.loop import Method, SelfTrainer
 from bangs.selftraining.methods import method
+from bangs.training.model_views import Dropout
 from bangs.training.trainer import Trainer
-from bangs.training.views import Dropout
 from tests.conftest import two_rings
 
 NODE = torch.arange(24)

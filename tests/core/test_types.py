@@ -11,7 +11,7 @@ from torch import Tensor
 from bangs.core.rng import Streams
 from bangs.core.types import Labels, Prediction, Round, Split, Task
 from bangs.errors import InvalidInput
-from bangs.graphs.propagation import PPR
+from bangs.graphs.pagerank import PPR
 from bangs.graphs.sparse import to_scipy
 
 

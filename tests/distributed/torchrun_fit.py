@@ -20,11 +20,11 @@ from bangs.core.types import Task
 from bangs.distributed import ranks
 from bangs.graphs import splits
 from bangs.graphs.datasets import npz
-from bangs.graphs.propagation import PPR, Operator
-from bangs.graphs.push import Push
+from bangs.graphs.pagerank import PPR, Operator
+from bangs.graphs.pagerank_push import Push
 from bangs.training.data_parallel import DistributedSession
+from bangs.training.neighbour_sampling import Sampling
 from bangs.training.presets import trainer
-from bangs.training.sampling import Sampling
 from bangs.valuation import distributed_game
 from bangs.valuation.banzhaf import ESTIMATORS
 from bangs.valuation.information import Information

@@ -10,8 +10,8 @@ from bangs.estimator.classifier import SelfTrainingClassifier
 from bangs.estimator.explain import influences, neighbours, origins, reasons
 from bangs.estimator.explanation import in_words
 from bangs.graphs.edges import EdgeList
-from bangs.graphs.propagation import PPR, ExactPPR
-from bangs.graphs.truncated_ppr import TruncatedPPR
+from bangs.graphs.pagerank import PPR, ExactPPR
+from bangs.graphs.pagerank_truncated import TruncatedPPR
 from bangs.runs.candidate_log import CandidateLog
 from bangs.runs.snapshot import Snapshot
 from tests.conftest import two_rings

@@ -9,11 +9,11 @@ from bangs.calibration.calibrators import ETS
 from bangs.errors import InvalidInput
 from bangs.experiments.experiment import LATER, Experiment, compact, exam_of, summary
 from bangs.graphs.datasets.synthetic import citation
-from bangs.graphs.propagation import PPR
-from bangs.graphs.push import Push
+from bangs.graphs.pagerank import PPR
+from bangs.graphs.pagerank_push import Push
 from bangs.selection.quotas import Top
 from bangs.selection.scores import Banzhaf
-from bangs.training.sampling import Sampling
+from bangs.training.neighbour_sampling import Sampling
 from bangs.valuation.banzhaf import MSR, Marginals
 
 

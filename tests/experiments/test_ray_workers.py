@@ -9,13 +9,13 @@ import pytest
 
 from bangs.errors import BangsError, InvalidInput
 from bangs.experiments.jobs import Job, Outcome
+from bangs.experiments.process_workers import InProcess
 from bangs.experiments.ray_workers import Ray
 from bangs.experiments.reproduce import Plan
 from bangs.experiments.results import results_in
 from bangs.experiments.suites.read import read_suite
 from bangs.experiments.tables.render import markdown
 from bangs.experiments.tables.table import tabulate
-from bangs.experiments.workers import InProcess
 from bangs.runs import read_run
 from tests.helpers.small_graphs import Struck, suite_file
 

@@ -13,12 +13,12 @@ from bangs.estimator.classifier import SelfTrainingClassifier
 from bangs.estimator.resume import Keeper
 from bangs.graphs.datasets.synthetic import citation
 from bangs.graphs.edges import EdgeList
-from bangs.graphs.push import Push
+from bangs.graphs.pagerank_push import Push
 from bangs.graphs.store import NodeNames, Store, convert_from, stored_graph
 from bangs.runs import RunFolder
 from bangs.selection.scores import Banzhaf
 from bangs.selftraining.loop import State
-from bangs.training.sampling import Sampling
+from bangs.training.neighbour_sampling import Sampling
 from tests.helpers.timeless import timeless
 
 BATCHES = Sampling(16, (3, 3), memory=2**14)

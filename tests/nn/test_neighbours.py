@@ -22,7 +22,7 @@ from bangs.nn.ensemble import Network
 from bangs.nn.models import GAT, GIN
 from bangs.nn.segment_max import Segments, SparseNeighbourMax, segment_max
 from bangs.nn.subgraphs import PreparedGraph, Subgraph, per_run_subgraph
-from bangs.training.sampling import Sampling
+from bangs.training.neighbour_sampling import Sampling
 from bangs.training.trainer import Trainer
 from tests.conftest import masks, two_rings
 from tests.nn.stock import by_stock_names, crowd, gradients, twin

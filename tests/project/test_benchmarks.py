@@ -13,7 +13,7 @@ from bangs.core.rng import Streams
 from bangs.core.types import Task
 from bangs.graphs import splits
 from bangs.graphs.datasets.synthetic import citation
-from bangs.graphs.propagation import PPR
+from bangs.graphs.pagerank import PPR
 from bangs.training.presets import trainer
 from bangs.valuation import coalitions
 from bangs.valuation.banzhaf import MSR

@@ -10,7 +10,7 @@ import pytest
 from bangs.experiments.results import gather
 from bangs.experiments.suites.read import read_suite
 from bangs.report.page import render
-from bangs.report.suite import write_suite_page
+from bangs.report.suite_page import write_suite_page
 from tests.helpers.small_graphs import fake_rows, suite_file
 from tests.report.browser import CHROMIUM, Browser, browser
 from tests.report.sample_runs import SCRIPT, collapsed_run, experiment_run, fit_run, soft_run

@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from bangs.estimator.classifier import SelfTrainingClassifier
-from bangs.report.card import word
 from bangs.report.csv_tables import predictions, pseudo_labels
+from bangs.report.model_card import word
 from bangs.report.node_layout import positions
 from bangs.utils.csv_safe import cell, to_csv
 from tests.conftest import two_rings

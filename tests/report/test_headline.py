@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from bangs.core.intervals import wilson
-from bangs.report.card import model_card
 from bangs.report.headline import headline
+from bangs.report.model_card import model_card
 from bangs.report.run_data import RunData
 from tests.report.sample_runs import fit_run, soft_run
 

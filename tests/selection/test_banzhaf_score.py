@@ -8,8 +8,8 @@ import torch
 from bangs.core.rng import Streams
 from bangs.core.types import Labels, Prediction, Round, Task
 from bangs.errors import InvalidInput
-from bangs.graphs.propagation import PPR, Propagator
-from bangs.graphs.push import Push
+from bangs.graphs.pagerank import PPR, Propagator
+from bangs.graphs.pagerank_push import Push
 from bangs.selection.scores import Alone, Banzhaf
 from bangs.valuation.banzhaf import MSR, Estimator, Exact, Marginals, MeanField, Values
 from bangs.valuation.influence import Normalisation

@@ -12,15 +12,15 @@ from bangs.calibration.calibrators import Temperature
 from bangs.core.rng import Streams
 from bangs.core.types import Labels, Prediction, Ranking, Round, Split, Task
 from bangs.errors import Diverged, InvalidInput
-from bangs.graphs.views import DropEdges, DropFeatures, Same
+from bangs.graphs.graph_views import DropEdges, DropFeatures, Same
 from bangs.nn.dropout import DropoutMasks
 from bangs.nn.models import GCN
 from bangs.selection.quotas import Above, Nobody, Quota, Top, TopPerClass
 from bangs.selection.scores import Chance, Confidence
 from bangs.selftraining.loop import Method, SelfTrainer, State
+from bangs.training.model_views import Dropout
 from bangs.training.teacher import Teacher
 from bangs.training.trainer import Learner, Trainer
-from bangs.training.views import Dropout
 from tests.conftest import two_rings
 
 QUICK = Trainer(GCN(hidden=8), epochs=6, subgraph="whole")

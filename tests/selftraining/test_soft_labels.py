@@ -9,13 +9,13 @@ from bangs.core.rng import Streams
 from bangs.core.types import Labels, Prediction, Round, Task, one_hot
 from bangs.errors import InvalidInput
 from bangs.graphs.datasets.synthetic import citation
-from bangs.graphs.propagation import PPR
+from bangs.graphs.pagerank import PPR
 from bangs.graphs.splits import per_class
 from bangs.nn.models import GCN
-from bangs.selftraining.beliefs import Sharpen
 from bangs.selftraining.loop import SelfTrainer
+from bangs.selftraining.loss_weights import Balance, BanzhafWeight, Certainty, Product
 from bangs.selftraining.methods import Budget, method
-from bangs.selftraining.weights import Balance, BanzhafWeight, Certainty, Product
+from bangs.selftraining.soft_labels import Sharpen
 from bangs.training.trainer import Trainer
 from bangs.valuation.banzhaf import Exact, Marginals
 from tests.valuation.plain_information import PlainInformation

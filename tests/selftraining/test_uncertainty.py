@@ -9,11 +9,11 @@ from torch import Tensor
 
 from bangs.core.rng import Streams
 from bangs.core.types import Labels, Prediction, Round, Task
-from bangs.graphs.views import DropEdges
+from bangs.graphs.graph_views import DropEdges
 from bangs.nn.models import GCN
 from bangs.selftraining.uncertainty import EPSILON, InformationGain, Transition, information_gain
+from bangs.training.model_views import Dropout, predict_view
 from bangs.training.trainer import Trainer
-from bangs.training.views import Dropout, predict_view
 
 CERTAIN = 200.0  # a logit that settles the matter
 

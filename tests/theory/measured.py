@@ -8,14 +8,7 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 from torch.func import jacrev, vmap
 
-from tests.theory.definitions import (
-    Array,
-    pagerank,
-    row_normalised,
-    scale_free,
-    symmetric,
-    total_variation,
-)
+from tests.theory.definitions import Array, pagerank, row_normalised, scale_free, symmetric, total_variation
 from tests.theory.measured_games import biases, larger, regrets, silence
 from tests.theory.networks import influence, inputs, linear, network, relu, weights
 

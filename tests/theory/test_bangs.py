@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
-from bangs.graphs.propagation import PPR
+from bangs.graphs.pagerank import PPR
 from bangs.valuation import coalitions
 from bangs.valuation.banzhaf import Exact
 from bangs.valuation.influence import Normalisation

@@ -3,16 +3,7 @@
 import numpy as np
 import pytest
 
-from tests.theory.definitions import (
-    Array,
-    Game,
-    banzhaf,
-    best,
-    coalitions,
-    distinguishability,
-    margin,
-    printed_margin,
-)
+from tests.theory.definitions import Array, Game, banzhaf, best, coalitions, distinguishability, margin, printed_margin
 from tests.theory.measured_games import silence
 
 SIZES = [(4, 2), (5, 3), (6, 4), (5, 4), (7, 2)]

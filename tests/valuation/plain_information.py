@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from bangs.graphs.propagation import Operator
+from bangs.graphs.pagerank import Operator
 from bangs.valuation.influence import TINY, Normalisation
 
 

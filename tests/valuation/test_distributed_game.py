@@ -5,7 +5,7 @@ import torch
 from torch_geometric.data import Data
 
 from bangs.distributed import ranks
-from bangs.graphs.push import Push, PushOperator
+from bangs.graphs.pagerank_push import Push, PushOperator
 from bangs.valuation.distributed_game import _pairs
 
 

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch_geometric.data import Data
 
-from bangs.graphs.propagation import PPR
+from bangs.graphs.pagerank import PPR
 from bangs.valuation import banzhaf, coalitions, dense_influence, influence, information
 from bangs.valuation.banzhaf import Marginals
 from bangs.valuation.influence import Normalisation

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from bangs.errors import InvalidInput, OutOfMemory, ran_out_of_memory
-from bangs.graphs.propagation import PPR, ExactPPR, Matrix
+from bangs.graphs.pagerank import PPR, ExactPPR, Matrix
 from bangs.valuation import banzhaf, coalitions, dense_influence, influence, information
 from bangs.valuation.banzhaf import Exact, Marginals, MeanField
 from bangs.valuation.influence import Normalisation

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from bangs.graphs.datasets import synthetic
-from bangs.graphs.propagation import PPR, Operator
-from bangs.graphs.push import Pairs, Push, PushOperator
+from bangs.graphs.pagerank import PPR, Operator
+from bangs.graphs.pagerank_push import Pairs, Push, PushOperator
 from bangs.valuation import coalitions, sparse_influence
 from bangs.valuation.banzhaf import Marginals, MeanField
 from bangs.valuation.influence import Influence, Normalisation

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from bangs.calibration import scaling
-from bangs.calibration.graph import GATS, CaGCN
+from bangs.calibration.graph_calibrators import GATS, CaGCN
 from bangs.calibration.proven import ProvenTemperature
 from bangs.calibration.scaling import Sample, check_prior
 from bangs.core.types import CHUNK, Prediction, Task

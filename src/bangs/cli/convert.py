@@ -56,7 +56,7 @@ def convert(
     """
     from bangs.graphs.datasets import by_name
     from bangs.graphs.store import Store, convert_from, is_store
-    from bangs.graphs.tables.options import ReadOptions
+    from bangs.graphs.tables.read_options import ReadOptions
 
     output = Output(as_json=as_json, quiet=quiet)
     begin = time.perf_counter()

@@ -39,7 +39,7 @@ def demo(
     from bangs.cli.run_folder import save
     from bangs.experiments.experiment import Experiment, compact
     from bangs.graphs.datasets import by_name
-    from bangs.report.observer import PageObserver
+    from bangs.report.page_observer import PageObserver
     from bangs.utils.devices import choose_device
 
     place, experiment = choose_device(device), Experiment(**SETTINGS)

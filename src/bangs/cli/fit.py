@@ -87,7 +87,7 @@ def fit(
     from bangs.cli.fit_folder import fit_in, in_batches, told
     from bangs.estimator.classifier import SelfTrainingClassifier
     from bangs.graphs.store import Store, read_own
-    from bangs.training.sampling import sampling
+    from bangs.training.neighbour_sampling import sampling
 
     output = Output(as_json=as_json, quiet=quiet)
     learner = SelfTrainingClassifier(

@@ -18,14 +18,14 @@ from bangs.graphs import splits, tables
 from bangs.graphs.fingerprint import fingerprint
 from bangs.graphs.store import Store
 from bangs.graphs.tables.diagnostics import counted
-from bangs.report.card import model_card
 from bangs.report.csv_tables import predictions, pseudo_labels
+from bangs.report.model_card import model_card
 from bangs.report.outcome import exam, outcome
 from bangs.report.page import write_page
 from bangs.report.run_data import EXAM
 from bangs.runs import RunFolder, read_run, write_atomic
 from bangs.selftraining.loop import State
-from bangs.training.sampling import Sampling
+from bangs.training.neighbour_sampling import Sampling
 from bangs.utils.devices import choose_device
 
 

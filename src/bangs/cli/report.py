@@ -36,7 +36,7 @@ def report(
 def _write_suite_page(folder: Path, suite: str | None, path: Path) -> None:
     # imports the experiments and PyG with them, which the page of one run does without
     from bangs.cli.result_paths import results_of, suites_of
-    from bangs.report.suite import write_suite_page
+    from bangs.report.suite_page import write_suite_page
 
     results = results_of(folder)  # before the suites: a missing file has none
     write_suite_page(suites_of(folder, suite), results, path)

@@ -14,7 +14,7 @@ from bangs.errors import InvalidInput, UnknownName
 
 if TYPE_CHECKING:
     from bangs.cli.progress import Progress
-    from bangs.experiments.workers import Engine
+    from bangs.experiments.process_workers import Engine
 
 
 ENGINES = ("local", "ray")
@@ -90,8 +90,8 @@ def reproduce(
 
 
 def _engine(name: str, jobs: int, address: str | None, gpu_share: float, progress: "Progress") -> "Engine":
+    from bangs.experiments.process_workers import InProcess, Processes
     from bangs.experiments.ray_workers import Ray
-    from bangs.experiments.workers import InProcess, Processes
 
     if name == "ray":
         return Ray(None if jobs == 1 else jobs, address, gpu_share, progress.survey)

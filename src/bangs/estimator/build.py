@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from bangs.calibration.calibrators import Calibrator
-from bangs.calibration.graph import GATS, CaGCN
+from bangs.calibration.graph_calibrators import GATS, CaGCN
 from bangs.core.rng import Streams
 from bangs.errors import InvalidInput, UnknownName
 from bangs.estimator.candidates import SOFT, VIEWS, Candidate, linear_candidates, small_enough, soft_method
@@ -22,8 +22,8 @@ from bangs.selection.quotas import Top
 from bangs.selection.scores import Agreement, Banzhaf, Chance, Confidence, Score
 from bangs.selftraining.choices import CHOICES, TeacherChoice
 from bangs.selftraining.loop import Method
+from bangs.training.neighbour_sampling import Sampling
 from bangs.training.presets import PRESETS, trainer
-from bangs.training.sampling import Sampling
 from bangs.training.trainer import Trainer
 from bangs.utils import limits
 from bangs.utils.devices import choose_device

@@ -10,9 +10,9 @@ from bangs.errors import UnknownName
 from bangs.estimator.linear import LinearTrainer, PropagatedLinear
 from bangs.estimator.members import View
 from bangs.estimator.views import counted
-from bangs.selftraining.beliefs import Sharpen
 from bangs.selftraining.loop import Method
 from bangs.selftraining.methods import Budget, method
+from bangs.selftraining.soft_labels import Sharpen
 from bangs.training.trainer import Trainer
 
 SOFT = ("soft", "soft-aligned", "bangs-soft")

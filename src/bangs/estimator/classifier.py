@@ -34,14 +34,14 @@ from bangs.estimator.resume import Keeper
 from bangs.estimator.tasks import Lesson, lesson, tasks_of
 from bangs.estimator.threads import thread_count, threads
 from bangs.graphs.store import Store, StoreReference
-from bangs.graphs.tables.encoding import Encoding
-from bangs.graphs.tables.validation import check_share
+from bangs.graphs.tables.feature_encoding import Encoding
+from bangs.graphs.tables.validation_split import check_share
 from bangs.nn.models import Architecture
 from bangs.runs.snapshot import Snapshot
 from bangs.selection.scores import Score
 from bangs.selftraining.choices import TEACHER, TeacherChoice
 from bangs.selftraining.loop import Observer
-from bangs.training.sampling import Sampling
+from bangs.training.neighbour_sampling import Sampling
 from bangs.training.trainer import Trainer
 from bangs.utils.devices import choose_device
 from bangs.utils.torch_modes import usual_modes

@@ -12,8 +12,8 @@ from torch import Tensor
 
 from bangs.errors import InvalidInput
 from bangs.graphs.edges import EdgeList
-from bangs.graphs.propagation import PPR
-from bangs.graphs.truncated_ppr import TruncatedPPR
+from bangs.graphs.pagerank import PPR
+from bangs.graphs.pagerank_truncated import TruncatedPPR
 from bangs.runs.snapshot import Snapshot
 
 Origin = Literal["given", "held", "adopted", "soft", "predicted"]

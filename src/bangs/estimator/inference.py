@@ -21,8 +21,8 @@ from bangs.nn.ensemble import Network
 from bangs.nn.models import Architecture
 from bangs.nn.subgraphs import PreparedGraph
 from bangs.runs.snapshot import Snapshot
-from bangs.training.layerwise import Layerwise
-from bangs.training.sampling import Sampler, Sampling
+from bangs.training.layerwise_inference import Layerwise
+from bangs.training.neighbour_sampling import Sampler, Sampling
 
 PARTS = 5  # that judged nodes are dealt into, where calibration is judged
 _BY_NODE = (Uncalibrated, Temperature, ProvenTemperature, Vector, ETS)  # calibrators that look at no edges

@@ -22,7 +22,7 @@ from bangs.graphs.csr import check_indices, check_range, check_scipy
 from bangs.graphs.sparse import csr, to_torch
 from bangs.graphs.splits import MASKS
 from bangs.graphs.store import NodeNames, Store, StoreReference
-from bangs.graphs.tables.encoding import Encoding
+from bangs.graphs.tables.feature_encoding import Encoding
 from bangs.graphs.tables.frames import encode_frame
 from bangs.graphs.tables.labels import many_classes
 
@@ -254,7 +254,7 @@ def _label_array(y: Any) -> Classes:
 def _no_edges(X: Any) -> str:
     """What to give instead of an X without edges that is not a `Data`."""
     if isinstance(X, str | PathLike):
-        return "tables are read by `bangs fit`; in Python, bangs.graphs.tables.read(path).data is a graph for fit"
+        return "tables are read by `bangs fit`; in Python, bangs.graphs.tables.read_graph(path).data is a graph for fit"
     if isinstance(X, HeteroData):
         return "a HeteroData has nodes of several kinds; data.to_homogeneous(), with features x, has one"
     return "give the edges as an array [2, E] of row numbers, or a PyG Data in place of X"

@@ -13,11 +13,11 @@ from bangs.calibration.crossfit import Crossfit
 from bangs.core.rng import Streams
 from bangs.errors import InvalidInput
 from bangs.estimator.linear import LinearTrainer, PropagatedLinear
-from bangs.graphs.propagation import PPR, ExactPPR
-from bangs.graphs.push import Push
+from bangs.graphs.pagerank import PPR, ExactPPR
+from bangs.graphs.pagerank_push import Push
 from bangs.nn.models import MODELS, Architecture
 from bangs.selection.scores import Agreement, Alone, Banzhaf, Chance, Confidence
-from bangs.training.sampling import Sampling
+from bangs.training.neighbour_sampling import Sampling
 from bangs.training.trainer import Trainer
 from bangs.valuation import banzhaf
 

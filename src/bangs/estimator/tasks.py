@@ -15,7 +15,7 @@ from bangs.estimator.inputs import Classes, as_graph, labelled
 from bangs.estimator.members import View
 from bangs.estimator.views import view_of
 from bangs.graphs.store import Store
-from bangs.graphs.tables.validation import validation_split
+from bangs.graphs.tables.validation_split import validation_split
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,18 +21,18 @@ from bangs.experiments.history_file import History, as_row
 from bangs.experiments.settings import VALIDATION_NODES, VALIDATION_SHARE, check
 from bangs.graphs import splits
 from bangs.graphs.datasets import by_name
-from bangs.graphs.propagation import PPR
-from bangs.graphs.push import Push
+from bangs.graphs.pagerank import PPR
+from bangs.graphs.pagerank_push import Push
 from bangs.graphs.store import Store
 from bangs.runs import RunFolder
 from bangs.runs.history import row, seconds_by_stage
-from bangs.selftraining import published
+from bangs.selftraining import published_settings
 from bangs.selftraining.best_round import best_round
 from bangs.selftraining.choices import POOL, Pool, TeacherChoice
 from bangs.selftraining.loop import Method, Observer, SelfTrainer, State
 from bangs.selftraining.methods import Budget, method
+from bangs.training.neighbour_sampling import sampling
 from bangs.training.presets import trainer
-from bangs.training.sampling import sampling
 from bangs.utils.devices import choose_device
 from bangs.utils.torch_modes import usual_modes
 from bangs.valuation.banzhaf import DEFAULT, ESTIMATORS
@@ -139,7 +139,7 @@ class Experiment:
 
     def _recipe(self) -> Method:
         if self.recipe != "budget":
-            published_by = published.paper if self.recipe == "paper" else published.authors
+            published_by = published_settings.paper if self.recipe == "paper" else published_settings.authors
             recipe = published_by(self.method, self._dataset_name)
             return replace(recipe, rounds=min(recipe.rounds, self.rounds))
         tuned = self.preset == "tuned"

@@ -14,7 +14,7 @@ from typing import Any
 
 from bangs.errors import BangsError, InvalidInput
 from bangs.experiments.jobs import Job, Outcome
-from bangs.experiments.workers import RETRIES, Tell, check_jobs, work
+from bangs.experiments.process_workers import RETRIES, Tell, check_jobs, work
 from bangs.graphs.datasets.by_name import data_folder
 from bangs.utils.signals import check
 

@@ -6,12 +6,12 @@ from pathlib import Path
 
 from bangs.errors import InvalidInput, UnknownName
 from bangs.experiments.jobs import Job, Outcome
+from bangs.experiments.process_workers import Engine, InProcess, Tell
 from bangs.experiments.results import ASKED, ROWS, json_lines, requested, results_in, rows_in, rows_in_file
 from bangs.experiments.suites.files import suite_path, suite_text
 from bangs.experiments.suites.read import find_suite
 from bangs.experiments.suites.suite import Suite
 from bangs.experiments.user_code import run_code
-from bangs.experiments.workers import Engine, InProcess, Tell
 from bangs.utils.files import check_replaceable, make_folder, write_atomic
 from bangs.utils.text import plain_name
 

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from bangs import kernels
-from bangs.graphs import ordered_spmm
+from bangs.graphs import deterministic_spmm
 from bangs.graphs.edges import EdgeList
 
 if TYPE_CHECKING:
@@ -64,14 +64,14 @@ class Pattern:
         return RowSchedule.of(self.transposed.rows)
 
     @cached_property
-    def pieces(self) -> ordered_spmm.RowPieces:
+    def pieces(self) -> deterministic_spmm.RowPieces:
         """The rows in pieces, for a GPU without our kernels."""
-        return ordered_spmm.RowPieces.of(self.rows)
+        return deterministic_spmm.RowPieces.of(self.rows)
 
     @cached_property
-    def transposed_pieces(self) -> ordered_spmm.RowPieces:
+    def transposed_pieces(self) -> deterministic_spmm.RowPieces:
         """The rows of the transpose in pieces."""
-        return ordered_spmm.RowPieces.of(self.transposed.rows)
+        return deterministic_spmm.RowPieces.of(self.transposed.rows)
 
     @cached_property
     def transposed(self) -> Transposed:
@@ -176,7 +176,7 @@ class Sparse:
             return multiply(self.csr, dense, plus, beta)
         if kernels.serves(dense):
             return _plus(_fused(self, dense), plus, beta)
-        return _plus(ordered_spmm.product(self.pattern.pieces, self.pattern.cols, self.values, dense), plus, beta)
+        return _plus(deterministic_spmm.product(self.pattern.pieces, self.pattern.cols, self.values, dense), plus, beta)
 
     def matmul_transposed(self, dense: Tensor, plus: Tensor | None = None, beta: float = 0.0) -> Tensor:
         """The product [m, d] of the transpose with a dense [n, d], plus beta · plus [m, d]."""
@@ -185,7 +185,9 @@ class Sparse:
         if kernels.serves(dense):
             return _plus(_fused(self, dense, transposed=True), plus, beta)
         _, cols, order = self.pattern.transposed
-        return _plus(ordered_spmm.product(self.pattern.transposed_pieces, cols, self.values[order], dense), plus, beta)
+        return _plus(
+            deterministic_spmm.product(self.pattern.transposed_pieces, cols, self.values[order], dense), plus, beta
+        )
 
 
 def batched_adjacency(
@@ -269,7 +271,9 @@ def multiply(matrix: Tensor, dense: Tensor, plus: Tensor | None = None, beta: fl
     """The product [n, d] of a torch CSR matrix and a dense one on a CPU, plus beta · plus [n, d]."""
     if dense.shape[1] >= WIDE and dense.dtype == torch.float32:
         # weighted sums of rows, up to twice as fast as MKL's sparse product
-        product = ordered_spmm.weighted_row_sums(dense, matrix.col_indices(), matrix.crow_indices(), matrix.values())
+        product = deterministic_spmm.weighted_row_sums(
+            dense, matrix.col_indices(), matrix.crow_indices(), matrix.values()
+        )
         return _plus(product, plus, beta)
     out = torch.empty(matrix.shape[0], dense.shape[1], dtype=dense.dtype, device=dense.device)
     return torch.addmm(out if plus is None else plus, matrix, dense.contiguous(), beta=beta, out=out)

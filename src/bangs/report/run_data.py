@@ -10,7 +10,7 @@ from torch import Tensor
 from bangs.errors import InvalidInput
 from bangs.estimator import model_file
 from bangs.estimator.saved_run import read_saved_run
-from bangs.runs.sealed import unseal
+from bangs.runs.sealed_json import unseal
 from bangs.runs.snapshot import Snapshot
 from bangs.utils.files import parse, read_plain
 from bangs.utils.text import plain_name

@@ -16,7 +16,7 @@ from bangs.runs.checkpoint import LARGEST, Checkpoint, Damaged, decode, encode
 from bangs.runs.environment import environment
 from bangs.runs.events import Log, read_events
 from bangs.runs.lock import Lock, hold
-from bangs.runs.sealed import FORMAT, differences, seal, unseal
+from bangs.runs.sealed_json import FORMAT, differences, seal, unseal
 from bangs.utils.files import (
     digest,
     explained,

@@ -11,7 +11,7 @@ from bangs.core.number_checks import check_whole
 from bangs.core.types import Ranking, Round
 from bangs.distributed import ranks
 from bangs.errors import InvalidInput
-from bangs.graphs.propagation import PPR, Propagator
+from bangs.graphs.pagerank import PPR, Propagator
 from bangs.selection import clusters
 from bangs.valuation.banzhaf import DEFAULT, ESTIMATORS, Estimator, Game, Values
 from bangs.valuation.distributed_game import DistributedGame

@@ -16,15 +16,15 @@ from bangs.core.rng import Streams
 from bangs.core.types import Labels, Prediction, Ranking, Round, Task
 from bangs.distributed import ranks
 from bangs.errors import Diverged, InvalidInput
-from bangs.graphs.views import Same
+from bangs.graphs.graph_views import Same
 from bangs.selection.quotas import Quota, Top
 from bangs.selection.scores import Confidence, Score
-from bangs.selftraining.beliefs import Believe
 from bangs.selftraining.best_round import beats
 from bangs.selftraining.choices import CHOICES, MEMORY, POOL, START, TEACHER, Memory, Pool, Start, TeacherChoice
+from bangs.selftraining.soft_labels import Believe
+from bangs.training.model_views import ModelView, predict_view
 from bangs.training.teacher import Teacher
 from bangs.training.trainer import Learner, Trainer
-from bangs.training.views import ModelView, predict_view
 from bangs.utils.torch_modes import usual_modes
 
 

@@ -5,18 +5,18 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from bangs.calibration.calibrators import ETS, Calibrator, Uncalibrated
-from bangs.calibration.graph import CaGCN
+from bangs.calibration.graph_calibrators import CaGCN
 from bangs.errors import UnknownName
-from bangs.graphs.propagation import PPR, Propagator
-from bangs.graphs.views import DropEdges, DropFeatures, Noise, Same
+from bangs.graphs.graph_views import DropEdges, DropFeatures, Noise, Same
+from bangs.graphs.pagerank import PPR, Propagator
 from bangs.selection.quotas import Balanced, Everyone, Nobody, Top
 from bangs.selection.scores import Agreement, Alone, Banzhaf, Chance, Confidence
-from bangs.selftraining.beliefs import Sharpen
 from bangs.selftraining.choices import POOL, Pool, TeacherChoice
 from bangs.selftraining.loop import Method
+from bangs.selftraining.loss_weights import Balance, BanzhafWeight, Certainty, NodeWeight, Product
+from bangs.selftraining.soft_labels import Sharpen
 from bangs.selftraining.uncertainty import InformationGain, Transition
-from bangs.selftraining.weights import Balance, BanzhafWeight, Certainty, NodeWeight, Product
-from bangs.training.views import ModelView
+from bangs.training.model_views import ModelView
 from bangs.valuation.banzhaf import DEFAULT, ESTIMATORS, Estimator
 
 EARLY = 100  # the epoch of the first model that CPL's students start from

@@ -15,7 +15,7 @@ from bangs.core.metrics import entropy
 from bangs.core.rng import Streams
 from bangs.core.types import Labels, Model, Round
 from bangs.errors import InvalidInput
-from bangs.training.views import Dropout, ModelView, predict_view
+from bangs.training.model_views import Dropout, ModelView, predict_view
 
 
 @dataclass(frozen=True)

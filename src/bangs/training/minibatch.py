@@ -13,7 +13,7 @@ from torch import Tensor
 from bangs.core.rng import Streams
 from bangs.nn.ensemble import Network, Targets
 from bangs.training.epochs import EagerSession, Settings, TargetNodes
-from bangs.training.sampling import Sampler, Sampling
+from bangs.training.neighbour_sampling import Sampler, Sampling
 from bangs.utils import signals
 
 CACHE_BYTES = 2**24  # of sampled batches that are kept if every epoch samples the same

@@ -25,10 +25,10 @@ from bangs.training.data_parallel import DistributedSession
 from bangs.training.epochs import CapturedSession, EagerSession, TargetNodes, TrainingSession
 from bangs.training.first_layer_cache import shared_first_layer
 from bangs.training.flush_denormals import flush_denormals
-from bangs.training.layerwise import Layerwise
+from bangs.training.layerwise_inference import Layerwise
 from bangs.training.minibatch import MinibatchSession, NodeLoader
+from bangs.training.neighbour_sampling import Sampler, Sampling
 from bangs.training.precomputed_hop import FirstHop, PaddedBuffers, padded_size
-from bangs.training.sampling import Sampler, Sampling
 from bangs.training.teacher import Teacher
 from bangs.utils.torch_modes import usual_modes
 

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from bangs.graphs.propagation import Operator
+from bangs.graphs.pagerank import Operator
 from bangs.valuation.influence import Influence, Normalisation, to_logits
 from bangs.valuation.ppr_columns import DenseColumns
 

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from bangs.distributed import ranks
-from bangs.graphs.push import Pairs, PushOperator, raised
+from bangs.graphs.pagerank_push import Pairs, PushOperator, raised
 from bangs.valuation.information import Information
 
 

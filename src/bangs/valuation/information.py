@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from bangs.errors import InvalidInput, OutOfMemory, ran_out_of_memory
-from bangs.graphs.propagation import Operator
-from bangs.graphs.push import Pairs
+from bangs.graphs.pagerank import Operator
+from bangs.graphs.pagerank_push import Pairs
 from bangs.valuation.dense_influence import COLUMN_BYTES, dense_influence
 from bangs.valuation.influence import NUMBER_BYTES, Forecast, Influence, Normalisation, slices, split
 from bangs.valuation.sparse_influence import PAIR_BYTES, ROW_BYTES, sparse_influence

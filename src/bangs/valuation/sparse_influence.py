@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from bangs.graphs.push import Pairs
+from bangs.graphs.pagerank_push import Pairs
 from bangs.valuation.influence import Influence, Normalisation, slices, to_logits
 from bangs.valuation.ppr_columns import SparseColumns
 

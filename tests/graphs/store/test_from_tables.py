@@ -12,7 +12,7 @@ from bangs.graphs import tables
 from bangs.graphs.store import Store, convert_from, read_own
 from bangs.graphs.tables import BadTables
 from bangs.graphs.tables.id_index import IdIndex, key
-from bangs.graphs.tables.options import ReadOptions
+from bangs.graphs.tables.read_options import ReadOptions
 from tests import EXAMPLES
 from tests.graphs.tables.sample_tables import NODES, edges_of, folder
 

@@ -20,7 +20,7 @@ from bangs.graphs.store import Store, Synthetic, convert_from, is_store, read_ow
 from bangs.graphs.store.edge_sort import EdgeWriter
 from bangs.graphs.store.writer import Writer
 from bangs.nn.models import GCN
-from bangs.training.sampling import Sampling
+from bangs.training.neighbour_sampling import Sampling
 from bangs.training.trainer import Trainer
 from tests.graphs.tables.sample_tables import edges_of
 

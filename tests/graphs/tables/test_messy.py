@@ -11,7 +11,7 @@ from bangs.errors import InvalidInput
 from bangs.graphs import tables
 from bangs.graphs.store import convert_from, read_own
 from bangs.graphs.tables.dates import FORMATS, read_dates
-from bangs.graphs.tables.options import ReadOptions
+from bangs.graphs.tables.read_options import ReadOptions
 from tests.graphs.tables.sample_tables import EDGES, NODES, edges_of, folder
 
 

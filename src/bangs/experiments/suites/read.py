@@ -14,7 +14,7 @@ from bangs.experiments.experiment import Experiment
 from bangs.experiments.settings import check
 from bangs.experiments.suites.content import Content, Faults, check_content
 from bangs.experiments.suites.files import suite_path, suite_text
-from bangs.experiments.suites.published import PublishedReader
+from bangs.experiments.suites.published_numbers import PublishedReader
 from bangs.experiments.suites.suite import FIGURES, Cell, Suite
 from bangs.graphs.datasets.by_name import DATASETS, npz_files
 from bangs.graphs.store import is_store

@@ -10,7 +10,7 @@ from bangs.graphs.store.from_tables import from_tables
 from bangs.graphs.store.manifest import Manifest
 from bangs.graphs.store.synthetic import PREFIX, Synthetic
 from bangs.graphs.store.writer import Writer
-from bangs.graphs.tables.options import ReadOptions
+from bangs.graphs.tables.read_options import ReadOptions
 
 
 def convert_from(

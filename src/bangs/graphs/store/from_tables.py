@@ -16,13 +16,13 @@ from bangs.graphs.store.from_arrays import finite
 from bangs.graphs.store.manifest import MOST_NODES, Manifest
 from bangs.graphs.store.writer import ArrayFile, Writer
 from bangs.graphs.tables.diagnostics import Diagnostics, counted
-from bangs.graphs.tables.edges import Indices, Weights
+from bangs.graphs.tables.edge_table import Indices, Weights
 from bangs.graphs.tables.feature_array import padded
 from bangs.graphs.tables.folder import read_folder
 from bangs.graphs.tables.nodes import NodeBlock
-from bangs.graphs.tables.options import ReadOptions
-from bangs.graphs.tables.reader import memory_explained
+from bangs.graphs.tables.read_options import ReadOptions
 from bangs.graphs.tables.table import Limits
+from bangs.graphs.tables.table_reader import memory_explained
 
 _ANY_SIZE = Limits(bytes=2**62, nodes=MOST_NODES, edges=2**62, cells=2**62)
 

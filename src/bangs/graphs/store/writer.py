@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from bangs.errors import InvalidInput
-from bangs.graphs.store.folder import SCRATCH, check_replaceable, lock, put_in_place, recover, temporary_folder
 from bangs.graphs.store.manifest import FILE, Array, Manifest
+from bangs.graphs.store.store_folder import SCRATCH, check_replaceable, lock, put_in_place, recover, temporary_folder
 from bangs.utils.files import explained, write_atomic
 
 

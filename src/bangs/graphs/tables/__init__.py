@@ -1,10 +1,10 @@
 """Tables: a person's own files as a graph; every problem is reported with file, row and way out."""
 
 from bangs.graphs.tables.diagnostics import BadTables, Diagnostic
-from bangs.graphs.tables.encoding import Categorical, Date, Encoding, Numeric, Structural
-from bangs.graphs.tables.read import OwnGraph, read
+from bangs.graphs.tables.feature_encoding import Categorical, Date, Encoding, Numeric, Structural
+from bangs.graphs.tables.read_graph import OwnGraph, read
 from bangs.graphs.tables.table import Limits
-from bangs.graphs.tables.validation import validation_split
+from bangs.graphs.tables.validation_split import validation_split
 
 __all__ = [
     "BadTables",

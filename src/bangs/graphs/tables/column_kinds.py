@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from bangs.graphs.tables.dates import FORMATS, YEAR, any_dates, read_dates
 from bangs.graphs.tables.diagnostics import counted, listed
-from bangs.graphs.tables.encoding import Categorical, Column, Date, Numeric
+from bangs.graphs.tables.feature_encoding import Categorical, Column, Date, Numeric
 from bangs.graphs.tables.numbers import FORGIVEN, LARGEST, are_codes, is_missing, read_numbers, without_signs
 from bangs.graphs.tables.table import Table
 

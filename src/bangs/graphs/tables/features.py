@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from bangs.graphs.tables.dates import read_dates, time_of_year
 from bangs.graphs.tables.diagnostics import Diagnostics, counted, listed, quoted
-from bangs.graphs.tables.encoding import Categorical, Date, Encoding, Numeric
+from bangs.graphs.tables.feature_encoding import Categorical, Date, Encoding, Numeric
 from bangs.graphs.tables.numbers import LARGEST, Numbers, is_missing, read_numbers
 from bangs.graphs.tables.table import Table, places_in
 

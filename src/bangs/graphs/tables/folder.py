@@ -5,14 +5,14 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
+from bangs.graphs.tables.column_roles import check_ignored
 from bangs.graphs.tables.diagnostics import Diagnostics, counted, listed
-from bangs.graphs.tables.edges import EdgeTable, Indices, Weights
-from bangs.graphs.tables.encoding import Encoding
+from bangs.graphs.tables.edge_table import EdgeTable, Indices, Weights
 from bangs.graphs.tables.feature_array import read_array
+from bangs.graphs.tables.feature_encoding import Encoding
 from bangs.graphs.tables.nodes import NodeBlock, NodeTable
-from bangs.graphs.tables.options import ReadOptions
-from bangs.graphs.tables.reader import open_table
-from bangs.graphs.tables.roles import check_ignored
+from bangs.graphs.tables.read_options import ReadOptions
+from bangs.graphs.tables.table_reader import open_table
 
 
 class Collector(Protocol):

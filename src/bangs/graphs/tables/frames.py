@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from bangs.graphs.tables.column_kinds import ColumnStatistics
 from bangs.graphs.tables.diagnostics import Diagnostics
-from bangs.graphs.tables.encoding import Column, Encoding
+from bangs.graphs.tables.feature_encoding import Column, Encoding
 from bangs.graphs.tables.features import Encoder, Matrix, check_columns
 from bangs.graphs.tables.parquet import as_text
 from bangs.graphs.tables.table import Limits, Table, trimmed_table

@@ -7,8 +7,8 @@ import numpy as np
 import numpy.typing as npt
 
 from bangs.core.types import Split
-from bangs.graphs.tables.edges import Edges
-from bangs.graphs.tables.encoding import Encoding
+from bangs.graphs.tables.edge_table import Edges
+from bangs.graphs.tables.feature_encoding import Encoding
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,7 @@ import pyarrow as pa
 from bangs.graphs.tables.column_kinds import MOST_WORDS, ValueCounts
 from bangs.graphs.tables.diagnostics import Diagnostics, counted, listed, quoted
 from bangs.graphs.tables.numbers import is_missing, numbers
-from bangs.graphs.tables.options import ReadOptions
+from bangs.graphs.tables.read_options import ReadOptions
 from bangs.graphs.tables.table import Table, places_in
 
 Classes = npt.NDArray[np.int64]

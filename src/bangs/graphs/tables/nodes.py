@@ -8,16 +8,16 @@ import numpy as np
 import numpy.typing as npt
 
 from bangs.graphs.tables.column_kinds import ColumnStatistics, note_kinds
+from bangs.graphs.tables.column_roles import NodeRoles, check_names, node_roles
 from bangs.graphs.tables.diagnostics import Diagnostics, quoted
-from bangs.graphs.tables.encoding import Column, Encoding
+from bangs.graphs.tables.feature_encoding import Column, Encoding
 from bangs.graphs.tables.features import Encoder, check_columns
 from bangs.graphs.tables.id_index import IdIndex, key, without_zeros
 from bangs.graphs.tables.labels import LabelColumn
-from bangs.graphs.tables.options import ReadOptions
-from bangs.graphs.tables.reader import TableReader
-from bangs.graphs.tables.roles import NodeRoles, check_names, node_roles
+from bangs.graphs.tables.read_options import ReadOptions
 from bangs.graphs.tables.split_column import SplitColumn
 from bangs.graphs.tables.table import Table, equals
+from bangs.graphs.tables.table_reader import TableReader
 
 
 @dataclass(frozen=True, eq=False)

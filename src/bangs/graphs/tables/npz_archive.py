@@ -11,14 +11,14 @@ from bangs.errors import BangsError, OutOfMemory
 from bangs.graphs.datasets.npz import read_as_listed
 from bangs.graphs.sparse import to_scipy
 from bangs.graphs.splits import has_public, public
+from bangs.graphs.tables.column_roles import weight_as_fitted
 from bangs.graphs.tables.diagnostics import Diagnostics, counted, listed
-from bangs.graphs.tables.edges import Edges, tidy
-from bangs.graphs.tables.encoding import Encoding
+from bangs.graphs.tables.edge_table import Edges, tidy
+from bangs.graphs.tables.feature_encoding import Encoding
 from bangs.graphs.tables.folder import array_as_fitted
 from bangs.graphs.tables.graph_parts import GraphParts
 from bangs.graphs.tables.labels import check_enough, many_classes
-from bangs.graphs.tables.options import ReadOptions
-from bangs.graphs.tables.roles import weight_as_fitted
+from bangs.graphs.tables.read_options import ReadOptions
 
 
 def from_npz(path: Path, options: ReadOptions, diagnostics: Diagnostics, notes: list[str]) -> GraphParts | None:

@@ -2,12 +2,12 @@
 
 from collections.abc import Callable
 
+from bangs.nn.models.appnp_grand import APPNP, GRAND
 from bangs.nn.models.base import Architecture
-from bangs.nn.models.convolutions import GCN, SGC, GraphSAGE
 from bangs.nn.models.gat import GAT
+from bangs.nn.models.gcn_sage_sgc import GCN, SGC, GraphSAGE
 from bangs.nn.models.gcnii import GCNII
 from bangs.nn.models.gin import GIN
-from bangs.nn.models.propagated import APPNP, GRAND
 
 MODELS: dict[str, Callable[..., Architecture]] = {
     "gcn": GCN,

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Literal
 
 from bangs.errors import InvalidInput
-from bangs.graphs.tables.encoding import Encoding
+from bangs.graphs.tables.feature_encoding import Encoding
 from bangs.graphs.tables.table import Limits, Table
 
 SCALES = ("auto", "standard", "none")

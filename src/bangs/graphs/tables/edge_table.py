@@ -10,13 +10,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bangs.graphs.edges import mirrored
+from bangs.graphs.tables.column_roles import EdgeRoles, edge_roles
 from bangs.graphs.tables.diagnostics import SHOWN, Diagnostics, counted, listed, quoted
 from bangs.graphs.tables.nodes import NodeTable
 from bangs.graphs.tables.numbers import LARGEST, read_numbers
-from bangs.graphs.tables.options import ReadOptions
-from bangs.graphs.tables.reader import TableReader
-from bangs.graphs.tables.roles import EdgeRoles, edge_roles
+from bangs.graphs.tables.read_options import ReadOptions
 from bangs.graphs.tables.table import Table, equals
+from bangs.graphs.tables.table_reader import TableReader
 
 Indices = npt.NDArray[np.int64]
 Weights = npt.NDArray[np.float32]

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from torch_geometric.data import Data
 
 from bangs.errors import InvalidInput
-from bangs.graphs.propagation import PPR, ExactPPR, Propagator
+from bangs.graphs.pagerank import PPR, ExactPPR, Propagator
 from tests.conftest import two_rings
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from bangs.errors import InvalidInput
-from bangs.graphs.store.folder import is_store
 from bangs.graphs.store.manifest import FILE
+from bangs.graphs.store.store_folder import is_store
 from bangs.graphs.store.stored_graph import Store
 
 WAY_OUT = "put it back, or give its new path: --store PATH, in Python load(…, store=PATH)"

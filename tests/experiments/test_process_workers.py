@@ -7,7 +7,7 @@ import sys
 import time
 
 SCRIPT = """
-from bangs.experiments.workers import Processes, _pool
+from bangs.experiments.process_workers import Processes, _pool
 
 with _pool(1) as pool:
     pool.submit(print, "ready", flush=True).result()
@@ -26,7 +26,7 @@ def test_a_worker_ends_with_its_parent_though_that_was_killed() -> None:
 
 INTERRUPTED = """
 import threading, time
-from bangs.experiments.workers import Processes, _pool
+from bangs.experiments.process_workers import Processes, _pool
 from bangs.utils.signals import Stopped, graceful
 
 def tell(pool):

@@ -6,8 +6,8 @@ from torch_geometric.data import Data
 
 from bangs.errors import InvalidInput
 from bangs.graphs.neighbours import NeighbourLists
-from bangs.graphs.propagation import ExactPPR
-from bangs.graphs.truncated_ppr import TruncatedPPR
+from bangs.graphs.pagerank import ExactPPR
+from bangs.graphs.pagerank_truncated import TruncatedPPR
 from tests.conftest import two_rings
 
 

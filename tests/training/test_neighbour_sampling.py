@@ -14,9 +14,9 @@ from bangs.errors import InvalidInput
 from bangs.graphs.datasets.synthetic import citation
 from bangs.graphs.sparse import adjacency, to_torch
 from bangs.nn.models import APPNP, GCN, SGC, GraphSAGE
-from bangs.training.layerwise import Layerwise
+from bangs.training.layerwise_inference import Layerwise
 from bangs.training.minibatch import prefetch
-from bangs.training.sampling import Sampler, Sampling, subsets
+from bangs.training.neighbour_sampling import Sampler, Sampling, subsets
 from bangs.training.trainer import Trainer
 from tests.conftest import two_rings
 

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from bangs.graphs.tables.diagnostics import Diagnostics, listed
 from bangs.graphs.tables.id_index import IdIndex
 from bangs.graphs.tables.numbers import numbers
-from bangs.graphs.tables.options import ReadOptions
+from bangs.graphs.tables.read_options import ReadOptions
 from bangs.graphs.tables.table import Table, unnamed
 
 GUESSES: Mapping[str, tuple[str, ...]] = {

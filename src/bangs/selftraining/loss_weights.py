@@ -8,7 +8,7 @@ from torch import Tensor
 
 from bangs.core.types import Labels, Round
 from bangs.errors import InvalidInput
-from bangs.graphs.propagation import PPR, Propagator
+from bangs.graphs.pagerank import PPR, Propagator
 from bangs.valuation.banzhaf import Estimator, MeanField
 from bangs.valuation.influence import Normalisation
 from bangs.valuation.information import Information

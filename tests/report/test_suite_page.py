@@ -8,7 +8,7 @@ import pytest
 from bangs.experiments.results import Result, gather
 from bangs.experiments.suites.read import read_suite
 from bangs.experiments.suites.suite import Suite
-from bangs.report.suite import render_suites, suite_facts, write_suite_page
+from bangs.report.suite_page import render_suites, suite_facts, write_suite_page
 from tests.helpers.small_graphs import fake_rows, suite_file
 
 

@@ -14,17 +14,17 @@ from bangs.core.types import Split
 from bangs.errors import InvalidInput
 from bangs.graphs.sparse import to_torch
 from bangs.graphs.tables.diagnostics import Diagnostics, counted, listed, quoted
-from bangs.graphs.tables.edges import Indices, Weights, tidy
-from bangs.graphs.tables.encoding import Encoding, Structural
+from bangs.graphs.tables.edge_table import Indices, Weights, tidy
 from bangs.graphs.tables.feature_array import padded
+from bangs.graphs.tables.feature_encoding import Encoding, Structural
 from bangs.graphs.tables.folder import read_folder
 from bangs.graphs.tables.graph_parts import GraphParts
 from bangs.graphs.tables.labels import check_enough
 from bangs.graphs.tables.nodes import NodeBlock
 from bangs.graphs.tables.npz_archive import from_npz
-from bangs.graphs.tables.options import ReadOptions
-from bangs.graphs.tables.reader import memory_explained
+from bangs.graphs.tables.read_options import ReadOptions
 from bangs.graphs.tables.structural_features import structural
+from bangs.graphs.tables.table_reader import memory_explained
 
 
 @dataclass(frozen=True, eq=False)

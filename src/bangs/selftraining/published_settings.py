@@ -5,16 +5,16 @@ from dataclasses import replace
 from typing import Literal, TypeVar
 
 from bangs.calibration.calibrators import ETS, Calibrator
-from bangs.calibration.graph import CaGCN
+from bangs.calibration.graph_calibrators import CaGCN
 from bangs.errors import InvalidInput, UnknownName
-from bangs.graphs.views import DropEdges
+from bangs.graphs.graph_views import DropEdges
 from bangs.selection.quotas import Above, TopPerClass
 from bangs.selection.scores import Agreement, Chance, Logit
 from bangs.selftraining import methods
 from bangs.selftraining.loop import Method
 from bangs.selftraining.methods import EARLY, METHODS, Budget, method, multiview
 from bangs.selftraining.uncertainty import InformationGain
-from bangs.training.views import Dropout
+from bangs.training.model_views import Dropout
 from bangs.valuation.banzhaf import MSR
 
 T = TypeVar("T")

@@ -12,8 +12,8 @@ import pytest
 from bangs.errors import BangsError, OutOfMemory
 from bangs.graphs import tables
 from bangs.graphs.store import Store, convert_from, read_own
-from bangs.graphs.tables import delimited, parquet, reader
-from bangs.graphs.tables.options import ReadOptions
+from bangs.graphs.tables import delimited, parquet, table_reader
+from bangs.graphs.tables.read_options import ReadOptions
 from tests.graphs.tables.sample_tables import EDGES, NODES, edges_of, folder
 from tests.helpers.killing import in_a_child
 
@@ -96,7 +96,7 @@ def test_memory_that_runs_out_is_one_sentence(
     def fails(*_: object) -> None:
         raise error
 
-    monkeypatch.setattr(reader, "read_delimited", fails)
+    monkeypatch.setattr(table_reader, "read_delimited", fails)
     folder(tmp_path)
     with pytest.raises(OutOfMemory, match=r"needs more memory than is free \(.*\); .*`bangs convert`"):
         tables.read(tmp_path)
@@ -137,7 +137,7 @@ def test_a_process_with_little_memory_left_gets_a_sentence_or_the_graph(tmp_path
 
 
 def test_text_is_held_only_while_memory_allows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reader, "available_memory", lambda: 100)
+    monkeypatch.setattr(table_reader, "available_memory", lambda: 100)
     with pytest.raises(OutOfMemory, match=r"reading .* needs more memory"):
         tables.read(folder(tmp_path))
     assert convert_from(str(tmp_path), tmp_path / "store").nodes == 6  # which holds none

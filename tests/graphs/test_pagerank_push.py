@@ -11,9 +11,9 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from bangs.errors import InvalidInput
-from bangs.graphs import propagation, push
-from bangs.graphs.propagation import PPR, ExactPPR
-from bangs.graphs.push import Push, PushOperator
+from bangs.graphs import pagerank, pagerank_push
+from bangs.graphs.pagerank import PPR, ExactPPR
+from bangs.graphs.pagerank_push import Push, PushOperator
 
 
 def random_graph(nodes: int, seed: int, directed: bool = False, weighted: bool = False) -> Data:
@@ -67,8 +67,8 @@ def test_products_are_those_of_the_power_iteration_block_by_block(
     graph = random_graph(50, 3, directed, weighted)
     x = torch.randn(50, 3, generator=torch.Generator().manual_seed(0))
     before = x.clone()
-    for block in (push.BLOCK, 7):
-        monkeypatch.setattr(push, "BLOCK", block)
+    for block in (pagerank_push.BLOCK, 7):
+        monkeypatch.setattr(pagerank_push, "BLOCK", block)
         slow, fast = PPR()(graph), Push(error=0.0)(graph)
         torch.testing.assert_close(fast(x), slow(x))
         torch.testing.assert_close(fast.adjoint(x), slow.adjoint(x))
@@ -92,7 +92,7 @@ def test_columns_with_too_many_entries_get_a_larger_error_bound_which_is_logged(
     nodes = torch.arange(20)
     operator = Push(error=1e-4)(graph)
     fine = operator.pairs(nodes)
-    with caplog.at_level(logging.INFO, "bangs.graphs.push"):
+    with caplog.at_level(logging.INFO, "bangs.graphs.pagerank_push"):
         coarse = operator.pairs(nodes, max_entries=len(fine.node) // 3)
     assert len(coarse.node) <= len(fine.node) // 3
     assert coarse.bound > fine.bound
@@ -106,8 +106,8 @@ def test_columns_with_too_many_entries_get_a_larger_error_bound_which_is_logged(
 def test_the_bound_of_several_columns_is_the_largest_of_theirs(
     whole: set[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(push, "DENSE_DEVICES", whole)
-    monkeypatch.setattr(push, "BLOCK", 1)  # each by itself
+    monkeypatch.setattr(pagerank_push, "DENSE_DEVICES", whole)
+    monkeypatch.setattr(pagerank_push, "BLOCK", 1)  # each by itself
     operator = Push(steps=4, error=0.05)(random_graph(12, 1, directed=True))
     bounds = [operator.pairs(torch.tensor([node])).bound for node in range(12)]
     assert len(set(bounds)) > 1
@@ -116,15 +116,15 @@ def test_the_bound_of_several_columns_is_the_largest_of_theirs(
 
 
 def test_a_threshold_rises_fourfold_and_from_nothing_to_almost_nothing() -> None:
-    assert push.raised(1e-5) == pytest.approx(4e-5)
-    assert push.raised(0.0) == pytest.approx(4e-9)
+    assert pagerank_push.raised(1e-5) == pytest.approx(4e-5)
+    assert pagerank_push.raised(0.0) == pytest.approx(4e-9)
 
 
 def test_a_large_graph_uses_push_which_is_logged(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(propagation, "LARGE", 10)
-    with caplog.at_level(logging.INFO, "bangs.graphs.propagation"):
+    monkeypatch.setattr(pagerank, "LARGE", 10)
+    with caplog.at_level(logging.INFO, "bangs.graphs.pagerank"):
         operator = PPR(0.2, 7)(random_graph(11, 0))
     assert isinstance(operator, PushOperator)
     assert (operator.alpha, operator.steps) == (0.2, 7)
@@ -149,9 +149,9 @@ def test_whole_columns_as_a_gpu_pushes_them_are_the_pushed_ones(
 ) -> None:
     graph, nodes = random_graph(80, 5, directed, weighted), torch.arange(0, 80, 3)
     few = Push(error=error)(graph).pairs(nodes)
-    monkeypatch.setattr(push, "DENSE_DEVICES", {"cpu"})
-    for block in (push.BLOCK, 4 * 80):
-        monkeypatch.setattr(push, "BLOCK", block)  # all columns at once, or four
+    monkeypatch.setattr(pagerank_push, "DENSE_DEVICES", {"cpu"})
+    for block in (pagerank_push.BLOCK, 4 * 80):
+        monkeypatch.setattr(pagerank_push, "BLOCK", block)  # all columns at once, or four
         whole = Push(error=error)(graph).pairs(nodes)
         assert torch.equal(whole.node, few.node)
         assert torch.equal(whole.player, few.player)
@@ -162,18 +162,18 @@ def test_whole_columns_as_a_gpu_pushes_them_are_the_pushed_ones(
 def test_dense_columns_respect_the_bound_on_entries_too(monkeypatch: pytest.MonkeyPatch) -> None:
     graph, nodes = random_graph(300, 1), torch.arange(20)
     few = Push(error=1e-4)(graph).pairs(nodes, max_entries=1500)
-    monkeypatch.setattr(push, "DENSE_DEVICES", {"cpu"})
-    operator, widths, real = Push(error=1e-4)(graph), [], push.push_dense
+    monkeypatch.setattr(pagerank_push, "DENSE_DEVICES", {"cpu"})
+    operator, widths, real = Push(error=1e-4)(graph), [], pagerank_push.push_dense
 
     def watched(hop: Any, start: Tensor, *rest: Any) -> tuple[Tensor, Tensor]:
         widths.append(start.shape[1])
         return real(hop, start, *rest)
 
-    monkeypatch.setattr(push, "push_dense", watched)
+    monkeypatch.setattr(pagerank_push, "push_dense", watched)
     whole = operator.pairs(nodes, max_entries=1500)
     assert len(few.node) == len(whole.node) <= 1500
     assert torch.equal(few.node, whole.node)
-    assert max(widths) == 1500 * push.DENSE_RATIO // 300
+    assert max(widths) == 1500 * pagerank_push.DENSE_RATIO // 300
     assert whole.bound <= few.bound + 1e-7
     assert (operator.columns(nodes) - PPR()(graph).columns(nodes)).abs().max() <= 1e-4 + 1e-6
     nobody = operator.push(nodes[:0], 1e-5, 1500)  # as a rank without candidates of its own asks

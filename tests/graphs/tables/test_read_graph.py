@@ -16,7 +16,7 @@ from bangs.errors import InvalidInput
 from bangs.graphs import tables
 from bangs.graphs.store import convert_from
 from bangs.graphs.tables.column_kinds import ColumnStatistics
-from bangs.graphs.tables.options import ReadOptions
+from bangs.graphs.tables.read_options import ReadOptions
 from bangs.graphs.tables.table import Table
 from tests.graphs.tables.sample_tables import EDGES, NODES, folder
 

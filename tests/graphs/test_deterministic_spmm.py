@@ -6,8 +6,8 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from bangs.graphs import ordered_spmm
-from bangs.graphs.ordered_spmm import RowPieces
+from bangs.graphs import deterministic_spmm
+from bangs.graphs.deterministic_spmm import RowPieces
 from bangs.graphs.sparse import Sparse
 
 there = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU here")
@@ -23,25 +23,25 @@ def hubs(rows: int = 40, columns: int = 600, seed: int = 0) -> sp.csr_array:
 
 
 def product(ours: Sparse, dense: Tensor) -> Tensor:
-    return ordered_spmm.product(RowPieces.of(ours.pattern.rows), ours.pattern.cols, ours.values, dense)
+    return deterministic_spmm.product(RowPieces.of(ours.pattern.rows), ours.pattern.cols, ours.values, dense)
 
 
 def test_a_row_of_three_is_known_on_paper_in_pieces_of_two(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ordered_spmm, "LONGEST", 2)
+    monkeypatch.setattr(deterministic_spmm, "LONGEST", 2)
     rows = torch.tensor([0, 3, 3, 4], dtype=torch.int32)
     pieces = RowPieces.of(rows)
     assert pieces.starts.tolist() == [0, 2, 3, 3, 4]
     assert pieces.merge is not None
     assert (pieces.merge.starts.tolist(), pieces.merge.merge) == ([0, 2, 3, 4], None)
     cols = torch.tensor([0, 1, 2, 0], dtype=torch.int32)
-    found = ordered_spmm.product(
+    found = deterministic_spmm.product(
         pieces, cols, torch.tensor([1.0, 10.0, 100.0, 5.0]), torch.tensor([[1.0], [2.0], [3.0]])
     )
     assert found.tolist() == [[321.0], [0.0], [5.0]]
 
 
 def test_rows_no_longer_than_a_piece_are_not_cut() -> None:
-    rows = torch.tensor([0, ordered_spmm.LONGEST, ordered_spmm.LONGEST + 1], dtype=torch.int32)
+    rows = torch.tensor([0, deterministic_spmm.LONGEST, deterministic_spmm.LONGEST + 1], dtype=torch.int32)
     assert RowPieces.of(rows) == (rows, None)
 
 
@@ -51,7 +51,7 @@ def test_rows_no_longer_than_a_piece_are_not_cut() -> None:
 def test_products_are_those_of_scipy(
     device: str, longest: int, kind: torch.dtype, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ordered_spmm, "LONGEST", longest)
+    monkeypatch.setattr(deterministic_spmm, "LONGEST", longest)
     matrix = hubs()
     ours = Sparse.of(matrix, device)
     ours = ours.with_values(ours.values.to(kind))
@@ -68,7 +68,7 @@ def test_the_transposes_pieces_are_cut_by_its_own_rows(device: str) -> None:
     ours = Sparse.of(sp.csr_array(hubs().T), device).repeat(2)
     _, cols, order = ours.pattern.transposed
     dense = torch.randn(1200, 5, generator=torch.Generator().manual_seed(1))
-    found = ordered_spmm.product(ours.pattern.transposed_pieces, cols, ours.values[order], dense.to(device)).cpu()
+    found = deterministic_spmm.product(ours.pattern.transposed_pieces, cols, ours.values[order], dense.to(device)).cpu()
     expected = np.concatenate([hubs() @ part.numpy() for part in dense.split(600)])
     np.testing.assert_allclose(found.numpy(), expected, rtol=1e-4, atol=1e-4)
 

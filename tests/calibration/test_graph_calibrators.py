@@ -13,7 +13,7 @@ from torch_geometric.data import Data
 
 from bangs.calibration.calibrators import GATS, CaGCN, Temperature
 from bangs.calibration.crossfit import Crossfit, _Lesson
-from bangs.calibration.graph import _Attention, _Convolution, hops
+from bangs.calibration.graph_calibrators import _Attention, _Convolution, hops
 from bangs.calibration.scaling import Sample
 from bangs.core import metrics
 from bangs.core.types import Prediction

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from bangs.core.number_checks import check_number, check_whole
 from bangs.errors import InvalidInput
-from bangs.graphs.push import Push, PushOperator
+from bangs.graphs.pagerank_push import Push, PushOperator
 from bangs.graphs.sparse import Sparse, adjacency, batched_adjacency
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ import torch
 from bangs.cli.run_folder import save
 from bangs.experiments.experiment import Experiment
 from bangs.graphs.datasets.synthetic import citation
-from bangs.report.observer import PageObserver
 from bangs.report.page_data import page_data
+from bangs.report.page_observer import PageObserver
 from bangs.report.run_data import gather
 from bangs.runs import RunFolder
 from tests.cli.invoke import bangs

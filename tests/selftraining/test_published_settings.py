@@ -5,15 +5,15 @@ from dataclasses import replace
 import pytest
 
 from bangs.calibration.calibrators import ETS
-from bangs.calibration.graph import CaGCN
+from bangs.calibration.graph_calibrators import CaGCN
 from bangs.errors import InvalidInput, UnknownName
-from bangs.graphs.views import DropEdges, Same
+from bangs.graphs.graph_views import DropEdges, Same
 from bangs.selection.quotas import Above, Top, TopPerClass
 from bangs.selection.scores import Agreement, Banzhaf, Chance, Logit
 from bangs.selftraining.methods import METHODS, multiview
-from bangs.selftraining.published import authors, paper
+from bangs.selftraining.published_settings import authors, paper
 from bangs.selftraining.uncertainty import InformationGain
-from bangs.training.views import Dropout
+from bangs.training.model_views import Dropout
 from bangs.valuation.banzhaf import MSR
 
 CITATION = ("cora", "citeseer", "pubmed")

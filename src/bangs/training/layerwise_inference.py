@@ -16,7 +16,7 @@ from bangs.graphs.store import mapped, release
 from bangs.nn.dropout import DropoutMasks
 from bangs.nn.ensemble import Network
 from bangs.nn.subgraphs import Features
-from bangs.training.sampling import Sampler
+from bangs.training.neighbour_sampling import Sampler
 from bangs.utils import signals
 
 EDGE_BYTES = 32  # of an edge while its block is multiplied: column, value and temporaries

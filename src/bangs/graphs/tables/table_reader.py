@@ -10,8 +10,8 @@ from pathlib import Path
 from bangs.errors import BangsError, OutOfMemory
 from bangs.graphs.tables.delimited import read_delimited
 from bangs.graphs.tables.diagnostics import Diagnostics, listed
-from bangs.graphs.tables.options import ReadOptions
 from bangs.graphs.tables.parquet import read_parquet
+from bangs.graphs.tables.read_options import ReadOptions
 from bangs.graphs.tables.table import Table
 from bangs.utils.memory import available_memory, gib, ran_out
 

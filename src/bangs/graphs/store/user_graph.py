@@ -10,14 +10,14 @@ from bangs.core.types import Split
 from bangs.errors import InvalidInput
 from bangs.graphs import tables
 from bangs.graphs.splits import MASKS
-from bangs.graphs.store.folder import is_store
 from bangs.graphs.store.node_names import NodeNames
-from bangs.graphs.store.reference import StoreReference
+from bangs.graphs.store.store_folder import is_store
+from bangs.graphs.store.store_reference import StoreReference
 from bangs.graphs.store.stored_graph import Store
 from bangs.graphs.tables.diagnostics import Diagnostics
-from bangs.graphs.tables.encoding import Encoding
+from bangs.graphs.tables.feature_encoding import Encoding
 from bangs.graphs.tables.labels import check_enough
-from bangs.graphs.tables.options import given
+from bangs.graphs.tables.read_options import given
 
 
 def read_own(path: Path, *, encoding: Encoding | None = None, **options: Any) -> tables.OwnGraph:

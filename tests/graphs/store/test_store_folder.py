@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bangs.errors import InvalidInput
-from bangs.graphs.store import Store, convert_from, folder, is_store, writer
+from bangs.graphs.store import Store, convert_from, is_store, store_folder, writer
 from bangs.graphs.store.writer import Writer
 from tests.helpers.killing import in_a_child
 
@@ -117,13 +117,13 @@ def test_a_kill_while_a_store_is_replaced_leaves_a_store_and_the_next_start_clea
             die() if len(renames) == 2 else rename(source, target)
 
         if not exchange:
-            folder._exchange = lambda *_: False
+            store_folder._exchange = lambda *_: False
         if moment == "before":
             writer.put_in_place = die
         elif moment == "between":
-            folder.os.rename = second_kills
+            store_folder.os.rename = second_kills
         if moment == "after":
-            folder._remove = die
+            store_folder._remove = die
         convert_from(NEW, store, overwrite=True)
         return 0
 
