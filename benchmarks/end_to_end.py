@@ -156,7 +156,7 @@ class Plain:
     def __init__(self, experiment: Experiment, data: Data, every: int):
         self.data, self.every = data, every
         self.task, self.exam = experiment.task(data), exam_of(experiment, data)
-        self.settings = experiment.trainer().trainer
+        self.settings = experiment.self_trainer().trainer
         self.target, self.validation = self.task.given.target[0].clone(), self.task.validation[0]
         self.teacher: Tensor | None = None
         self.best, self.accuracy = -1.0, 0.0

@@ -62,7 +62,7 @@ def measure(experiment: Experiment, data: Data, start: str | int) -> dict[str, A
             epochs.add_(state.student.epochs * took)
             trained.add_((state.student.epochs + settings.patience).clamp_max(settings.epochs) * took)
 
-    recipe = experiment.trainer()
+    recipe = experiment.self_trainer()
     before, begin, busy = resident(), time.perf_counter(), time.process_time()
     SelfTrainer(recipe.trainer, replace(recipe.method, start=start), (watch,)).fit(task, experiment.seeds)
     return {

@@ -29,7 +29,7 @@ from bangs.valuation.banzhaf import MSR, Marginals
     ids=["tuned", "paper", "chosen", "pushed", "estimator"],
 )
 def test_settings_name_the_parts(settings: dict[str, Any], game: Banzhaf) -> None:
-    recipe = Experiment(k=20, rounds=7, teacher="best", pool="open", **settings).trainer().method
+    recipe = Experiment(k=20, rounds=7, teacher="best", pool="open", **settings).self_trainer().method
     assert recipe.score == game
     assert (recipe.quota, recipe.calibrate) == (Top(20), ETS())
     assert (recipe.rounds, recipe.teacher, recipe.pool) == (7, "best", "open")
@@ -37,16 +37,16 @@ def test_settings_name_the_parts(settings: dict[str, Any], game: Banzhaf) -> Non
 
 def test_batches_and_changes_reach_the_trainer() -> None:
     of = Experiment(changes={"epochs": 3}, batch_size=64, fanout=(5, 5), pieces=2)
-    trainer = of.trainer().trainer
+    trainer = of.self_trainer().trainer
     assert trainer.epochs == 3
     assert trainer.batches == Sampling(64, (5, 5), pieces=2)
-    assert Experiment().trainer().trainer.batches is None
+    assert Experiment().self_trainer().trainer.batches is None
 
 
 def test_a_published_recipe_brings_its_settings_of_which_only_rounds_can_be_cut() -> None:
     of = Experiment(dataset="citeseer", method="cpl", recipe="authors", rounds=3)
-    assert (of.trainer().method.rounds, of.trainer().method.quota) == (3, Top(70))
-    assert Experiment(dataset="citeseer", method="cpl", recipe="authors").trainer().method.rounds == 30
+    assert (of.self_trainer().method.rounds, of.self_trainer().method.quota) == (3, Top(70))
+    assert Experiment(dataset="citeseer", method="cpl", recipe="authors").self_trainer().method.rounds == 30
     assert "k" not in of.settings()
     with pytest.raises(InvalidInput, match="the recipe 'authors' brings its own k"):
         Experiment(method="cpl", recipe="authors", k=3)

@@ -73,7 +73,7 @@ def test_runs_killed_at_random_moments_end_like_undisturbed_ones(tmp_path: Path)
     ("name", "teacher"), [("bangs", "first"), ("bangs", "latest"), ("bangs", "best"), ("cpl", "first"), ("raw", "best")]
 )
 def test_a_packed_state_comes_back_bit_by_bit(name: str, teacher: Any, task: Task) -> None:
-    trainer = SelfTrainer(experiment(name).trainer().trainer, method(name, Budget(2, 4, 2, teacher)))
+    trainer = SelfTrainer(experiment(name).self_trainer().trainer, method(name, Budget(2, 4, 2, teacher)))
     state = trainer.fit(task, range(3))
     tensors, facts = pack(state)
     learner = trainer.trainer.prepare(task)
@@ -84,7 +84,7 @@ def test_a_packed_state_comes_back_bit_by_bit(name: str, teacher: Any, task: Tas
 
 
 def test_a_model_in_two_roles_is_stored_once(task: Task) -> None:
-    trainer = SelfTrainer(experiment("bangs").trainer().trainer, method("raw"))
+    trainer = SelfTrainer(experiment("bangs").self_trainer().trainer, method("raw"))
     tensors, facts = pack(trainer.fit(task, range(3)))
     assert facts["roles"] == {"student": "student", "teacher": "student", "best": "student"}
     assert not any(name.startswith(("teacher", "best.")) for name in tensors)

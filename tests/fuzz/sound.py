@@ -151,7 +151,7 @@ def experiment() -> Experiment:
 
 @cache
 def learner() -> Learner:
-    return experiment().trainer().trainer.prepare(experiment().task(graph()))
+    return experiment().self_trainer().trainer.prepare(experiment().task(graph()))
 
 
 @cache

@@ -64,7 +64,7 @@ def experiment(method: str, **settings: Any) -> Experiment:
 def lived(method: str, data: Data) -> list[State]:
     """Every round of a method whose learner sees what the experiment shows it of the data."""
     of, states = experiment(method), list[State]()
-    of.trainer([states.append]).fit(Task.of(data, of._split(data), 3), SEEDS)
+    of.self_trainer([states.append]).fit(Task.of(data, of._split(data), 3), SEEDS)
     return states
 
 

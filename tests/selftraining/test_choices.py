@@ -25,7 +25,7 @@ def test_every_recipe_has_the_default_teacher_but_those_that_make_labels_anew(na
     recipe = method(name, Budget())
     assert recipe.teacher == ("latest" if recipe.memory == "rebuild" else TEACHER)
     assert recipe.pool == POOL
-    assert Experiment(method=name).trainer().method.teacher == recipe.teacher
+    assert Experiment(method=name).self_trainer().method.teacher == recipe.teacher
 
 
 def test_python_and_the_command_line_have_the_same() -> None:

@@ -31,8 +31,8 @@ from bangs.selftraining.best_round import best_round
 from bangs.selftraining.choices import POOL, Pool, TeacherChoice
 from bangs.selftraining.loop import Method, Observer, SelfTrainer, State
 from bangs.selftraining.methods import Budget, method
+from bangs.training import presets
 from bangs.training.neighbour_sampling import sampling
-from bangs.training.presets import trainer
 from bangs.utils.devices import choose_device
 from bangs.utils.torch_modes import usual_modes
 from bangs.valuation.banzhaf import DEFAULT, ESTIMATORS
@@ -107,8 +107,8 @@ class Experiment:
 
     def config(self) -> dict[str, Any]:
         """Everything the result depends on, including the parts behind the names; its hash names the run."""
-        trainer = self.trainer()
-        return {**self.settings(), "parts": {"trainer": repr(trainer.trainer), "method": repr(trainer.method)}}
+        parts = self.self_trainer()
+        return {**self.settings(), "parts": {"trainer": repr(parts.trainer), "method": repr(parts.method)}}
 
     def idle(self) -> list[str]:
         """Settings that were changed without a difference to this run's parts, such as the estimator of 'random'."""
@@ -121,11 +121,10 @@ class Experiment:
             return bool(replace(self, **{name: value}).config()["parts"] == self.config()["parts"])
         return False
 
-    def trainer(self, observers: Sequence[Observer] = ()) -> SelfTrainer:
+    def self_trainer(self, observers: Sequence[Observer] = ()) -> SelfTrainer:
         """The parts this configuration names."""
-        return SelfTrainer(
-            trainer(self.model, self.preset, self._dataset_name, **self._changes), self._recipe(), tuple(observers)
-        )
+        inner = presets.trainer(self.model, self.preset, self._dataset_name, **self._changes)
+        return SelfTrainer(inner, self._recipe(), tuple(observers))
 
     @property
     def _changes(self) -> dict[str, Any]:
@@ -203,7 +202,7 @@ class Experiment:
             for observer in observers:
                 observer(state, rows[-1])
 
-        self.trainer([record]).fit(task, self.seeds, resume)
+        self.self_trainer([record]).fit(task, self.seeds, resume)
         return summary(self, rows, before + time.perf_counter() - begin)
 
     def _split(self, data: Data) -> Split:

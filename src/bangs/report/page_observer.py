@@ -26,7 +26,7 @@ class PageObserver:
     """
 
     def __init__(self, experiment: Experiment, truth: Tensor | None = None):
-        self.recorder = Recorder(experiment.trainer().method.calibrate)
+        self.recorder = Recorder(experiment.self_trainer().method.calibrate)
         self.truth = truth
 
     def __call__(self, state: State, row: dict[str, Any]) -> None:

@@ -145,7 +145,7 @@ class _Reader(Faults):
         self._check_told_apart(suite, cells)
         for cell in cells if self.names == "known" else ():
             try:
-                cell.experiment.trainer()  # which puts the parts together
+                cell.experiment.self_trainer()  # which puts the parts together
             except BangsError as error:
                 run = ", ".join(f"{axis} = {value}" for axis, value in cell.place.items())
                 raise InvalidInput(f"{self.source}: the run with {run} is not possible: {error}") from error
