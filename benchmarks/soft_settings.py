@@ -13,6 +13,7 @@ import json
 import sys
 import time
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -68,6 +69,7 @@ def named(name: str, **settings: Any) -> Callable[[int], Method]:
 
 RANK = Product(BanzhafWeight("rank"), Certainty(3.0))
 ALIGN = Sharpen(0.5, "validation")
+DROP = {"dropout": 0.7, "input_dropout": 0.7}
 VARIANTS: dict[str, tuple[Callable[[int], Method], dict[str, Any]]] = {
     "raw": (named("raw"), {}),
     "confidence": (named("confidence", teacher="first"), {}),
@@ -120,9 +122,46 @@ VARIANTS: dict[str, tuple[Callable[[int], Method], dict[str, Any]]] = {
     "aligned,loss,drop=0.7": (soft(believe=ALIGN), {"monitor": "loss", "dropout": 0.7, "input_dropout": 0.7}),
     "aligned,loss,hidden=256": (soft(believe=ALIGN), {"monitor": "loss", "hidden": 256}),
     "given,loss": (soft(believe=Sharpen(0.5, "given")), {"monitor": "loss"}),
+    "soft,loss,drop=0.7": (soft(), {"monitor": "loss", **DROP}),
+    "soft,drop=0.7": (soft(), DROP),
+    "aligned,drop=0.7": (soft(believe=ALIGN), DROP),
+    "aligned,lam=2,drop=0.7": (soft(believe=ALIGN, weigh=Balance(Certainty(3.0), 2.0)), DROP),
+    "aligned,lam=2,loss,drop=0.7": (
+        soft(believe=ALIGN, weigh=Balance(Certainty(3.0), 2.0)),
+        {"monitor": "loss", **DROP},
+    ),
+    "rank,aligned,drop=0.7": (soft(believe=ALIGN, weigh=Balance(RANK)), DROP),
+    "rank,aligned,loss,drop=0.7": (soft(believe=ALIGN, weigh=Balance(RANK)), {"monitor": "loss", **DROP}),
+    "aligned,loss,drop=0.8": (soft(believe=ALIGN), {"monitor": "loss", "dropout": 0.8, "input_dropout": 0.8}),
+    "aligned,drop=0.8": (soft(believe=ALIGN), {"dropout": 0.8, "input_dropout": 0.8}),
+    "raw,drop=0.7": (named("raw"), DROP),
+    "raw,scaled": (named("raw"), {"scaled": True}),
+    "aligned,scaled": (soft(believe=ALIGN), {"scaled": True}),
+    "aligned,scaled,lr=0.01": (soft(believe=ALIGN), {"scaled": True, "lr": 0.01}),
+    "aligned,scaled,lr=0.05": (soft(believe=ALIGN), {"scaled": True, "lr": 0.05}),
+    "aligned,published": (soft(believe=ALIGN), {"spread": "features"}),
+    "aligned,T=0.3": (soft(believe=Sharpen(0.3, "validation")), {}),
+    "aligned,lr=0.01": (soft(believe=ALIGN), {"lr": 0.01}),
+    "aligned,samples=2,loss": (soft(believe=ALIGN), {"samples": 2, "monitor": "loss"}),
     "lr=0.01": (soft(believe=ALIGN), {"lr": 0.01}),
     "raw,lr=0.01": (named("raw"), {"lr": 0.01}),
 }
+
+
+def scaled(data: Data, order: int = 5) -> Data:
+    """The graph with every feature divided by its spread over the nodes after `order` hops."""
+    x = data.x.to_dense() if data.x.layout != torch.strided else data.x
+    row, col = data.edge_index
+    degree = torch.bincount(col, minlength=len(x)).float() + 1
+    weight = (degree[row] * degree[col]).rsqrt()
+    hop, total = x, x.clone()
+    for _ in range(order):
+        hop = torch.zeros_like(x).index_add_(0, col, hop[row] * weight[:, None]) + hop / degree[:, None]
+        total += hop
+    spread = (total / (order + 1)).std(0)
+    out = copy(data)
+    out.x = x / spread.clamp_min(1e-6 * float(spread.max()))
+    return out
 
 
 def cut(data: Data, per_class: int, seeds: tuple[int, ...], validation: int) -> tuple[Split, Tensor]:
@@ -174,6 +213,9 @@ def run(data: Data, per_class: int, model: str, variant: str, asked: argparse.Na
     make, changes = VARIANTS[variant]
     name = asked.graph
     learner = trainer(model, "tuned", name)
+    changes = dict(changes)
+    if changes.pop("scaled", False):
+        data = scaled(data)
     own = {key: value for key, value in changes.items() if hasattr(learner.model, key)}
     learner = replace(learner, model=replace(learner.model, **own)) if own else learner
     learner = replace(learner, **{key: value for key, value in changes.items() if key not in own})
