@@ -20,6 +20,7 @@ FILES = {
     "fit": "fit",
     "predict": "predict",
     "explain": "explain",
+    "suggest": "suggest",
     "report": "report",
     "run": "run",
     "unblind": "unblind",

@@ -15,8 +15,9 @@ _TABLES = {
     "models": ("nn.models", "MODELS"),
     "calibrators": ("calibration.calibrators", "CALIBRATORS"),
     "estimators": ("valuation.banzhaf", "ESTIMATORS"),
+    "strategies": ("suggestion.strategies", "STRATEGIES"),
 }
-KINDS = ("datasets", "methods", "models", "calibrators", "suites", "estimators")
+KINDS = ("datasets", "methods", "models", "calibrators", "suites", "estimators", "strategies")
 
 
 def names_of(kind: str) -> dict[str, str]:

@@ -12,7 +12,10 @@ from bangs.errors import UnknownName
 
 def list_names(
     kind: Annotated[
-        str | None, typer.Argument(help="datasets, methods, models, calibrators, suites or estimators; all if left out")
+        str | None,
+        typer.Argument(
+            help="datasets, methods, models, calibrators, suites, estimators or strategies; all if left out"
+        ),
     ] = None,
     as_json: options.Json = False,
 ) -> None:

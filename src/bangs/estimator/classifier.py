@@ -1,7 +1,7 @@
 """SelfTrainingClassifier: graph self-training for people who know scikit-learn."""
 
 import numbers
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +18,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from bangs.calibration.calibrators import Calibrator, calibrator
+from bangs.core.types import Task
 from bangs.errors import InvalidInput
 from bangs.estimator import model_file, serialization
 from bangs.estimator.build import planned
@@ -27,9 +28,11 @@ from bangs.estimator.explain import node_of, reasons
 from bangs.estimator.explanation import Explanation, explanation
 from bangs.estimator.fitted import FittedMember, averaged, calibrated_snapshot, read_members, snapshot_of
 from bangs.estimator.folds import check_folds, seeds_of
+from bangs.estimator.hints import with_hints
 from bangs.estimator.inference import calibrate_beside
 from bangs.estimator.inputs import as_graph, as_labels, check_columns, encoded, in_order, mask_of, names_of, opened
 from bangs.estimator.linear import LinearTrainer
+from bangs.estimator.members import View
 from bangs.estimator.resume import Keeper
 from bangs.estimator.tasks import Lesson, lesson, tasks_of
 from bangs.estimator.threads import thread_count, threads
@@ -41,6 +44,7 @@ from bangs.runs.snapshot import Snapshot
 from bangs.selection.scores import Score
 from bangs.selftraining.choices import TEACHER, TeacherChoice
 from bangs.selftraining.loop import Observer
+from bangs.suggestion.suggest import Suggestions, suggest
 from bangs.training.neighbour_sampling import Sampling
 from bangs.training.trainer import Trainer
 from bangs.utils.devices import choose_device
@@ -181,7 +185,7 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
             runs = seeds_of(seed, learned.folds.runs)
             contest = Contest(learned.folds, learned.labels, tasks, runs, self._calibrator(), where)
             contest = replace(contest, limit=self.time_limit, tell=tell, refine=self._refine(tried, learned.free))
-            self._remember(X, names, seed, learned, contest(tried, observers, keeper), where)
+            self._remember(X, names, seed, learned, contest(tried, observers, keeper), where, tasks)
         return self
 
     def recipe(self, graph: Any = None, pool: int = 1, store: Store | None = None) -> list[Candidate]:
@@ -245,6 +249,12 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         check_is_fitted(self)
         found = reasons(self.snapshot_, node_of(node, self.node_names_), top)
         return explanation(found, self.node_names_, self.classes_.tolist(), self.selector)
+
+    @usual_modes()
+    def suggest(self, count: int = 20, strategy: str | None = None) -> Suggestions:
+        """The nodes of the fitted graph whose labels would help most, with a reason each; `print` shows them."""
+        check_is_fitted(self)
+        return suggest(self.snapshot_, self.node_names_, self.classes_.tolist(), count, strategy, seed=self.seed_)
 
     @usual_modes()
     def save(self, path: str | Path) -> None:
@@ -350,7 +360,14 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         return int(check_random_state(self.random_state).randint(2**31))
 
     def _remember(
-        self, X: Any, names: Any, seed: int, learned: Lesson, found: Ensemble, where: StoreReference | None
+        self,
+        X: Any,
+        names: Any,
+        seed: int,
+        learned: Lesson,
+        found: Ensemble,
+        where: StoreReference | None,
+        tasks: Mapping[View, Task],
     ) -> None:
         """Keep what the fit left; everything on the CPU."""
         held = learned.folds.held.amax(0) if learned.folds.judged else torch.full_like(learned.labels, -1)
@@ -360,6 +377,8 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
             FittedMember(own.name, own.view, own.architecture, float(weight), own.weights)
             for own, weight in zip(found.members, found.weights.tolist(), strict=True)
         ]
+        if where is None:
+            self.snapshot_ = with_hints(self.snapshot_, self.members_, tasks)
         self.seed_, self.leaderboard_ = seed, found.board
         self.n_features_in_ = int(learned.graph.x.shape[1])
         if isinstance(X, pd.DataFrame) and all(isinstance(name, str) for name in X.columns):

@@ -4,10 +4,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from torch import Tensor
+
 from bangs.estimator import model_file
 from bangs.estimator.explain import node_of, reasons
 from bangs.estimator.explanation import Explanation, explanation
 from bangs.runs.snapshot import Snapshot
+from bangs.suggestion.suggest import Suggestions, suggest
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,6 +26,10 @@ class SavedRun:
         """Why a node, by its name or number, has the label it has."""
         found = reasons(self.snapshot, node_of(node, self.names), top)
         return explanation(found, self.names, self.classes, self.selector)
+
+    def suggest(self, count: int = 20, strategy: str | None = None, *, exclude: Tensor | None = None) -> Suggestions:
+        """The nodes whose labels would help most, with a reason each; nodes in `exclude` bool [N] are left out."""
+        return suggest(self.snapshot, self.names, self.classes, count, strategy, exclude=exclude)
 
 
 def read_saved_run(path: str | Path, store: str | Path | None = None) -> SavedRun:

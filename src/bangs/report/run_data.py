@@ -47,7 +47,7 @@ def gather(folder: str | Path, result: dict[str, Any] | None = None, store: Path
     rows = _rows(folder)
     config, environment = (unseal(folder / f"{name}.json") or {} for name in ("config", "environment"))
     result, config = _without_folders(result), _without_folders(config)
-    truth = _truth(folder)
+    truth = read_truth(folder)
     if (folder / model_file.FILE).exists():
         saved = read_saved_run(folder, store)
         names, classes = saved.names, [str(name) for name in saved.classes]
@@ -99,7 +99,7 @@ def _rows(folder: Path) -> list[dict[str, Any]]:
     return rows
 
 
-def _truth(folder: Path) -> Tensor | None:
+def read_truth(folder: Path) -> Tensor | None:
     if not (folder / EXAM).exists():
         return None
     tensors, _ = model_file.load(folder / EXAM)

@@ -46,6 +46,8 @@ class Snapshot:
     unseen_calibrated: Tensor | None = (
         None  # float [M, C], calibrated without the node's own label; None = as all nodes
     )
+    points: Tensor | None = None  # float [N, d], where nodes lie for the models; None = not kept
+    disagreement: Tensor | None = None  # float [N], between the models of the folds, in nats; None = not kept
 
     @property
     def nodes(self) -> int:
@@ -125,7 +127,9 @@ class Snapshot:
         for name, part in (("unseen", self.unseen), ("unseen_calibrated", self.unseen_calibrated)):
             if part is not None and len(part):
                 check_finite(name, part.amax(-1))
-        for name, part in (("belief", self.belief), ("weight", self.weight)):
+        if self.points is not None:
+            check_finite("points", self.points)
+        for name, part in (("belief", self.belief), ("weight", self.weight), ("disagreement", self.disagreement)):
             if part is not None:
                 check_finite(name, part)
                 if (part < 0).any():
@@ -176,6 +180,8 @@ def _check_shapes(parts: Mapping[str, Tensor]) -> None:
         "belief": (of_class, _FLOAT),
         **dict.fromkeys(("unseen", "unseen_calibrated"), ((int((parts["held"] >= 0).sum()), classes), _FLOAT)),
         "weight": (own, _FLOAT),
+        "disagreement": (own, _FLOAT),
+        "points": ((nodes, *parts["points"].shape[1:2]) if "points" in parts else own, _FLOAT),
     }
     for name, part in parts.items():
         shape, kinds = wanted[name]
@@ -197,7 +203,7 @@ def _check_rounds(chosen: Any, rows: Any, rounds: int) -> None:
 
 
 _FLOAT = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
-_OPTIONAL = ("belief", "weight", "unseen", "unseen_calibrated")
+_OPTIONAL = ("belief", "weight", "unseen", "unseen_calibrated", "points", "disagreement")
 _TENSORS = tuple(
     own.name for own in fields(Snapshot) if own.name not in ("graph", "candidate_log", "chosen", "rows", *_OPTIONAL)
 )

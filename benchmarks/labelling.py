@@ -1,0 +1,328 @@
+"""Which node to label next: learning curves of every strategy beside random, with the truth as the expert.
+
+    BANGS_DATA=... OMP_NUM_THREADS=1 python benchmarks/labelling.py --jobs 16 --rows DIR
+    python benchmarks/labelling.py --rows DIR --summary validation
+    python benchmarks/labelling.py --rows DIR --summary test --figure docs/figures/labelling.svg
+
+Every cell is a graph, a draw and a strategy. A draw deals the nodes: one half may be labelled, a quarter is the
+validation set and a quarter the test set, and neither of the two is ever labelled, so that all strategies are judged
+on the same nodes. It starts with 2 labels a class (of small classes fewer), drawn at random; then come 5 batches of
+as many labels as there are classes. After every batch the model is fitted again and judged. The model is that of the
+default fit without self-training: logistic regression on features as they are, after two hops and after personalised
+PageRank, in 4 folds, averaged by what they say of labels they have not learned. Of a graph with more than 5,000 nodes
+in a set, 5,000 drawn ones judge. `random` is the mean of 5 repetitions a draw.
+
+A strategy is chosen by the validation rows alone. Accuracies on test nodes go to a file of their own,
+labelling-test.jsonl, which nothing reads until `--summary test`. A cell that has a row is not run again.
+"""
+
+import argparse
+import json
+import os
+import time
+import warnings
+from collections import defaultdict
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from functools import lru_cache
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from bangs.core.types import Labels, Task
+from bangs.estimator.candidates import linear_candidates
+from bangs.estimator.folds import FOLDS, Folds, mean_of_runs, unseen
+from bangs.estimator.linear import LinearLearner
+from bangs.estimator.stacking import mixed, stack
+from bangs.experiments.tables.significance import LEVEL, Comparison, holm, paired
+from bangs.graphs.datasets import by_name
+from bangs.selftraining.methods import Budget, method
+from bangs.suggestion.batches import batch
+from bangs.suggestion.points import merged
+from bangs.suggestion.situation import Situation
+from bangs.suggestion.strategies import STRATEGIES
+
+DEVELOPMENT = (
+    "cora",
+    "citeseer",
+    "pubmed",
+    "amazon_computers",
+    "coauthor_physics",
+    "lastfm_asia_large",
+    "citeseer_full",
+    "uai2010",
+    "flickr_social",
+    "actor",
+)
+START, BATCHES = 2, 5  # labels a class, and batches of one label a class
+JUDGES = 5000  # nodes that judge, at most
+REPEATED = {"random": 5}  # repetitions of strategies that draw
+HALVES = ("validation", "test")
+
+
+@lru_cache(maxsize=1)
+def opened(name: str) -> tuple[Data, Tensor, list[LinearLearner]]:
+    """The graph without labels, the labels long [N], and a learner of every kind with its propagated features."""
+    data = by_name.load(name)
+    graph = Data(x=data.x, edge_index=data.edge_index, num_nodes=data.num_nodes)
+    if data.get("edge_weight") is not None:
+        graph.edge_weight = data.edge_weight
+    classes = int(data.y.max()) + 1
+    none = torch.full((FOLDS, len(data.y)), -1)
+    task = Task(graph, Labels.given(none), none, classes)
+    tried = linear_candidates(graph, method("raw", Budget()), "raw", ["features"])
+    return graph, data.y, [one.trainer.prepare(task) for one in tried]  # type: ignore[union-attr,misc]
+
+
+def dealt(truth: Tensor, draw: int) -> tuple[Tensor, dict[str, Tensor], Tensor]:
+    """The nodes that may be labelled, bool [N], those that judge, long, and the first labels, long [N]."""
+    rng = np.random.default_rng(1000 + draw)
+    order = torch.from_numpy(rng.permutation(len(truth)))
+    order = order[truth[order] >= 0]
+    half, quarter = len(order) // 2, len(order) * 3 // 4
+    pool = torch.zeros(len(truth), dtype=torch.bool)
+    pool[order[:half]] = True
+    judges = {"validation": order[half:quarter][:JUDGES], "test": order[quarter:][:JUDGES]}
+    label = torch.full_like(truth, -1)
+    for own in truth[pool].unique().tolist():
+        nodes = order[:half][truth[order[:half]] == own]
+        label[nodes[: max(min(START, len(nodes) // 2), 1)]] = own
+    return pool, judges, label
+
+
+def fitted(learners: list[LinearLearner], label: Tensor, draw: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Probabilities [N, C], the disagreement of the models [N], and the points of the nodes [N, d]."""
+    folds = Folds.of(label, FOLDS, draw)
+    given, held = folds.given, folds.held
+    if folds.runs < FOLDS:
+        given = given[torch.arange(FOLDS) % folds.runs]
+        held = held[torch.arange(FOLDS) % folds.runs]
+    means, likely, doubts = [], [], []
+    judged = held.amax(0)
+    judged = judged[judged >= 0]
+    for learner in learners:
+        teacher = learner.fit(Labels.given(given), None)  # type: ignore[arg-type]
+        said = learner.predict(teacher.weights, learner.task.graph)
+        means.append(mean_of_runs(said).logits[0])
+        p = said.logits.softmax(-1)
+        doubts.append((p * p.clamp_min(1e-12).log()).sum(-1).mean(0))
+        told = unseen(said, held).logits[0].log_softmax(-1)
+        likely.append(told.gather(1, judged[:, None])[:, 0].exp())
+    weights = stack(torch.stack(likely)) if folds.judged else torch.full((len(means),), 1 / len(means))
+    probs = mixed(means, weights).softmax(-1)
+    sharp = sum(weight * own for weight, own in zip(weights.tolist(), doubts, strict=True))
+    apart = (-(probs * probs.clamp_min(1e-12).log()).sum(1) + sharp).clamp_min(0)
+    used = [number for number, weight in enumerate(weights.tolist()) if weight > 0]
+    return probs, apart, merged([learners[n].inputs for n in used], [float(weights[n]) for n in used])
+
+
+def curve(name: str, draw: int, strategy: str, repetition: int) -> dict[str, Any]:
+    """Accuracy after the first labels and after every batch, in percent, on both sets."""
+    torch.set_num_threads(1)
+    graph, truth, learners = opened(name)
+    pool, judges, label = dealt(truth, draw)
+    classes = int(truth.max()) + 1
+    rng = np.random.default_rng((draw, repetition))
+    accuracy: dict[str, list[float]] = {half: [] for half in HALVES}
+    counts, seconds = [], 0.0
+    for step in range(BATCHES + 1):
+        probs, apart, points = fitted(learners, label, draw)
+        counts.append(int((label >= 0).sum()))
+        for half, nodes in judges.items():
+            accuracy[half].append(round(100 * float((probs[nodes].argmax(1) == truth[nodes]).double().mean()), 3))
+        if step == BATCHES:
+            break
+        free = pool & (label < 0)
+        seed = 10_000 * draw + 100 * repetition + step
+        own = Situation(graph, probs, label, free, points, apart, seed=seed, count=min(classes, int(free.sum())))
+        began = time.perf_counter()
+        taken = [one.node for one in batch(own, STRATEGIES[strategy])[0]]
+        seconds += time.perf_counter() - began
+        free[taken] = False
+        rest = free.nonzero()[:, 0].numpy()
+        taken += rng.permutation(rest)[: own.count - len(taken)].tolist()  # where duplicates left too few
+        label[taken] = truth[taken]
+    where = {"graph": name, "draw": draw, "strategy": strategy, "repetition": repetition}
+    return {**where, "labels": counts, "seconds": round(seconds / BATCHES, 3), **accuracy}
+
+
+def cells(args: Any) -> list[tuple[str, int, str, int]]:
+    """The cells without a row, all of one graph together."""
+    done = set()
+    if (args.rows / "labelling-validation.jsonl").exists():
+        done = {_key(row) for row in read(args.rows, "validation")}
+    wanted = [
+        (graph, draw, strategy, repetition)
+        for graph in args.graphs
+        for draw in range(args.draws)
+        for strategy in args.strategies
+        for repetition in range(REPEATED.get(strategy, 1))
+    ]
+    return [cell for cell in wanted if cell not in done]
+
+
+def read(folder: Path, half: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (folder / f"labelling-{half}.jsonl").read_text().splitlines()]
+
+
+def _key(row: dict[str, Any]) -> tuple[str, int, str, int]:
+    return row["graph"], row["draw"], row["strategy"], row["repetition"]
+
+
+def write(folder: Path, row: dict[str, Any]) -> None:
+    """Validation last: a cell that has a validation row has a test row too."""
+    for half, other in (("test", "validation"), ("validation", "test")):
+        kept = {name: value for name, value in row.items() if name != other}
+        kept["accuracy"] = kept.pop(half)
+        with (folder / f"labelling-{half}.jsonl").open("a") as file:
+            file.write(json.dumps(kept) + "\n")
+
+
+def area(accuracy: list[float]) -> float:
+    """The mean height of the curve over the batches, by trapezes."""
+    return float(np.trapezoid(accuracy)) / (len(accuracy) - 1)
+
+
+def curves(rows: list[dict[str, Any]]) -> dict[tuple[str, str], dict[int, list[float]]]:
+    """By graph and strategy the curve of every draw, the mean over repetitions."""
+    found: dict[tuple[str, str], dict[int, list[list[float]]]] = defaultdict(lambda: defaultdict(list))
+    for row in rows:
+        found[row["graph"], row["strategy"]][row["draw"]].append(row["accuracy"])
+    return {
+        key: {draw: np.mean(own, axis=0).tolist() for draw, own in sorted(by_draw.items())}
+        for key, by_draw in found.items()
+    }
+
+
+def saved(own: list[float], random: list[float], labels: list[int]) -> float:
+    """The share of the labels asked for that a curve does without to reach the last accuracy of random's."""
+    goal, asked = random[-1], labels[-1] - labels[0]
+    for step, height in enumerate(own):
+        if height >= goal:
+            if step == 0:
+                return 1.0
+            below = own[step - 1]
+            reached = labels[step - 1] + (goal - below) / (height - below) * (labels[step] - labels[step - 1])
+            return float((labels[-1] - reached) / asked)
+    return 0.0
+
+
+def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """Every strategy beside random: area under the curve by graph, paired t-tests over draws with Holm's correction."""
+    found = curves(rows)
+    graphs = list(dict.fromkeys(row["graph"] for row in rows))
+    labels = {row["graph"]: row["labels"] for row in rows}
+    lines = {}
+    for strategy in dict.fromkeys(row["strategy"] for row in rows):
+        if strategy == "random":
+            continue
+        tests: list[Comparison] = []
+        shares = []
+        for graph in graphs:
+            mine, other = found.get((graph, strategy), {}), found.get((graph, "random"), {})
+            draws = sorted(mine.keys() & other.keys())
+            if not draws:
+                continue
+            areas = [[area(one[draw]) for draw in draws] for one in (mine, other)]
+            tests.append(paired(graph, strategy, "random", *areas))
+            means = [np.mean([one[draw] for draw in draws], axis=0).tolist() for one in (mine, other)]
+            shares.append(saved(means[0], means[1], labels[graph]))
+        corrected = holm([one.p for one in tests])
+        lines[strategy] = {
+            "gain": round(fmean(one.difference for one in tests), 3),
+            "better": sum(p < LEVEL and one.difference > 0 for p, one in zip(corrected, tests, strict=True)),
+            "worse": sum(p < LEVEL and one.difference < 0 for p, one in zip(corrected, tests, strict=True)),
+            "lowest": round(min(one.difference for one in tests), 3),
+            "graphs": len(tests),
+            "saved": round(fmean(shares), 3),
+            "seconds": round(fmean(row["seconds"] for row in rows if row["strategy"] == strategy), 3),
+            "by_graph": {
+                one.place: {"gain": round(one.difference, 2), "p": round(p, 4), "saved": round(share, 3)}
+                for one, p, share in zip(tests, corrected, shares, strict=True)
+            },
+        }
+    return dict(sorted(lines.items(), key=lambda item: -item[1]["gain"]))
+
+
+def figure(rows: list[dict[str, Any]], path: Path, shown: list[str]) -> None:
+    """The curves of some strategies, a panel for every graph."""
+    import matplotlib
+
+    matplotlib.use("svg")
+    import matplotlib.pyplot as plt
+
+    found = curves(rows)
+    graphs = list(dict.fromkeys(row["graph"] for row in rows))
+    colours = {"random": "#8a8a8a"}
+    palette = iter(("#0b6e4f", "#c8553d", "#3d5a80", "#b08900", "#7b2d8b"))
+    plt.rcParams.update({"font.size": 8, "svg.fonttype": "none", "axes.spines.top": False, "axes.spines.right": False})
+    board, axes = plt.subplots(2, (len(graphs) + 1) // 2, figsize=(11, 4.6), constrained_layout=True)
+    for axis, graph in zip(axes.flat, graphs, strict=False):
+        labels = next(row["labels"] for row in rows if row["graph"] == graph)
+        for strategy in shown:
+            own = np.array(list(found[graph, strategy].values()))
+            colour = colours.get(strategy) or colours.setdefault(strategy, next(palette))
+            middle, error = own.mean(0), own.std(0, ddof=1) / len(own) ** 0.5
+            axis.plot(labels, middle, color=colour, label=strategy, linewidth=2 if strategy == shown[0] else 1.2)
+            axis.fill_between(labels, middle - error, middle + error, color=colour, alpha=0.15, linewidth=0)
+        axis.set_title(graph, fontsize=8)
+    axes[-1, 0].set_xlabel("labels")
+    axes[0, 0].set_ylabel("accuracy, %")
+    axes[0, 0].legend(frameon=False, fontsize=7)
+    board.savefig(path)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--graphs", nargs="+", default=list(DEVELOPMENT))
+    parser.add_argument("--strategies", nargs="+", default=list(STRATEGIES), choices=list(STRATEGIES))
+    parser.add_argument("--draws", type=int, default=5)
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--rows", type=Path, required=True, help="a folder of rows, which is gone on with")
+    parser.add_argument("--summary", choices=HALVES, help="run nothing, and say what the rows say")
+    parser.add_argument("--figure", type=Path, help="with --summary: draw the curves")
+    parser.add_argument("--shown", nargs="+", default=["error", "random", "entropy", "k-centre", "information"])
+    parser.add_argument("--json", action="store_true", help="one JSON object to stdout")
+    args = parser.parse_args()
+    warnings.filterwarnings("ignore")
+    args.rows.mkdir(parents=True, exist_ok=True)
+    if args.summary:
+        rows = read(args.rows, args.summary)
+        found = summary(rows)
+        if args.figure:
+            figure(rows, args.figure, args.shown)
+        if args.json:
+            print(json.dumps(found))
+            return
+        for name, line in found.items():
+            plain = {key: value for key, value in line.items() if key != "by_graph"}
+            print(f"{name:<20}", plain)
+            print(
+                "    ",
+                "  ".join(f"{graph} {own['gain']:+.2f}/{own['p']:.3f}" for graph, own in line["by_graph"].items()),
+            )
+        return
+    os.environ["OMP_NUM_THREADS"] = "1"
+    left = cells(args)
+    began = time.perf_counter()
+    if args.jobs == 1:
+        for number, cell in enumerate(left, 1):
+            write(args.rows, curve(*cell))
+            print(f"{number}/{len(left)} {time.perf_counter() - began:.0f} s {cell}", flush=True)
+        return
+    import multiprocessing
+
+    # spawned, since torch's threads do not survive a fork
+    with ProcessPoolExecutor(args.jobs, mp_context=multiprocessing.get_context("spawn")) as workers:
+        running = [workers.submit(curve, *cell) for cell in left]
+        for number, one in enumerate(as_completed(running), 1):
+            write(args.rows, one.result())
+            print(f"{number}/{len(left)} {time.perf_counter() - began:.0f} s", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,42 @@
+"""`bangs suggest`: which nodes to label next, with a reason each."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from bangs.cli import options
+from bangs.cli.console import Output
+from bangs.utils.limits import MOST
+
+
+def suggest(
+    folder: options.FittedFolder,
+    count: Annotated[int, typer.Option(min=1, max=MOST, help="how many nodes")] = 20,
+    strategy: Annotated[
+        str | None, typer.Option(help="how they are chosen: a name from `bangs list strategies`; usually left out")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="a .csv or .json file for them")] = None,
+    store: options.FittedStore = None,
+    as_json: options.Json = False,
+) -> None:
+    """Which nodes to label next: those whose labels would teach the model most, and why.
+
+    Example: bangs suggest out/library --count 10
+    """
+    from bangs.errors import InvalidInput
+    from bangs.estimator.saved_run import read_saved_run
+    from bangs.report.run_data import read_truth
+    from bangs.utils.files import check_replaceable, write_atomic
+
+    if out is not None and out.suffix not in (".csv", ".json"):
+        raise InvalidInput(f"--out must end in .csv or .json, got '{out}'")
+    truth = read_truth(folder)
+    found = read_saved_run(folder, store).suggest(count, strategy, exclude=None if truth is None else truth >= 0)
+    if out is not None:
+        begin = b"rank,id," if out.suffix == ".csv" else b'{"strategy": '
+        check_replaceable(out, begin, "suggest")
+        write_atomic(out, found.to_csv() if out.suffix == ".csv" else json.dumps(found.to_dict()) + "\n")
+    said = str(found) if out is None else "\n".join([f"{len(found):,} nodes in {out}", *found.notes])
+    Output(as_json=as_json).result(found.to_dict(), said)

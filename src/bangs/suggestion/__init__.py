@@ -1,0 +1,1 @@
+"""Suggestions: which nodes to label next, and why."""

@@ -1,0 +1,37 @@
+"""Points: where nodes lie for the models of a fit, in few directions."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+WIDTH = 64  # directions kept
+SAMPLE = 20_000  # nodes from which directions are found
+
+
+def merged(inputs: Sequence[Tensor], weights: Sequence[float], width: int = WIDTH, seed: int = 0) -> Tensor:
+    """The inputs [N, d_k] of several linear models as one: float [N, width].
+
+    Inner products are about the weighted mean of theirs, Σ_k w_k ⟨z_ki, z_kj⟩: the first principal directions.
+    """
+    total = sum(weights)
+    scales = [(weight / total) ** 0.5 / max(_length(part), 1e-6) for part, weight in zip(inputs, weights, strict=True)]
+    nodes, wide = len(inputs[0]), sum(part.shape[1] for part in inputs)
+    if wide <= width:
+        return torch.cat([part * scale for part, scale in zip(inputs, scales, strict=True)], 1)
+    rows = torch.arange(nodes)
+    if nodes > SAMPLE:
+        rows = torch.from_numpy(np.random.default_rng(seed).choice(nodes, SAMPLE, replace=False))
+    drawn = torch.cat([part[rows] * scale for part, scale in zip(inputs, scales, strict=True)], 1).double()
+    _, vectors = torch.linalg.eigh(drawn.T @ drawn)
+    basis = vectors.flip(1)[:, :width].float()
+    out, begin = torch.zeros(nodes, basis.shape[1]), 0
+    for part, scale in zip(inputs, scales, strict=True):
+        out += (part * scale) @ basis[begin : begin + part.shape[1]]
+        begin += part.shape[1]
+    return out
+
+
+def _length(part: Tensor) -> float:
+    return float(part.square().sum(1).mean().sqrt())

@@ -1,0 +1,157 @@
+"""Suggest: the nodes of a finished run to label next, in the names of nodes and classes, with a reason each."""
+
+import numbers
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from torch import Tensor
+
+from bangs.errors import InvalidInput
+from bangs.graphs.edges import EdgeList
+from bangs.runs.snapshot import Snapshot
+from bangs.suggestion.batches import Skipped, Taken, batch
+from bangs.suggestion.reasons import Facts, facts, in_words
+from bangs.suggestion.situation import Situation
+from bangs.suggestion.strategies import DEFAULT, strategy
+from bangs.utils.csv_safe import to_csv
+from bangs.utils.limits import MOST
+
+SHOWN = 5  # skipped nodes that are named
+
+
+@dataclass(frozen=True)
+class Suggestion:
+    """A node to label, and why."""
+
+    rank: int  # 1 = the first to label
+    node: str
+    row: int  # its number in the graph
+    score: float  # of the strategy, when it was taken
+    label: Any  # the likeliest class
+    confidence: float
+    second: Any  # the next one; None where there is one class
+    second_confidence: float
+    degree: int
+    like: int  # nodes without a label that lie close to it
+    removes: float  # share of the doubt left that its label would remove, in [0, 1]
+    disagreement: float | None  # between the models of the folds, in nats
+    reason: str
+
+
+@dataclass(frozen=True)
+class Suggestions:
+    """Nodes to label next, the best first; `print` shows them as text."""
+
+    strategy: str
+    nodes: list[Suggestion]
+    notes: list[str]  # what was skipped, and what there was not enough of
+
+    def __iter__(self) -> Iterator[Suggestion]:
+        return iter(self.nodes)
+
+    def __len__(self) -> int:
+        return len(self.nodes)
+
+    def __getitem__(self, rank: int) -> Suggestion:
+        return self.nodes[rank]
+
+    def __str__(self) -> str:
+        width = max((len(own.node) for own in self.nodes), default=0)
+        lines = [f"{own.rank:>3}  {own.node:<{width}}  {own.reason}" for own in self.nodes]
+        return "\n".join([f"Label these next (strategy '{self.strategy}'):", *lines, *self.notes])
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it, as JSON holds it."""
+        nodes = [{**asdict(own), "label": str(own.label), "second": _text(own.second)} for own in self.nodes]
+        return {"strategy": self.strategy, "nodes": nodes, "notes": self.notes}
+
+    def to_csv(self) -> str:
+        """A row for every node, as spreadsheets read it."""
+        header = ["rank", "id", "predicted", "confidence", "second", "second_confidence", "score", "like", "reason"]
+        rows = (
+            [own.rank, own.node, str(own.label), round(own.confidence, 4), _text(own.second) or "",
+             round(own.second_confidence, 4), float(f"{own.score:.6g}"), own.like, own.reason]
+            for own in self.nodes
+        )  # fmt: skip
+        return to_csv(header, rows)
+
+
+def suggest(
+    snapshot: Snapshot,
+    names: Any,
+    classes: Sequence[Any],
+    count: Any = 20,
+    name: str | None = None,
+    *,
+    seed: int = 0,
+    exclude: Tensor | None = None,
+) -> Suggestions:
+    """The nodes of a run to label next, by the strategy of that name; nodes in `exclude` bool [N] are left out."""
+    if isinstance(count, bool) or not isinstance(count, numbers.Integral) or not 1 <= int(count) <= MOST:
+        raise InvalidInput(f"count must be a whole number of at least 1, got {count!r}")
+    chosen = DEFAULT if name is None else name
+    choose = strategy(chosen)
+    situation = situation_of(snapshot, int(count), seed, exclude)
+    taken, skipped = batch(situation, choose)
+    known = facts(situation, taken)
+    nodes = [_named(rank, own, fact, names, classes, chosen) for rank, (own, fact) in enumerate(known, 1)]
+    return Suggestions(chosen, nodes, _notes(situation, taken, skipped, names))
+
+
+def situation_of(snapshot: Snapshot, count: int, seed: int = 0, exclude: Tensor | None = None) -> Situation:
+    """What a run knows of its nodes, for a strategy."""
+    label = snapshot.given.maximum(snapshot.held)
+    pool = label < 0
+    if exclude is not None:
+        pool &= ~exclude
+    if not bool(pool.any()):
+        raise InvalidInput("every node has a label already, so there is none to suggest")
+    graph = snapshot.graph if isinstance(snapshot.graph, EdgeList) else snapshot.graph.store.unlabelled()
+    points = None if snapshot.points is None else snapshot.points.float()
+    doubt = None if snapshot.disagreement is None else snapshot.disagreement.float()
+    probs = snapshot.calibrated.float().softmax(-1)
+    return Situation(graph, probs, label, pool, points, doubt, seed=seed, count=count)
+
+
+def _named(rank: int, own: Taken, fact: Facts, names: Any, classes: Sequence[Any], chosen: str) -> Suggestion:
+    best, second = fact.ranked[0], fact.ranked[1] if len(fact.ranked) > 1 else None
+    return Suggestion(
+        rank=rank,
+        node=str(names[own.node]),
+        row=own.node,
+        score=own.score,
+        label=classes[best[0]],
+        confidence=best[1],
+        second=None if second is None else classes[second[0]],
+        second_confidence=0.0 if second is None else second[1],
+        degree=fact.degree,
+        like=fact.like,
+        removes=fact.removes,
+        disagreement=fact.disagreement,
+        reason=in_words(fact, [str(own) for own in classes], chosen),
+    )
+
+
+def _notes(situation: Situation, taken: Sequence[Taken], skipped: Sequence[Skipped], names: Any) -> list[str]:
+    out = []
+    if any(own.why == "alone" for own in skipped):
+        alone = situation.alone & situation.pool
+        nodes = alone.nonzero()[:, 0].tolist()
+        few = _few([str(names[node]) for node in nodes[:SHOWN]], len(nodes))
+        out.append(f"skipped, since no edge leads from them to another node: {few}")
+    twins = [own for own in skipped if own.why == "duplicate"]
+    if twins:
+        few = _few([f"{names[own.node]} (like {names[own.like]})" for own in twins[:SHOWN]], len(twins))
+        out.append(f"skipped, since they say nothing that another label does not: {few}")
+    if len(taken) < situation.count:
+        out.append(f"{len(taken):,} nodes instead of {situation.count:,}: no other one would teach anything new")
+    return out
+
+
+def _few(words: list[str], total: int) -> str:
+    return ", ".join(words) + (f" and {total - len(words):,} more" if total > len(words) else "")
+
+
+def _text(value: Any) -> str | None:
+    return None if value is None else str(value)

@@ -1,0 +1,177 @@
+"""Strategies on small worlds where the best node is known on paper."""
+
+import math
+from dataclasses import replace
+
+import pytest
+import torch
+
+from bangs.errors import InvalidInput, UnknownName
+from bangs.graphs.edges import EdgeList
+from bangs.suggestion.batches import batch
+from bangs.suggestion.points import merged
+from bangs.suggestion.posterior import NOISE, Posterior, weighted_gram
+from bangs.suggestion.reasons import facts, in_words
+from bangs.suggestion.situation import Situation
+from bangs.suggestion.strategies import DEFAULT, STRATEGIES, strategy
+
+
+def path(nodes: int) -> EdgeList:
+    one = torch.arange(nodes - 1)
+    return EdgeList(torch.cat([torch.stack([one, one + 1]), torch.stack([one + 1, one])], 1), nodes)
+
+
+def world(nodes: int = 40, count: int = 5) -> Situation:
+    """Two clusters of points far apart; the first node has a label."""
+    rng = torch.Generator().manual_seed(0)
+    side = (torch.arange(nodes) >= nodes // 2).float()
+    points = torch.randn(nodes, 4, generator=rng) * 0.3
+    points[:, 0] += 2 * side - 1
+    probs = torch.rand(nodes, 3, generator=rng).add(0.1)
+    label = torch.full((nodes,), -1)
+    label[0] = 0
+    doubt = torch.rand(nodes, generator=rng)
+    return Situation(path(nodes), probs / probs.sum(1, keepdim=True), label, label < 0, points, doubt, count=count)
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_a_batch_has_distinct_nodes_of_the_pool_and_is_the_same_again(name: str) -> None:
+    first, _ = batch(world(), STRATEGIES[name])
+    nodes = [own.node for own in first]
+    assert len(set(nodes)) == 5
+    assert 0 not in nodes
+    assert first == batch(world(), STRATEGIES[name])[0]
+
+
+@pytest.mark.parametrize("name", sorted(set(STRATEGIES) - {"random", "pagerank"}))
+def test_a_batch_does_not_stay_in_one_place(name: str) -> None:
+    own = world(count=6)
+    alike = replace(own, probs=torch.full_like(own.probs, 1 / 3), disagreement=torch.ones(own.nodes), _kept={})
+    nodes = [one.node for one in batch(alike, STRATEGIES[name])[0]]
+    assert any(node >= 20 for node in nodes), "the cluster without a label is asked about"
+
+
+def test_entropy_asks_where_the_model_knows_least() -> None:
+    own = world()
+    probs = torch.tensor([0.9, 0.05, 0.05]).expand(own.nodes, 3).clone()
+    probs[31] = 1 / 3
+    for name in ("entropy", "margin"):
+        assert batch(replace(own, probs=probs, _kept={}), STRATEGIES[name])[0][0].node == 31
+
+
+def test_disagreement_asks_where_folds_differ_and_says_where_they_are_not_kept() -> None:
+    own = world()
+    doubt = torch.zeros(own.nodes)
+    doubt[17] = 1
+    assert batch(replace(own, disagreement=doubt, _kept={}), STRATEGIES["disagreement"])[0][0].node == 17
+    with pytest.raises(InvalidInput, match="fit it again"):
+        batch(replace(own, disagreement=None, _kept={}), STRATEGIES["disagreement"])
+
+
+def test_k_centre_takes_the_farthest_point_first() -> None:
+    own = world()
+    far = (own.places - own.places[0]).square().sum(1)
+    assert batch(own, STRATEGIES["k-centre"])[0][0].node == int(far.argmax())
+
+
+def test_pagerank_takes_the_middle_of_a_star() -> None:
+    leaves = torch.arange(1, 10)
+    middle = torch.zeros_like(leaves)
+    edges = torch.cat([torch.stack([leaves, middle]), torch.stack([middle, leaves])], 1)
+    label = torch.full((12,), -1)
+    label[11] = 0
+    tail = torch.tensor([[10, 11], [11, 10]])
+    star = EdgeList(torch.cat([edges, tail], 1), 12)
+    points = torch.eye(12)
+    own = Situation(star, torch.full((12, 2), 0.5), label, label < 0, points, count=2)
+    assert batch(own, STRATEGIES["pagerank"])[0][0].node == 0
+
+
+def test_the_gain_is_the_fall_of_the_variance_on_paper() -> None:
+    own = world()
+    z = own.places
+    before, mass = own.given, weighted_gram(z, torch.ones(len(z)))
+    gain = before.gain(z, mass)
+    for node in (3, 25):
+        after = before.beside(z[node][None])
+        fall = (before.variance(z) - after.variance(z)).sum() / len(z)
+        assert float(gain[node]) == pytest.approx(float(fall), rel=1e-3)
+
+
+def test_one_label_in_one_direction_leaves_the_variance_known_on_paper() -> None:
+    z = torch.tensor([[1.0, 0.0], [0.0, 1.0]])
+    after = Posterior.of(z, z[:1])
+    assert after.variance(z).tolist() == pytest.approx([NOISE / (1 + NOISE), 1.0], rel=1e-4)
+
+
+def test_labels_taken_one_by_one_or_together_teach_the_same() -> None:
+    z = world().places
+    one = Posterior.of(z, z[:3]).beside(z[5:6]).beside(z[7:9])
+    assert torch.allclose(one.covariance, Posterior.of(z, z[[0, 1, 2, 5, 7, 8]]).covariance)
+
+
+def test_duplicates_and_nodes_without_edges_are_skipped_and_said() -> None:
+    own = world(count=30)
+    points = own.points
+    assert points is not None
+    points = points.clone()
+    points[30] = points[0]  # like the labelled node
+    edges = own.graph.edge_index
+    kept = (edges != 12).all(0)  # node 12 loses its edges
+    found, skipped = batch(
+        replace(own, points=points, graph=EdgeList(edges[:, kept], own.nodes), _kept={}), STRATEGIES["random"]
+    )
+    why = {one.node: one for one in skipped}
+    assert why[12].why == "alone"
+    assert (why[30].why, why[30].like) == ("duplicate", 0)
+    assert not {12, 30} & {one.node for one in found}
+
+
+def test_two_nodes_that_are_the_same_are_asked_about_once() -> None:
+    own = world(count=38)
+    points = own.points
+    assert points is not None
+    points = points.clone()
+    points[25] = points[24]
+    found, skipped = batch(replace(own, points=points, _kept={}), STRATEGIES["error"])
+    nodes = [one.node for one in found]
+    assert (24 in nodes) != (25 in nodes)
+    assert [one.why for one in skipped] == ["duplicate"]
+
+
+def test_a_label_that_is_known_whatever_happens_has_the_value_of_its_class() -> None:
+    """With certain predictions every world is the same, so the value is that of the game with these labels."""
+    own = world(12, 3)
+    probs = torch.nn.functional.one_hot(torch.arange(12) % 3, 3).float()
+    values = STRATEGIES["information"](replace(own, probs=probs, _kept={}), [])
+    again = STRATEGIES["information"](replace(own, probs=probs, seed=5, _kept={}), [])
+    assert torch.equal(values.isfinite(), own.pool)
+    assert torch.allclose(values[own.pool], again[own.pool], atol=0.02)
+
+
+def test_merged_points_keep_the_weighted_mean_of_inner_products() -> None:
+    rng = torch.Generator().manual_seed(1)
+    one, two = torch.randn(50, 5, generator=rng), torch.randn(50, 7, generator=rng)
+    found = merged([one, two], [3.0, 1.0], width=12)
+    scaled = [part / part.square().sum(1).mean().sqrt() for part in (one, two)]
+    wanted = 0.75 * scaled[0] @ scaled[0].T + 0.25 * scaled[1] @ scaled[1].T
+    assert torch.allclose(found @ found.T, wanted, atol=1e-4)
+    narrow = merged([one, two], [3.0, 1.0], width=11)
+    assert narrow.shape == (50, 11)
+    assert float((narrow @ narrow.T - wanted).norm() / wanted.norm()) < 0.1
+
+
+def test_reasons_name_classes_and_numbers() -> None:
+    own = world()
+    taken, _ = batch(own, STRATEGIES[DEFAULT])
+    for one, fact in facts(own, taken):
+        words = in_words(fact, ["ash", "oak", "yew"], DEFAULT)
+        assert "The model" in words
+        assert any(f"'{name}'" in words for name in ("ash", "oak", "yew"))
+        assert math.isclose(sum(p for _, p in fact.ranked), 1, rel_tol=1e-4)
+        assert fact.degree == (1 if one.node == 39 else 2)
+
+
+def test_an_unknown_strategy_is_refused_with_those_there_are() -> None:
+    with pytest.raises(UnknownName, match="did you mean 'entropy'"):
+        strategy("entropie")

@@ -1,0 +1,82 @@
+"""Suggestions of a fitted model, in Python and from its file."""
+
+import csv
+import io
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from bangs import SelfTrainingClassifier
+from bangs.errors import InvalidInput
+from bangs.estimator.saved_run import read_saved_run
+from bangs.suggestion.strategies import DEFAULT, STRATEGIES
+from bangs.suggestion.suggest import suggest
+from tests.conftest import two_rings
+
+
+@pytest.fixture(scope="module")
+def model() -> SelfTrainingClassifier:
+    data = two_rings(60, 3)
+    data.y = torch.where(torch.arange(60) < 24, data.y, -1)
+    return SelfTrainingClassifier().fit(data)
+
+
+def test_a_fit_keeps_points_and_the_disagreement_of_its_folds(model: SelfTrainingClassifier) -> None:
+    points, doubt = model.snapshot_.points, model.snapshot_.disagreement
+    assert points is not None
+    assert doubt is not None
+    assert len(points) == len(doubt) == 60
+    assert 0 <= float(doubt.min()) <= float(doubt.max()) <= np.log(3) + 1e-5
+
+
+@pytest.mark.parametrize("name", [None, *STRATEGIES])
+def test_every_strategy_suggests_nodes_without_a_label(model: SelfTrainingClassifier, name: str | None) -> None:
+    found = model.suggest(5, name)
+    assert found.strategy == (name or DEFAULT)
+    assert 1 <= len(found) <= 5
+    assert [own.rank for own in found] == list(range(1, len(found) + 1))
+    assert all(own.row >= 24 and own.node == str(own.row) and own.reason for own in found)
+
+
+def test_a_saved_model_suggests_the_same(model: SelfTrainingClassifier, tmp_path: Path) -> None:
+    model.save(tmp_path)
+    again = SelfTrainingClassifier.load(tmp_path).suggest(4)
+    assert again == model.suggest(4)
+    assert [own.row for own in read_saved_run(tmp_path).suggest(4)] == [own.row for own in again]
+
+
+def test_excluded_nodes_are_never_suggested(model: SelfTrainingClassifier, tmp_path: Path) -> None:
+    model.save(tmp_path)
+    left_out = torch.arange(60) >= 40
+    found = read_saved_run(tmp_path).suggest(30, "random", exclude=left_out)
+    assert all(own.row < 40 for own in found)
+
+
+def test_csv_and_json_hold_the_same_nodes(model: SelfTrainingClassifier) -> None:
+    found = model.suggest(3)
+    rows = list(csv.DictReader(io.StringIO(found.to_csv())))
+    told = json.loads(json.dumps(found.to_dict()))
+    assert [row["id"] for row in rows] == [own["node"] for own in told["nodes"]] == [own.node for own in found]
+    assert rows[0]["reason"] in str(found)
+
+
+@pytest.mark.parametrize("count", [0, -1, True, 2.5, "3"])
+def test_a_count_that_is_none_is_refused(model: SelfTrainingClassifier, count: object) -> None:
+    with pytest.raises(InvalidInput, match="count must be a whole number"):
+        model.suggest(count)  # type: ignore[arg-type]
+
+
+def test_a_model_without_points_suggests_by_its_predictions(model: SelfTrainingClassifier) -> None:
+    bare = replace(model.snapshot_, points=None, disagreement=None)
+    found = suggest(bare, model.node_names_, model.classes_.tolist(), 3)
+    assert 1 <= len(found) <= 3
+
+
+def test_where_all_nodes_have_labels_none_is_suggested(model: SelfTrainingClassifier) -> None:
+    everyone = torch.ones(60, dtype=torch.bool)
+    with pytest.raises(InvalidInput, match="every node has a label"):
+        suggest(model.snapshot_, model.node_names_, model.classes_.tolist(), exclude=everyone)
