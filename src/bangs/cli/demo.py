@@ -50,7 +50,7 @@ def demo(
             f"it, then labels {experiment.k} more papers a round: those whose Banzhaf value in the\n"
             f"information game is highest. {len(experiment.seeds)} seeds at once.\n"
         )
-        with Rounds(output, "BANGS, mean over seeds", experiment.rounds) as view:
+        with Rounds(output, "BANGS, mean over seeds", experiment.most_rounds) as view:
             data = by_name.load(experiment.dataset)
             page_observer = PageObserver(experiment, data.y)
             result = experiment.run(data=data, device=device, observers=[view, page_observer])

@@ -64,7 +64,6 @@ Model = Annotated[str, typer.Option(help="a name from `bangs list models`")]
 Calibrator = Annotated[str, typer.Option(help="a name from `bangs list calibrators`")]
 TEACHERS = ", ".join(CHOICES["teacher"])
 Teacher = Annotated[str, typer.Option(help=f"who labels the next round: {TEACHERS}")]
-Rounds = Annotated[int, typer.Option(help="rounds of self-training at most")]
 BatchSize = Annotated[
     int | None,
     typer.Option(

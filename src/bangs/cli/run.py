@@ -11,7 +11,7 @@ from bangs.cli.console import Output, Rounds
 from bangs.cli.interrupts import again, stoppable
 from bangs.cli.parsing import parse_fanout, parse_seeds
 from bangs.errors import InvalidInput
-from bangs.selftraining.choices import POOL, TEACHER
+from bangs.selftraining.choices import POOL, ROUNDS, SOFT_ROUNDS, TEACHER
 from bangs.utils.limits import MOST
 
 
@@ -19,11 +19,14 @@ def run(
     dataset: Annotated[
         str, typer.Option(help="a name from `bangs list datasets`, or a path to an .npz or a store")
     ] = "synthetic",
-    method: Annotated[str, typer.Option(help="a name from `bangs list methods`")] = "bangs",
+    method: Annotated[str, typer.Option(help="a name from `bangs list methods`")] = "soft-aligned",
     model: options.Model = "gcn",
     preset: Annotated[str, typer.Option(help="training settings: paper or tuned")] = "tuned",
     seeds: Annotated[str, typer.Option(help="how many seeds (0, 1, …), or a list such as 910,911")] = "10",
-    rounds: options.Rounds = 40,
+    rounds: Annotated[
+        int | None,
+        typer.Option(help=f"rounds at most; {SOFT_ROUNDS} of soft labels, {ROUNDS} of hard ones if left out"),
+    ] = None,
     k: Annotated[int, typer.Option(help="nodes adopted a round")] = 100,
     candidates: Annotated[
         int | None, typer.Option(help="K, the most confident nodes that play the game; paper: k + 100, tuned: 5 k")
@@ -143,7 +146,7 @@ def run(
         for name in experiment.idle():
             output.say(f"· --{name} makes no difference to this run of '{method}'")
         if out is None:
-            with stoppable(), Rounds(output, title, rounds, blind=blind) as view:
+            with stoppable(), Rounds(output, title, experiment.most_rounds, blind=blind) as view:
                 result = experiment.run(data, device, [view], blind=blind)
         else:
             resume, overwrite = resume or ranks.restarted(), overwrite and not ranks.restarted()

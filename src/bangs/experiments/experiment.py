@@ -30,7 +30,7 @@ from bangs.selftraining import published_settings
 from bangs.selftraining.best_round import best_round
 from bangs.selftraining.choices import POOL, Pool, TeacherChoice
 from bangs.selftraining.loop import Method, Observer, SelfTrainer, State
-from bangs.selftraining.methods import Budget, method
+from bangs.selftraining.methods import Budget, method, usual_rounds
 from bangs.training import presets
 from bangs.training.neighbour_sampling import sampling
 from bangs.utils.devices import choose_device
@@ -57,12 +57,12 @@ class Experiment:
     """
 
     dataset: str = "synthetic"
-    method: str = "bangs"
+    method: str = "soft-aligned"
     model: str = "gcn"
     preset: str = "tuned"
     recipe: Literal["budget", "paper", "authors"] = "budget"
     seeds: tuple[int, ...] = tuple(range(10))
-    rounds: int = 40
+    rounds: int | None = None  # None = 15 of soft labels, 40 of hard ones
     k: int = 100
     candidates: int | None = None  # K; None = the preset's: k + 100 as in the paper, 5 k if tuned
     normalise: Literal["none", "mass"] | None = None  # None = the preset's: none as in the paper, mass if tuned
@@ -103,7 +103,13 @@ class Experiment:
         ignored = () if self.recipe == "budget" else BUDGET
         found = {key: value for key, value in asdict(self).items() if key not in ignored}
         found |= {"seeds": list(self.seeds), "fanout": None if self.fanout is None else list(self.fanout)}
+        found["rounds"] = self.most_rounds
         return {key: value for key, value in found.items() if key not in LATER or value is not None}
+
+    @property
+    def most_rounds(self) -> int:
+        """Rounds of self-training at most."""
+        return usual_rounds(self.method) if self.rounds is None else self.rounds
 
     def config(self) -> dict[str, Any]:
         """Everything the result depends on, including the parts behind the names; its hash names the run."""
@@ -123,8 +129,10 @@ class Experiment:
 
     def self_trainer(self, observers: Sequence[Observer] = ()) -> SelfTrainer:
         """The parts this configuration names."""
-        inner = presets.trainer(self.model, self.preset, self._dataset_name, **self._changes)
-        return SelfTrainer(inner, self._recipe(), tuple(observers))
+        recipe = self._recipe()
+        soft = recipe.believe is not None
+        inner = presets.trainer(self.model, self.preset, self._dataset_name, soft=soft, **self._changes)
+        return SelfTrainer(inner, recipe, tuple(observers))
 
     @property
     def _changes(self) -> dict[str, Any]:
@@ -140,7 +148,7 @@ class Experiment:
         if self.recipe != "budget":
             published_by = published_settings.paper if self.recipe == "paper" else published_settings.authors
             recipe = published_by(self.method, self._dataset_name)
-            return replace(recipe, rounds=min(recipe.rounds, self.rounds))
+            return replace(recipe, rounds=min(recipe.rounds, self.most_rounds))
         tuned = self.preset == "tuned"
         return method(
             self.method,
@@ -149,7 +157,7 @@ class Experiment:
                 candidates=(5 * self.k if tuned else self.k + 100) if self.candidates is None else self.candidates,
                 normalise=self.normalise or ("mass" if tuned else "none"),
                 propagate=PPR() if self.push is None else Push(error=self.push),
-                rounds=self.rounds,
+                rounds=self.most_rounds,
                 teacher=self.teacher,
                 calibrate=CALIBRATORS[self.calibrator](),
                 estimate=ESTIMATORS[self.estimator](self.samples),

@@ -12,6 +12,7 @@ from bangs.experiments.experiment import BUDGET, Experiment
 from bangs.runs import Record, config_hash, read_run
 from bangs.runs.history import STAGES, seconds_by_stage
 from bangs.selftraining.best_round import best_round
+from bangs.selftraining.methods import usual_rounds
 from bangs.utils.files import check_size, open_to_read, parse, read_plain
 from bangs.utils.text import plain_name
 
@@ -201,7 +202,8 @@ def _result(name: str, rows: list[Mapping[str, Any]]) -> Result:
 def _comparable(config: Mapping[str, Any]) -> dict[str, Any]:
     """Settings with the defaults of what was not a setting yet when the run was made."""
     ignored = ("seeds", "parts", *(() if config.get("recipe", "budget") == "budget" else BUDGET))
-    filled = {**Experiment().settings(), **config}
+    filled = {**Experiment().settings(), "rounds": None, **config}
+    filled["rounds"] = usual_rounds(filled["method"]) if filled["rounds"] is None else filled["rounds"]
     filled["dataset"] = plain_name(filled["dataset"])
     return {key: value for key, value in filled.items() if key not in ignored}
 

@@ -110,7 +110,7 @@ RULES: dict[str, Callable[[str, Any], None]] = {
     "preset": _one_of(PRESETS),
     "recipe": _one_of(RECIPES),
     "seeds": _seeds,
-    "rounds": _whole(0),
+    "rounds": _whole(0, optional=True),
     "k": _whole(0),
     "candidates": _whole(0, optional=True),
     "normalise": _one_of(("none", "mass"), optional=True),

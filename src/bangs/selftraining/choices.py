@@ -12,6 +12,8 @@ MEMORY: Memory = "accumulate"
 # `latest` the labels collapse. Methods that make all labels anew each round have the latest model as teacher.
 TEACHER: TeacherChoice = "best"
 START: Start = "fresh"
+ROUNDS = 40  # as in the paper
+SOFT_ROUNDS = 15  # of soft labels, whose gains end after about ten
 POOL: Pool = "free"  # validation nodes are never adopted, so that they judge every round alike
 
 CHOICES: dict[str, tuple[str, ...]] = {

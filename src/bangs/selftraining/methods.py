@@ -11,7 +11,7 @@ from bangs.graphs.graph_views import DropEdges, DropFeatures, Noise, Same
 from bangs.graphs.pagerank import PPR, Propagator
 from bangs.selection.quotas import Balanced, Everyone, Nobody, Top
 from bangs.selection.scores import Agreement, Alone, Banzhaf, Chance, Confidence
-from bangs.selftraining.choices import POOL, Pool, TeacherChoice
+from bangs.selftraining.choices import POOL, ROUNDS, SOFT_ROUNDS, Pool, TeacherChoice
 from bangs.selftraining.loop import Method
 from bangs.selftraining.loss_weights import Balance, BanzhafWeight, Certainty, NodeWeight, Product
 from bangs.selftraining.soft_labels import Sharpen
@@ -28,7 +28,7 @@ class Budget:
 
     k: int = 100
     candidates: int = 200
-    rounds: int = 40
+    rounds: int = ROUNDS
     teacher: TeacherChoice | None = None  # None = the method's own
     calibrate: Calibrator = field(default_factory=ETS)
     estimate: Estimator = field(default_factory=lambda: ESTIMATORS[DEFAULT](None))
@@ -150,6 +150,12 @@ def method(name: str, budget: Budget | None = None) -> Method:
     if name not in METHODS:
         raise UnknownName("method", name, METHODS)
     return METHODS[name](budget or Budget())
+
+
+def usual_rounds(name: str) -> int:
+    """The number of rounds of a method where none is asked for; a name that is unknown here counts as hard labels."""
+    recipe = METHODS.get(name)
+    return ROUNDS if recipe is None or recipe(Budget()).believe is None else SOFT_ROUNDS
 
 
 def multiview(rate: float) -> tuple[ModelView, ...]:
