@@ -117,3 +117,63 @@ def test_nodes_per_class_are_a_split(tmp_path: Path) -> None:
 def test_a_split_that_cannot_be_is_a_sentence(settings: dict, sentence: str) -> None:
     with pytest.raises(InvalidInput, match=sentence):
         Experiment(**settings)
+
+
+SUITE = """
+title = "Blind"
+blind = true
+rows = "dataset"
+columns = "method"
+[experiment]
+rounds = 1
+k = 4
+candidates = 8
+seeds = 2
+changes = {{ epochs = 5 }}
+[axes]
+dataset = ["{graph}"]
+method = ["raw", "soft"]
+"""
+
+
+@pytest.fixture
+def suite(graph: Path, tmp_path: Path) -> Path:
+    path = tmp_path / "blind.toml"
+    path.write_text(SUITE.format(graph=graph))
+    return path
+
+
+def test_a_blind_suite_has_no_test_column_until_it_is_opened(suite: Path, tmp_path: Path) -> None:
+    out, rows = tmp_path / "out", tmp_path / "rows.jsonl"
+    assert bangs("reproduce", suite, f"--out={out}", "--device=cpu", f"--export={rows}").code == 0
+    exported = [json.loads(line) for line in rows.read_text().splitlines()]
+    assert len(exported) == 4
+    assert all("validation" in row and not {"test", "pseudo_accuracy"} & set(row) for row in exported)
+    table = json.loads(bangs("table", out, "--format=json").out)
+    assert {line["rule"] for line in table["lines"]} == {"blind"}
+    assert "no test label was opened" in table["caption"]
+
+    assert bangs("unblind", out).code == 0
+    opened = json.loads(bangs("table", out, "--format=json").out)
+    assert {line["rule"] for line in opened["lines"]} == {"validation", "best_test"}
+    assert json.loads(bangs("unblind", out, "--json").out) == {}  # nothing is left to open
+
+
+def test_blind_results_are_drawn_and_shown(suite: Path, tmp_path: Path) -> None:
+    bangs("reproduce", suite, f"--out={tmp_path / 'out'}", "--device=cpu")
+    done = bangs("report", tmp_path / "out", "--json")
+    assert done.code == 0, done.err
+    assert "no test label was opened" in Path(json.loads(done.out)["page"]).read_text()
+
+
+def test_a_run_that_an_open_suite_wants_too_is_open(suite: Path, tmp_path: Path) -> None:
+    other = tmp_path / "open.toml"
+    other.write_text(suite.read_text().replace("blind = true", ""))
+    bangs("reproduce", suite, other, f"--out={tmp_path / 'out'}", "--device=cpu")
+    (first, _) = json.loads(bangs("table", tmp_path / "out", "--format=json").out)
+    assert "validation" in {line["rule"] for line in first["lines"]}
+
+
+def test_blind_is_yes_or_no(suite: Path) -> None:
+    suite.write_text(suite.read_text().replace("blind = true", 'blind = "yes"'))
+    assert "blind must be true or false" in bangs("reproduce", suite).err

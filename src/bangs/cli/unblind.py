@@ -10,7 +10,10 @@ from bangs.cli.console import Output
 
 
 def unblind(
-    runs: Annotated[list[Path], typer.Argument(help="folders of `bangs run --blind --out FOLDER`")],
+    runs: Annotated[
+        list[Path],
+        typer.Argument(help="folders of `bangs run --blind --out FOLDER`, or of `bangs reproduce` with blind suites"),
+    ],
     data: options.DataFolder = None,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
@@ -23,12 +26,13 @@ def unblind(
     Example: bangs unblind out/cora-soft
     """
     from bangs.cli.run_folder import scores
+    from bangs.experiments.blind import runs_in
     from bangs.experiments.blind import unblind as opened
     from bangs.experiments.experiment import compact
 
     output = Output(as_json=as_json, quiet=quiet)
     results, lines = {}, []
-    for run in runs:
+    for run in (one for folder in runs for one in runs_in(folder)):
         result = opened(run, data)
         if result is None:
             lines.append(f"{run}: was opened before; nothing has changed")

@@ -36,6 +36,15 @@ class BlindRounds:
         write_atomic(_file(self.path, state.index), body)
 
 
+def runs_in(folder: Path) -> list[Path]:
+    """The folder itself if it holds a run; of a suite's folder, those of its runs that are finished and still blind."""
+    runs = folder / "runs"
+    if (folder / "config.json").exists() or not runs.is_dir():
+        return [folder]
+    records = ((path, read_run(path)) for path in sorted(runs.iterdir()) if (path / "config.json").exists())
+    return [path for path, record in records if (record.result or {}).get("blind")]
+
+
 def unblind(path: Path, data_folder: Path | None = None) -> dict[str, Any] | None:
     """Open the exam of a finished blind run and write its result with test accuracies; None if that was done before.
 

@@ -11,6 +11,7 @@ from typing import Any, Literal
 from torch_geometric.data import Data
 
 from bangs.errors import BangsError
+from bangs.experiments.blind import BlindRounds
 from bangs.experiments.experiment import Experiment, compact
 from bangs.experiments.user_code import run_code
 from bangs.graphs.datasets import by_name
@@ -31,6 +32,7 @@ class Job:
     data: Path | None = None
     device: str = "auto"
     code: Path | None = None  # run first, wherever the job is done
+    blind: bool = False  # whether it opens no test label
 
     @functools.cached_property
     def name(self) -> str:
@@ -110,8 +112,14 @@ def perform(job: Job, watchers: Sequence[Watcher] = (), patience: float = 0.0) -
                 return Outcome("already done")
             try:
                 data = _load(job.experiment.dataset, job.data)
+                kept = (BlindRounds(folder),) if job.blind else ()
                 result = job.experiment.run(
-                    device=job.device, observers=watchers, data=data, run_folder=folder, pause=PAUSE
+                    device=job.device,
+                    observers=(*kept, *watchers),
+                    data=data,
+                    run_folder=folder,
+                    pause=PAUSE,
+                    blind=job.blind,
                 )
             except Exception as error:
                 folder.event(

@@ -68,10 +68,15 @@ class Plan:
         suites = tuple(find_suite(str(path), data) for path in files)
         _check_names(suites, files)
         only.check(suites)
-        cells = [c for suite in suites for c in suite.cells(only.datasets, only.methods, only.models, only.seeds)]
+        asked = (only.datasets, only.methods, only.models, only.seeds)
+        cells = [(cell, suite.blind) for suite in suites for cell in suite.cells(*asked)]
         if not cells:
             raise InvalidInput("no run has all that --datasets, --methods and --models ask for; ask for less at a time")
-        jobs = {job.name: job for job in (Job(cell.experiment, out / "runs", data, device, code) for cell in cells)}
+        jobs: dict[str, Job] = {}
+        for cell, blind in cells:
+            job = Job(cell.experiment, out / "runs", data, device, code, blind)
+            if job.name not in jobs or not blind:  # a run that any suite wants open is open
+                jobs[job.name] = job
         found = () if known is None else results_in(known)
         runs = frozenset(result.run for result in found if result.rows)
         return cls(out, suites, tuple(jobs.values()), files, runs, known)

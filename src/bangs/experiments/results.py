@@ -24,6 +24,7 @@ _PATH = re.compile(r"(?<=')/[^'\n]*/[^'\n]*(?=')|(?<![\w'/:])/(?:[^\s'\",;:]+/)[
 _WANTED = "give the --out folder of `bangs reproduce`, or rows it exported"
 ROWS = re.compile(rb'{"run":"[0-9a-f]{16}","config":{')  # how a file of rows begins
 _BY_ROUND = {"validation": 5, "test": 5, "pseudo_accuracy": 4, "labelled": 0, "epochs": 0}  # decimals
+_BY_TEST_LABELS = ("test", "pseudo_accuracy")  # a blind run has none
 
 
 @dataclass(frozen=True)
@@ -38,8 +39,13 @@ class Result:
     seconds: Mapping[str, float] | None = None  # of all seeds together; stages without the first model
     error: str = ""
 
+    @property
+    def blind(self) -> bool:
+        """Whether no test label was opened."""
+        return any("test" not in row for row in self.rows)
+
     def scores(self, protocol: str) -> dict[int, float]:
-        """Test accuracy in per cent, by seed; the protocol says which round counts."""
+        """Accuracy in per cent, by seed; the protocol says of which nodes, and which round counts."""
         return {seed: 100 * _score(row, protocol) for seed, row in zip(self.seeds, self.rows, strict=True)}
 
 
@@ -82,7 +88,11 @@ def _rows_of(record: Record) -> list[dict[str, Any]]:
             **common,
             "seed": seed,
             "batch": len(seeds),
-            **{key: [_rounded(row[key][n], decimals) for row in rounds] for key, decimals in _BY_ROUND.items()},
+            **{
+                key: [_rounded(row[key][n], decimals) for row in rounds]
+                for key, decimals in _BY_ROUND.items()
+                if not (record.result.get("blind") and key in _BY_TEST_LABELS)
+            },
             "seconds": _seconds(record.result),
         }
         for n, seed in enumerate(seeds)
@@ -166,15 +176,17 @@ def _is_sound(row: Any) -> bool:
         return False
     if "error" in row:
         return isinstance(row["error"], str)
-    seconds, curves = row.get("seconds"), [row.get(key) for key in _BY_ROUND]
+    left_out = () if "test" in row or "pseudo_accuracy" in row else _BY_TEST_LABELS
+    seconds, curves = row.get("seconds"), [row.get(key) for key in _BY_ROUND if key not in left_out]
     return (
         type(row.get("seed")) is int
         and isinstance(seconds, dict)
         and all(_is_number(seconds.get(stage)) for stage in ("first", *STAGES, "total"))
         and all(isinstance(curve, list) and curve for curve in curves)
         and len({len(curve) for curve in curves if isinstance(curve, list)}) == 1
-        and all(_is_number(value) for key in ("validation", "test", "labelled", "epochs") for value in row[key])
-        and all(value is None or _is_number(value) for value in row["pseudo_accuracy"])
+        and all(_is_number(value) for key in _BY_ROUND if key not in _BY_TEST_LABELS for value in row[key])
+        and all(_is_number(value) for value in row.get("test", ()))
+        and all(value is None or _is_number(value) for value in row.get("pseudo_accuracy", ()))
     )
 
 
@@ -221,7 +233,10 @@ def _rounded(value: float | None, decimals: int) -> float | int | None:
 
 
 def _score(row: Mapping[str, Any], protocol: str) -> float:
-    test, validation = row["test"], row["validation"]
+    validation = row["validation"]
+    if protocol == "blind":
+        return float(validation[best_round(validation)])
+    test = row["test"]
     if protocol == "validation":
         return float(test[best_round(validation)])
     return float(max(test[1:] or test) if protocol == "best_test" else test[-1])

@@ -101,15 +101,16 @@ def _entry(entry: Entry | None, suite: Suite) -> dict[str, Any] | None:
 
 
 def _curves(suite: Suite, results: Sequence[Result]) -> list[dict[str, Any]]:
-    """Test accuracy after each round, mean over seeds, of every cell that was run for more than round 0."""
+    """Accuracy after each round, mean over seeds, of every cell; a blind run has that of validation nodes."""
     out = []
     for cell in suite.cells():
         result = matching(results, cell.settings)
         if result is not None and result.rows:
-            rounds = min(len(row["test"]) for row in result.rows)
-            means = [100 * fmean(row["test"][index] for row in result.rows) for index in range(rounds)]
+            kind = "validation" if result.blind else "test"
+            rounds = min(len(row[kind]) for row in result.rows)
+            means = [100 * fmean(row[kind][index] for row in result.rows) for index in range(rounds)]
             names = {"row": suite.called(cell.row), "column": suite.called(cell.column)}
-            out.append({**names, "test": [round(value, 3) for value in means]})
+            out.append({**names, "of": kind, "accuracy": [round(value, 3) for value in means]})
     return out
 
 

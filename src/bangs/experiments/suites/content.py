@@ -34,6 +34,7 @@ class Content(BaseModel):
     experiment: dict[str, Any] = {}
     axes: Annotated[dict[str, Annotated[list[Any], _SOME]], _SOME]
     protocols: Annotated[list[Protocol], _SOME] = ["validation", "best_test"]
+    blind: bool = False
     focus: str = ""
     names: dict[str, str] = {}
     absent: dict[str, str] = {}
@@ -60,6 +61,7 @@ class Faults:
 _AXES = 'must name what the runs differ in, such as method = ["raw", "bangs"]'
 _RULES = {
     "string_type": "must be text",
+    "bool_type": "must be true or false",
     "dict_type": "must be a table",
     "model_type": "must be a table",
     "model_attributes_type": "must be a table",

@@ -86,6 +86,7 @@ class _Reader(Faults):
             experiment=experiment,
             axes=axes,
             protocols=tuple(file.protocols),
+            blind=file.blind,
             focus=file.focus or None,
             names=file.names,
             absent=file.absent,

@@ -10,11 +10,12 @@ from bangs.experiments.experiment import Experiment
 from bangs.experiments.settings import RULES
 from bangs.utils.text import plain_name
 
-Protocol = Literal["validation", "best_test", "last"]  # the rule by which a round counts
+Protocol = Literal["validation", "best_test", "last", "blind"]  # the rule by which a round counts
 PROTOCOLS: dict[str, str] = {
     "validation": "test accuracy at the round with the best validation accuracy",
     "best_test": "best test accuracy after round 0, chosen by test labels (an oracle)",
     "last": "test accuracy of the last round",
+    "blind": "validation accuracy at the round where it is best; no test label was opened",
 }
 FIGURES = ("sweep", "rounds")  # kinds that are drawn
 
@@ -63,6 +64,7 @@ class Suite:
     experiment: Mapping[str, Any]  # settings common to all
     axes: Mapping[str, tuple[Mapping[str, Any], ...]]  # axis -> its values, each a set of settings
     protocols: tuple[str, ...] = ("validation", "best_test")
+    blind: bool = False  # whether its runs open no test label; `bangs unblind` opens them
     focus: str | None = None  # the column, or line, whose lead over the others is tested
     names: Mapping[str, str] = field(default_factory=dict)  # as people call them
     published: Mapping[tuple[str, str], Published] = field(default_factory=dict)  # (row, column) -> numbers

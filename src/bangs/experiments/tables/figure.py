@@ -10,7 +10,8 @@ from typing import Any
 
 from bangs.errors import InvalidInput
 from bangs.experiments.results import Result, matching
-from bangs.experiments.suites.suite import FIGURES, PROTOCOLS, Suite, known_protocols
+from bangs.experiments.suites.suite import FIGURES, PROTOCOLS, Suite
+from bangs.experiments.tables.table import usable_protocols
 from bangs.utils.csv_safe import to_csv
 from bangs.utils.files import check_replaceable, make_folder, write_atomic
 
@@ -49,11 +50,12 @@ def panels(suite: Suite, results: Sequence[Result], protocols: Sequence[str] | N
     if not present:
         raise InvalidInput(f"there are no results of the suite {suite.name} yet; run: bangs reproduce {suite.name}")
     if suite.kind == "rounds":
-        curves = {cell.row: _rounds(result) for cell, result in present}
-        return [Panel("test accuracy after each round", "round", curves)]
+        kind = "validation" if any(result.blind for _, result in present) else "test"
+        curves = {cell.row: _rounds(result, kind) for cell, result in present}
+        return [Panel(f"{kind} accuracy after each round", "round", curves)]
     axis = suite.columns[0]
     out = []
-    for rule in known_protocols(protocols or suite.protocols):
+    for rule in usable_protocols(protocols or suite.protocols, (result for _, result in present)):
         lines: dict[str, list[Point]] = {}
         for cell, result in present:
             values = list(result.scores(rule).values())
@@ -90,7 +92,7 @@ def draw(suite: Suite, drawn: Sequence[Panel], folder: Path, forms: Sequence[str
         axes = figure.subplots(1, len(drawn), sharey=True, squeeze=False)[0]
         for place, panel in zip(axes, drawn, strict=True):
             _fill(place, suite, panel)
-        axes[0].set_ylabel("test accuracy (%)")
+        axes[0].set_ylabel("accuracy (%)")
         axes[-1].legend(frameon=False)
         figure.suptitle(_plain(suite.title))
         for form in forms:
@@ -146,9 +148,9 @@ def _plain(text: str) -> str:
     return text.replace("$", r"\$")
 
 
-def _rounds(result: Result) -> tuple[Point, ...]:
-    count = len(result.rows[0]["test"])
-    return tuple(_point(n, [100 * row["test"][n] for row in result.rows], result.run) for n in range(count))
+def _rounds(result: Result, kind: str) -> tuple[Point, ...]:
+    count = len(result.rows[0][kind])
+    return tuple(_point(n, [100 * row[kind][n] for row in result.rows], result.run) for n in range(count))
 
 
 def _point(x: float, values: Sequence[float], run: str) -> Point:

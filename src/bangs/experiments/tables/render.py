@@ -13,6 +13,7 @@ RULES = {
     "validation": "ours, validation",
     "best_test": "ours, best test",
     "last": "ours, last round",
+    "blind": "ours, validation nodes",
     "seconds": "ours",
     "published": "published",
 }

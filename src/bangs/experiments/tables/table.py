@@ -1,6 +1,6 @@
 """Table: a suite's results laid out, ours beside the published ones."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean, stdev
 from typing import Any
@@ -67,9 +67,9 @@ class Table:
 
 
 _UNITS = {
-    "table": "test accuracy in %, mean ± standard deviation",
-    "sweep": "test accuracy in %, mean ± standard deviation",
-    "rounds": "test accuracy in %, mean ± standard deviation",
+    "table": "accuracy in %, mean ± standard deviation",
+    "sweep": "accuracy in %, mean ± standard deviation",
+    "rounds": "accuracy in %, mean ± standard deviation",
     "time": "seconds of a run (those of the batch over its seeds)",
     "stages": "seconds of a round (those of the batch over its seeds)",
 }
@@ -77,9 +77,9 @@ _UNITS = {
 
 def tabulate(suite: Suite, results: Sequence[Result], protocols: Sequence[str] | None = None) -> Table:
     """The table of a suite from whatever results there are."""
-    rules = known_protocols(protocols or suite.protocols)
     cells = list(suite.cells())
     found = {(cell.row, cell.column): _found(suite, results, cell) for cell in cells}
+    rules = usable_protocols(protocols or suite.protocols, found.values())
     rows = list(dict.fromkeys(cell.row for cell in cells))
     columns = tuple(STAGES) if suite.kind == "stages" else tuple(dict.fromkeys(cell.column for cell in cells))
     lines, comparisons = [], {}
@@ -101,6 +101,12 @@ def tabulate(suite: Suite, results: Sequence[Result], protocols: Sequence[str] |
         tuple(_missing(suite, cells, found)),
         tuple(present),
     )
+
+
+def usable_protocols(rules: Sequence[str], results: Iterable[Result | None]) -> tuple[str, ...]:
+    """The rules that the results allow: where one of them is blind, only the rule that needs no test label."""
+    known = known_protocols(rules)
+    return ("blind",) if any(result is not None and result.blind for result in results) else known
 
 
 def as_facts(table: Table) -> dict[str, Any]:
@@ -212,7 +218,7 @@ def _seconds(suite: Suite, result: Result | None, stage: str | None = None) -> E
     """The seconds of a seed, in all or in a stage of a round; those of other seeds at once than the suite's say so."""
     if result is None or result.seconds is None:
         return None
-    rounds = max(len(result.rows[0]["test"]) - 1, 1)
+    rounds = max(len(result.rows[0]["validation"]) - 1, 1)
     spent = result.seconds["total"] if stage is None else result.seconds[stage] / rounds
     count, usual = len(result.seeds), {len(cell.setting("seeds")) for cell in suite.cells()}
     note = "" if count in usual else "one seed" if count == 1 else f"{count} seeds at once"

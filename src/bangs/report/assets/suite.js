@@ -36,16 +36,16 @@ function forest(tests, width) {
 // Curves over rounds; a method without rounds is a level.
 function rounds(curves, name, width) {
   const height = 280, pad = { left: 46, right: 12, top: 12, bottom: 40 };
-  const all = curves.flatMap((one) => one.test), long = Math.max(...curves.map((one) => one.test.length)) - 1;
+  const all = curves.flatMap((one) => one.accuracy), long = Math.max(...curves.map((one) => one.accuracy.length)) - 1;
   const room = Math.max((Math.max(...all) - Math.min(...all)) * 0.08, 0.2), low = Math.min(...all) - room, high = Math.max(...all) + room;
   const x = linear([0, Math.max(long, 1)], [pad.left, width - pad.right]), y = linear([low, high], [height - pad.bottom, pad.top]);
   const parts = frame(width, height, pad, y, ticks(low, high, 5).map((v) => [v, figure(v)]), x, ticks(0, long, Math.min(long, width / 60)).filter(Number.isInteger).map((v) => [v, v]), "round");
   curves.forEach((one, i) => {
-    const points = one.test.length > 1 ? one.test.map((v, t) => [t, v]) : [[0, one.test[0]], [long, one.test[0]]];
-    parts.push(s("polyline", { points: points.map(([t, v]) => `${x(t)},${y(v)}`).join(" "), fill: "none", stroke: colour(i % 10), "stroke-width": 2, "stroke-dasharray": one.test.length > 1 ? null : "5 4", "stroke-linejoin": "round" }),
-      s("polyline", { points: points.map(([t, v]) => `${x(t)},${y(v)}`).join(" "), fill: "none", stroke: "transparent", "stroke-width": 14, ...tipped(name(one), [`first ${one.test[0].toFixed(2)} %`, one.test.length > 1 && `best ${Math.max(...one.test).toFixed(2)} %, last ${one.test[one.test.length - 1].toFixed(2)} % (means over seeds)`]) }));
+    const points = one.accuracy.length > 1 ? one.accuracy.map((v, t) => [t, v]) : [[0, one.accuracy[0]], [long, one.accuracy[0]]];
+    parts.push(s("polyline", { points: points.map(([t, v]) => `${x(t)},${y(v)}`).join(" "), fill: "none", stroke: colour(i % 10), "stroke-width": 2, "stroke-dasharray": one.accuracy.length > 1 ? null : "5 4", "stroke-linejoin": "round" }),
+      s("polyline", { points: points.map(([t, v]) => `${x(t)},${y(v)}`).join(" "), fill: "none", stroke: "transparent", "stroke-width": 14, ...tipped(name(one), [`first ${one.accuracy[0].toFixed(2)} %`, one.accuracy.length > 1 && `best ${Math.max(...one.accuracy).toFixed(2)} %, last ${one.accuracy[one.accuracy.length - 1].toFixed(2)} % (means over seeds)`]) }));
   });
-  return canvas(width, height, `Test accuracy per round: ${curves.map((one) => `${name(one)} ends at ${one.test[one.test.length - 1].toFixed(2)}`).join(", ")}`, ...parts);
+  return canvas(width, height, `Accuracy of ${curves[0].of} nodes per round: ${curves.map((one) => `${name(one)} ends at ${one.accuracy[one.accuracy.length - 1].toFixed(2)}`).join(", ")}`, ...parts);
 }
 
 function levels(suite, rule, width) {
@@ -89,7 +89,7 @@ for (const suite of facts.suites) {
     const tests = (suite.tests[rule.value] || []).filter((one) => one.place === row.value);
     if (tests.length) plot(plots, `${tests[0].first} minus the others, points with 95 % interval`, (width) => forest(tests, width));
     const curves = suite.curves.filter((one) => one.row === row.value);
-    if (curves.some((one) => one.test.length > 1)) plot(plots, "Test accuracy round by round, mean over seeds", (width) => rounds(curves, (one) => one.column, width), curves.map((one) => one.column));
+    if (curves.some((one) => one.accuracy.length > 1)) plot(plots, `Accuracy of ${curves[0].of} nodes round by round, mean over seeds`, (width) => rounds(curves, (one) => one.column, width), curves.map((one) => one.column));
   };
   if (suite.kind !== "rounds") { tools.hidden = false; tools.append(...(suite.kind === "table" && rows.length > 1 ? [row] : []), ...(rules.length > 1 ? [rule] : [])); }
   draw();
