@@ -141,6 +141,19 @@ VARIANTS: dict[str, tuple[Callable[[int], Method], dict[str, Any]]] = {
     "aligned,scaled,lr=0.05": (soft(believe=ALIGN), {"scaled": True, "lr": 0.05}),
     "aligned,published": (soft(believe=ALIGN), {"spread": "features"}),
     "aligned,T=0.3": (soft(believe=Sharpen(0.3, "validation")), {}),
+    "aligned,patience=50": (soft(believe=ALIGN), {"patience": 50}),
+    "aligned,patience=100": (soft(believe=ALIGN), {"patience": 100}),
+    "aligned,loss,drop=0.8,patience=50": (
+        soft(believe=ALIGN),
+        {"monitor": "loss", "dropout": 0.8, "input_dropout": 0.8, "patience": 50},
+    ),
+    "aligned,samples=2,drop=0.7": (soft(believe=ALIGN), {"samples": 2, **DROP}),
+    "soft,published": (soft(), {"spread": "features"}),
+    "aligned,published,samples=2": (soft(believe=ALIGN), {"spread": "features", "samples": 2}),
+    "aligned,smooth,loss,drop=0.8": (
+        soft(believe=Smoothed(ALIGN)),
+        {"monitor": "loss", "dropout": 0.8, "input_dropout": 0.8},
+    ),
     "aligned,lr=0.01": (soft(believe=ALIGN), {"lr": 0.01}),
     "aligned,samples=2,loss": (soft(believe=ALIGN), {"samples": 2, "monitor": "loss"}),
     "lr=0.01": (soft(believe=ALIGN), {"lr": 0.01}),
@@ -184,11 +197,16 @@ class Judge:
     def __init__(self, label: Tensor, judge: Tensor):
         self.label, self.judge = label, judge
         self.accuracy: list[Tensor] = []
+        self.mean_accuracy: list[Tensor] = []  # of the mean of the probabilities of rounds 1 … t
+        self.total = torch.zeros(())
         self.merit: list[Tensor] = []
 
     def __call__(self, state: State) -> None:
         right = ((state.prediction.label == self.label) & self.judge).sum(1).double() / self.judge.sum(1)
         self.accuracy.append(right.cpu())
+        self.total = state.prediction.log_probs.exp() + (self.total if state.index > 1 else 0.0)
+        mean_right = ((self.total.argmax(-1) == self.label) & self.judge).sum(1).double() / self.judge.sum(1)
+        self.mean_accuracy.append(mean_right.cpu())
         held = state.student.learner.task.validation
         logs = state.prediction.log_probs.gather(2, held.clamp_min(0)[..., None])[..., 0]
         nll = -(logs * (held >= 0)).sum(1).double() / (held >= 0).sum(1)
@@ -203,6 +221,7 @@ class Judge:
             "std": round(100 * float(picked.std()), 2) if len(picked) > 1 else 0.0,
             "last": round(100 * float(accuracy[-1].mean()), 2),
             "by_round": [round(100 * float(own.mean()), 1) for own in accuracy],
+            "mean_of_rounds": [round(100 * float(own.mean()), 1) for own in self.mean_accuracy],
             "per_seed": [round(100 * float(own), 2) for own in picked],
             "rounds_chosen": chosen.tolist(),
         }
