@@ -67,8 +67,6 @@ def planned(
         model, automatic = "gcn", False
     recipe = _method(settings, "soft" if name == "auto" else name, calibrate, pool)
     if not automatic:
-        if not whole and recipe.believe is not None:
-            raise InvalidInput(f"method {name} labels the whole graph, so it learns in no batches; leave method out")
         learner = training(model, settings["preset"], settings["epochs"], settings["patience"], batches)
         if store is not None:
             learner = from_disk(learner, recipe, store)

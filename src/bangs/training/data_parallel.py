@@ -50,7 +50,7 @@ class DistributedSession(MinibatchSession):
 
     def _batches(self, rng: Streams) -> list[Sequence[Tensor]]:
         """The positions of every batch's nodes, in pieces."""
-        order = torch.randperm(len(self.train_loader.nodes), generator=rng.at("order").generators()[0])
+        order = self.train_loader.order(rng)
         pieces = self.train_loader.sampling.pieces
         return [
             [piece.sort().values for piece in batch.tensor_split(pieces) if len(piece)]

@@ -3,7 +3,7 @@
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeVar
 
@@ -25,22 +25,50 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, eq=False)
 class NodeLoader:
-    """Batches of one run's nodes with targets; a batch is a pure function of its random stream."""
+    """Batches of one run's nodes with targets; a batch is a pure function of its random stream.
+
+    With soft labels, where nearly all nodes have a target, an epoch has the `given` nodes and a sample of the others.
+    """
 
     sampler: Sampler
     sampling: Sampling
     hops: int
     nodes: Tensor  # long [n], sorted
     targets: Targets  # of the one run, [1, n]
+    given: Tensor | None = None  # bool [n], nodes that every epoch has; None = all
     _cached: list[TargetNodes] = field(default_factory=list)
 
+    @classmethod
+    def of_soft_labels(
+        cls, sampler: Sampler, sampling: Sampling, hops: int, nodes: Tensor, targets: Targets, given: Tensor
+    ) -> "NodeLoader":
+        """Batches whose mean loss over an epoch has the expectation of the loss of all nodes.
+
+        Of n nodes with g given ones an epoch has m, all given and f of the n − g others, so that weights are multiplied
+        by m / n, and those of the others by (n − g) / f as well.
+        """
+        n, g = len(nodes), int(given.sum())
+        f = _sample_size(n, g, sampling.size)
+        factor = torch.where(given, 1.0, (n - g) / max(f, 1)) * ((g + f) / n)
+        weighted = replace(targets, weight=targets.weight * factor.to(targets.weight))
+        return cls(sampler, sampling, hops, nodes, weighted, given.cpu())
+
+    def order(self, rng: Streams) -> Tensor:
+        """The positions of an epoch's nodes in random order: long [m]."""
+        generator = rng.at("order").generators()[0]
+        if self.given is None:
+            return torch.randperm(len(self.nodes), generator=generator)
+        given, others = self.given.nonzero().squeeze(1), (~self.given).nonzero().squeeze(1)
+        size = _sample_size(len(self.nodes), len(given), self.sampling.size)
+        epoch = torch.cat([given, others[torch.randperm(len(others), generator=generator)[:size]]])
+        return epoch[torch.randperm(len(epoch), generator=generator)]
+
     def shuffled(self, rng: Streams) -> Iterator[TargetNodes]:
-        """All nodes once, in random order."""
-        if self.sampling.exact and len(self.nodes) <= self.sampling.size:
+        """An epoch's nodes, each once, in random order."""
+        if self.sampling.exact and self.given is None and len(self.nodes) <= self.sampling.size:
             yield from self.ordered()
             return
-        order = torch.randperm(len(self.nodes), generator=rng.at("order").generators()[0])
-        yield from self._batches(order, self.sampling.size, rng)
+        yield from self._batches(self.order(rng), self.sampling.size, rng)
 
     def ordered(self) -> Iterator[TargetNodes]:
         """All nodes once, in order, with neighbourhoods that are the same in every epoch, round and run."""
@@ -72,7 +100,7 @@ class NodeLoader:
 
 
 class MinibatchSession(EagerSession):
-    """A step of Adam for every batch of one run; an epoch uses every labelled node once.
+    """A step of Adam for every batch of one run; an epoch uses every labelled node once, or a sample (`NodeLoader`).
 
     Validation samples the same neighbourhoods in every epoch, so that epochs are comparable.
     """
@@ -97,6 +125,12 @@ class MinibatchSession(EagerSession):
         self.optimiser.zero_grad()
         self.network.loss(part.subgraph, part.targets, self.masks, self.transition).sum().backward()
         self.optimiser.step()
+
+
+def _sample_size(nodes: int, given: int, size: int) -> int:
+    """How many nodes that were not given an epoch has: at least as many as given ones, in full batches."""
+    steps = max(1, -(-2 * given // size))
+    return min(nodes - given, steps * size - given)
 
 
 def prefetch(draws: Sequence[Callable[[], T]], workers: int) -> Iterator[T]:

@@ -323,7 +323,10 @@ class Learner:
         """The nodes with a target of a single run, in batches."""
         assert self.trainer.batches is not None
         nodes = (targets.target >= 0).any(0).nonzero().squeeze(1)
-        return NodeLoader(self.sampler, self.trainer.batches, self.network.hops or 0, nodes, targets.at(nodes))
+        common = self.sampler, self.trainer.batches, self.network.hops or 0, nodes, targets.at(nodes)
+        if targets.belief is None:
+            return NodeLoader(*common)
+        return NodeLoader.of_soft_labels(*common, given=self.task.given.known[0, nodes])
 
     def _target_nodes(self, targets: Targets) -> TargetNodes:
         """The nodes with a target, of any run or of each, and the subgraph that their logits depend on."""
