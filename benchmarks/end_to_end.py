@@ -51,7 +51,7 @@ def main() -> None:
     for repeat in range(asked.repeats):
         seeds = tuple(asked.first + repeat * asked.runs + run for run in range(asked.runs))
         experiment = Experiment(
-            dataset=name, preset=asked.preset, seeds=seeds, rounds=asked.rounds, candidates=K, k=TAKE
+            dataset=name, method="bangs", preset=asked.preset, seeds=seeds, rounds=asked.rounds, candidates=K, k=TAKE
         )
         epochs = _ours(experiment, data, asked.device, ours)
         if not asked.without_plain:

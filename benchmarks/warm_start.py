@@ -36,7 +36,9 @@ def main() -> None:
     rows = []
     for wanted in asked.datasets:
         name, data = graph(wanted)
-        experiment = Experiment(dataset=name, preset=asked.preset, seeds=tuple(range(asked.seeds)), rounds=asked.rounds)
+        experiment = Experiment(
+            dataset=name, method="bangs", preset=asked.preset, seeds=tuple(range(asked.seeds)), rounds=asked.rounds
+        )
         found: dict[str, Any] = {}
         for start, meaning in STARTS.items():
             found[start] = measure(experiment, data, meaning)

@@ -29,7 +29,7 @@ from bangs.valuation.banzhaf import MSR, Marginals
     ids=["tuned", "paper", "chosen", "pushed", "estimator"],
 )
 def test_settings_name_the_parts(settings: dict[str, Any], game: Banzhaf) -> None:
-    recipe = Experiment(k=20, rounds=7, teacher="best", pool="open", **settings).self_trainer().method
+    recipe = Experiment(method="bangs", k=20, rounds=7, teacher="best", pool="open", **settings).self_trainer().method
     assert recipe.score == game
     assert (recipe.quota, recipe.calibrate) == (Top(20), ETS())
     assert (recipe.rounds, recipe.teacher, recipe.pool) == (7, "best", "open")
@@ -59,7 +59,8 @@ def test_settings_that_came_later_stand_only_where_they_say_something() -> None:
 
 def test_settings_without_a_use_are_named() -> None:
     assert Experiment(method="random", estimator="msr", samples=9, k=5).idle() == ["estimator", "samples"]
-    assert Experiment(estimator="msr", samples=9, k=5).idle() == []
+    assert Experiment(method="bangs", estimator="msr", samples=9, k=5).idle() == []
+    assert Experiment(k=5).idle() == ["k"]  # soft labels are for all nodes
     assert Experiment(pieces=2).idle() == ["pieces"]
 
 
@@ -116,3 +117,25 @@ def test_so_are_fan_outs_and_training_settings() -> None:
         Experiment(fanout=(10**23,))
     with pytest.raises(InvalidInput, match=r"changes\.patience must be at most 1,000,000,000"):
         Experiment(changes={"patience": 10**23})
+
+
+@pytest.mark.parametrize(
+    ("name", "rounds"), [("bangs", 40), ("cpl", 40), ("soft", 15), ("soft-aligned", 15), ("bangs-soft", 15)]
+)
+def test_soft_labels_have_fewer_rounds_unless_asked_for_more(name: str, rounds: int) -> None:
+    assert Experiment(method=name).settings()["rounds"] == rounds
+    assert Experiment(method=name).self_trainer().method.rounds == rounds
+    assert Experiment(method=name, rounds=3).self_trainer().method.rounds == 3
+
+
+def test_soft_labels_on_citation_graphs_have_settings_of_their_own() -> None:
+    hard, soft = (Experiment(dataset="cora", method=name).self_trainer().trainer for name in ("bangs", "soft"))
+    assert (soft.model.dropout, soft.monitor) == (0.8, "loss")
+    assert (hard.model.dropout, hard.monitor) == (0.5, "accuracy")
+    elsewhere = Experiment(dataset="mine.npz", method="soft").self_trainer().trainer
+    assert elsewhere == Experiment(dataset="mine.npz", method="bangs").self_trainer().trainer
+    paper = {"dataset": "cora", "preset": "paper"}
+    assert (
+        Experiment(method="soft", **paper).self_trainer().trainer
+        == Experiment(**paper, method="raw").self_trainer().trainer
+    )

@@ -250,7 +250,7 @@ method = ["raw", "mine"]
     with pytest.raises(InvalidInput, match="model 'my-model' is unknown"):
         parse_suite(text, "mine", "mine.toml")
     suite = parse_suite(text, "mine", "mine.toml", names="any")
-    rows = fake_rows(Experiment(), [[0.5, 0.6], [0.7, 0.8]])
+    rows = fake_rows(Experiment(method="bangs"), [[0.5, 0.6], [0.7, 0.8]])
     settings = {"dataset": "a-store-elsewhere", "model": "my-model", "method": "mine"}
     table = tabulate(suite, gather({**row, "config": {**row["config"], **settings}} for row in rows), ["last"])
     raw, mine = table.lines[0].entries

@@ -15,7 +15,7 @@ PROTOCOLS: dict[str, str] = {
     "validation": "test accuracy at the round with the best validation accuracy",
     "best_test": "best test accuracy after round 0, chosen by test labels (an oracle)",
     "last": "test accuracy of the last round",
-    "blind": "validation accuracy at the round where it is best; no test label was opened",
+    "blind": "best validation accuracy of all rounds; no test label was opened",
 }
 FIGURES = ("sweep", "rounds")  # kinds that are drawn
 

@@ -48,7 +48,8 @@ def page(tables: Sequence[Table], results: Sequence[Result], command: str) -> st
     """The document: how it was made, then every table and figure with what its tests say."""
     made = [table for table in tables if _was_run(table)]
     left = [table for table in tables if not _was_run(table)]
-    rules = "; ".join(f"*{name}* is the {words}" for name, words in PROTOCOLS.items())
+    used = {line.rule for table in tables for line in table.lines} | {"validation", "best_test", "last"}
+    rules = "; ".join(f"*{name}* is the {words}" for name, words in PROTOCOLS.items() if name in used)
     parts = [
         f"{BEGIN}in `results/` by one command and is not edited by hand:\n\n    {command}",
         "Every number is a mean over seeds with the sample standard deviation. Which round of a run counts is named "
