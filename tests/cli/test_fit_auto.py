@@ -9,6 +9,8 @@ import pytest
 
 from bangs import SelfTrainingClassifier
 from bangs.graphs import tables
+from bangs.report.leaderboard import HEAD, leaderboard
+from bangs.report.model_card import word
 from bangs.runs import read_run
 from tests.cli.conftest import EXAMPLES
 from tests.cli.invoke import bangs
@@ -35,6 +37,19 @@ def test_the_result_says_what_was_tried_and_on_how_many_labels(automatic: Path) 
     card = (automatic / "MODEL_CARD.md").read_text()
     assert "## What was tried" in card
     assert "judged models that had not learned them" in card
+    used = sum(line["weight"] > 0 for line in result["leaderboard"])
+    assert f"The mean of {used} of {len(result['leaderboard'])} kinds of models" in card
+    assert "neural" not in card
+
+
+def test_the_page_and_the_card_hold_every_candidate_with_its_interval(automatic: Path) -> None:
+    result, card = read_run(automatic).result, (automatic / "MODEL_CARD.md").read_text()
+    page = (automatic / "report.html").read_text()
+    assert result is not None
+    for line, cells in zip(result["leaderboard"], leaderboard(result["leaderboard"]), strict=True):
+        assert f"{line['accuracy']['low']:.1%} to {line['accuracy']['high']:.1%}" in cells[HEAD.index("accuracy")]
+        assert f"| {' | '.join(map(word, cells))} |" in card
+        assert "".join(f'<td data-label="{name}">{cell}</td>' for name, cell in zip(HEAD, cells, strict=True)) in page
 
 
 def test_predict_explain_and_report_work_on_an_average(automatic: Path) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 from bangs.report.headline import optimism
 from bangs.report.intervals import in_percent
+from bangs.report.leaderboard import HEAD, averaged, leaderboard
 
 
 def model_card(config: Mapping[str, Any], result: Mapping[str, Any], environment: Mapping[str, Any]) -> str:
@@ -15,7 +16,7 @@ def model_card(config: Mapping[str, Any], result: Mapping[str, Any], environment
         [
             f"# A node classifier for {word(graph['name'])}",
             "",
-            f"A graph neural network ({word(config['parts']['model'])}) that predicts one of "
+            f"{_kind(config, result)} that predicts one of "
             f"{len(result['classes'])} classes for every node: {_listed(result['classes'])}. "
             f"It learned from {result['given']:,} labelled nodes"
             f"{_pseudo_labels(result)}.",
@@ -125,18 +126,27 @@ def _judges(result: Mapping[str, Any]) -> str:
 
 
 def _tried(board: Sequence[Mapping[str, Any]]) -> list[str]:
-    """A table of the candidates; accuracy and log-likelihood on labels they had not learned, with 95 % intervals."""
-    if len(board) < 2:
+    """A table of the candidates."""
+    rows = leaderboard(board)
+    if not rows:
         return []
-    head = ["| model | method | sees | weight | accuracy | log-likelihood |", "|---|---|---|---|---|---|"]
-    lines = ["## What was tried", "", "Predictions are the mean of these models by their weights.", "", *head]
-    for line in board:
-        cells = [word(str(line[name])) for name in ("model", "method", "features")] + [f"{line['weight']:.0%}"]
-        accuracy, likely = line.get("accuracy"), line.get("log_likelihood")
-        cells.append(f"{accuracy['value']:.1%} ({accuracy['low']:.1%} to {accuracy['high']:.1%})" if accuracy else "–")
-        cells.append(f"{likely['value']:.2f} ({likely['low']:.2f} to {likely['high']:.2f})" if likely else "–")
-        lines.append(f"| {' | '.join(cells)} |")
-    return [*lines, ""]
+    judged = (
+        " Accuracy and log-likelihood are of labels that a model had not learned, with 95 % intervals."
+        if any(line.get("accuracy") for line in board)
+        else ""
+    )
+    lines = ["## What was tried", "", f"Predictions are the mean of these models by their weights.{judged}", ""]
+    table = [HEAD, ("---",) * len(HEAD), *([word(cell) for cell in row] for row in rows)]
+    return [*lines, *(f"| {' | '.join(row)} |" for row in table), ""]
+
+
+def _kind(config: Mapping[str, Any], result: Mapping[str, Any]) -> str:
+    """What the model is."""
+    board = result.get("leaderboard", [])
+    if not averaged(board):
+        name = str(board[0]["model"]) if board else config["parts"]["model"]
+        return f"A model of the kind {word(name)}"
+    return f"The mean of {averaged(board)} of {len(board)} kinds of models that were tried, a model"
 
 
 def _scores(result: Mapping[str, Any]) -> list[str]:
