@@ -10,7 +10,7 @@ scikit-learn's SelfTrainingClassifier on the same propagated features (on their 
 they are more than 50 million numbers, since it takes hours there), `raw_gcn` a GCN without self-training, `old` the fit
 of another checkout (`--old PATH`), `new` the default of `SelfTrainingClassifier`. Accuracy in percent and expected
 calibration error (ten bins). The summary holds what the issue asks for, with paired t-tests over all draws of all
-cells. `--jobs` runs so many processes of one thread each. Every finished run is a line that is added to `--rows` at once
+cells. `--jobs` runs so many processes of one thread each. Every finished run is a line added to `--rows` at once
 (to stderr without that option); runs that the file holds are not done again.
 """
 
