@@ -56,7 +56,7 @@ def test_an_average_of_models_is_saved_loaded_and_applied(fitted: SelfTrainingCl
     assert again.predict_proba(data) == pytest.approx(fitted.predict_proba(), abs=1e-5)
     assert again.leaderboard_ == fitted.leaderboard_
     assert str(again.explain(100)) == str(fitted.explain(100))
-    assert (fitted.predict() == truth.numpy()).mean() > 0.6
+    assert (fitted.predict() == truth.numpy()).mean() > 0.5
 
 
 def test_equal_seeds_give_equal_results(fitted: SelfTrainingClassifier) -> None:

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from bangs.calibration import scaling
-from bangs.calibration.scaling import Sample, check_prior
+from bangs.calibration.scaling import shrunk_temperature
 from bangs.core.types import Prediction, Task
 from bangs.errors import InvalidInput
 
@@ -18,16 +17,16 @@ class ProvenTemperature:
     """Temperature scaling where it is shown to help, else the prediction as it came. Keeps every label.
 
     The validation nodes of a run are dealt into `folds`; each fold's labels are scored with the temperature of the
-    others. Where the mean log-probability gains more than `errors` of its standard errors, the temperature of all
-    validation nodes is used.
+    others. Where the mean log-probability gains, the temperature of all validation nodes is used. Temperatures are
+    shrunk towards 1 by a normal prior of log T with standard deviation `spread`.
     """
 
-    prior: float = 1.0
+    spread: float = 1.0
     folds: int = 5
-    errors: float = 1.0
 
     def __post_init__(self) -> None:
-        check_prior(type(self).__name__, self.prior)
+        if not 0 < self.spread < float("inf"):
+            raise InvalidInput(f"ProvenTemperature.spread must be positive, got {self.spread}")
         if self.folds < 2:
             raise InvalidInput(f"ProvenTemperature.folds must be at least 2, got {self.folds}")
 
@@ -40,26 +39,20 @@ class ProvenTemperature:
         found = torch.ones(task.runs, dtype=torch.float64, device=task.device)
         for run in range(task.runs):
             nodes = task.held[run].nonzero().squeeze(1)
-            if len(nodes) < 2 * self.folds:
-                continue
-            logits = prediction.logits[run, nodes].double()
-            label = task.validation[run, nodes]
-            fold = torch.arange(len(nodes), device=nodes.device) % self.folds
-            before = _likely(logits, label)
-            after = torch.empty_like(before)
-            for own in range(self.folds):
-                held = fold == own
-                scale = self._temperature(logits[~held], label[~held])
-                after[held] = _likely(logits[held] / scale, label[held])
-            gain = after - before
-            if float(gain.mean()) > self.errors * float(gain.std()) / len(gain) ** 0.5:
-                found[run] = self._temperature(logits, label)
+            if len(nodes) >= 2 * self.folds:
+                found[run] = self._proven(prediction.logits[run, nodes].double(), task.validation[run, nodes])
         return found
 
-    def _temperature(self, logits: Tensor, label: Tensor) -> Tensor:
-        everyone = Task(None, None, label[None], logits.shape[-1])  # type: ignore[arg-type]  # a sample looks at no graph
-        sample = Sample.of(Prediction(logits[None]), everyone, self.prior)
-        return scaling.temperature(sample.logits, sample.target)[0].clamp(MILDEST, STRONGEST)
+    def _proven(self, logits: Tensor, label: Tensor) -> Tensor:
+        """The temperature of V validation nodes, or 1; found for all of them and without each fold at once."""
+        fold = torch.arange(len(label), device=label.device) % self.folds
+        parts = torch.arange(self.folds + 1, device=label.device)
+        without = torch.where(fold == parts[:, None], -1, label)  # the last part leaves nobody out
+        everyone = Task(None, None, without, logits.shape[-1])  # type: ignore[arg-type]  # looks at no graph
+        several = Prediction(logits.expand(len(parts), -1, -1))
+        scale = shrunk_temperature(several, everyone, self.spread).clamp(MILDEST, STRONGEST)
+        gain = _likely(logits / scale[fold][:, None], label) - _likely(logits, label)
+        return scale[-1] if float(gain.mean()) > 0 else torch.ones_like(scale[-1])
 
 
 def _likely(logits: Tensor, label: Tensor) -> Tensor:

@@ -49,17 +49,28 @@ class Sample:
         return cls(nodes, inside, label, logits, torch.where(total > 0, target, own / width))
 
 
+def shrunk_temperature(prediction: Prediction, task: Task, spread: float) -> Tensor:
+    """The temperature of every run that is most probable given its V validation labels: float64 [R].
+
+    Beforehand log T is normal around 0 with standard deviation `spread`; so few labels leave it near 1.
+    """
+    sample = Sample.of(prediction, task, 0.0)
+    nodes = task.held.sum(1).clamp_min(1).double()
+    return temperature(sample.logits, sample.target, 1 / (spread**2 * nodes))
+
+
 def check_prior(name: str, prior: float) -> None:
     """Raises where the weight of the model's own probabilities is no number of nodes."""
     if not 0 <= prior < float("inf"):
         raise InvalidInput(f"{name}.prior must be a number of nodes, 0 or more, got {prior}")
 
 
-def temperature(logits: Tensor, target: Tensor) -> Tensor:
-    """argmin_T of the cross-entropy −Σ target · log softmax(logits / T): float64 [R] from [R, C, V] twice.
+def temperature(logits: Tensor, target: Tensor, pull: Tensor | None = None) -> Tensor:
+    """argmin_T of −Σ target · log softmax(logits / T) + pull/2 · (log T)²: float64 [R] from [R, C, V] twice and [R].
 
     In β = 1/T the slope Σ_i ⟨softmax(β z_i) − t_i, z_i⟩ increases, so its root is bracketed; a Newton step that
-    leaves the bracket, or is not half as long as the one before, gives way to the bracket's geometric middle.
+    leaves the bracket, or is not half as long as the one before, gives way to the bracket's geometric middle. The
+    pull adds log β / β times `pull` to the slope.
     """
     logits = logits - logits.amax(1, keepdim=True)
     square = logits.square()
@@ -75,6 +86,9 @@ def temperature(logits: Tensor, target: Tensor) -> Tensor:
         mean = (probs * logits).sum(1)
         slope = (mass * mean).sum(1) - wanted
         curvature = (mass * ((probs * square).sum(1) - mean.square())).sum(1)
+        if pull is not None:
+            slope = slope + pull * beta.log() / beta
+            curvature = curvature + pull * (1 - beta.log()) / beta.square()
         low, high = torch.where(slope <= 0, beta, low), torch.where(slope >= 0, beta, high)
         step = -slope / curvature.clamp(min=1e-300)
         newton = beta + step

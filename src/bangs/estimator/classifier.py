@@ -26,7 +26,7 @@ from bangs.estimator.candidates import Candidate, refined
 from bangs.estimator.contest import Contest, Ensemble, Tried
 from bangs.estimator.explain import node_of, reasons
 from bangs.estimator.explanation import Explanation, explanation
-from bangs.estimator.fitted import FittedMember, averaged, calibrated_snapshot, read_members, snapshot_of
+from bangs.estimator.fitted import averaged, calibrated_snapshot, fitted_members, read_members, snapshot_of
 from bangs.estimator.folds import check_folds, seeds_of
 from bangs.estimator.hints import with_hints
 from bangs.estimator.inference import calibrate_beside
@@ -373,10 +373,7 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         held = learned.folds.held.amax(0) if learned.folds.judged else torch.full_like(learned.labels, -1)
         self.snapshot_ = snapshot_of(learned.graph if where is None else where, learned.labels, held, found)
         self.snapshot_ = calibrated_snapshot(self.snapshot_, self._calibrator(), learned.graph)
-        self.members_ = [
-            FittedMember(own.name, own.view, own.architecture, float(weight), own.weights)
-            for own, weight in zip(found.members, found.weights.tolist(), strict=True)
-        ]
+        self.members_ = fitted_members(found)
         if where is None:
             self.snapshot_ = with_hints(self.snapshot_, self.members_, tasks)
         self.seed_, self.leaderboard_ = seed, found.board

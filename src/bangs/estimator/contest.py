@@ -14,10 +14,20 @@ from bangs.errors import Diverged
 from bangs.estimator.candidates import Candidate
 from bangs.estimator.folds import Folds
 from bangs.estimator.members import FoldRecorder, Member, View
-from bangs.estimator.stacking import clearly_behind, mean_interval, mixed, share_interval, stack
+from bangs.estimator.stacking import (
+    clearly_behind,
+    common_factor,
+    mean_interval,
+    member_temperatures,
+    mixed,
+    share_interval,
+    stack,
+)
 from bangs.graphs.store import StoreReference
 from bangs.selftraining.loop import Observer, SelfTrainer, State
 from bangs.training.trainer import Learner
+
+MISSED = 0.75  # labels a class
 
 
 class Keep(Protocol):
@@ -50,6 +60,8 @@ class Ensemble:
 
     members: list[Member]  # those with a weight, the heaviest first
     weights: Tensor  # float64 [K]
+    temperatures: Tensor  # float64 [K], of what members say of nodes they have not learned
+    sharper: float = 1.0  # a factor of these for what all models of a member say together
     board: list[dict[str, Any]] = field(default_factory=list)  # every candidate tried, the best first
 
     @property
@@ -59,12 +71,14 @@ class Ensemble:
     @property
     def mean(self) -> Tensor:
         """Log-probabilities float [N, C]."""
-        return mixed([member.mean for member in self.members], self.weights)
+        scales = (self.temperatures * self.sharper).tolist()
+        return mixed([own.mean / scale for own, scale in zip(self.members, scales, strict=True)], self.weights)
 
     @property
     def unseen(self) -> Tensor:
         """Log-probabilities of judged nodes float [M, C], by models that have not learned them."""
-        return mixed([member.unseen for member in self.members], self.weights)
+        scales = self.temperatures.tolist()
+        return mixed([own.unseen / scale for own, scale in zip(self.members, scales, strict=True)], self.weights)
 
 
 class _Stopped(Exception):
@@ -162,21 +176,34 @@ class Contest:
         ), standing
 
     def _averaged(self, members: list[Member], standings: list[str]) -> Ensemble:
-        likely = torch.stack([self._likely(member.unseen).exp() for member in members])
-        judged = self.folds.judged
-        weights = stack(likely) if judged else torch.full((len(members),), 1 / len(members), dtype=torch.float64)
-        order = sorted(range(len(members)), key=lambda own: -float(weights[own]))
-        board = [self._line(members[own], float(weights[own]), standings[own]) for own in order]
+        count = len(members)
+        scales, sharper = torch.ones(count, dtype=torch.float64), 1.0
+        weights = scales / count
+        if self.folds.judged and count > 1:
+            unseen, label = [own.unseen for own in members], self._judged
+            scales, sharper = member_temperatures(unseen, label), self._sharper()
+            said = [own / scale for own, scale in zip(unseen, scales.tolist(), strict=True)]
+            weights = stack(torch.stack([self._likely(own) for own in said]).exp())
+            scales = scales * common_factor(said, weights, label)
+        order = sorted(range(count), key=lambda own: -float(weights[own]))
+        board = [self._line(members[own], float(weights[own]), float(scales[own]), standings[own]) for own in order]
         kept = [own for own in order if weights[own] > 0]
-        return Ensemble([members[own] for own in kept], weights[kept], board)
+        return Ensemble([members[own] for own in kept], weights[kept], scales[kept], sharper, board)
 
-    def _line(self, member: Member, weight: float, standing: str) -> dict[str, Any]:
+    def _sharper(self) -> float:
+        """How much sharper the mean of all folds may be than models that have not learned a node: 1 − 0.75/m.
+
+        With m labels a class a fold's model misses a quarter of them, and it stands alone.
+        """
+        return 1 - MISSED / (len(self._judged) / len(self._judged.unique())) if self.folds.runs > 1 else 1.0
+
+    def _line(self, member: Member, weight: float, scale: float, standing: str) -> dict[str, Any]:
         model, method, view = [*member.name.split(" · "), "", ""][:3]
         score = {}
         if self.folds.judged:
             score = {
                 "accuracy": asdict(share_interval(self._right(member))),
-                "log_likelihood": asdict(mean_interval(self._likely(member.unseen))),
+                "log_likelihood": asdict(mean_interval(self._likely(member.unseen / scale))),
             }
         return {
             "model": model,
@@ -184,6 +211,7 @@ class Contest:
             "features": view,
             "weight": round(weight, 6),
             **score,
+            "temperature": round(scale, 4),
             "round": member.chosen,
             "standing": standing,
             "seconds": round(member.seconds, 3),

@@ -32,12 +32,23 @@ class FittedMember:
     view: View
     architecture: Architecture
     weight: float
+    temperature: float  # of the mean of its models
     weights: dict[str, Tensor]  # each [R, …], or [1, …] where the models share it
 
     def to_plain(self) -> dict[str, Any]:
         """All but the weights, for JSON."""
         shape = serialization.spell(self.architecture)
-        return {"name": self.name, "view": self.view, "weight": self.weight, "architecture": shape}
+        facts = {"name": self.name, "view": self.view, "weight": self.weight, "temperature": self.temperature}
+        return {**facts, "architecture": shape}
+
+
+def fitted_members(found: Ensemble) -> list[FittedMember]:
+    """What predicts other graphs, from members that have been fitted."""
+    scales = (found.temperatures * found.sharper).tolist()
+    return [
+        FittedMember(own.name, own.view, own.architecture, weight, scale, own.weights)
+        for own, weight, scale in zip(found.members, found.weights.tolist(), scales, strict=True)
+    ]
 
 
 def read_members(
@@ -53,12 +64,12 @@ def read_members(
         prefix = f"{number}."
         mine = {name.removeprefix(prefix): t for name, t in weights.items() if name.startswith(prefix)}
         part = own if own is not None else serialization.read("model", facts["architecture"], {})
-        view, weight = facts["view"], float(facts["weight"])
-        if view not in VIEWS or not 0 < weight <= 1:
-            raise InvalidInput(f"its member {number} sees {view!r} with weight {weight}")
+        view, weight, scale = facts["view"], float(facts["weight"]), float(facts["temperature"])
+        if view not in VIEWS or not 0 < weight <= 1 or not 0 < scale < float("inf"):
+            raise InvalidInput(f"its member {number} sees {view!r} with weight {weight} and temperature {scale}")
         width = {"features": features, "structure": STRUCTURE, "both": features + STRUCTURE}[view]
         serialization.check_weights(part, mine, width, classes)
-        out.append(FittedMember(str(facts["name"]), view, part, weight, mine))
+        out.append(FittedMember(str(facts["name"]), view, part, weight, scale, mine))
     if not out or len(out) != len({name.split(".")[0] for name in weights}):
         raise InvalidInput("its members are not those its weights belong to")
     return out
@@ -71,6 +82,7 @@ def averaged(
     views = {view: view_of(graph, view, names, seed) for view in dict.fromkeys(own.view for own in members)}
     logs = [
         mean_of_runs(Prediction(apply(own.architecture, own.weights, classes, views[own.view], place))).logits[0]
+        / own.temperature
         for own in members
     ]
     if len(logs) == 1:

@@ -1,13 +1,19 @@
 """Stacking: how much each member counts, by what it says of nodes it has not learned."""
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
+from bangs.calibration.scaling import shrunk_temperature
 from bangs.core.intervals import Z, wilson
+from bangs.core.types import Prediction, Task
 
 PRIOR = 0.1  # labels that every member has for nothing, so that few labels leave members alike
+SPREAD = 1.0  # standard deviation of log temperatures beforehand
+FACTORS = tuple(step / 20 for step in range(-20, 21))  # logarithms of factors that are tried
 LEAST = 0.02  # a member of less weight is left out
 
 
@@ -39,6 +45,27 @@ def stack(likely: Tensor, prior: float = PRIOR) -> Tensor:
             break
     kept = torch.where(weights < min(LEAST, float(weights.max())), 0.0, weights)
     return kept / kept.sum()
+
+
+def member_temperatures(unseen: Sequence[Tensor], label: Tensor) -> Tensor:
+    """The temperature of each of K members by M labels long it has not learned, float64 [K]; few leave it near 1."""
+    task = Task(None, None, label.expand(len(unseen), -1), unseen[0].shape[-1])  # type: ignore[arg-type]  # no graph
+    return shrunk_temperature(Prediction(torch.stack(list(unseen))), task, SPREAD)
+
+
+def common_factor(unseen: Sequence[Tensor], weights: Tensor, label: Tensor) -> float:
+    """The factor t, for the temperatures of all K members, under which their weighted mean likes M labels best.
+
+    Maximises Σ_i log Σ_k w_k softmax(z_ki / t)_{y_i} − (log t)² / (2 spread²) over a grid: a mean of models is less
+    sure than each of them.
+    """
+    nodes = torch.arange(len(label))
+
+    def merit(log: float) -> float:
+        said = mixed([own.double() / math.exp(log) for own in unseen], weights)[nodes, label]
+        return float(said.clamp_min(-50).sum()) - log**2 / (2 * SPREAD**2)
+
+    return math.exp(max(FACTORS, key=merit))
 
 
 def mixed(logs: list[Tensor], weights: Tensor) -> Tensor:
