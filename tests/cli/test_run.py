@@ -28,7 +28,7 @@ from tests.helpers.timeless import timeless
 
 def words(graph: Path, *more: str) -> list[str]:
     usual = ["--seeds", "2", "--rounds", "3", "--k", "5", "--candidates", "10", "--epochs", "10", "--device", "cpu"]
-    return ["run", "--dataset", str(graph), *usual, *more]
+    return ["run", "--dataset", str(graph), "--method", "bangs", *usual, *more]
 
 
 def run(graph: Path, *more: str) -> Any:

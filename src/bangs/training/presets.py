@@ -50,11 +50,15 @@ _ELSEWHERE: dict[tuple[str, str], dict[str, Any]] = {
     },
 }
 
-# for soft labels on citation graphs: more dropout, stopped by validation loss; chosen blind (docs/soft-labels.md)
+# what soft labels have instead on citation graphs: more dropout, stopped by validation loss; found blind, by validation
 _CITATIONS = ("cora", "citeseer", "pubmed")
-_SOFT: dict[str, dict[str, Any]] = {
-    "gcn": {"model": GCN(hidden=64, dropout=0.8, input_dropout=0.8, loops=1.0), "monitor": "loss"},
-    "appnp": {"model": APPNP(dropout=0.7, input_dropout=0.7), "monitor": "loss"},
+_SOFT: dict[tuple[str, str], dict[str, Any]] = {
+    **{
+        ("gcn", name): {"model": GCN(hidden=64, dropout=0.8, input_dropout=0.8, loops=1.0), "monitor": "loss"}
+        for name in _CITATIONS
+    },
+    **{("appnp", name): {"model": APPNP(dropout=0.7, input_dropout=0.7), "monitor": "loss"} for name in _CITATIONS},
+    ("grand", "cora"): {"model": GRAND(samples=2, dropout=0.7, input_dropout=0.7)},
 }
 
 
@@ -79,6 +83,6 @@ def trainer(model: str, preset: str = "tuned", dataset: str = "", *, soft: bool 
         raise UnknownName("preset", preset, PRESETS)
     known = model in _TUNED
     chosen = PRESETS[preset](model if known else "gcn", dataset.lower())
-    if soft and preset == "tuned" and dataset.lower() in _CITATIONS:
-        chosen = replace(chosen, **_SOFT.get(model, {}))
+    if soft and preset == "tuned":
+        chosen = replace(chosen, **_SOFT.get((model, dataset.lower()), {}))
     return replace(chosen if known else replace(chosen, model=MODELS[model]()), **changes)

@@ -242,7 +242,14 @@ def test_a_task_of_a_store_holds_no_labels_but_those_given(made):
 
 def test_a_whole_run_goes_by_the_map(made):
     experiment = Experiment(
-        dataset=str(made), seeds=(0,), rounds=1, k=5, candidates=10, batch_size=32, changes={"epochs": 3}
+        dataset=str(made),
+        method="bangs",
+        seeds=(0,),
+        rounds=1,
+        k=5,
+        candidates=10,
+        batch_size=32,
+        changes={"epochs": 3},
     )
     result = experiment.run(data=Store.open(made), device="cpu")
     assert len(result["rounds"]) == 2
