@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from bangs.core.types import Labels, Prediction, Ranking, Round, Split, Task
     from bangs.errors import BangsError, InvalidInput, UnknownName
     from bangs.estimator.classifier import SelfTrainingClassifier
+    from bangs.estimator.model_selection import LabelMask, cross_validate
+    from bangs.estimator.node_rows import NodeRows
     from bangs.estimator.resume import Keeper
     from bangs.experiments.experiment import Experiment
     from bangs.experiments.reproduce import reproduce
@@ -96,6 +98,7 @@ __all__ = [
     "InformationGain",
     "InvalidInput",
     "Keeper",
+    "LabelMask",
     "Labels",
     "Logit",
     "Marginals",
@@ -103,6 +106,7 @@ __all__ = [
     "Method",
     "Network",
     "Nobody",
+    "NodeRows",
     "Noise",
     "Prediction",
     "Product",
@@ -132,6 +136,7 @@ __all__ = [
     "Vector",
     "authors",
     "citation",
+    "cross_validate",
     "deterministic_kernels",
     "method",
     "metrics",
@@ -150,6 +155,8 @@ _HOMES = {
     "core.types": ("Labels", "Prediction", "Ranking", "Round", "Split", "Task"),
     "errors": ("BangsError", "InvalidInput", "UnknownName"),
     "estimator.classifier": ("SelfTrainingClassifier",),
+    "estimator.model_selection": ("LabelMask", "cross_validate"),
+    "estimator.node_rows": ("NodeRows",),
     "estimator.resume": ("Keeper",),
     "experiments.experiment": ("Experiment",),
     "experiments.reproduce": ("reproduce",),

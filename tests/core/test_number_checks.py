@@ -68,6 +68,6 @@ def test_a_graph_without_numbers_is_refused() -> None:
 def test_rows_of_unequal_length_are_refused() -> None:
     data = two_rings()
     with pytest.raises(InvalidInput, match="one row of features per node"):
-        bangs.SelfTrainingClassifier().fit([[1.0], [1.0, 2.0]], data.edge_index, [0, 1])
+        bangs.SelfTrainingClassifier().fit([[1.0], [1.0, 2.0]], [0, 1], edge_index=data.edge_index)
     with pytest.raises(InvalidInput, match=r"an array \[2, E\] of row numbers"):
-        bangs.SelfTrainingClassifier().fit(data.x, [[0, 1], [1]], data.y)
+        bangs.SelfTrainingClassifier().fit(data.x, data.y, edge_index=[[0, 1], [1]])

@@ -13,7 +13,8 @@ from torch_geometric.data import Data
 
 from bangs.errors import InvalidInput
 from bangs.estimator.classifier import SelfTrainingClassifier
-from bangs.estimator.inputs import as_graph, as_labels, encoded, labelled
+from bangs.estimator.inputs import as_graph, encoded, prepare
+from bangs.estimator.label_inputs import as_labels, labelled
 from bangs.graphs.tables import BadTables
 
 EDGES = np.array([[0, 1, 2, 3, 0, 2], [1, 0, 3, 2, 2, 0]])
@@ -180,7 +181,7 @@ ONE_WAY = np.stack([np.arange(30), (np.arange(30) + 1) % 30])
 def fitted(index: Any, weight: Any = None, **settings: Any) -> SelfTrainingClassifier:
     x = np.random.default_rng(0).normal(size=(30, 4)).astype(np.float32)
     model = SelfTrainingClassifier(rounds=1, epochs=5, k=2, device="cpu", **settings)
-    return model.fit(x, index, np.arange(30) // 15, edge_weight=weight)
+    return model.fit(x, np.arange(30) // 15, edge_index=index, edge_weight=weight)
 
 
 def test_an_edge_goes_both_ways_however_it_is_listed() -> None:
@@ -226,7 +227,7 @@ def frame_edges(rows: int = 24) -> pd.DataFrame:
 def test_a_frame_with_words_dates_and_gaps_is_fitted_predicted_saved_and_loaded(tmp_path: Path) -> None:
     X, y = frame(), pd.Series(["u", "v"] * 12, index=frame().index)
     with pytest.warns(UserWarning, match="column 'note' has a different word in every cell"):
-        model = SelfTrainingClassifier(rounds=1, epochs=5, k=2, device="cpu").fit(X, frame_edges(), y)
+        model = SelfTrainingClassifier(rounds=1, epochs=5, k=2, device="cpu").fit(X, y, edge_index=frame_edges())
     assert model.columns_.features == ["age", "town=Oslo", "town=Rome", *_dates("joined")]
     assert list(model.feature_names_in_) == list(X.columns)
     assert list(model.node_names_) == list(X.index)
@@ -248,9 +249,9 @@ def test_a_polars_frame_is_a_frame() -> None:
     polars = pytest.importorskip("polars")
     X = frame().drop(columns="note")
     same, encoding = encoded(X.reset_index(drop=True))
-    found, own = encoded(polars.from_pandas(X))
-    assert own == encoding
-    pd.testing.assert_frame_equal(found, same)
+    given = prepare(polars.from_pandas(X), edge_index=np.zeros((2, 0), int))
+    assert given.columns == encoding
+    np.testing.assert_array_equal(given.graph.x.numpy(), same.to_numpy(np.float32))
     labels = polars.Series(["u", "v", None] * 8)
     assert as_labels(labels, 24)[0].tolist() == [0, 1, -1] * 8
 
@@ -258,7 +259,7 @@ def test_a_polars_frame_is_a_frame() -> None:
 @pytest.mark.parametrize(
     ("column", "told"),
     [
-        ([1.0, 2.0, None, 4.0], r"column 'c' holds '', where a number should be\n.*X\.fillna"),
+        ([1.0, 2.0, None, 4.0], r"column 'c' holds '', where a number should be\n.*fill=\"mean\""),
         ([1.0, 2.0, "x", 4.0], r"column 'c' holds 'x', which is not a number\n.*astype\('category'\)"),
         ([[1, 2], [2], [3], [4]], r"column 'c' holds list, which is neither number, word nor date\n.*X\.drop"),
     ],

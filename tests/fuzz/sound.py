@@ -213,15 +213,15 @@ def classifier(rounds: int) -> SelfTrainingClassifier:
     )
 
 
-def few_labels() -> tuple[Any, Any, Any]:
+def few_labels() -> dict[str, Any]:
     data = graph()
     labels = np.where(data.train_mask | data.val_mask, data.y, -1)
-    return data.x.to_dense().numpy(), data.edge_index.numpy(), labels
+    return {"X": data.x.to_dense().numpy(), "y": labels, "edge_index": data.edge_index.numpy()}
 
 
 def saved() -> bytes:
     with TemporaryDirectory() as place:
-        classifier(2).fit(*few_labels()).save(place)
+        classifier(2).fit(**few_labels()).save(place)
         return (Path(place) / "model.safetensors").read_bytes()
 
 
@@ -229,7 +229,7 @@ def stopped_fit() -> dict[str, bytes]:
     """A fit that was stopped after its second round."""
     with TemporaryDirectory() as place:
         with RunFolder.create_or_resume(place, {"fit": "small"}, resume=False) as run_folder:
-            classifier(2).fit(*few_labels(), keeper=Keeper(run_folder))
+            classifier(2).fit(**few_labels(), keeper=Keeper(run_folder))
         return _contents(Path(place))
 
 

@@ -155,7 +155,7 @@ def _fit_folder(folder: Path) -> None:
 
 def _resume_fit(folder: Path) -> None:
     with RunFolder.create_or_resume(folder, {"fit": "small"}, resume=True) as store:
-        model = sound.classifier(3).fit(*sound.few_labels(), keeper=Keeper(store))
+        model = sound.classifier(3).fit(**sound.few_labels(), keeper=Keeper(store))
         model.explain(0)
         assert 0 <= model.validation_score_ <= 1
         assert np.isfinite(model.predict_proba()).all()

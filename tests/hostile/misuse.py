@@ -179,9 +179,9 @@ def spelled(draw: Draw) -> str:
     """A fit of the same graph in another spelling gives the same answer."""
     name = draw.choice(sorted(SAME))
     x, edges, y = SAME[name]()
-    want = bangs.SelfTrainingClassifier(**QUICK).fit(X, EDGES, Y).predict_proba()
+    want = bangs.SelfTrainingClassifier(**QUICK).fit(X, Y, edge_index=EDGES).predict_proba()
     with _sentences(f"spelling {name}", refusals=False):
-        said = bangs.SelfTrainingClassifier(**QUICK).fit(x, edges, y).predict_proba()
+        said = bangs.SelfTrainingClassifier(**QUICK).fit(x, y, edge_index=edges).predict_proba()
     if said.shape != want.shape or not np.allclose(said, want, atol=1e-3):
         raise Finding("silent", f"the graph spelled as {name} is another one")
     return name
@@ -189,7 +189,7 @@ def spelled(draw: Draw) -> str:
 
 def questions(draw: Draw) -> str:
     """A few odd questions to a fitted model."""
-    model = bangs.SelfTrainingClassifier(**QUICK).fit(X, EDGES, Y)
+    model = bangs.SelfTrainingClassifier(**QUICK).fit(X, Y, edge_index=EDGES)
     return " · ".join(_question(model, draw) for _ in range(5))
 
 
@@ -205,8 +205,8 @@ def _question(model: Any, draw: Draw) -> str:
                 "predict_proba features",
                 lambda: _sound(model.predict_proba(FEATURES[draw.choice(sorted(FEATURES))](draw), EDGES)),
             ),
-            ("score", lambda: model.score(X, EDGES, odd)),
-            ("score labels", lambda: model.score(X, EDGES, LABELS[draw.choice(sorted(LABELS))](draw))),
+            ("score", lambda: model.score(X, odd, edge_index=EDGES)),
+            ("score labels", lambda: model.score(X, LABELS[draw.choice(sorted(LABELS))](draw), edge_index=EDGES)),
             ("load", lambda: bangs.SelfTrainingClassifier.load(odd)),
             ("unfitted", lambda: bangs.SelfTrainingClassifier().predict_proba()),
         )

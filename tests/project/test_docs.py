@@ -23,7 +23,7 @@ from tests import ROOT
 from tests.cli.invoke import bangs
 from tests.helpers.notebooks import NOTEBOOKS, run
 
-GUIDES = ("quickstart", "own-graph", "research", "extending", "calibration", "scale", "soft-labels")
+GUIDES = ("quickstart", "own-graph", "scikit-learn", "research", "extending", "calibration", "scale", "soft-labels")
 FOR_CONTRIBUTORS = {"ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md"}
 GENERATED = {"reproduction.md", "benchmarks.md", "theory.md"}  # tables, and the mathematics, are not prose
 PAGES = sorted(path.relative_to(ROOT) for folder in (ROOT, ROOT / "docs") for path in folder.glob("*.md"))

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,7 @@ import pandas as pd
 import torch
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
+from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 from torch_geometric.data import Data
@@ -20,27 +21,26 @@ from torch_geometric.data import Data
 from bangs.calibration.calibrators import Calibrator, calibrator
 from bangs.core.types import Task
 from bangs.errors import InvalidInput
-from bangs.estimator import model_file, serialization
+from bangs.estimator import saved_classifier
 from bangs.estimator.build import planned
 from bangs.estimator.candidates import Candidate, refined
 from bangs.estimator.contest import Contest, Ensemble, Tried
 from bangs.estimator.explain import node_of, reasons
 from bangs.estimator.explanation import Explanation, explanation
-from bangs.estimator.fitted import averaged, calibrated_snapshot, fitted_members, read_members, snapshot_of
+from bangs.estimator.fitted import averaged, calibrated_snapshot, fitted_members, snapshot_of
 from bangs.estimator.folds import check_folds, seeds_of
 from bangs.estimator.hints import with_hints
 from bangs.estimator.inference import calibrate_beside
-from bangs.estimator.inputs import as_graph, as_labels, check_columns, encoded, in_order, mask_of, names_of, opened
+from bangs.estimator.inputs import Inputs, check_columns, prepare
+from bangs.estimator.label_inputs import as_labels, in_order, mask_of
 from bangs.estimator.linear import LinearTrainer
 from bangs.estimator.members import View
 from bangs.estimator.resume import Keeper
 from bangs.estimator.tasks import Lesson, lesson, tasks_of
 from bangs.estimator.threads import thread_count, threads
 from bangs.graphs.store import Store, StoreReference
-from bangs.graphs.tables.feature_encoding import Encoding
 from bangs.graphs.tables.validation_split import check_share
 from bangs.nn.models import Architecture
-from bangs.runs.snapshot import Snapshot
 from bangs.selection.scores import Score
 from bangs.selftraining.choices import TEACHER, TeacherChoice
 from bangs.selftraining.loop import Observer
@@ -51,8 +51,6 @@ from bangs.utils.devices import choose_device
 from bangs.utils.torch_modes import usual_modes
 
 Array = npt.NDArray[Any]
-
-WEIGHTS = "weights."
 
 
 class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
@@ -82,10 +80,11 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
     neighbourhoods.
     time_limit: seconds after which nothing further is tried; results then depend on how fast the machine is.
     directed: an edge goes from source to target only; else it goes both ways, however it is listed.
+    fill: "mean" puts the mean of a frame's column where a number or date is missing; None refuses such a frame.
     random_state: an int makes `fit` repeatable.
 
     After `fit` (N nodes, C classes):
-    classes_ [C] · labels_ [N], the labels the chosen model learned from, unknown = -1 or "" ·
+    classes_ [C] · labels_ [N], the labels the chosen model learned from, unknown = -1, "" or None ·
     labeled_iter_ [N], 0 = given, t = adopted in round t, -1 = never · n_iter_, rounds run · best_iter_, the chosen
     round · termination_condition_, "max_iter", "all_labeled" or "no_change" · history_, one row a round ·
     validation_score_, accuracy on labels that were not learned · leaderboard_, a row for every candidate ·
@@ -114,6 +113,7 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         batches: Sampling | None = None,
         time_limit: float | None = None,
         directed: bool = False,
+        fill: Literal["mean"] | None = None,
         device: str = "auto",
         random_state: Any = 0,
     ):
@@ -134,58 +134,64 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         self.batches = batches
         self.time_limit = time_limit
         self.directed = directed
+        self.fill = fill
         self.device = device
         self.random_state = random_state
+
+    # what scikit-learn's routing passes on; what is no data is not passed
+    __metadata_request__fit: ClassVar = {
+        "edge_index": True,
+        "edge_weight": True,
+        "names": True,
+        "observers": UNUSED,
+        "keeper": UNUSED,
+        "tell": UNUSED,
+    }
+    __metadata_request__predict: ClassVar = {"edge_index": True, "edge_weight": True, "names": True}
+    __metadata_request__predict_proba: ClassVar = {"edge_index": True, "edge_weight": True, "names": True}
+    __metadata_request__score: ClassVar = {"edge_index": True, "edge_weight": True, "sample_weight": True}
 
     @usual_modes()
     def fit(
         self,
         X: Any,
-        edge_index: Any = None,
         y: Any = None,
         *,
+        edge_index: Any = None,
         edge_weight: Any = None,
         names: Any = None,
         observers: Sequence[Observer] = (),
         keeper: Keeper | None = None,
         tell: Callable[[Tried], None] | None = None,
     ) -> Self:
-        """Learn from a PyG `Data`, from features X [N, F], edges [2, E] and labels y [N], or from a `Store`.
+        """Learn from features X [N, F], labels y [N] and edges [2, E]; or from a PyG `Data`, `NodeRows` or a `Store`.
 
-        Unknown labels are -1, None, NaN or "". Of a `Data` with masks only the labels under `train_mask` and
-        `val_mask` are read. Where X is a frame, a series y is read by its index, and rows it does not name are
-        unknown. A frame with words or dates is encoded as `bangs fit` encodes a table, and `predict` does the same.
-        A `Store` of more than 1 GiB stays on the disk and is learned from in batches, the usual ones if none are
-        given; the fitted model then refers to it. `names` are the nodes', where X does not say them. Observers are
-        called with the state of every round, `tell` before every candidate. A `Keeper` keeps the rounds in a folder,
-        from which a fit that was stopped or killed goes on.
+        X may be None: then features are made from the edges. Edges are row numbers [2, E], a scipy adjacency, a frame
+        of names, or a networkx or igraph graph. Unknown labels are -1, None, NaN or "". Of a `Data` with masks only the
+        labels under `train_mask` and `val_mask` are read. Where X is a frame, a series or dict y is read by its names,
+        and rows it does not name are unknown. A frame with words, dates or gaps is encoded as `bangs fit` encodes a
+        table, and `predict` does the same. A `Store` of more than 1 GiB stays on the disk and is learned from in
+        batches, the usual ones if none are given; the fitted model then refers to it. `names` are the nodes', where X
+        does not say them. Observers are called with the state of every round, `tell` before every candidate. A `Keeper`
+        keeps the rounds in a folder, from which a fit that was stopped or killed goes on.
         """
-        own, self.columns_ = encoded(X)
-        seed, source, place = self._seed(), opened(own), choose_device(self.device)
-        learned = lesson(
-            source,
-            edge_index,
-            y,
-            edge_weight,
-            seed=seed,
-            folds=self.folds,
-            share=self.validation,
-            directed=self.directed or isinstance(X, Store),
-        )
+        seed, place = self._seed(), choose_device(self.device)
+        given = prepare(X, y, edge_index, edge_weight, names, directed=self.directed, seed=seed, fill=self.fill)
+        self.columns_ = given.columns
+        learned = lesson(given, seed=seed, folds=self.folds, share=self.validation)
         self.classes_, self.notes_ = learned.classes, list(learned.notes)
-        store = source if isinstance(source, Store) else None
+        store = given.source if isinstance(given.source, Store) else None
         tried = self.recipe(learned.graph if store is None else None, learned.free, store)
-        names = names_of(X, len(learned.labels)) if names is None else names
         self.threads_ = thread_count(len(learned.labels)) if store is None else torch.get_num_threads()
         with threads(self.threads_):
-            tasks = tasks_of(learned, tried, names, seed, place)
+            tasks = tasks_of(learned, tried, given.names, seed, place)
             if keeper is not None:
                 keeper.begin(next(iter(tasks.values())))
             where = None if store is None else StoreReference.of(store)
             runs = seeds_of(seed, learned.folds.runs)
             contest = Contest(learned.folds, learned.labels, tasks, runs, self._calibrator(), where)
             contest = replace(contest, limit=self.time_limit, tell=tell, refine=self._refine(tried, learned.free))
-            self._remember(X, names, seed, learned, contest(tried, observers, keeper), where, tasks)
+            self._remember(given, seed, learned, contest(tried, observers, keeper), where, tasks)
         return self
 
     def recipe(self, graph: Any = None, pool: int = 1, store: Store | None = None) -> list[Candidate]:
@@ -212,33 +218,46 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
     ) -> Array:
         """Calibrated probabilities float [N, C]: of the fitted graph, or of another one with the same columns.
 
-        X may also be a `Store`, which is read piece by piece, where the model is a gcn, graphsage or sgc and its
-        calibrator looks at no edges. `names` are the nodes', where X does not say them: those of the fitted graph keep
-        their place in it.
+        X may be all that `fit` takes. A `Store` is read piece by piece, where the model is a gcn, graphsage or sgc and
+        its calibrator looks at no edges. `names` are the nodes', where X does not say them: those of the fitted graph
+        keep their place in it.
         """
         return _probs(self._calibrated_logits(X, edge_index, edge_weight, names))
 
     @usual_modes()
-    def predict(self, X: Any = None, edge_index: Any = None, *, edge_weight: Any = None) -> Array:
+    def predict(self, X: Any = None, edge_index: Any = None, *, edge_weight: Any = None, names: Any = None) -> Array:
         """The most likely class [N] of every node of the fitted graph, or of another one."""
-        logits = self._calibrated_logits(X, edge_index, edge_weight, None)
+        logits = self._calibrated_logits(X, edge_index, edge_weight, names)
         return np.asarray(self.classes_[logits.argmax(1).numpy()])
 
-    def score(self, X: Any, edge_index: Any = None, y: Any = None, *, edge_weight: Any = None) -> float:
-        """Accuracy over the nodes with a label; of a `Data` with a `test_mask` over its test nodes."""
+    def score(
+        self,
+        X: Any = None,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        edge_index: Any = None,
+        edge_weight: Any = None,
+    ) -> float:
+        """Accuracy over the nodes with a label; of a `Data` with a `test_mask` over its test nodes.
+
+        Without X the nodes are those of the fitted graph; a series or dict y is then read by their names.
+        """
         said = self.predict(X, edge_index, edge_weight=edge_weight)
         own = isinstance(X, Data | Store)
         y = X.get("y") if own and y is None else y
         if y is None:
             raise InvalidInput("a score needs labels; give y, -1 where a label is unknown")
-        target, classes = as_labels(in_order(X, y), len(said))
+        rows = pd.DataFrame(index=pd.Index(self.node_names_)) if X is None else X
+        target, classes = as_labels(in_order(rows, y), len(said))
         counted = target >= 0
         if own and (test := mask_of(X, "test", len(said))) is not None:
             counted &= test
         if not counted.any():
             raise InvalidInput("no node to score has a label")
         nodes = counted.numpy()
-        return float(np.mean(said[nodes] == classes[target.numpy()[nodes]]))
+        share = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)[nodes]
+        return float(np.average(said[nodes] == classes[target.numpy()[nodes]], weights=share))
 
     @usual_modes()
     def explain(self, node: int | str, top: int = 5) -> Explanation:
@@ -260,27 +279,7 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
     def save(self, path: str | Path) -> None:
         """Write all that `load` needs to one safetensors file; a folder gets a `model.safetensors`."""
         check_is_fitted(self)
-        tensors, facts = self.snapshot_.to_plain(model_file.model_file(path).parent)
-        model_file.save(
-            path,
-            tensors
-            | {f"{WEIGHTS}{name}": value for name, value in self.weights_.items()}
-            | model_file.pack_names(self.node_names_),
-            {
-                "snapshot": facts,
-                "params": {name: serialization.spell(value) for name, value in self.get_params(deep=False).items()},
-                "members": [own.to_plain() for own in self.members_],
-                "seed": self.seed_,
-                "leaderboard": self.leaderboard_,
-                "notes": self.notes_,
-                "classes": self.classes_.tolist(),
-                "features": self.n_features_in_,
-                "feature_names": [str(name) for name in getattr(self, "feature_names_in_", ())],
-                "columns": None if self.columns_ is None else self.columns_.to_dict(),
-                "rounds": self.n_iter_,
-                "ended": self.termination_condition_,
-            },
-        )
+        saved_classifier.save(self, path)
 
     @classmethod
     @usual_modes()
@@ -290,30 +289,7 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         Parts of your own cannot be saved; give them again by the parameter's name: `load(path, calibrator=Mine())`.
         A model of a graph that stays on the disk looks for it where it was; `store` says where it lies now.
         """
-        tensors, facts = model_file.load(path)
-        weights = {name.removeprefix(WEIGHTS): t for name, t in tensors.items() if name.startswith(WEIGHTS)}
-        own = _own_architecture(parts)
-        with model_file.sound(path):
-            found = cls(**{name: serialization.read(name, value, parts) for name, value in facts["params"].items()})
-            if "calibrator" not in parts:
-                serialization.check_calibrator(found.calibrator)
-            found.n_features_in_ = int(facts["features"])
-            if facts["feature_names"]:
-                found.feature_names_in_ = np.array([str(name) for name in facts["feature_names"]], dtype=object)
-            classes = len(facts["classes"])
-            found.members_ = read_members(facts["members"], weights, found.n_features_in_, classes, own)
-            found.seed_, found.notes_ = int(facts["seed"]), [str(note) for note in facts["notes"]]
-            found.leaderboard_ = list(facts["leaderboard"])
-            columns = facts.get("columns")
-            found.columns_ = None if columns is None else Encoding.from_dict(columns)
-            found.snapshot_ = Snapshot.from_plain(tensors, facts["snapshot"], model_file.model_file(path).parent)
-            if not found.history_:
-                raise InvalidInput("it holds no row of any round; it was not written by bangs")
-            found.classes_ = model_file.read_classes(facts["classes"], found.snapshot_.classes)
-            if store is not None:
-                found.snapshot_ = found.snapshot_.with_store(store)
-            found.node_names_ = model_file.unpack_names(tensors, found.snapshot_)
-            found.n_iter_, found.termination_condition_ = int(facts["rounds"]), str(facts["ended"])
+        found: Self = saved_classifier.load(cls, path, store, parts)
         return found
 
     @property
@@ -323,10 +299,14 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
 
     @property
     def labels_(self) -> Array:
-        """The labels the chosen model learned from [N]; -1, or "" among words, where it had none."""
+        """The labels the chosen model learned from [N]; -1, "" among words or None among bools, where it had none."""
         target = self.snapshot_.target.numpy()
         named = self.classes_[np.maximum(target, 0)]
-        return np.where(target >= 0, named, "" if self.classes_.dtype.kind == "U" else -1)
+        if self.classes_.dtype.kind == "b":
+            named = named.astype(object)
+        unknown: Any = {"U": "", "O": None}.get(named.dtype.kind, -1)
+        found: Array = np.where(target >= 0, named, unknown)
+        return found
 
     @property
     def labeled_iter_(self) -> Array:
@@ -361,8 +341,7 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
 
     def _remember(
         self,
-        X: Any,
-        names: Any,
+        given: Inputs,
         seed: int,
         learned: Lesson,
         found: Ensemble,
@@ -378,34 +357,40 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
             self.snapshot_ = with_hints(self.snapshot_, self.members_, tasks)
         self.seed_, self.leaderboard_ = seed, found.board
         self.n_features_in_ = int(learned.graph.x.shape[1])
-        if isinstance(X, pd.DataFrame) and all(isinstance(name, str) for name in X.columns):
-            self.feature_names_in_ = np.array(X.columns, dtype=object)
+        if given.frame is not None and all(isinstance(name, str) for name in given.frame.columns):
+            self.feature_names_in_ = np.array(given.frame.columns, dtype=object)
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
-        self.node_names_ = names
+        self.node_names_ = given.names
         self.n_iter_ = sum(row["took_part"][0] for row in self.snapshot_.rows[1:])
         self.termination_condition_ = found.leader.ended
 
     def _calibrated_logits(self, X: Any, edge_index: Any, edge_weight: Any, names: Any) -> Tensor:
         """Logits [N, C] of the fitted graph, or of another one."""
         check_is_fitted(self)
-        if X is None:
+        if X is None and edge_index is None:
             return self.snapshot_.calibrated
-        if isinstance(X, Store):
-            graph = X.unlabelled()
-        else:
-            own, _ = encoded(X, self.columns_)
-            graph = as_graph(own, edge_index, edge_weight, directed=self.directed)
+        given = prepare(
+            X,
+            None,
+            edge_index,
+            edge_weight,
+            names,
+            directed=self.directed,
+            fitted=True,
+            columns=self.columns_,
+        )
+        graph = given.graph
         if graph.x.shape[1] != self.n_features_in_:
             raise InvalidInput(
                 f"X has {graph.x.shape[1]} features, but {type(self).__name__} is expecting {self.n_features_in_} "
                 "features as input: those it was fitted with"
             )
-        check_columns(X, getattr(self, "feature_names_in_", None))
-        names = names_of(X, int(graph.num_nodes or 0)) if names is None else names
+        check_columns(given.frame, getattr(self, "feature_names_in_", None))
         place = choose_device(self.device)
-        logits = averaged(self.members_, len(self.classes_), graph, names, self.seed_, place)
-        return calibrate_beside(self.snapshot_, logits, graph, self._calibrator())
+        logits = averaged(self.members_, len(self.classes_), graph, given.names, self.seed_, place)
+        found = calibrate_beside(self.snapshot_, logits, graph, self._calibrator())
+        return found if given.rows is None else found[torch.from_numpy(given.rows)]
 
     def _refine(self, tried: list[Candidate], nodes: int) -> Callable[[Sequence[Candidate]], list[Candidate]] | None:
         """What else to try once the best linear candidates are known; None where the recipe was said."""
@@ -415,11 +400,6 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
 
     def _calibrator(self) -> Calibrator:
         return calibrator(self.calibrator) if isinstance(self.calibrator, str) else self.calibrator
-
-
-def _own_architecture(parts: dict[str, Any]) -> Architecture | None:
-    model = parts.get("model")
-    return model.model if isinstance(model, Trainer | LinearTrainer) else model
 
 
 def _probs(logits: Tensor) -> Array:

@@ -1,5 +1,7 @@
-"""Edge inputs: arrays, frames and adjacencies as pairs of row numbers with weights."""
+"""Edge inputs: arrays, frames, adjacencies and graphs of other libraries as row numbers with weights."""
 
+import numbers
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -12,36 +14,62 @@ from bangs.errors import InvalidInput
 from bangs.graphs.csr import check_scipy
 from bangs.graphs.edges import mirrored
 
+# a reason for edges to nodes that X has not
+CUT = "; if scikit-learn cut the rows of X, use bangs.cross_validate or bangs.NodeRows, which keep the graph whole"
+
 
 def edges(edge_index: Any, nodes: int, names: "pd.Index[Any] | None" = None) -> tuple[Tensor, Tensor | None]:
     """Edges long [2, E] and their weights float [E], None where every edge weighs the same.
 
-    Edges are an array [2, E] of row numbers, a scipy adjacency [N, N], or a frame of two or three columns: source,
-    target, weight. Source and target are `names` of rows, where those have any. The result shares no memory with
-    `edge_index`.
+    Edges are an array [2, E] of row numbers, a scipy adjacency [N, N], a frame of two or three columns: source,
+    target, weight, or a networkx or igraph graph. Source and target are `names` of rows, where those have any. Without
+    them, nodes of a graph are row numbers if they are 0 … N−1, and else stand in the order of the rows. The result
+    shares no memory with `edge_index`.
     """
+    edge_index = edge_index.to_pandas() if hasattr(edge_index, "to_pandas") else edge_index
+    if node_names(edge_index) is not None:
+        return _frame(_library_edges(edge_index), nodes, row_names(edge_index, nodes) if names is None else names)
     if sp.issparse(edge_index):
         given: Any = edge_index
         check_scipy(given, "the adjacency")
         matrix = sp.coo_array(given)
         if matrix.shape != (nodes, nodes):
-            raise InvalidInput(f"the adjacency must have shape [{nodes}, {nodes}], got {list(matrix.shape)}")
+            raise InvalidInput(f"the adjacency must have shape [{nodes}, {nodes}], got {list(matrix.shape)}{CUT}")
         ends = torch.from_numpy(np.stack(matrix.coords).astype(np.int64))
         return ends, None if bool((matrix.data == 1).all()) else weights(matrix.data)
     if isinstance(edge_index, pd.DataFrame):
         return _frame(edge_index, nodes, names)
-    if hasattr(edge_index, "adj") and hasattr(edge_index, "number_of_nodes"):
-        order = f"range({nodes})" if names is None else "X.index"
-        raise InvalidInput(
-            "edge_index is a networkx graph, whose nodes may stand in another order than the rows of X; give "
-            f"networkx.to_scipy_sparse_array(graph, nodelist={order})"
-        )
     index = _numbers(edge_index)
     if index.numel() == 0:
         index = index.reshape(2, -1).long()
     if index.dim() != 2 or index.shape[0] != 2:
         raise InvalidInput(f"edge_index must have shape [2, E], got {list(index.shape)}{_way_out(index, nodes)}")
     return index, None
+
+
+def node_names(graph: Any) -> "pd.Index[Any] | None":
+    """The nodes of a networkx or igraph graph in their order; None of anything else."""
+    if hasattr(graph, "adj") and hasattr(graph, "number_of_nodes"):
+        found: pd.Index[Any] = pd.Index(list(graph.nodes), tupleize_cols=False)
+        return found
+    if hasattr(graph, "get_edgelist") and hasattr(graph, "vcount"):
+        names = graph.vs["name"] if "name" in graph.vs.attributes() else range(graph.vcount())
+        numbered: pd.Index[Any] = pd.Index(list(names))
+        return numbered
+    return None
+
+
+def row_names(edge_index: Any, nodes: int) -> "pd.Index[Any] | None":
+    """The names that a networkx or igraph graph gives the rows of an array X; None where they are row numbers."""
+    own = node_names(edge_index)
+    if own is None:
+        return None
+    if len(own) != nodes:
+        raise InvalidInput(
+            f"the graph has {len(own):,} nodes, X has {nodes:,} rows; give a frame X whose index names the nodes{CUT}"
+        )
+    numbered = all(isinstance(name, numbers.Integral) for name in own) and set(own) == set(range(nodes))
+    return None if numbered else own
 
 
 def both_ways(index: Tensor, weight: Tensor | None, nodes: int) -> tuple[Tensor, Tensor | None]:
@@ -87,6 +115,8 @@ def _numbers(edge_index: Any) -> Tensor:
     if isinstance(edge_index, Tensor):
         kind = edge_index.dtype if edge_index.is_floating_point() or edge_index.is_complex() else torch.int64
         return edge_index.detach().to(kind, copy=True)
+    if isinstance(edge_index, list) and edge_index and isinstance(edge_index[0], Mapping):
+        raise InvalidInput(f"edge_index must be an array [2, E] of row numbers, got {len(edge_index):,} dicts{CUT}")
     held = unmasked(edge_index, "edge_index")
     try:
         found = np.asarray(held)
@@ -106,7 +136,30 @@ def _way_out(index: Tensor, nodes: int) -> str:
         return "; pairs stand in columns: write edge_index.T"
     if index.shape == (nodes, nodes):
         return "; an adjacency is given sparse: scipy.sparse.csr_array(adjacency)"
-    return "; call fit(X, edge_index, y)" if index.dim() == 1 else ""
+    return ""
+
+
+def _library_edges(graph: Any) -> pd.DataFrame:
+    """The edges of a networkx or igraph graph as a frame; a weight is 1 where others have one and it has none."""
+    if hasattr(graph, "adj"):
+        listed = [(one, other, weight) for one, other, weight in graph.edges(data="weight")]
+        ends, weight = [pair[:2] for pair in listed], [own for *_, own in listed]
+    else:
+        names = node_names(graph)
+        assert names is not None
+        ends = [(names[one], names[other]) for one, other in graph.get_edgelist()]
+        weight = graph.es["weight"] if "weight" in graph.es.attributes() else [None] * len(ends)
+    out: dict[str, Any] = {name: np.empty(len(ends), object) for name in ("source", "target")}
+    for place, name in enumerate(out):  # one by one, since a name may be a tuple
+        for row, pair in enumerate(ends):
+            out[name][row] = pair[place]
+    if any(own is not None for own in weight):
+        out["weight"] = [1.0 if own is None else own for own in weight]
+    frame = pd.DataFrame(out)
+    if graph.is_directed():
+        return frame
+    back = frame[frame["source"] != frame["target"]].rename(columns={"source": "target", "target": "source"})
+    return pd.concat([frame, back[frame.columns]], ignore_index=True)
 
 
 def _frame(frame: pd.DataFrame, nodes: int, names: "pd.Index[Any] | None") -> tuple[Tensor, Tensor | None]:
@@ -115,7 +168,7 @@ def _frame(frame: pd.DataFrame, nodes: int, names: "pd.Index[Any] | None") -> tu
     known = pd.RangeIndex(nodes) if names is None else names
     if not known.is_unique:
         raise InvalidInput("the index of X must name every row once; call X.reset_index(drop=True) to number them")
-    ends = [known.get_indexer(pd.Index(frame.iloc[:, end])) for end in (0, 1)]
+    ends = [known.get_indexer(pd.Index(frame.iloc[:, end], tupleize_cols=False)) for end in (0, 1)]
     for end, found in enumerate(ends):
         if (found < 0).any():
             row = int(np.flatnonzero(found < 0)[0])
@@ -123,7 +176,7 @@ def _frame(frame: pd.DataFrame, nodes: int, names: "pd.Index[Any] | None") -> tu
             where = f"among the row numbers 0 … {nodes - 1} of X" if names is None else "in the index of X"
             raise InvalidInput(
                 f"row {row} of the edges names node {name.item() if isinstance(name, np.generic) else name!r} in "
-                f"column '{frame.columns[end]}', which is not {where}"
+                f"column '{frame.columns[end]}', which is not {where}{CUT}"
             )
     weight = None if frame.shape[1] == 2 else weights(frame.iloc[:, 2])
     return torch.from_numpy(np.stack(ends).astype(np.int64)), weight

@@ -1,32 +1,95 @@
-"""Inputs: arrays, frames and graphs from a notebook, as one graph with numbered classes."""
+"""Inputs: arrays, frames and graphs from a notebook, as one graph."""
 
 import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
 from os import PathLike
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 import scipy.sparse as sp
 import torch
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import column_or_1d
 from torch import Tensor
 from torch_geometric.data import Data, HeteroData
 
 from bangs.core.graph_checks import check_graph
-from bangs.core.types import Split
 from bangs.errors import InvalidInput
-from bangs.estimator.edge_inputs import both_ways, edges, unmasked, weights
+from bangs.estimator.edge_inputs import CUT, both_ways, edges, node_names, row_names, unmasked, weights
+from bangs.estimator.node_rows import NodeRows
 from bangs.graphs.csr import check_indices, check_range, check_scipy
 from bangs.graphs.sparse import csr, to_torch
 from bangs.graphs.splits import MASKS
 from bangs.graphs.store import NodeNames, Store, StoreReference
 from bangs.graphs.tables.feature_encoding import Encoding
 from bangs.graphs.tables.frames import encode_frame
-from bangs.graphs.tables.labels import many_classes
+from bangs.graphs.tables.structural_features import standardised
 
-Classes = npt.NDArray[Any]
+
+@dataclass(frozen=True, eq=False)
+class Inputs:
+    """One graph, and what was given with it."""
+
+    graph: Any  # a Data without labels, or a StoredGraph
+    source: Any  # what the labels go by: a Data or Store with masks, or a frame with an index; else None
+    y: Any
+    names: Any  # of the nodes: str [N], an array or `NodeNames`
+    columns: Encoding | None  # how columns became features; None where they are taken as they are
+    frame: pd.DataFrame | None = None  # X, where it came as a frame
+    rows: Any = None  # long [n], the nodes that are asked for; None = all
+
+
+def prepare(
+    X: Any,
+    y: Any = None,
+    edge_index: Any = None,
+    edge_weight: Any = None,
+    names: Any = None,
+    *,
+    directed: bool = False,
+    seed: int = 0,
+    fill: Literal["mean"] | None = None,
+    fitted: bool = False,
+    columns: Encoding | None = None,
+) -> Inputs:
+    """The graph of whatever was given, to fit a model, or for one that was `fitted` with these columns.
+
+    Where there is no X, features are made from the edges, as `bangs fit` makes them.
+    """
+    rows = None
+    if isinstance(X, NodeRows):
+        if edge_index is not None or edge_weight is not None:
+            raise InvalidInput("NodeRows carry their own edges; give either NodeRows or X and edge_index, not both")
+        y = None if y is None else X.spread(y)
+        X, edge_index, edge_weight, rows = X.X, X.edge_index, X.edge_weight, X.rows
+        if isinstance(X, Data):  # the rows say which labels are read, not its masks
+            X, edge_index, edge_weight = X.get("x"), X.edge_index, X.get("edge_weight")
+    if isinstance(X, Store):
+        if edge_index is not None or edge_weight is not None:
+            raise InvalidInput("a Store carries its own edges; give either a Store or X and edge_index, not both")
+        source = X if fitted else opened(X)
+        graph = source.unlabelled() if isinstance(source, Store) else as_graph(source, directed=True)
+        return Inputs(graph, source, y, names_of(X, int(graph.num_nodes or 0)) if names is None else names, None)
+    X = X.to_pandas() if hasattr(X, "to_pandas") else X
+    bare = _without_features(X, edge_index, y)
+    if fitted and (bare is None) != (columns is None or columns.structural is None):
+        raise InvalidInput(
+            "the model was fitted with features; give X, one row per node"
+            if bare is not None
+            else "the model was fitted without features; leave X out and give edge_index"
+        )
+    own, found = (
+        (X, None) if fitted and columns is None else encoded(X, columns, fill) if bare is None else (bare, None)
+    )
+    graph = as_graph(own, edge_index, edge_weight, directed=directed)
+    source = own if isinstance(own, Data | pd.DataFrame) else None
+    names = names_of(own, int(graph.num_nodes or 0), edge_index) if names is None else names
+    if bare is not None:
+        made, known = standardised(graph, names, seed, None if columns is None else columns.structural)
+        graph.x, found = torch.from_numpy(made), Encoding(structural=known)
+    frame = X if isinstance(X, pd.DataFrame) and bare is None else None
+    return Inputs(graph, source, y, names, found, frame, rows)
 
 
 def as_graph(X: Any, edge_index: Any = None, edge_weight: Any = None, *, directed: bool = False) -> Data:
@@ -58,6 +121,7 @@ def as_graph(X: Any, edge_index: Any = None, edge_weight: Any = None, *, directe
         edge_weight = weight if edge_weight is None else edge_weight
     if edge_weight is not None:
         graph.edge_weight = weights(edge_weight)
+    _check_ends(graph)
     nodes = check_graph(graph)
     if not directed and graph.num_edges:
         index, weight = both_ways(graph.edge_index.cpu(), graph.get("edge_weight"), nodes)
@@ -67,12 +131,28 @@ def as_graph(X: Any, edge_index: Any = None, edge_weight: Any = None, *, directe
     return graph
 
 
-def names_of(X: Any, nodes: int) -> Any:
-    """The names of the nodes: the index of a frame, the names in a store, or 0 … N−1; an array, or `NodeNames`."""
+def _check_ends(graph: Data) -> None:
+    """Raises where an edge names a row that X has not."""
+    index, nodes = graph.edge_index, int(graph.num_nodes or 0)
+    if index is None or index.is_meta or index.is_floating_point() or not index.numel() or index.dim() != 2:
+        return
+    if int(index.max()) >= nodes > 0:
+        wrong = int((index >= nodes).any(0).nonzero()[0])
+        raise InvalidInput(
+            f"edge {wrong} joins nodes {index[:, wrong].tolist()}, but nodes are numbered 0 … {nodes - 1}{CUT}"
+        )
+
+
+def names_of(X: Any, nodes: int, edge_index: Any = None) -> Any:
+    """The names of the nodes: an array, or `NodeNames`.
+
+    They are the index of a frame, the names in a store or in a networkx or igraph graph, or 0 … N−1.
+    """
     if isinstance(X, Store):
         names = NodeNames(StoreReference.of(X))
         return np.array(list(names), dtype=object) if X.fits else names
-    index = X.index if isinstance(X, pd.DataFrame) else pd.RangeIndex(nodes)
+    index = X.index if isinstance(X, pd.DataFrame) else row_names(edge_index, nodes)
+    index = pd.RangeIndex(nodes) if index is None else index
     return np.array([str(name) for name in index], dtype=object)
 
 
@@ -87,24 +167,55 @@ def opened(X: Any) -> Any:
     return data
 
 
-def encoded(X: Any, encoding: Encoding | None = None) -> tuple[Any, Encoding | None]:
-    """X, and how its columns became features: a frame with words or dates as a frame of numbers with the same index.
+def encoded(
+    X: Any, encoding: Encoding | None = None, fill: Literal["mean"] | None = None
+) -> tuple[Any, Encoding | None]:
+    """X, and how its columns became features: a frame with words, dates or gaps as numbers.
 
-    Everything else comes back as it is, but a polars frame, which becomes a pandas frame. With the `encoding` of
+    The frame of numbers has the same index. Everything else comes back as it is. With the `encoding` of
     another frame the columns become the same features. What is left out is warned of.
     """
-    if hasattr(X, "to_pandas"):
-        X = X.to_pandas()
-    if not isinstance(X, pd.DataFrame) or (
-        encoding is None and all(pd.api.types.is_numeric_dtype(kind) for kind in X.dtypes)
-    ):
+    if not isinstance(X, pd.DataFrame) or (encoding is None and _plain_numbers(X)):
         return X, None
     notes: list[str] = []
-    numbers, found = encode_frame(X, encoding, notes)
+    numbers, found = encode_frame(X, encoding, notes, fill)
     for note in notes:
-        if encoding is not None or any(f"column {name!r}" in note for name in found.left_out):
+        asked = found.fill is not None and note.endswith("filled with its mean")
+        if (encoding is not None and not asked) or any(f"column {name!r}" in note for name in found.left_out):
             warnings.warn(note, stacklevel=3)
     return pd.DataFrame(numbers, index=X.index, columns=found.features), found
+
+
+def _plain_numbers(X: pd.DataFrame) -> bool:
+    return all(pd.api.types.is_numeric_dtype(kind) for kind in X.dtypes) and not bool(X.isna().any(axis=None))
+
+
+def _without_features(X: Any, edge_index: Any, y: Any) -> Any:
+    """A graph or frame with one column of zeros, where X has edges and no features; else None."""
+    if isinstance(X, Data) and X.get("x") is None and X.get("edge_index") is not None and X.num_nodes:
+        return X.clone().update({"x": torch.zeros(int(X.num_nodes), 1)})
+    if X is None and edge_index is not None:
+        X = pd.DataFrame(index=_nodes(edge_index, y))
+    if isinstance(X, pd.DataFrame) and X.shape[1] == 0 and len(X):
+        return pd.DataFrame({"none": np.zeros(len(X), np.float32)}, index=X.index)
+    return None
+
+
+def _nodes(edge_index: Any, y: Any) -> "pd.Index[Any]":
+    """The names of the nodes that edges and labels name, where there is no X."""
+    edge_index = edge_index.to_pandas() if hasattr(edge_index, "to_pandas") else edge_index
+    names = node_names(edge_index)
+    if names is not None:
+        return names
+    named = pd.Index(list(y), tupleize_cols=False) if isinstance(y, Mapping) else getattr(y, "index", None)
+    named = named if isinstance(named, pd.Index) else None
+    if isinstance(edge_index, pd.DataFrame) and (named is not None or y is None):
+        ends = pd.unique(edge_index.iloc[:, :2].to_numpy().ravel())
+        every: pd.Index[Any] = pd.Index(ends if named is None else [*named, *ends]).unique()
+        return every
+    if named is not None and isinstance(y, pd.Series | pd.DataFrame):
+        return pd.Index(named)
+    return pd.RangeIndex(NodeRows(None, edge_index).nodes if y is None or isinstance(y, Mapping) else len(y))
 
 
 def features(X: Any) -> Tensor:
@@ -136,128 +247,16 @@ def features(X: Any) -> Tensor:
     return _two_axes(numbers)
 
 
-def in_order(X: Any, y: Any) -> Any:
-    """Labels in the order of the rows of X.
-
-    A series whose index names rows of the frame X is put in their order, and rows it does not name are unknown. A
-    series numbered 0, 1, … beside rows with names keeps its order. The same holds for a frame of one column.
-    """
-    if not isinstance(X, pd.DataFrame) or not isinstance(y, pd.Series | pd.DataFrame) or y.index.equals(X.index):
-        return y
-    for whose, index in (("X", X.index), ("y", y.index)):
-        if not index.is_unique:
-            raise InvalidInput(
-                f"the index of {whose} must name every row once, or be the same for X and y, got "
-                f"{index[index.duplicated()][0]!r} twice; give y.to_numpy() if its labels stand in the order of rows"
-            )
-    unknown = ~y.index.isin(X.index)
-    if not unknown.any():
-        return y.reindex(X.index)
-    if y.index.equals(pd.RangeIndex(len(y))):
-        return y
-    name = y.index[unknown][0]
-    raise InvalidInput(
-        f"y has a label for {name!r}, which is not in the index of X; give both the same index, or y.to_numpy() if its "
-        "labels stand in the order of the rows"
-    )
-
-
-def as_labels(y: Any, nodes: int, read: Tensor | None = None) -> tuple[Tensor, Classes]:
-    """Class numbers long [N], -1 = unknown, and the classes in order.
-
-    Unknown is -1, None, NaN, an empty word and a masked entry. Labels outside the mask `read` [N] are unknown,
-    whatever they are.
-    """
-    values, masked = _label_array(y), np.ma.getmaskarray(y) if np.ma.isMaskedArray(y) else None
-    if values.ndim == 2 and values.shape[1] == 1:
-        values = column_or_1d(values, warn=not isinstance(y, pd.DataFrame))
-    if values.shape != (nodes,):
-        raise InvalidInput(f"y must hold one label per node [{nodes}], got shape {list(values.shape)}")
-    values, known = _known(values)
-    if masked is not None:
-        known &= ~masked.reshape(nodes)
-    if read is not None:
-        known &= read.numpy()
-    if not known.any():
-        raise InvalidInput("no node has a label; give some, -1 (or None among words) is for the unknown")
-    check_classification_targets(values[known])
-    if values.dtype.kind == "f":
-        values = np.where(known, values, -1).astype(np.int64)
-    classes, codes = np.unique(values[known], return_inverse=True)
-    out = np.full(nodes, -1, dtype=np.int64)
-    out[known] = codes
-    return torch.from_numpy(out), classes
-
-
-def labelled(X: Any, y: Any, nodes: int) -> tuple[Tensor, Classes, Split | None]:
-    """Class numbers [N], the classes, and the split [1, N] of the masks of a Data or Store; None without masks.
-
-    With masks, only labels under `train_mask` and `val_mask` are read, or all but those of test nodes if there is no
-    `train_mask`.
-    """
-    data = X if isinstance(X, Data | Store) else Data()
-    y = data.get("y") if y is None else in_order(X, y)
-    if y is None:
-        raise InvalidInput("requires y to be passed, but the target y is None: give one label per node, -1 = unknown")
-    masks = {name: mask_of(data, name, nodes) for name in ("train", "val", "test")}
-    if all(mask is None for mask in masks.values()):
-        target, classes = as_labels(y, nodes)
-        _warn_of_many(target, classes)
-        return target, classes, None
-    none = torch.zeros(nodes, dtype=torch.bool)
-    val, test = (none if (mask := masks[name]) is None else mask for name in ("val", "test"))
-    train = ~val & ~test if masks["train"] is None else masks["train"]
-    target, classes = as_labels(y, nodes, train | val)
-    _warn_of_many(target, classes)
-    known = target >= 0
-    return target, classes, Split((train & known)[None], (val & known)[None], test[None])
-
-
-def mask_of(data: Data | Store, name: str, nodes: int) -> Tensor | None:
-    """The mask [N] of one part of the split of a Data or Store; of several splits the first."""
-    mask = data.get(f"{name}_mask")
-    if isinstance(data, Store) and mask is not None and mask.dim() == 2:
-        mask = mask[:, 0]
-    if mask is not None and (mask.dtype != torch.bool or mask.shape != (nodes,)):
-        raise InvalidInput(
-            f"data.{name}_mask must be bool with one entry per node [{nodes}], got {mask.dtype} of shape "
-            f"{list(mask.shape)}; of several splits take one column"
-        )
-    return None if mask is None else mask.cpu()
-
-
-def _warn_of_many(target: Tensor, classes: Classes) -> None:
-    if many := many_classes(len(classes), int((target >= 0).sum())):
-        warnings.warn(many, stacklevel=4)
-
-
-def _known(values: Classes) -> tuple[Classes, npt.NDArray[np.bool_]]:
-    """The labels, and which of them are known: bool [N]."""
-    if values.dtype.kind == "O":
-        return _objects(values)
-    if values.dtype.kind in "US":  # numpy makes "-1" of a -1 among words
-        return values, (values != values.dtype.type()) & (values.astype(str) != "-1")
-    return values, (values != -1) & (~np.isnan(values) if values.dtype.kind == "f" else True)
-
-
-def _label_array(y: Any) -> Classes:
-    """The labels as an array; among words, NaN stays NaN, where numpy would make the word 'nan' of it."""
-    if isinstance(y, Tensor):
-        return y.detach().cpu().numpy()
-    if isinstance(y, pd.Series | pd.DataFrame):
-        return y.to_numpy(dtype=object)
-    values = np.asarray(y)
-    mixed = values.dtype.kind in "US" and not isinstance(y, np.ndarray)
-    return np.array(y, dtype=object) if mixed else values
-
-
 def _no_edges(X: Any) -> str:
     """What to give instead of an X without edges that is not a `Data`."""
     if isinstance(X, str | PathLike):
-        return "tables are read by `bangs fit`; in Python, bangs.graphs.tables.read_graph(path).data is a graph for fit"
+        return "tables are read by `bangs fit`; in Python, bangs.graphs.tables.read(path).data is a graph for fit"
     if isinstance(X, HeteroData):
         return "a HeteroData has nodes of several kinds; data.to_homogeneous(), with features x, has one"
-    return "give the edges as an array [2, E] of row numbers, or a PyG Data in place of X"
+    return (
+        "call fit(X, y, edge_index=edges) with row numbers [2, E], or give a PyG Data in place of X; behind another "
+        "step of a Pipeline, give edge_index to the Pipeline, or transform X before NodeRows(X, edges)"
+    )
 
 
 def check_columns(X: Any, fitted: "npt.NDArray[Any] | None") -> None:
@@ -281,32 +280,6 @@ def _two_axes(x: Tensor) -> Tensor:
     if x.shape[1] == 0:
         raise InvalidInput(f"X has 0 feature(s) (shape={tuple(x.shape)}) while a minimum of 1 is required.")
     return x
-
-
-def _objects(values: Classes) -> tuple[Classes, npt.NDArray[np.bool_]]:
-    """An array of Python objects as words or numbers, and which of them are known."""
-    known = np.array([not (value is None or value is pd.NA or value != value or value == "") for value in values])
-    known &= np.array([not (isinstance(value, int | float | np.number) and value == -1) for value in values])
-    known &= np.array([not (isinstance(value, str) and value == "-1") for value in values])
-    kinds = {str if isinstance(value, str) else type(value) for value in values[known]}
-    if kinds <= {str}:
-        return np.where(known, values, "").astype(str), known
-    if all(issubclass(kind, int | float | np.number | np.bool_) for kind in kinds):
-        return _whole_or_float(np.where(known, values, -1)), known
-    names = ", ".join(sorted(kind.__name__ for kind in kinds))
-    raise InvalidInput(
-        f"labels must be all words or all numbers, got a mixture of {names}; write [str(label) for label in y]"
-    )
-
-
-def _whole_or_float(values: Classes) -> Classes:
-    """Python numbers as int64 where all are whole, which float64 would merge above 2^53; else as float64."""
-    if not all(float(value).is_integer() for value in values):
-        return values.astype(np.float64)
-    try:
-        return np.array([int(value) for value in values], dtype=np.int64)
-    except OverflowError as error:
-        raise InvalidInput("labels must be words or 64-bit numbers; write [str(label) for label in y]") from error
 
 
 def _sparse_tensor(x: Tensor) -> Tensor:

@@ -11,7 +11,8 @@ from bangs.core.types import Task
 from bangs.errors import InvalidInput
 from bangs.estimator.candidates import Candidate
 from bangs.estimator.folds import FOLDS, Folds, check_folds
-from bangs.estimator.inputs import Classes, as_graph, labelled
+from bangs.estimator.inputs import Inputs
+from bangs.estimator.label_inputs import Classes, labelled
 from bangs.estimator.members import View
 from bangs.estimator.views import view_of
 from bangs.graphs.store import Store
@@ -34,17 +35,7 @@ class Lesson:
         return int((self.labels < 0).sum())
 
 
-def lesson(
-    X: Any,
-    edge_index: Any,
-    y: Any,
-    edge_weight: Any,
-    *,
-    seed: int,
-    folds: int | None,
-    share: float | None,
-    directed: bool = False,
-) -> Lesson:
+def lesson(given: Inputs, *, seed: int, folds: int | None, share: float | None) -> Lesson:
     """What a fit learns from.
 
     Validation nodes that the data bring judge one model, unless folds are asked for. Without them, labels are dealt
@@ -52,11 +43,8 @@ def lesson(
     back unless folds are asked for.
     """
     check_folds(folds)
-    stored = isinstance(X, Store)
-    if stored and not (edge_index is None and edge_weight is None):
-        raise InvalidInput("a Store carries its own edges; give either a Store or X and edge_index, not both")
-    graph = X.unlabelled() if stored else as_graph(X, edge_index, edge_weight, directed=directed)
-    target, classes, split = labelled(X, y, int(graph.num_nodes or 0))
+    graph, stored = given.graph, isinstance(given.source, Store)
+    target, classes, split = labelled(given.source, given.y, int(graph.num_nodes or 0))
     if len(classes) < 2:
         raise InvalidInput(f"a classifier needs two classes, the labels know one class only: {classes.tolist()[0]!r}")
     own_validation = split is not None and bool(split.val.any())
@@ -65,10 +53,10 @@ def lesson(
         made = Folds.of(known, folds or FOLDS, seed)
         return Lesson(graph, known, made, classes, _told(made, folds or FOLDS, classes))
     cut = validation_split(target, split, [seed], 0.25 if share is None else share, classes.tolist())
-    given, held = torch.where(cut.train, target, -1), torch.where(cut.val, target, -1)
+    learned, held = torch.where(cut.train, target, -1), torch.where(cut.val, target, -1)
     if not (cut.train.any() and len(target[cut.train[0]].unique()) > 1):
         raise InvalidInput("the training labels hold one class only; a classifier needs at least two")
-    return Lesson(graph, given[0], Folds(given, held, True), classes, ())
+    return Lesson(graph, learned[0], Folds(learned, held, True), classes, ())
 
 
 def tasks_of(

@@ -34,7 +34,8 @@ _WAYS_OUT = {
     },
     "frame": {
         "not-a-number": "correct it, or make categories of the column: X[column].astype('category')",
-        "missing-number": "fill it in, such as X.fillna(X.mean(numeric_only=True)), or drop the column",
+        "missing-number": 'fill it in, take the column\'s mean with SelfTrainingClassifier(fill="mean"), or drop the '
+        "column",
         "not-finite": "correct it, or drop the column",
     },
 }

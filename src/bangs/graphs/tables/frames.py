@@ -2,7 +2,7 @@
 
 from datetime import date
 from decimal import Decimal
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -19,10 +19,13 @@ NAME = "X"
 _CELLS = str | int | float | np.generic | Decimal | date | type(None) | type(pd.NA) | type(pd.NaT)
 
 
-def encode_frame(frame: pd.DataFrame, encoding: Encoding | None, notes: list[str]) -> tuple[Matrix, Encoding]:
+def encode_frame(
+    frame: pd.DataFrame, encoding: Encoding | None, notes: list[str], fill: Literal["mean"] | None = None
+) -> tuple[Matrix, Encoding]:
     """The features float [N, F] of a frame, and how its columns became them; all problems are raised at once.
 
     Numbers are scaled, words become categories and dates days; with an `encoding`, as in the frame it was made for.
+    Missing numbers and dates are refused, or filled with the mean.
     """
     diagnostics = Diagnostics(NAME, "features")
     table = _table(frame, diagnostics)
@@ -35,7 +38,7 @@ def encode_frame(frame: pd.DataFrame, encoding: Encoding | None, notes: list[str
             column = statistics.encoding(notes)
             left_out += [name] if column is None else []
             kept += [] if column is None else [column]
-        encoding = Encoding(columns=tuple(kept), left_out=tuple(left_out))
+        encoding = Encoding(columns=tuple(kept), left_out=tuple(left_out), fill=fill)
         if not kept and not diagnostics:
             diagnostics.add(
                 "no-features", NAME, "no column can be a feature", "give columns of numbers, words or dates"

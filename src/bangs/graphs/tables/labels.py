@@ -124,7 +124,7 @@ class LabelColumn:
 
     def _report_placeholders(self, present: Sequence[str], none: Sequence[str], diagnostics: Diagnostics) -> None:
         """Report classes whose names are words for "no label", unless --keep names them."""
-        found = [word for word in present if _letters(word) in PLACEHOLDERS and word not in self.options.keep]
+        found = [word for word in placeholders(present) if word not in self.options.keep]
         if found:
             rows = counted(sum(self.counts.words[word] for word in found), "row")
             unknown = " ".join(f"--unknown {word!r}" for word in [*found, *none])
@@ -138,13 +138,12 @@ class LabelColumn:
 
     def _merged(self, present: Sequence[str], diagnostics: Diagnostics, notes: list[str]) -> list[str]:
         """The classes without other spellings of the same class; these are reported unless options decide."""
-        groups: dict[str, list[str]] = {}
-        for word in sorted(present, key=lambda word: (-self.counts.words[word], word)):
-            groups.setdefault(word.casefold(), []).append(word)
-        several = [own for own in groups.values() if len(own) > 1]
+        ranked = sorted(present, key=lambda word: (-self.counts.words[word], word))
+        several = case_variants(ranked)
         if self.options.labels_ignore_case:
             notes += [f"{self.file}: labels {listed(own)} are one class, {quoted(own[0])}" for own in several]
-            return [own[0] for own in groups.values()]
+            others = {word for own in several for word in own[1:]}
+            return [word for word in ranked if word not in others]
         undecided = [own for own in several if not set(own) <= set(self.options.keep)]
         if undecided:
             diagnostics.add_many(
@@ -180,6 +179,19 @@ def many_classes(classes: int, labelled: int) -> str | None:
         f"there are {classes:,} classes for {labelled:,} labels, which is unusual: time and memory grow with the "
         "classes. Are these labels ids or measurements? Name another column, or group them"
     )
+
+
+def placeholders(words: Sequence[str]) -> list[str]:
+    """Those of the words that look like words for "no label"."""
+    return [word for word in words if _letters(word) in PLACEHOLDERS]
+
+
+def case_variants(words: Sequence[str]) -> list[list[str]]:
+    """Groups of words that differ in capital letters only, each in the order of the words."""
+    groups: dict[str, list[str]] = {}
+    for word in words:
+        groups.setdefault(word.casefold(), []).append(word)
+    return [own for own in groups.values() if len(own) > 1]
 
 
 def check_enough(

@@ -16,14 +16,14 @@ from bangs.graphs.sparse import to_torch
 from bangs.graphs.tables.diagnostics import Diagnostics, counted, listed, quoted
 from bangs.graphs.tables.edge_table import Indices, Weights, tidy
 from bangs.graphs.tables.feature_array import padded
-from bangs.graphs.tables.feature_encoding import Encoding, Structural
+from bangs.graphs.tables.feature_encoding import Encoding
 from bangs.graphs.tables.folder import read_folder
 from bangs.graphs.tables.graph_parts import GraphParts
 from bangs.graphs.tables.labels import check_enough
 from bangs.graphs.tables.nodes import NodeBlock
 from bangs.graphs.tables.npz_archive import from_npz
 from bangs.graphs.tables.read_options import ReadOptions
-from bangs.graphs.tables.structural_features import structural
+from bangs.graphs.tables.structural_features import standardised
 from bangs.graphs.tables.table_reader import memory_explained
 
 
@@ -149,17 +149,11 @@ def _structural(
     graph: Data, parts: GraphParts, encoding: Encoding, options: ReadOptions, notes: list[str]
 ) -> tuple[Tensor, Encoding]:
     """Features made from the edges [N, F], and the encoding with their scale."""
-    known = encoding.structural
-    made = structural(graph, parts.ids, options.seed if known is None else known.seed)
-    if known is None:
-        scale = made.std(axis=0)
-        scales = np.where(scale > 1e-9, scale, 1.0)
-        known = Structural(options.seed, tuple(made.mean(axis=0).tolist()), tuple(scales.tolist()))
+    x, known = standardised(graph, parts.ids, options.seed, encoding.structural)
     notes.append(
-        f"{parts.file}: there are no features, so {counted(made.shape[1], 'feature')} were made from the edges: "
+        f"{parts.file}: there are no features, so {counted(x.shape[1], 'feature')} were made from the edges: "
         "degree, log degree and spectral position"
     )
     if options.encoding is not None:
         notes.append(f"{parts.file}: positions can be compared only if most nodes are those the model was fitted on")
-    x = (made - np.array(known.means)) / np.array(known.scales)
-    return torch.from_numpy(x.astype(np.float32)), replace(encoding, structural=known)
+    return torch.from_numpy(x), replace(encoding, structural=known)

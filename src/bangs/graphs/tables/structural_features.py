@@ -9,6 +9,7 @@ from torch_geometric.data import Data
 
 from bangs.graphs.edges import undirected
 from bangs.graphs.sparse import Sparse, adjacency
+from bangs.graphs.tables.feature_encoding import Structural
 
 WIDTH = 64  # codes have one bit of a 64-bit hash per column
 DIRECTIONS = 32
@@ -36,6 +37,18 @@ def structural(graph: Data, ids: npt.NDArray[np.object_], seed: int) -> npt.NDAr
     matrix.data *= np.repeat(scale, np.diff(matrix.indptr)) * scale[matrix.indices]
     places = _places(Sparse.of(matrix), _codes(ids, seed))
     return np.column_stack([degree, np.log1p(degree), places.double().numpy()])
+
+
+def standardised(
+    graph: Data, ids: npt.NDArray[np.object_], seed: int, known: Structural | None = None
+) -> tuple[npt.NDArray[np.float32], Structural]:
+    """Structural features, centred and scaled: float [N, 66], and their scale; that of another graph, if `known`."""
+    made = structural(graph, ids, seed if known is None else known.seed)
+    if known is None:
+        scale = made.std(axis=0)
+        scales = np.where(scale > 1e-9, scale, 1.0)
+        known = Structural(seed, tuple(made.mean(axis=0).tolist()), tuple(scales.tolist()))
+    return ((made - np.array(known.means)) / np.array(known.scales)).astype(np.float32), known
 
 
 def _places(step: Sparse, codes: Tensor) -> Tensor:

@@ -1,0 +1,195 @@
+"""Label inputs: labels from a notebook as numbered classes."""
+
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import torch
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import column_or_1d
+from torch import Tensor
+from torch_geometric.data import Data
+
+from bangs.core.types import Split
+from bangs.errors import InvalidInput
+from bangs.graphs.store import Store
+from bangs.graphs.tables.diagnostics import listed
+from bangs.graphs.tables.labels import case_variants, many_classes, placeholders
+
+Classes = npt.NDArray[Any]
+
+
+def in_order(X: Any, y: Any) -> Any:
+    """Labels in the order of the rows of X.
+
+    A series, or a dict from names to labels, that names rows of the frame X is put in their order, and rows it does not
+    name are unknown. A series numbered 0, 1, … beside rows with names keeps its order. The same holds for a frame of
+    one column.
+    """
+    y = pd.Series(list(y.values()), index=pd.Index(list(y), tupleize_cols=False)) if isinstance(y, Mapping) else y
+    if not isinstance(X, pd.DataFrame) or not isinstance(y, pd.Series | pd.DataFrame) or y.index.equals(X.index):
+        return y
+    for whose, index in (("X", X.index), ("y", y.index)):
+        if not index.is_unique:
+            raise InvalidInput(
+                f"the index of {whose} must name every row once, or be the same for X and y, got "
+                f"{index[index.duplicated()][0]!r} twice; give y.to_numpy() if its labels stand in the order of rows"
+            )
+    unknown = ~y.index.isin(X.index)
+    if not unknown.any():
+        return y.reindex(X.index)
+    if y.index.equals(pd.RangeIndex(len(y))):
+        return y
+    name = y.index[unknown][0]
+    raise InvalidInput(
+        f"y has a label for {name!r}, which is not in the index of X; give both the same index, or y.to_numpy() if its "
+        "labels stand in the order of the rows"
+    )
+
+
+def as_labels(y: Any, nodes: int, read: Tensor | None = None) -> tuple[Tensor, Classes]:
+    """Class numbers long [N], -1 = unknown, and the classes in order.
+
+    Unknown is -1, None, NaN, an empty word and a masked entry. Labels such as 1.0 are taken as 1, labels such as 0.5 as
+    they are; measurements, which hardly repeat, are refused. Labels outside the mask `read` [N] are unknown,
+    whatever they are.
+    """
+    values, masked = _label_array(y), np.ma.getmaskarray(y) if np.ma.isMaskedArray(y) else None
+    if values.ndim == 2 and values.shape[1] == 1:
+        values = column_or_1d(values, warn=not isinstance(y, pd.DataFrame))
+    if values.shape != (nodes,):
+        raise InvalidInput(f"y must hold one label per node [{nodes}], got shape {list(values.shape)}")
+    values, known = _known(values)
+    if masked is not None:
+        known &= ~masked.reshape(nodes)
+    if read is not None:
+        known &= read.numpy()
+    if not known.any():
+        raise InvalidInput("no node has a label; give some, -1 (or None among words) is for the unknown")
+    values = _whole_or_few(values, known) if values.dtype.kind == "f" else values
+    if values.dtype.kind != "f":
+        check_classification_targets(values[known])
+    classes, codes = np.unique(values[known], return_inverse=True)
+    out = np.full(nodes, -1, dtype=np.int64)
+    out[known] = codes
+    return torch.from_numpy(out), classes
+
+
+def labelled(X: Any, y: Any, nodes: int) -> tuple[Tensor, Classes, Split | None]:
+    """Class numbers [N], the classes, and the split [1, N] of the masks of a Data or Store; None without masks.
+
+    With masks, only labels under `train_mask` and `val_mask` are read, or all but those of test nodes if there is no
+    `train_mask`.
+    """
+    data = X if isinstance(X, Data | Store) else Data()
+    rows = pd.DataFrame(index=pd.RangeIndex(nodes)) if isinstance(y, Mapping) and not isinstance(X, pd.DataFrame) else X
+    y = data.get("y") if y is None else in_order(rows, y)
+    if y is None:
+        raise InvalidInput("requires y to be passed, but the target y is None: give one label per node, -1 = unknown")
+    masks = {name: mask_of(data, name, nodes) for name in ("train", "val", "test")}
+    if all(mask is None for mask in masks.values()):
+        target, classes = as_labels(y, nodes)
+        _warn(target, classes)
+        return target, classes, None
+    none = torch.zeros(nodes, dtype=torch.bool)
+    val, test = (none if (mask := masks[name]) is None else mask for name in ("val", "test"))
+    train = ~val & ~test if masks["train"] is None else masks["train"]
+    target, classes = as_labels(y, nodes, train | val)
+    _warn(target, classes)
+    known = target >= 0
+    return target, classes, Split((train & known)[None], (val & known)[None], test[None])
+
+
+def mask_of(data: Data | Store, name: str, nodes: int) -> Tensor | None:
+    """The mask [N] of one part of the split of a Data or Store; of several splits the first."""
+    mask = data.get(f"{name}_mask")
+    if isinstance(data, Store) and mask is not None and mask.dim() == 2:
+        mask = mask[:, 0]
+    if mask is not None and (mask.dtype != torch.bool or mask.shape != (nodes,)):
+        raise InvalidInput(
+            f"data.{name}_mask must be bool with one entry per node [{nodes}], got {mask.dtype} of shape "
+            f"{list(mask.shape)}; of several splits take one column"
+        )
+    return None if mask is None else mask.cpu()
+
+
+def _warn(target: Tensor, classes: Classes) -> None:
+    """Warn of classes that may be none."""
+    if many := many_classes(len(classes), int((target >= 0).sum())):
+        warnings.warn(many, stacklevel=5)
+    words = classes.tolist() if classes.dtype.kind in "US" else []
+    if found := placeholders(words):
+        warnings.warn(
+            f'class {listed(found)} looks like a word for "no label"; if it means that, write None instead',
+            stacklevel=5,
+        )
+    for own in case_variants(words):
+        warnings.warn(
+            f"classes {listed(own)} differ in capital letters only; write them alike if they are one", stacklevel=5
+        )
+
+
+def _whole_or_few(values: Classes, known: npt.NDArray[np.bool_]) -> Classes:
+    """Labels that are floats as int64 where all are whole, else as they are; raises where they hardly repeat."""
+    if not np.isfinite(values[known]).all():
+        raise InvalidInput("Input contains infinity: labels must be words or finite numbers")
+    if bool((np.mod(values[known], 1) == 0).all()):
+        return np.where(known, values, -1).astype(np.int64)
+    classes, labels = len(np.unique(values[known])), int(known.sum())
+    if many_classes(classes, labels):
+        raise InvalidInput(
+            f"Unknown label type: continuous. {labels:,} labels are {classes:,} different numbers; a classifier needs "
+            "classes, such as pandas.cut(y, 5).codes"
+        )
+    return values
+
+
+def _known(values: Classes) -> tuple[Classes, npt.NDArray[np.bool_]]:
+    """The labels, and which of them are known: bool [N]."""
+    if values.dtype.kind == "O":
+        return _objects(values)
+    if values.dtype.kind in "US":  # numpy makes "-1" of a -1 among words
+        return values, (values != values.dtype.type()) & (values.astype(str) != "-1")
+    return values, (values != -1) & (~np.isnan(values) if values.dtype.kind == "f" else True)
+
+
+def _label_array(y: Any) -> Classes:
+    """The labels as an array; among words, NaN stays NaN, where numpy would make the word 'nan' of it."""
+    if isinstance(y, Tensor):
+        return y.detach().cpu().numpy()
+    if isinstance(y, pd.Series | pd.DataFrame):
+        return y.to_numpy(dtype=object)
+    values = np.asarray(y)
+    mixed = values.dtype.kind in "US" and not isinstance(y, np.ndarray)
+    return np.array(y, dtype=object) if mixed else values
+
+
+def _objects(values: Classes) -> tuple[Classes, npt.NDArray[np.bool_]]:
+    """An array of Python objects as words or numbers, and which of them are known."""
+    known = np.array([not (value is None or value is pd.NA or value != value or value == "") for value in values])
+    known &= np.array([not (isinstance(value, int | float | np.number) and value == -1) for value in values])
+    known &= np.array([not (isinstance(value, str) and value == "-1") for value in values])
+    kinds = {str if isinstance(value, str) else type(value) for value in values[known]}
+    if kinds <= {str}:
+        return np.where(known, values, "").astype(str), known
+    if kinds <= {bool, np.bool_}:
+        return np.where(known, values, False).astype(bool), known
+    if all(issubclass(kind, int | float | np.number | np.bool_) for kind in kinds):
+        return _whole_or_float(np.where(known, values, -1)), known
+    names = ", ".join(sorted(kind.__name__ for kind in kinds))
+    raise InvalidInput(
+        f"labels must be all words or all numbers, got a mixture of {names}; write [str(label) for label in y]"
+    )
+
+
+def _whole_or_float(values: Classes) -> Classes:
+    """Python numbers as int64 where all are whole, which float64 would merge above 2^53; else as float64."""
+    if not all(float(value).is_integer() for value in values):
+        return values.astype(np.float64)
+    try:
+        return np.array([int(value) for value in values], dtype=np.int64)
+    except OverflowError as error:
+        raise InvalidInput("labels must be words or 64-bit numbers; write [str(label) for label in y]") from error

@@ -1,0 +1,92 @@
+"""Model selection: cross-validation on one graph, where labels are hidden and no node is cut off."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import sklearn.model_selection
+import torch
+from torch_geometric.data import Data
+
+from bangs.errors import InvalidInput
+from bangs.estimator.folds import Folds
+from bangs.estimator.label_inputs import as_labels, labelled
+from bangs.estimator.node_rows import NodeRows
+
+Rows = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class LabelMask:
+    """A splitter for scikit-learn that hides each label once, and every time a share of every class.
+
+    Nodes without a label are in no part. A class with one label is never hidden. Give scikit-learn `NodeRows` as X:
+    then a hidden node stays in the graph.
+    """
+
+    n_splits: int = 5
+    random_state: int = 0
+
+    def split(self, X: Any, y: Any, groups: Any = None) -> Iterator[tuple[Rows, Rows]]:
+        """For every part, the rows whose labels are seen and the rows whose labels are hidden."""
+        if y is None:
+            raise InvalidInput("LabelMask hides labels; give y, -1 or None where a label is unknown")
+        target, _ = as_labels(y, len(y))
+        folds = Folds.of(target, self.n_splits, self.random_state)
+        if not folds.judged or folds.runs < self.n_splits:
+            found = int((folds.held >= 0).any(0).sum()) if folds.judged else 0
+            raise InvalidInput(
+                f"LabelMask({self.n_splits}) needs {self.n_splits} labels in classes of two or more, got {found}; "
+                "give more labels, or hide them in fewer parts"
+            )
+        for given, held in zip(folds.given, folds.held, strict=True):
+            yield (given >= 0).nonzero().flatten().numpy(), (held >= 0).nonzero().flatten().numpy()
+
+    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
+        """How many times labels are hidden."""
+        return self.n_splits
+
+
+def cross_validate(
+    model: Any,
+    X: Any,
+    edge_index: Any = None,
+    y: Any = None,
+    *,
+    cv: Any = 5,
+    scoring: Any = None,
+    edge_weight: Any = None,
+    n_jobs: int | None = None,
+    return_estimator: bool = False,
+) -> dict[str, Any]:
+    """Scores of hidden nodes, a fit for every part: what scikit-learn's `cross_validate` gives, and `hidden`.
+
+    Labels are hidden in turns by `cv`, a number of parts or a splitter; the graph stays whole. `scoring` is
+    scikit-learn's; None = accuracy. `hidden` has the numbers of the nodes each fit was scored on. Of a `Data` with
+    masks, labels of test nodes are neither learned nor scored.
+    """
+    rows = X if isinstance(X, NodeRows) else NodeRows(X, edge_index, edge_weight)
+    frame = X.to_pandas() if hasattr(X, "to_pandas") else X
+    source = frame if isinstance(frame, Data | pd.DataFrame) else None
+    target, classes, _ = labelled(source, y, len(rows))
+    known = (target >= 0).nonzero().flatten()
+    if isinstance(cv, int):
+        cv = LabelMask(cv)
+    found = sklearn.model_selection.cross_validate(
+        model,
+        rows[known.numpy()],
+        classes[target[known].numpy()],
+        cv=cv,
+        scoring=scoring,
+        n_jobs=n_jobs,
+        return_estimator=return_estimator,
+        return_indices=True,
+        error_score="raise",
+    )
+    found["hidden"] = [
+        rows.rows[known[torch.from_numpy(np.asarray(test))].numpy()] for test in found.pop("indices")["test"]
+    ]
+    return dict(found)

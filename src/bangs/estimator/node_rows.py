@@ -1,0 +1,99 @@
+"""NodeRows: rows of a graph that keep their graph, for functions that cut rows."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import scipy.sparse as sp
+from torch import Tensor
+from torch_geometric.data import Data
+
+from bangs.errors import InvalidInput
+from bangs.estimator.edge_inputs import node_names
+
+Rows = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class NodeRows:
+    """Nodes of one graph as rows; some of them are still nodes of the whole graph.
+
+    scikit-learn takes rows for learning and others for testing. Of an array X it would cut nodes off the graph. Of
+    these rows it hides the labels of the others: `fit(rows, y)` learns from the labels y of these rows on the whole
+    graph, `predict(rows)` answers for them. For other estimators the rows are an array of their features [n, F].
+
+    X and the edges are what `SelfTrainingClassifier.fit` takes; X may be None, or a `Data` with its edges.
+    """
+
+    X: Any
+    edge_index: Any = None
+    edge_weight: Any = None
+    rows: Any = None  # long [n], numbers of nodes; None = all
+
+    def __post_init__(self) -> None:
+        if self.rows is None:
+            object.__setattr__(self, "rows", np.arange(self.nodes))
+
+    @property
+    def nodes(self) -> int:
+        """The number of nodes of the graph."""
+        if self.X is None:
+            return _nodes_of(self.edge_index)
+        if isinstance(self.X, Data):
+            return int(self.X.num_nodes or 0)
+        return int(self.X.shape[0]) if hasattr(self.X, "shape") else len(self.X)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        X = self.X.get("x") if isinstance(self.X, Data) else self.X
+        width = 0 if X is None else int(X.shape[1]) if hasattr(X, "shape") else len(X[0])
+        return len(self.rows), width
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, key: Any) -> "NodeRows":
+        """Some of the rows, by number, slice or mask."""
+        key = key[0] if isinstance(key, tuple) else key
+        rows = np.atleast_1d(self.rows[key if isinstance(key, slice) else np.asarray(key)])
+        return NodeRows(self.X, self.edge_index, self.edge_weight, rows)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
+        """The features of the rows [n, F], for estimators that know no graph."""
+        X = self.X.get("x") if isinstance(self.X, Data) else self.X
+        if X is None:
+            raise InvalidInput("these rows have no features, only edges; an estimator that knows no graph needs some")
+        X = X.to_pandas() if hasattr(X, "to_pandas") else X
+        if isinstance(X, Tensor):
+            X = X.to_dense().numpy()
+        elif sp.issparse(X):
+            matrix: Any = X
+            X = matrix.toarray()
+        found: npt.NDArray[Any] = np.asarray(X, dtype=dtype)[self.rows]
+        return found
+
+    def spread(self, y: Any) -> npt.NDArray[Any]:
+        """Labels of the rows [n] as labels of all nodes [N], None where a node is not among the rows."""
+        y = y.to_numpy(dtype=object) if isinstance(y, pd.Series | pd.DataFrame) else np.asarray(y)
+        y = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
+        if y.shape != (len(self),):
+            raise InvalidInput(f"y must hold one label per row [{len(self)}], got shape {list(y.shape)}")
+        out = np.full(self.nodes, None, dtype=object)
+        out[self.rows] = y
+        return out
+
+
+def _nodes_of(edge_index: Any) -> int:
+    """The number of nodes that edges name."""
+    names = node_names(edge_index)
+    if names is not None:
+        return len(names)
+    if sp.issparse(edge_index):
+        matrix: Any = edge_index
+        return int(matrix.shape[0])
+    if isinstance(edge_index, pd.DataFrame):
+        return len(pd.unique(edge_index.iloc[:, :2].to_numpy().ravel()))
+    index = np.asarray(edge_index)
+    return int(index.max()) + 1 if index.size else 0

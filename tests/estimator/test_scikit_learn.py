@@ -1,0 +1,399 @@
+"""SelfTrainingClassifier among the functions of scikit-learn: each works, or says in one sentence what to do."""
+
+from typing import Any
+
+import igraph
+import networkx as nx
+import numpy as np
+import pandas as pd
+import polars
+import pytest
+import scipy.sparse as sp
+import sklearn
+import torch
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.ensemble import BaggingClassifier, StackingClassifier, VotingClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score
+from sklearn.neighbors import kneighbors_graph
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import check_estimator
+from torch_geometric.data import Data
+
+from bangs import LabelMask, NodeRows, SelfTrainingClassifier, cross_validate
+from bangs.errors import InvalidInput
+from tests import ROOT
+from tests.conftest import two_rings
+
+HARD: dict[str, Any] = {"method": "hard", "validation": 0.25}
+QUICK: dict[str, Any] = {**HARD, "rounds": 1, "epochs": 20, "patience": 20}
+
+data = two_rings(60, 2)
+X, EDGES, TRUTH = data.x.numpy(), data.edge_index.numpy(), data.y.numpy()
+Y = np.where(np.arange(60) < 30, TRUTH, -1)
+KNOWN = Y >= 0
+NODES = NodeRows(X, EDGES)
+
+
+def model(**settings: Any) -> SelfTrainingClassifier:
+    return SelfTrainingClassifier(**{**QUICK, **settings})
+
+
+def routing() -> Any:
+    return sklearn.config_context(enable_metadata_routing=True)
+
+
+class TestSplits:
+    def test_every_label_is_hidden_once_and_every_part_has_its_share_of_a_class(self) -> None:
+        parts = list(LabelMask(3).split(X, Y))
+        assert sorted(np.concatenate([hidden for _, hidden in parts]).tolist()) == list(range(30))
+        for seen, hidden in parts:
+            assert sorted([*seen, *hidden]) == list(range(30))
+            assert np.bincount(Y[hidden]).tolist() == [5, 5]
+
+    def test_a_class_with_one_label_is_never_hidden(self) -> None:
+        y = np.where(np.arange(60) == 7, 2, Y)
+        assert all(7 in seen for seen, _ in LabelMask(3).split(X, y))
+
+    def test_words_bools_and_gaps_are_labels_too(self) -> None:
+        words = [None if label < 0 else ["a", "b"][label] for label in Y]
+        assert [h.tolist() for _, h in LabelMask(3).split(X, words)] == [
+            h.tolist() for _, h in LabelMask(3).split(X, Y)
+        ]
+
+    def test_more_parts_than_labels_is_a_sentence(self) -> None:
+        with pytest.raises(InvalidInput, match=r"LabelMask\(5\) needs 5 labels in classes of two or more, got 4"):
+            list(LabelMask(5).split(X, [0, 0, 1, 1, 2, *[-1] * 55]))
+        with pytest.raises(InvalidInput, match="give y"):
+            list(LabelMask(5).split(X, None))
+
+    def test_some_rows_keep_their_graph(self) -> None:
+        some = NODES[KNOWN][10:20]
+        assert some.shape == (10, 2)
+        assert some.rows.tolist() == list(range(10, 20))
+        assert some.edge_index is EDGES
+        np.testing.assert_array_equal(np.asarray(some), X[10:20])
+
+    def test_rows_are_fitted_and_answered_on_the_whole_graph(self) -> None:
+        whole = model().fit(X, Y, edge_index=EDGES)
+        rows = model().fit(NODES[KNOWN], Y[KNOWN])
+        np.testing.assert_allclose(rows.predict_proba(), whole.predict_proba())
+        np.testing.assert_allclose(rows.predict_proba(NODES[40:]), whole.predict_proba(X, EDGES)[40:])
+        np.testing.assert_allclose(model().fit(NodeRows(data), Y).predict_proba(), whole.predict_proba())
+
+
+class TestCrossValidation:
+    def test_hidden_nodes_are_scored(self) -> None:
+        found = cross_validate(model(), X, EDGES, Y, cv=3, scoring=["accuracy", "neg_log_loss"])
+        assert found["test_accuracy"].shape == found["test_neg_log_loss"].shape == (3,)
+        assert found["test_accuracy"].mean() > 0.8
+        assert sorted(np.concatenate(found["hidden"]).tolist()) == list(range(30))
+
+    def test_a_hidden_label_teaches_nobody(self) -> None:
+        """Labels that say nothing are guessed by chance, though every one of them is in y."""
+        noise = np.random.default_rng(0).integers(0, 2, 60)
+        features = np.random.default_rng(1).normal(size=(60, 3))
+        found = cross_validate(model(), features, EDGES, noise, cv=5)
+        assert found["test_score"].mean() < 0.75
+        split = next(iter(LabelMask(3).split(X, Y)))
+        scrambled = Y.copy()
+        scrambled[split[1]] = 1 - scrambled[split[1]]
+        one, other = (model().fit(NODES[split[0]], y[split[0]]).predict_proba() for y in (Y, scrambled))
+        np.testing.assert_array_equal(one, other)
+
+    def test_test_nodes_of_a_data_are_neither_learned_nor_scored(self) -> None:
+        graph = data.clone()
+        graph.train_mask, graph.test_mask = torch.arange(60) < 30, torch.arange(60) >= 30
+        found = cross_validate(model(), graph, cv=3)
+        assert sorted(np.concatenate(found["hidden"]).tolist()) == list(range(30))
+
+    def test_frames_words_and_names(self) -> None:
+        names = [f"n{i}" for i in range(60)]
+        frame = pd.DataFrame({"a": X[:, 0], "town": np.where(X[:, 1] > 0, "Rome", "Oslo")}, index=names)
+        edges = pd.DataFrame({"s": [names[i] for i in EDGES[0]], "t": [names[i] for i in EDGES[1]]})
+        y = pd.Series(np.array(["cat", "dog"])[TRUTH], index=names)[:30][::-1]
+        found = cross_validate(model(), frame, edges, y, cv=3, return_estimator=True)
+        assert sorted(np.concatenate(found["hidden"]).tolist()) == list(range(30))
+        assert found["estimator"][0].classes_.tolist() == ["cat", "dog"]
+
+
+class TestFunctionsOfScikitLearn:
+    @pytest.mark.parametrize("routed", [False, True])
+    def test_cross_val_score(self, routed: bool) -> None:
+        with sklearn.config_context(enable_metadata_routing=routed):
+            assert cross_val_score(model(), NODES, Y, cv=LabelMask(3)).mean() > 0.8
+            assert cross_val_score(model(), NODES[KNOWN], Y[KNOWN], cv=3, scoring="f1_macro").mean() > 0.8
+
+    def test_cross_val_predict(self) -> None:
+        assert cross_val_predict(model(), NODES[KNOWN], Y[KNOWN], cv=3, method="predict_proba").shape == (30, 2)
+        assert (cross_val_predict(model(), NODES[KNOWN], Y[KNOWN], cv=LabelMask(3)) == Y[KNOWN]).mean() > 0.8
+
+    def test_grid_search(self) -> None:
+        found = GridSearchCV(model(), {"rounds": [0, 1]}, cv=LabelMask(3)).fit(NODES, Y)
+        assert found.best_score_ > 0.8
+        assert found.best_estimator_.predict().shape == (60,)
+        assert found.score(NODES[30:], TRUTH[30:]) > 0.8
+
+    def test_a_stack_and_a_vote_with_an_estimator_that_knows_no_graph(self) -> None:
+        both = [("graph", model()), ("plain", LogisticRegression())]
+        for kind in (StackingClassifier(both, cv=3), VotingClassifier(both, voting="soft")):
+            said = kind.fit(NODES[KNOWN], Y[KNOWN]).predict(NODES)
+            assert (said == TRUTH).mean() > 0.8
+
+    def test_calibration(self) -> None:
+        found = CalibratedClassifierCV(model(), cv=3).fit(NODES[KNOWN], Y[KNOWN])
+        assert found.predict_proba(NODES).shape == (60, 2)
+
+    def test_a_pipeline_with_routing_needs_no_request(self) -> None:
+        with routing():
+            pipeline = make_pipeline(StandardScaler(), model()).fit(X, Y, edge_index=EDGES)
+            assert pipeline.predict(X, edge_index=EDGES).shape == (60,)
+            assert pipeline.predict_proba(X, edge_index=EDGES).shape == (60, 2)
+            assert pipeline.score(X, TRUTH, edge_index=EDGES) > 0.8
+
+    def test_edges_can_be_refused_by_request(self) -> None:
+        with routing():
+            quiet = model().set_fit_request(edge_index=False)
+        assert quiet.get_metadata_routing().fit.requests["edge_index"] is False
+        assert "keeper" not in quiet.get_metadata_routing().fit.requests
+
+    @pytest.mark.parametrize(
+        "call",
+        [
+            lambda: cross_val_score(model(), X, Y, cv=3, params={"edge_index": EDGES}),
+            lambda: cross_val_predict(model(), X, Y, cv=3, params={"edge_index": EDGES}),
+            lambda: GridSearchCV(model(), {"rounds": [0]}, cv=3).fit(X, Y, edge_index=EDGES),
+            lambda: StackingClassifier([("graph", model())], cv=3).fit(X, Y, edge_index=EDGES),
+            lambda: CalibratedClassifierCV(model(), cv=3).fit(X, Y, edge_index=EDGES),
+            lambda: cross_val_score(model(), X, Y, cv=3, params={"edge_index": _adjacency()}),
+            lambda: cross_val_score(model(), X, Y, cv=3, params={"edge_index": nx.cycle_graph(60)}),
+        ],
+    )
+    @pytest.mark.filterwarnings("ignore")
+    def test_where_rows_were_cut_a_sentence_says_what_to_do(self, call: Any) -> None:
+        with routing(), pytest.raises(ValueError, match=r"use bangs\.cross_validate or bangs\.NodeRows"):
+            call()
+
+    @pytest.mark.parametrize(
+        "kind", [lambda: make_pipeline(StandardScaler(), model()), lambda: BaggingClassifier(model())]
+    )
+    def test_what_makes_an_array_of_the_rows_is_told_so(self, kind: Any) -> None:
+        with pytest.raises(InvalidInput, match=r"edge_index is missing.*transform X before NodeRows\(X, edges\)"):
+            kind().fit(NODES[KNOWN], Y[KNOWN])
+
+
+def _adjacency() -> Any:
+    return sp.csr_array((np.ones(EDGES.shape[1]), (EDGES[0], EDGES[1])), shape=(60, 60))
+
+
+class TestWithoutFeatures:
+    def test_edges_alone_are_learned_from_as_the_command_line_does(self) -> None:
+        from bangs.graphs.tables.structural_features import standardised
+
+        found = model(features="features").fit(None, Y, edge_index=EDGES)
+        assert found.n_features_in_ == 66
+        names = np.array([str(i) for i in range(60)], dtype=object)
+        want, _ = standardised(Data(edge_index=data.edge_index, num_nodes=60), names, 0)
+        same = model(features="features").fit(want, Y, edge_index=EDGES)
+        np.testing.assert_allclose(found.predict_proba(), same.predict_proba())
+        np.testing.assert_allclose(found.predict_proba(edge_index=EDGES), found.predict_proba(), atol=1e-5)
+        bare = Data(edge_index=data.edge_index, y=torch.from_numpy(Y), num_nodes=60)
+        np.testing.assert_allclose(model(features="features").fit(bare).predict_proba(), found.predict_proba())
+
+    def test_it_is_saved_and_loaded(self, tmp_path: Any) -> None:
+        found = model().fit(None, Y, edge_index=EDGES)
+        found.save(tmp_path)
+        again = SelfTrainingClassifier.load(tmp_path)
+        np.testing.assert_array_equal(again.predict_proba(edge_index=EDGES), found.predict_proba(edge_index=EDGES))
+
+    def test_features_where_there_were_none_are_refused_and_the_other_way_round(self) -> None:
+        with pytest.raises(InvalidInput, match="fitted without features; leave X out"):
+            model().fit(None, Y, edge_index=EDGES).predict(X, edge_index=EDGES)
+        with pytest.raises(InvalidInput, match="fitted with features; give X"):
+            model().fit(X, Y, edge_index=EDGES).predict(edge_index=EDGES)
+
+    def test_cross_validation(self) -> None:
+        assert cross_validate(model(), None, EDGES, TRUTH, cv=3)["test_score"].shape == (3,)
+
+
+class TestGraphsOfOtherLibraries:
+    names = tuple(f"n{i}" for i in range(60))
+    pairs = tuple((f"n{a}", f"n{b}") for a, b in EDGES.T if a < b)
+
+    def graphs(self) -> list[Any]:
+        named = nx.Graph(self.pairs[::-1])  # its nodes stand in another order than the rows
+        other = igraph.Graph.TupleList(self.pairs[::-1])
+        return [named, other]
+
+    def test_names_meet_the_index_of_a_frame(self) -> None:
+        frame = pd.DataFrame(X, columns=["a", "b"], index=list(self.names))
+        want = model().fit(X, Y, edge_index=EDGES).predict_proba()
+        for graph in self.graphs():
+            np.testing.assert_allclose(model().fit(frame, Y, edge_index=graph).predict_proba(), want, atol=1e-5)
+
+    def test_numbers_are_rows_of_an_array_whatever_their_order(self) -> None:
+        numbered = nx.Graph([(int(a), int(b)) for a, b in EDGES.T][::-1])
+        other = igraph.Graph(60, [(int(a), int(b)) for a, b in EDGES.T if a < b])
+        want = model().fit(X, Y, edge_index=EDGES).predict_proba()
+        for graph in (numbered, other):
+            np.testing.assert_allclose(model().fit(X, Y, edge_index=graph).predict_proba(), want, atol=1e-5)
+
+    def test_without_x_nodes_are_those_of_the_graph_and_labels_are_read_by_name(self) -> None:
+        labels = {f"n{i}": bool(TRUTH[i]) for i in range(30)}
+        for graph in self.graphs():
+            found = model().fit(None, labels, edge_index=graph)
+            assert sorted(found.node_names_) == sorted(self.names)
+            assert found.explain("n45").node == "n45"
+            assert found.score(y=labels) > 0.8
+
+    def test_weights_and_directions(self) -> None:
+        from bangs.estimator.edge_inputs import edges
+
+        heavy = nx.DiGraph()
+        heavy.add_edge("a", "b", weight=2.0)
+        heavy.add_edge("b", "c")
+        index, weight = edges(heavy, 3)
+        assert index.tolist() == [[0, 1], [1, 2]]
+        assert weight is not None
+        assert weight.tolist() == [2.0, 1.0]
+        assert edges(heavy.to_undirected(), 3)[0].shape == (2, 4)
+        other = igraph.Graph([(0, 1), (1, 2)], directed=True, edge_attrs={"weight": [2.0, 1.0]})
+        assert edges(other, 3)[1].tolist() == [2.0, 1.0]  # type: ignore[union-attr]
+
+    def test_places_on_a_grid_are_names(self) -> None:
+        grid = nx.grid_2d_graph(4, 4)
+        labels = {node: int(node[0] > 1) for node in grid.nodes}
+        assert model().fit(None, labels, edge_index=grid).explain("(0, 1)").node == "(0, 1)"
+
+
+class TestLabels:
+    def test_bools_come_back_as_bools(self, tmp_path: Any) -> None:
+        y = [None if label < 0 else bool(label) for label in Y]
+        found = model().fit(X, y, edge_index=EDGES)
+        assert found.classes_.dtype == bool
+        assert found.predict().dtype == bool
+        assert set(found.labels_) <= {True, False, None}
+        found.save(tmp_path)
+        assert SelfTrainingClassifier.load(tmp_path).predict().dtype == bool
+        assert model().fit(X, TRUTH.astype(bool), edge_index=EDGES).predict().dtype == bool
+
+    def test_floats_that_repeat_are_classes_as_on_the_command_line(self) -> None:
+        found = model().fit(X, np.where(Y < 0, np.nan, Y + 0.5), edge_index=EDGES)
+        assert found.classes_.tolist() == [0.5, 1.5]
+        whole = model().fit(X, np.where(Y < 0, np.nan, Y), edge_index=EDGES)
+        assert [str(name) for name in whole.classes_] == ["0", "1"]
+
+    def test_a_score_needs_no_x(self) -> None:
+        names = [f"n{i}" for i in range(60)]
+        found = model().fit(pd.DataFrame(X, index=names), Y, edge_index=EDGES)
+        right = float((found.predict() == TRUTH).mean())
+        assert found.score(y=TRUTH) == found.score(None, TRUTH) == pytest.approx(right)
+        assert found.score(y=pd.Series(TRUTH, index=names)[::-1]) == pytest.approx(right)
+        assert found.score(y=TRUTH, sample_weight=np.arange(60) < 1) in (0.0, 1.0)
+
+    def test_words_for_no_label_and_two_spellings_are_warned_of(self) -> None:
+        words = np.where(Y < 0, "unknown", np.array(["Cat", "dog"])[Y])
+        with pytest.warns(UserWarning, match="'unknown' looks like a word for \"no label\""):
+            model().fit(X, words, edge_index=EDGES)
+        with pytest.warns(UserWarning, match="'Dog' and 'dog'|'Dog', 'dog' differ in capital letters only"):
+            model().fit(X, np.where(np.arange(60) < 9, "Dog", np.where(Y < 0, "dog", "cat")), edge_index=EDGES)
+
+    def test_an_explanation_speaks_names_and_class_words(self) -> None:
+        names = [f"n{i}" for i in range(60)]
+        words = [None if label < 0 else ["cat", "dog"][label] for label in Y]
+        told = model().fit(pd.DataFrame(X, index=names), words, edge_index=EDGES).explain("n41")
+        assert told.node == "n41"
+        assert told.label in ("cat", "dog")
+        assert set(told.probs) == {"cat", "dog"}
+        assert all(near.node in names and near.label in ("cat", "dog") for near in told.neighbours)
+        assert "cat" in str(told)
+
+
+class TestFrames:
+    def frame(self, rows: int = 60) -> pd.DataFrame:
+        number = np.arange(rows)
+        joined = pd.Series(pd.to_datetime("2019-01-01") + pd.to_timedelta(number * 50, unit="D"))
+        return pd.DataFrame(
+            {
+                "age": np.where(number % 7 == 3, np.nan, number * 1.5),
+                "town": [["Rome", "Oslo", None][i % 3] for i in number],
+                "joined": joined.where(number % 11 != 5),
+            }
+        )
+
+    def test_gaps_are_refused_or_filled_as_on_the_command_line(self) -> None:
+        frame = self.frame()
+        with pytest.raises(ValueError, match='fill="mean"'):
+            model().fit(frame, Y, edge_index=EDGES)
+        with pytest.raises(ValueError, match="column 'age' holds '', where a number should be"):
+            model().fit(frame[["age"]], Y, edge_index=EDGES)
+        found = model(fill="mean").fit(frame, Y, edge_index=EDGES)
+        np.testing.assert_allclose(found.predict_proba(frame, EDGES), found.predict_proba(), atol=1e-5)
+
+    @pytest.mark.parametrize("kind", ["pandas", "polars"])
+    def test_a_frame_is_read_as_the_folder_with_the_same_table(self, kind: str, tmp_path: Any) -> None:
+        from bangs.estimator.inputs import prepare
+        from bangs.graphs.tables import read
+
+        frame = self.frame()
+        frame.assign(id=range(60), label=np.where(Y < 0, None, Y)).to_csv(tmp_path / "nodes.csv", index=False)
+        pd.DataFrame({"source": EDGES[0], "target": EDGES[1]}).to_csv(tmp_path / "edges.csv", index=False)
+        own = read(tmp_path, fill="mean")
+        given: Any = frame if kind == "pandas" else polars.from_pandas(frame)
+        edges: Any = pd.DataFrame({"source": EDGES[0], "target": EDGES[1]})
+        edges = edges if kind == "pandas" else polars.from_pandas(edges)
+        found = prepare(given, None, edges, fill="mean")
+        assert found.columns is not None
+        assert found.columns.columns == own.columns.columns
+        np.testing.assert_array_equal(found.graph.x.numpy(), own.data.x.numpy())
+        assert sorted(map(tuple, found.graph.edge_index.T.tolist())) == sorted(
+            map(tuple, own.data.edge_index.T.tolist())
+        )
+
+
+class OnTable(SelfTrainingClassifier):
+    """The classifier on a graph of nearest neighbours, so that scikit-learn can call fit(X, y) and predict(X)."""
+
+    def __init__(self, epochs: int = 25, rounds: int = 1, random_state: Any = 0):
+        super().__init__(**HARD, epochs=epochs, rounds=rounds, random_state=random_state)
+
+    def fit(self, X: Any, y: Any = None) -> "OnTable":  # type: ignore[override]
+        return super().fit(X, y, edge_index=_neighbours(X))
+
+    def predict_proba(self, X: Any) -> Any:  # type: ignore[override]
+        return super().predict_proba(X, _neighbours(X))
+
+    def predict(self, X: Any) -> Any:  # type: ignore[override]
+        return super().predict(X, _neighbours(X))
+
+    def score(self, X: Any, y: Any) -> float:  # type: ignore[override]
+        return float((self.predict(X) == np.asarray(y)).mean())
+
+
+def _neighbours(X: Any) -> Any:
+    """Every row and the three nearest ones; no edges where X is no table, so that the classifier itself complains."""
+    try:
+        table = X if sp.issparse(X) else np.asarray(X)
+        return kneighbors_graph(table, min(3, table.shape[0] - 1))
+    except (ValueError, TypeError, IndexError):
+        return np.zeros((2, 0), int)
+
+
+NOT_FOR_GRAPHS = {
+    "check_methods_subset_invariance": "a node's prediction depends on the other rows: they are its neighbours",
+    "check_methods_sample_order_invariance": "sums in float32 depend on the order of rows in the eighth digit",
+    "check_classifiers_classes": "-1 is no class here but says that a label is unknown",
+}
+
+
+def test_the_page_tells_which_checks_are_skipped() -> None:
+    page = (ROOT / "docs" / "scikit-learn.md").read_text()
+    assert {line.split("`")[1] for line in page.splitlines() if line.startswith("| `check_")} == set(NOT_FOR_GRAPHS)
+
+
+def test_scikit_learns_checks_pass_but_for_those_that_make_no_sense_on_a_graph() -> None:
+    results = check_estimator(OnTable(), expected_failed_checks=NOT_FOR_GRAPHS, on_fail=None, on_skip=None)
+    failed = {r["check_name"]: repr(r["exception"])[:300] for r in results if r["status"] == "failed"}
+    assert not failed
+    assert sum(r["status"] == "passed" for r in results) >= 40
