@@ -174,4 +174,4 @@ def test_a_small_store_is_read_whole_and_takes_any_model(tmp_path: Path) -> None
 
 def test_edges_beside_a_store_are_refused(store: Store) -> None:
     with pytest.raises(InvalidInput, match="a Store carries its own edges"):
-        classifier().fit(store, torch.zeros(2, 0, dtype=torch.long))
+        classifier().fit(store, edge_index=torch.zeros(2, 0, dtype=torch.long))

@@ -19,6 +19,7 @@ from bangs.graphs.fingerprint import fingerprint
 from bangs.graphs.store import Store
 from bangs.graphs.tables.diagnostics import counted
 from bangs.report.csv_tables import predictions, pseudo_labels
+from bangs.report.headline import optimism
 from bangs.report.model_card import model_card
 from bangs.report.outcome import exam, outcome
 from bangs.report.page import write_page
@@ -166,6 +167,8 @@ def told(result: dict[str, Any], out: Path) -> str:
         lines.append(
             f"accuracy {judged['accuracy']:.1%} on {judged['nodes']:,} labels the models had not learned "
             f"(95 % interval {low:.1%} to {high:.1%}; largest class {result['largest_share']:.1%})"
+            + f"; {optimism(result)}"
+            * (not result["folds"])
         )
         if result["no_better_than_chance"]:
             lines.append(

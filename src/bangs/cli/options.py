@@ -41,7 +41,10 @@ Ignore = Annotated[
     list[str] | None, typer.Option("--ignore", help="a column to leave out, the weights of edges too; can be repeated")
 ]
 Categorical = Annotated[
-    list[str] | None, typer.Option("--categorical", help="a column whose digits or dates are categories")
+    list[str] | None,
+    typer.Option(
+        "--categorical", help="take this column as categories though it holds numbers or dates; can be repeated"
+    ),
 ]
 Fill = Annotated[str | None, typer.Option("--fill", help="mean: put a column's mean where a number is missing")]
 Unknown = Annotated[

@@ -181,7 +181,8 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         learned = lesson(given, seed=seed, folds=self.folds, share=self.validation)
         self.classes_, self.notes_ = learned.classes, list(learned.notes)
         store = given.source if isinstance(given.source, Store) else None
-        tried = self.recipe(learned.graph if store is None else None, learned.free, store)
+        bare = given.columns is not None and given.columns.structural is not None
+        tried = self.recipe(learned.graph if store is None else None, learned.free, store, bare=bare)
         self.threads_ = thread_count(len(learned.labels)) if store is None else torch.get_num_threads()
         with threads(self.threads_):
             tasks = tasks_of(learned, tried, given.names, seed, place)
@@ -194,10 +195,13 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
             self._remember(given, seed, learned, contest(tried, observers, keeper), where, tasks)
         return self
 
-    def recipe(self, graph: Any = None, pool: int = 1, store: Store | None = None) -> list[Candidate]:
+    def recipe(
+        self, graph: Any = None, pool: int = 1, store: Store | None = None, *, bare: bool = False
+    ) -> list[Candidate]:
         """What a fit tries on a graph of which `pool` nodes have no label; checks every parameter.
 
-        Give a `store` that stays on the disk, and parts that need the whole graph at once are refused.
+        Give a `store` that stays on the disk, and parts that need the whole graph at once are refused. Where features
+        are made from the edges, structure is not tried a second time.
         """
         if self.validation is not None:
             check_share(self.validation)
@@ -210,6 +214,8 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         choose_device(self.device)
         # a subclass may have other parameters; the attributes are those of this class
         settings = {name: getattr(self, name) for name in SelfTrainingClassifier._get_param_names()}
+        if bare and self.features == "auto":
+            settings["features"] = "features"
         return planned(settings, self._calibrator(), graph, pool, store)
 
     @usual_modes()

@@ -134,7 +134,7 @@ def as_graph(X: Any, edge_index: Any = None, edge_weight: Any = None, *, directe
 def _check_ends(graph: Data) -> None:
     """Raises where an edge names a row that X has not."""
     index, nodes = graph.edge_index, int(graph.num_nodes or 0)
-    if index is None or index.is_meta or index.is_floating_point() or not index.numel() or index.dim() != 2:
+    if index is None or index.is_meta or index.dtype != torch.int64 or not index.numel() or index.dim() != 2:
         return
     if int(index.max()) >= nodes > 0:
         wrong = int((index >= nodes).any(0).nonzero()[0])

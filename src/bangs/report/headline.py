@@ -45,11 +45,13 @@ def _of_fit(result: Mapping[str, Any]) -> dict[str, Any]:
         )
     figures.append(_pseudo_labels(result))
     if validation["error_after"] is not None:
+        low, high = validation["error_interval"]
         marked = f"; {test['error']:.3f} on the {_nodes(test['nodes'])} of the test" if test else ""
         figures.append(
             {
                 "label": "Calibration error",
                 "value": f"{validation['error_after']:.3f}",
+                "interval": f"95\N{NO-BREAK SPACE}% interval {low:.3f} to {high:.3f}",
                 "note": f"{validation['error_before']:.3f} before calibration; measured on the same "
                 f"{_nodes(result['held'])}, each without its own label{marked}",
             }
