@@ -166,8 +166,14 @@ def test_the_last_words_say_what_self_training_did(adopted: int, tried: int, fir
     validation |= {"error_after": 0.1, "error_interval": [0.0, 0.3]}
     result = {"nodes": 300, "given": 22, "held": 8, "chosen": 3, "adopted": adopted, "adopted_in_all": tried}
     result |= {"folds": False, "leaderboard": [], "largest_share": 0.3, "no_better_than_chance": False}
+    result |= {"rounds": 3}
     lines = told({**result, "validation": validation, "test": None}, Path("out")).splitlines()
     assert lines[0].endswith(first)
+    assert lines[1].endswith("; they chose the round, so their accuracy is optimistic")
+    for other, words in (({"rounds": 0}, "they decided when training stopped"), ({"folds": True}, "")):
+        line = told({**result, "validation": validation, "test": None, **other}, Path("out")).splitlines()[1]
+        assert "chose the round" not in line
+        assert words in line
     assert lines[1].startswith("accuracy 100.0% on 8 labels the models had not learned (95 % interval 68.0% to 100.0%")
     warned = told({**result, "validation": validation, "test": None, "no_better_than_chance": True}, Path("out"))
     assert "warning: this is not clearly above the share of the largest class" in warned

@@ -2,7 +2,6 @@
 
 import numbers
 from collections.abc import Callable, Mapping, Sequence
-from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
@@ -28,6 +27,7 @@ from bangs.estimator.contest import Contest, Ensemble, Tried
 from bangs.estimator.explain import node_of, reasons
 from bangs.estimator.explanation import Explanation, explanation
 from bangs.estimator.fitted import averaged, calibrated_snapshot, fitted_members, snapshot_of
+from bangs.estimator.fitted_attributes import FittedAttributes
 from bangs.estimator.folds import check_folds, seeds_of
 from bangs.estimator.hints import with_hints
 from bangs.estimator.inference import calibrate_beside
@@ -53,7 +53,7 @@ from bangs.utils.torch_modes import usual_modes
 Array = npt.NDArray[Any]
 
 
-class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
+class SelfTrainingClassifier(FittedAttributes, ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
     """Models of a graph that label the nodes without a label themselves, and learn again.
 
     Every parameter is stored as given and checked in `fit`. `model`, `selector` and `calibrator` are names (see
@@ -297,43 +297,6 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         """
         found: Self = saved_classifier.load(cls, path, store, parts)
         return found
-
-    @property
-    def weights_(self) -> dict[str, Tensor]:
-        """The weights of every member by its number and their name, each [R, …] over the folds."""
-        return {f"{n}.{name}": value for n, own in enumerate(self.members_) for name, value in own.weights.items()}
-
-    @property
-    def labels_(self) -> Array:
-        """The labels the chosen model learned from [N]; -1, "" among words or None among bools, where it had none."""
-        target = self.snapshot_.target.numpy()
-        named = self.classes_[np.maximum(target, 0)]
-        if self.classes_.dtype.kind == "b":
-            named = named.astype(object)
-        unknown: Any = {"U": "", "O": None}.get(named.dtype.kind, -1)
-        found: Array = np.where(target >= 0, named, unknown)
-        return found
-
-    @property
-    def labeled_iter_(self) -> Array:
-        """The round in which each node got its label [N]: 0 = given, t = adopted in round t, -1 = none."""
-        return self.snapshot_.adopted_round.numpy().copy()
-
-    @property
-    def history_(self) -> list[dict[str, Any]]:
-        """One row a round, round 0 first."""
-        return deepcopy(self.snapshot_.rows)
-
-    @property
-    def best_iter_(self) -> int:
-        """The round whose student predicts."""
-        return self.snapshot_.chosen
-
-    @property
-    def validation_score_(self) -> float:
-        """Accuracy on labels that the models had not learned; NaN where none could be held back."""
-        said, _, label = self.snapshot_.judged
-        return float((said.argmax(-1) == label).double().mean()) if len(label) else float("nan")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
