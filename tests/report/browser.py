@@ -65,15 +65,15 @@ class Browser:
                 return dict(answer["result"])
             self._note(answer)
 
-    def open(self, page: Path, width: int = 1280, height: int = 900, dark: bool = False) -> None:
-        """Load a file, and wait until it has drawn itself."""
+    def open(self, page: Path | str, width: int = 1280, height: int = 900, dark: bool = False) -> None:
+        """Load a file or an address, and wait until it has drawn itself."""
         self.errors.clear()
         self.requests.clear()
         scheme = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
         self.call("Emulation.setEmulatedMedia", features=scheme)
         mobile = width < 600
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=mobile)
-        self.call("Page.navigate", url=page.resolve().as_uri())
+        self.call("Page.navigate", url=page if isinstance(page, str) else page.resolve().as_uri())
         deadline = time.monotonic() + 30
         while self.js("document.readyState") != "complete" and time.monotonic() < deadline:
             time.sleep(0.05)

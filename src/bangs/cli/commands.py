@@ -21,6 +21,7 @@ FILES = {
     "predict": "predict",
     "explain": "explain",
     "suggest": "suggest",
+    "label": "label",
     "report": "report",
     "run": "run",
     "unblind": "unblind",

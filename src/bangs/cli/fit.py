@@ -23,6 +23,9 @@ def fit(
     out: Annotated[Path, typer.Option(help="folder for everything that is found")],
     id: options.Id = None,
     label: options.Label = None,
+    labels: Annotated[
+        Path | None, typer.Option(help="the labels.csv of `bangs label`: its labels are added to those of the tables")
+    ] = None,
     split: options.SplitColumn = None,
     source: options.Source = None,
     target: options.Target = None,
@@ -50,10 +53,7 @@ def fit(
         int | None,
         typer.Option(help="parts the labels are dealt into, each judges the models of the others; usually 4"),
     ] = None,
-    time_limit: Annotated[
-        float | None,
-        typer.Option(help="seconds after which nothing further is tried; the result depends on the machine"),
-    ] = None,
+    time_limit: options.TimeLimit = None,
     selector: Annotated[
         str | None, typer.Option(help="of hard labels: banzhaf, confidence, agreement or random; banzhaf if left out")
     ] = None,
@@ -87,6 +87,7 @@ def fit(
     from bangs.cli.fit_folder import fit_in, in_batches, told
     from bangs.estimator.classifier import SelfTrainingClassifier
     from bangs.graphs.store import Store, read_own
+    from bangs.labelling.answers import read_answers, with_answers
     from bangs.training.neighbour_sampling import sampling
 
     output = Output(as_json=as_json, quiet=quiet)
@@ -127,6 +128,8 @@ def fit(
         unknown_edges=unknown_edges,
         seed=seed,
     )
+    if labels is not None:
+        own = with_answers(own, read_answers(labels))
     learner.set_params(directed=own.columns.directed)
     for note in own.notes:
         output.say(f"· {note}")

@@ -77,6 +77,10 @@ BatchSize = Annotated[
 ]
 Fanout = Annotated[str | None, typer.Option(help="neighbours heard at each hop, such as 10,10 or all")]
 
+TimeLimit = Annotated[
+    float | None, typer.Option(help="seconds after which nothing further is tried; the result depends on the machine")
+]
+
 # results of a suite
 Results = Annotated[Path, typer.Argument(help="the --out folder of `bangs reproduce`, or rows it exported")]
 SuiteName = Annotated[str | None, typer.Option(help="a suite's name or file; those of the folder if left out")]

@@ -46,14 +46,14 @@ def render(run_data: RunData) -> str:
 
 def assemble(template: str, facts: dict[str, Any], scripts: Sequence[str]) -> str:
     """A page from its template, facts and scripts; every text is escaped, as HTML or as JSON in a script."""
-    script = "\n".join(_asset(name) for name in ("tools.js", *scripts, "finish.js"))
-    text: str = _environment().get_template(template).render(facts=facts, style=_asset("page.css"), script=script)
+    script = "\n".join(asset(name) for name in ("tools.js", *scripts, "finish.js"))
+    text: str = _environment().get_template(template).render(facts=facts, style=asset("page.css"), script=script)
     return text
 
 
 def page_begin() -> bytes:
     """How every page begins, before its title."""
-    return _asset("base.html").partition("{{")[0].encode()
+    return asset("base.html").partition("{{")[0].encode()
 
 
 @cache
@@ -69,5 +69,6 @@ def _environment() -> Environment:
 
 
 @cache
-def _asset(name: str) -> str:
+def asset(name: str) -> str:
+    """The text of a file that pages are made of."""
     return (resources.files("bangs.report") / "assets" / name).read_text(encoding="utf-8")

@@ -1,0 +1,87 @@
+"""`bangs label`: a page to label nodes on, those first whose labels help most."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from bangs.cli import options
+from bangs.cli.console import Output
+from bangs.cli.parsing import parse_fill
+from bangs.utils.limits import MOST
+
+
+def label(
+    graph: Annotated[
+        Path, typer.Argument(help="a folder with edges.csv and nodes.csv (or .tsv, .parquet), or one .npz")
+    ],
+    out: Annotated[
+        Path | None, typer.Option(help="folder for labels.csv and the fits; GRAPH-labels beside it if left out")
+    ] = None,
+    batch: Annotated[int, typer.Option(min=1, max=MOST, help="answers after which the model is fitted again")] = 10,
+    strategy: Annotated[
+        str | None, typer.Option(help="how nodes are chosen: a name from `bangs list strategies`; usually left out")
+    ] = None,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="of the page; a free one if left out")] = 0,
+    read_only: Annotated[bool, typer.Option("--read-only", help="look at the page, answer nothing")] = False,
+    prepare: Annotated[
+        bool, typer.Option("--prepare", help="fit with the answers so far, write the queue, and end without a page")
+    ] = False,
+    id: options.Id = None,
+    label: options.Label = None,
+    split: options.SplitColumn = None,
+    source: options.Source = None,
+    target: options.Target = None,
+    weight: options.Weight = None,
+    directed: options.Directed = False,
+    ignore: options.Ignore = None,
+    categorical: options.Categorical = None,
+    fill: options.Fill = None,
+    unknown: options.Unknown = None,
+    keep: options.Keep = None,
+    labels_ignore_case: options.LabelsIgnoreCase = False,
+    unknown_edges: options.UnknownEdges = "refuse",
+    time_limit: options.TimeLimit = None,
+    device: options.Device = "auto",
+    quiet: options.Quiet = False,
+) -> None:
+    """A page to label nodes on, those first whose labels help most; every answer is kept in labels.csv.
+
+    Example: bangs label examples/own-graph --out out/labels
+    """
+    from bangs.cli.label_folder import prepare_queue, serve
+    from bangs.errors import InvalidInput
+    from bangs.suggestion.strategies import DEFAULT
+    from bangs.suggestion.strategies import strategy as by_name
+
+    by_name(strategy or DEFAULT)
+    if read_only and prepare:
+        raise InvalidInput("a folder is either looked at or prepared; give one of --read-only and --prepare")
+    folder = Path(f"{graph}-labels") if out is None else out
+    output = Output(quiet=quiet)
+    if not prepare:
+        serve(folder, graph.resolve().name, batch, port, read_only, _again(), output)
+        return
+    settings = {
+        "id": id,
+        "label": label,
+        "source": source,
+        "target": target,
+        "weight": weight,
+        "split": split,
+        "directed": directed,
+        "ignore": ignore or (),
+        "categorical": categorical or (),
+        "fill": parse_fill(fill),
+        "unknown": unknown,
+        "keep": keep or (),
+        "labels_ignore_case": labels_ignore_case,
+        "unknown_edges": unknown_edges,
+    }
+    prepare_queue(folder, graph, settings, 3 * batch, strategy, time_limit, device, output)
+
+
+def _again() -> list[str]:
+    """The command line of this process, to prepare the queue."""
+    return [sys.executable, "-m", "bangs", *sys.argv[1:], "--prepare", "--quiet"]

@@ -1,0 +1,145 @@
+"""A labelling folder: the page that is served from it, and the fits that fill its queue."""
+
+import signal
+import sys
+import threading
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from bangs.cli.console import Output
+from bangs.cli.fit_folder import fit_in
+from bangs.cli.interrupts import stoppable
+from bangs.errors import BangsError, InvalidInput
+from bangs.estimator.classifier import SelfTrainingClassifier
+from bangs.estimator.saved_run import read_saved_run
+from bangs.graphs.store import Store, read_own
+from bangs.labelling.answers import FILE, read_answers, standing, with_answers
+from bangs.labelling.cards import make_cards, read_queue, table_rows, write_queue
+from bangs.labelling.page import label_page
+from bangs.labelling.refit import Refits
+from bangs.labelling.server import LabelServer
+from bangs.labelling.session import Session
+from bangs.report.run_data import read_truth
+from bangs.runs.lock import Lock, hold
+from bangs.utils.files import explained
+
+FIT = "fit"  # the folder of the newest fit, below the labelling folder
+PATIENCE = 600.0  # seconds that a fit waits for one that was left behind
+_OURS = {FILE, "queue.json", "progress.jsonl", FIT, "lock", ".DS_Store"}
+
+
+def serve(
+    folder: Path, name: str, batch: int, port: int, read_only: bool, command: Sequence[str], output: Output
+) -> None:
+    """Serve the page until Ctrl-C or SIGTERM; fits run beside it."""
+    lock = _held(folder, read_only)
+    try:
+        session = Session(folder, batch=batch, read_only=read_only)
+        refits = Refits(command, session)
+        server = LabelServer(session, lambda: label_page(name), port)
+        if not read_only:
+            session.refit = refits
+            if read_queue(folder) is None or session.waiting >= batch:
+                refits()
+        _until_stopped(server, output)
+        refits.close()
+        session.close()
+        state = session.state()
+        output.say(f"{state['labelled']:,} answers in {folder / FILE}; the newest fit is in {folder / FIT}")
+    finally:
+        if lock is not None:
+            lock.release()
+
+
+def prepare_queue(
+    folder: Path,
+    graph: Path,
+    settings: dict[str, Any],
+    count: int,
+    strategy: str | None,
+    time_limit: float | None,
+    device: str,
+    output: Output,
+) -> None:
+    """Fit with the labels of the graph and all answers, and write the queue of nodes to label next."""
+    with explained(folder):
+        (folder / FIT).mkdir(parents=True, exist_ok=True)
+    answers = read_answers(folder / FILE) if (folder / FILE).exists() else []
+    own = with_answers(read_own(graph, **settings), answers)
+    if isinstance(own.data, Store):
+        raise InvalidInput("a graph that stays on disk cannot be labelled on a page yet; use `bangs suggest`")
+    learner = SelfTrainingClassifier(time_limit=time_limit, device=device, directed=own.columns.directed)
+    if own.columns.structural is not None:
+        learner.set_params(features="features")  # they are structure already
+    with stoppable():
+        hold(folder / FIT, PATIENCE).release()  # a fit whose server was killed may still be at work
+        done = fit_in(folder / FIT, own, learner, graph.resolve().name, output, resume=False, overwrite=True)
+    judged = done["validation"]
+    low, high = judged["interval"] if judged["nodes"] else (None, None)
+    saved = read_saved_run(folder / FIT)
+    truth = read_truth(folder / FIT)
+    skipped = {answer.node for answer in standing(answers) if answer.action == "skip"}
+    exclude = (saved.snapshot.given < -1) if truth is None else truth >= 0
+    for node, name in enumerate(saved.names):
+        if str(name) in skipped:
+            exclude[node] = True
+    queue = make_cards(saved, count, strategy, {}, exclude)
+    wanted = [card["node"] for card in queue["cards"]]
+    cells = table_rows(graph, own.columns.role("id"), wanted)
+    for card in queue["cards"]:
+        card["cells"] = [list(cell) for cell in cells.get(card["node"], []) if cell[0] != own.columns.role("label")]
+    row = {
+        "answers": len(standing(answers)),
+        "labels": int((own.data.y >= 0).sum()) if own.split is None else done["given"],
+        "accuracy": judged["accuracy"] if judged["nodes"] else None,
+        "low": low,
+        "high": high,
+        "judged": judged["nodes"],
+    }
+    write_queue(folder, queue, row)
+    output.say(f"{len(wanted):,} nodes wait in {folder / 'queue.json'}")
+
+
+def _held(folder: Path, read_only: bool) -> Lock | None:
+    """The lock of the folder, which is made if it is not there; None for a look."""
+    if read_only:
+        if not folder.is_dir():
+            raise InvalidInput(f"'{folder}' is not a folder; name one that `bangs label` wrote")
+        return None
+    with explained(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        strangers = sorted({path.name for path in folder.iterdir() if not path.name.startswith(".")} - _OURS)
+    if strangers:
+        raise InvalidInput(
+            f"'{folder}' holds other files (such as {strangers[0]!a}), and labels go to a folder of their own; "
+            "choose another with --out"
+        )
+    return hold(folder)
+
+
+def _until_stopped(server: LabelServer, output: Output) -> None:
+    """Answer requests until a signal comes."""
+    stop = threading.Event()
+
+    def end(number: int, frame: FrameType | None) -> None:
+        stop.set()
+
+    former = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
+    worker = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.1}, daemon=True)
+    worker.start()
+    try:
+        # to stdout even if quiet: without the address there is no page
+        print(f"open {server.address}", flush=True)
+        output.say("only this computer can open it; Ctrl-C ends it, and nothing is lost")
+        stop.wait()
+    finally:
+        with suppress(BangsError):
+            server.shutdown()
+            server.server_close()
+        worker.join(5)
+        for number, handler in former.items():
+            signal.signal(number, handler)
+        sys.stdout.flush()

@@ -1,0 +1,73 @@
+"""Refit: a fit in a process of its own, while a person goes on labelling."""
+
+import contextlib
+import os
+import signal
+import subprocess  # nosec B404  # the command line is this program's own
+import threading
+from collections.abc import Sequence
+
+from bangs.labelling.session import Session
+
+LAST_WORDS = 2000  # bytes of what a failed fit said
+PATIENCE = 5.0  # seconds for a fit to end when it is asked to
+
+
+class Refits:
+    """Runs a command at most once at a time, and lets the session take up what it leaves."""
+
+    def __init__(self, command: Sequence[str], session: Session):
+        self.command, self.session = list(command), session
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._thread: threading.Thread | None = None
+        self._closed = False
+
+    def __call__(self) -> None:
+        """Begin a fit, unless one is under way; its answers count then."""
+        with self._lock:
+            if self._closed or self.session.fitting:
+                return
+            self.session.fitting, self.session.fault = True, ""
+            # a session of its own: Ctrl-C in the terminal reaches the server, which ends the fit
+            self._process = subprocess.Popen(  # nosec B603
+                self.command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                start_new_session=True,
+                env={**os.environ, "PYTHONUNBUFFERED": "1"},
+            )
+            self._thread = threading.Thread(target=self._follow, args=(self._process,), daemon=True)
+            self._thread.start()
+
+    def close(self) -> None:
+        """End the fit that is under way."""
+        with self._lock:
+            self._closed = True
+            process = self._process
+        if process is None or process.poll() is not None:
+            return
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGTERM)
+        try:
+            process.wait(PATIENCE)
+        except subprocess.TimeoutExpired:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+    def _follow(self, process: "subprocess.Popen[bytes]") -> None:
+        assert process.stderr is not None
+        words = process.stderr.read()[-LAST_WORDS:].decode(errors="replace").strip()
+        code = process.wait()
+        if self._closed:
+            return
+        session = self.session
+        if code:
+            session.fault = f"The last fit failed: {words.splitlines()[-1] if words else f'exit code {code}'}"
+        else:
+            session.load()
+        session.fitting = False
+        if not code and session.waiting >= session.batch:  # answered meanwhile
+            self()

@@ -1,0 +1,160 @@
+"""Server: the labelling page on 127.0.0.1, for one person who has its address."""
+
+import json
+import secrets
+from collections.abc import Callable
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import urlsplit
+
+from bangs.errors import BangsError, InvalidInput
+from bangs.labelling.session import Refused, Session, Stale
+
+HOST = "127.0.0.1"
+BODY = 4096  # bytes of a request at most
+SECONDS = 30.0  # that a connection may be silent
+HEADERS = {
+    "Cache-Control": "no-store",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
+    "img-src data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+}
+
+
+class NotForYou(Exception):
+    """A request that is answered with a status and a sentence, and nothing else."""
+
+    def __init__(self, status: HTTPStatus, words: str):
+        super().__init__(words)
+        self.status = status
+
+
+class LabelServer(ThreadingHTTPServer):
+    """Serves one session under a random address; requests of other pages and machines are refused."""
+
+    daemon_threads = True
+    allow_reuse_address = False  # two servers never share a port
+
+    def __init__(self, session: Session, page: Callable[[], str], port: int = 0):
+        self.session, self.page = session, page
+        self.token = secrets.token_urlsafe(24)
+        try:
+            super().__init__((HOST, port), _Handler)
+        except OSError as error:
+            raise InvalidInput(
+                f"port {port} cannot be used ({error.strerror or error}); leave --port out, and a free one is found"
+            ) from error
+
+    @property
+    def port(self) -> int:
+        return int(self.server_address[1])
+
+    @property
+    def address(self) -> str:
+        return f"http://{HOST}:{self.port}/{self.token}/"
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """What a browser that was given the address calls this server."""
+        return (f"{HOST}:{self.port}", f"localhost:{self.port}")
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A page that was closed amid an answer is no news."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: LabelServer
+    protocol_version = "HTTP/1.1"
+    server_version, sys_version = "bangs", ""
+    timeout = SECONDS
+
+    def do_GET(self) -> None:
+        self._answered(self._get)
+
+    def do_POST(self) -> None:
+        self._answered(self._post)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Say nothing: the address is a secret, and answers are a person's own."""
+
+    def _answered(self, work: Callable[[str], tuple[str, bytes]]) -> None:
+        try:
+            kind, body = work(self._path())
+            self._send(HTTPStatus.OK, kind, body)
+        except NotForYou as error:
+            self.close_connection = True  # what is left of a refused body is not the next request
+            self._send(error.status, "text/plain; charset=utf-8", f"{error}\n".encode())
+        except Stale as error:
+            self._json(HTTPStatus.CONFLICT, {"error": str(error), "state": self.server.session.state()})
+        except Refused as error:
+            self._json(HTTPStatus.FORBIDDEN, {"error": str(error), "state": self.server.session.state()})
+        except InvalidInput as error:
+            self._json(HTTPStatus.UNPROCESSABLE_ENTITY, {"error": str(error)})
+        except BangsError as error:
+            self._json(HTTPStatus.INTERNAL_SERVER_ERROR, {"error": str(error)})
+
+    def _path(self) -> str:
+        """What is asked for behind the token; raises unless the request comes from the page itself."""
+        if self.headers.get("Host", "").lower() not in self.server.hosts:
+            raise NotForYou(HTTPStatus.MISDIRECTED_REQUEST, "this server answers to its own address only")
+        token, _, rest = urlsplit(self.path).path.removeprefix("/").partition("/")
+        if not secrets.compare_digest(token.encode(), self.server.token.encode()):
+            raise NotForYou(HTTPStatus.FORBIDDEN, "the address is not right; copy it from the terminal")
+        origin = self.headers.get("Origin")
+        own = {f"http://{host}" for host in self.server.hosts}
+        if (origin is not None or self.command == "POST") and origin not in own:
+            raise NotForYou(HTTPStatus.FORBIDDEN, "requests of other pages are refused")
+        if self.headers.get("Sec-Fetch-Site", "same-origin") not in ("same-origin", "none"):
+            raise NotForYou(HTTPStatus.FORBIDDEN, "requests of other pages are refused")
+        return rest
+
+    def _get(self, path: str) -> tuple[str, bytes]:
+        if path == "":
+            return "text/html; charset=utf-8", self.server.page().encode()
+        if path == "state":
+            return "application/json", json.dumps(self.server.session.state()).encode()
+        raise NotForYou(HTTPStatus.NOT_FOUND, "there is no such page")
+
+    def _post(self, path: str) -> tuple[str, bytes]:
+        if path not in ("label", "skip", "undo"):
+            raise NotForYou(HTTPStatus.NOT_FOUND, "there is no such page")
+        asked = self._body()
+        number, node, label = asked.get("number"), asked.get("node"), asked.get("label", "")
+        sound = isinstance(number, int) and isinstance(label, str) and (node is None or isinstance(node, str))
+        if not sound or asked.keys() - {"number", "node", "label"}:
+            raise NotForYou(HTTPStatus.BAD_REQUEST, "an answer has a number, a node and a label")
+        state = self.server.session.act(path, node, number, label)  # type: ignore[arg-type]
+        return "application/json", json.dumps(state).encode()
+
+    def _body(self) -> dict[str, Any]:
+        if self.headers.get_content_type() != "application/json":
+            raise NotForYou(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "answers are JSON")
+        length = self.headers.get("Content-Length", "")
+        if not length.isdecimal() or self.headers.get("Transfer-Encoding") is not None:
+            raise NotForYou(HTTPStatus.LENGTH_REQUIRED, "an answer says how long it is")
+        if len(length) > 9 or int(length) > BODY:
+            raise NotForYou(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"an answer has at most {BODY} bytes")
+        try:
+            body = json.loads(self.rfile.read(int(length)))
+        except (ValueError, RecursionError) as error:
+            raise NotForYou(HTTPStatus.BAD_REQUEST, "an answer is one JSON object") from error
+        if not isinstance(body, dict):
+            raise NotForYou(HTTPStatus.BAD_REQUEST, "an answer is one JSON object")
+        return body
+
+    def _json(self, status: HTTPStatus, body: dict[str, Any]) -> None:
+        self._send(status, "application/json", json.dumps(body).encode())
+
+    def _send(self, status: HTTPStatus, kind: str, body: bytes) -> None:
+        self.send_response(status)
+        for name, value in {**HEADERS, "Content-Type": kind, "Content-Length": str(len(body))}.items():
+            self.send_header(name, value)
+        if self.close_connection:
+            self.send_header("Connection", "close")
+        self.end_headers()
+        self.wfile.write(body)

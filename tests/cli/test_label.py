@@ -1,0 +1,87 @@
+"""`bangs suggest`, `bangs label` and `bangs fit --labels` as commands."""
+
+import json
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.cli.invoke import bangs
+from tests.labelling.folders import Command, answers_in, queue_folder, small_graph
+
+QUICK = ("--device=cpu", "--quiet")
+
+
+@pytest.fixture(scope="module")
+def fitted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("suggest")
+    graph = small_graph(folder / "graph")
+    assert bangs("fit", graph, "--out", folder / "fit", "--time-limit=1", *QUICK).code == 0
+    return folder
+
+
+def test_suggestions_are_told_and_written_as_csv_and_json(fitted: Path, tmp_path: Path) -> None:
+    said = bangs("suggest", fitted / "fit", "--count=3")
+    assert said.code == 0
+    assert "Label these next" in said.out
+    told = json.loads(bangs("suggest", fitted / "fit", "--count=3", "--json").out)
+    assert [own["rank"] for own in told["nodes"]] == [1, 2, 3]
+    for name in ("next.csv", "next.json"):
+        assert bangs("suggest", fitted / "fit", "--count=3", "--out", tmp_path / name).code == 0
+        assert told["nodes"][0]["node"] in (tmp_path / name).read_text()
+    assert bangs("suggest", fitted / "fit", "--count=3", "--out", tmp_path / "next.csv").code == 0
+
+
+def test_a_file_of_someone_else_is_not_replaced(fitted: Path, tmp_path: Path) -> None:
+    (tmp_path / "mine.csv").write_text("mine\n")
+    said = bangs("suggest", fitted / "fit", "--out", tmp_path / "mine.csv")
+    assert said.code == 2
+    assert "was not written by `bangs suggest`" in said.err
+    assert bangs("suggest", fitted / "fit", "--out", tmp_path / "next.txt").code == 2
+
+
+def test_an_unknown_strategy_is_refused_with_a_sentence(fitted: Path) -> None:
+    for words in (("suggest", fitted / "fit"), ("label", fitted / "graph", "--prepare")):
+        said = bangs(*words, "--strategy=entropie")
+        assert said.code == 2
+        assert "did you mean 'entropy'" in said.err
+
+
+def test_a_fit_learns_the_labels_of_a_page(fitted: Path, tmp_path: Path) -> None:
+    (tmp_path / "labels.csv").write_text(
+        "number,time,id,action,label\n1,2026-01-01,n20,label,elm\n2,2026-01-01,n21,label,elm\n"
+    )
+    words = ("fit", fitted / "graph", "--labels", tmp_path / "labels.csv", "--out", tmp_path / "fit", "--time-limit=1")
+    said = bangs(*words, "--device=cpu", "--json")
+    assert said.code == 0
+    result = json.loads(said.out)
+    assert result["given"] == 14
+    assert "elm" in result["classes"]
+
+
+def test_a_second_server_on_the_same_folder_is_refused_and_ctrl_c_ends_the_first(fitted: Path, tmp_path: Path) -> None:
+    out = queue_folder(tmp_path / "out")
+    with Command(fitted / "graph", out) as first:
+        said = bangs("label", fitted / "graph", "--out", out, *QUICK)
+        assert said.code == 2
+        assert f"is in use by process {first.process.pid}" in said.err
+        first.process.send_signal(signal.SIGINT)
+        assert first.process.wait(60) == 0
+        assert first.process.stdout is not None
+        assert "0 answers in" in first.process.stdout.read()
+    assert (out / "lock").read_text() == ""
+    assert answers_in(out) == []
+
+
+def test_a_folder_with_other_files_is_refused(fitted: Path, tmp_path: Path) -> None:
+    (tmp_path / "letter.txt").write_text("dear")
+    said = bangs("label", fitted / "graph", "--out", tmp_path, *QUICK)
+    assert said.code == 2
+    assert "holds other files (such as 'letter.txt')" in said.err
+    assert [path.name for path in tmp_path.iterdir()] == ["letter.txt"]
+
+
+def test_there_is_nothing_to_look_at_where_nothing_is(fitted: Path, tmp_path: Path) -> None:
+    said = bangs("label", fitted / "graph", "--out", tmp_path / "none", "--read-only", *QUICK)
+    assert said.code == 2
+    assert "is not a folder; name one that `bangs label` wrote" in said.err

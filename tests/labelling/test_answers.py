@@ -1,0 +1,91 @@
+"""labels.csv: append-only, whole after a crash, and read back as it was meant."""
+
+from pathlib import Path
+
+import pytest
+
+from bangs.errors import InvalidInput
+from bangs.graphs import tables
+from bangs.labelling.answers import AnswerFile, check_class, labels_of, read_answers, standing, with_answers
+from tests.labelling.folders import small_graph
+
+ODD = ["plain", "a,b", 'say "hi"', "two\nlines", "=1+1", "-x", "\u0645\u0631", "'quoted'"]
+
+
+def test_answers_come_back_as_they_were_given_whatever_the_names(tmp_path: Path) -> None:
+    file = AnswerFile(tmp_path / "labels.csv")
+    for name in ODD:
+        file.append(name, "label", "=yew" if name == "plain" else "oak")
+    file.close()
+    found = read_answers(tmp_path / "labels.csv")
+    assert [own.node for own in found] == ODD
+    assert found[0].label == "=yew"
+    assert "'=1+1" in (tmp_path / "labels.csv").read_text(), "a spreadsheet does not take it for a formula"
+
+
+@pytest.mark.parametrize("cut", range(1, 40, 3))
+def test_a_row_torn_by_a_crash_goes_and_all_others_stay(tmp_path: Path, cut: int) -> None:
+    path = tmp_path / "labels.csv"
+    file = AnswerFile(path)
+    file.append("one", "label", "oak")
+    whole = path.read_bytes()
+    file.append("two\nlines", "label", 'the "new" class')
+    file.close()
+    path.write_bytes(path.read_bytes()[: len(whole) + cut])
+    again = AnswerFile(path)
+    assert [own.node for own in again.answers] == ["one"]
+    assert path.read_bytes() == whole
+    again.append("three", "skip")
+    again.close()
+    assert [own.node for own in read_answers(path)] == ["one", "three"]
+
+
+def test_an_undo_takes_back_the_newest_answer_that_is_left(tmp_path: Path) -> None:
+    file = AnswerFile(tmp_path / "labels.csv")
+    file.append("one", "label", "oak")
+    file.append("two", "skip")
+    file.append("three", "label", "ash")
+    file.append("three", "undo")
+    file.append("two", "undo")
+    assert [own.node for own in standing(file.answers)] == ["one"]
+    file.append("one", "label", "yew")
+    assert labels_of(file.answers) == {"one": "yew"}
+    file.close()
+
+
+def test_a_file_of_someone_else_is_refused_and_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "labels.csv"
+    path.write_text("my,own,table\n1,2,3\n")
+    with pytest.raises(InvalidInput, match="was not written by `bangs label`"):
+        AnswerFile(path)
+    assert path.read_text() == "my,own,table\n1,2,3\n"
+
+
+@pytest.mark.parametrize("name", ["", "  ", "x" * 201, "a\x00b", "bell\x07", "'tick"])
+def test_a_class_needs_a_name_that_can_be_read(name: str) -> None:
+    with pytest.raises(InvalidInput, match="a class must have a name"):
+        check_class(name)
+
+
+def test_answers_become_labels_and_new_classes_of_the_graph(tmp_path: Path) -> None:
+    own = tables.read(small_graph(tmp_path / "graph"))
+    file = AnswerFile(tmp_path / "labels.csv")
+    file.append("n20", "label", "oak")
+    file.append("n21", "label", "elm")
+    file.append("n22", "skip")
+    file.close()
+    new = with_answers(own, read_answers(tmp_path / "labels.csv"))
+    assert new.classes == [*own.classes, "elm"]
+    assert new.classes[int(new.data.y[20])] == "oak"
+    assert new.classes[int(new.data.y[21])] == "elm"
+    assert int(new.data.y[22]) == -1
+    assert int(own.data.y[20]) == -1, "the graph that was read is as it was"
+
+
+def test_answers_about_another_graph_are_refused(tmp_path: Path) -> None:
+    own = tables.read(small_graph(tmp_path / "graph"))
+    file = AnswerFile(tmp_path / "labels.csv")
+    file.append("stranger", "label", "oak")
+    file.close()
+    with pytest.raises(InvalidInput, match="'stranger', which the graph has not"):
+        with_answers(own, read_answers(tmp_path / "labels.csv"))
