@@ -1,8 +1,9 @@
 """Two checkouts, the same results: every method on the embedded graph and one fit, compared number by number.
 
-    python benchmarks/same_results.py ../before . [--device cpu] [--models]
+    python benchmarks/same_results.py ../before . [--device cpu] [--models] [--teacher first]
 
-Prints one line a command and exits with 1 where a number differs. On a CPU results must be equal to the bit.
+Prints one line a command, with the first differences, and exits with 1 where a number differs. On a CPU results must be
+equal to the bit. Where the default teacher of the two checkouts differs, `--teacher` names one for both.
 """
 
 import argparse
@@ -33,6 +34,16 @@ def _without(value: Any) -> Any:
     return [_without(own) for own in value] if isinstance(value, list) else value
 
 
+def differences(before: Any, after: Any, path: str = "") -> list[str]:
+    """Where two results differ; a key that only the later one has is no difference."""
+    if isinstance(before, dict) and isinstance(after, dict):
+        return [line for key in before for line in differences(before[key], after.get(key), f"{path}.{key}")]
+    if isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
+        pairs = enumerate(zip(before, after, strict=True))
+        return [line for at, (one, two) in pairs for line in differences(one, two, f"{path}[{at}]")]
+    return [] if before == after else [f"{path.lstrip('.')}: {str(before)[:200]} -> {str(after)[:200]}"]
+
+
 def methods(checkout: Path) -> list[str]:
     """The names that `bangs list methods` knows there."""
     listed = told(checkout, ["list", "methods", "--json"])
@@ -45,24 +56,31 @@ def main() -> None:
     parser.add_argument("after", type=Path)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--models", action="store_true", help="also one run of every model")
+    parser.add_argument("--teacher", help="the teacher of every run, given to both")
     asked = parser.parse_args()
     common = ["--dataset", "synthetic", "--seeds", "2", "--rounds", "3", "--device", asked.device, "--json"]
+    common += [] if asked.teacher is None else ["--teacher", asked.teacher]
     commands = [["run", "--method", name, *common] for name in methods(asked.before)]
     if asked.models:
         commands += [["run", "--method", "bangs", "--model", name, *common] for name in MODELS]
     different = 0
     for words in commands:
-        same = told(asked.before, words) == told(asked.after, words)
-        different += not same
-        print("same     " if same else "DIFFERENT", " ".join(words), flush=True)
+        found = differences(told(asked.before, words), told(asked.after, words))
+        different += _print(found, words)
     fits = []
     for checkout in (asked.before, asked.after):
         with tempfile.TemporaryDirectory() as folder:
             words = ["fit", "examples/own-graph", "--out", f"{folder}/fit", "--json"]
-            fits.append((told(checkout, words), (Path(folder) / "fit/predictions.csv").read_bytes()))
-    different += fits[0] != fits[1]
-    print("same     " if fits[0] == fits[1] else "DIFFERENT", "fit examples/own-graph")
+            fits.append({"said": told(checkout, words), "rows": (Path(folder) / "fit/predictions.csv").read_text()})
+    different += _print(differences(*fits), ["fit", "examples/own-graph"])
     sys.exit(1 if different else 0)
+
+
+def _print(found: list[str], words: list[str]) -> bool:
+    print("DIFFERENT" if found else "same     ", " ".join(words), flush=True)
+    for line in found[:5]:
+        print("         ", line, flush=True)
+    return bool(found)
 
 
 if __name__ == "__main__":

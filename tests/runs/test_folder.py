@@ -198,7 +198,14 @@ def test_other_peoples_folders_are_never_touched(tmp_path: Path, flags: dict[str
 @pytest.mark.parametrize("flags", [{"resume": False}, {"resume": True}, {"resume": False, "overwrite": True}])
 @pytest.mark.parametrize(
     "names",
-    [("config.json",), ("result.json", "lock"), ("lock", "events.jsonl", "checkpoints/round-000001.safetensors")],
+    [
+        ("config.json",),
+        ("lock",),
+        ("checkpoints/round-000001.safetensors",),
+        (".notes.txt.0123456789abcdef.tmp",),
+        ("result.json", "lock"),
+        ("lock", "events.jsonl", "checkpoints/round-000001.safetensors"),
+    ],
 )
 def test_files_of_others_under_our_names_are_never_touched(
     tmp_path: Path, names: tuple[str, ...], flags: dict[str, bool]
@@ -207,8 +214,9 @@ def test_files_of_others_under_our_names_are_never_touched(
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text('{"model": "theirs"}')
     before = seen(tmp_path)
-    with pytest.raises(InvalidInput, match=r"is no run folder but holds other files \(such as '\w+\.jsonl?'\)"):
+    with pytest.raises(InvalidInput, match=r"is no run folder but holds other files \(such as '.+'\)") as refused:
         RunFolder.create_or_resume(tmp_path, CONFIG, **flags)
+    assert any(repr(name.partition("/")[0]) in str(refused.value) for name in names)
     assert seen(tmp_path) == before
 
 

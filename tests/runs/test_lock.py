@@ -97,8 +97,16 @@ def test_the_lock_names_neither_machine_nor_user(tmp_path: Path) -> None:
     assert (tmp_path / "lock").read_text() == ""
 
 
-def test_nonsense_in_a_free_lock_is_no_obstacle(tmp_path: Path) -> None:
+def test_nonsense_in_the_free_lock_of_a_run_is_no_obstacle(tmp_path: Path) -> None:
+    RunFolder.create_or_resume(tmp_path, {}, resume=True).close()
     (tmp_path / "lock").write_bytes(b"[" * 100_000)
+    with RunFolder.create_or_resume(tmp_path, {}, resume=True) as run:
+        assert [event["kind"] for event in run.events()] == ["started", "resumed"]
+
+
+@pytest.mark.parametrize("content", [b"", b"\0" * 80])
+def test_a_lock_without_facts_is_no_obstacle(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "lock").write_bytes(content)
     with RunFolder.create_or_resume(tmp_path, {}, resume=True) as run:
         assert [event["kind"] for event in run.events()] == ["started"]
 

@@ -15,7 +15,7 @@ from bangs.errors import BangsError, InvalidInput
 from bangs.runs.checkpoint import LARGEST, Checkpoint, Damaged, decode, encode
 from bangs.runs.environment import environment
 from bangs.runs.events import Log, read_events
-from bangs.runs.lock import Lock, hold
+from bangs.runs.lock import Lock, hold, is_lock
 from bangs.runs.sealed_json import FORMAT, differences, seal, unseal
 from bangs.utils.files import (
     digest,
@@ -294,12 +294,21 @@ def _refuse_strangers(folder: Path) -> None:
 
     A name is no proof: a folder is ours if a file with our seal or an event of ours is in it.
     """
-    names = {name for name in os.listdir(folder) if not is_temporary(name)} - _HARMLESS - {"lock", "checkpoints"}
+    names = {name for name in os.listdir(folder) if not _left_by_a_start(folder / name)} - _HARMLESS
     sealed = ("config.json", "environment.json", "result.json")
     ours = any(_unsealed_if_sound(folder / name) is not None for name in sealed)
     if names and not ours and not read_events(folder / "events.jsonl"):
         example = sorted(names - _OURS or names)[0]
         raise InvalidInput(f"'{folder}' is no run folder but holds other files (such as {example!a}); choose another")
+
+
+def _left_by_a_start(path: Path) -> bool:
+    """Whether a run that was killed before its first sealed file can have left this."""
+    if path.name == "checkpoints":
+        return path.is_dir() and not path.is_symlink() and not os.listdir(path)
+    if path.name == "lock":
+        return is_lock(path)
+    return is_temporary(path.name) and path.name[1:-21] in _OURS  # .NAME.<16 hex>.tmp
 
 
 def _remove_results(folder: Path) -> None:

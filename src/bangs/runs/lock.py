@@ -15,10 +15,11 @@ from typing import Any
 from weakref import WeakSet
 
 from bangs.errors import BangsError, InvalidInput
-from bangs.utils.files import open_plain, parse
+from bangs.utils.files import open_plain, open_to_read, parse
 from bangs.utils.signals import check
 
 _PAUSE = 0.2  # seconds between two tries
+_LARGEST = 4096  # bytes of a lock file that are looked at
 _SOUND = {"pid": r"\d{1,9}", "since": r"[\d:.TZ+-]{10,40}", "host": r"[0-9a-f]{12}"}
 
 
@@ -74,14 +75,14 @@ class Lock:
             self._file = -1
 
     def _holder(self) -> dict[str, Any] | None:
-        """The facts in the lock file, None if they are not valid."""
-        try:
-            facts = parse(os.pread(self._file, 4096, 0), "lock")
-        except InvalidInput:
-            return None
-        if not isinstance(facts, dict) or not all(re.fullmatch(_SOUND[key], str(facts.get(key))) for key in _SOUND):
-            return None
-        return {key: facts[key] for key in _SOUND}
+        return _facts(os.pread(self._file, _LARGEST, 0))
+
+
+def is_lock(path: Path) -> bool:
+    """Whether a run wrote this `lock` file: it is empty, or names a holder; zeros are what a power cut leaves."""
+    with open_to_read(path) as stream:
+        content = stream.read(_LARGEST)
+    return not content.strip(b"\0") or _facts(content) is not None
 
 
 def hold(folder: Path, patience: float = 0.0) -> Lock:
@@ -112,6 +113,17 @@ def _forget_all() -> None:
     # a worker process inherits the lock, and would keep it when its parent is killed
     for lock in list(_held):
         lock.forget()
+
+
+def _facts(content: bytes) -> dict[str, Any] | None:
+    """The facts about a holder in a lock file's content, None if they are not valid."""
+    try:
+        facts = parse(content, "lock")
+    except InvalidInput:
+        return None
+    if not isinstance(facts, dict) or not all(re.fullmatch(_SOUND[key], str(facts.get(key))) for key in _SOUND):
+        return None
+    return {key: facts[key] for key in _SOUND}
 
 
 def _name(holder: dict[str, Any] | None) -> str:
