@@ -2,8 +2,8 @@
 
 A case is a function of seed and number. What is counted: `lost`, something that was there, or was promised to go on, is
 gone; `silent`, a result that is wrong and does not say so; `tracebacks`, an end that is no sentence, or text that
-commands a terminal; `hangs`, a case that takes longer than its time, twice; `canary`, a file of somebody else's that
-was touched.
+commands a terminal; `hangs`, a case that takes more than its time of a processor, or gets nothing done for as long,
+twice; `canary`, a file of somebody else's that was touched.
 """
 
 import json
@@ -18,7 +18,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -30,7 +30,7 @@ from tests.hostile.disturbances import Twins
 from tests.hostile.world import World
 
 MEMORY = 6 << 30  # bytes a case may ask for beyond what the process has
-PATIENCE = 120.0  # seconds a case may take on a busy machine
+PATIENCE = 120.0  # seconds of a processor that a case may take; the same without any progress is a hang
 DISK = "3m"
 
 Draw = random.Random
@@ -132,7 +132,9 @@ def _case(
         report.late += 1
     if ended is None:
         report.late -= 1
-        report.find("hangs", f"longer than {PATIENCE:g} s, twice, in {name}", number, name)
+        report.find(
+            "hangs", f"more than {PATIENCE:g} s, or none of a processor for as long, twice, in {name}", number, name
+        )
     elif ended:
         report.find(*ended, number, name)
 
@@ -155,18 +157,34 @@ def _watched(stage: Stage, folder: Path, seed: int, number: int, name: str) -> t
             _lived(stage, place, verdict, Draw(f"{seed}/{number}"), name)
         finally:
             os._exit(0)
-    end = time.monotonic() + PATIENCE
-    while time.monotonic() < end:
+    end, used = time.monotonic() + PATIENCE, 0.0
+    while True:
         done, status = os.waitpid(child, os.WNOHANG)
         if done:
             if status:
                 return "tracebacks", f"signal {status} ends the process in {name}"
             kind, what = json.loads(verdict.read_text())
             return (kind, what) if kind else ()
+        if time.monotonic() > end:
+            before, used = used, _processor_seconds(child)
+            if used > PATIENCE or used < before + 0.1:
+                break
+            end = time.monotonic() + PATIENCE  # it works, and waits for a processor
         time.sleep(0.003)
     os.killpg(child, signal.SIGKILL)
     os.waitpid(child, 0)
     return None
+
+
+def _processor_seconds(group: int) -> float:
+    """What the living processes of a group have used of a processor, with the children they have waited for."""
+    ticks = 0
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            facts = stat.read_text().rpartition(")")[2].split()
+            if int(facts[2]) == group:
+                ticks += sum(map(int, facts[11:15]))
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 def _lived(stage: Stage, place: Path, verdict: Path, draw: Draw, name: str) -> None:
