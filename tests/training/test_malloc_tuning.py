@@ -20,5 +20,7 @@ def pages(times: int) -> int:
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="another allocator, other habits")
 def test_the_system_brings_pages_once():
     keep_freed_memory()
-    pages(2)
-    assert pages(10) < 10_000  # 10 · 5,120 where they are given back; other code of this process takes some too
+    # small objects come to lie between the first blocks, so the heap grows for two or three turns more (5,121, 1,280
+    # and 5,120 pages were seen), then stays; the bound of 2,000 after two turns only failed by them
+    pages(10)
+    assert pages(10) < 1000  # 10 · 5,120 where they are given back
