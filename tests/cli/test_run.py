@@ -96,6 +96,14 @@ def test_the_precision_of_products_is_part_of_the_configuration(graph: Path, tmp
     assert "Trainer.precision must be one of float32, tf32" in str(run(graph, "--precision", "tf16").exception)
 
 
+def test_a_run_that_began_deterministic_does_not_go_on_otherwise(graph: Path, tmp_path: Path) -> None:
+    out = ("--out", str(tmp_path / "run"))
+    assert run(graph, "--deterministic", *out).exit_code == 0
+    refused = str(run(graph, "--resume", *out).exception)
+    assert "holds a run of another configuration" in refused
+    assert 'changes.subgraph: "whole" in the folder, nothing now' in refused
+
+
 def test_resume_and_overwrite_need_a_folder(graph: Path) -> None:
     for flag in ("--resume", "--overwrite"):
         assert isinstance(run(graph, flag).exception, InvalidInput)

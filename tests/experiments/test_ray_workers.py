@@ -8,10 +8,12 @@ from pathlib import Path
 import pytest
 
 from bangs.errors import BangsError, InvalidInput
+from bangs.experiments import ray_workers
+from bangs.experiments.experiment import Experiment
 from bangs.experiments.jobs import Job, Outcome
 from bangs.experiments.process_workers import InProcess
-from bangs.experiments.ray_workers import Ray
-from bangs.experiments.reproduce import Plan
+from bangs.experiments.ray_workers import Ray, _anywhere
+from bangs.experiments.reproduce import Only, Plan
 from bangs.experiments.results import results_in
 from bangs.experiments.suites.read import read_suite
 from bangs.experiments.tables.render import markdown
@@ -84,3 +86,30 @@ def test_a_cluster_that_is_not_there_is_named(tmp_path: Path) -> None:
     job = Plan.of([str(suite_file(tmp_path))], tmp_path / "out", device="cpu").jobs[0]
     with pytest.raises(BangsError, match=r"no way into the Ray cluster at '127\.0\.0\.1:1'"):
         Ray(address="127.0.0.1:1")([job], lambda job, outcome: None)
+
+
+def test_the_paths_of_a_job_mean_the_same_on_every_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    job = Job(Experiment(), Path("runs"), Path("data"), code=Path("mine.py"))
+    there = _anywhere(job)
+    assert (there.runs, there.data, there.code) == (tmp_path / "runs", tmp_path / "data", tmp_path / "mine.py")
+    assert there.name == job.name
+
+
+@with_ray
+@pytest.mark.slow
+def test_a_job_whose_ray_workers_all_die_fails_in_a_sentence_and_is_done_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ray_workers, "RETRIES", 1)
+    code = tmp_path / "deadly.py"
+    code.write_text("import os, sys\nif 'default_worker' in sys.argv[0]:\n    os.kill(os.getpid(), 9)\n")
+    only = Only(methods=["raw"], datasets=["one"])
+    plan = Plan.of([str(suite_file(tmp_path))], tmp_path / "out", only, device="cpu", code=code)
+    told: list[Outcome] = []
+    plan.do(Ray(1), lambda job, outcome: told.append(outcome))
+    assert [outcome.kind for outcome in told] == ["failed"]
+    assert told[0].error.startswith("its Ray worker was lost 2 times: "), told
+    code.write_text("")
+    plan.do(Ray(1), lambda job, outcome: told.append(outcome))
+    assert told[1].kind == "done", told

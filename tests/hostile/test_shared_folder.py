@@ -120,6 +120,33 @@ def test_a_killed_rank_ends_the_other_in_a_sentence_and_the_run_goes_on(graph: P
     assert read_run(out).result is not None
 
 
+def test_two_ranks_pass_over_a_strangers_checkpoint_and_go_on_from_their_own(graph: Path, tmp_path: Path) -> None:
+    """A stopped run whose newest checkpoint was put there by somebody else: it is neither believed nor run."""
+    code, out = tmp_path / "stopped.py", tmp_path / "run"
+    code.write_text(
+        "from bangs.experiments.history_file import History\n"
+        "keep = History.keep\n"
+        "def stopped(self, state, row):\n"
+        "    keep(self, state, row)\n"
+        "    if state.index == 2:\n"
+        "        raise SystemExit(9)\n"
+        "History.keep = stopped\n"
+    )
+    assert torchrun(graph, out, f"--code={code}").returncode != 0
+    mine = sorted((out / "checkpoints").iterdir())
+    assert [path.name for path in mine] == ["round-000001.safetensors", "round-000002.safetensors"]
+    (out / "checkpoints" / "round-000007.safetensors").write_bytes(b"cos\nsystem\n(S'touch owned'\ntR." * 50)
+    os.mkfifo(out / "checkpoints" / "round-000008.safetensors")
+    code.write_text("")
+    again = torchrun(graph, out, "--resume", f"--code={code}")
+    assert again.returncode == 0, again.stdout
+    assert torchrun(graph, tmp_path / "twin", f"--code={code}").returncode == 0
+    assert told(out) == told(tmp_path / "twin")
+    damaged = {event["round"] for event in read_run(out).events if event["kind"] == "damaged checkpoint"}
+    assert damaged == {7, 8}
+    assert not Path("owned").exists()
+
+
 def outcomes(plan: Plan) -> dict[str, Outcome]:
     found: dict[str, Outcome] = {}
 

@@ -227,6 +227,13 @@ def test_no_cell_of_a_table_is_a_formula_and_numbers_stay_numbers(fitted: Path, 
         assert all(0 <= float(row[3]) <= 1 for row in rows[1:])
 
 
+def test_a_name_like_a_formula_is_explained_under_its_own_name(fitted: Path) -> None:
+    name = next(name for name in HOSTILE if name.startswith("="))
+    said = bangs("explain", fitted / "evil-out", name, "--json")
+    assert said.code == 0, said.err
+    assert name in said.out
+
+
 def test_names_that_command_a_terminal_or_look_like_markup_are_shown_as_they_are(tmp_path: Path) -> None:
     evil = "\x1b[2J[/bold] [red]:smile:\u202e"
     town(tmp_path / "evil", (evil, *HOSTILE), ("[/]", "\x1b]0;owned\x07"), "size")

@@ -289,6 +289,8 @@ def test_an_unsound_config_is_refused_with_a_sentence(tmp_path: Path, text: byte
             RunFolder.create_or_resume(tmp_path / "run", CONFIG, resume=resume)
     with pytest.raises(InvalidInput, match=message):
         read_run(tmp_path / "run")
+    with RunFolder.create_or_resume(tmp_path / "run", CONFIG, resume=False, overwrite=True) as run:
+        assert (run.resumed, run.latest(), read_run(tmp_path / "run").config["seeds"]) == (False, None, CONFIG["seeds"])
 
 
 @given(st.data())

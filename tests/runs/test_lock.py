@@ -48,8 +48,9 @@ class Holder:
 
 def test_a_second_process_is_told_who_holds_the_folder(tmp_path: Path) -> None:
     holder = Holder(tmp_path)
-    with pytest.raises(InUse, match=rf"is in use by process {holder.pid} since 20\d\d-.*; wait for it, stop it"):
-        RunFolder.create_or_resume(tmp_path, {}, resume=True)
+    for flags in ({"resume": True}, {"resume": False}, {"resume": False, "overwrite": True}):
+        with pytest.raises(InUse, match=rf"is in use by process {holder.pid} since 20\d\d-.*; wait for it, stop it"):
+            RunFolder.create_or_resume(tmp_path, {}, **flags)
     holder.let_go()
     with RunFolder.create_or_resume(tmp_path, {}, resume=True) as run:
         assert [event["kind"] for event in run.events()] == ["started"]

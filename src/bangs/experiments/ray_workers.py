@@ -148,8 +148,8 @@ def _wants_gpu(ray: Any, jobs: Sequence[Job]) -> bool:
 
 def _anywhere(job: Job) -> Job:
     """The job with paths that mean the same in every working folder."""
-    data = data_folder(job.data)
-    return replace(job, runs=job.runs.resolve(), data=None if data is None else data.resolve())
+    data, code = (None if path is None else path.resolve() for path in (data_folder(job.data), job.code))
+    return replace(job, runs=job.runs.resolve(), data=data, code=code)
 
 
 def _outcome(ray: Any, reference: Any) -> Outcome:
