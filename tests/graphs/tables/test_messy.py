@@ -12,6 +12,7 @@ from bangs.graphs import tables
 from bangs.graphs.store import convert_from, read_own
 from bangs.graphs.tables.dates import FORMATS, read_dates
 from bangs.graphs.tables.read_options import ReadOptions
+from tests.graphs.tables.messy_folders import FOLDERS, write
 from tests.graphs.tables.sample_tables import EDGES, NODES, edges_of, folder
 
 
@@ -250,3 +251,43 @@ def test_a_blank_among_counts_is_filled_with_their_mean_though_they_are_not_cent
     assert tables.Encoding.from_dict(graph.columns.to_dict()) == graph.columns
     again = tables.read(tmp_path, encoding=graph.columns, unknown_edges="add")
     assert again.data.x.tolist() == graph.data.x.tolist()
+
+
+# what is said of each folder as it comes; where that stops, the options that read it
+MESSY: dict[str, tuple[str, dict[str, object]]] = {
+    "Excel's semicolons": ("column 'height' is written with decimal commas; read so", {}),
+    "float ids": ("30 ends of edges found by ids that differ in a trailing '.0'", {}),
+    "placeholder labels": ("label 'unknown' in 36 rows looks like a word for", {"unknown": ["unknown"]}),
+    "dates": ("column 'joined' holds dates (day.month.year), which become days since 1970", {}),
+    "one-directional edges": ("60 rows make 60 undirected edges", {}),
+    "junk columns": ("column 'note' has a different word in every cell, which makes no categories; left out", {}),
+    "two spellings of a class": ("labels 'cat', 'Cat' differ in capital letters only", {"labels_ignore_case": True}),
+    "edges to unknown ids": ("--unknown-edges drop or add does so for all", {"unknown_edges": "add"}),
+    "weights with gaps": ("--ignore COLUMN takes all edges alike", {"ignore": ["weight"]}),
+    "duplicated nodes": ("id '1004' stands in row 6 already", {}),
+    "a Parquet with categories": ("1 categorical column 'town'", {}),
+    "a frame with an index": ("id from 'column 1', label from 'label'", {}),
+}
+STOPS = {
+    *("placeholder labels", "two spellings of a class", "edges to unknown ids", "weights with gaps"),
+    "duplicated nodes",
+}
+
+
+@pytest.mark.parametrize("name", FOLDERS)
+def test_a_messy_folder_is_read_rightly_or_stops_with_the_way_out(tmp_path: Path, name: str) -> None:
+    said, options = MESSY[name]
+    write(name, tmp_path)
+    if name in STOPS:
+        with pytest.raises(tables.BadTables) as stop:
+            tables.read(tmp_path)
+        assert said in str(stop.value)
+    else:
+        assert any(said in note for note in tables.read(tmp_path).notes)
+    if name == "duplicated nodes":  # a person must say which row is meant
+        return
+    graph = tables.read(tmp_path, **options)
+    assert graph.classes == ["cat", "dog"]
+    assert int((graph.data.y >= 0).sum()) == 24
+    assert graph.columns.features[:2] == ["height", "width"]
+    assert graph.data.num_edges == 120  # 60 edges, both ways

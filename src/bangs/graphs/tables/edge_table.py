@@ -203,7 +203,7 @@ def read_weights(table: Table, name: str, diagnostics: Diagnostics, notes: list[
         table.file,
         table.rows[rows],
         lambda i: f"the weight is {quoted(words[int(rows[i])].as_py())}, not a number from 0 to 1e30",
-        "correct it, or delete the row; --weight names another column",
+        "correct it, or delete the row; --weight names another column, --ignore COLUMN takes all edges alike",
     )
     return np.where(bad, 0, found.values).astype(np.float32)
 

@@ -1,0 +1,135 @@
+"""Twelve messy folders, each one graph of sixty nodes as people save it.
+
+python -m tests.graphs.tables.messy_folders OUT        # write them
+"""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+NODES = 60
+
+
+def nodes() -> pd.DataFrame:
+    """Sixty nodes of two classes; twenty-four have a label."""
+    draw = np.random.default_rng(0)
+    kind = np.arange(NODES) % 2
+    return pd.DataFrame(
+        {
+            "id": np.arange(1000, 1000 + NODES),
+            "height": (draw.normal(size=NODES) + kind).round(3),
+            "width": (draw.normal(size=NODES) - kind).round(3),
+            "label": np.where(np.arange(NODES) < 24, np.array(["cat", "dog"])[kind], ""),
+        }
+    )
+
+
+def edges() -> pd.DataFrame:
+    """A ring in each class, every edge listed once."""
+    number = np.arange(NODES)
+    return pd.DataFrame({"source": 1000 + number, "target": 1000 + (number + 2) % NODES})
+
+
+def save(path: Path, own: pd.DataFrame, links: pd.DataFrame) -> None:
+    own.to_csv(path / "nodes.csv", index=False)
+    links.to_csv(path / "edges.csv", index=False)
+
+
+def excel_semicolons(path: Path) -> None:
+    for name, frame in (("nodes", nodes()), ("edges", edges())):
+        text = frame.to_csv(index=False, sep=";", decimal=",", lineterminator="\r\n")
+        (path / f"{name}.csv").write_bytes(b"\xef\xbb\xbf" + text.encode())
+
+
+def float_ids(path: Path) -> None:
+    links = edges().astype(object)
+    links.loc[::2, "source"] = [f"{id}.0" for id in links.loc[::2, "source"]]
+    save(path, nodes(), links)
+
+
+def placeholder_labels(path: Path) -> None:
+    save(path, nodes().replace({"label": {"": "unknown"}}), edges())
+
+
+def dates(path: Path) -> None:
+    days = pd.to_datetime("2019-03-01") + pd.to_timedelta(np.arange(NODES) * 30, unit="D")
+    save(path, nodes().assign(joined=days.strftime("%d.%m.%Y")), edges())
+
+
+def one_directional_edges(path: Path) -> None:
+    save(path, nodes(), edges())
+
+
+def junk_columns(path: Path) -> None:
+    junk = {
+        "note": [f"remark {i}" for i in range(NODES)],
+        "constant": 7,
+        "empty": "",
+        "link": [f"http://x.org/{i}" for i in range(NODES)],
+    }
+    save(path, nodes().assign(**junk), edges())
+
+
+def two_spellings(path: Path) -> None:
+    own = nodes()
+    own.loc[[0, 2], "label"] = "Cat"
+    save(path, own, edges())
+
+
+def edges_to_unknown_ids(path: Path) -> None:
+    links = edges()
+    links.loc[[3, 9], "target"] = [5000, 5001]
+    save(path, nodes(), links)
+
+
+def weights_with_gaps(path: Path) -> None:
+    weight = np.where(np.arange(NODES) % 10 == 4, np.nan, 1.5)
+    save(path, nodes(), edges().assign(weight=weight))
+
+
+def duplicated_nodes(path: Path) -> None:
+    own = nodes()
+    save(path, pd.concat([own, own.iloc[[4, 5]]]), edges())
+
+
+def parquet_with_categories(path: Path) -> None:
+    own = nodes().assign(town=pd.Categorical(np.array(["Rome", "Oslo", "Bonn"])[np.arange(NODES) % 3]))
+    own.assign(label=own["label"].replace("", None).astype("category")).to_parquet(path / "nodes.parquet")
+    edges().to_parquet(path / "edges.parquet")
+
+
+def frame_with_an_index(path: Path) -> None:
+    own = nodes()
+    own.assign(id=[f"n{id}" for id in own["id"]]).set_index("id").rename_axis(None).to_csv(path / "nodes.csv")
+    edges().map(lambda id: f"n{id}").to_csv(path / "edges.csv")
+
+
+FOLDERS: dict[str, Callable[[Path], None]] = {
+    "Excel's semicolons": excel_semicolons,
+    "float ids": float_ids,
+    "placeholder labels": placeholder_labels,
+    "dates": dates,
+    "one-directional edges": one_directional_edges,
+    "junk columns": junk_columns,
+    "two spellings of a class": two_spellings,
+    "edges to unknown ids": edges_to_unknown_ids,
+    "weights with gaps": weights_with_gaps,
+    "duplicated nodes": duplicated_nodes,
+    "a Parquet with categories": parquet_with_categories,
+    "a frame with an index": frame_with_an_index,
+}
+
+
+def write(name: str, path: Path) -> Path:
+    """The path, with the folder of this name in it."""
+    path.mkdir(parents=True, exist_ok=True)
+    FOLDERS[name](path)
+    return path
+
+
+if __name__ == "__main__":
+    for number, name in enumerate(FOLDERS):
+        write(name, Path(sys.argv[1]) / f"{number:02}")
