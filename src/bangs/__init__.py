@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from bangs.graphs.store import Store
     from bangs.nn.ensemble import Network, Separate
     from bangs.nn.models import APPNP, GAT, GCN, GCNII, GIN, GRAND, MODELS, SGC, GraphSAGE
+    from bangs.report.model_page import write_report
     from bangs.runs import RunFolder, read_run
     from bangs.selection.quotas import Above, Balanced, Everyone, Nobody, Top, TopPerClass
     from bangs.selection.scores import Agreement, Alone, Banzhaf, Chance, Confidence, Logit
@@ -144,6 +145,7 @@ __all__ = [
     "read_run",
     "reproduce",
     "splits",
+    "write_report",
 ]
 
 # where each public name comes from; an empty entry is a module that is public as a whole
@@ -167,6 +169,7 @@ _HOMES = {
     "graphs.graph_views": ("DropEdges", "DropFeatures", "Noise", "Same"),
     "nn.ensemble": ("Network", "Separate"),
     "nn.models": ("APPNP", "GAT", "GCN", "GCNII", "GIN", "GRAND", "MODELS", "SGC", "GraphSAGE"),
+    "report.model_page": ("write_report",),
     "runs": ("RunFolder", "read_run"),
     "selection.quotas": ("Above", "Balanced", "Everyone", "Nobody", "Top", "TopPerClass"),
     "selection.scores": ("Agreement", "Alone", "Banzhaf", "Chance", "Confidence", "Logit"),

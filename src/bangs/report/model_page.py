@@ -1,0 +1,59 @@
+"""Model page: the page of a classifier that was fitted in Python."""
+
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import torch
+from sklearn.utils.validation import check_is_fitted
+from torch import Tensor
+
+from bangs.errors import InvalidInput
+from bangs.estimator.classifier import SelfTrainingClassifier
+from bangs.estimator.label_inputs import as_labels, in_order
+from bangs.report.outcome import exam, outcome
+from bangs.report.page import page_begin, render
+from bangs.report.run_data import RunData
+from bangs.runs.history import seconds_by_stage
+from bangs.utils.files import check_replaceable, write_atomic
+
+
+def write_report(
+    model: SelfTrainingClassifier, path: str | Path, *, y: Any = None, name: str = "a graph in Python"
+) -> Path:
+    """Write the page of `bangs fit` about a fitted classifier to an HTML file.
+
+    `y` are labels that are known by now, in any form `fit` takes; the page compares predictions of nodes that had no
+    label with them. `name` is the page's title.
+    """
+    check_is_fitted(model)
+    path = Path(path)
+    if path.suffix != ".html":
+        raise InvalidInput(f"a page is an .html file, got '{path}'; name one such as 'report.html'")
+    check_replaceable(path, page_begin(), "report")
+    truth = None if y is None else _truth(model, y)
+    snapshot = model.snapshot_
+    result = outcome(model, truth, sum(seconds_by_stage(snapshot.rows).values()))
+    settings = {key: str(value) for key, value in model.get_params(deep=False).items()}
+    classes = [str(word) for word in model.classes_]
+    data = RunData(
+        kind="fit",
+        name=name,
+        rows=snapshot.rows,
+        result=result,
+        config={"settings": settings, "seed": model.seed_},
+        snapshot=snapshot,
+        truth=truth,
+        names=model.node_names_,
+        classes=classes,
+    )
+    write_atomic(path, render(data))
+    return path
+
+
+def _truth(model: SelfTrainingClassifier, y: Any) -> Tensor:
+    """The class numbers of nodes that had no label long [N], -1 elsewhere."""
+    rows = pd.DataFrame(index=pd.Index(list(model.node_names_)))
+    target, classes = as_labels(in_order(rows, y), len(rows))
+    had = (model.snapshot_.given >= 0) | (model.snapshot_.held >= 0)
+    return exam(target, [str(word) for word in classes.tolist()], model, torch.as_tensor(~had))
