@@ -41,6 +41,7 @@ BEYOND = """[...document.querySelectorAll('main *')].filter((element) => {
 def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("pages")
     made = {"fit": fit_run(), "run": experiment_run(), "soft": soft_run(), "collapsed": collapsed_run()}
+    made["unmarked"] = fit_run(truth=False)
     for name, run_data in made.items():
         (folder / f"{name}.html").write_text(render(run_data), encoding="utf-8")
     with pytest.MonkeyPatch.context() as patch:
@@ -312,3 +313,19 @@ def test_soft_labels_are_explained_in_plain_words(tab: Browser, pages: dict[str,
     heads = tab.js("[...document.querySelectorAll('#predicted th')].map((cell) => cell.textContent)")
     assert {"Soft label", "Weight"} <= set(heads)
     assert tab.js("document.querySelector('#pseudo').hidden") is True
+
+
+def test_it_says_what_to_label_next_and_why(tab: Browser, pages: dict[str, Path]) -> None:
+    tab.open(pages["unmarked"], height=3000)
+    rows = tab.js("[...document.querySelectorAll('#suggested tbody tr')].map((row) => row.textContent)")
+    told = tab.js(f"{FACTS}.next.reason")
+    assert len(rows) == len(told) > 0
+    assert all(reason in row for reason, row in zip(told, rows, strict=True))
+    known = tab.js(f"{FACTS}.next.node.map((node) => {FACTS}.nodes.known[node])")
+    assert set(known) == {-1}
+    name = tab.js("document.querySelector('#suggested tbody button').textContent")
+    tab.js("document.querySelector('#suggested tbody button').click()")
+    assert tab.js("document.querySelector('#why b').textContent") == name
+    for other in ("run", "fit"):  # of an experiment, and where all other labels are known to the exam
+        tab.open(pages[other])
+        assert tab.js("document.querySelector('#next').hidden")

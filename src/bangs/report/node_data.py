@@ -11,6 +11,7 @@ from bangs.estimator.explain import influences, neighbours, origins, relative_we
 from bangs.report.node_layout import positions
 from bangs.report.run_data import RunData
 from bangs.runs.snapshot import Snapshot
+from bangs.suggestion.suggest import Suggestions, suggest
 
 LISTED = 50_000  # nodes in the page, all of them in the table and found by the search
 DRAWN = 1200  # nodes on the map at first, unless more are given or held
@@ -19,6 +20,7 @@ EXPLAINED = 2500  # nodes with their neighbours and influences
 PSEUDO = 5000  # pseudo-labels in their table
 NEIGHBOURS = 12
 INFLUENCES = 5
+SUGGESTED = 20  # nodes to label next
 ORIGINS = ("given", "held", "adopted", "predicted", "soft")  # as the page numbers them
 
 
@@ -28,10 +30,13 @@ def node_data(run_data: RunData, snapshot: Snapshot) -> dict[str, Any]:
     pseudo = taken.where(torch.arange(len(taken)) < PSEUDO)
     listed = _listed(snapshot, pseudo.node)
     drawn = _drawn(snapshot, listed)
-    explained = list(dict.fromkeys([*pseudo.node[: EXPLAINED // 2].tolist(), *drawn.tolist()]))[:EXPLAINED]
+    suggested = _suggested(run_data, snapshot)
+    next_nodes = [own.row for own in suggested.nodes] if suggested else []
+    explained = [*next_nodes, *pseudo.node[: EXPLAINED // 2].tolist(), *drawn.tolist()]
+    explained = list(dict.fromkeys(explained))[:EXPLAINED]
     around = neighbours(snapshot, explained, NEIGHBOURS)
     reasons = influences(snapshot, explained, INFLUENCES)
-    mentioned = {one.node for near, _ in around for one in near}
+    mentioned = set(next_nodes) | {one.node for near, _ in around for one in near}
     mentioned |= {one.node for strongest, _, _ in reasons for one in strongest}
     listed = torch.tensor(sorted(mentioned.union(listed.tolist())))
     position_of = {node: index for index, node in enumerate(listed.tolist())}
@@ -65,7 +70,23 @@ def node_data(run_data: RunData, snapshot: Snapshot) -> dict[str, Any]:
             "used": (snapshot.adopted_round[pseudo.node] == pseudo.round).tolist(),
             "right": None if run_data.truth is None else _right(run_data.truth[pseudo.node], pseudo.label),
         },
+        "next": None
+        if not suggested
+        else {
+            "node": [position_of[own.row] for own in suggested.nodes],
+            "reason": [own.reason for own in suggested.nodes],
+            "notes": suggested.notes,
+        },
     }
+
+
+def _suggested(run_data: RunData, snapshot: Snapshot) -> Suggestions | None:
+    """Nodes to label next; None of an experiment, of a model without points, and where every node has a label."""
+    known = snapshot.given.maximum(snapshot.held) >= 0
+    hidden = torch.zeros_like(known) if run_data.truth is None else run_data.truth >= 0
+    if run_data.kind != "fit" or snapshot.points is None or bool((known | hidden).all()):
+        return None
+    return suggest(snapshot, run_data.names, run_data.classes, SUGGESTED, exclude=hidden)
 
 
 def _listed(snapshot: Snapshot, pseudo: Tensor) -> Tensor:

@@ -9,7 +9,7 @@ from torch import Tensor
 from bangs.suggestion.situation import Situation
 
 PIECE = 2**13  # nodes whose distances are computed at once
-CLUSTERS = 1000  # at most
+CLUSTERS = 500  # at most
 SAMPLE = 20_000  # nodes from which clusters are found
 STEPS = 10
 

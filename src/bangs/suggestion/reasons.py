@@ -33,11 +33,10 @@ def facts(situation: Situation, taken: Sequence[Taken]) -> list[tuple[Taken, Fac
     links = NeighbourLists.of(situation.graph)
     doubt = situation.disagreement
     bound = float("inf") if doubt is None else _upper(doubt[situation.pool])
-    out, before = [], situation.given
+    out, before, seen = [], situation.given, situation.spread
     z = situation.places
     for own in taken:
         place = z[own.node]
-        seen = before.variance(z)
         covariance = before.covariance.float()
         both = z @ (covariance @ place)
         close = both.square() > CLOSE * seen * seen[own.node]
@@ -64,6 +63,7 @@ def facts(situation: Situation, taken: Sequence[Taken]) -> list[tuple[Taken, Fac
             )
         )
         before = before.beside(place[None])
+        seen = (seen - both.square() / (seen[own.node] + before.noise)).clamp_min(0)  # the variance after one label
     return out
 
 

@@ -94,7 +94,17 @@ def uncertain_error(situation: Situation, taken: Sequence[int]) -> Tensor:
 
 def lookahead(situation: Situation, taken: Sequence[int]) -> Tensor:
     """By how much the expected number of errors falls with one more label, over the model's own classes."""
-    return expected_errors(situation, taken)
+    return expected_errors(situation, taken, error(situation, taken))
+
+
+def typical_lookahead(situation: Situation, taken: Sequence[int]) -> Tensor:
+    """As lookahead, among nodes near the middle of clusters that have no label yet."""
+    return expected_errors(situation, taken, typical_error(situation, taken))
+
+
+def uncertain_lookahead(situation: Situation, taken: Sequence[int]) -> Tensor:
+    """As lookahead, among nodes that uncertain-error puts first."""
+    return expected_errors(situation, taken, uncertain_error(situation, taken))
 
 
 def information(situation: Situation, taken: Sequence[int]) -> Tensor:
@@ -119,6 +129,8 @@ STRATEGIES: dict[str, Strategy] = {
     "error": error,
     "uncertain-error": uncertain_error,
     "lookahead": lookahead,
+    "typical-lookahead": typical_lookahead,
+    "uncertain-lookahead": uncertain_lookahead,
     "information": information,
 }
 DEFAULT = "error"

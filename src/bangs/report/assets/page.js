@@ -58,6 +58,18 @@ function drawPseudoLabels() {
   }));
 }
 
-const sections = [drawRounds, drawAdopted, drawMap, drawSearch, drawNode, drawPredictions, drawPseudoLabels, drawValues, drawReliability, drawConfusion, drawSeconds];
+function drawNext() {
+  const found = facts.next;
+  if (!found || !found.node.length) return;
+  show("next", `The ${plural(found.node.length, "node")} whose labels would teach the model most, the best first; each counts those above it as labelled. bangs suggest lists more, and bangs label opens a page to label on.${found.notes.map((note) => ` ${capital(note)}.`).join("")}`);
+  const head = ["", "Node", "Prediction", "Confidence", "Second choice", "Why"];
+  $("#suggested thead").append(h("tr", {}, head.map((name, c) => h("th", { scope: "col", class: c === 3 ? "r" : c === 5 ? "wide" : null }, name))));
+  $("#suggested tbody").append(...found.node.map((node, i) => h("tr", {}, [
+    [`${i + 1}`, "r"], [nodeButton(node), null], [classTag(nodes.label[node]), null], [percent(nodes.confidence[node]), "r"],
+    [[classTag(nodes.second[node]), h("span", { class: "se" }, ` ${percent(nodes.second_confidence[node])}`)], null], [found.reason[i], "wide"]]
+    .map(([content, kind], c) => h("td", { class: kind, "data-label": head[c] }, content)))));
+}
+
+const sections = [drawRounds, drawAdopted, drawMap, drawSearch, drawNode, drawNext, drawPredictions, drawPseudoLabels, drawValues, drawReliability, drawConfusion, drawSeconds];
 for (const draw of sections) draw();
 if (nodes) choose(facts.pseudo.node.length ? facts.pseudo.node[0] : Number(Object.keys(facts.around)[0]));
