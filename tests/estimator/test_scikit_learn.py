@@ -65,6 +65,8 @@ class TestSplits:
     def test_more_parts_than_labels_is_a_sentence(self) -> None:
         with pytest.raises(InvalidInput, match=r"LabelMask\(5\) needs 5 labels in classes of two or more, got 4"):
             list(LabelMask(5).split(X, [0, 0, 1, 1, 2, *[-1] * 55]))
+        with pytest.raises(InvalidInput, match="whole number of parts from 2, got 1"):
+            cross_validate(model(), X, EDGES, Y, cv=1)
         with pytest.raises(InvalidInput, match="give y"):
             list(LabelMask(5).split(X, None))
 
@@ -215,6 +217,9 @@ class TestWithoutFeatures:
 
     def test_cross_validation(self) -> None:
         assert cross_validate(model(), None, EDGES, TRUTH, cv=3)["test_score"].shape == (3,)
+        named = nx.Graph([(f"n{a}", f"n{b}") for a, b in EDGES.T])
+        labels = {f"n{i}": int(TRUTH[i]) for i in range(30)}
+        assert cross_validate(model(), None, named, labels, cv=3)["test_score"].shape == (3,)
 
 
 class TestGraphsOfOtherLibraries:
@@ -292,6 +297,17 @@ class TestLabels:
         assert found.score(y=pd.Series(TRUTH, index=names)[::-1]) == pytest.approx(right)
         assert found.score(y=TRUTH, sample_weight=np.arange(60) < 1) in (0.0, 1.0)
 
+    def test_7_and_7_0_and_the_word_7_are_one_name_as_in_tables(self) -> None:
+        want = model().fit(X, Y, edge_index=EDGES)
+        words = pd.DataFrame(X, index=[str(i) for i in range(1000, 1060)])
+        links = pd.DataFrame({"s": EDGES[0] + 1000, "t": EDGES[1] + 1000.0})
+        found = model().fit(words, pd.Series(Y, index=range(1000, 1060)), edge_index=links)
+        np.testing.assert_allclose(found.predict_proba(), want.predict_proba(), atol=1e-5)
+        numbers = words.set_axis(range(1000, 1060))
+        assert model().fit(numbers, Y, edge_index=links).score(y=pd.Series(TRUTH, index=numbers.index)) > 0.8
+        with pytest.raises(InvalidInput, match="names node 1059 in column"):
+            model().fit(words[:-1], Y[:-1], edge_index=links)
+
     def test_words_for_no_label_and_two_spellings_are_warned_of(self) -> None:
         words = np.where(Y < 0, "unknown", np.array(["Cat", "dog"])[Y])
         with pytest.warns(UserWarning, match="'unknown' looks like a word for \"no label\""):
@@ -328,6 +344,8 @@ class TestFrames:
             model().fit(frame, Y, edge_index=EDGES)
         with pytest.raises(ValueError, match="column 'age' holds '', where a number should be"):
             model().fit(frame[["age"]], Y, edge_index=EDGES)
+        with pytest.raises(InvalidInput, match="fill knows one way, 'mean', or None, got 'median'"):
+            model(fill="median").fit(frame[["town"]], Y, edge_index=EDGES)
         found = model(fill="mean").fit(frame, Y, edge_index=EDGES)
         np.testing.assert_allclose(found.predict_proba(frame, EDGES), found.predict_proba(), atol=1e-5)
 

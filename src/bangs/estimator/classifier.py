@@ -206,6 +206,8 @@ class SelfTrainingClassifier(FittedAttributes, ClassifierMixin, BaseEstimator): 
         if self.validation is not None:
             check_share(self.validation)
         check_folds(self.folds)
+        if self.fill not in (None, "mean"):
+            raise InvalidInput(f"fill knows one way, 'mean', or None, got {self.fill!r}")
         limit: Any = self.time_limit
         if limit is not None and not (isinstance(limit, numbers.Real) and float(limit) > 0):
             raise InvalidInput(f"time_limit must be a number of seconds above 0, or None, got {limit!r}")

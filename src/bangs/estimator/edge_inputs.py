@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 import scipy.sparse as sp
 import torch
@@ -57,6 +58,23 @@ def node_names(graph: Any) -> "pd.Index[Any] | None":
         numbered: pd.Index[Any] = pd.Index(list(names))
         return numbered
     return None
+
+
+def rows_called(names: "pd.Index[Any]", wanted: "pd.Index[Any]") -> npt.NDArray[np.int64]:
+    """The rows with these names, long, -1 = none; as in tables, 7, 7.0 and "7" are one name where that is unambiguous.
+
+    `names` are unique.
+    """
+    rows = np.asarray(names.get_indexer(wanted), dtype=np.int64)
+    if (rows < 0).any():
+        text = pd.Index(_text(names))
+        if text.is_unique:
+            rows = np.where(rows < 0, text.get_indexer(pd.Index(_text(wanted))), rows)
+    return rows
+
+
+def _text(names: "pd.Index[Any]") -> list[str]:
+    return [str(int(name)) if isinstance(name, float) and name.is_integer() else str(name) for name in names]
 
 
 def row_names(edge_index: Any, nodes: int) -> "pd.Index[Any] | None":
@@ -168,7 +186,7 @@ def _frame(frame: pd.DataFrame, nodes: int, names: "pd.Index[Any] | None") -> tu
     known = pd.RangeIndex(nodes) if names is None else names
     if not known.is_unique:
         raise InvalidInput("the index of X must name every row once; call X.reset_index(drop=True) to number them")
-    ends = [known.get_indexer(pd.Index(frame.iloc[:, end], tupleize_cols=False)) for end in (0, 1)]
+    ends = [rows_called(known, pd.Index(frame.iloc[:, end], tupleize_cols=False)) for end in (0, 1)]
     for end, found in enumerate(ends):
         if (found < 0).any():
             row = int(np.flatnonzero(found < 0)[0])

@@ -195,13 +195,13 @@ def _without_features(X: Any, edge_index: Any, y: Any) -> Any:
     if isinstance(X, Data) and X.get("x") is None and X.get("edge_index") is not None and X.num_nodes:
         return X.clone().update({"x": torch.zeros(int(X.num_nodes), 1)})
     if X is None and edge_index is not None:
-        X = pd.DataFrame(index=_nodes(edge_index, y))
+        X = pd.DataFrame(index=named_nodes(edge_index, y))
     if isinstance(X, pd.DataFrame) and X.shape[1] == 0 and len(X):
         return pd.DataFrame({"none": np.zeros(len(X), np.float32)}, index=X.index)
     return None
 
 
-def _nodes(edge_index: Any, y: Any) -> "pd.Index[Any]":
+def named_nodes(edge_index: Any, y: Any) -> "pd.Index[Any]":
     """The names of the nodes that edges and labels name, where there is no X."""
     edge_index = edge_index.to_pandas() if hasattr(edge_index, "to_pandas") else edge_index
     names = node_names(edge_index)

@@ -15,6 +15,7 @@ from torch_geometric.data import Data
 
 from bangs.core.types import Split
 from bangs.errors import InvalidInput
+from bangs.estimator.edge_inputs import rows_called
 from bangs.graphs.store import Store
 from bangs.graphs.tables.diagnostics import listed
 from bangs.graphs.tables.labels import case_variants, many_classes, placeholders
@@ -38,9 +39,10 @@ def in_order(X: Any, y: Any) -> Any:
                 f"the index of {whose} must name every row once, or be the same for X and y, got "
                 f"{index[index.duplicated()][0]!r} twice; give y.to_numpy() if its labels stand in the order of rows"
             )
-    unknown = ~y.index.isin(X.index)
+    rows = rows_called(X.index, y.index)
+    unknown = rows < 0
     if not unknown.any():
-        return y.reindex(X.index)
+        return y.set_axis(X.index[rows]).reindex(X.index)
     if y.index.equals(pd.RangeIndex(len(y))):
         return y
     name = y.index[unknown][0]

@@ -13,6 +13,7 @@ from torch_geometric.data import Data
 
 from bangs.errors import InvalidInput
 from bangs.estimator.folds import Folds
+from bangs.estimator.inputs import named_nodes
 from bangs.estimator.label_inputs import as_labels, labelled
 from bangs.estimator.node_rows import NodeRows
 
@@ -34,6 +35,8 @@ class LabelMask:
         """For every part, the rows whose labels are seen and the rows whose labels are hidden."""
         if y is None:
             raise InvalidInput("LabelMask hides labels; give y, -1 or None where a label is unknown")
+        if isinstance(self.n_splits, bool) or not isinstance(self.n_splits, int) or self.n_splits < 2:
+            raise InvalidInput(f"LabelMask hides labels in a whole number of parts from 2, got {self.n_splits!r}")
         target, _ = as_labels(y, len(y))
         folds = Folds.of(target, self.n_splits, self.random_state)
         if not folds.judged or folds.runs < self.n_splits:
@@ -68,6 +71,7 @@ def cross_validate(
     scikit-learn's; None = accuracy. `hidden` has the numbers of the nodes each fit was scored on. Of a `Data` with
     masks, labels of test nodes are neither learned nor scored.
     """
+    X = pd.DataFrame(index=named_nodes(edge_index, y)) if X is None and edge_index is not None else X
     rows = X if isinstance(X, NodeRows) else NodeRows(X, edge_index, edge_weight)
     frame = X.to_pandas() if hasattr(X, "to_pandas") else X
     source = frame if isinstance(frame, Data | pd.DataFrame) else None

@@ -16,7 +16,7 @@ from bangs.estimator.edge_inputs import node_names
 Rows = npt.NDArray[np.int64]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class NodeRows:
     """Nodes of one graph as rows; some of them are still nodes of the whole graph.
 
@@ -51,6 +51,9 @@ class NodeRows:
         width = 0 if X is None else int(X.shape[1]) if hasattr(X, "shape") else len(X[0])
         return len(self.rows), width
 
+    def __repr__(self) -> str:
+        return f"NodeRows({len(self):,} of {self.nodes:,} nodes)"
+
     def __len__(self) -> int:
         return len(self.rows)
 
@@ -63,7 +66,7 @@ class NodeRows:
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
         """The features of the rows [n, F], for estimators that know no graph."""
         X = self.X.get("x") if isinstance(self.X, Data) else self.X
-        if X is None:
+        if X is None or self.shape[1] == 0:
             raise InvalidInput("these rows have no features, only edges; an estimator that knows no graph needs some")
         X = X.to_pandas() if hasattr(X, "to_pandas") else X
         if isinstance(X, Tensor):

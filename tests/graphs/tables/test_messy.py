@@ -253,6 +253,14 @@ def test_a_blank_among_counts_is_filled_with_their_mean_though_they_are_not_cent
     assert again.data.x.tolist() == graph.data.x.tolist()
 
 
+def test_a_column_is_offered_only_where_its_name_is_near(tmp_path: Path) -> None:
+    folder(tmp_path)
+    with pytest.raises(tables.BadTables, match=r"--ignore names column 'nosuch'[^→]*→ name one of these"):
+        tables.read(tmp_path, ignore=["nosuch"])
+    with pytest.raises(tables.BadTables, match=r"did you mean 'height'\?"):
+        tables.read(tmp_path, ignore=["hieght"])
+
+
 # what is said of each folder as it comes; where that stops, the options that read it
 MESSY: dict[str, tuple[str, dict[str, object]]] = {
     "Excel's semicolons": ("column 'height' is written with decimal commas; read so", {}),
