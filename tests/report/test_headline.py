@@ -48,6 +48,8 @@ def test_an_accuracy_stands_with_its_interval_and_its_number_of_nodes(run_data: 
     assert test["note"].startswith("on 36 nodes")
     assert validation["note"].startswith("on 6 nodes")
     assert "6 nodes" in figures["Calibration error"]["note"]
+    low, high = run_data.result["validation"]["error_interval"]
+    assert figures["Calibration error"]["interval"] == f"95\u00a0% interval {low:.3f} to {high:.3f}"
 
 
 def test_with_rounds_the_validation_nodes_chose_one(run_data: RunData) -> None:
