@@ -186,7 +186,7 @@ def _all_there(
 ) -> bool:
     absent = [name for name in names if name not in known]
     for name in absent:
-        near = get_close_matches(name, known, n=1, cutoff=0.7)
+        near = get_close_matches(name, known, n=1, cutoff=0.6)
         diagnostics.add(
             "no-such-column",
             file,
