@@ -141,7 +141,7 @@ MISTAKES: dict[str, tuple[Callable[[], object], list[str]]] = {
     "α = 0": (lambda: PPR(alpha=0.0), ["PPR.alpha must lie in (0, 1]", "got 0.0"]),
     "α > 1": (lambda: ExactPPR(alpha=1.5), ["ExactPPR.alpha must lie in (0, 1]", "got 1.5"]),
     "α of NaN": (lambda: PPR(alpha=math.nan), ["PPR.alpha"]),
-    "α = 0 in a model": (lambda: APPNP(alpha=0.0), ["APPNP.alpha must be in (0, 1]", "got 0.0"]),
+    "α = 0 in a model": (lambda: APPNP(alpha=0.0), ["APPNP.alpha must lie in (0, 1]", "got 0.0"]),
     "no steps": (lambda: PPR(steps=0), ["PPR.steps must be at least 1"]),
     "a view that drops everything": (lambda: DropEdges(1.0), ["DropEdges.rate", "[0, 1)"]),
     # learners

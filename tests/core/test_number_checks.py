@@ -1,5 +1,7 @@
 """A setting that must be a number says so, whatever came."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -17,6 +19,28 @@ def test_what_is_no_whole_number_is_refused(value: object) -> None:
         check_whole("Top.k", value)
 
 
+@pytest.mark.parametrize(
+    ("value", "within"), [(0, "(0, 1]"), (1.5, "(0, 1]"), (1, "[0, 1)"), (float("nan"), "[0, inf)")]
+)
+def test_a_number_outside_its_interval_is_refused_with_the_interval(value: float, within: str) -> None:
+    with pytest.raises(InvalidInput, match=re.escape(f"Part.rate must lie in {within}, got {value}")):
+        check_number("Part.rate", 0.5, value, within=within)
+    check_number("Part.rate", 0.5, within=within)
+
+
+def test_a_whole_number_below_the_least_is_refused() -> None:
+    check_whole("Part.k", 1, 2, least=1)
+    with pytest.raises(InvalidInput, match=r"Part\.k must be at least 1, got 0"):
+        check_whole("Part.k", 1, 0, least=1)
+
+
+@pytest.mark.parametrize("value", [pd.NA, None, "yes", 1, np.array([True])])
+def test_directed_is_true_or_false(value: object) -> None:
+    model = bangs.SelfTrainingClassifier(directed=value)
+    with pytest.raises(InvalidInput, match="directed must be True or False, got "):
+        model.fit(two_rings())
+
+
 @pytest.mark.parametrize("value", [3, np.int64(3), np.uint8(3), 10**30])
 def test_every_whole_number_is_one(value: int) -> None:
     check_whole("Top.k", value)
@@ -31,7 +55,7 @@ def test_every_whole_number_is_one(value: int) -> None:
         *(("Top", "k"), ("Top", "floor"), ("TopPerClass", "k"), ("Balanced", "k"), ("Above", "threshold")),
         *(("Banzhaf", "k"), ("Banzhaf", "budget"), ("Agreement", "clusters"), ("PPR", "alpha"), ("PPR", "steps")),
         *(("Push", "error"), ("Push", "steps"), ("Trainer", "lr"), ("Trainer", "epochs"), ("Method", "rounds")),
-        *(("Sampling", "size"), ("Sampling", "fanout")),
+        *(("Sampling", "size"), ("Sampling", "fanout"), ("DropEdges", "rate"), ("DropFeatures", "rate")),
     ],
 )
 @pytest.mark.parametrize("value", ["many", [1], None, object()], ids=["word", "list", "none", "object"])

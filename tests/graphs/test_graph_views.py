@@ -108,3 +108,5 @@ def test_noise_on_a_single_node_is_none() -> None:
 def test_a_rate_outside_its_range_is_refused(part: type, rate: float) -> None:
     with pytest.raises(InvalidInput, match=r"rate must lie in \[0, 1\)"):
         part(rate)
+    with pytest.raises(InvalidInput, match="rate must be a number, got 'half'"):
+        part("half")

@@ -98,7 +98,7 @@ def test_dropout_is_at_the_models_own_rate_or_the_one_written(task, rate):
 
 @pytest.mark.parametrize("rate", [-0.1, 1.0, math.nan])
 def test_a_rate_that_leaves_nothing_is_refused(rate):
-    with pytest.raises(ValueError, match=r"Dropout.rate must be in \[0, 0.999\], got"):
+    with pytest.raises(ValueError, match=r"Dropout.rate must lie in \[0, 0.999\], got"):
         Dropout(rate)
 
 

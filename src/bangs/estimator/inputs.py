@@ -100,6 +100,8 @@ def as_graph(X: Any, edge_index: Any = None, edge_weight: Any = None, *, directe
     both are frames, source and target are names in the index of X. An edge goes both ways unless `directed`. The graph
     shares no memory with what was given.
     """
+    if not isinstance(directed, bool | np.bool_):
+        raise InvalidInput(f"directed must be True or False, got {repr(directed)[:100]}")
     if isinstance(X, Data):
         if edge_index is not None or edge_weight is not None:
             raise InvalidInput("a Data carries its own edges; give either a Data or X and edge_index, not both")

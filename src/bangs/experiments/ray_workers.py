@@ -12,7 +12,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
-from bangs.errors import BangsError, InvalidInput
+from bangs.core.number_checks import check_number
+from bangs.errors import BangsError
 from bangs.experiments.jobs import Job, Outcome
 from bangs.experiments.process_workers import RETRIES, Tell, check_jobs, work
 from bangs.graphs.datasets.by_name import data_folder
@@ -40,8 +41,7 @@ class Ray:
     def __post_init__(self) -> None:
         if self.count is not None:
             check_jobs(self.count)
-        if not 0 < self.gpu_share <= 1:
-            raise InvalidInput(f"--gpu-share must lie in (0, 1], got {self.gpu_share}")
+        check_number("--gpu-share", self.gpu_share, within="(0, 1]")
 
     def __call__(self, jobs: Sequence[Job], tell: Tell) -> None:
         with self._connected() as ray:

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from bangs.errors import InvalidInput
+from bangs.core.number_checks import check_number
 from bangs.graphs.sparse import csr
 
 
@@ -32,7 +32,7 @@ class DropFeatures:
     rate: float
 
     def __post_init__(self) -> None:
-        _check_rate("DropFeatures", self.rate)
+        check_number("DropFeatures.rate", self.rate, within="[0, 1)")
 
     def __call__(self, graph: Data, generator: torch.Generator) -> Data:
         x = graph.x
@@ -56,7 +56,7 @@ class DropEdges:
     rate: float
 
     def __post_init__(self) -> None:
-        _check_rate("DropEdges", self.rate)
+        check_number("DropEdges.rate", self.rate, within="[0, 1)")
 
     def __call__(self, graph: Data, generator: torch.Generator) -> Data:
         source, target = graph.edge_index
@@ -80,7 +80,7 @@ class Noise:
     rate: float
 
     def __post_init__(self) -> None:
-        _check_rate("Noise", self.rate)
+        check_number("Noise.rate", self.rate, within="[0, 1)")
 
     def __call__(self, graph: Data, generator: torch.Generator) -> Data:
         x = graph.x.to_dense() if graph.x.layout == torch.sparse_csr else graph.x
@@ -97,8 +97,3 @@ def _changed(graph: Data, **fields: Tensor) -> Data:
 
 def _uniform(shape: torch.Size, generator: torch.Generator, like: Tensor) -> Tensor:
     return torch.rand(shape, generator=generator, device=generator.device).to(like.device)
-
-
-def _check_rate(name: str, rate: float) -> None:
-    if not 0 <= rate < 1:
-        raise InvalidInput(f"{name}.rate must lie in [0, 1), got {rate}")

@@ -60,10 +60,8 @@ class PPR:
     symmetric: bool = False
 
     def __post_init__(self) -> None:
-        _check_alpha("PPR", self.alpha)
-        check_whole("PPR.steps", self.steps)
-        if self.steps < 1:
-            raise InvalidInput(f"PPR.steps must be at least 1, got {self.steps}")
+        check_number("PPR.alpha", self.alpha, within="(0, 1]")
+        check_whole("PPR.steps", self.steps, least=1)
 
     def __call__(self, graph: "Data") -> "PowerIteration | PushOperator":
         if hasattr(graph, "into") or int(graph.num_nodes or 0) > LARGE:
@@ -93,7 +91,7 @@ class ExactPPR:
     symmetric: bool = False
 
     def __post_init__(self) -> None:
-        _check_alpha("ExactPPR", self.alpha)
+        check_number("ExactPPR.alpha", self.alpha, within="(0, 1]")
 
     def __call__(self, graph: "Data") -> "Matrix":
         step = adjacency(graph, normalise="symmetric" if self.symmetric else "row").toarray()
@@ -156,9 +154,3 @@ class Matrix:
 
     def columns(self, nodes: Tensor) -> Tensor:
         return self.matrix[:, nodes.to(self.matrix.device)]
-
-
-def _check_alpha(name: str, alpha: float) -> None:
-    check_number(f"{name}.alpha", alpha)
-    if not 0 < alpha <= 1:
-        raise InvalidInput(f"{name}.alpha must lie in (0, 1], got {alpha}")

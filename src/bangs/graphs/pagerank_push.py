@@ -13,7 +13,6 @@ import torch
 from torch import Tensor
 
 from bangs.core.number_checks import check_number, check_whole
-from bangs.errors import InvalidInput
 from bangs.graphs.edges import EdgeList
 from bangs.graphs.neighbours import NeighbourLists, ragged_index
 from bangs.graphs.sparse import Sparse
@@ -49,15 +48,9 @@ class Push:
     error: float = 1e-4
 
     def __post_init__(self) -> None:
-        check_number("Push.alpha", self.alpha)
-        check_whole("Push.steps", self.steps)
-        check_number("Push.error", self.error)
-        if not 0 < self.alpha <= 1:
-            raise InvalidInput(f"Push.alpha must lie in (0, 1], got {self.alpha}")
-        if self.steps < 1:
-            raise InvalidInput(f"Push.steps must be at least 1, got {self.steps}")
-        if not 0 <= self.error < 1:
-            raise InvalidInput(f"Push.error must lie in [0, 1), got {self.error}")
+        check_number("Push.alpha", self.alpha, within="(0, 1]")
+        check_whole("Push.steps", self.steps, least=1)
+        check_number("Push.error", self.error, within="[0, 1)")
 
     def __call__(self, graph: "Data") -> "PushOperator":
         into = NeighbourLists.of(graph)

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from bangs.errors import InvalidInput
+from bangs.core.number_checks import check_number, check_whole
 from bangs.graphs.neighbours import NeighbourLists
 
 if TYPE_CHECKING:
@@ -29,12 +29,9 @@ class TruncatedPPR:
     floor: float = 3e-5
 
     def __post_init__(self) -> None:
-        if not 0 < self.alpha <= 1:
-            raise InvalidInput(f"TruncatedPPR.alpha must lie in (0, 1], got {self.alpha}")
-        if self.steps < 1 or not 0 <= self.floor < 1:
-            raise InvalidInput(
-                f"TruncatedPPR needs steps of at least 1 and a floor in [0, 1), got {self.steps}, {self.floor}"
-            )
+        check_number("TruncatedPPR.alpha", self.alpha, within="(0, 1]")
+        check_whole("TruncatedPPR.steps", self.steps, least=1)
+        check_number("TruncatedPPR.floor", self.floor, within="[0, 1)")
 
     def __call__(self, graph: "Data | NeighbourLists") -> "TruncatedPPROperator":
         return TruncatedPPROperator(self, graph if isinstance(graph, NeighbourLists) else NeighbourLists.of(graph))

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from bangs.core.number_checks import check_number
 from bangs.core.rng import Streams
 from bangs.core.types import Split
 from bangs.errors import InvalidInput
@@ -126,8 +127,7 @@ def noisy(y: Tensor, split: Split, share: float, seeds: Sequence[int], classes: 
     In each run exactly that share of train ∪ val (rounded to whole nodes) gets a label drawn uniformly from the
     other classes; all other labels are unchanged.
     """
-    if not 0 <= share <= 1:
-        raise InvalidInput(f"the share of noisy labels must lie in [0, 1], got {share}")
+    check_number("the share of noisy labels", share, within="[0, 1]")
     y = y.cpu()
     classes = int(y.max()) + 1 if classes is None else classes
     if classes < 2:

@@ -7,7 +7,6 @@ import torch
 from torch import Tensor
 
 from bangs.core.number_checks import check_number, check_whole
-from bangs.errors import InvalidInput
 
 
 class Quota(Protocol):
@@ -102,6 +101,4 @@ class Nobody:
 
 
 def _at_least_one(name: str, k: int) -> None:
-    check_whole(f"{name}.k", k)
-    if k < 1:
-        raise InvalidInput(f"{name}.k must be at least 1, got {k}")
+    check_whole(f"{name}.k", k, least=1)

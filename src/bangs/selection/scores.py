@@ -67,9 +67,7 @@ class Agreement:
 
     def __post_init__(self) -> None:
         for name in ("clusters", "steps"):
-            check_whole(f"Agreement.{name}", getattr(self, name))
-            if getattr(self, name) < 1:
-                raise InvalidInput(f"Agreement.{name} must be at least 1, got {getattr(self, name)}")
+            check_whole(f"Agreement.{name}", getattr(self, name), least=1)
         if self.space not in ("embeddings", "logits"):
             raise InvalidInput(f"Agreement.space must be one of embeddings, logits, got '{self.space}'")
 
@@ -101,9 +99,7 @@ class Banzhaf:
 
     def __post_init__(self) -> None:
         for name in ("k", "candidates", "budget"):
-            check_whole(f"Banzhaf.{name}", getattr(self, name))
-            if getattr(self, name) < 1:
-                raise InvalidInput(f"Banzhaf.{name} must be at least 1, got {getattr(self, name)}")
+            check_whole(f"Banzhaf.{name}", getattr(self, name), least=1)
         if self.normalise not in ("none", "mass"):
             raise InvalidInput(f"Banzhaf.normalise must be one of none, mass, got '{self.normalise}'")
         if self.candidates < self.k:

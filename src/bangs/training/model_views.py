@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 from torch_geometric.data import Data
 
+from bangs.core.number_checks import check_number
 from bangs.core.rng import Streams
 from bangs.core.types import Model, Prediction
-from bangs.errors import InvalidInput
 from bangs.graphs.graph_views import Same, View
 
 
@@ -20,8 +20,8 @@ class Dropout:
     rate: float | None = None
 
     def __post_init__(self) -> None:
-        if self.rate is not None and not 0 <= self.rate <= 0.999:
-            raise InvalidInput(f"Dropout.rate must be in [0, 0.999], got {self.rate}")
+        if self.rate is not None:
+            check_number("Dropout.rate", self.rate, within="[0, 0.999]")
 
 
 ModelView = View | Dropout

@@ -8,6 +8,7 @@ import scipy.sparse as sp
 import torch
 from torch_geometric.data import Data
 
+from bangs.core.number_checks import check_number
 from bangs.core.rng import Streams
 from bangs.errors import InvalidInput
 from bangs.graphs.edges import distinct
@@ -198,7 +199,5 @@ def _check(
     if not 0 <= mean_degree <= (nodes - 1) / 2:
         raise InvalidInput(f"mean_degree must lie between 0 and half of nodes − 1, got {mean_degree} for {nodes} nodes")
     for name, value in (("homophily", homophily), ("signal", signal), ("isolated", isolated)):
-        if not 0 <= value <= 1:
-            raise InvalidInput(f"{name} must lie in [0, 1], got {value}")
-    if not 0 < balance <= 1:
-        raise InvalidInput(f"balance must lie in (0, 1], got {balance}")
+        check_number(name, value, within="[0, 1]")
+    check_number("balance", balance, within="(0, 1]")

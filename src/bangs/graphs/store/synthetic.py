@@ -5,6 +5,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 import numpy.typing as npt
 
+from bangs.core.number_checks import check_number
 from bangs.core.rng import Streams
 from bangs.errors import InvalidInput, UnknownName
 from bangs.graphs.store.edge_sort import EdgeSorter
@@ -49,8 +50,7 @@ class Synthetic:
             raise InvalidInput(f"synthetic needs a feature and no negative edges, got {self.features}, {self.edges}")
         if self.edges > self.nodes * (self.nodes - 1) // 4:
             raise InvalidInput(f"{self.edges:,} edges are too many for {self.nodes:,} nodes; ask for fewer")
-        if not 0 <= self.homophily <= 1:
-            raise InvalidInput(f"synthetic homophily must lie in [0, 1], got {self.homophily}")
+        check_number("synthetic homophily", self.homophily, within="[0, 1]")
         if self.given < 1 or self.given + self.held >= self.nodes:
             raise InvalidInput(f"synthetic train + val must leave nodes for the test, got {self.given} + {self.held}")
 

@@ -8,13 +8,15 @@ from torch import nn
 
 from bangs.core.number_checks import check_number, check_whole
 from bangs.core.rng import Streams
-from bangs.errors import InvalidInput
 from bangs.nn.ensemble import Network
 
 _SIZES = ("hidden", "layers", "heads", "hops", "steps", "order", "samples")
-_RATES = ("dropout", "input_dropout", "drop_node")
-_NOT_NEGATIVE = ("consistency", "decay")
-_POSITIVE = ("loops", "theta", "sharpening")
+_WITHIN = {
+    **dict.fromkeys(("dropout", "input_dropout", "drop_node"), "[0, 0.999]"),
+    **dict.fromkeys(("consistency", "decay"), "[0, inf)"),
+    **dict.fromkeys(("loops", "theta", "sharpening"), "(0, inf)"),
+    "alpha": "(0, 1]",
+}
 
 
 @dataclass(frozen=True)
@@ -25,23 +27,11 @@ class Checked:
 
     def __post_init__(self) -> None:
         for own in fields(self):
-            value, rule = getattr(self, own.name), None
+            name, value = f"{type(self).__name__}.{own.name}", getattr(self, own.name)
             if own.name in _SIZES:
-                check_whole(f"{type(self).__name__}.{own.name}", value)
-            elif own.name in (*_RATES, *_POSITIVE, *_NOT_NEGATIVE, "alpha"):
-                check_number(f"{type(self).__name__}.{own.name}", value)
-            if own.name in _SIZES and value < 1:
-                rule = "at least 1"
-            elif own.name in _RATES and not 0 <= value <= 0.999:
-                rule = "in [0, 0.999]"
-            elif own.name in _POSITIVE and not 0 < value < math.inf:
-                rule = "positive"
-            elif own.name == "alpha" and not 0 < value <= 1:
-                rule = "in (0, 1]"
-            elif own.name in _NOT_NEGATIVE and not 0 <= value < math.inf:
-                rule = "at least 0"
-            if rule is not None:
-                raise InvalidInput(f"{type(self).__name__}.{own.name} must be {rule}, got {value}")
+                check_whole(name, value, least=1)
+            elif own.name in _WITHIN:
+                check_number(name, value, within=_WITHIN[own.name])
 
 
 class Architecture(Protocol):
