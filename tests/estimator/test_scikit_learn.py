@@ -220,6 +220,9 @@ class TestWithoutFeatures:
         named = nx.Graph([(f"n{a}", f"n{b}") for a, b in EDGES.T])
         labels = {f"n{i}": int(TRUTH[i]) for i in range(30)}
         assert cross_validate(model(), None, named, labels, cv=3)["test_score"].shape == (3,)
+        pairs = pd.DataFrame(EDGES.T).map(lambda node: f"n{node}")
+        rows = NodeRows(None, pairs)
+        assert cross_val_score(model(), rows, [TRUTH[int(name[1:])] for name in rows.X.index], cv=3).shape == (3,)
 
 
 class TestGraphsOfOtherLibraries:

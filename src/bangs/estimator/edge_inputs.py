@@ -60,6 +60,32 @@ def node_names(graph: Any) -> "pd.Index[Any] | None":
     return None
 
 
+def named_nodes(edge_index: Any, y: Any = None) -> "pd.Index[Any]":
+    """The names of the nodes that edges name and, where y is a series or a dict, labels; for graphs without X."""
+    edge_index = edge_index.to_pandas() if hasattr(edge_index, "to_pandas") else edge_index
+    names = node_names(edge_index)
+    if names is not None:
+        return names
+    named = pd.Index(list(y), tupleize_cols=False) if isinstance(y, Mapping) else None
+    named = y.index if isinstance(y, pd.Series | pd.DataFrame) else named
+    if isinstance(edge_index, pd.DataFrame) and (named is not None or y is None):
+        ends = pd.unique(edge_index.iloc[:, :2].to_numpy().ravel())
+        every: pd.Index[Any] = pd.Index(ends if named is None else [*named, *ends]).unique()
+        return every
+    if isinstance(y, pd.Series | pd.DataFrame):
+        return y.index
+    return pd.RangeIndex(_count(edge_index) if y is None or isinstance(y, Mapping) else len(y))
+
+
+def _count(edge_index: Any) -> int:
+    """The number of nodes of an adjacency, or the largest row number and one."""
+    if sp.issparse(edge_index):
+        matrix: Any = edge_index
+        return int(matrix.shape[0])
+    index = _numbers(edge_index)
+    return int(index.max()) + 1 if index.numel() else 0
+
+
 def rows_called(names: "pd.Index[Any]", wanted: "pd.Index[Any]") -> npt.NDArray[np.int64]:
     """The rows with these names, long, -1 = none; as in tables, 7, 7.0 and "7" are one name where that is unambiguous.
 

@@ -1,7 +1,6 @@
 """Inputs: arrays, frames and graphs from a notebook, as one graph."""
 
 import warnings
-from collections.abc import Mapping
 from dataclasses import dataclass
 from os import PathLike
 from typing import Any, Literal
@@ -16,7 +15,7 @@ from torch_geometric.data import Data, HeteroData
 
 from bangs.core.graph_checks import check_graph
 from bangs.errors import InvalidInput
-from bangs.estimator.edge_inputs import CUT, both_ways, edges, node_names, row_names, unmasked, weights
+from bangs.estimator.edge_inputs import CUT, both_ways, edges, named_nodes, row_names, unmasked, weights
 from bangs.estimator.node_rows import NodeRows
 from bangs.graphs.csr import check_indices, check_range, check_scipy
 from bangs.graphs.sparse import csr, to_torch
@@ -201,23 +200,6 @@ def _without_features(X: Any, edge_index: Any, y: Any) -> Any:
     if isinstance(X, pd.DataFrame) and X.shape[1] == 0 and len(X):
         return pd.DataFrame({"none": np.zeros(len(X), np.float32)}, index=X.index)
     return None
-
-
-def named_nodes(edge_index: Any, y: Any) -> "pd.Index[Any]":
-    """The names of the nodes that edges and labels name, where there is no X."""
-    edge_index = edge_index.to_pandas() if hasattr(edge_index, "to_pandas") else edge_index
-    names = node_names(edge_index)
-    if names is not None:
-        return names
-    named = pd.Index(list(y), tupleize_cols=False) if isinstance(y, Mapping) else getattr(y, "index", None)
-    named = named if isinstance(named, pd.Index) else None
-    if isinstance(edge_index, pd.DataFrame) and (named is not None or y is None):
-        ends = pd.unique(edge_index.iloc[:, :2].to_numpy().ravel())
-        every: pd.Index[Any] = pd.Index(ends if named is None else [*named, *ends]).unique()
-        return every
-    if named is not None and isinstance(y, pd.Series | pd.DataFrame):
-        return pd.Index(named)
-    return pd.RangeIndex(NodeRows(None, edge_index).nodes if y is None or isinstance(y, Mapping) else len(y))
 
 
 def features(X: Any) -> Tensor:

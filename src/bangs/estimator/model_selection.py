@@ -12,8 +12,8 @@ import torch
 from torch_geometric.data import Data
 
 from bangs.errors import InvalidInput
+from bangs.estimator.edge_inputs import named_nodes
 from bangs.estimator.folds import Folds
-from bangs.estimator.inputs import named_nodes
 from bangs.estimator.label_inputs import as_labels, labelled
 from bangs.estimator.node_rows import NodeRows
 

@@ -11,7 +11,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from bangs.errors import InvalidInput
-from bangs.estimator.edge_inputs import node_names
+from bangs.estimator.edge_inputs import named_nodes
 
 Rows = npt.NDArray[np.int64]
 
@@ -24,7 +24,8 @@ class NodeRows:
     these rows it hides the labels of the others: `fit(rows, y)` learns from the labels y of these rows on the whole
     graph, `predict(rows)` answers for them. For other estimators the rows are an array of their features [n, F].
 
-    X and the edges are what `SelfTrainingClassifier.fit` takes; X may be None, or a `Data` with its edges.
+    X and the edges are what `SelfTrainingClassifier.fit` takes; X may be None, or a `Data` with its edges. Without
+    X the nodes are those that the edges name; a frame without columns names others too.
     """
 
     X: Any
@@ -33,14 +34,14 @@ class NodeRows:
     rows: Any = None  # long [n], numbers of nodes; None = all
 
     def __post_init__(self) -> None:
+        if self.X is None:
+            object.__setattr__(self, "X", pd.DataFrame(index=named_nodes(self.edge_index)))
         if self.rows is None:
             object.__setattr__(self, "rows", np.arange(self.nodes))
 
     @property
     def nodes(self) -> int:
         """The number of nodes of the graph."""
-        if self.X is None:
-            return _nodes_of(self.edge_index)
         if isinstance(self.X, Data):
             return int(self.X.num_nodes or 0)
         return int(self.X.shape[0]) if hasattr(self.X, "shape") else len(self.X)
@@ -86,17 +87,3 @@ class NodeRows:
         out = np.full(self.nodes, None, dtype=object)
         out[self.rows] = y
         return out
-
-
-def _nodes_of(edge_index: Any) -> int:
-    """The number of nodes that edges name."""
-    names = node_names(edge_index)
-    if names is not None:
-        return len(names)
-    if sp.issparse(edge_index):
-        matrix: Any = edge_index
-        return int(matrix.shape[0])
-    if isinstance(edge_index, pd.DataFrame):
-        return len(pd.unique(edge_index.iloc[:, :2].to_numpy().ravel()))
-    index = np.asarray(edge_index)
-    return int(index.max()) + 1 if index.size else 0
