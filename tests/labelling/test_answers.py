@@ -53,12 +53,21 @@ def test_an_undo_takes_back_the_newest_answer_that_is_left(tmp_path: Path) -> No
     file.close()
 
 
-def test_a_file_of_someone_else_is_refused_and_left_alone(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "content", ["my,own,table\n1,2,3\n", "one line, no end", 'a "quote\nthat never ends\n', "\0\0"]
+)
+def test_a_file_of_someone_else_is_refused_and_left_alone(tmp_path: Path, content: str) -> None:
     path = tmp_path / "labels.csv"
-    path.write_text("my,own,table\n1,2,3\n")
+    path.write_text(content)
     with pytest.raises(InvalidInput, match="was not written by `bangs label`"):
         AnswerFile(path)
-    assert path.read_text() == "my,own,table\n1,2,3\n"
+    assert path.read_text() == content
+
+
+def test_a_header_torn_by_a_crash_is_written_again(tmp_path: Path) -> None:
+    (tmp_path / "labels.csv").write_text("number,ti")
+    AnswerFile(tmp_path / "labels.csv").close()
+    assert read_answers(tmp_path / "labels.csv") == []
 
 
 @pytest.mark.parametrize("name", ["", "  ", "x" * 201, "a\x00b", "bell\x07", "'tick"])

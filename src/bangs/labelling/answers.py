@@ -146,16 +146,19 @@ def _sound(body: bytes, path: Path) -> tuple[list[Answer], int]:
     """The complete answers, and the offset behind the last."""
     out: list[Answer] = []
     end = 0
+    stranger = InvalidInput(f"'{path}' was not written by `bangs label`; move it away, or choose another folder")
     for number, (offset, cells) in enumerate(_records(body)):
         if number == 0:
             if tuple(cells) != HEADER:
-                raise InvalidInput(f"'{path}' was not written by `bangs label`; move it away, or choose another folder")
+                raise stranger
         elif len(cells) != len(HEADER) or cells[3] not in ("label", "skip", "undo") or not cells[0].isdecimal():
             raise InvalidInput(f"'{path}', answer {number}, is not as `bangs label` writes it; put the original back")
         else:
             node, label = _plain(cells[2]), _plain(cells[4])
             out.append(Answer(number, node, cells[3], label))  # type: ignore[arg-type]
         end = offset
+    if not end and not to_csv(HEADER, []).encode().startswith(body):  # a crash may leave a part of the header only
+        raise stranger
     return out, end
 
 
