@@ -1,5 +1,6 @@
 """`bangs suggest`, `bangs label` and `bangs fit --labels` as commands."""
 
+import http.client
 import json
 import signal
 from pathlib import Path
@@ -85,3 +86,18 @@ def test_there_is_nothing_to_look_at_where_nothing_is(fitted: Path, tmp_path: Pa
     said = bangs("label", fitted / "graph", "--out", tmp_path / "none", "--read-only", *QUICK)
     assert said.code == 2
     assert "is not a folder; name one that `bangs label` wrote" in said.err
+
+
+def test_a_fit_that_fails_is_told_in_the_terminal_and_on_the_page(tmp_path: Path) -> None:
+    graph = small_graph(tmp_path / "graph")
+    (graph / "edges.csv").write_text("source,target\nn1,nobody\n")
+    with Command(graph, tmp_path / "out") as server:
+        assert server.process.stderr is not None
+        assert "The last fit failed" in server.process.stderr.readline()
+        port, token = server.address.removeprefix("http://127.0.0.1:").split("/")[:2]
+        line = http.client.HTTPConnection("127.0.0.1", int(port), timeout=20)
+        line.request("GET", f"/{token}/state")
+        state = json.loads(line.getresponse().read())
+        line.close()
+        assert "nobody" in state["fault"]
+        assert not state["fitting"]

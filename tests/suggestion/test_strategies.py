@@ -9,11 +9,14 @@ import torch
 from bangs.errors import InvalidInput, UnknownName
 from bangs.graphs.edges import EdgeList
 from bangs.suggestion.batches import batch
+from bangs.suggestion.information import SURE
 from bangs.suggestion.points import merged
 from bangs.suggestion.posterior import NOISE, Posterior, weighted_gram
 from bangs.suggestion.reasons import facts, in_words
 from bangs.suggestion.situation import Situation
 from bangs.suggestion.strategies import DEFAULT, STRATEGIES, strategy
+from bangs.valuation.banzhaf import Exact
+from bangs.valuation.information import Information
 
 
 def path(nodes: int) -> EdgeList:
@@ -139,14 +142,37 @@ def test_two_nodes_that_are_the_same_are_asked_about_once() -> None:
     assert [one.why for one in skipped] == ["duplicate"]
 
 
-def test_a_label_that_is_known_whatever_happens_has_the_value_of_its_class() -> None:
-    """With certain predictions every world is the same, so the value is that of the game with these labels."""
+def exact_values(own: Situation, label: torch.Tensor) -> torch.Tensor:
+    """The slow twin of `information_values` where the labels of all nodes are certain: every coalition is looked at."""
+    height = math.log(SURE / (1 - SURE) * (own.classes - 1))
+    players = own.pool.nonzero()[:, 0]
+    signal = torch.nn.functional.one_hot(label, own.classes)[None] * height
+    game = Information.of(own.operator, signal, own.known[None], players[None], tolerance=0)
+    values = torch.full((own.nodes,), float("-inf"))
+    values[players] = Exact()(game, own.count).mean[0].float()
+    return values
+
+
+def test_information_is_the_banzhaf_value_where_labels_are_certain() -> None:
     own = world(12, 3)
-    probs = torch.nn.functional.one_hot(torch.arange(12) % 3, 3).float()
-    values = STRATEGIES["information"](replace(own, probs=probs, _kept={}), [])
-    again = STRATEGIES["information"](replace(own, probs=probs, seed=5, _kept={}), [])
-    assert torch.equal(values.isfinite(), own.pool)
-    assert torch.allclose(values[own.pool], again[own.pool], atol=0.02)
+    label = torch.arange(12) % 3
+    label[0] = own.label[0]
+    certain = replace(own, probs=torch.nn.functional.one_hot(label, 3).float(), _kept={})
+    found, wanted = STRATEGIES["information"](certain, []), exact_values(certain, label)
+    assert torch.equal(found.isfinite(), own.pool)
+    assert torch.allclose(found[own.pool], wanted[own.pool], atol=0.15 * float(wanted[own.pool].abs().max()))
+
+
+def test_information_of_an_uncertain_label_lies_between_those_of_its_classes() -> None:
+    own = world(12, 3)
+    label = torch.arange(12) % 3
+    label[0] = own.label[0]
+    probs = torch.nn.functional.one_hot(label, 3).float()
+    probs[6] = torch.tensor([0.5, 0.5, 0.0])
+    found = float(STRATEGIES["information"](replace(own, probs=probs, _kept={}), [])[6])
+    ends = sorted(float(exact_values(own, label.index_fill(0, torch.tensor(6), c))[6]) for c in (0, 1))
+    slack = 0.15 * max(map(abs, ends))
+    assert ends[0] - slack <= found <= ends[1] + slack
 
 
 def test_merged_points_keep_the_weighted_mean_of_inner_products() -> None:

@@ -38,7 +38,7 @@ def serve(
     lock = _held(folder, read_only)
     try:
         session = Session(folder, batch=batch, read_only=read_only)
-        refits = Refits(command, session)
+        refits = Refits(command, session, lambda words: print(f"bangs: {words}", file=sys.stderr, flush=True))
         server = LabelServer(session, lambda: label_page(name), port)
         if not read_only:
             session.refit = refits

@@ -5,7 +5,7 @@ import os
 import signal
 import subprocess  # nosec B404  # the command line is this program's own
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from bangs.labelling.session import Session
 
@@ -16,8 +16,8 @@ PATIENCE = 5.0  # seconds for a fit to end when it is asked to
 class Refits:
     """Runs a command at most once at a time, and lets the session take up what it leaves."""
 
-    def __init__(self, command: Sequence[str], session: Session):
-        self.command, self.session = list(command), session
+    def __init__(self, command: Sequence[str], session: Session, tell: Callable[[str], None]):
+        self.command, self.session, self.tell = list(command), session, tell
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._thread: threading.Thread | None = None
@@ -65,7 +65,8 @@ class Refits:
             return
         session = self.session
         if code:
-            session.fault = f"The last fit failed: {words.splitlines()[-1] if words else f'exit code {code}'}"
+            session.fault = f"The last fit failed: {words.removeprefix('bangs: ') or f'exit code {code}'}"
+            self.tell(session.fault)
         else:
             session.load()
         session.fitting = False

@@ -114,7 +114,7 @@ function drawThinks(card) {
 let redrawGrowth = null;
 function drawGrowth() {
   const known = state.progress.filter((row) => row.accuracy !== null), last = known[known.length - 1];
-  $("#growth-words").textContent = last ? `${percent(last.accuracy)} on ${plural(last.judged, "label")} that the models had not learned (95 % interval ${percent(last.low, 0)} to ${percent(last.high, 0)}). ${state.waiting ? `${plural(state.waiting, "answer")} since the last fit; the next fit comes at ${state.batch}.` : ""}` :
+  $("#growth-words").textContent = last ? `${percent(last.accuracy)} on ${plural(last.judged, "label")} that the models had not learned (95 % interval ${percent(last.low, 0)} to ${percent(last.high, 0)}). ${state.waiting ? `${plural(state.waiting, "answer")} since the last fit; the next fit comes at ${state.batch}.` : ""}${known.length > 1 ? " Suggested nodes are harder than most, so the accuracy over all nodes tends to be higher." : ""}` :
     state.progress.length ? "Not known yet: no class has two labels." : "Not known yet: the first fit is not done.";
   $("#curve").hidden = !known.length;
   if (redrawGrowth) redrawGrowth(); else redrawGrowth = chart($("#curve"), growth);
@@ -129,7 +129,7 @@ function growth(width) {
   parts.push(s("path", { d: `${rows.map((row, i) => `${i ? "L" : "M"}${x(row.labels)} ${y(row.high)}`).join("")}${[...rows].reverse().map((row) => `L${x(row.labels)} ${y(row.low)}`).join("")}Z`, fill: "var(--accent)", opacity: 0.13 }),
     s("path", { d: rows.map((row, i) => `${i ? "L" : "M"}${x(row.labels)} ${y(row.accuracy)}`).join(""), fill: "none", stroke: "var(--accent)", "stroke-width": 2.2 }));
   for (const row of rows) parts.push(s("circle", { class: "fit", cx: x(row.labels), cy: y(row.accuracy), r: 4, fill: "var(--accent)", ...tipped(plural(row.labels, "label"), [`${percent(row.accuracy)}, 95 % interval ${percent(row.low, 0)} to ${percent(row.high, 0)}`]) }));
-  for (const t of [...new Set([first, rows[rows.length - 1].labels])]) parts.push(s("text", { x: x(t), y: height - 10, "text-anchor": t === first && rows.length > 1 ? "start" : "middle" }, plural(t, "label")));
+  for (const t of [...new Set([first, rows[rows.length - 1].labels])]) parts.push(s("text", { x: x(t), y: height - 10, "text-anchor": t === first ? "start" : "end" }, plural(t, "label")));
   return canvas(width, height, `Accuracy on labels not learned: ${rows.map((row) => `${plural(row.labels, "label")} ${percent(row.accuracy)}`).join(", ")}`, ...parts);
 }
 
