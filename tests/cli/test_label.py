@@ -82,6 +82,26 @@ def test_a_folder_with_other_files_is_refused(fitted: Path, tmp_path: Path) -> N
     assert [path.name for path in tmp_path.iterdir()] == ["letter.txt"]
 
 
+@pytest.mark.parametrize("flags", [(), ("--prepare",)])
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("lock", "my own lock"),
+        ("queue.json", '{"jobs": []}'),
+        ("progress.jsonl", '{"percent": 3}\n'),
+        ("labels.csv", "my notes"),
+    ],
+)
+def test_files_of_others_under_the_names_of_a_labelling_are_never_touched(
+    fitted: Path, tmp_path: Path, name: str, content: str, flags: tuple[str, ...]
+) -> None:
+    (tmp_path / name).write_text(content)
+    said = bangs("label", fitted / "graph", "--out", tmp_path, *flags, *QUICK)
+    assert said.code == 2
+    assert name in said.err
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [(name, content)]
+
+
 def test_there_is_nothing_to_look_at_where_nothing_is(fitted: Path, tmp_path: Path) -> None:
     said = bangs("label", fitted / "graph", "--out", tmp_path / "none", "--read-only", *QUICK)
     assert said.code == 2

@@ -1,5 +1,6 @@
 """A labelling folder: the page that is served from it, and the fits that fill its queue."""
 
+import os
 import signal
 import sys
 import threading
@@ -17,13 +18,13 @@ from bangs.estimator.classifier import SelfTrainingClassifier
 from bangs.estimator.saved_run import read_saved_run
 from bangs.graphs.store import Store, read_own
 from bangs.labelling.answers import FILE, read_answers, standing, with_answers
-from bangs.labelling.cards import make_cards, read_queue, table_rows, write_queue
+from bangs.labelling.cards import make_cards, read_progress, read_queue, table_rows, write_queue
 from bangs.labelling.page import label_page
 from bangs.labelling.refit import Refits
 from bangs.labelling.server import LabelServer
 from bangs.labelling.session import Session
 from bangs.report.run_data import read_truth
-from bangs.runs.lock import Lock, hold
+from bangs.runs.lock import Lock, hold, is_lock
 from bangs.utils.files import explained
 
 FIT = "fit"  # the folder of the newest fit, below the labelling folder
@@ -66,7 +67,9 @@ def prepare_queue(
 ) -> None:
     """Fit with the labels of the graph and all answers, and write the queue of nodes to label next."""
     with explained(folder):
-        (folder / FIT).mkdir(parents=True, exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True)
+        _refuse_strangers(folder)
+        (folder / FIT).mkdir(exist_ok=True)
     answers = read_answers(folder / FILE) if (folder / FILE).exists() else []
     own = with_answers(read_own(graph, **settings), answers)
     if isinstance(own.data, Store):
@@ -111,13 +114,25 @@ def _held(folder: Path, read_only: bool) -> Lock | None:
         return None
     with explained(folder):
         folder.mkdir(parents=True, exist_ok=True)
+    _refuse_strangers(folder)
+    return hold(folder)
+
+
+def _refuse_strangers(folder: Path) -> None:
+    """Refuse a folder with files of others, also under our names, before anything is written into it."""
+    with explained(folder):
         strangers = sorted({path.name for path in folder.iterdir() if not path.name.startswith(".")} - _OURS)
+    if os.path.lexists(folder / "lock") and not is_lock(folder / "lock"):
+        strangers.append("lock")
     if strangers:
         raise InvalidInput(
             f"'{folder}' holds other files (such as {strangers[0]!a}), and labels go to a folder of their own; "
             "choose another with --out"
         )
-    return hold(folder)
+    if (folder / FILE).exists() and (folder / FILE).stat().st_size:
+        read_answers(folder / FILE)
+    read_queue(folder)
+    read_progress(folder)
 
 
 def _until_stopped(server: LabelServer, output: Output) -> None:

@@ -88,7 +88,7 @@ def read_queue(folder: Path) -> dict[str, Any] | None:
     except FileNotFoundError:
         return None
     if not isinstance(found, dict) or not {"classes", "cards", "notes", "strategy"} <= found.keys():
-        raise InvalidInput(f"'{path}' is not as `bangs label` writes it; remove it")
+        raise InvalidInput(f"'{path}' is not as `bangs label` writes it; move it away")
     return found
 
 
@@ -99,4 +99,7 @@ def read_progress(folder: Path) -> list[dict[str, Any]]:
         lines = read_plain(path, LARGEST).splitlines()
     except FileNotFoundError:
         return []
-    return [parse(line, f"'{path}'") for line in lines]
+    rows = [parse(line, f"'{path}'") for line in lines]
+    if not all(isinstance(row, dict) and isinstance(row.get("answers"), int) for row in rows):
+        raise InvalidInput(f"'{path}' is not as `bangs label` writes it; move it away")
+    return rows
