@@ -2,6 +2,7 @@
 
 import csv
 import io
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -179,6 +180,24 @@ def test_counts_are_marked_by_whole_numbers(tab: Browser, pages: dict[str, Path]
         words = tab.js(f"[...document.querySelectorAll('{chart} svg text[text-anchor=end]')].map((t) => t.textContent)")
         assert words
         assert all(word.isdigit() for word in words), words
+
+
+def test_counts_of_a_large_graph_fit_beside_their_axis(tab: Browser, pages: dict[str, Path], tmp_path: Path) -> None:
+    before, start, rest = pages["fit"].read_text().partition('id="facts">')
+    body, end, after = rest.partition("</script>")
+    facts = json.loads(body)
+    for row in facts["rounds"]:
+        row["adopted"] = [6000 * count for count in row["adopted"]]
+    text = json.dumps(facts).replace("<", "\\u003c")
+    (tmp_path / "large.html").write_text("".join([before, start, text, end, after]))
+    tab.open(tmp_path / "large.html", width=390)
+    words = tab.js("[...document.querySelectorAll('#adopted svg text[text-anchor=end]')].map((t) => t.textContent)")
+    assert any(word.endswith("K") for word in words), words
+    left = tab.js(
+        "Math.min(...[...document.querySelectorAll('#adopted svg text')].map((t) => t.getBoundingClientRect().left"
+        " - t.ownerSVGElement.getBoundingClientRect().left))"
+    )
+    assert left >= 0
 
 
 def test_it_prints_without_the_controls(tab: Browser, pages: dict[str, Path]) -> None:

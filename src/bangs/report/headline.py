@@ -88,7 +88,8 @@ def _protocol(result: Mapping[str, Any]) -> str:
     test = (
         "test nodes decided nothing."
         if result["test"] is not None
-        else "a column named split, with the word test in some rows, would give an accuracy that is not."
+        else "a column named split, with the word test in some rows, would give an accuracy on nodes that "
+        "decide nothing."
     )
     return (
         f"{chosen}{optimism(result)}; {test} The 95\N{NO-BREAK SPACE}% intervals (Wilson) say how "

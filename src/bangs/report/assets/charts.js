@@ -83,7 +83,7 @@ function drawAdopted() {
     const x = (i) => pad.left + step * (i + 0.5);
     const y = linear([0, high], [height - pad.bottom, pad.top]);
     const every = Math.ceil(34 / step);
-    const parts = frame(width, height, pad, y, ticks(0, high, 4).filter(Number.isInteger).map((v) => [v, figure(v)]), x,
+    const parts = frame(width, height, pad, y, ticks(0, high, 4).filter(Number.isInteger).map((v) => [v, axisCount(v)]), x,
       rows.map((row, i) => [i, row.round]).filter(([i]) => i % every === 0), "round");
     rows.forEach((row, i) => {
       let base = 0;
@@ -120,7 +120,7 @@ function drawValues() {
     for (const v of found.left) counts[binOf(v)][1]++;
     const most = Math.max(...counts.map(([a, b]) => a + b));
     const x = linear([low, high], [pad.left, width - pad.right]), y = linear([0, most], [height - pad.bottom, pad.top]);
-    const parts = frame(width, height, pad, y, ticks(0, most, 4).filter(Number.isInteger).map((v) => [v, figure(v)]), x, ticks(low, high, width / 90).map((v) => [v, inUnit(v)]), POWER ? `${name}, ${POWER.slice(1)}` : name);
+    const parts = frame(width, height, pad, y, ticks(0, most, 4).filter(Number.isInteger).map((v) => [v, axisCount(v)]), x, ticks(low, high, width / 90).map((v) => [v, inUnit(v)]), POWER ? `${name}, ${POWER.slice(1)}` : name);
     counts.forEach(([taken, left], i) => {
       const a = x(low + (high - low) * i / bins), b = x(low + (high - low) * (i + 1) / bins);
       const box = { x: a + 0.6, width: Math.max(1, b - a - 1.2), rx: 1.5 };

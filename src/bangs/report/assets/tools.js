@@ -24,8 +24,11 @@ const plural = (n, word) => `${whole(n)} ${word}${n === 1 ? "" : "s"}`;
 function figure(x) {
   if (x === null || x === undefined) return "";
   const size = Math.abs(x);
-  return size !== 0 && (size < 0.001 || size >= 10000) ? x.toExponential(2) : String(Number(x.toPrecision(3)));
+  if (size >= 10000 && size < 1e7) return whole(x);
+  return size !== 0 && (size < 0.001 || size >= 1e7) ? x.toExponential(2) : String(Number(x.toPrecision(3)));
 }
+// A count beside an axis, where 150,000 has no room.
+const axisCount = (x) => x >= 10000 ? x.toLocaleString("en", { notation: "compact" }) : String(x);
 // Values are often thousandths; they are shown in a unit that leaves few zeros.
 const UNIT = (() => {
   const most = Math.max(0, ...(facts.values || []).flatMap((v) => [...v.taken, ...v.left]).map(Math.abs));
