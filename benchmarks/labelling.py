@@ -44,7 +44,7 @@ from bangs.selftraining.methods import Budget, method
 from bangs.suggestion.batches import batch
 from bangs.suggestion.points import merged
 from bangs.suggestion.situation import Situation
-from bangs.suggestion.strategies import STRATEGIES
+from bangs.suggestion.strategies import DEFAULT, STRATEGIES
 
 DEVELOPMENT = (
     "cora",
@@ -285,7 +285,7 @@ def main() -> None:
     parser.add_argument("--rows", type=Path, required=True, help="a folder of rows, which is gone on with")
     parser.add_argument("--summary", choices=HALVES, help="run nothing, and say what the rows say")
     parser.add_argument("--figure", type=Path, help="with --summary: draw the curves")
-    parser.add_argument("--shown", nargs="+", default=["error", "random", "entropy", "k-centre", "information"])
+    parser.add_argument("--shown", nargs="+", default=[DEFAULT, "random", "entropy", "k-centre", "information"])
     parser.add_argument("--json", action="store_true", help="one JSON object to stdout")
     args = parser.parse_args()
     warnings.filterwarnings("ignore")

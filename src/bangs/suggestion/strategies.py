@@ -133,7 +133,7 @@ STRATEGIES: dict[str, Strategy] = {
     "uncertain-lookahead": uncertain_lookahead,
     "information": information,
 }
-DEFAULT = "error"
+DEFAULT = "uncertain-lookahead"
 
 
 def strategy(name: str) -> Strategy:
