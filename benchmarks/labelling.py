@@ -291,7 +291,7 @@ def main() -> None:
     warnings.filterwarnings("ignore")
     args.rows.mkdir(parents=True, exist_ok=True)
     if args.summary:
-        rows = read(args.rows, args.summary)
+        rows = [row for row in read(args.rows, args.summary) if row["draw"] < args.draws]
         found = summary(rows)
         if args.figure:
             figure(rows, args.figure, args.shown)
