@@ -151,7 +151,15 @@ def _readers(world: World, draw: Draw, folders: bool = False) -> tuple[Path, lis
     """A sound file or folder, and commands that read it; * stands for its copy."""
     quick = ["--rounds=1", "--epochs=2", *QUIET]
     known: list[tuple[Path, list[list[str]]]] = [
-        (world.fit, [["explain", "*", "n1"], ["report", "*"], ["predict", "*", str(world.tables), "--out=p.csv"]]),
+        (
+            world.fit,
+            [
+                ["explain", "*", "n1"],
+                ["report", "*"],
+                ["suggest", "*", "--count=3"],
+                ["predict", "*", str(world.tables), "--out=p.csv"],
+            ],
+        ),
         (world.fit, [["fit", str(world.tables), "--out=*", "--resume", *quick], ["table", "*"]]),
         (world.fit, [["convert", str(world.tables), "store", "--like=*"]]),
         (world.run, [["report", "*"], ["run", f"--dataset={world.graph}", "--out=*", "--resume", *quick]]),

@@ -11,7 +11,6 @@ from typing import Literal, Protocol
 import torch
 from torch import Tensor
 
-from bangs.core.number_checks import check_whole
 from bangs.errors import InvalidInput
 from bangs.valuation import coalitions
 
@@ -277,5 +276,5 @@ def _moments(worth: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _check_samples(estimator: "MSR | WLS | Marginals | Gradient") -> None:
-    if estimator.samples is not None:
-        check_whole(f"{type(estimator).__name__}.samples", estimator.samples, least=1)
+    if estimator.samples is not None and estimator.samples < 1:
+        raise InvalidInput(f"{type(estimator).__name__}.samples must be at least 1, got {estimator.samples}")
