@@ -121,3 +121,12 @@ def test_a_fit_that_fails_is_told_in_the_terminal_and_on_the_page(tmp_path: Path
         line.close()
         assert "nobody" in state["fault"]
         assert not state["fitting"]
+
+
+def test_a_graph_that_no_fit_could_read_is_refused_before_a_page_is_served(fitted: Path, tmp_path: Path) -> None:
+    said = bangs("label", fitted / "fit", "--out", tmp_path / "out", *QUICK)
+    assert said.code == 2
+    assert "give the tables that were fitted" in said.err
+    said = bangs("label", tmp_path / "none", "--out", tmp_path / "out", *QUICK)
+    assert said.code == 2
+    assert "does not exist" in said.err

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
+from bangs.labelling.cards import write_queue
 from bangs.labelling.server import BODY, LabelServer
-from tests.labelling.folders import answers_in, queue_folder, served
+from tests.labelling.folders import answers_in, card, queue_folder, served
 
 
 @pytest.fixture
@@ -171,3 +172,18 @@ def test_skipped_and_answered_nodes_do_not_come_again_and_undo_brings_one_back(s
     assert state["card"]["node"] == names[2]
     assert state["last"] == [names[1], "skip", ""]
     assert not {names[0], names[1]} & set(state["queue"])
+
+
+def test_a_node_that_is_taken_back_after_a_fit_is_asked_about_again(server: LabelServer) -> None:
+    session = server.session
+    state = session.state()
+    node = state["card"]["node"]
+    state = session.act("label", node, 0, "oak")
+    rest = [card(f"m{number}", number) for number in range(5)]
+    new = {"classes": ["oak"], "cards": rest, "notes": [], "strategy": "error"}
+    write_queue(session.folder, new, {"answers": 1, "labels": 11, "accuracy": None, "low": None, "high": None})
+    session.load()
+    assert session.state()["card"]["node"] == "m0"
+    state = session.act("undo", None, 1)
+    assert state["queue"][:2] == [node, "m0"]
+    assert session.act("label", node, 2, "ash")["card"]["node"] == "m0"

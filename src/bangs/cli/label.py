@@ -58,9 +58,11 @@ def label(
     by_name(strategy or DEFAULT)
     if read_only and prepare:
         raise InvalidInput("a folder is either looked at or prepared; give one of --read-only and --prepare")
-    folder = Path(f"{graph}-labels") if out is None else out
+    folder = graph.with_name(f"{graph.resolve().stem}-labels") if out is None else out
     output = Output(quiet=quiet)
     if not prepare:
+        if not read_only:
+            _check_graph(graph)
         serve(folder, graph.resolve().name, batch, port, read_only, _again(), output)
         return
     settings = {
@@ -80,6 +82,18 @@ def label(
         "unknown_edges": unknown_edges,
     }
     prepare_queue(folder, graph, settings, 3 * batch, strategy, time_limit, device, output)
+
+
+def _check_graph(graph: Path) -> None:
+    """Raises where a fit could never read the graph, before a page is served."""
+    from bangs.errors import InvalidInput
+
+    if not graph.exists():
+        raise InvalidInput(f"'{graph}' does not exist; give a folder with edges.csv and nodes.csv, or one .npz file")
+    if (graph / "model.safetensors").exists():
+        raise InvalidInput(
+            f"'{graph}' is a folder that `bangs fit` wrote; give the tables that were fitted: bangs label TABLES"
+        )
 
 
 def _again() -> list[str]:

@@ -7,6 +7,7 @@ import subprocess  # nosec B404  # the command line is this program's own
 import threading
 from collections.abc import Callable, Sequence
 
+from bangs.errors import BangsError
 from bangs.labelling.session import Session
 
 LAST_WORDS = 2000  # bytes of what a failed fit said
@@ -64,11 +65,15 @@ class Refits:
         if self._closed:
             return
         session = self.session
-        if code:
-            session.fault = f"The last fit failed: {words.removeprefix('bangs: ') or f'exit code {code}'}"
+        fault = words.removeprefix("bangs: ") or f"exit code {code}" if code else ""
+        if not code:
+            try:
+                session.load()
+            except BangsError as error:
+                fault = str(error)
+        if fault:
+            session.fault = f"The last fit failed: {fault}"
             self.tell(session.fault)
-        else:
-            session.load()
         session.fitting = False
-        if not code and session.waiting >= session.batch:  # answered meanwhile
+        if not fault and session.waiting >= session.batch:  # answered meanwhile
             self()

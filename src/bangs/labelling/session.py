@@ -32,6 +32,7 @@ class Session:
         self._fitted = 0  # answers that the last fit has seen
         self._queue: dict[str, Any] = {"classes": [], "cards": [], "notes": [], "strategy": ""}
         self._progress: list[dict[str, Any]] = []
+        self._seen: dict[str, dict[str, Any]] = {}  # cards of answered nodes, for an undo after the queue has changed
         self.load()
 
     def load(self) -> None:
@@ -64,10 +65,11 @@ class Session:
                     raise Refused("there is nothing to take back")
                 self._file.append(counted[-1].node, "undo")
             else:
-                card = self._card()
+                card = next(iter(self._cards()), None)
                 if card is None or node != card["node"]:
                     raise Stale("this node is answered already; this is the present one")
                 self._file.append(card["node"], action, check_class(label) if action == "label" else "")
+                self._seen[card["node"]] = card
             state = self._state()
         if self.refit is not None and self.waiting >= self.batch:
             self.refit()
@@ -82,26 +84,25 @@ class Session:
     def _answers(self) -> list[Any]:
         return self._read if self._file is None else self._file.answers
 
-    def _card(self) -> dict[str, Any] | None:
-        """The card to show: a node that was taken back, else the first of the queue without an answer."""
+    def _cards(self) -> list[dict[str, Any]]:
+        """The cards without an answer, in their order; a node that was just taken back comes first."""
         done = {own.node for own in standing(self._answers)}
         cards = [card for card in self._queue["cards"] if card["node"] not in done]
         if self._answers and self._answers[-1].action == "undo":
             last = self._answers[-1].node
-            cards.sort(key=lambda card: card["node"] != last)
-        return cards[0] if cards else None
+            first = [card for card in cards if card["node"] == last] or [self._seen[last]] * (last in self._seen)
+            cards = first + [card for card in cards if card["node"] != last]
+        return cards
 
     def _state(self) -> dict[str, Any]:
         counted = standing(self._answers)
-        done = {own.node for own in counted}
-        left = [card for card in self._queue["cards"] if card["node"] not in done]
+        cards = self._cards()
         labels = [own for own in counted if own.action == "label"]
         classes = list(dict.fromkeys([*self._queue["classes"], *(own.label for own in labels)]))
-        card = self._card()
         return {
             "number": len(self._answers),
-            "card": card,
-            "queue": [one["node"] for one in left],
+            "card": cards[0] if cards else None,
+            "queue": [card["node"] for card in cards],
             "classes": classes,
             "counts": {name: sum(own.label == name for own in labels) for name in classes},
             "labelled": len(labels),
