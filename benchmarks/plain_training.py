@@ -35,11 +35,18 @@ class PlainTraining:
         self.optimiser = torch.optim.Adam(model.parameters(), lr=lr, weight_decay=weight_decay)
         self.best, self.kept = -1.0, model.state_dict()
 
-    def epoch(self, target: Tensor, validation: Tensor) -> None:
-        """One step on the nodes with a target (long [N], -1 = none), one look at those of validation."""
+    def epoch(self, target: Tensor, validation: Tensor, belief: Tensor | None = None) -> None:
+        """One step on the nodes with a target (long [N], -1 = none), one look at those of validation.
+
+        Soft labels have a distribution for every node as well, float [N, C].
+        """
         self.model.train()
         self.optimiser.zero_grad()
-        functional.cross_entropy(self.model(self.x, self.edge_index), target, ignore_index=-1).backward()
+        logits = self.model(self.x, self.edge_index)
+        if belief is None:
+            functional.cross_entropy(logits, target, ignore_index=-1).backward()
+        else:
+            functional.cross_entropy(logits[target >= 0], belief[target >= 0]).backward()
         self.optimiser.step()
         self.model.eval()
         with torch.no_grad():

@@ -150,7 +150,7 @@ def small(data, monkeypatch):
 @pytest.mark.parametrize(
     ("script", "words", "rows"),
     [
-        (training, "--datasets synthetic --presets paper --labels given --epochs 2 --runs 2 --repeats 1", 3),
+        (training, "--datasets synthetic --presets paper --labels given soft --epochs 2 --runs 2 --repeats 1", 6),
         (selection, "--repeats 1", 4),
         (estimators, "--datasets synthetic --seeds 1 --reference 2", 3),
         (end_to_end, "--dataset synthetic --preset tuned --rounds 1 --every 100 --repeats 1", 2),
