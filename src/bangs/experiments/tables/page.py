@@ -16,6 +16,7 @@ from bangs.utils.text import escape_markdown
 ORDER = (
     *("table-main", "table-early-stopped", "table-ablation", "table-models", "table-time", "table-stages"),
     *("figure-k", "figure-candidates", "figure-noise", "figure-share", "figure-calibration"),
+    *("table-beyond-public", "figure-soft", "table-beyond"),
 )
 
 
