@@ -32,7 +32,7 @@ from bangs.estimator.folds import check_folds, seeds_of
 from bangs.estimator.hints import with_hints
 from bangs.estimator.inference import calibrate_beside
 from bangs.estimator.inputs import Inputs, check_columns, prepare
-from bangs.estimator.label_inputs import as_labels, in_order, mask_of
+from bangs.estimator.label_inputs import as_labels, as_shares, in_order, mask_of
 from bangs.estimator.linear import LinearTrainer
 from bangs.estimator.members import View
 from bangs.estimator.resume import Keeper
@@ -206,7 +206,7 @@ class SelfTrainingClassifier(FittedAttributes, ClassifierMixin, BaseEstimator): 
         if self.validation is not None:
             check_share(self.validation)
         check_folds(self.folds)
-        if self.fill not in (None, "mean"):
+        if self.fill is not None and not (isinstance(self.fill, str) and self.fill == "mean"):
             raise InvalidInput(f"fill knows one way, 'mean', or None, got {self.fill!r}")
         limit: Any = self.time_limit
         if limit is not None and not (isinstance(limit, numbers.Real) and float(limit) > 0):
@@ -264,7 +264,7 @@ class SelfTrainingClassifier(FittedAttributes, ClassifierMixin, BaseEstimator): 
         if not counted.any():
             raise InvalidInput("no node to score has a label")
         nodes = counted.numpy()
-        share = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)[nodes]
+        share = None if sample_weight is None else as_shares(sample_weight, len(said))[nodes]
         return float(np.average(said[nodes] == classes[target.numpy()[nodes]], weights=share))
 
     @usual_modes()

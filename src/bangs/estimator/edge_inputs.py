@@ -74,7 +74,7 @@ def named_nodes(edge_index: Any, y: Any = None) -> "pd.Index[Any]":
         return every
     if isinstance(y, pd.Series | pd.DataFrame):
         return y.index
-    return pd.RangeIndex(_count(edge_index) if y is None or isinstance(y, Mapping) else len(y))
+    return pd.RangeIndex(_count(edge_index) if y is None or isinstance(y, Mapping) else count_rows(y, "y"))
 
 
 def _count(edge_index: Any) -> int:
@@ -82,7 +82,9 @@ def _count(edge_index: Any) -> int:
     if sp.issparse(edge_index):
         matrix: Any = edge_index
         return int(matrix.shape[0])
-    index = _numbers(edge_index)
+    index, _ = edges(edge_index, 0)
+    if index.is_floating_point() or index.is_complex():
+        raise InvalidInput(f"edge_index must hold whole numbers, got {index.dtype}")
     return int(index.max()) + 1 if index.numel() else 0
 
 
@@ -139,6 +141,16 @@ def weights(values: Any) -> Tensor:
         return torch.from_numpy(np.array(unmasked(values, "edge_weight"), dtype=np.float32))
     except (ValueError, TypeError) as error:
         raise InvalidInput(f"the weight of an edge must be a number: {error}") from error
+
+
+def count_rows(values: Any, name: str) -> int:
+    """How many rows an array, frame or list has; raises where it has none."""
+    shape = getattr(values, "shape", None)
+    if isinstance(shape, tuple) and len(shape):
+        return int(shape[0])
+    if shape is None and hasattr(values, "__len__") and not isinstance(values, str | bytes | type):
+        return len(values)
+    raise InvalidInput(f"{name} must have one row per node, got {type(values).__name__}")
 
 
 def unmasked(values: Any, name: str) -> Any:

@@ -59,7 +59,7 @@ def as_labels(y: Any, nodes: int, read: Tensor | None = None) -> tuple[Tensor, C
     they are; measurements, which hardly repeat, are refused. Labels outside the mask `read` [N] are unknown,
     whatever they are.
     """
-    values, masked = _label_array(y), np.ma.getmaskarray(y) if np.ma.isMaskedArray(y) else None
+    values, masked = label_array(y), np.ma.getmaskarray(y) if np.ma.isMaskedArray(y) else None
     if values.ndim == 2 and values.shape[1] == 1:
         values = column_or_1d(values, warn=not isinstance(y, pd.DataFrame))
     if values.shape != (nodes,):
@@ -78,6 +78,19 @@ def as_labels(y: Any, nodes: int, read: Tensor | None = None) -> tuple[Tensor, C
     out = np.full(nodes, -1, dtype=np.int64)
     out[known] = codes
     return torch.from_numpy(out), classes
+
+
+def as_shares(sample_weight: Any, nodes: int) -> "npt.NDArray[np.float64]":
+    """The weights of nodes in a score: float [N], none negative."""
+    try:
+        found = np.asarray(sample_weight, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(f"sample_weight must hold one number per node: {error}") from error
+    if found.shape != (nodes,) or not (np.isfinite(found) & (found >= 0)).all():
+        raise InvalidInput(
+            f"sample_weight must hold one number from 0 per node [{nodes}], got shape {list(found.shape)}"
+        )
+    return found
 
 
 def labelled(X: Any, y: Any, nodes: int) -> tuple[Tensor, Classes, Split | None]:
@@ -158,22 +171,23 @@ def _known(values: Classes) -> tuple[Classes, npt.NDArray[np.bool_]]:
     return values, (values != -1) & (~np.isnan(values) if values.dtype.kind == "f" else True)
 
 
-def _label_array(y: Any) -> Classes:
+def label_array(y: Any) -> Classes:
     """The labels as an array; among words, NaN stays NaN, where numpy would make the word 'nan' of it."""
     if isinstance(y, Tensor):
         return y.detach().cpu().numpy()
     if isinstance(y, pd.Series | pd.DataFrame):
         return y.to_numpy(dtype=object)
-    values = np.asarray(y)
+    try:
+        values = np.asarray(y)
+    except ValueError as error:
+        raise InvalidInput(f"y must hold one label per node: {error}") from error
     mixed = values.dtype.kind in "US" and not isinstance(y, np.ndarray)
     return np.array(y, dtype=object) if mixed else values
 
 
 def _objects(values: Classes) -> tuple[Classes, npt.NDArray[np.bool_]]:
     """An array of Python objects as words or numbers, and which of them are known."""
-    known = np.array([not (value is None or value is pd.NA or value != value or value == "") for value in values])
-    known &= np.array([not (isinstance(value, int | float | np.number) and value == -1) for value in values])
-    known &= np.array([not (isinstance(value, str) and value == "-1") for value in values])
+    known = np.array([not _is_unknown(value) for value in values], dtype=bool)
     kinds = {str if isinstance(value, str) else type(value) for value in values[known]}
     if kinds <= {str}:
         return np.where(known, values, "").astype(str), known
@@ -185,6 +199,12 @@ def _objects(values: Classes) -> tuple[Classes, npt.NDArray[np.bool_]]:
     raise InvalidInput(
         f"labels must be all words or all numbers, got a mixture of {names}; write [str(label) for label in y]"
     )
+
+
+def _is_unknown(value: Any) -> bool:
+    if value is None or value is pd.NA or value != value or value == "":
+        return True
+    return (isinstance(value, int | float | np.number) and value == -1) or (isinstance(value, str) and value == "-1")
 
 
 def _whole_or_float(values: Classes) -> Classes:

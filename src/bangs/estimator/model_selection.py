@@ -12,7 +12,7 @@ import torch
 from torch_geometric.data import Data
 
 from bangs.errors import InvalidInput
-from bangs.estimator.edge_inputs import named_nodes
+from bangs.estimator.edge_inputs import count_rows, named_nodes
 from bangs.estimator.folds import Folds
 from bangs.estimator.label_inputs import as_labels, labelled
 from bangs.estimator.node_rows import NodeRows
@@ -37,7 +37,7 @@ class LabelMask:
             raise InvalidInput("LabelMask hides labels; give y, -1 or None where a label is unknown")
         if isinstance(self.n_splits, bool) or not isinstance(self.n_splits, int) or self.n_splits < 2:
             raise InvalidInput(f"LabelMask hides labels in a whole number of parts from 2, got {self.n_splits!r}")
-        target, _ = as_labels(y, len(y))
+        target, _ = as_labels(y, count_rows(y, "y"))
         folds = Folds.of(target, self.n_splits, self.random_state)
         if not folds.judged or folds.runs < self.n_splits:
             found = int((folds.held >= 0).any(0).sum()) if folds.judged else 0

@@ -11,7 +11,8 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from bangs.errors import InvalidInput
-from bangs.estimator.edge_inputs import named_nodes
+from bangs.estimator.edge_inputs import count_rows, named_nodes
+from bangs.estimator.label_inputs import label_array
 
 Rows = npt.NDArray[np.int64]
 
@@ -44,7 +45,7 @@ class NodeRows:
         """The number of nodes of the graph."""
         if isinstance(self.X, Data):
             return int(self.X.num_nodes or 0)
-        return int(self.X.shape[0]) if hasattr(self.X, "shape") else len(self.X)
+        return count_rows(self.X, "X")
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -60,8 +61,11 @@ class NodeRows:
 
     def __getitem__(self, key: Any) -> "NodeRows":
         """Some of the rows, by number, slice or mask."""
-        key = key[0] if isinstance(key, tuple) else key
-        rows = np.atleast_1d(self.rows[key if isinstance(key, slice) else np.asarray(key)])
+        key = key[0] if isinstance(key, tuple) and len(key) else key  # scikit-learn writes rows[key, ...]
+        try:
+            rows = np.atleast_1d(self.rows[key if isinstance(key, slice) else np.asarray(key)])
+        except (IndexError, ValueError, OverflowError) as error:
+            raise IndexError(f"rows are chosen by numbers, a slice or a mask of {len(self):,}: {error}") from error
         return NodeRows(self.X, self.edge_index, self.edge_weight, rows)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
@@ -80,7 +84,7 @@ class NodeRows:
 
     def spread(self, y: Any) -> npt.NDArray[Any]:
         """Labels of the rows [n] as labels of all nodes [N], None where a node is not among the rows."""
-        y = y.to_numpy(dtype=object) if isinstance(y, pd.Series | pd.DataFrame) else np.asarray(y)
+        y = label_array(y)
         y = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
         if y.shape != (len(self),):
             raise InvalidInput(f"y must hold one label per row [{len(self)}], got shape {list(y.shape)}")

@@ -1,5 +1,6 @@
 """Model page: the page of a classifier that was fitted in Python."""
 
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +27,10 @@ def write_report(
     `y` are labels that are known by now, in any form `fit` takes; the page compares predictions of nodes that had no
     label with them. `name` is the page's title.
     """
+    if not isinstance(model, SelfTrainingClassifier):
+        raise InvalidInput(f"a page tells of a SelfTrainingClassifier, got {type(model).__name__}")
     check_is_fitted(model)
-    path = Path(path)
+    path = Path(path) if isinstance(path, str | PathLike) else Path()
     if path.suffix != ".html":
         raise InvalidInput(f"a page is an .html file, got '{path}'; name one such as 'report.html'")
     check_replaceable(path, page_begin(), "report")
