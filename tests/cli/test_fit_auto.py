@@ -88,3 +88,23 @@ def test_columns_of_zeros_and_ones_are_not_standardised(tmp_path: Path, scale: s
     own = tables.read(tmp_path, scale=scale)
     word, size = own.columns.columns
     assert (word.centred, size.centred) == (centred, scale != "none")  # type: ignore[union-attr]
+
+
+def test_a_random_column_beside_the_edges_does_not_mislead(tmp_path: Path) -> None:
+    draw = np.random.default_rng(0)
+    side = draw.integers(3, size=150)
+    names = [f"{i},{draw.normal():.3f},{'abc'[side[i]] if i < 30 else ''}" for i in range(150)]
+    ends = [(a, b) for a, b in draw.integers(150, size=(4000, 2)) if a < b and (side[a] == side[b] or a % 9 == 0)]
+    (tmp_path / "edges.csv").write_text("source,target\n" + "\n".join(f"{a},{b}" for a, b in ends[:600]) + "\n")
+    right = {}
+    for column in ("junk", ""):
+        own = [f"id,{column}{',' * bool(column)}label"]
+        own += names if column else [",".join(line.split(",")[::2]) for line in names]
+        (tmp_path / "nodes.csv").write_text("\n".join(own) + "\n")
+        said = bangs("fit", tmp_path, "--out", tmp_path / f"out{column}", *QUICK)
+        assert said.code == 0, said.err
+        with (tmp_path / f"out{column}" / "predictions.csv").open(newline="") as file:
+            told = [row["predicted"] for row in csv.DictReader(file)]
+        right[column] = np.mean([told[i] == "abc"[side[i]] for i in range(30, 150)])
+    assert right["junk"] > right[""] - 0.05
+    assert right["junk"] > 0.7

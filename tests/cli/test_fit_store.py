@@ -56,6 +56,20 @@ def test_its_files_are_those_of_the_same_fit_in_memory(store, tmp_path, monkeypa
     assert "nothing is left to do" in again.out
 
 
+def test_folds_can_be_asked_for_on_a_store_and_answer_every_command(store, tmp_path, monkeypatch):
+    monkeypatch.setattr(stored_graph, "WHOLE", 0)
+    asked = [word for word in ASKED if word not in ("--validation", "0.25")]
+    said = bangs("fit", store, "--out", str(tmp_path / "fit"), *asked, *BATCHES, "--folds", "2", "--json")
+    assert said.code == 0, said.err
+    found = json.loads(said.out)
+    assert found["folds"]
+    assert found["validation"]["nodes"] == found["given"] == 30
+    name = pd.read_csv(tmp_path / "fit" / "predictions.csv")["id"][3]
+    assert bangs("explain", str(tmp_path / "fit"), name).code == 0
+    assert bangs("report", str(tmp_path / "fit")).code == 0
+    assert bangs("predict", str(tmp_path / "fit"), store, "--json").code == 0
+
+
 def test_a_store_that_moved_is_told_and_found_again(store, tmp_path, monkeypatch):
     monkeypatch.setattr(stored_graph, "WHOLE", 0)
     out, moved = str(tmp_path / "fit"), str(tmp_path / "elsewhere")

@@ -1,5 +1,6 @@
 """What an automatic fit tries, averages and tells."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,10 @@ from torch_geometric.data import Data
 from bangs import SelfTrainingClassifier
 from bangs.core.rng import Streams
 from bangs.core.types import Labels, Task, one_hot
+from bangs.estimator import linear
 from bangs.estimator.linear import LinearTrainer, PropagatedLinear
 from bangs.estimator.resume import Keeper
-from bangs.estimator.stacking import clearly_behind, mixed, share_interval, stack
+from bangs.estimator.stacking import clearly_behind, common_factor, member_temperatures, mixed, share_interval, stack
 from bangs.estimator.threads import thread_count
 from bangs.graphs.datasets.synthetic import citation
 from bangs.runs import RunFolder
@@ -104,6 +106,68 @@ def test_members_that_cannot_be_told_apart_share_and_one_far_behind_is_left_out(
     assert weights[0] == pytest.approx(float(weights[1]))
     assert weights[2] == 0
     assert float(weights.sum()) == pytest.approx(1)
+
+
+def test_a_member_that_is_too_sure_is_made_milder_and_few_labels_leave_it_as_it_is() -> None:
+    draw = torch.Generator().manual_seed(0)
+    honest = torch.randn(2000, 3, generator=draw)
+    label = torch.multinomial(honest.softmax(-1), 1, generator=draw).squeeze(1)
+    found = member_temperatures([honest, 4 * honest], label)
+    assert found.tolist() == pytest.approx([1, 4], rel=0.15)
+    few = member_temperatures([honest[:3]], honest[:3].argmax(1))  # all are right, so labels alone would say 0
+    assert 0.2 < float(few) < 1
+
+
+def test_a_mean_of_models_that_disagree_is_made_surer() -> None:
+    label = torch.zeros(200, dtype=torch.long)
+    one, other = torch.zeros(200, 3), torch.zeros(200, 3)
+    one[:, 0] = other[:, 0] = 2.0
+    one[:, 1], other[:, 2] = 1.5, 1.5
+    assert common_factor([one, other], torch.tensor([0.5, 0.5]), label) < 0.7
+    wrong = torch.randint(3, (200,), generator=torch.Generator().manual_seed(0))
+    assert common_factor([one, other], torch.tensor([0.5, 0.5]), wrong) > 1.5
+
+
+@pytest.mark.parametrize(
+    ("counts", "alone"), [((1, 1, 1), True), ((6, 1, 1), False), ((2, 2, 0), False), ((7, 3, 1), False)]
+)
+def test_very_few_labels_still_give_a_model(counts: tuple[int, ...], alone: bool) -> None:
+    data, truth = world()
+    data.y = torch.full_like(truth, -1)
+    for label, count in enumerate(counts):  # (6, 1, 1): every fold that judges holds one class only
+        data.y[(truth == label).nonzero().flatten()[:count]] = label
+    model = SelfTrainingClassifier(rounds=1, device="cpu").fit(data)
+    assert len(model.classes_) == sum(count > 0 for count in counts)
+    assert model.predict_proba().sum(1) == pytest.approx(np.ones(240))
+    assert all(("accuracy" in line) != alone for line in model.leaderboard_)
+
+
+def test_sixty_classes_of_two_labels_and_labels_without_edges() -> None:
+    data = citation(nodes=360, classes=60, features=80, isolated=0.0, signal=0.9, seed=0)
+    truth, y = data.y, torch.full((360,), -1)
+    for label in range(60):
+        y[(truth == label).nonzero().flatten()[:2]] = label
+    edges = data.edge_index[:, (y[data.edge_index] < 0).all(0)]  # no labelled node has an edge
+    graph = Data(x=data.x, edge_index=edges, y=y)
+    model = SelfTrainingClassifier(rounds=1, device="cpu", features="features").fit(graph)
+    assert len(model.classes_) == 60
+    assert np.isfinite(model.predict_proba()).all()
+
+
+def test_of_very_many_nodes_a_linear_model_learns_from_a_sample(monkeypatch: pytest.MonkeyPatch) -> None:
+    data, truth = world()
+    given = torch.where(torch.arange(240) < 30, truth, -1)[None]
+    task = Task(Data(x=data.x, edge_index=data.edge_index), Labels.given(given), torch.full_like(given, -1), 3)
+    learner = LinearTrainer(PropagatedLinear(width=8)).prepare(task)
+    belief = one_hot(truth, 3)[None]
+    soft = replace(task.given, target=truth[None], belief=belief, weight=torch.ones(1, 240))
+    monkeypatch.setattr(linear, "MOST", 100)
+    nodes, times = learner._sampled(soft)
+    assert nodes[:30].tolist() == list(range(30))  # every given label
+    assert len(nodes.unique()) == len(nodes) == 130
+    assert float(times.sum()) == pytest.approx(240)
+    monkeypatch.setattr(linear, "MOST", 210)
+    assert learner._sampled(soft)[0].tolist() == list(range(240))
 
 
 def test_a_mixture_is_the_mean_of_probabilities() -> None:

@@ -25,6 +25,7 @@ from bangs.training.teacher import Teacher
 Matrix = npt.NDArray[np.float32]
 Wide = Any  # numpy [N, F], or a scipy matrix
 
+MOST = 20_000  # nodes without a given label that one fit learns from; more hardly move so few weights
 OVERSAMPLED = 16  # directions beyond those asked for, that make a random projection exact enough
 TINY = 1e-6
 
@@ -173,22 +174,15 @@ class LinearLearner:
         self.network = _Head(task.runs, self.inputs.shape[1], task.classes)
 
     def fit(
-        self,
-        labels: Labels,
-        rng: Streams,
-        *,
-        start: dict[str, Tensor] | None = None,
-        transition: Tensor | None = None,
-        early: int | None = None,
+        self, labels: Labels, rng: Streams, *, start: dict[str, Tensor] | None = None, **corrections: Any
     ) -> Teacher:
         """R models of the labels [R, N]; `start` only saves time, since the loss has one minimum."""
-        if transition is not None or early is not None:
+        if any(part is not None for part in corrections.values()):
             raise InvalidInput("a linear model corrects no loss and keeps no early weights; choose another method")
-        known = labels.known
-        nodes = known.any(0).nonzero().squeeze(1)
+        known, (nodes, times) = labels.known, self._sampled(labels)
         inputs, classes = self.inputs[nodes], self.task.classes
         belief = labels.belief[:, nodes] if labels.belief is not None else one_hot(labels.target[:, nodes], classes)
-        share = labels.weight[:, nodes] / known.sum(1, keepdim=True)
+        share = labels.weight[:, nodes] * times / known.sum(1, keepdim=True)
         target = (belief * share[..., None]).transpose(0, 1)  # [n, R, C]
         weight, bias = self._minimum(inputs, target, start)
         weights = {"weight": weight, "bias": bias}
@@ -213,6 +207,21 @@ class LinearLearner:
     def shared(self) -> dict[str, Tensor]:
         """The weights that all runs share."""
         return {"basis": self.basis[None], "centre": self.centre[None]}
+
+    def _sampled(self, labels: Labels) -> tuple[Tensor, Tensor]:
+        """Nodes to learn from long [n], and how many nodes each stands for float [n].
+
+        All with a given label; of very many others a sample, the same in every round.
+        """
+        nodes = labels.known.any(0).nonzero().squeeze(1)
+        given = self.task.given.known.any(0)[nodes]
+        others = int((~given).sum())
+        if others <= MOST:
+            return nodes, self.inputs.new_ones(len(nodes))
+        order = torch.randperm(others, generator=Streams((0,)).at("sample").generators()[0])[:MOST].sort().values
+        drawn = nodes[~given][order.to(nodes.device)]
+        times = self.inputs.new_full((len(drawn),), others / MOST)
+        return torch.cat([nodes[given], drawn]), torch.cat([self.inputs.new_ones(int(given.sum())), times])
 
     def _logits(self, weights: Mapping[str, Tensor]) -> Tensor:
         weight, bias = weights["weight"], weights["bias"]
