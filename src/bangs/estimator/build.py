@@ -33,7 +33,8 @@ log = logging.getLogger(__name__)
 EPOCHS, PATIENCE = 300, 50
 HARD_ROUNDS = 10
 METHODS = ("auto", "hard", "raw", *SOFT)
-NEURAL = ("gcn", "appnp", "grand")  # tried unasked, the cheapest first
+NEURAL = ("gcn", "appnp", "grand")  # tried within a time limit, the cheapest first
+UNASKED = ("gcn", "appnp")  # tried unasked on a GPU, where the graph is small
 MOST = 100  # nodes a round by default, since values of very many candidates take long
 
 SELECTORS: dict[str, Callable[[int, int], Score]] = {
@@ -80,8 +81,9 @@ def planned(
     taught = "soft" if name == "auto" else name
     out = linear_candidates(graph, recipe, taught, views)
     quick = choose_device(settings["device"]).type == "cuda" and not isinstance(graph, _Nothing) and small_enough(graph)
-    if "features" in views and (quick or settings["time_limit"] is not None):
-        for kind in NEURAL:
+    timed = settings["time_limit"] is not None
+    if "features" in views and (quick or timed):
+        for kind in NEURAL if timed else UNASKED:
             learner = training(kind, settings["preset"], settings["epochs"], settings["patience"], None)
             out.append(Candidate(kind, taught, learner, recipe))
     return out

@@ -20,7 +20,7 @@ VIEWS: tuple[View, ...] = ("features", "structure", "both")
 ROUNDS = 3  # of soft labels, after which they hardly change
 RIDGES = (1e-3, 3e-4, 3e-3, 1e-2, 3e-2)  # the first is tried for every model, the others for the best
 REFINED, LARGE = 3, 50_000  # candidates of graphs up to so many nodes; of larger ones one
-QUICK = 20_000_000  # entries of features and edges up to which a GPU tries neural networks unasked
+QUICK = 200_000  # entries of features and edges up to which a GPU tries neural networks unasked
 
 
 @dataclass(frozen=True)
