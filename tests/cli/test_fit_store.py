@@ -100,3 +100,17 @@ def test_what_cannot_be_done_from_the_disk_is_told_before_a_folder_is_made(store
     assert said.code == 2
     assert told in said.err
     assert not (tmp_path / "fit").exists()
+
+
+def test_nodes_to_label_next_are_found_without_reading_its_features(store, tmp_path, monkeypatch):
+    monkeypatch.setattr(stored_graph, "WHOLE", 0)
+    assert bangs("fit", store, "--out", str(tmp_path / "fit"), *ASKED, *BATCHES).code == 0
+    said = bangs("suggest", str(tmp_path / "fit"), "--count", "4", "--json")
+    assert said.code == 0, said.err
+    known = pd.read_csv(tmp_path / "fit" / "predictions.csv").set_index("id")["known"]
+    found = [own["node"] for own in json.loads(said.out)["nodes"]]
+    assert 1 <= len(found) <= 4
+    assert all(pd.isna(known[name]) for name in found)
+    refused = bangs("suggest", str(tmp_path / "fit"), "--strategy", "disagreement")
+    assert refused.code == 2
+    assert "does not hold what its folds say" in refused.err

@@ -87,6 +87,8 @@ class Situation:
     def alone(self) -> Tensor:
         """The nodes without an edge to another node: bool [N]; none, where no node has an edge."""
         links = NeighbourLists.of(self.graph)
+        if hasattr(self.graph, "into"):  # on disk: edges are not read
+            return links.pointers.diff() == 0
         nodes = torch.arange(self.nodes).repeat_interleave(links.pointers.diff())
         apart = links.nodes != nodes
         linked = torch.zeros(self.nodes, dtype=torch.bool)
