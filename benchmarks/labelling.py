@@ -259,11 +259,19 @@ def figure(rows: list[dict[str, Any]], path: Path, shown: list[str]) -> None:
     graphs = list(dict.fromkeys(row["graph"] for row in rows))
     colours = {"random": "#8a8a8a"}
     palette = iter(("#0b6e4f", "#c8553d", "#3d5a80", "#b08900", "#7b2d8b"))
-    plt.rcParams.update({"font.size": 8, "svg.fonttype": "none", "axes.spines.top": False, "axes.spines.right": False})
+    plt.rcParams.update(
+        {
+            "font.size": 8,
+            "svg.fonttype": "path",
+            "svg.hashsalt": "bangs",
+            "axes.spines.top": False,
+            "axes.spines.right": False,
+        }
+    )
     board, axes = plt.subplots(2, (len(graphs) + 1) // 2, figsize=(11, 4.6), constrained_layout=True)
     for axis, graph in zip(axes.flat, graphs, strict=False):
         labels = next(row["labels"] for row in rows if row["graph"] == graph)
-        for strategy in shown:
+        for strategy in (name for name in shown if (graph, name) in found):
             own = np.array(list(found[graph, strategy].values()))
             colour = colours.get(strategy) or colours.setdefault(strategy, next(palette))
             middle, error = own.mean(0), own.std(0, ddof=1) / len(own) ** 0.5
@@ -273,7 +281,7 @@ def figure(rows: list[dict[str, Any]], path: Path, shown: list[str]) -> None:
     axes[-1, 0].set_xlabel("labels")
     axes[0, 0].set_ylabel("accuracy, %")
     axes[0, 0].legend(frameon=False, fontsize=7)
-    board.savefig(path)
+    board.savefig(path, metadata={"Date": None})
 
 
 def main() -> None:
