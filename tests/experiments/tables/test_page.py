@@ -1,5 +1,6 @@
 """The page of the repository is what its rows say, to the letter."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,16 @@ def made_up(name: str) -> list[Result]:
         curves = [[base, base + 0.01, base + 0.02], [base, base + 0.02, base + 0.01]]
         rows += fake_rows(cell.experiment, curves * (5 if name == "table-time" else 1))
     return gather(rows)
+
+
+def test_every_run_is_stored_once() -> None:
+    places: dict[tuple[str, int], list[str]] = {}
+    for file in sorted(ROWS.glob("*.jsonl")):
+        for line in file.read_text().splitlines():
+            row = json.loads(line)
+            places.setdefault((row["run"], row.get("seed", -1)), []).append(file.name)
+    assert len(places) > 1000
+    assert {run: files for run, files in places.items() if len(files) > 1} == {}
 
 
 def test_a_page_tells_tables_figures_tests_and_what_was_not_run(tmp_path: Path) -> None:
