@@ -1,5 +1,6 @@
 """Results: one row per run and seed, from run folders to JSON lines and back."""
 
+import functools
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -38,6 +39,11 @@ class Result:
     rows: tuple[Mapping[str, Any], ...] = ()  # one per seed
     seconds: Mapping[str, float] | None = None  # of all seeds together; stages without the first model
     error: str = ""
+
+    @functools.cached_property
+    def comparable(self) -> dict[str, Any]:
+        """The settings by which a table finds the result."""
+        return _comparable(self.config)
 
     @property
     def blind(self) -> bool:
@@ -126,7 +132,7 @@ def matching(results: Iterable[Result], settings: Mapping[str, Any]) -> Result |
     Where a name has other parts than before, such as a method of one's own that was changed, the last counts.
     """
     wanted = _comparable(settings)
-    found = [result for result in results if _comparable(result.config) == wanted]
+    found = [result for result in results if result.comparable == wanted]
     alike = [result for result in found if result.config.get("parts") == found[-1].config.get("parts")]
     return max(enumerate(alike), key=lambda pair: (len(pair[1].rows), pair[0]))[1] if alike else None
 
@@ -214,10 +220,15 @@ def _result(name: str, rows: list[Mapping[str, Any]]) -> Result:
 def _comparable(config: Mapping[str, Any]) -> dict[str, Any]:
     """Settings with the defaults of what was not a setting yet when the run was made."""
     ignored = ("seeds", "parts", *(() if config.get("recipe", "budget") == "budget" else BUDGET))
-    filled = {**Experiment().settings(), "rounds": None, **config}
+    filled = {**_usual_settings(), "rounds": None, **config}
     filled["rounds"] = usual_rounds(filled["method"]) if filled["rounds"] is None else filled["rounds"]
     filled["dataset"] = plain_name(filled["dataset"])
     return {key: value for key, value in filled.items() if key not in ignored}
+
+
+@functools.cache
+def _usual_settings() -> Mapping[str, Any]:
+    return Experiment().settings()
 
 
 def _seconds(result: Mapping[str, Any]) -> dict[str, float]:
