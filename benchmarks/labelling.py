@@ -271,8 +271,10 @@ def figure(rows: list[dict[str, Any]], path: Path, shown: list[str]) -> None:
     board, axes = plt.subplots(2, (len(graphs) + 1) // 2, figsize=(11, 4.6), constrained_layout=True)
     for axis, graph in zip(axes.flat, graphs, strict=False):
         labels = next(row["labels"] for row in rows if row["graph"] == graph)
-        for strategy in (name for name in shown if (graph, name) in found):
-            own = np.array(list(found[graph, strategy].values()))
+        drawn = {name: found[graph, name] for name in shown if (graph, name) in found}
+        draws = set.intersection(*(set(own) for own in drawn.values()))  # all curves begin with the same labels
+        for strategy, by_draw in drawn.items():
+            own = np.array([by_draw[draw] for draw in sorted(draws)])
             colour = colours.get(strategy) or colours.setdefault(strategy, next(palette))
             middle, error = own.mean(0), own.std(0, ddof=1) / len(own) ** 0.5
             axis.plot(labels, middle, color=colour, label=strategy, linewidth=2 if strategy == shown[0] else 1.2)
@@ -280,7 +282,7 @@ def figure(rows: list[dict[str, Any]], path: Path, shown: list[str]) -> None:
         axis.set_title(graph, fontsize=8)
     axes[-1, 0].set_xlabel("labels")
     axes[0, 0].set_ylabel("accuracy, %")
-    axes[0, 0].legend(frameon=False, fontsize=7)
+    axes[0, -1].legend(frameon=False, fontsize=7)
     board.savefig(path, metadata={"Date": None})
 
 
