@@ -13,6 +13,7 @@ import torch
 from bangs import SelfTrainingClassifier
 from bangs.errors import InvalidInput
 from bangs.estimator.saved_run import read_saved_run
+from bangs.runs.snapshot import Snapshot
 from bangs.suggestion.strategies import DEFAULT, STRATEGIES
 from bangs.suggestion.suggest import suggest
 from tests.conftest import two_rings
@@ -80,3 +81,19 @@ def test_where_all_nodes_have_labels_none_is_suggested(model: SelfTrainingClassi
     everyone = torch.ones(60, dtype=torch.bool)
     with pytest.raises(InvalidInput, match="every node has a label"):
         suggest(model.snapshot_, model.node_names_, model.classes_.tolist(), exclude=everyone)
+
+
+@pytest.mark.parametrize("points", [torch.zeros(60), torch.zeros(59, 4), torch.zeros(60, 0), torch.zeros(60, 2, 2)])
+def test_points_of_another_shape_in_a_file_are_refused(model: SelfTrainingClassifier, points: torch.Tensor) -> None:
+    tensors, facts = model.snapshot_.to_plain()
+    with pytest.raises(InvalidInput, match="'points' of the saved run must have shape"):
+        Snapshot.from_plain({**tensors, "points": points}, facts)
+
+
+def test_numbers_that_are_none_in_a_file_are_refused(model: SelfTrainingClassifier) -> None:
+    tensors, facts = model.snapshot_.to_plain()
+    for name in ("points", "disagreement"):
+        broken = tensors[name].clone()
+        broken[3] = float("nan")
+        with pytest.raises(InvalidInput, match=f"'{name}' of the saved run"):
+            Snapshot.from_plain({**tensors, name: broken}, facts)

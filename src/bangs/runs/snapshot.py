@@ -181,7 +181,7 @@ def _check_shapes(parts: Mapping[str, Tensor]) -> None:
         **dict.fromkeys(("unseen", "unseen_calibrated"), ((int((parts["held"] >= 0).sum()), classes), _FLOAT)),
         "weight": (own, _FLOAT),
         "disagreement": (own, _FLOAT),
-        "points": ((nodes, *parts["points"].shape[1:2]) if "points" in parts else own, _FLOAT),
+        "points": ((nodes, max(1, parts["points"][:1].numel()) if "points" in parts else 1), _FLOAT),
     }
     for name, part in parts.items():
         shape, kinds = wanted[name]
