@@ -264,10 +264,12 @@ def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
         }
         table.append({"graph": graph, "labels": labels, **line})
         if "new" in line and len(line) > 1:
-            rivals = max(own["accuracy"] for name, own in line.items() if name != "new")
-            best.append(line["new"]["accuracy"] >= rivals - CLOSE)
+            for name, own in by_method.items():
+                line[name]["draws"] = len(own)
+                line[name]["ahead"] = _ahead(own, by_method["new"])
+            best.append(max(own["ahead"] for own in line.values()) <= CLOSE)
             if "sgc_lr" in line:
-                gains.append(line["new"]["accuracy"] - line["sgc_lr"]["accuracy"])
+                gains.append(-line["sgc_lr"]["ahead"])
     for rival in {row["method"] for row in rows} - {"new"}:
         key = {(row["graph"], row["labels"], row["draw"]): row["accuracy"] for row in rows if row["method"] == rival}
         pairs = [
@@ -295,16 +297,27 @@ def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
+def _ahead(own: list[dict[str, Any]], new: list[dict[str, Any]]) -> float:
+    """By how many points a method is ahead of the new fit, over the draws that both have."""
+    theirs, ours = ({row["draw"]: row["accuracy"] for row in rows} for rows in (own, new))
+    both = sorted(theirs.keys() & ours.keys())
+    return round(fmean(theirs[draw] - ours[draw] for draw in both), 4) if both else 0.0
+
+
 def page_table(found: dict[str, Any]) -> str:
     """The cells as a Markdown table: accuracy, and calibration error of the new fit."""
     names = [name for name in METHODS if any(name in line for line in found["table"])]
     lines = [f"| graph | labels | {' | '.join(HEADS[name] for name in names)} | ECE |", "|---" * (len(names) + 3) + "|"]
     for line in found["table"]:
-        best = max(line[name]["accuracy"] for name in names if name in line)
+        best = max(line[name]["ahead"] for name in names if name in line)
         cells = []
         for name in names:
-            value = f"{line[name]['accuracy']:.1f}" if name in line else "–"
-            cells.append(f"**{value}**" if name in line and line[name]["accuracy"] >= best - CLOSE else value)
+            if name not in line:
+                cells.append("–")
+                continue
+            fewer = line[name]["draws"] < line["new"]["draws"]
+            value = f"{line[name]['accuracy']:.1f}" + (f" ({line[name]['ahead']:+.1f})" if fewer else "")
+            cells.append(f"**{value}**" if line[name]["ahead"] >= best - CLOSE else value)
         error = f"{line['new']['error']:.3f}" if "new" in line else "–"
         lines.append(f"| {line['graph']} | {line['labels']} | {' | '.join(cells)} | {error} |")
     tests = ", ".join(

@@ -12,7 +12,7 @@ from torch_geometric.data import Data
 from bangs import SelfTrainingClassifier
 from bangs.core.rng import Streams
 from bangs.core.types import Labels, Task, one_hot
-from bangs.estimator import linear
+from bangs.estimator import contest, linear
 from bangs.estimator.linear import LinearTrainer, PropagatedLinear
 from bangs.estimator.resume import Keeper
 from bangs.estimator.stacking import clearly_behind, common_factor, member_temperatures, mixed, share_interval, stack
@@ -224,6 +224,14 @@ def test_a_time_limit_admits_neural_networks_and_stops_what_is_behind() -> None:
     board = model.fit(world(labels=30)[0]).leaderboard_
     assert {"gcn", "appnp", "grand"} <= {line["model"] for line in board}
     assert "behind" in {line["standing"] for line in board}
+
+
+def test_no_neural_network_is_begun_late_in_a_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(contest, "NEURAL", 0.0)  # late is at once
+    model = SelfTrainingClassifier(rounds=0, epochs=3, device="cpu", features="features", time_limit=600)
+    board = model.fit(world()[0]).leaderboard_
+    assert len(board) > 10
+    assert not {"gcn", "appnp", "grand"} & {line["model"] for line in board}
 
 
 def test_small_graphs_are_fitted_with_one_thread_and_threads_are_put_back() -> None:

@@ -28,6 +28,7 @@ from bangs.selftraining.loop import Observer, SelfTrainer, State
 from bangs.training.trainer import Learner
 
 MISSED = 0.75  # labels a class
+NEURAL = 0.5  # share of a time limit after which no neural network is begun, since its first round may take long
 
 
 class Keep(Protocol):
@@ -112,7 +113,7 @@ class Contest:
         while queue:
             candidate, number = queue.pop(0), len(tried)
             spent = time.perf_counter() - began
-            if members and self.limit is not None and spent > self.limit:
+            if members and self.limit is not None and spent > self.limit * (1 if candidate.cheap else NEURAL):
                 break
             if self.tell is not None:
                 leader = self._leader(members)
