@@ -20,6 +20,7 @@ from bangs.utils.files import Unwritable, check_replaceable
 from bangs.utils.signals import Stopped
 from tests import EXAMPLES
 from tests.cli.invoke import bangs
+from tests.conftest import two_rings
 from tests.helpers.small_graphs import fake_rows, suite_file
 
 MINE = "my own notes\n"
@@ -91,6 +92,38 @@ def test_a_file_of_a_person_stays_as_it_is(tmp_path: Path, rows: Path, name: str
     assert f"'{path}' exists" in said.err
     assert path.read_text() == MINE
     assert not (tmp_path / "out").exists()  # told before any work is done
+
+
+@pytest.mark.parametrize("name", ["suites/tiny.toml", "asked.txt"])
+def test_a_folder_with_a_suite_or_a_list_of_somebody_else_is_refused(tmp_path: Path, name: str) -> None:
+    mine = tmp_path / "out" / name
+    mine.parent.mkdir(parents=True)
+    mine.write_text(MINE)
+    said = bangs("reproduce", suite_file(tmp_path), "--out", tmp_path / "out", "--methods", "raw")
+    assert said.code == 2
+    assert f"'{mine}' exists" in said.err
+    assert [path.name for path in (tmp_path / "out").rglob("*") if path.is_file()] == [mine.name]
+    assert mine.read_text() == MINE
+
+
+def test_a_suite_that_was_edited_takes_the_place_of_its_earlier_copy(tmp_path: Path) -> None:
+    suite, out = suite_file(tmp_path), tmp_path / "out"
+    for title in ("Tiny", "Edited"):
+        suite.write_text(suite.read_text().replace('title = "Tiny"', f'title = "{title}"'))
+        assert bangs("reproduce", suite, "--out", out, "--methods", "raw", "--datasets", "one").code == 0
+    assert 'title = "Edited"' in (out / "suites" / "tiny.toml").read_text()
+
+
+def test_a_saved_model_replaces_no_model_of_another_program(tmp_path: Path) -> None:
+    model = SelfTrainingClassifier(rounds=1, epochs=5).fit(two_rings())
+    for _ in range(2):
+        model.save(tmp_path / "mine")
+    file = tmp_path / "theirs" / "model.safetensors"
+    file.parent.mkdir()
+    file.write_bytes(b"\x02\0\0\0\0\0\0\0{}")
+    with pytest.raises(InvalidInput, match="exists and was not written by `bangs fit`"):
+        model.save(file.parent)
+    assert file.read_bytes() == b"\x02\0\0\0\0\0\0\0{}"
 
 
 @pytest.mark.parametrize("name", ["reproduce --export", "table --page", "report", "figure"])

@@ -12,9 +12,9 @@ from torch import Tensor
 
 from bangs.errors import BangsError, InvalidInput
 from bangs.graphs.edges import EdgeList
-from bangs.runs.checkpoint import LARGEST, Checkpoint, Damaged, decode, encode
+from bangs.runs.checkpoint import BEGIN, LARGEST, Checkpoint, Damaged, decode, encode
 from bangs.runs.snapshot import Snapshot
-from bangs.utils.files import make_folder, read_plain, write_atomic
+from bangs.utils.files import check_replaceable, make_folder, read_plain, write_atomic
 
 FILE = "model.safetensors"
 KIND = "bangs model, format 1"
@@ -24,6 +24,7 @@ def save(path: str | Path, tensors: Mapping[str, Tensor], facts: Mapping[str, An
     """Write tensors and JSON-able facts to the file, or to `model.safetensors` in the folder, whole or not at all."""
     file = model_file(path)
     make_folder(file.parent)
+    check_replaceable(file, BEGIN, "fit")
     write_atomic(file, encode(Checkpoint(0, dict(tensors), dict(facts)), KIND))
 
 

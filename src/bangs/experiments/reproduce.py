@@ -1,13 +1,14 @@
 """Reproduce: do all runs of some suites, each once, and export their rows to one file."""
 
-from collections.abc import Callable, Iterable, Sequence
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from bangs.errors import InvalidInput, UnknownName
 from bangs.experiments.jobs import Job, Outcome
 from bangs.experiments.process_workers import Engine, InProcess, Tell
-from bangs.experiments.results import ASKED, ROWS, json_lines, requested, results_in, rows_in, rows_in_file
+from bangs.experiments.results import ASKED, ASKED_BEGIN, ROWS, json_lines, requested, results_in, rows_in, rows_in_file
 from bangs.experiments.suites.files import suite_path, suite_text
 from bangs.experiments.suites.read import find_suite
 from bangs.experiments.suites.suite import Suite
@@ -87,13 +88,28 @@ class Plan:
 
     def do(self, engine: Engine, tell: Tell) -> None:
         """Do what is left; the folder keeps the suites and the names of the runs, so that it alone makes a table."""
+        named = zip(self.suites, self.files, strict=True)
+        kept = {self.out / "suites" / f"{suite.name}.toml": suite_text(path) for suite, path in named}
+        self._refuse_strangers(kept)
         make_folder(self.out / "suites")
-        for suite, path in zip(self.suites, self.files, strict=True):
-            write_atomic(self.out / "suites" / f"{suite.name}.toml", suite_text(path))
+        for place, text in kept.items():
+            write_atomic(place, text)
         names = dict.fromkeys(job.name for job in self.jobs)
         former = [name for name in requested(self.out) if name not in names]
         write_atomic(self.out / ASKED, "".join(f"{name}\n" for name in [*former, *names]))
         engine(self.left(), tell)
+
+    def _refuse_strangers(self, kept: Mapping[Path, str]) -> None:
+        """Raise where the folder has files of others under our names; it is ours if it lists our runs."""
+        check_replaceable(self.out / ASKED, ASKED_BEGIN, "reproduce")
+        if (self.out / ASKED).exists():
+            return
+        for place, text in kept.items():
+            if os.path.lexists(place) and suite_text(place) != text:
+                raise InvalidInput(
+                    f"'{place}' exists and is another suite than the one asked for; move it away, or choose another "
+                    "folder with --out"
+                )
 
     def export(self, path: Path, *, complete: bool = True) -> int:
         """Write the rows of all runs that ended, well or not, to one file; returns how many rows there are.

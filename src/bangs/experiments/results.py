@@ -18,6 +18,7 @@ from bangs.utils.files import check_size, open_to_read, parse, read_plain
 from bangs.utils.text import plain_name
 
 ASKED = "asked.txt"  # in the folder of a suite
+ASKED_BEGIN = re.compile(rb"[0-9a-f]{16}\n")  # how it begins
 _LONGEST = 1 << 26  # bytes of it
 LARGEST = 1 << 28  # bytes of a file of rows
 # an absolute path, which may hold spaces inside quotes

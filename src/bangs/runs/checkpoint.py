@@ -7,6 +7,7 @@ any of them changed, and every safetensors reader can open it.
 """
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
@@ -24,6 +25,7 @@ LARGEST = 1 << 36  # bytes of a checkpoint
 LARGEST_FACTS = 32 << 20  # bytes of its facts; safetensors allows a header of 100 MB
 _ZEROS = b"0" * 64
 _BEFORE = b'{"__metadata__":{"bangs":"{\\"sha256\\":\\"'
+BEGIN = re.compile(b".{8}" + re.escape(_BEFORE), re.DOTALL)  # of every such file
 _START = 8 + len(_BEFORE)  # the header's length takes 8 bytes
 _END = _START + 64
 
