@@ -13,7 +13,7 @@ from torch_geometric.data import Data
 
 from bangs.errors import InvalidInput
 from bangs.estimator.classifier import SelfTrainingClassifier
-from bangs.estimator.inputs import as_graph, encoded, prepare
+from bangs.estimator.inputs import as_graph, encoded, features, prepare
 from bangs.estimator.label_inputs import as_labels, labelled
 from bangs.graphs.tables import BadTables
 
@@ -288,3 +288,8 @@ def test_a_frame_of_numbers_stays_as_it_is() -> None:
     found, encoding = encoded(X)
     assert found is X
     assert encoding is None
+
+
+def test_a_frame_of_words_is_no_matrix_of_features() -> None:
+    with pytest.raises(InvalidInput, match="X must hold numbers, one row of features per node: could not convert"):
+        features(pd.DataFrame({"a": [1.0, 2.0], "b": ["x", "y"]}))

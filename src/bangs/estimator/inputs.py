@@ -214,10 +214,8 @@ def features(X: Any) -> Tensor:
             raise InvalidInput(f"X must hold real numbers, got {matrix.dtype}")
         return to_torch(sp.csr_array(matrix))
     X = unmasked(X, "X")
-    if isinstance(X, pd.DataFrame):
-        X = X.to_numpy(dtype=np.float32, na_value=np.nan)
     try:
-        array = np.asarray(X)
+        array = np.asarray(X.to_numpy(dtype=np.float32, na_value=np.nan) if isinstance(X, pd.DataFrame) else X)
         if array.dtype.kind == "c":
             raise InvalidInput(f"Complex data not supported: X must hold real numbers, got {array.dtype}")
         with np.errstate(over="ignore"):
