@@ -35,7 +35,9 @@ def _without(value: Any) -> Any:
 
 
 def differences(before: Any, after: Any, path: str = "") -> list[str]:
-    """Where two results differ; a key that only the later one has is no difference."""
+    """Where two results differ; a key that only the later one has is no difference, but a failure always is one."""
+    if path == "" and isinstance(before, dict) and "failed" in before:
+        return [f"failed: {before['failed']}"]
     if isinstance(before, dict) and isinstance(after, dict):
         return [line for key in before for line in differences(before[key], after.get(key), f"{path}.{key}")]
     if isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
