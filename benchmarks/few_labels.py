@@ -336,11 +336,11 @@ def page_table(found: dict[str, Any]) -> str:
     )
 
 
-def write_page(path: Path, table: str) -> None:
+def write_page(path: Path, table: str, marks: tuple[str, str] = MARKS) -> None:
     """Put the table between the marks of a page."""
-    before, _, rest = path.read_text().partition(MARKS[0])
-    _, _, after = rest.partition(MARKS[1])
-    path.write_text(f"{before}{MARKS[0]}\n\n{table}\n\n{MARKS[1]}{after}")
+    before, _, rest = path.read_text().partition(marks[0])
+    _, _, after = rest.partition(marks[1])
+    path.write_text(f"{before}{marks[0]}\n\n{table}\n\n{marks[1]}{after}")
 
 
 def main() -> None:

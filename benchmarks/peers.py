@@ -18,6 +18,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -34,9 +35,12 @@ from bangs.graphs.pagerank import PPR
 from bangs.training.presets import trainer
 from bangs.valuation.banzhaf import MSR, Marginals
 from bangs.valuation.information import Information
+from few_labels import write_page
 from measuring import graph, options, peak_bytes, show
 from plain_training import PlainGCN, PlainTraining
 
+ROWS = Path(__file__).with_name("rows") / "peers.json"
+MARKS = ("<!-- made by benchmarks/peers.py -->", "<!-- end -->")
 EPOCHS = 200  # of the plain GCN
 PLAYERS, COALITIONS = 200, 400
 
@@ -152,8 +156,14 @@ def main() -> None:
     parser.add_argument("--labels", type=int, default=10, help="given nodes of each class")
     parser.add_argument("--only", help="run one system in this process and print its figures")
     parser.add_argument("--seed", type=int, default=0, help="of the labels, with --only")
+    parser.add_argument(
+        "--page", type=Path, help="run nothing; put the table of benchmarks/rows/peers.json into this page"
+    )
     asked = parser.parse_args()
     torch.set_num_threads(asked.threads)
+    if asked.page is not None:
+        write_page(asked.page, page_table(json.loads(ROWS.read_text())), MARKS)
+        return
     if asked.only is not None:
         print(json.dumps(alone(asked.only, asked.dataset, asked.labels, asked.seed)))
         return
@@ -171,6 +181,16 @@ def main() -> None:
             rows.append({"task": task, "system": system, **row, "ratio": row["seconds"] / first})
             print(rows[-1], file=sys.stderr)
     show(rows, asked.json, data=f"{asked.dataset}, {asked.labels} labels a class, medians of {asked.repeats} draws")
+
+
+def page_table(found: dict[str, Any]) -> str:
+    """The rows as a Markdown table."""
+    lines = ["| task | system | accuracy | seconds | memory | seconds / ours |", "|---|---|---|---|---|---|"]
+    for row in found["rows"]:
+        accuracy = f"{row['accuracy']:.2f}" if row["task"] == "values" else f"{row['accuracy']:.1f} %"
+        cells = (row["task"], row["system"], accuracy, f"{row['seconds']:.2g}", f"{row['peak_bytes'] / 2**20:.0f} MiB")
+        lines.append(f"| {' | '.join(cells)} | {row['ratio']:.3g} |")
+    return "\n".join([*lines, "", f"{found['data']}. torch {found['torch']}, one thread, {found['device']}."])
 
 
 def _in_process(words: list[str]) -> dict[str, Any]:
