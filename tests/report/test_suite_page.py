@@ -50,7 +50,7 @@ def test_tests_and_curves_come_along(world: tuple[Suite, list[Result]]) -> None:
     assert over["difference"] == pytest.approx(1.0)
     assert over["verdict"] == "better"
     curve = next(one for one in found["curves"] if one["row"] == "two" and one["column"] == "BANGS")
-    assert curve["test"] == pytest.approx([72, 72, 72])
+    assert curve["accuracy"] == pytest.approx([72, 72, 72])
 
 
 def test_a_suite_without_results_has_a_page_that_says_so(world: tuple[Suite, list[Result]], tmp_path: Path) -> None:
