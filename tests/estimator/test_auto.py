@@ -243,3 +243,14 @@ def test_small_graphs_are_fitted_with_one_thread_and_threads_are_put_back() -> N
     finally:
         torch.set_num_threads(before)
     assert thread_count(10**6) == before
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_linear_models_say_the_same_on_a_gpu() -> None:
+    said = [
+        SelfTrainingClassifier(model=PropagatedLinear(), method="soft", rounds=2, device=place)
+        .fit(world()[0])
+        .predict_proba()
+        for place in ("cpu", "cuda")
+    ]
+    assert said[1] == pytest.approx(said[0], abs=2e-3)
