@@ -190,7 +190,7 @@ def page_table(found: dict[str, Any]) -> str:
         accuracy = f"{row['accuracy']:.2f}" if row["task"] == "values" else f"{row['accuracy']:.1f} %"
         cells = (row["task"], row["system"], accuracy, f"{row['seconds']:.2g}", f"{row['peak_bytes'] / 2**20:.0f} MiB")
         lines.append(f"| {' | '.join(cells)} | {row['ratio']:.3g} |")
-    return "\n".join([*lines, "", f"{found['data']}. torch {found['torch']}, one thread, {found['device']}."])
+    return "\n".join([*lines, "", f"{found['data']}. torch {found['torch']}, {found['device']}."])
 
 
 def _in_process(words: list[str]) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from bangs.valuation.information import Information
 from tests import ROOT
 
 sys.path.append(str(ROOT / "benchmarks"))
+peers = import_module("peers")
 growth, measuring = import_module("growth"), import_module("measuring")
 plain_selection, plain_training = import_module("plain_selection"), import_module("plain_training")
 calibration, reading, reasons = import_module("calibration"), import_module("reading"), import_module("reasons")
@@ -184,3 +185,21 @@ def test_growth_is_beside_the_plain_one_where_graphs_are_small(act, monkeypatch)
 
 def test_a_mean_with_its_deviation_is_one_cell():
     assert "| 0.5123 ± 0.012 |" in measuring.table([{"nll": {"mean": 0.51234, "std": 0.0123}}])
+
+
+def test_the_table_of_peers_is_made_from_its_rows() -> None:
+    page = (ROOT / "docs" / "peers.md").read_text()
+    table = peers.page_table(json.loads(peers.ROWS.read_text()))
+    assert page.partition(peers.MARKS[0])[2].partition(peers.MARKS[1])[0].strip() == table
+
+
+@pytest.mark.parametrize("system", ["PyG label propagation", "PyG Correct & Smooth", "bangs MSR"])
+def test_a_peer_runs_alone(system: str) -> None:
+    found = peers.alone(system, "synthetic", 5, 0)
+    assert (50 if system.startswith("PyG") else -1) < found["accuracy"] <= 100
+    assert found["seconds"] > 0
+
+
+def test_a_peer_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pydvl.valuation", None)
+    assert "pip install 'bangs[peers]'" in peers.alone("pyDVL MSR", "synthetic", 5, 0)["missing"]
