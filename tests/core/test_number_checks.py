@@ -95,3 +95,10 @@ def test_rows_of_unequal_length_are_refused() -> None:
         bangs.SelfTrainingClassifier().fit([[1.0], [1.0, 2.0]], [0, 1], edge_index=data.edge_index)
     with pytest.raises(InvalidInput, match=r"an array \[2, E\] of row numbers"):
         bangs.SelfTrainingClassifier().fit(data.x, data.y, edge_index=[[0, 1], [1]])
+
+
+def test_a_class_in_place_of_a_calibrator_and_na_in_place_of_a_word_are_named() -> None:
+    with pytest.raises(InvalidInput, match="calibrator must be a name or a part that can be called, got <class 'int'>"):
+        bangs.SelfTrainingClassifier(calibrator=int).fit(two_rings())
+    with pytest.raises(InvalidInput, match=r"Method\.start must be one of fresh, teacher, got '<NA>'"):
+        bangs.Method(start=pd.NA)

@@ -177,6 +177,6 @@ def self_training(
             raise UnknownName("selector", score, SELECTORS)
         score = SELECTORS[score](k, 5 * k if candidates is None else int(candidates))
     for name, part in (("selector", score), ("calibrator", calibrate)):
-        if not callable(part):
+        if not callable(part) or isinstance(part, type):  # a class makes parts, and is none
             raise InvalidInput(f"{name} must be a name or a part that can be called, got {part!r}")
     return Method(int(rounds), calibrate=calibrate, score=score, quota=Top(k), teacher=teacher)

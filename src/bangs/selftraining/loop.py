@@ -68,7 +68,7 @@ class Method:
             raise InvalidInput(f"Method.rounds must not be negative, got {self.rounds}")
         for name, known in CHOICES.items():
             word = getattr(self, name)
-            if word not in known and not (name == "start" and isinstance(word, int)):
+            if not (isinstance(word, str) and word in known) and not (name == "start" and isinstance(word, int)):
                 raise InvalidInput(f"Method.{name} must be one of {', '.join(known)}, got '{word}'")
         if not self.views:
             raise InvalidInput("Method.views must hold at least one view, such as Same()")
