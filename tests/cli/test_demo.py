@@ -19,6 +19,7 @@ from bangs.graphs.datasets.synthetic import citation
 from bangs.nn.models import MODELS
 from bangs.runs import InUse, RunFolder, read_run
 from bangs.selftraining.methods import METHODS
+from bangs.suggestion.strategies import STRATEGIES
 from bangs.valuation.banzhaf import ESTIMATORS
 
 
@@ -107,6 +108,7 @@ TABLES = {
     "models": {name: inspect.getdoc(part) for name, part in MODELS.items()},
     "calibrators": {name: inspect.getdoc(part) for name, part in CALIBRATORS.items()},
     "estimators": {name: inspect.getdoc(make(None)) for name, make in ESTIMATORS.items()},
+    "strategies": {name: inspect.getdoc(part) for name, part in STRATEGIES.items()},
     "suites": {name: read_suite(path).title for name, path in suite_files().items()},
 }
 

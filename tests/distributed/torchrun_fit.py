@@ -34,7 +34,19 @@ WORDS = "--seeds 1 --rounds 3 --k 4 --candidates 12 --epochs 10 --batch-size 16 
 
 def run(graph: Path, out: Path, *words: str) -> None:
     """`bangs run`, of which only the folder is of interest."""
-    sys.argv = ["bangs", "run", "--dataset", str(graph), "--out", str(out), "--quiet", *WORDS.split(), *words]
+    sys.argv = [
+        "bangs",
+        "run",
+        "--method",
+        "bangs",
+        "--dataset",
+        str(graph),
+        "--out",
+        str(out),
+        "--quiet",
+        *WORDS.split(),
+        *words,
+    ]
     try:
         main()
     except SystemExit as end:
