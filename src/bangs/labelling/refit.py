@@ -73,7 +73,8 @@ class Refits:
                 fault = str(error)
         if fault:
             session.fault = f"The last fit failed: {fault}"
+        session.fitting = False  # before it is told, so that who hears of it may fit again
+        if fault:
             self.tell(session.fault)
-        session.fitting = False
-        if not fault and session.waiting >= session.batch:  # answered meanwhile
+        elif session.waiting >= session.batch:  # answered meanwhile
             self()
