@@ -20,7 +20,7 @@ $(DOCS): $(READY)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
 	@touch $(DOCS)
 
-demo: $(READY) ## watch BANGS lift a graph neural network on a graph with few labels
+demo: $(READY) ## watch soft labels lift a graph neural network on a graph with few labels
 	$(BIN)/bangs demo
 
 browser: ## Chromium for the tests of the page, where it is missing and may be installed

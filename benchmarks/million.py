@@ -39,6 +39,7 @@ def main() -> int:
     data = synthetic.citation(asked.nodes, asked.classes, asked.features, mean_degree=asked.degree)
     made, loaded = time.perf_counter() - begin, resident()
     experiment = Experiment(
+        method="bangs",
         seeds=(0,),
         rounds=asked.rounds,
         k=asked.k,

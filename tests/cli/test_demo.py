@@ -12,13 +12,14 @@ from bangs.calibration.calibrators import CALIBRATORS
 from bangs.cli import app, demo
 from bangs.cli.known_names import KINDS
 from bangs.errors import BangsError
+from bangs.experiments.experiment import Experiment
 from bangs.experiments.suites.files import suite_files
 from bangs.experiments.suites.read import read_suite
 from bangs.graphs.datasets import by_name
 from bangs.graphs.datasets.synthetic import citation
 from bangs.nn.models import MODELS
 from bangs.runs import InUse, RunFolder, read_run
-from bangs.selftraining.methods import METHODS
+from bangs.selftraining.methods import METHODS, method
 from bangs.suggestion.strategies import STRATEGIES
 from bangs.valuation.banzhaf import ESTIMATORS
 
@@ -26,14 +27,24 @@ from bangs.valuation.banzhaf import ESTIMATORS
 @pytest.fixture
 def short(monkeypatch, tmp_path):
     """A demo of a small graph, two seeds, one round and few epochs."""
-    quick = {"seeds": (0, 1), "rounds": 1, "k": 40, "candidates": 60, "changes": {"lr": 0.02, "epochs": 25}}
+    quick = {"seeds": (0, 1), "rounds": 1, "changes": {"lr": 0.02, "epochs": 25}}
     monkeypatch.setattr(demo, "SETTINGS", demo.SETTINGS | quick)
     monkeypatch.setattr(by_name, "load", lambda name: citation(nodes=400))
     monkeypatch.chdir(tmp_path)
     return lambda *more: CliRunner().invoke(app, ["demo", "--device", "cpu", *more])
 
 
-def test_the_demo_compares_bangs_with_raw_and_names_its_page(short, tmp_path):
+def test_the_demo_runs_the_method_that_its_words_describe(short, tmp_path):
+    told = short()
+    ran = read_run(tmp_path / "runs/demo").config
+    assert ran["method"] == Experiment().method  # the default of `bangs run`
+    assert f"({ran['method']})" in told.output
+    assert f"GCN, {ran['method']}" in told.output
+    recipe = method(ran["method"])
+    assert recipe.believe is not None  # "its probabilities become the labels of all other papers"
+
+
+def test_the_demo_compares_with_raw_and_names_its_page(short, tmp_path):
     told = short()
     assert told.exit_code == 0, told.output
     assert "Raw GCN" in told.output

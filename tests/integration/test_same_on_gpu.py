@@ -74,7 +74,7 @@ def city(*, dense: bool = False) -> Data:
 
 def experiment(**settings: Any) -> Experiment:
     """Two rounds of few epochs, of which some runs rest during the last."""
-    common: dict[str, Any] = {"rounds": 2, "k": 20, "candidates": 40, "seeds": (3, 7)}
+    common: dict[str, Any] = {"method": "bangs", "rounds": 2, "k": 20, "candidates": 40, "seeds": (3, 7)}
     return Experiment(dataset="city", **{**common, "changes": {"epochs": 40, "patience": 6}, **settings})
 
 
