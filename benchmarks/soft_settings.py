@@ -143,10 +143,14 @@ VARIANTS: dict[str, tuple[Callable[[int], Method], dict[str, Any]]] = {
     "aligned,T=0.3": (soft(believe=Sharpen(0.3, "validation")), {}),
     "aligned,patience=50": (soft(believe=ALIGN), {"patience": 50}),
     "aligned,patience=100": (soft(believe=ALIGN), {"patience": 100}),
-    "aligned,loss,drop=0.8,patience=50": (
-        soft(believe=ALIGN),
-        {"monitor": "loss", "dropout": 0.8, "input_dropout": 0.8, "patience": 50},
-    ),
+    **{
+        f"aligned,loss,drop={drop},patience={patience}": (
+            soft(believe=ALIGN),
+            {"monitor": "loss", "dropout": drop, "input_dropout": drop, "patience": patience},
+        )
+        for drop in (0.7, 0.8)
+        for patience in (30, 50, 100)
+    },
     "aligned,samples=2,drop=0.7": (soft(believe=ALIGN), {"samples": 2, **DROP}),
     "soft,published": (soft(), {"spread": "features"}),
     "aligned,published,samples=2": (soft(believe=ALIGN), {"spread": "features", "samples": 2}),
