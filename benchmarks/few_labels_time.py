@@ -70,6 +70,12 @@ def same(nodes: int, device: str) -> dict[str, Any]:
     }
 
 
+def _told(row: dict[str, Any]) -> dict[str, Any]:
+    """The row, said at once, so that a run that is stopped has told what it knew."""
+    print(json.dumps(row), file=sys.stderr, flush=True)
+    return row
+
+
 def _linear() -> Any:
     from bangs.estimator.linear import PropagatedLinear
 
@@ -93,9 +99,9 @@ def main() -> None:
             call = [sys.executable, __file__, *words, "--nodes", str(nodes), "--json"]
             lines += json.loads(subprocess.run(call, check=True, capture_output=True, text=True).stdout)["rows"]
     else:
-        lines = [measured(args.nodes[0], args.device, args.limit)]
+        lines = [_told(measured(args.nodes[0], args.device, args.limit))]
         if args.same:
-            lines.append(same(args.nodes[0], args.device))
+            lines.append(_told(same(args.nodes[0], args.device)))
     found = {"cores": os.cpu_count(), "load": round(os.getloadavg()[0], 1), "torch": torch.__version__, "rows": lines}
     print(json.dumps(found) if args.json else "\n".join(map(str, lines)))
 
