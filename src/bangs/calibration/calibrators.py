@@ -24,7 +24,8 @@ from bangs.calibration.graph_calibrators import GATS, CaGCN
 from bangs.calibration.proven import ProvenTemperature
 from bangs.calibration.scaling import Sample, check_prior
 from bangs.core.types import CHUNK, Prediction, Task
-from bangs.errors import InvalidInput, UnknownName
+from bangs.core.word_checks import check_name
+from bangs.errors import InvalidInput
 
 
 class Calibrator(Protocol):
@@ -142,8 +143,7 @@ CALIBRATORS: dict[str, Callable[..., Calibrator]] = {
 
 def calibrator(name: str) -> Calibrator:
     """The calibrator of that name with its defaults."""
-    if name not in CALIBRATORS:
-        raise UnknownName("calibrator", name, CALIBRATORS)
+    check_name("calibrator", name, CALIBRATORS)
     return CALIBRATORS[name]()
 
 

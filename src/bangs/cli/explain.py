@@ -21,7 +21,10 @@ def explain(
 
     Example: bangs explain out/library R-0616
     """
-    from bangs.estimator.saved_run import read_saved_run
+    from bangs.utils.collection import no_collection
+
+    with no_collection():
+        from bangs.estimator.saved_run import read_saved_run
 
     found = read_saved_run(folder, store).explain(node, top)
     Output(as_json=as_json).result(found.to_dict(), found.text)

@@ -12,6 +12,7 @@ from torch import Tensor
 from bangs.calibration.calibrators import Calibrator
 from bangs.calibration.graph_calibrators import GATS, CaGCN
 from bangs.core.rng import Streams
+from bangs.core.word_checks import check_name
 from bangs.errors import InvalidInput, UnknownName
 from bangs.estimator.candidates import SOFT, VIEWS, Candidate, linear_candidates, small_enough, soft_method
 from bangs.estimator.inference import check_staged
@@ -54,11 +55,8 @@ def planned(
     graph at once are refused; what is left open is then a GCN with hard labels.
     """
     model, name, batches = settings["model"], settings["method"], settings["batches"]
-    if name not in METHODS:
-        raise UnknownName("method", str(name), METHODS)
-    preset = settings["preset"]
-    if not isinstance(preset, str) or preset not in PRESETS:
-        raise UnknownName("preset", str(preset), PRESETS)
+    check_name("method", name, METHODS)
+    check_name("preset", settings["preset"], PRESETS)
     views = _views(settings["features"])
     whole = store is None and batches is None
     if name == "auto" and (settings["selector"] is not None or not whole):
@@ -98,8 +96,7 @@ class _Nothing:
 
 def _views(features: str) -> tuple[View, ...]:
     known = ("auto", *VIEWS)
-    if features not in known:
-        raise UnknownName("features", str(features), known)
+    check_name("features", features, known)
     return VIEWS if features == "auto" else (features,)  # type: ignore[return-value]
 
 
@@ -168,8 +165,7 @@ def self_training(
     for name, value, low in asked:
         if value is not None and (not isinstance(value, numbers.Integral) or not low <= int(value) <= limits.MOST):
             raise InvalidInput(f"{name} must be a whole number from {low} to {limits.MOST:,}, got {value!r}")
-    if teacher not in CHOICES["teacher"]:
-        raise UnknownName("teacher", str(teacher), CHOICES["teacher"])
+    check_name("teacher", teacher, CHOICES["teacher"])
     k = min(max(-(-pool // (2 * max(rounds, 1))), 1), MOST) if k is None else int(k)
     score = selector
     if isinstance(score, str):

@@ -14,6 +14,7 @@ from torch_geometric.data import Data
 
 from bangs.core.rng import Streams
 from bangs.core.types import Labels, Prediction, Task, one_hot
+from bangs.core.word_checks import check_word
 from bangs.errors import InvalidInput
 from bangs.graphs.sparse import Sparse, adjacency, to_scipy
 from bangs.nn.dropout import DropoutMasks
@@ -49,8 +50,7 @@ class PropagatedLinear(Checked):
     def __post_init__(self) -> None:
         super().__post_init__()
         for name, known in (("spread", ("none", "hops", "pagerank")), ("rows", ("unit", "given"))):
-            if getattr(self, name) not in known:
-                raise InvalidInput(f"PropagatedLinear.{name} must be one of {', '.join(known)}")
+            check_word(f"PropagatedLinear.{name}", getattr(self, name), known)
         if self.reach < 0 or self.width < 1:
             raise InvalidInput(
                 f"PropagatedLinear needs reach of 0 or more and width of 1 or more, got {self.reach} and {self.width}"

@@ -2,15 +2,18 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
 
 from bangs.estimator import model_file
 from bangs.estimator.explain import node_of, reasons
 from bangs.estimator.explanation import Explanation, explanation
+from bangs.estimator.threads import thread_count, threads
 from bangs.runs.snapshot import Snapshot
-from bangs.suggestion.suggest import Suggestions, suggest
+
+if TYPE_CHECKING:
+    from bangs.suggestion.suggest import Suggestions
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,11 +27,14 @@ class SavedRun:
 
     def explain(self, node: Any, top: int = 5) -> Explanation:
         """Why a node, by its name or number, has the label it has."""
-        found = reasons(self.snapshot, node_of(node, self.names), top)
+        with threads(thread_count(self.snapshot.nodes)):
+            found = reasons(self.snapshot, node_of(node, self.names), top)
         return explanation(found, self.names, self.classes, self.selector)
 
-    def suggest(self, count: int = 20, strategy: str | None = None, *, exclude: Tensor | None = None) -> Suggestions:
+    def suggest(self, count: int = 20, strategy: str | None = None, *, exclude: Tensor | None = None) -> "Suggestions":
         """The nodes whose labels would help most, with a reason each; nodes in `exclude` bool [N] are left out."""
+        from bangs.suggestion.suggest import suggest  # imports the valuation, which an explanation does without
+
         return suggest(self.snapshot, self.names, self.classes, count, strategy, exclude=exclude)
 
 

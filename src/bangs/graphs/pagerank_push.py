@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sp
+import scipy  # its `sparse` is imported when first used
 import torch
 from torch import Tensor
 
@@ -155,7 +155,7 @@ class PushOperator:
 
     def _push_sparse(self, nodes: Indices, threshold: float, max_entries: int | None) -> Pairs | None:
         """All columns at a threshold, or None if there are too many entries; in groups whose edges fit a block."""
-        done: list[sp.csr_array[Any]] = []
+        done: list[scipy.sparse.csr_array[Any]] = []
         waiting, bound, taken = [nodes], 0.0, 0
         while waiting:
             signals.check()
@@ -170,18 +170,18 @@ class PushOperator:
             bound, taken = max(bound, missed), taken + columns.nnz
             if max_entries is not None and taken > max_entries:
                 return None
-        whole = sp.vstack(done, format="csr")
+        whole = scipy.sparse.vstack(done, format="csr")
         player = np.repeat(np.arange(len(nodes)), np.diff(whole.indptr))
         node, weight = whole.indices.astype(np.int64), whole.data.astype(np.float32)
         return Pairs(torch.from_numpy(node), torch.from_numpy(player), torch.from_numpy(weight), bound)
 
-    def _push_group(self, nodes: Indices, threshold: float) -> "tuple[sp.csr_array[Any], float] | None":
+    def _push_group(self, nodes: Indices, threshold: float) -> "tuple[scipy.sparse.csr_array[Any], float] | None":
         """The columns of some nodes as rows [k, N], and their bound.
 
         None if a group of several nodes would push more than a block of edges at once.
         """
         shape = (len(nodes), len(self.into))
-        now = sp.csr_array((np.ones(len(nodes)), nodes, np.arange(len(nodes) + 1)), shape=shape)
+        now = scipy.sparse.csr_array((np.ones(len(nodes)), nodes, np.arange(len(nodes) + 1)), shape=shape)
         settled, bound = [], 0.0
         for _ in range(self.steps):
             large = now.data > threshold
@@ -195,7 +195,7 @@ class PushOperator:
             now = pushed
         return _sum([*settled, now]), bound
 
-    def _push_level(self, rows: "sp.csr_array[Any]") -> "sp.csr_array[Any] | None":
+    def _push_level(self, rows: "scipy.sparse.csr_array[Any]") -> "scipy.sparse.csr_array[Any] | None":
         """Rows [k, N] times Ãᵀ, reading only the edges of their nodes; None if those are too many at once."""
         out = self._cpu_neighbours[1]
         nodes, local_index = np.unique(rows.indices, return_inverse=True)
@@ -213,9 +213,9 @@ class PushOperator:
         )
         value *= self._inverse_degree(torch.from_numpy(receivers.astype(np.int64))).double().numpy()
         row = np.concatenate([np.repeat(np.arange(len(nodes)), counts.numpy()), np.arange(len(nodes))])
-        matrix = sp.csr_array((value, (row, receivers)), shape=(len(nodes), rows.shape[1]))
-        local = sp.csr_array((rows.data, local_index, rows.indptr), shape=(rows.shape[0], len(nodes)))
-        product: sp.csr_array[Any] = local @ matrix
+        matrix = scipy.sparse.csr_array((value, (row, receivers)), shape=(len(nodes), rows.shape[1]))
+        local = scipy.sparse.csr_array((rows.data, local_index, rows.indptr), shape=(rows.shape[0], len(nodes)))
+        product: scipy.sparse.csr_array[Any] = local @ matrix
         return product
 
     @cached_property
@@ -301,12 +301,12 @@ def _on_cpu(neighbours: NeighbourLists) -> NeighbourLists:
     return NeighbourLists(*(part if part is None else part.cpu() for part in parts))  # type: ignore[arg-type]
 
 
-def _with_data(rows: "sp.csr_array[Any]", data: "npt.NDArray[Any]") -> "sp.csr_array[Any]":
-    return sp.csr_array((data, rows.indices, rows.indptr), shape=rows.shape, copy=True)
+def _with_data(rows: "scipy.sparse.csr_array[Any]", data: "npt.NDArray[Any]") -> "scipy.sparse.csr_array[Any]":
+    return scipy.sparse.csr_array((data, rows.indices, rows.indptr), shape=rows.shape, copy=True)
 
 
-def _sum(parts: "list[sp.csr_array[Any]]") -> "sp.csr_array[Any]":
+def _sum(parts: "list[scipy.sparse.csr_array[Any]]") -> "scipy.sparse.csr_array[Any]":
     """The sum of sparse matrices, with sorted columns in every row."""
     rows = [np.repeat(np.arange(part.shape[0]), np.diff(part.indptr)) for part in parts]
     data, cols = (np.concatenate([getattr(part, name) for part in parts]) for name in ("data", "indices"))
-    return sp.csr_array((data, (np.concatenate(rows), cols)), shape=parts[0].shape)
+    return scipy.sparse.csr_array((data, (np.concatenate(rows), cols)), shape=parts[0].shape)

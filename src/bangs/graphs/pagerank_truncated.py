@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import scipy.sparse as sp
+import scipy  # its `sparse` is imported when first used
 import torch
 from torch import Tensor
 
@@ -48,7 +48,7 @@ class TruncatedPPROperator:
         """The PPR rows of some nodes long [K]: scipy CSR [K, N]."""
         alpha, count = self.settings.alpha, len(nodes)
         one = np.ones(count, dtype=np.float32)
-        walks = sp.csr_array((one, (np.arange(count), nodes.numpy())), shape=(count, len(self.neighbours)))
+        walks = scipy.sparse.csr_array((one, (np.arange(count), nodes.numpy())), shape=(count, len(self.neighbours)))
         total = alpha * walks
         for step in range(self.settings.steps):
             walks = (1 - alpha) * self._step(walks)
@@ -68,5 +68,8 @@ class TruncatedPPROperator:
         entries = np.concatenate([weights.numpy(), np.ones(len(nodes), dtype=np.float32)])
         entries /= (self.neighbours.degree(reached) + 1).numpy()[row]
         ends = (row, np.concatenate([sources.numpy(), nodes]))
-        step = sp.csr_array((entries, ends), shape=(len(nodes), len(self.neighbours)))
-        return sp.csr_array((walks.data, local_index, walks.indptr), shape=(len(walks.indptr) - 1, len(nodes))) @ step
+        step = scipy.sparse.csr_array((entries, ends), shape=(len(nodes), len(self.neighbours)))
+        return (
+            scipy.sparse.csr_array((walks.data, local_index, walks.indptr), shape=(len(walks.indptr) - 1, len(nodes)))
+            @ step
+        )

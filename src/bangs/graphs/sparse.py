@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
+import scipy  # its `sparse` is imported when first used
 import torch
 from torch import Tensor
 
@@ -113,9 +113,9 @@ class Sparse:
     active: Tensor | None = None  # bool [R]; a GPU may skip the products of the other blocks
 
     @classmethod
-    def of(cls, matrix: "sp.csr_array[Any]", device: torch.device | str = "cpu") -> "Sparse":
+    def of(cls, matrix: "scipy.sparse.csr_array[Any]", device: torch.device | str = "cpu") -> "Sparse":
         """The matrix of a scipy CSR array."""
-        matrix = sp.csr_array(matrix)
+        matrix = scipy.sparse.csr_array(matrix)
 
         def index(array: Any) -> Tensor:
             return torch.as_tensor(np.ascontiguousarray(array, dtype=np.int32), device=device)
@@ -217,27 +217,29 @@ def batched_adjacency(
     return Sparse(Pattern(rows, source.int(), (size, size)), weight)
 
 
-def adjacency(graph: "Data | EdgeList", loops: float = 1.0, normalise: Normalise = "row") -> "sp.csr_array[Any]":
+def adjacency(
+    graph: "Data | EdgeList", loops: float = 1.0, normalise: Normalise = "row"
+) -> "scipy.sparse.csr_array[Any]":
     """The normalised adjacency of one graph (see `batched_adjacency`) as a scipy array: float32 [N, N]."""
     matrix = batched_adjacency([graph], loops, normalise)
     parts = (matrix.values, matrix.pattern.cols, matrix.pattern.rows)
-    whole = sp.csr_array(tuple(part.cpu().numpy() for part in parts), shape=matrix.shape)
+    whole = scipy.sparse.csr_array(tuple(part.cpu().numpy() for part in parts), shape=matrix.shape)
     whole.sum_duplicates()
     return whole
 
 
-def to_scipy(matrix: Tensor) -> "sp.csr_array[Any]":
+def to_scipy(matrix: Tensor) -> "scipy.sparse.csr_array[Any]":
     """A torch CSR tensor as a scipy array."""
     matrix = matrix.cpu()
-    return sp.csr_array(
+    return scipy.sparse.csr_array(
         (matrix.values().numpy(), matrix.col_indices().numpy(), matrix.crow_indices().numpy()),
         shape=(matrix.shape[0], matrix.shape[1]),
     )
 
 
-def to_torch(matrix: "sp.csr_array[Any]") -> Tensor:
+def to_torch(matrix: "scipy.sparse.csr_array[Any]") -> Tensor:
     """A scipy matrix as a float32 torch CSR tensor, the form of sparse features in `Data.x`."""
-    matrix = sp.csr_array(matrix)
+    matrix = scipy.sparse.csr_array(matrix)
     return csr(
         torch.as_tensor(matrix.indptr.astype(np.int64)),
         torch.as_tensor(matrix.indices.astype(np.int64)),

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from bangs.core.number_checks import check_whole
 from bangs.core.types import Ranking, Round
+from bangs.core.word_checks import check_word
 from bangs.distributed import ranks
 from bangs.errors import InvalidInput
 from bangs.graphs.pagerank import PPR, Propagator
@@ -68,8 +69,7 @@ class Agreement:
     def __post_init__(self) -> None:
         for name in ("clusters", "steps"):
             check_whole(f"Agreement.{name}", getattr(self, name), least=1)
-        if self.space not in ("embeddings", "logits"):
-            raise InvalidInput(f"Agreement.space must be one of embeddings, logits, got '{self.space}'")
+        check_word("Agreement.space", self.space, ("embeddings", "logits"))
 
     def __call__(self, round: Round) -> Ranking:
         confidence = round.prediction.confidence.masked_fill(~round.pool, float("-inf"))
@@ -100,8 +100,7 @@ class Banzhaf:
     def __post_init__(self) -> None:
         for name in ("k", "candidates", "budget"):
             check_whole(f"Banzhaf.{name}", getattr(self, name), least=1)
-        if self.normalise not in ("none", "mass"):
-            raise InvalidInput(f"Banzhaf.normalise must be one of none, mass, got '{self.normalise}'")
+        check_word("Banzhaf.normalise", self.normalise, ("none", "mass"))
         if self.candidates < self.k:
             raise InvalidInput(
                 f"Banzhaf.candidates (K) must be at least k, got K = {self.candidates} and k = {self.k}; "

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from bangs.core.types import Labels, Round
+from bangs.core.word_checks import check_word
 from bangs.errors import InvalidInput
 from bangs.graphs.pagerank import PPR, Propagator
 from bangs.valuation.banzhaf import Estimator, MeanField
@@ -77,8 +78,7 @@ class BanzhafWeight:
     normalise: Normalisation = "mass"
 
     def __post_init__(self) -> None:
-        if self.scale not in ("value", "rank"):
-            raise InvalidInput(f"BanzhafWeight.scale must be one of value, rank, got '{self.scale}'")
+        check_word("BanzhafWeight.scale", self.scale, ("value", "rank"))
         if self.k is not None and self.k < 1:
             raise InvalidInput(f"BanzhafWeight.k must be at least 1, got {self.k}")
 

@@ -6,7 +6,7 @@ from typing import Literal
 
 from bangs.calibration.calibrators import ETS, Calibrator, Uncalibrated
 from bangs.calibration.graph_calibrators import CaGCN
-from bangs.errors import UnknownName
+from bangs.core.word_checks import check_name
 from bangs.graphs.graph_views import DropEdges, DropFeatures, Noise, Same
 from bangs.graphs.pagerank import PPR, Propagator
 from bangs.selection.quotas import Balanced, Everyone, Nobody, Top
@@ -147,8 +147,7 @@ METHODS: dict[str, Callable[[Budget], Method]] = {
 
 def method(name: str, budget: Budget | None = None) -> Method:
     """The method of that name under a budget."""
-    if name not in METHODS:
-        raise UnknownName("method", name, METHODS)
+    check_name("method", name, METHODS)
     return METHODS[name](budget or Budget())
 
 

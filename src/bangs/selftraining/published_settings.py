@@ -6,6 +6,7 @@ from typing import Literal, TypeVar
 
 from bangs.calibration.calibrators import ETS, Calibrator
 from bangs.calibration.graph_calibrators import CaGCN
+from bangs.core.word_checks import check_name
 from bangs.errors import InvalidInput, UnknownName
 from bangs.graphs.graph_views import DropEdges
 from bangs.selection.quotas import Above, TopPerClass
@@ -27,8 +28,7 @@ def authors(name: str, dataset: str) -> Method:
 
     Where they suggest none (a dataset they did not try) there is no guess: use `method(name, budget)`.
     """
-    if name not in METHODS:
-        raise UnknownName("method", name, METHODS)
+    check_name("method", name, METHODS)
     return _AUTHORS[name](_key(dataset))
 
 

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from bangs.core.types import Round
+from bangs.core.word_checks import check_word
 from bangs.errors import InvalidInput
 
 
@@ -32,8 +33,7 @@ class Sharpen:
     def __post_init__(self) -> None:
         if not 0 < self.temperature < float("inf"):
             raise InvalidInput(f"Sharpen.temperature must be positive, got {self.temperature}")
-        if self.shares not in ("none", "validation", "given"):
-            raise InvalidInput(f"Sharpen.shares must be one of none, validation, given, got '{self.shares}'")
+        check_word("Sharpen.shares", self.shares, ("none", "validation", "given"))
 
     def __call__(self, round: Round) -> Tensor:
         logs = round.prediction.log_probs

@@ -6,7 +6,8 @@ import torch
 from torch import Tensor
 
 from bangs.core.rng import Streams
-from bangs.errors import InvalidInput, UnknownName
+from bangs.core.word_checks import check_name
+from bangs.errors import InvalidInput
 from bangs.suggestion.coverage import distances, pagerank_coverage, typicality
 from bangs.suggestion.error_reduction import expected_errors
 from bangs.suggestion.information import information_values
@@ -138,6 +139,5 @@ DEFAULT = "uncertain-lookahead"
 
 def strategy(name: str) -> Strategy:
     """The strategy of that name."""
-    if name not in STRATEGIES:
-        raise UnknownName("strategy", name, tuple(STRATEGIES))
+    check_name("strategy", name, STRATEGIES)
     return STRATEGIES[name]

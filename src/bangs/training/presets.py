@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from bangs.errors import UnknownName
+from bangs.core.word_checks import check_name
 from bangs.nn.models import APPNP, GAT, GCN, GCNII, GIN, GRAND, MODELS, SGC, Architecture, GraphSAGE
 from bangs.training.trainer import Trainer
 
@@ -82,10 +82,8 @@ def trainer(model: str, preset: str = "tuned", dataset: str = "", *, soft: bool 
 
     A model that a user added to `MODELS` gets the settings of the GCN.
     """
-    if model not in MODELS:
-        raise UnknownName("model", model, MODELS)
-    if not isinstance(preset, str) or preset not in PRESETS:
-        raise UnknownName("preset", preset, PRESETS)
+    check_name("model", model, MODELS)
+    check_name("preset", preset, PRESETS)
     known = model in _TUNED
     chosen = PRESETS[preset](model if known else "gcn", dataset.lower())
     if soft and preset == "tuned":

@@ -14,6 +14,7 @@ from torch_geometric.data import Data
 from bangs.core.number_checks import check_number, check_whole
 from bangs.core.rng import Streams
 from bangs.core.types import Labels, Prediction, Task
+from bangs.core.word_checks import check_word
 from bangs.distributed import ranks
 from bangs.errors import InvalidInput
 from bangs.nn.dropout import DropoutMasks
@@ -77,8 +78,7 @@ class Trainer:
             raise InvalidInput(f"Trainer.batches must be None or a Sampling(size=…, fanout=…), got {self.batches!r}")
         choices = {"monitor": ("accuracy", "loss"), "subgraph": ("needed", "whole"), "precision": ("float32", "tf32")}
         for name, known in choices.items():
-            if getattr(self, name) not in known:
-                raise InvalidInput(f"Trainer.{name} must be one of {', '.join(known)}, got '{getattr(self, name)}'")
+            check_word(f"Trainer.{name}", getattr(self, name), known)
 
     def prepare(self, task: Task) -> "Learner":
         """A learner for this task; what rounds share is built once."""

@@ -80,7 +80,7 @@ class MSR:
 
     def __post_init__(self) -> None:
         _check_samples(self)
-        if self.without not in ("smaller", "all"):
+        if not isinstance(self.without, str) or self.without not in ("smaller", "all"):
             raise InvalidInput(f"MSR.without must be one of smaller, all, got '{self.without}'")
 
     def __call__(self, game: Game, k: int, generators: Generators) -> Values:

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from bangs.core.rng import Streams
-from bangs.errors import InvalidInput
+from bangs.core.word_checks import check_word
 from bangs.nn.dropout import DropoutMasks
 from bangs.nn.ensemble import Network, Targets
 from bangs.nn.matmul import batched_matmul
@@ -58,8 +58,7 @@ class GRAND(Checked):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.spread not in ("hidden", "features"):
-            raise InvalidInput(f"GRAND.spread must be one of hidden, features, got '{self.spread}'")
+        check_word("GRAND.spread", self.spread, ("hidden", "features"))
 
     def build(self, features: int, classes: int, rng: Streams) -> Network:
         return _RandomPropagation(self, features, classes, rng)
