@@ -1,21 +1,32 @@
-"""Does the forecast forecast? The utility that the game gives a coalition against that of a student taught it.
+"""Does the forecast forecast? The utility that the game gives a coalition against that of students taught it.
 
-    python benchmarks/forecast.py [--datasets synthetic cora] [--seeds 5] [--coalitions 200] [--layers 2] [--json]
+    python benchmarks/forecast.py [--datasets synthetic cora] [--layers 2 1] [--seeds 5] [--coalitions 200] [--students 3]
+                                  [--device cuda] [--rows FILE] [--json]
+    python benchmarks/forecast.py --table FILE     # the table of docs/theory.md, from rows that were kept
 
 For every seed a teacher is trained and coalitions of 1 … k of its most confident free nodes are drawn, of all sizes
-alike. A student is trained from the same initial weights on the given labels and the teacher's labels of the coalition.
-Forecasts of the student's logits are P X̂(S), the game's own, with personalised PageRank or two hops as P, plain or
-divided by the mass that reaches a node. One row a forecast, means over seeds with 95 % intervals:
+alike. Several students learn the given labels and the teacher's labels of the coalition, each from initial weights and
+dropout of its own, the same for all coalitions. What a coalition is worth is the mean over its students. `--layers 2`
+is the tuned GCN, `--layers 1` one linear hop, as in the case study of the paper's appendix. Forecasts of the logits:
 
-`utility` is the rank correlation, over coalitions, of the forecast information with the student's; `within` the same
-among coalitions of nearly equal size (five classes of size), since larger ones teach more; `accuracy` the rank
-correlation of the forecast information with the student's accuracy on free nodes; `agreement` the share of open nodes
-where forecast and student predict one class. `teacher` forecasts that nothing changes. `size` forecasts by |S| alone.
+`PageRank`, `two hops`, `one hop` are P X̂(S), the game's own with PageRank as P, plain or divided by the mass that
+reaches a node; `teacher + PageRank` adds them to the teacher's logits; `ridge` is the closed-form ridge regression of
+labels on features after the network's own hops, a student without its training noise. `teacher` says that nothing
+changes, `size` forecasts by |S| alone. `another student` forecasts by one more student taught the same: no forecast
+that does not know a student's random numbers can be expected to do much better.
+
+`utility` is the rank correlation, over coalitions, of the forecast information with that of the students; `within` the
+same among coalitions of nearly equal size (five classes of size), since larger ones teach more; `accuracy` the rank
+correlation of the forecast information with the students' accuracy on free nodes; `agreement` the share of open nodes
+where forecast and student predict one class. Means over seeds with 95 % intervals.
 """
 
+import json
 import math
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -33,7 +44,8 @@ from bangs.training.presets import trainer
 from bangs.training.trainer import Trainer
 from measuring import graph, options, show
 
-CANDIDATES, LARGEST, SIZES = 500, 100, 5
+CANDIDATES, LARGEST, SIZES, RIDGE = 500, 100, 5, 1.0
+MEASURES = ("utility", "within", "accuracy", "agreement")
 Operate = Callable[[Tensor], Tensor]
 
 
@@ -42,48 +54,70 @@ def main() -> None:
     parser.add_argument("--datasets", nargs="+", default=["synthetic", "cora"])
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--coalitions", type=int, default=200)
+    parser.add_argument("--students", type=int, default=3, help="taught each coalition; one more is the forecast")
     parser.add_argument("--epochs", type=int, default=100)
-    parser.add_argument("--layers", type=int, choices=[1, 2], default=2, help="2: the tuned GCN; 1: one linear hop")
+    parser.add_argument("--layers", nargs="+", type=int, choices=[1, 2], default=[2])
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--rows", type=Path, help="append a row for every seed and forecast")
+    parser.add_argument("--table", type=Path, help="run nothing; print the table of the rows in this file")
     asked = parser.parse_args()
+    if asked.table is not None:
+        print(table([json.loads(line) for line in asked.table.read_text().splitlines()]), end="")
+        return
     torch.set_num_threads(asked.threads)
-    learner = trainer("gcn") if asked.layers == 2 else trainer("sgc", model=SGC(hops=1))
-    settings = Trainer(**{**vars(learner), "epochs": asked.epochs, "patience": asked.epochs})
     rows = []
-    for wanted in asked.datasets:
-        name, data = graph(wanted)
-        found = [study(data, settings, seed, asked.coalitions) for seed in range(asked.seeds)]
-        for forecast in found[0]:
-            figures = {measure: interval([one[forecast][measure] for one in found]) for measure in found[0][forecast]}
-            rows.append({"dataset": name, "forecast": forecast, **figures})
+    for layers in asked.layers:
+        settings = learner(layers, asked.epochs)
+        for wanted in asked.datasets:
+            name, data = graph(wanted)
+            for seed in range(asked.seeds):
+                found = study(data, settings, seed, asked.coalitions, asked.students, layers, asked.device)
+                own = {"layers": layers, "dataset": name, "seed": seed, "device": asked.device}
+                rows += [{**own, "forecast": forecast, **figures} for forecast, figures in found.items()]
+                if asked.rows is not None:
+                    with asked.rows.open("a") as stream:
+                        stream.writelines(json.dumps(finite(row)) + "\n" for row in rows[-len(found) :])
     what = f"{asked.seeds} seeds, {asked.coalitions} coalitions each of at most {LARGEST} of {CANDIDATES} candidates"
-    show(rows, asked.json, protocol=f"{what}; {type(settings.model).__name__}, {asked.epochs} epochs")
+    show(summary(rows), asked.json, protocol=f"{what}, {asked.students} students each; {asked.epochs} epochs")
 
 
-def study(data: Data, settings: Trainer, seed: int, count: int) -> dict[str, dict[str, float]]:
+def learner(layers: int, epochs: int) -> Trainer:
+    """The tuned GCN, or one linear hop, for all epochs."""
+    usual = vars(trainer("gcn")) if layers == 2 else {**vars(trainer("sgc")), "model": SGC(hops=1)}
+    return Trainer(**{**usual, "epochs": epochs, "patience": epochs})
+
+
+def study(
+    data: Data, settings: Trainer, seed: int, count: int, students: int, layers: int, device: str
+) -> dict[str, dict[str, float]]:
     """Every measure of every forecast for one teacher."""
-    task = Task.of(data, splits.default(data, (seed,)), data.get("num_classes"))
+    task = Task.of(data, splits.default(data, (seed,)), data.get("num_classes")).to(device)
+    truth = data.y.to(device)
     teacher = settings.fit(task, task.given, Streams((seed,))).predict(task.graph)
     known, free = task.given.known[0], ~(task.given.known | task.held)[0]
     candidates = teacher.confidence[0].masked_fill(~free, -1).topk(min(CANDIDATES, int(free.sum()))).indices
-    members = coalitions(candidates, len(known), count, seed)
-    students = taught(data, settings, seed, teacher.label[0], members)
-    worth, labels = information(students.log_softmax(-1), ~known), students.argmax(-1)
-    right = ((labels == data.y) & free).sum(1) / free.sum()
-    sizes = members.sum(1)
-    out: dict[str, dict[str, float]] = {}
-    for name, operate in operators(data, task).items():
-        for normalise in ("plain", "mass"):
-            logits = forecast(operate, teacher.logits[0], members | known, normalise == "mass")
-            own = information(logits.log_softmax(-1), ~known)
-            agree = float((logits.argmax(-1) == labels)[:, ~known].float().mean())
-            out[f"{name}, {normalise}"] = judged(own, worth, right, sizes) | {"agreement": agree}
-    same = float((teacher.label[0] == labels)[:, ~known].float().mean())
+    members = coalitions(candidates.cpu(), len(known), count, seed)
+    every = [
+        taught(data, settings, seed, number, teacher.label[0].cpu(), members, device) for number in range(students + 1)
+    ]
+    members, sizes = members.to(device), members.sum(1)
+    worths = [information(logits.log_softmax(-1), ~known) for logits in every]
+    labels = [logits.argmax(-1) for logits in every[:-1]]
+    right = torch.stack([((own == truth) & free).sum(1) / free.sum() for own in labels]).mean(0)
+    worth = torch.stack(worths[:-1]).mean(0)
+
+    def all_of(own: Tensor, label: Tensor) -> dict[str, float]:
+        same = statistics.fmean(float((label == other)[:, ~known].float().mean()) for other in labels)
+        return judged(own, worth, right, sizes) | {"agreement": same}
+
+    out = {}
+    for name, logits in forecasts(data, task, teacher.logits[0], members | known, teacher.label[0], layers):
+        out[name] = all_of(information(logits.log_softmax(-1), ~known), logits.argmax(-1))
+    out["another student"] = all_of(worths[-1], every[-1].argmax(-1))
     nothing = dict.fromkeys(("utility", "within", "accuracy"), math.nan)
-    return {
-        **out,
-        "teacher": nothing | {"agreement": same},
-        "size": judged(sizes, worth, right, sizes) | {"agreement": math.nan},
-    }
+    out["teacher"] = nothing | {"agreement": all_of(worth, teacher.label[0].expand(count, -1))["agreement"]}
+    out["size"] = judged(sizes, worth, right, sizes) | {"agreement": math.nan}
+    return out
 
 
 def coalitions(candidates: Tensor, nodes: int, count: int, seed: int) -> Tensor:
@@ -96,31 +130,63 @@ def coalitions(candidates: Tensor, nodes: int, count: int, seed: int) -> Tensor:
     return out
 
 
-def taught(data: Data, settings: Trainer, seed: int, label: Tensor, members: Tensor) -> Tensor:
-    """The logits of a student for every coalition, all from the same initial weights: [count, N, C]."""
+def taught(
+    data: Data, settings: Trainer, seed: int, number: int, label: Tensor, members: Tensor, device: str
+) -> Tensor:
+    """The logits of one student for every coalition, all with the same random numbers: [count, N, C]."""
     count = len(members)
-    task = Task.of(data, splits.default(data, [seed] * count), data.get("num_classes"))
-    labels = task.given.adopt(members, label.expand(count, -1), 1.0, 1)
-    student = settings.fit(task, labels, Streams((seed,) * count))
-    return student.predict(task.graph).logits
+    task = Task.of(data, splits.default(data, [seed] * count), data.get("num_classes")).to(device)
+    labels = task.given.adopt(members.to(device), label.to(device).expand(count, -1), 1.0, 1)
+    rng = Streams((seed,) * count).at("student", number)
+    return settings.fit(task, labels, rng).predict(task.graph).logits
 
 
-def operators(data: Data, task: Task) -> dict[str, Operate]:
-    """What a forecast may propagate with."""
+def forecasts(
+    data: Data, task: Task, logits: Tensor, taught: Tensor, label: Tensor, layers: int
+) -> Iterable[tuple[str, Tensor]]:
+    """Names and logits [count, N, C] of what students of the sets bool [count, N] would say."""
     index, weight = gcn_norm(data.edge_index, num_nodes=task.nodes)
-    hop = torch.sparse_coo_tensor(index.flip(0), weight, (task.nodes, task.nodes)).coalesce()
-    return {"PageRank": task.cached(PPR()), "two hops": lambda x: hop @ (hop @ x), "one hop": lambda x: hop @ x}
+    hop = torch.sparse_coo_tensor(index.flip(0), weight, (task.nodes, task.nodes)).coalesce().to(task.device)
+    operators: dict[str, Operate] = {
+        "PageRank": task.cached(PPR()),
+        "two hops": lambda x: hop @ (hop @ x),
+        "one hop": lambda x: hop @ x,
+    }
+    for name, operate in operators.items():
+        spread, mass = propagated(operate, logits, taught)
+        yield f"{name}, plain", spread
+        yield f"{name}, mass", spread / mass.clamp_min(1e-9)
+        if name == "PageRank":
+            yield "teacher + PageRank", logits + spread
+    x = task.graph.x.to_dense() if task.graph.x.layout != torch.strided else task.graph.x
+    for _ in range(layers):
+        x = hop @ x
+    yield "ridge", ridge(x.double(), taught, label, logits)
 
 
-def forecast(operate: Operate, logits: Tensor, taught: Tensor, mass: bool) -> Tensor:
-    """P X̂(S) for sets of labelled nodes bool [count, N]: [count, N, C]."""
+def propagated(operate: Operate, logits: Tensor, taught: Tensor) -> tuple[Tensor, Tensor]:
+    """P X̂(S) [count, N, C] and the mass that reaches a node [count, N, 1], for sets of nodes bool [count, N]."""
     signal = torch.cat([logits, torch.ones_like(logits[:, :1])], dim=1)
     out = []
     for part in taught.split(20):
         x = (part.T[:, :, None] * signal[:, None]).flatten(1)
-        spread = operate(x).view(len(logits), len(part), -1).transpose(0, 1)
-        out.append(spread[..., :-1] / (spread[..., -1:].clamp_min(1e-9) if mass else 1.0))
-    return torch.cat(out)
+        out.append(operate(x).view(len(logits), len(part), -1).transpose(0, 1))
+    spread = torch.cat(out)
+    return spread[..., :-1], spread[..., -1:]
+
+
+def ridge(x: Tensor, taught: Tensor, label: Tensor, logits: Tensor) -> Tensor:
+    """Ridge regression of the centred labels of every set on the features, as sharp as the teacher: [count, N, C]."""
+    x = x / x.norm(dim=1).mean()
+    kernel, classes = x @ x.T, logits.shape[1]
+    target = torch.nn.functional.one_hot(label, classes).double() - 1 / classes
+    out = []
+    for own in taught:
+        nodes = own.nonzero()[:, 0]
+        gram = kernel[nodes][:, nodes] + RIDGE * torch.eye(len(nodes), dtype=x.dtype, device=x.device)
+        out.append((kernel[:, nodes] @ torch.linalg.solve(gram, target[nodes])).float())
+    found = torch.stack(out)
+    return found * (logits.std() / found[0].std())  # one factor for all sets, so that their order is untouched
 
 
 def information(log_p: Tensor, open: Tensor) -> Tensor:
@@ -133,6 +199,7 @@ def information(log_p: Tensor, open: Tensor) -> Tensor:
 
 def judged(own: Tensor, worth: Tensor, right: Tensor, sizes: Tensor) -> dict[str, float]:
     """Rank correlations of a forecast with what the students became."""
+    own, worth, right = own.cpu(), worth.cpu(), right.cpu()
     classes = np.array_split(np.argsort(np.asarray(sizes), kind="stable"), SIZES)
     return {
         "utility": correlation(own, worth),
@@ -145,16 +212,46 @@ def correlation(one: Tensor, other: Tensor) -> float:
     return float(spearmanr(one, other).statistic)
 
 
-def interval(values: list[float]) -> str:
+def summary(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """One row for every forecast: means over seeds and half of the 95 % intervals."""
+    groups: dict[tuple[int, str, str], list[Mapping[str, Any]]] = {}
+    for row in rows:
+        groups.setdefault((row["layers"], row["dataset"], row["forecast"]), []).append(row)
+    return [
+        {
+            "layers": layers,
+            "dataset": dataset,
+            "forecast": forecast,
+            **{measure: interval([row[measure] for row in own]) for measure in MEASURES},
+        }
+        for (layers, dataset, forecast), own in groups.items()
+    ]
+
+
+def table(rows: Iterable[Mapping[str, Any]]) -> str:
+    """The summary in Markdown."""
+    head = ["layers", "graph", "forecast", "utility", "within a size", "accuracy", "same class"]
+    body = [list(map(str, row.values())) for row in summary(rows)]
+    return "".join(f"| {' | '.join(cells)} |\n" for cells in [head, ["---"] * len(head), *body])
+
+
+def interval(values: list[float | None]) -> str:
     """Mean and half of the 95 % interval over seeds."""
-    if any(map(math.isnan, values)):
+    present = [value for value in values if value is not None and not math.isnan(value)]
+    if len(present) < len(values):
         return "–"
-    half = (
-        float(t.ppf(0.975, len(values) - 1)) * statistics.stdev(values) / math.sqrt(len(values))
-        if len(values) > 1
-        else 0.0
-    )
-    return f"{statistics.fmean(values):.2f} ± {half:.2f}"
+    if len(present) == 1:
+        return f"{present[0]:.2f}"
+    half = float(t.ppf(0.975, len(present) - 1)) * statistics.stdev(present) / math.sqrt(len(present))
+    return f"{statistics.fmean(present):.2f} ± {half:.2f}"
+
+
+def finite(row: Mapping[str, Any]) -> dict[str, Any]:
+    """The row with None in place of what is no number, and four digits."""
+    return {
+        key: None if isinstance(value, float) and math.isnan(value) else round(value, 4) if key in MEASURES else value
+        for key, value in row.items()
+    }
 
 
 if __name__ == "__main__":

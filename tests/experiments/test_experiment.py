@@ -25,14 +25,23 @@ from bangs.valuation.banzhaf import MSR, Marginals
         ({"candidates": 30, "normalise": "none"}, Banzhaf(20, 30, Marginals(16), PPR(), "none")),
         ({"push": 0.01}, Banzhaf(20, 100, Marginals(16), Push(error=0.01), "mass")),
         ({"estimator": "msr", "samples": 70}, Banzhaf(20, 100, MSR(70), PPR(), "mass")),
+        ({"ppr_steps": 15}, Banzhaf(20, 100, Marginals(16), PPR(steps=15), "mass")),
     ],
-    ids=["tuned", "paper", "chosen", "pushed", "estimator"],
+    ids=["tuned", "paper", "chosen", "pushed", "estimator", "steps"],
 )
 def test_settings_name_the_parts(settings: dict[str, Any], game: Banzhaf) -> None:
     recipe = Experiment(method="bangs", k=20, rounds=7, teacher="best", pool="open", **settings).self_trainer().method
     assert recipe.score == game
     assert (recipe.quota, recipe.calibrate) == (Top(20), ETS())
     assert (recipe.rounds, recipe.teacher, recipe.pool) == (7, "best", "open")
+
+
+def test_memory_is_the_methods_own_unless_it_is_set() -> None:
+    assert Experiment(method="bangs").self_trainer().method.memory == "accumulate"
+    assert Experiment(method="soft").self_trainer().method.memory == "rebuild"
+    assert Experiment(method="bangs", memory="rebuild").self_trainer().method.memory == "rebuild"
+    with pytest.raises(InvalidInput, match="the recipe 'paper' brings its own memory"):
+        Experiment(dataset="cora", method="bangs", recipe="paper", memory="rebuild")
 
 
 def test_batches_and_changes_reach_the_trainer() -> None:

@@ -21,14 +21,14 @@ from bangs.experiments.history_file import History, as_row
 from bangs.experiments.settings import VALIDATION_NODES, VALIDATION_SHARE, check
 from bangs.graphs import splits
 from bangs.graphs.datasets import by_name
-from bangs.graphs.pagerank import PPR
+from bangs.graphs.pagerank import PPR, Propagator
 from bangs.graphs.pagerank_push import Push
 from bangs.graphs.store import Store
 from bangs.runs import RunFolder
 from bangs.runs.history import row, seconds_by_stage
 from bangs.selftraining import published_settings
 from bangs.selftraining.best_round import best_round
-from bangs.selftraining.choices import POOL, Pool, TeacherChoice
+from bangs.selftraining.choices import POOL, Memory, Pool, TeacherChoice
 from bangs.selftraining.loop import Method, Observer, SelfTrainer, State
 from bangs.selftraining.methods import Budget, method, usual_rounds
 from bangs.training import presets
@@ -38,13 +38,19 @@ from bangs.utils.torch_modes import usual_modes
 from bangs.valuation.banzhaf import DEFAULT, ESTIMATORS
 
 # the settings a published recipe brings along
-BUDGET = ("k", "candidates", "normalise", "push", "estimator", "samples", "calibrator", "teacher", "pool")
+BUDGET = (
+    *("k", "candidates", "normalise", "push", "ppr_steps", "estimator", "samples", "calibrator", "teacher", "pool"),
+    "memory",
+)
 
 # those that only some methods, or runs in batches, look at
 WITH_USERS = (*BUDGET, "rounds", "pieces")
 
 # left out of a run's settings where they say nothing, so that it keeps the name it always had
-LATER = ("teacher", "batch_size", "fanout", "pieces", "push", "per_class", "validation_nodes")
+LATER = (
+    *("teacher", "memory", "batch_size", "fanout", "pieces", "push", "ppr_steps", "per_class"),
+    "validation_nodes",
+)
 
 
 @dataclass(frozen=True)
@@ -67,11 +73,13 @@ class Experiment:
     candidates: int | None = None  # K; None = the preset's: k + 100 as in the paper, 5 k if tuned
     normalise: Literal["none", "mass"] | None = None  # None = the preset's: none as in the paper, mass if tuned
     push: float | None = None  # influence by forward push, within this error; None = as `PPR` decides
+    ppr_steps: int | None = None  # of personalised PageRank in the game; None = 10
     estimator: str = DEFAULT
     samples: int | None = None
     calibrator: str = "ets"
     teacher: TeacherChoice | None = None  # None = the method's own: the best so far, or the latest (see `choices`)
     pool: Pool = POOL
+    memory: Memory | None = None  # which pseudo-labels stay; None = the method's own
     noise: float = 0.0  # share of training and validation labels flipped
     share: float | None = None  # share of nodes labelled for training; None = the dataset's own split
     per_class: int | None = None  # nodes of each class labelled for training; a small class gives half of its own
@@ -150,13 +158,13 @@ class Experiment:
             recipe = published_by(self.method, self._dataset_name)
             return replace(recipe, rounds=min(recipe.rounds, self.most_rounds))
         tuned = self.preset == "tuned"
-        return method(
+        recipe = method(
             self.method,
             Budget(
                 k=self.k,
                 candidates=(5 * self.k if tuned else self.k + 100) if self.candidates is None else self.candidates,
                 normalise=self.normalise or ("mass" if tuned else "none"),
-                propagate=PPR() if self.push is None else Push(error=self.push),
+                propagate=self._propagate(),
                 rounds=self.most_rounds,
                 teacher=self.teacher,
                 calibrate=CALIBRATORS[self.calibrator](),
@@ -164,6 +172,12 @@ class Experiment:
                 pool=self.pool,
             ),
         )
+        return recipe if self.memory is None else replace(recipe, memory=self.memory)
+
+    def _propagate(self) -> Propagator:
+        """Whom a candidate reaches in the game."""
+        steps = {} if self.ppr_steps is None else {"steps": self.ppr_steps}
+        return PPR(**steps) if self.push is None else Push(error=self.push, **steps)
 
     def task(self, data: Data) -> Task:
         """What the learner sees of a labelled graph."""
