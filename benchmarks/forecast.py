@@ -1,7 +1,7 @@
 """Does the forecast forecast? The utility that the game gives a coalition against that of students taught it.
 
-    python benchmarks/forecast.py [--datasets synthetic cora] [--layers 2 1] [--seeds 5] [--coalitions 200] [--students 3]
-                                  [--device cuda] [--rows FILE] [--json]
+    python benchmarks/forecast.py [--datasets synthetic cora] [--layers 2 1] [--seeds 5] [--coalitions 200]
+                                  [--students 3] [--device cuda] [--rows FILE] [--json]
     python benchmarks/forecast.py --table FILE     # the table of docs/theory.md, from rows that were kept
 
 For every seed a teacher is trained and coalitions of 1 … k of its most confident free nodes are drawn, of all sizes

@@ -176,8 +176,8 @@ class Experiment:
 
     def _propagate(self) -> Propagator:
         """Whom a candidate reaches in the game."""
-        steps = {} if self.ppr_steps is None else {"steps": self.ppr_steps}
-        return PPR(**steps) if self.push is None else Push(error=self.push, **steps)
+        steps = PPR.steps if self.ppr_steps is None else self.ppr_steps
+        return PPR(steps=steps) if self.push is None else Push(steps=steps, error=self.push)
 
     def task(self, data: Data) -> Task:
         """What the learner sees of a labelled graph."""
