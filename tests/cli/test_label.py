@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from bangs.runs.sealed_json import seal, unseal
 from tests.cli.invoke import bangs
 from tests.labelling.folders import Command, answers_in, queue_folder, small_graph
 
@@ -123,10 +124,107 @@ def test_a_fit_that_fails_is_told_in_the_terminal_and_on_the_page(tmp_path: Path
         assert not state["fitting"]
 
 
-def test_a_graph_that_no_fit_could_read_is_refused_before_a_page_is_served(fitted: Path, tmp_path: Path) -> None:
-    said = bangs("label", fitted / "fit", "--out", tmp_path / "out", *QUICK)
-    assert said.code == 2
-    assert "give the tables that were fitted" in said.err
+def test_a_graph_that_is_not_there_is_refused_before_a_page_is_served(tmp_path: Path) -> None:
     said = bangs("label", tmp_path / "none", "--out", tmp_path / "out", *QUICK)
     assert said.code == 2
     assert "does not exist" in said.err
+
+
+def answered(folder: Path, *rows: str) -> Path:
+    """A labels.csv of these nodes and labels, in a folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    lines = [f"{number},2026-01-01,{row}" for number, row in enumerate(rows, 1)]
+    (folder / "labels.csv").write_text("\n".join(["number,time,id,action,label", *lines, ""]))
+    return folder / "labels.csv"
+
+
+def fit_again(tmp_path: Path) -> Path:
+    """A fit with a column left out, another method and labels of an earlier page, in `tmp_path / "fit"`."""
+    graph = small_graph(tmp_path / "graph")
+    labels = answered(tmp_path / "earlier", "n20,label,elm", "n21,label,elm")
+    words = ("--labels", labels, "--ignore=c", "--method=raw", "--model=sgc", "--epochs=5")
+    assert bangs("fit", graph, "--out", tmp_path / "fit", *words, *QUICK).code == 0
+    return tmp_path / "fit"
+
+
+def test_a_fit_is_labelled_from_its_tables_with_its_options_its_labels_and_its_method(tmp_path: Path) -> None:
+    fit = fit_again(tmp_path)
+    answered(tmp_path / "fit-labels", "n30,label,elm", "n31,skip,")
+    assert bangs("label", fit, "--prepare", *QUICK).code == 0
+    again = tmp_path / "fit-labels" / "fit"
+    config = json.loads((again / "config.json").read_text())["config"]
+    assert config["graph"]["name"] == "graph"
+    assert config["parts"]["model"] == "sgc"
+    assert config["parts"]["method"] == "raw"
+    assert config["settings"]["epochs"] == 5
+    assert config["columns"]["left_out"] == ["c"]
+    assert json.loads((again / "result.json").read_text())["result"]["given"] == 15
+    cards = json.loads((tmp_path / "fit-labels" / "queue.json").read_text())["cards"]
+    assert cards[0]["cells"]
+    assert not {"n20", "n21", "n30", "n31"} & {card["node"] for card in cards}
+
+
+def test_a_labelling_goes_on_from_its_folder_and_from_its_newest_fit(tmp_path: Path) -> None:
+    fit_again(tmp_path)
+    answered(tmp_path / "fit-labels", "n30,label,elm")
+    labelling = tmp_path / "fit-labels"
+    assert bangs("label", tmp_path / "fit", "--prepare", *QUICK).code == 0
+    for given in (labelling, labelling / "fit"):
+        assert bangs("label", given, "--prepare", *QUICK).code == 0
+        assert json.loads((labelling / "fit" / "result.json").read_text())["result"]["given"] == 15
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["earlier", "fit", "fit-labels", "graph"]
+
+
+def test_a_fit_and_its_tables_can_be_moved_together_and_what_is_gone_is_named(tmp_path: Path) -> None:
+    fit_again(tmp_path / "here")
+    (tmp_path / "here").rename(tmp_path / "there")
+    fit = tmp_path / "there" / "fit"
+    assert bangs("label", fit, "--prepare", *QUICK).code == 0
+    (tmp_path / "there" / "graph").rename(tmp_path / "elsewhere")
+    for flags in ((), ("--prepare",)):
+        said = bangs("label", fit, "--out", tmp_path / "out", *flags, *QUICK)
+        assert said.code == 2
+        assert f"was fitted on '{tmp_path}/there/graph', which is not there any more" in said.err
+        assert "give the tables where they are now: bangs label TABLES" in said.err
+        assert not (tmp_path / "out").exists()
+    (fit / "tables.json").unlink()
+    said = bangs("label", fit, "--out", tmp_path / "out", *QUICK)
+    assert said.code == 2
+    assert "does not say which tables it was fitted on" in said.err
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *(("path", 3), ("path", "a\0b"), ("labels", 7), ("labels", [None]), ("options", []), ("options", {"x": 1})),
+        *(("options", {"ignore": "c"}), ("options", {"directed": 1}), ("options", {"id": ["a"]})),
+        *(("options", {"encoding": {}}), ("options", {"limits": 3}), ("learner", {"model": "nosuch"})),
+        *(("learner", {"model": {"part": "eval"}}), ("learner", {"nosuch": 1}), ("learner", None)),
+    ],
+)
+def test_a_strangers_note_of_its_tables_is_refused_in_a_sentence(
+    fitted: Path, tmp_path: Path, name: str, value: object
+) -> None:
+    fit = tmp_path / "fit"
+    fit.mkdir()
+    there = unseal(fitted / "fit" / "tables.json")
+    assert there is not None
+    seal(fit / "tables.json", {**there, "path": str(fitted / "graph"), name: value})
+    said = bangs("label", fit, "--out", tmp_path / "out", "--prepare", *QUICK)
+    assert said.code == 2
+    assert "tables.json' is not as `bangs fit` writes it" in said.err
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("place", ["/etc/passwd", "/etc", "/dev/zero"])
+def test_a_fit_that_names_a_strange_place_gets_a_sentence_that_tells_nothing_of_it(
+    fitted: Path, tmp_path: Path, place: str
+) -> None:
+    there = unseal(fitted / "fit" / "tables.json")
+    assert there is not None
+    for names in ({"path": place}, {"path": str(fitted / "graph"), "labels": [place]}):
+        seal(tmp_path / "tables.json", {**there, **names})
+        said = bangs("label", tmp_path, "--out", tmp_path / "out", "--prepare", *QUICK)
+        assert said.code == 2
+        assert said.err.startswith("bangs: ")
+        assert "root" not in said.err + said.out

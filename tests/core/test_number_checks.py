@@ -100,5 +100,7 @@ def test_rows_of_unequal_length_are_refused() -> None:
 def test_a_class_in_place_of_a_calibrator_and_na_in_place_of_a_word_are_named() -> None:
     with pytest.raises(InvalidInput, match="calibrator must be a name or a part that can be called, got <class 'int'>"):
         bangs.SelfTrainingClassifier(calibrator=int).fit(two_rings())
+    with pytest.raises(InvalidInput, match="selector must be a name or a part that can be called, got <built-in "):
+        bangs.SelfTrainingClassifier(selector=len).fit(two_rings())
     with pytest.raises(InvalidInput, match=r"Method\.start must be one of fresh, teacher, got '<NA>'"):
         bangs.Method(start=pd.NA)

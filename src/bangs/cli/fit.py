@@ -85,9 +85,9 @@ def fit(
     Example: bangs fit examples/own-graph --out out/library
     """
     from bangs.cli.fit_folder import fit_in, in_batches, told
+    from bangs.cli.fitted_tables import FittedTables
     from bangs.estimator.classifier import SelfTrainingClassifier
-    from bangs.graphs.store import Store, read_own
-    from bangs.labelling.answers import read_answers, with_answers
+    from bangs.graphs.store import Store
     from bangs.training.neighbour_sampling import sampling
 
     output = Output(as_json=as_json, quiet=quiet)
@@ -109,27 +109,26 @@ def fit(
         random_state=seed,
     )
     tried = learner.recipe()  # a wrong setting is told before anything is read
-    own = read_own(
-        graph,
-        id=id,
-        label=label,
-        source=source,
-        target=target,
-        weight=weight,
-        split=split,
-        directed=directed,
-        ignore=ignore or (),
-        categorical=categorical or (),
-        fill=parse_fill(fill),
-        unknown=unknown,
-        keep=keep or (),
-        labels_ignore_case=labels_ignore_case,
-        scale=scale,
-        unknown_edges=unknown_edges,
-        seed=seed,
-    )
-    if labels is not None:
-        own = with_answers(own, read_answers(labels))
+    settings = {
+        "id": id,
+        "label": label,
+        "source": source,
+        "target": target,
+        "weight": weight,
+        "split": split,
+        "directed": directed,
+        "ignore": ignore or (),
+        "categorical": categorical or (),
+        "fill": parse_fill(fill),
+        "unknown": unknown,
+        "keep": keep or (),
+        "labels_ignore_case": labels_ignore_case,
+        "scale": scale,
+        "unknown_edges": unknown_edges,
+        "seed": seed,
+    }
+    read = FittedTables.of(graph, settings, *([] if labels is None else [labels]))
+    own = read.read()
     learner.set_params(directed=own.columns.directed)
     for note in own.notes:
         output.say(f"· {note}")
@@ -143,5 +142,5 @@ def fit(
     elif features == "auto" and own.columns.structural is not None:
         learner.set_params(features="features")  # they are structure already
     with stoppable(again("--resume")):
-        done = fit_in(out, own, learner, graph.resolve().name, output, resume=resume, overwrite=overwrite)
+        done = fit_in(out, own, learner, read, output, resume=resume, overwrite=overwrite)
     output.result({**done, "out": out.name}, told(done, out))

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from bangs.cli.console import Output, Rounds
+from bangs.cli.fitted_tables import FittedTables
 from bangs.estimator.classifier import SelfTrainingClassifier
 from bangs.estimator.contest import Tried
 from bangs.estimator.model_file import save
@@ -34,17 +35,18 @@ def fit_in(
     out: Path,
     own: tables.OwnGraph,
     learner: SelfTrainingClassifier,
-    name: str,
+    tables_read: FittedTables,
     output: Output,
     *,
     resume: bool,
     overwrite: bool,
 ) -> dict[str, Any]:
-    """The result of a fit whose rounds and files are kept in a folder; `name` is the graph's."""
+    """The result of a fit whose rounds and files are kept in a folder, beside where its tables are."""
     place = choose_device(learner.device)
     with RunFolder.create_or_resume(
-        out, _config(name, own, learner), resume=resume, overwrite=overwrite, device=place
+        out, _config(tables_read.path.name, own, learner), resume=resume, overwrite=overwrite, device=place
     ) as folder:
+        tables_read.write(out, learner)
         done = folder.result
         if done is None:
             done = _fit(folder, own, learner, output)

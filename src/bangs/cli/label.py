@@ -14,7 +14,10 @@ from bangs.utils.limits import MOST
 
 def label(
     graph: Annotated[
-        Path, typer.Argument(help="a folder with edges.csv and nodes.csv (or .tsv, .parquet), or one .npz")
+        Path,
+        typer.Argument(
+            help="a folder with edges.csv and nodes.csv (or .tsv, .parquet), one .npz, or a folder of `bangs fit`"
+        ),
     ],
     out: Annotated[
         Path | None, typer.Option(help="folder for labels.csv and the fits; GRAPH-labels beside it if left out")
@@ -50,7 +53,7 @@ def label(
 
     Example: bangs label examples/own-graph --out out/labels
     """
-    from bangs.cli.label_folder import prepare_queue, serve
+    from bangs.cli.label_folder import default_folder, origin, prepare_queue, serve
     from bangs.errors import InvalidInput
     from bangs.suggestion.strategies import DEFAULT
     from bangs.suggestion.strategies import strategy as by_name
@@ -58,12 +61,14 @@ def label(
     by_name(strategy or DEFAULT)
     if read_only and prepare:
         raise InvalidInput("a folder is either looked at or prepared; give one of --read-only and --prepare")
-    folder = graph.with_name(f"{graph.resolve().stem}-labels") if out is None else out
     output = Output(quiet=quiet)
-    if not prepare:
-        if not read_only:
-            _check_graph(graph)
+    folder = out or default_folder(graph)
+    if read_only:
         serve(folder, graph.resolve().name, batch, port, read_only, _again(), output)
+        return
+    tables, learner = origin(graph)
+    if not prepare:
+        serve(folder, tables.path.name, batch, port, read_only, _again(), output)
         return
     settings = {
         "id": id,
@@ -81,19 +86,8 @@ def label(
         "labels_ignore_case": labels_ignore_case,
         "unknown_edges": unknown_edges,
     }
-    prepare_queue(folder, graph, settings, 3 * batch, strategy, time_limit, device, output)
-
-
-def _check_graph(graph: Path) -> None:
-    """Raises where a fit could never read the graph, before a page is served."""
-    from bangs.errors import InvalidInput
-
-    if not graph.exists():
-        raise InvalidInput(f"'{graph}' does not exist; give a folder with edges.csv and nodes.csv, or one .npz file")
-    if (graph / "model.safetensors").exists():
-        raise InvalidInput(
-            f"'{graph}' is a folder that `bangs fit` wrote; give the tables that were fitted: bangs label TABLES"
-        )
+    learner.set_params(time_limit=time_limit, device=device)
+    prepare_queue(folder, tables.also(settings), learner, 3 * batch, strategy, output)
 
 
 def _again() -> list[str]:

@@ -8,17 +8,19 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import FrameType
-from typing import Any
 
 from bangs.cli.console import Output
 from bangs.cli.fit_folder import fit_in
+from bangs.cli.fitted_tables import FILE as TABLES
+from bangs.cli.fitted_tables import FittedTables, read_fitted_tables
 from bangs.cli.interrupts import stoppable
 from bangs.errors import BangsError, InvalidInput
 from bangs.estimator.classifier import SelfTrainingClassifier
+from bangs.estimator.model_file import FILE as MODEL
 from bangs.estimator.saved_run import read_saved_run
-from bangs.graphs.store import Store, read_own
-from bangs.labelling.answers import FILE, read_answers, standing, with_answers
-from bangs.labelling.cards import make_cards, read_progress, read_queue, table_rows, write_queue
+from bangs.graphs.store import Store
+from bangs.labelling.answers import FILE, read_answers, standing
+from bangs.labelling.cards import QUEUE, make_cards, read_progress, read_queue, table_rows, write_queue
 from bangs.labelling.page import label_page
 from bangs.labelling.refit import Refits
 from bangs.labelling.server import LabelServer
@@ -57,12 +59,10 @@ def serve(
 
 def prepare_queue(
     folder: Path,
-    graph: Path,
-    settings: dict[str, Any],
+    tables: FittedTables,
+    learner: SelfTrainingClassifier,
     count: int,
     strategy: str | None,
-    time_limit: float | None,
-    device: str,
     output: Output,
 ) -> None:
     """Fit with the labels of the graph and all answers, and write the queue of nodes to label next."""
@@ -71,15 +71,17 @@ def prepare_queue(
         _refuse_strangers(folder)
         (folder / FIT).mkdir(exist_ok=True)
     answers = read_answers(folder / FILE) if (folder / FILE).exists() else []
-    own = with_answers(read_own(graph, **settings), answers)
+    if answers:
+        tables = tables.also({}, folder / FILE)
+    own = tables.read()
     if isinstance(own.data, Store):
         raise InvalidInput("a graph that stays on disk cannot be labelled on a page yet; use `bangs suggest`")
-    learner = SelfTrainingClassifier(time_limit=time_limit, device=device, directed=own.columns.directed)
+    learner.set_params(directed=own.columns.directed)
     if own.columns.structural is not None:
         learner.set_params(features="features")  # they are structure already
     with stoppable():
         hold(folder / FIT, PATIENCE).release()  # a fit whose server was killed may still be at work
-        done = fit_in(folder / FIT, own, learner, graph.resolve().name, output, resume=False, overwrite=True)
+        done = fit_in(folder / FIT, own, learner, tables, output, resume=False, overwrite=True)
     judged = done["validation"]
     low, high = judged["interval"] if judged["nodes"] else (None, None)
     saved = read_saved_run(folder / FIT)
@@ -91,7 +93,7 @@ def prepare_queue(
             exclude[node] = True
     queue = make_cards(saved, count, strategy, {}, exclude)
     wanted = [card["node"] for card in queue["cards"]]
-    cells = table_rows(graph, own.columns.role("id"), wanted)
+    cells = table_rows(tables.path, own.columns.role("id"), wanted)
     for card in queue["cards"]:
         card["cells"] = [list(cell) for cell in cells.get(card["node"], []) if cell[0] != own.columns.role("label")]
     row = {
@@ -104,6 +106,30 @@ def prepare_queue(
     }
     write_queue(folder, queue, row)
     output.say(f"{len(wanted):,} nodes wait in {folder / 'queue.json'}")
+
+
+def origin(graph: Path) -> tuple[FittedTables, SelfTrainingClassifier]:
+    """The tables to label, and how they are fitted: as in a fit that is given in their place."""
+    fit = _fit_of(graph)
+    if fit is not None:
+        tables, params = read_fitted_tables(fit)
+        return tables, SelfTrainingClassifier(**params)
+    if not graph.exists():
+        raise InvalidInput(f"'{graph}' does not exist; give a folder with edges.csv and nodes.csv, or one .npz file")
+    return FittedTables.of(graph, {}), SelfTrainingClassifier()
+
+
+def default_folder(graph: Path) -> Path:
+    """Where labels go if it is not said: the folder a fit is the newest of, else GRAPH-labels beside the graph."""
+    fit = _fit_of(graph)
+    if fit is not None and (fit.parent / FILE).exists() and (fit.parent / QUEUE).exists():
+        return fit.parent
+    return graph.with_name(f"{graph.resolve().stem}-labels")
+
+
+def _fit_of(graph: Path) -> Path | None:
+    """The folder of the fit that is given in place of tables, itself or as that of its labelling; else None."""
+    return next((own for own in (graph, graph / FIT) if any((own / name).exists() for name in (MODEL, TABLES))), None)
 
 
 def _held(folder: Path, read_only: bool) -> Lock | None:

@@ -4,6 +4,7 @@ import logging
 import numbers
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from types import BuiltinFunctionType
 from typing import Any
 
 import torch
@@ -173,6 +174,7 @@ def self_training(
             raise UnknownName("selector", score, SELECTORS)
         score = SELECTORS[score](k, 5 * k if candidates is None else int(candidates))
     for name, part in (("selector", score), ("calibrator", calibrate)):
-        if not callable(part) or isinstance(part, type):  # a class makes parts, and is none
+        # a class makes parts and is none; a function of Python's own, such as len, knows no round
+        if not callable(part) or isinstance(part, type | BuiltinFunctionType):
             raise InvalidInput(f"{name} must be a name or a part that can be called, got {part!r}")
     return Method(int(rounds), calibrate=calibrate, score=score, quota=Top(k), teacher=teacher)

@@ -3,9 +3,7 @@
 from functools import cache
 from importlib import resources
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-
-from bangs.report.page import asset
+from bangs.report.page import asset, environment
 
 
 def label_page(name: str) -> str:
@@ -13,14 +11,10 @@ def label_page(name: str) -> str:
     style = asset("page.css") + _own("label.css")
     script = asset("tools.js") + _own("label.js")
     facts = {"name": name, "classes": []}
-    text: str = _environment().get_template("label.html").render(facts=facts, style=style, script=script)
+    text: str = (
+        environment("bangs.labelling").get_template("label.html").render(facts=facts, style=style, script=script)
+    )
     return text
-
-
-@cache
-def _environment() -> Environment:
-    # every text is escaped, as HTML or as JSON in a script
-    return Environment(loader=PackageLoader("bangs.labelling", "assets"), autoescape=True, undefined=StrictUndefined)
 
 
 @cache

@@ -6,7 +6,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
 from bangs.errors import BangsError, InvalidInput
 from bangs.report.page_data import page_data
@@ -47,20 +47,21 @@ def render(run_data: RunData) -> str:
 def assemble(template: str, facts: dict[str, Any], scripts: Sequence[str]) -> str:
     """A page from its template, facts and scripts; every text is escaped, as HTML or as JSON in a script."""
     script = "\n".join(asset(name) for name in ("tools.js", *scripts, "finish.js"))
-    text: str = _environment().get_template(template).render(facts=facts, style=asset("page.css"), script=script)
+    text: str = environment().get_template(template).render(facts=facts, style=asset("page.css"), script=script)
     return text
 
 
 def page_begin() -> bytes:
     """How every page begins, before its title."""
-    return asset("base.html").partition("{{")[0].encode()
+    return assemble("base.html", {"name": "", "headline": {"lead": ""}}, ()).partition("<title>")[0].encode()
 
 
 @cache
-def _environment() -> Environment:
+def environment(package: str = "bangs.report") -> Environment:
+    """Templates of a package, on the base of the report's."""
     # autoescape for every name; `tojson` writes <, >, & and ' as \u003c …, so that no text can end the script
     return Environment(
-        loader=PackageLoader("bangs.report", "assets"),
+        loader=ChoiceLoader([PackageLoader(own, "assets") for own in dict.fromkeys((package, "bangs.report"))]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

@@ -35,7 +35,7 @@ _OURS = {"lock", "config.json", "environment.json", "events.jsonl", "checkpoints
 _RESULTS = {
     "fit": (
         *("model.safetensors", "exam.safetensors", "predictions.csv", "pseudo_labels.csv", "history.jsonl"),
-        *("MODEL_CARD.md", "report.html"),
+        *("MODEL_CARD.md", "report.html", "tables.json"),
     ),
     "run": ("snapshot.safetensors", "exam.safetensors", "history.jsonl", "report.html"),
     "unknown": ("model.safetensors", "snapshot.safetensors", "exam.safetensors"),  # no one else's names
@@ -75,7 +75,7 @@ def read_run(path: str | Path) -> Record:
 class RunFolder:
     """The folder of one run, held by this process until the `with` block ends.
 
-    `resumed` says whether the folder held this run before. Nothing read from the folder is used as a path.
+    `resumed` says whether the folder held this run before. Nothing that it reads from the folder is used as a path.
     """
 
     def __init__(self, path: Path, config: dict[str, Any], lock: Lock):
