@@ -29,18 +29,20 @@ def table(
     from bangs.experiments.suites.read import find_suite
     from bangs.experiments.tables.page import write_page
     from bangs.experiments.tables.render import FORMATS
+    from bangs.experiments.tables.reruns import spread_in
     from bangs.experiments.tables.table import tabulate
 
     if form not in FORMATS:
         raise UnknownName("format", form, FORMATS)
     results = results_of(place)
+    spread = spread_in(place, results)
     if page is not None:
         suites = [find_suite(name) for name in suite_files()]
-        for path in write_page(suites, results, page, f"bangs table {place} --page {page}"):
+        for path in write_page(suites, results, page, f"bangs table {place} --page {page}", spread):
             print(escape_controls(str(path)))
         return
     rules = parse_names("--protocol", protocol)
-    texts = [FORMATS[form](tabulate(chosen, results, rules)) for chosen in suites_of(place, suite)]
+    texts = [FORMATS[form](tabulate(chosen, results, rules, spread)) for chosen in suites_of(place, suite)]
     print(escape_controls(joined(texts, form)), end="")
 
 

@@ -11,6 +11,7 @@ from bangs.experiments.suites.read import find_suite
 from bangs.experiments.suites.suite import PROTOCOLS
 from bangs.experiments.tables.figure import as_csv, draw, panels
 from bangs.experiments.tables.page import write_page
+from bangs.experiments.tables.reruns import spread_in
 from tests import ROOT
 from tests.helpers.small_graphs import fake_rows
 
@@ -20,7 +21,9 @@ COMMAND = "bangs table results --page docs/reproduction.md"
 
 @pytest.mark.skipif(not any(ROWS.glob("*.jsonl")), reason="results/ holds no rows yet")
 def test_the_page_and_its_figures_are_made_from_the_rows(tmp_path: Path) -> None:
-    written = write_page(map(find_suite, suite_files()), results_in(ROWS), tmp_path / PAGE.name, COMMAND)
+    results = results_in(ROWS)
+    spread = spread_in(ROWS, results)
+    written = write_page(map(find_suite, suite_files()), results, tmp_path / PAGE.name, COMMAND, spread)
     assert (tmp_path / PAGE.name).read_text() == PAGE.read_text()
     for path in written:
         if path.suffix == ".csv":  # a picture may differ with the version that draws it, its numbers may not
@@ -45,6 +48,9 @@ def test_every_run_is_stored_once() -> None:
             places.setdefault((row["run"], row.get("seed", -1)), []).append(file.name)
     assert len(places) > 1000
     assert {run: files for run, files in places.items() if len(files) > 1} == {}
+    for file in (ROWS / "reruns").glob("*.jsonl"):
+        again = [(row["run"], row["seed"]) for row in map(json.loads, file.read_text().splitlines())]
+        assert len(set(again)) == len(again)
 
 
 def test_a_page_tells_tables_figures_tests_and_what_was_not_run(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from bangs.experiments.results import Result
 from bangs.experiments.suites.suite import FIGURES, PROTOCOLS, Suite
 from bangs.experiments.tables.figure import draw, panels
 from bangs.experiments.tables.render import grid, missing, tests
+from bangs.experiments.tables.reruns import Spread, section
 from bangs.experiments.tables.significance import LEVEL, Comparison
 from bangs.experiments.tables.table import Entry, Table, tabulate
 from bangs.utils.files import check_replaceable, make_folder, write_atomic
@@ -26,16 +27,18 @@ BEGIN = (
 )
 
 
-def write_page(suites: Iterable[Suite], results: Sequence[Result], path: Path, command: str) -> list[Path]:
+def write_page(
+    suites: Iterable[Suite], results: Sequence[Result], path: Path, command: str, spread: Spread | None = None
+) -> list[Path]:
     """Write the page, and its figures into `figures/` beside it; the paths of the files."""
     check_replaceable(path, BEGIN.encode(), "table --page")
-    tables = [tabulate(suite, results) for suite in in_order(suites)]
+    tables = [tabulate(suite, results, spread=spread) for suite in in_order(suites)]
     written = [path]
     for table in tables:
         if table.suite.kind in FIGURES and _was_run(table):
             written += draw(table.suite, panels(table.suite, results), path.parent / "figures", ("svg",))
     make_folder(path.parent)
-    write_atomic(path, page(tables, results, command))
+    write_atomic(path, page(tables, results, command, spread))
     return written
 
 
@@ -45,7 +48,7 @@ def in_order(suites: Iterable[Suite]) -> list[Suite]:
     return sorted(suites, key=lambda suite: (known.get(suite.name, len(ORDER)), suite.name))
 
 
-def page(tables: Sequence[Table], results: Sequence[Result], command: str) -> str:
+def page(tables: Sequence[Table], results: Sequence[Result], command: str, spread: Spread | None = None) -> str:
     """The document: how it was made, then every table and figure with what its tests say."""
     made = [table for table in tables if _was_run(table)]
     left = [table for table in tables if not _was_run(table)]
@@ -59,6 +62,7 @@ def page(tables: Sequence[Table], results: Sequence[Result], command: str) -> st
         f"{LEVEL} after Holm's correction over all tests of the same table by the same rule; everything else is noise "
         "as far as these runs can tell.",
         _machines(results),
+        *([_reruns(spread, tables)] if spread is not None and spread.reruns else []),
         *(_section(table) for table in made),
     ]
     if left:
@@ -67,6 +71,18 @@ def page(tables: Sequence[Table], results: Sequence[Result], command: str) -> st
             "\n".join(f"- {escape_markdown(table.suite.title)}: `bangs reproduce {table.suite.name}`" for table in left)
         )
     return "\n\n".join(parts) + "\n"
+
+
+def _reruns(spread: Spread, tables: Sequence[Table]) -> str:
+    """What re-runs move, and how many verdicts they overrule."""
+    names = {key: word for table in tables for key, word in table.suite.names.items() if key in spread.datasets}
+    tests = [test for table in tables for own in table.comparisons.values() for test in own]
+    held = sum(test.verdict in ("better", "worse") for test in tests)
+    within = sum(test.verdict == "not beyond re-runs" for test in tests)
+    words = (
+        f"Of the {len(tests)} tests on this page {held} show a difference; {within} more pass their t-test and are not "
+    )
+    return section(spread, ("validation", "best_test", "last"), names) + f"\n\n{words}beyond re-runs."
 
 
 def _was_run(table: Table) -> bool:

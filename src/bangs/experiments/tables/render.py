@@ -54,7 +54,7 @@ def latex(table: Table) -> str:
         if own:
             title, head, rows = _tested(table, rule, own)
             caption, escaped = f"{table.suite.title}: {title}.", [[_tex(cell) for cell in row] for row in [head, *rows]]
-            parts.append(_booktabs(caption, "llrcrrl", escaped[0], escaped[1:]))
+            parts.append(_booktabs(caption, "llrc" + "r" * (len(head) - 5) + "l", escaped[0], escaped[1:]))
     return "\n".join(parts)
 
 
@@ -166,7 +166,9 @@ def _tests(table: Table, rule: str, tests: tuple[Comparison, ...]) -> str:
 def _tested(table: Table, rule: str, tests: tuple[Comparison, ...]) -> tuple[str, list[str], list[list[str]]]:
     """What was tested, and the cells of a table of it."""
     called = table.suite.called
-    header = ["", f"{called(tests[0].first)} less …", "difference", "95 % interval", "p", "p (Holm)", "verdict"]
+    again = any(test.rerun for test in tests)
+    header = ["", f"{called(tests[0].first)} less …", "difference", "95 % interval", "p", "p (Holm)"]
+    header += [*(["re-runs ±"] if again else []), "verdict"]
     body = [
         [
             called(test.place),
@@ -175,6 +177,7 @@ def _tested(table: Table, rule: str, tests: tuple[Comparison, ...]) -> tuple[str
             f"{test.low:+.2f} … {test.high:+.2f}",
             _p(test.p),
             _p(test.corrected),
+            *([f"{test.rerun:.2f}"] if again else []),
             test.verdict,
         ]
         for test in tests

@@ -25,12 +25,15 @@ class Comparison:
     high: float
     p: float  # two-sided paired t-test
     corrected: float = 1.0  # by Holm, over the family it belongs to
+    rerun: float = 0.0  # what the difference may move by if both run again with sums in another order
 
     @property
-    def verdict(self) -> Literal["better", "worse", "no difference shown"]:
-        """What the corrected test says of the first."""
+    def verdict(self) -> Literal["better", "worse", "no difference shown", "not beyond re-runs"]:
+        """What the corrected test says of the first, and whether a re-run would."""
         if self.corrected >= LEVEL:
             return "no difference shown"
+        if abs(self.difference) <= self.rerun:
+            return "not beyond re-runs"
         return "better" if self.difference > 0 else "worse"
 
 

@@ -7,8 +7,10 @@ from typing import Any
 
 from bangs.experiments.results import Result, matching
 from bangs.experiments.suites.suite import FIGURES, PROTOCOLS, Cell, Suite, known_protocols
+from bangs.experiments.tables.reruns import Spread
 from bangs.experiments.tables.significance import Comparison, holm, paired, stars
 from bangs.runs.history import STAGES
+from bangs.utils.text import plain_name
 
 
 @dataclass(frozen=True)
@@ -75,8 +77,10 @@ _UNITS = {
 }
 
 
-def tabulate(suite: Suite, results: Sequence[Result], protocols: Sequence[str] | None = None) -> Table:
-    """The table of a suite from whatever results there are."""
+def tabulate(
+    suite: Suite, results: Sequence[Result], protocols: Sequence[str] | None = None, spread: Spread | None = None
+) -> Table:
+    """The table of a suite from whatever results there are; a spread over re-runs has a say in the verdicts."""
     cells = list(suite.cells())
     found = {(cell.row, cell.column): _found(suite, results, cell) for cell in cells}
     rules = usable_protocols(protocols or suite.protocols, found.values())
@@ -91,7 +95,7 @@ def tabulate(suite: Suite, results: Sequence[Result], protocols: Sequence[str] |
             mine = [_line(suite, row, columns, found, rule) for rule in rules]
             lines += [*mine, *_published(suite, row, columns)]
         if suite.focus is not None:
-            comparisons = {rule: _compare(suite, found, rule) for rule in rules}
+            comparisons = {rule: _compare(suite, found, rule, spread or Spread()) for rule in rules}
     present = [result for result in found.values() if result is not None and result.rows]
     return Table(
         suite,
@@ -225,14 +229,16 @@ def _seconds(suite: Suite, result: Result | None, stage: str | None = None) -> E
     return Entry(spent / count, seeds=result.seeds, run=result.run, note=note)
 
 
-def _compare(suite: Suite, found: Found, rule: str) -> tuple[Comparison, ...]:
+def _compare(suite: Suite, found: Found, rule: str, spread: Spread) -> tuple[Comparison, ...]:
     """The focus against every other, seed by seed; Holm's correction over all of them together."""
     sweep = suite.kind in FIGURES  # there the lines compete, place by place
     scores: dict[str, dict[str, dict[int, float]]] = {}
+    graphs: dict[str, str] = {}
     for (row, column), result in found.items():
         if result is not None and result.rows:
             place, who = (column, row) if sweep else (row, column)
             scores.setdefault(place, {})[who] = result.scores(rule)
+            graphs[place] = plain_name(result.config["dataset"])
     tests = []
     for place, by_name in scores.items():
         ours = by_name.pop(suite.focus or "", None)
@@ -240,7 +246,8 @@ def _compare(suite: Suite, found: Found, rule: str) -> tuple[Comparison, ...]:
             common = [] if ours is None else [seed for seed in ours if seed in theirs]
             if ours is not None and common:
                 mine, others = [ours[seed] for seed in common], [theirs[seed] for seed in common]
-                tests.append(paired(place, suite.focus or "", name, mine, others))
+                range = 0.0 if rule == "blind" else spread.range(graphs[place], rule, len(common))
+                tests.append(replace(paired(place, suite.focus or "", name, mine, others), rerun=range))
     corrected = holm([test.p for test in tests])
     return tuple(replace(test, corrected=value) for test, value in zip(tests, corrected, strict=True))
 
