@@ -15,22 +15,11 @@ from typer.core import TyperCommand, TyperGroup
 
 HELP = {"help_option_names": ["-h", "--help"]}
 # in the order of the help; a command is the function of its file's name
-FILES = {
-    "demo": "demo",
-    "fit": "fit",
-    "predict": "predict",
-    "explain": "explain",
-    "suggest": "suggest",
-    "label": "label",
-    "report": "report",
-    "run": "run",
-    "unblind": "unblind",
-    "convert": "convert",
-    "reproduce": "reproduce",
-    "table": "table",
-    "figure": "figure",
-    "list": "list_names",
-}
+NAMES = (
+    *("demo", "fit", "predict", "explain", "suggest", "label", "report"),
+    *("run", "unblind", "convert", "reproduce", "table", "figure", "list"),
+)
+FILES = {name: "list_names" if name == "list" else name for name in NAMES}
 
 # options that lower the memory a command needs
 _LESS_MEMORY = {

@@ -8,7 +8,6 @@ import typer
 
 from bangs.cli import options
 from bangs.cli.console import Output
-from bangs.cli.parsing import parse_fill
 from bangs.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -16,6 +15,7 @@ if TYPE_CHECKING:
     from bangs.graphs.tables import Encoding
 
 
+@options.reads_tables
 def convert(
     source: Annotated[
         str,
@@ -24,20 +24,7 @@ def convert(
         ),
     ],
     out: Annotated[Path, typer.Argument(help="the folder to make")],
-    id: options.Id = None,
-    label: options.Label = None,
-    split: options.SplitColumn = None,
-    from_column: options.Source = None,
-    to_column: options.Target = None,
-    weight: options.Weight = None,
-    directed: options.Directed = False,
-    ignore: options.Ignore = None,
-    categorical: options.Categorical = None,
-    fill: options.Fill = None,
-    unknown: options.Unknown = None,
-    keep: options.Keep = None,
-    labels_ignore_case: options.LabelsIgnoreCase = False,
-    unknown_edges: options.UnknownEdges = "refuse",
+    tables: options.Tables,
     like: Annotated[
         Path | None,
         typer.Option(help="a store or the folder of a fit; tables are read with its columns and classes"),
@@ -60,23 +47,7 @@ def convert(
 
     output = Output(as_json=as_json, quiet=quiet)
     begin = time.perf_counter()
-    read_options = ReadOptions(
-        id=id,
-        label=label,
-        split=split,
-        source=from_column,
-        target=to_column,
-        weight=weight,
-        directed=directed,
-        ignore=tuple(ignore or ()),
-        categorical=tuple(categorical or ()),
-        fill=parse_fill(fill),
-        unknown=unknown,
-        keep=keep or (),
-        labels_ignore_case=labels_ignore_case,
-        unknown_edges=unknown_edges,
-        encoding=None if like is None else _encoding(like),
-    )
+    read_options = ReadOptions(**tables.given, encoding=None if like is None else _encoding(like))
     streamed = source.startswith("synthetic:") or Path(source).is_dir()
     if is_store(source):
         raise InvalidInput(f"'{source}' is a store already; every command that takes a graph takes it as it is")

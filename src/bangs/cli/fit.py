@@ -8,11 +8,12 @@ import typer
 from bangs.cli import options
 from bangs.cli.console import Output
 from bangs.cli.interrupts import again, stoppable
-from bangs.cli.parsing import parse_fanout, parse_fill
+from bangs.cli.parsing import parse_fanout
 from bangs.selftraining.choices import TEACHER
 from bangs.utils.limits import MOST
 
 
+@options.reads_tables
 def fit(
     graph: Annotated[
         Path,
@@ -21,23 +22,10 @@ def fit(
         ),
     ],
     out: Annotated[Path, typer.Option(help="folder for everything that is found")],
-    id: options.Id = None,
-    label: options.Label = None,
+    tables: options.Tables,
     labels: Annotated[
         Path | None, typer.Option(help="the labels.csv of `bangs label`: its labels are added to those of the tables")
     ] = None,
-    split: options.SplitColumn = None,
-    source: options.Source = None,
-    target: options.Target = None,
-    weight: options.Weight = None,
-    directed: options.Directed = False,
-    ignore: options.Ignore = None,
-    categorical: options.Categorical = None,
-    fill: options.Fill = None,
-    unknown: options.Unknown = None,
-    keep: options.Keep = None,
-    labels_ignore_case: options.LabelsIgnoreCase = False,
-    unknown_edges: options.UnknownEdges = "refuse",
     scale: Annotated[
         str, typer.Option(help="columns of numbers: standard, none, or auto: standard but for 0/1 and small counts")
     ] = "auto",
@@ -84,6 +72,7 @@ def fit(
 
     Example: bangs fit examples/own-graph --out out/library
     """
+    words = locals()
     from bangs.cli.fit_folder import fit_in, in_batches, told
     from bangs.cli.fitted_tables import FittedTables
     from bangs.estimator.classifier import SelfTrainingClassifier
@@ -91,43 +80,11 @@ def fit(
     from bangs.training.neighbour_sampling import sampling
 
     output = Output(as_json=as_json, quiet=quiet)
-    learner = SelfTrainingClassifier(
-        model,
-        selector,
-        calibrator,
-        method=method,
-        features=features,
-        folds=folds,
-        time_limit=time_limit,
-        k=k,
-        rounds=rounds,
-        teacher=teacher,  # type: ignore[arg-type]  # checked by fit
-        validation=validation,
-        epochs=epochs,
-        batches=sampling(batch_size, parse_fanout(fanout)),
-        device=device,
-        random_state=seed,
-    )
+    settings = {name: words[name] for name in SelfTrainingClassifier().get_params(deep=False) if name in words}
+    batches = sampling(batch_size, parse_fanout(fanout))
+    learner = SelfTrainingClassifier(**settings, batches=batches, random_state=seed)
     tried = learner.recipe()  # a wrong setting is told before anything is read
-    settings = {
-        "id": id,
-        "label": label,
-        "source": source,
-        "target": target,
-        "weight": weight,
-        "split": split,
-        "directed": directed,
-        "ignore": ignore or (),
-        "categorical": categorical or (),
-        "fill": parse_fill(fill),
-        "unknown": unknown,
-        "keep": keep or (),
-        "labels_ignore_case": labels_ignore_case,
-        "scale": scale,
-        "unknown_edges": unknown_edges,
-        "seed": seed,
-    }
-    read = FittedTables.of(graph, settings, *([] if labels is None else [labels]))
+    read = FittedTables.of(graph, {**tables.given, "scale": scale, "seed": seed}, *([] if labels is None else [labels]))
     own = read.read()
     learner.set_params(directed=own.columns.directed)
     for note in own.notes:

@@ -8,10 +8,10 @@ import typer
 
 from bangs.cli import options
 from bangs.cli.console import Output
-from bangs.cli.parsing import parse_fill
 from bangs.utils.limits import MOST
 
 
+@options.reads_tables
 def label(
     graph: Annotated[
         Path,
@@ -19,6 +19,7 @@ def label(
             help="a folder with edges.csv and nodes.csv (or .tsv, .parquet), one .npz, or a folder of `bangs fit`"
         ),
     ],
+    tables: options.Tables,
     out: Annotated[
         Path | None, typer.Option(help="folder for labels.csv and the fits; GRAPH-labels beside it if left out")
     ] = None,
@@ -31,20 +32,6 @@ def label(
     prepare: Annotated[
         bool, typer.Option("--prepare", help="fit with the answers so far, write the queue, and end without a page")
     ] = False,
-    id: options.Id = None,
-    label: options.Label = None,
-    split: options.SplitColumn = None,
-    source: options.Source = None,
-    target: options.Target = None,
-    weight: options.Weight = None,
-    directed: options.Directed = False,
-    ignore: options.Ignore = None,
-    categorical: options.Categorical = None,
-    fill: options.Fill = None,
-    unknown: options.Unknown = None,
-    keep: options.Keep = None,
-    labels_ignore_case: options.LabelsIgnoreCase = False,
-    unknown_edges: options.UnknownEdges = "refuse",
     time_limit: options.TimeLimit = None,
     device: options.Device = "auto",
     quiet: options.Quiet = False,
@@ -66,28 +53,12 @@ def label(
     if read_only:
         serve(folder, graph.resolve().name, batch, port, read_only, _again(), output)
         return
-    tables, learner = origin(graph)
+    fitted, learner = origin(graph)
     if not prepare:
-        serve(folder, tables.path.name, batch, port, read_only, _again(), output)
+        serve(folder, fitted.path.name, batch, port, read_only, _again(), output)
         return
-    settings = {
-        "id": id,
-        "label": label,
-        "source": source,
-        "target": target,
-        "weight": weight,
-        "split": split,
-        "directed": directed,
-        "ignore": ignore or (),
-        "categorical": categorical or (),
-        "fill": parse_fill(fill),
-        "unknown": unknown,
-        "keep": keep or (),
-        "labels_ignore_case": labels_ignore_case,
-        "unknown_edges": unknown_edges,
-    }
     learner.set_params(time_limit=time_limit, device=device)
-    prepare_queue(folder, tables.also(settings), learner, 3 * batch, strategy, output)
+    prepare_queue(folder, fitted.also(tables.given), learner, 3 * batch, strategy, output)
 
 
 def _again() -> list[str]:

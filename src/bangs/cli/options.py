@@ -1,7 +1,11 @@
 """Options that several commands take: each is declared once, and a command gives its default."""
 
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from functools import wraps
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -29,39 +33,6 @@ FittedStore = Annotated[
 Resume = Annotated[bool, typer.Option("--resume", help="go on with the run in --out")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="discard the run in --out")]
 
-# the tables of a graph
-Id = Annotated[str | None, typer.Option("--id", help="the column of the node table that names a node")]
-Label = Annotated[str | None, typer.Option("--label", help="its column of labels; blank = unknown")]
-SplitColumn = Annotated[str | None, typer.Option("--split", help="its column of train, val and test")]
-Source = Annotated[str | None, typer.Option("--source", help="the column of the edge table an edge begins with")]
-Target = Annotated[str | None, typer.Option("--target", help="the column it ends with")]
-Weight = Annotated[str | None, typer.Option("--weight", help="the column of edge weights")]
-Directed = Annotated[bool, typer.Option("--directed", help="edges go one way only")]
-Ignore = Annotated[
-    list[str] | None, typer.Option("--ignore", help="a column to leave out, the weights of edges too; can be repeated")
-]
-Categorical = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--categorical", help="take this column as categories though it holds numbers or dates; can be repeated"
-    ),
-]
-Fill = Annotated[str | None, typer.Option("--fill", help="mean: put a column's mean where a number is missing")]
-Unknown = Annotated[
-    list[str] | None,
-    typer.Option("--unknown", help="a label that means: no label, instead of NA, none, ?, …; can be repeated"),
-]
-Keep = Annotated[
-    list[str] | None,
-    typer.Option("--keep", help="a label that is a class, though it looks like no label or like another class"),
-]
-LabelsIgnoreCase = Annotated[
-    bool, typer.Option("--labels-ignore-case", help="labels that differ in capital letters only are one class")
-]
-UnknownEdges = Annotated[
-    str, typer.Option("--unknown-edges", help="edges to ids that no node has: refuse, drop, or add the nodes")
-]
-
 # the parts of a method and its training
 Model = Annotated[str, typer.Option(help="a name from `bangs list models`")]
 Calibrator = Annotated[str, typer.Option(help="a name from `bangs list calibrators`")]
@@ -87,3 +58,79 @@ SuiteName = Annotated[str | None, typer.Option(help="a suite's name or file; tho
 Protocol = Annotated[
     str | None, typer.Option(help="which round counts: validation, best_test, last; the suite's if left out")
 ]
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Where the columns of a graph's tables are not found by their names; fields are called as in `ReadOptions`."""
+
+    id: Annotated[str | None, typer.Option("--id", help="the column of the node table that names a node")] = None
+    label: Annotated[str | None, typer.Option("--label", help="its column of labels; blank = unknown")] = None
+    source: Annotated[str | None, typer.Option("--source", help="the column of the edge table an edge begins with")] = (
+        None
+    )
+    target: Annotated[str | None, typer.Option("--target", help="the column it ends with")] = None
+    weight: Annotated[str | None, typer.Option("--weight", help="the column of edge weights")] = None
+    unknown_edges: Annotated[
+        str, typer.Option("--unknown-edges", help="edges to ids that no node has: refuse, drop, or add the nodes")
+    ] = "refuse"
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """The arguments of `ReadOptions`; what was left out has its default there."""
+        return {name: value for name, value in vars(self).items() if value is not None}
+
+
+@dataclass(frozen=True)
+class Tables(Columns):
+    """How the tables of a graph are read."""
+
+    split: Annotated[str | None, typer.Option("--split", help="its column of train, val and test")] = None
+    directed: Annotated[bool, typer.Option("--directed", help="edges go one way only")] = False
+    ignore: Annotated[
+        list[str] | None,
+        typer.Option("--ignore", help="a column to leave out, the weights of edges too; can be repeated"),
+    ] = None
+    categorical: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--categorical", help="take this column as categories though it holds numbers or dates; can be repeated"
+        ),
+    ] = None
+    fill: Annotated[str | None, typer.Option("--fill", help="mean: put a column's mean where a number is missing")] = (
+        None
+    )
+    unknown: Annotated[
+        list[str] | None,
+        typer.Option("--unknown", help="a label that means: no label, instead of NA, none, ?, …; can be repeated"),
+    ] = None
+    keep: Annotated[
+        list[str] | None,
+        typer.Option("--keep", help="a label that is a class, though it looks like no label or like another class"),
+    ] = None
+    labels_ignore_case: Annotated[
+        bool, typer.Option("--labels-ignore-case", help="labels that differ in capital letters only are one class")
+    ] = False
+
+
+def reads_tables(command: Callable[..., None]) -> Callable[..., None]:
+    """The command with an option for every field of its parameter `tables`, `Columns` or `Tables`."""
+    signature = inspect.signature(command)
+    kind = signature.parameters["tables"].annotation
+    # "table_", since a command may have an argument of the same name
+    options = {f"table_{own.name}": own for own in fields(kind)}
+
+    @wraps(command)
+    def call(**words: Any) -> None:
+        tables = {own.name: words.pop(name) for name, own in options.items()}
+        command(**words, tables=kind(**tables))
+
+    every: list[inspect.Parameter] = []
+    for own in signature.parameters.values():
+        every += (
+            [own]
+            if own.name != "tables"
+            else [own.replace(name=name, default=it.default, annotation=it.type) for name, it in options.items()]
+        )
+    call.__signature__ = signature.replace(parameters=every)  # type: ignore[attr-defined]
+    return call

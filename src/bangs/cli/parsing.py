@@ -1,7 +1,6 @@
 """Parse option values that are lists, ranges or choices."""
 
 from collections.abc import Sequence
-from typing import Literal
 
 from bangs.errors import InvalidInput
 from bangs.utils.limits import MOST_NEIGHBOURS
@@ -54,10 +53,3 @@ def parse_names(option: str, text: str | None) -> list[str] | None:
     if not names:
         raise InvalidInput(f"{option} must name something, or be left out, got '{text}'")
     return names
-
-
-def parse_fill(word: str | None) -> Literal["mean"] | None:
-    """What --fill asks for."""
-    if word not in (None, "mean"):
-        raise InvalidInput(f"--fill knows one way, 'mean', got '{word}'")
-    return "mean" if word else None

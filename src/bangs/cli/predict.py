@@ -8,29 +8,24 @@ import typer
 
 from bangs.cli import options
 from bangs.cli.console import Output
-from bangs.cli.parsing import parse_fill
 from bangs.errors import InvalidInput
 from bangs.utils.files import check_replaceable, make_folder, write_atomic
 
 PREDICTED = "id,known,predicted,confidence,new,"  # so every table of predictions begins
 
 
+@options.reads_tables
 def predict(
     folder: options.FittedFolder,
     graph: Annotated[
         Path, typer.Argument(help="a folder of tables, one .npz or a store, with the columns of the fitted graph")
     ],
+    tables: options.Columns,
     out: Annotated[
         Path | None, typer.Option(help="a CSV file; GRAPH-predictions.csv in the model's folder if left out")
     ] = None,
     store: options.FittedStore = None,
-    id: options.Id = None,
-    label: options.Label = None,
-    source: options.Source = None,
-    target: options.Target = None,
-    weight: options.Weight = None,
     fill: Annotated[str | None, typer.Option(help="mean: the fitted graph's mean where a number is missing")] = None,
-    unknown_edges: options.UnknownEdges = "refuse",
     device: options.Device = "auto",
     as_json: options.Json = False,
     quiet: options.Quiet = False,
@@ -42,8 +37,8 @@ def predict(
     Example: bangs predict out/library examples/own-graph-grown
     """
     from bangs.estimator.classifier import SelfTrainingClassifier
-    from bangs.graphs import tables
     from bangs.graphs.store import known_names, read_own
+    from bangs.graphs.tables import Encoding
     from bangs.report.csv_tables import new_predictions
     from bangs.runs import read_run
     from bangs.utils.devices import choose_device
@@ -58,18 +53,8 @@ def predict(
     columns = read_run(folder).config.get("columns")
     if not isinstance(columns, dict):
         raise InvalidInput(f"'{folder}' does not say how columns became features; make it with `bangs fit`")
-    encoding = tables.Encoding.from_dict(columns)
-    own = read_own(
-        graph,
-        id=id,
-        label=label,
-        source=source,
-        target=target,
-        weight=weight,
-        fill=parse_fill(fill),
-        unknown_edges=unknown_edges,
-        encoding=encoding,
-    )
+    encoding = Encoding.from_dict(columns)
+    own = read_own(graph, **tables.given, fill=fill, encoding=encoding)
     for note in own.notes:
         output.say(f"· {note}")
     new = ~known_names(own.ids, model.node_names_)  # which needs the store of the fit, so it comes before the work

@@ -1,6 +1,7 @@
 """`bangs run`: one method on one dataset."""
 
 from contextlib import nullcontext
+from dataclasses import fields
 from pathlib import Path
 from typing import Annotated
 
@@ -99,6 +100,7 @@ def run(
 
     Example: bangs run --dataset synthetic --method bangs --seeds 3 --rounds 5
     """
+    words = locals()
     from bangs.cli.run_folder import run_in, scores
     from bangs.distributed import ranks
     from bangs.experiments.experiment import Experiment, compact
@@ -112,31 +114,10 @@ def run(
     subgraph = "whole" if deterministic else None
     given = (("epochs", epochs), ("patience", patience), ("precision", precision), ("subgraph", subgraph))
     changes: dict[str, float | int | str] = {name: value for name, value in given if value is not None}
-    experiment = Experiment(
-        dataset=dataset,
-        method=method,
-        model=model,
-        preset=preset,
-        seeds=parse_seeds(seeds),
-        rounds=rounds,
-        k=k,
-        candidates=candidates,
-        normalise=normalise,  # type: ignore[arg-type]  # checked by Experiment
-        push=push,
-        estimator=estimator,
-        samples=samples,
-        calibrator=calibrator,
-        teacher=teacher,  # type: ignore[arg-type]
-        pool=pool,  # type: ignore[arg-type]
-        noise=noise,
-        share=share,
-        per_class=per_class,
-        validation_nodes=validation_nodes,
-        changes=changes,
-        batch_size=batch_size,
-        fanout=parse_fanout(fanout),
-        pieces=pieces if pieces or not (batch_size or fanout) or ranks.launched() == 1 else ranks.launched(),
-    )
+    shared = pieces if pieces or not (batch_size or fanout) or ranks.launched() == 1 else ranks.launched()
+    read = {"seeds": parse_seeds(seeds), "fanout": parse_fanout(fanout), "pieces": shared, "changes": changes}
+    settings = {own.name: words[own.name] for own in fields(Experiment) if own.name in words}
+    experiment = Experiment(**{**settings, **read})
     title = f"{method} on {dataset} ({model}, {preset}), {counted(len(experiment.seeds), 'seed')}"
     arithmetic = deterministic_kernels() if deterministic else nullcontext()
     if out is None and (resume or overwrite):

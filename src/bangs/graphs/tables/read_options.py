@@ -36,6 +36,8 @@ class ReadOptions:
     limits: Limits = field(default_factory=Limits)
 
     def __post_init__(self) -> None:
+        if self.fill not in (None, "mean"):
+            raise InvalidInput(f"--fill knows one way, 'mean', got '{self.fill}'")
         if self.scale not in SCALES:
             raise InvalidInput(f"--scale must be {', '.join(SCALES)}, got '{self.scale}'")
         if self.unknown_edges not in UNKNOWN_EDGES:
