@@ -63,7 +63,7 @@ def table_rows(folder: Path, id: str | None, wanted: Sequence[str]) -> dict[str,
     if not folder.is_dir() or id is None:
         return {}
     names, out = set(wanted), {}
-    reader = open_table(folder, "nodes", ReadOptions(), Diagnostics(str(folder)), [], hold=False)
+    reader = open_table(folder, "nodes", ReadOptions(), Diagnostics(str(folder)), hold=False)
     for table in reader or ():
         if id not in table.columns:
             return {}

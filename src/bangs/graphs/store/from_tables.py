@@ -32,11 +32,11 @@ def from_tables(folder: Path, writer: Writer, dtype: str, options: ReadOptions) 
 
     All problems are raised at once as `BadTables`.
     """
-    diagnostics, notes = Diagnostics(str(folder)), list[str]()
+    diagnostics = Diagnostics(str(folder))
     options = replace(options.as_fitted, limits=_ANY_SIZE)
     pieces = _InStore(writer, options.directed, dtype, str(folder))
     with memory_explained(str(folder), "free some memory; a conversion needs some thirty bytes for every node"):
-        found = read_folder(folder, options, pieces, diagnostics, notes)
+        found = read_folder(folder, options, pieces, diagnostics)
         if found is not None and not pieces.width:
             diagnostics.add(
                 "no-features",
@@ -50,7 +50,7 @@ def from_tables(folder: Path, writer: Writer, dtype: str, options: ReadOptions) 
         nodes, table, _, encoding = found
         edges, directed = pieces.edge_writer.write()
     number, kind = (edges, "directed edge") if options.directed else (edges // 2, "undirected edge")
-    notes.append(f"{table.file}: {counted(table.rows, 'row')} read, {counted(number, kind)} stored")
+    diagnostics.note(f"{table.file}: {counted(table.rows, 'row')} read, {counted(number, kind)} stored")
     return writer.finish(
         nodes=nodes.size,
         edges=edges,
@@ -59,7 +59,7 @@ def from_tables(folder: Path, writer: Writer, dtype: str, options: ReadOptions) 
         directed=directed,
         weighted=pieces.edge_writer.weighted,
         encoding=encoding.to_dict(),
-        notes=tuple(dict.fromkeys(notes)),
+        notes=tuple(dict.fromkeys(diagnostics.notes)),
     )
 
 

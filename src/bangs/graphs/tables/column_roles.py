@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,6 +13,10 @@ from bangs.graphs.tables.id_index import IdIndex
 from bangs.graphs.tables.numbers import numbers
 from bangs.graphs.tables.read_options import ReadOptions
 from bangs.graphs.tables.table import Table, unnamed
+
+if TYPE_CHECKING:
+    from bangs.graphs.tables.edge_table import EdgeTable
+    from bangs.graphs.tables.nodes import NodeTable
 
 GUESSES: Mapping[str, tuple[str, ...]] = {
     "id": ("id", "node", "node_id", "nodeid", "ids", "key", "name", "vertex", "vertex_id", "index"),
@@ -50,7 +54,6 @@ def node_roles(
     reserved: Collection[str],
     ignore: Collection[str],
     diagnostics: Diagnostics,
-    notes: list[str],
     *,
     needs_label: bool,
 ) -> NodeRoles | None:
@@ -62,7 +65,7 @@ def node_roles(
         return None
     identity = _pick(table, "id", given.get("id"), [*reserved, *ignore], diagnostics)
     if identity is None and given.get("id") is None:
-        identity = _first_unique(table, ignore, diagnostics, notes)
+        identity = _first_unique(table, ignore, diagnostics)
     if identity is None:
         return None
     taken = [identity]
@@ -81,13 +84,13 @@ def node_roles(
         )
     nameless = [name for name in table.names if unnamed(name) and name not in taken and name not in ignore]
     if nameless:
-        notes.append(f"{table.file}: {listed(nameless)} has no name; left out")
+        diagnostics.note(f"{table.file}: {listed(nameless)} has no name; left out")
     features = [name for name in table.names if name not in {*taken, *ignore, *nameless}]
     guessed = [f"{role} from {name!r}" for role, name in found.items() if name and given.get(role) is None]
     if guessed:
-        notes.append(f"{table.file}: {', '.join(guessed)}")
+        diagnostics.note(f"{table.file}: {', '.join(guessed)}")
     also = [name for name in features if _spelling(name) in GUESSES["label"] and "label" in guess]
-    notes += [
+    diagnostics.notes += [
         f"{table.file}: column {name!r} has the name of a label and is taken as a feature; "
         f"leave it out with --ignore {name} if it holds the answer"
         for name in also
@@ -95,9 +98,7 @@ def node_roles(
     return NodeRoles(identity, found["label"], found["split"], tuple(features))
 
 
-def edge_roles(
-    table: Table, options: ReadOptions, ids: IdIndex | None, diagnostics: Diagnostics, notes: list[str]
-) -> EdgeRoles | None:
+def edge_roles(table: Table, options: ReadOptions, ids: IdIndex | None, diagnostics: Diagnostics) -> EdgeRoles | None:
     """The roles of the edge table's columns, as given or guessed; weights to be left out are not guessed."""
     if _headless(table, diagnostics, "source,target"):
         return None
@@ -132,19 +133,14 @@ def edge_roles(
     for role in missing:
         ends[role] = spare.pop(0)
     guessed = [f"{role} from {name!r}" for role, name in (*ends.items(), ("weight", weight)) if name]
-    notes.append(f"{table.file}: {', '.join(guessed)}" + (f"; {listed(spare)} not used" if spare else ""))
+    diagnostics.note(f"{table.file}: {', '.join(guessed)}" + (f"; {listed(spare)} not used" if spare else ""))
     absent = f"but no column of {listed(table.names)} looks like one", "add it or name it with --weight COLUMN"
-    weight = weight_as_fitted(weight, options, table.file, absent, diagnostics, notes)
+    weight = weight_as_fitted(weight, options, table.file, absent, diagnostics)
     return EdgeRoles(str(ends["source"]), str(ends["target"]), weight)
 
 
 def weight_as_fitted(
-    found: str | None,
-    options: ReadOptions,
-    file: str,
-    absent: tuple[str, str],
-    diagnostics: Diagnostics,
-    notes: list[str],
+    found: str | None, options: ReadOptions, file: str, absent: tuple[str, str], diagnostics: Diagnostics
 ) -> str | None:
     """The column of weights, if it is to be read: a fitted model reads weights if it was fitted with them.
 
@@ -153,7 +149,7 @@ def weight_as_fitted(
     if options.encoding is None:
         return found
     if found is not None and not options.encoding.weighted:
-        notes.append(f"{file}: the model was fitted without edge weights; {found!r} not used")
+        diagnostics.note(f"{file}: the model was fitted without edge weights; {found!r} not used")
         return None
     if found is None and options.encoding.weighted:
         message, remedy = f"the model was fitted with edge weights, {absent[0]}", f"{absent[1]}, or fit the model again"
@@ -167,18 +163,11 @@ def check_names(table: Table, option: str, names: Collection[str], diagnostics: 
     return _all_there(names, table.names, table.file, option, there, diagnostics)
 
 
-def check_ignored(nodes: "HasNames", edges: "HasNames", ignore: Collection[str], diagnostics: Diagnostics) -> None:
+def check_ignored(nodes: "NodeTable", edges: "EdgeTable", ignore: Collection[str], diagnostics: Diagnostics) -> None:
     """Report columns to be left out that are in neither table, where both can be read."""
     if nodes.names and edges.names:
         there = f"{nodes.file} has {listed(nodes.names)}, {edges.file} has {listed(edges.names)}"
         _all_there(ignore, [*nodes.names, *edges.names], nodes.file, "ignore", there, diagnostics)
-
-
-class HasNames(Protocol):
-    """A table by its file and the names of its columns."""
-
-    file: str
-    names: list[str]
 
 
 def _all_there(
@@ -213,10 +202,10 @@ def _pick(table: Table, role: str, given: str | None, taken: Collection[str], di
     return next((name for name in guesses if name is not None and name not in taken), None)
 
 
-def _first_unique(table: Table, ignore: Collection[str], diagnostics: Diagnostics, notes: list[str]) -> str | None:
+def _first_unique(table: Table, ignore: Collection[str], diagnostics: Diagnostics) -> str | None:
     first = next((name for name in table.names if name not in ignore), None)
     if first is not None and len(pc.unique(table.columns[first])) == len(table):
-        notes.append(f"{table.file}: no column is called id; the first one, {first!r}, differs in every row")
+        diagnostics.note(f"{table.file}: no column is called id; the first one, {first!r}, differs in every row")
         return first
     diagnostics.add(
         "no-id-column",

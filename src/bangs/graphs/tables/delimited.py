@@ -32,10 +32,10 @@ _FOREIGN = {
 }
 
 
-def read_delimited(path: Path, diagnostics: Diagnostics, notes: list[str], limits: Limits) -> Iterator[Table]:
+def read_delimited(path: Path, diagnostics: Diagnostics, limits: Limits) -> Iterator[Table]:
     """The pieces of a .csv or .tsv file; none after a problem with its beginning is reported."""
     file, usual = path.name, "\t" if path.suffix == ".tsv" else ","
-    text = _beginning(path, diagnostics, notes)
+    text = _beginning(path, diagnostics)
     if text is None:
         return
     delimiter, header, bare = _header(text, usual)
@@ -52,7 +52,7 @@ def read_delimited(path: Path, diagnostics: Diagnostics, notes: list[str], limit
         )
         return
     if delimiter != usual:
-        notes.append(f"{file} is separated by {_DELIMITERS[delimiter][0]}; read so")
+        diagnostics.note(f"{file} is separated by {_DELIMITERS[delimiter][0]}; read so")
     names = column_names(header, file, diagnostics)
     if bare:
         return
@@ -124,7 +124,7 @@ class _WrongRows:
         return np.setdiff1d(rows, ahead, assume_unique=True)[:count] if ahead else rows
 
 
-def _beginning(path: Path, diagnostics: Diagnostics, notes: list[str]) -> str | None:
+def _beginning(path: Path, diagnostics: Diagnostics) -> str | None:
     """The beginning of a file as text, without its byte-order mark; None after a problem is reported."""
     file = path.name
     with path.open("rb") as stream:
@@ -140,7 +140,7 @@ def _beginning(path: Path, diagnostics: Diagnostics, notes: list[str]) -> str | 
         diagnostics.add("not-text", file, "it holds binary data", "save it as a table of text in UTF-8")
         return None
     if head.startswith(codecs.BOM_UTF8):
-        notes.append(f"{file} begins with a byte-order mark; skipped")
+        diagnostics.note(f"{file} begins with a byte-order mark; skipped")
     try:
         text = codecs.getincrementaldecoder("utf-8-sig")().decode(head, final=len(head) < _HEAD)
     except UnicodeDecodeError as error:

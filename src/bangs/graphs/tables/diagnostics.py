@@ -38,10 +38,11 @@ class BadTables(BangsError, ValueError):
 
 @dataclass
 class Diagnostics:
-    """The list of problems, which grows while a folder is read."""
+    """The list of problems, which grows while a folder is read, and of what a person should know besides."""
 
     where: str
     what: str = "a graph"
+    notes: list[str] = field(default_factory=list)  # what was guessed, made, merged or left out, in sentences
     _groups: dict[tuple[str, str], list[Diagnostic]] = field(default_factory=dict)
     _totals: dict[tuple[str, str], int] = field(default_factory=dict)
 
@@ -51,6 +52,10 @@ class Diagnostics:
     def about(self, file: str) -> bool:
         """Whether anything is wrong with the file."""
         return any(own == file for own, _ in self._groups)
+
+    def note(self, sentence: str) -> None:
+        """One more sentence that is no problem."""
+        self.notes.append(sentence)
 
     def add(self, kind: str, file: str, message: str, remedy: str, row: int | None = None) -> None:
         """One more problem."""

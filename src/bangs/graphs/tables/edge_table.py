@@ -35,15 +35,8 @@ class Edges:
 class EdgeTable:
     """The edge table, whose ends are looked up among the ids of the nodes; iterate over `pieces` once."""
 
-    def __init__(
-        self,
-        reader: TableReader,
-        nodes: NodeTable | None,
-        options: ReadOptions,
-        diagnostics: Diagnostics,
-        notes: list[str],
-    ):
-        self.reader, self.options, self.diagnostics, self.notes = reader, options, diagnostics, notes
+    def __init__(self, reader: TableReader, nodes: NodeTable | None, options: ReadOptions, diagnostics: Diagnostics):
+        self.reader, self.options, self.diagnostics = reader, options, diagnostics
         self.nodes = nodes
         self.file = reader.file
         self.names: list[str] = []
@@ -68,7 +61,7 @@ class EdgeTable:
             ends = self._ends(table)
             weight = None
             if self.roles is not None and self.roles.weight is not None:
-                weight = read_weights(table, self.roles.weight, self.diagnostics, self.notes)
+                weight = read_weights(table, self.roles.weight, self.diagnostics)
             if not ends or self.nodes is None or self.nodes.ids is None:
                 continue
             index = np.empty((2, len(table)), np.int64)
@@ -86,7 +79,7 @@ class EdgeTable:
             yield index[:, keep], None if weight is None else weight[keep]
         if respelled:
             plain_example = example.partition(".")[0]
-            self.notes.append(
+            self.diagnostics.note(
                 f"{self.file}: {counted(respelled, 'end')} of edges found by ids that differ in a trailing '.0', as "
                 f"{quoted(example)} and {quoted(plain_example if '.' in example else example + '.0')}"
             )
@@ -97,14 +90,14 @@ class EdgeTable:
         if not self.names:
             self.names = table.names
             ids = None if self.nodes is None else self.nodes.ids
-            self.roles = edge_roles(table, self.options, ids, self.diagnostics, self.notes)
+            self.roles = edge_roles(table, self.options, ids, self.diagnostics)
         if self.roles is None:
             return {}
         return {"source": table.columns[self.roles.source], "target": table.columns[self.roles.target]}
 
     def _finish(self, unknown: "dict[str, _UnknownEnds]") -> None:
         if self.loops:
-            self.notes.append(f"{self.file}: {counted(self.loops, 'edge')} from a node to itself dropped")
+            self.diagnostics.note(f"{self.file}: {counted(self.loops, 'edge')} from a node to itself dropped")
         lost = [end for end in unknown.values() if end.total]
         if self.rows and self.loops == self.rows - self.dropped:
             what = "every edge leads from a node to itself" if self.loops else "every edge has an unknown end"
@@ -114,7 +107,7 @@ class EdgeTable:
         words = [word for end in lost for word in end.words[:_SAMPLE]]
         if self.options.unknown_edges == "drop":
             some = listed(list(dict.fromkeys(words)), 3)
-            self.notes.append(f"{self.file}: {counted(self.dropped, 'edge')} to unknown nodes dropped: {some}")
+            self.diagnostics.note(f"{self.file}: {counted(self.dropped, 'edge')} to unknown nodes dropped: {some}")
             return
         all_unknown = sum(end.total for end in lost) == 2 * self.rows
         remedy = self._way_out(self.nodes, pa.array(words, pa.string()), all_unknown)
@@ -191,10 +184,10 @@ _SPELLINGS = {
 }
 
 
-def read_weights(table: Table, name: str, diagnostics: Diagnostics, notes: list[str]) -> Weights:
+def read_weights(table: Table, name: str, diagnostics: Diagnostics) -> Weights:
     """The weights [n] of the rows of an edge table; what is not a weight is reported."""
     words = table.columns[name]
-    found = read_numbers(table, name, notes)
+    found = read_numbers(table, name, diagnostics.notes)
     with np.errstate(invalid="ignore"):
         bad = found.missing | found.wrong | ~(found.values >= 0) | (found.values > LARGEST)
     rows = np.flatnonzero(bad)
@@ -209,7 +202,7 @@ def read_weights(table: Table, name: str, diagnostics: Diagnostics, notes: list[
 
 
 def tidy(
-    index: Indices, weight: Weights | None, nodes: int, rows: int, directed: bool, file: str, notes: list[str]
+    index: Indices, weight: Weights | None, nodes: int, rows: int, directed: bool, file: str, diagnostics: Diagnostics
 ) -> Edges:
     """Edges of a file of so many rows without repeats, mirrored unless directed; loops must be dropped before.
 
@@ -219,7 +212,7 @@ def tidy(
     unique, place = np.unique(keys, return_inverse=True)
     if len(unique) < len(keys):
         how = "merged" if weight is None else "merged, their weights added"
-        notes.append(f"{file}: {counted(len(keys) - len(unique), 'repeated edge')} {how}")
+        diagnostics.note(f"{file}: {counted(len(keys) - len(unique), 'repeated edge')} {how}")
     total: npt.NDArray[np.float64] | None = None
     if weight is not None:
         total = np.bincount(place, weight, len(unique)).astype(np.float64)
@@ -227,28 +220,30 @@ def tidy(
         both, larger = mirrored(unique, total, nodes)
         smaller = 0 if total is None or larger is None else int((total < larger[np.searchsorted(both, unique)]).sum())
         if smaller:
-            notes.append(
+            diagnostics.note(
                 f"{file}: {counted(smaller, 'edge')} with another weight in the other direction; the larger counts"
             )
         unique, total = both, larger
     number = len(unique) if directed else len(unique) // 2
     kind = "directed" if directed else "undirected"
-    notes.append(f"{file}: {counted(rows, 'row')} {'makes' if rows == 1 else 'make'} {counted(number, f'{kind} edge')}")
+    diagnostics.note(
+        f"{file}: {counted(rows, 'row')} {'makes' if rows == 1 else 'make'} {counted(number, f'{kind} edge')}"
+    )
     if total is not None and len(total):
-        _note_size(float(np.median(total)), file, notes)
+        _note_size(float(np.median(total)), file, diagnostics)
     ends = np.stack([unique // nodes, unique % nodes])
     joined = np.zeros(nodes, dtype=bool)
     joined[ends] = True
     alone = nodes - int(joined.sum())
     if alone:
-        notes.append(f"{file}: {counted(alone, 'node')} {'has' if alone == 1 else 'have'} no edge")
+        diagnostics.note(f"{file}: {counted(alone, 'node')} {'has' if alone == 1 else 'have'} no edge")
     return Edges(ends, None if total is None else total.astype(np.float32))
 
 
-def _note_size(middle: float, file: str, notes: list[str]) -> None:
+def _note_size(middle: float, file: str, diagnostics: Diagnostics) -> None:
     """Say that weights are far from 1, the weight of a node's own features in a graph network."""
     if not 0.01 <= middle <= 100:
-        notes.append(
+        diagnostics.note(
             f"{file}: the median weight is {middle:.3g}, while a node counts itself with weight 1; "
             "divide the weights by a number of that size unless this is meant"
         )

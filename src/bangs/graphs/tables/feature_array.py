@@ -17,7 +17,7 @@ _DENSE = ("x", "features", "arr_0")
 _SPARSE = (("x_data", "x_indices", "x_indptr", "x_shape"), ("data", "indices", "indptr", "shape"))
 
 
-def read_array(folder: Path, nodes: int | None, diagnostics: Diagnostics, notes: list[str], *, whole: bool) -> Any:
+def read_array(folder: Path, nodes: int | None, diagnostics: Diagnostics, *, whole: bool) -> Any:
     """The matrix [N, F] of features.npz or features.npy, dense or scipy CSR; None without one or after a problem.
 
     With `whole` it is read and checked, else an .npy file is mapped, and whoever reads its rows checks them.
@@ -53,7 +53,7 @@ def read_array(folder: Path, nodes: int | None, diagnostics: Diagnostics, notes:
         return None
     if whole and not _finite(matrix, path.name, diagnostics):
         return None
-    notes.append(f"{path.name}: {counted(matrix.shape[1], 'feature')} a node, taken as they are")
+    diagnostics.note(f"{path.name}: {counted(matrix.shape[1], 'feature')} a node, taken as they are")
     return matrix
 
 

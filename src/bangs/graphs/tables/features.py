@@ -152,9 +152,7 @@ class Encoder:
         )
 
 
-def check_columns(
-    table: Table, encoding: Encoding, spare: Collection[str], diagnostics: Diagnostics, notes: list[str]
-) -> None:
+def check_columns(table: Table, encoding: Encoding, spare: Collection[str], diagnostics: Diagnostics) -> None:
     """Report columns that an encoding needs and the table lacks; say which new ones are not used."""
     for column in encoding.columns:
         if column.name not in table.columns:
@@ -168,4 +166,4 @@ def check_columns(
     known = {column.name for column in encoding.columns} | set(encoding.left_out) | set(spare)
     new = [name for name in table.names if name not in known]
     if new:
-        notes.append(f"{table.file}: {counted(len(new), 'column')} unknown to the model not used: {listed(new)}")
+        diagnostics.note(f"{table.file}: {counted(len(new), 'column')} unknown to the model not used: {listed(new)}")

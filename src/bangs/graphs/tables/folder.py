@@ -31,33 +31,35 @@ class Collector(Protocol):
 
 
 def read_folder(
-    folder: Path, options: ReadOptions, collector: Collector, diagnostics: Diagnostics, notes: list[str]
+    folder: Path, options: ReadOptions, collector: Collector, diagnostics: Diagnostics
 ) -> "tuple[NodeTable, EdgeTable, Any, Encoding] | None":
     """Give the collector all pieces of a folder's tables; None after problems in any of its files are reported.
 
     The node table, the edge table, the array of features beside them, and how columns became features are returned.
     """
     hold = collector.in_memory
-    readers = {stem: open_table(folder, stem, options, diagnostics, notes, hold=hold) for stem in ("nodes", "edges")}
+    readers = {stem: open_table(folder, stem, options, diagnostics, hold=hold) for stem in ("nodes", "edges")}
     nodes = edges = None
     if readers["nodes"] is not None:
-        nodes = NodeTable(readers["nodes"], options, diagnostics, notes, learning=hold)
+        nodes = NodeTable(readers["nodes"], options, diagnostics, learning=hold)
         nodes.learn(collector.ids)
     if readers["edges"] is not None:
-        edges = EdgeTable(readers["edges"], nodes, options, diagnostics, notes)
+        edges = EdgeTable(readers["edges"], nodes, options, diagnostics)
         if options.unknown_edges == "add" and nodes is not None and (new := edges.unknown_ids()):
             nodes.add(pa.array(new, pa.string()), collector.ids)
-            notes.append(f"{edges.file}: {counted(len(new), 'node')} added that {nodes.file} has not: {listed(new, 3)}")
+            diagnostics.note(
+                f"{edges.file}: {counted(len(new), 'node')} added that {nodes.file} has not: {listed(new, 3)}"
+            )
         for index, weight in edges.pieces():
             collector.edges(index, weight, 0 if nodes is None else nodes.size)
     rows = nodes.size - nodes.added if nodes is not None and nodes.ids is not None else None
-    array = read_array(folder, rows, diagnostics, notes, whole=hold)
+    array = read_array(folder, rows, diagnostics, whole=hold)
     if nodes is None or nodes.ids is None or nodes.roles is None:
         return None
     if edges is not None:
         check_ignored(nodes, edges, options.ignore, diagnostics)
     encoder = nodes.encoder()
-    array = array_as_fitted(array, encoder.width, nodes.file, options.encoding, diagnostics, notes)
+    array = array_as_fitted(array, encoder.width, nodes.file, options.encoding, diagnostics)
     _check_size(encoder.width, nodes, options, diagnostics)
     for block in nodes.blocks(encoder):
         if not diagnostics:
@@ -80,9 +82,7 @@ def read_folder(
     return nodes, edges, array, encoding
 
 
-def array_as_fitted(
-    array: Any, columns: int, file: str, encoding: Encoding | None, diagnostics: Diagnostics, notes: list[str]
-) -> Any:
+def array_as_fitted(array: Any, columns: int, file: str, encoding: Encoding | None, diagnostics: Diagnostics) -> Any:
     """The array of features beside a table with so many features, if a fitted model reads one; the width is checked."""
     if encoding is None:
         return array
@@ -96,7 +96,7 @@ def array_as_fitted(
         )
     width = 0 if array is None else array.shape[1]
     if not encoding.array and width:
-        notes.append(f"{file}: the model was fitted without an array of features; not used")
+        diagnostics.note(f"{file}: the model was fitted without an array of features; not used")
         return None
     if width != encoding.array:
         diagnostics.add(

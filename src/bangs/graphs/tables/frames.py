@@ -27,7 +27,7 @@ def encode_frame(
     Numbers are scaled, words become categories and dates days; with an `encoding`, as in the frame it was made for.
     Missing numbers and dates are refused, or filled with the mean.
     """
-    diagnostics = Diagnostics(NAME, "features")
+    diagnostics = Diagnostics(NAME, "features", notes)
     table = _table(frame, diagnostics)
     kept: list[Column] = []
     left_out: list[str] = []
@@ -44,7 +44,7 @@ def encode_frame(
                 "no-features", NAME, "no column can be a feature", "give columns of numbers, words or dates"
             )
     else:
-        check_columns(table, encoding, (), diagnostics, notes)
+        check_columns(table, encoding, (), diagnostics)
     encoder = Encoder(encoding, NAME, diagnostics, "frame")
     features = encoder(table)
     diagnostics.raise_any()

@@ -44,7 +44,7 @@ class LabelColumn:
         """One more piece of the table."""
         self.counts.add(table.columns[self.name])
 
-    def decide(self, diagnostics: Diagnostics, notes: list[str], *, learning: bool) -> None:
+    def decide(self, diagnostics: Diagnostics, *, learning: bool) -> None:
         """Find the classes; where a model is to learn from them, too few are reported."""
         if self.counts.too_many:
             diagnostics.add(
@@ -61,25 +61,25 @@ class LabelColumn:
         present = [word for word, none in zip(words, blank, strict=True) if not none]
         if fitted is None:
             self._report_placeholders(present, [word for word in words if word and word not in present], diagnostics)
-            present = self._merged(present, diagnostics, notes)
+            present = self._merged(present, diagnostics)
         self.names = _sorted(present) if fitted is None else list(fitted.classes)
         number = {self._spelling(name): place for place, name in enumerate(self.names)}
         self._number = np.array(
             [-1 if none else number.get(self._spelling(word), -2) for word, none in zip(words, blank, strict=True)],
             np.int64,
         )
-        self._note_unknown(words, count, blank, notes)
+        self._note_unknown(words, count, blank, diagnostics)
         labelled, nodes = int(count[self._number >= 0].sum()), int(count.sum())
         if fitted is None and learning and len(self.names) < 2:
             self._report_too_few(diagnostics)
         elif fitted is None:
             among = f" in {listed(self.names)}" if self.names else ""
-            notes.append(f"{self.file}: {counted(labelled, 'label')} of {nodes:,} nodes{among}")
-            notes += [
+            diagnostics.note(f"{self.file}: {counted(labelled, 'label')} of {nodes:,} nodes{among}")
+            diagnostics.notes += [
                 f"{self.file}: {listed(own)} are taken as different classes; write them alike if they are one"
                 for own in _alike(self.names)
             ]
-            notes += [f"{self.file}: {many}" for many in [many_classes(len(self.names), labelled)] if many]
+            diagnostics.notes += [f"{self.file}: {many}" for many in [many_classes(len(self.names), labelled)] if many]
 
     def __call__(self, table: Table, diagnostics: Diagnostics) -> Classes:
         """The class numbers of a piece, −1 = unknown: long [n]; labels that the model does not know are reported."""
@@ -136,12 +136,14 @@ class LabelColumn:
                 f"if it means that, add {unknown}; if it is a class, add {keep}",
             )
 
-    def _merged(self, present: Sequence[str], diagnostics: Diagnostics, notes: list[str]) -> list[str]:
+    def _merged(self, present: Sequence[str], diagnostics: Diagnostics) -> list[str]:
         """The classes without other spellings of the same class; these are reported unless options decide."""
         ranked = sorted(present, key=lambda word: (-self.counts.words[word], word))
         several = case_variants(ranked)
         if self.options.labels_ignore_case:
-            notes += [f"{self.file}: labels {listed(own)} are one class, {quoted(own[0])}" for own in several]
+            diagnostics.notes += [
+                f"{self.file}: labels {listed(own)} are one class, {quoted(own[0])}" for own in several
+            ]
             others = {word for own in several for word in own[1:]}
             return [word for word in ranked if word not in others]
         undecided = [own for own in several if not set(own) <= set(self.options.keep)]
@@ -155,12 +157,16 @@ class LabelColumn:
             )
         return list(present)
 
-    def _note_unknown(self, words: Sequence[str], count: Classes, blank: Sequence[bool], notes: list[str]) -> None:
+    def _note_unknown(
+        self, words: Sequence[str], count: Classes, blank: Sequence[bool], diagnostics: Diagnostics
+    ) -> None:
         spelled = [place for place, word in enumerate(words) if blank[place] and word]
         if spelled:
             mean = "label {} means" if len(spelled) == 1 else "labels {} mean"
             names = listed([words[place] for place in spelled])
-            notes.append(f"{self.file}: {mean.format(names)} unknown in {counted(int(count[spelled].sum()), 'row')}")
+            diagnostics.note(
+                f"{self.file}: {mean.format(names)} unknown in {counted(int(count[spelled].sum()), 'row')}"
+            )
 
     def _report_too_few(self, diagnostics: Diagnostics) -> None:
         if self.names:

@@ -33,16 +33,8 @@ class NodeBlock:
 class NodeTable:
     """The node table. Call `learn` first, then iterate over `blocks`; `learning` says that labels are needed."""
 
-    def __init__(
-        self,
-        reader: TableReader,
-        options: ReadOptions,
-        diagnostics: Diagnostics,
-        notes: list[str],
-        *,
-        learning: bool,
-    ):
-        self.reader, self.options, self.diagnostics, self.notes = reader, options, diagnostics, notes
+    def __init__(self, reader: TableReader, options: ReadOptions, diagnostics: Diagnostics, *, learning: bool):
+        self.reader, self.options, self.diagnostics = reader, options, diagnostics
         self.learning = learning and options.encoding is None
         self.file = reader.file
         self.size = 0
@@ -85,7 +77,7 @@ class NodeTable:
             self.plain_ids = IdIndex(np.concatenate(plain))
         self._report_repeats(np.concatenate(rows))
         if self.labels is not None:
-            self.labels.decide(self.diagnostics, self.notes, learning=self.learning)
+            self.labels.decide(self.diagnostics, learning=self.learning)
         self._decide_columns()
 
     def find(self, words: Any) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
@@ -120,10 +112,10 @@ class NodeTable:
             none = None if self.split is None else np.zeros(self.added, np.int8)
             rows = np.zeros(self.added, np.int64)
             yield NodeBlock(encoder.unknown(self.added), np.full(self.added, -1), none, rows)
-        self.notes += encoder.notes()
+        self.diagnostics.notes += encoder.notes()
         if self.split is not None and self.labels is not None:
-            self.split.finish(self.diagnostics, self.notes)
-            self.notes += [
+            self.split.finish(self.diagnostics)
+            self.diagnostics.notes += [
                 f"{self.file}: no row with label {name!r} says train, so it cannot be learned"
                 for name, seen in zip(self.labels.names, learned.tolist(), strict=True)
                 if not seen and self.options.encoding is None
@@ -149,7 +141,7 @@ class NodeTable:
         guess = ("id", "label", "split") if options.encoding is None else ("id",)
         reserved = [] if options.encoding is None else [column.name for column in options.encoding.columns]
         self.roles = node_roles(
-            table, given, guess, reserved, options.ignore, self.diagnostics, self.notes, needs_label=self.learning
+            table, given, guess, reserved, options.ignore, self.diagnostics, needs_label=self.learning
         )
         if self.roles is None:
             return
@@ -159,7 +151,7 @@ class NodeTable:
             self.split = None if roles.split is None else SplitColumn(roles.split, self.file)
         if options.encoding is not None:
             spare = [name for name in (roles.id, roles.label, roles.split, *options.ignore) if name]
-            check_columns(table, options.encoding, spare, self.diagnostics, self.notes)
+            check_columns(table, options.encoding, spare, self.diagnostics)
             self.columns, self.left_out = options.encoding.columns, options.encoding.left_out
             return
         check_names(table, "categorical", options.categorical, self.diagnostics)
@@ -174,13 +166,13 @@ class NodeTable:
         left_out: list[str] = []
         for column in self._statistics:
             column.count_again(self.reader)
-            found = column.encoding(self.notes)
+            found = column.encoding(self.diagnostics.notes)
             if found is None:
                 left_out.append(column.name)
             else:
                 kept.append(found)
         self.columns, self.left_out = tuple(kept), (*left_out, *self.options.ignore)
-        note_kinds(self.file, kept, self.notes)
+        note_kinds(self.file, kept, self.diagnostics.notes)
 
     def _report_blanks(self, table: Table, words: Any) -> None:
         assert self.roles is not None

@@ -21,7 +21,7 @@ from bangs.graphs.tables.labels import check_enough, many_classes
 from bangs.graphs.tables.read_options import ReadOptions
 
 
-def from_npz(path: Path, options: ReadOptions, diagnostics: Diagnostics, notes: list[str]) -> GraphParts | None:
+def from_npz(path: Path, options: ReadOptions, diagnostics: Diagnostics) -> GraphParts | None:
     """The parts of the graph in an .npz file; its nodes are called 0, 1, … and its classes by their numbers."""
     try:
         data = read_as_listed(path)
@@ -46,22 +46,22 @@ def from_npz(path: Path, options: ReadOptions, diagnostics: Diagnostics, notes: 
     number = {int(name): place for place, name in enumerate(names) if name in found}
     y = np.array([number.get(int(label), -1) for label in given], dtype=np.int64)
     if many := many_classes(len(names), int((y >= 0).sum())):
-        notes.append(f"{path.name}: {many}")
+        diagnostics.note(f"{path.name}: {many}")
     split = public(data, _splits(data.train_mask.shape)) if has_public(data) else None
     if options.encoding is None:
         _check(path.name, y, names, split, diagnostics)
-    notes.append(f"{path.name}: {counted(int((y >= 0).sum()), 'label')} of {len(y):,} nodes in {listed(names)}")
+    diagnostics.note(f"{path.name}: {counted(int((y >= 0).sum()), 'label')} of {len(y):,} nodes in {listed(names)}")
     weighted = "edge_weight" if "edge_weight" in data else None
     absent = "and there is no array 'edge_weight'", "add it"
-    if weight_as_fitted(weighted, options, path.name, absent, diagnostics, notes) is None:
+    if weight_as_fitted(weighted, options, path.name, absent, diagnostics) is None:
         data.edge_weight = None
-    x = array_as_fitted(data.get("x"), 0, path.name, options.encoding, diagnostics, notes)
+    x = array_as_fitted(data.get("x"), 0, path.name, options.encoding, diagnostics)
     if x is not None:
-        notes.append(f"{path.name}: {counted(x.shape[1], 'feature')} a node, taken as they are")
+        diagnostics.note(f"{path.name}: {counted(x.shape[1], 'feature')} a node, taken as they are")
     return GraphParts(
         file=path.name,
         ids=np.array([str(node) for node in range(len(y))], dtype=object),
-        edges=_edges(data, options.directed, path.name, notes),
+        edges=_edges(data, options.directed, path.name, diagnostics),
         y=y,
         split=split,
         dense=np.zeros((len(y), 0), np.float32),
@@ -77,21 +77,17 @@ def from_npz(path: Path, options: ReadOptions, diagnostics: Diagnostics, notes: 
     )
 
 
-def _edges(data: Data, directed: bool, file: str, notes: list[str]) -> Edges:
+def _edges(data: Data, directed: bool, file: str, diagnostics: Diagnostics) -> Edges:
     index, weight = data.edge_index.numpy(), data.edge_weight
     apart = index[0] != index[1]
     if not apart.all():
-        notes.append(f"{file}: {counted(int((~apart).sum()), 'edge')} from a node to itself dropped")
+        diagnostics.note(f"{file}: {counted(int((~apart).sum()), 'edge')} from a node to itself dropped")
     heavy = None if weight is None else weight.numpy()[apart]
-    return tidy(index[:, apart], heavy, data.num_nodes, index.shape[1], directed, file, notes)
+    return tidy(index[:, apart], heavy, data.num_nodes, index.shape[1], directed, file, diagnostics)
 
 
 def _check(
-    file: str,
-    y: npt.NDArray[np.int64],
-    names: list[str],
-    split: Split | None,
-    diagnostics: Diagnostics,
+    file: str, y: npt.NDArray[np.int64], names: list[str], split: Split | None, diagnostics: Diagnostics
 ) -> None:
     if len(names) == 1:
         diagnostics.add(

@@ -53,19 +53,19 @@ def read(path: Path | str, **options: Any) -> OwnGraph:
     """
     wanted = ReadOptions(**options).as_fitted
     path = Path(path)
-    diagnostics, notes = Diagnostics(str(path)), list[str]()
+    diagnostics = Diagnostics(str(path))
     with memory_explained(str(path), "free some memory, or make a store with `bangs convert`, which reads in pieces"):
-        parts = _parts(path, wanted, diagnostics, notes)
+        parts = _parts(path, wanted, diagnostics)
         diagnostics.raise_any()
         assert parts is not None  # None comes with a problem
-        return _assembled(parts, wanted, notes)
+        return _assembled(parts, wanted, diagnostics)
 
 
-def _parts(path: Path, options: ReadOptions, diagnostics: Diagnostics, notes: list[str]) -> GraphParts | None:
+def _parts(path: Path, options: ReadOptions, diagnostics: Diagnostics) -> GraphParts | None:
     if path.is_dir():
-        return _from_folder(path, options, diagnostics, notes)
+        return _from_folder(path, options, diagnostics)
     if path.is_file() and path.suffix == ".npz":
-        return from_npz(path, options, diagnostics, notes)
+        return from_npz(path, options, diagnostics)
     what = "is neither a folder nor an .npz file" if path.exists() else "does not exist"
     remedy = "give a folder with edges.csv and nodes.csv, or one .npz file"
     diagnostics.add("no-folder", path.name or str(path), f"it {what}", remedy)
@@ -94,10 +94,10 @@ class _InMemory:
         self.blocks.append(block)
 
 
-def _from_folder(folder: Path, options: ReadOptions, diagnostics: Diagnostics, notes: list[str]) -> GraphParts | None:
+def _from_folder(folder: Path, options: ReadOptions, diagnostics: Diagnostics) -> GraphParts | None:
     """The parts of the graph in a folder, or None after the problems in its files are reported."""
     pieces = _InMemory()
-    found = read_folder(folder, options, pieces, diagnostics, notes)
+    found = read_folder(folder, options, pieces, diagnostics)
     if found is None:
         return None
     nodes, edges, array, encoding = found
@@ -114,7 +114,7 @@ def _from_folder(folder: Path, options: ReadOptions, diagnostics: Diagnostics, n
     return GraphParts(
         file=nodes.file,
         ids=np.array(pieces.names, dtype=object),
-        edges=tidy(index, weight, nodes.size, edges.rows, options.directed, edges.file, notes),
+        edges=tidy(index, weight, nodes.size, edges.rows, options.directed, edges.file, diagnostics),
         y=y,
         split=split,
         dense=np.concatenate([block.features for block in pieces.blocks]),
@@ -123,7 +123,7 @@ def _from_folder(folder: Path, options: ReadOptions, diagnostics: Diagnostics, n
     )
 
 
-def _assembled(parts: GraphParts, options: ReadOptions, notes: list[str]) -> OwnGraph:
+def _assembled(parts: GraphParts, options: ReadOptions, diagnostics: Diagnostics) -> OwnGraph:
     encoding = parts.encoding
     graph = Data(edge_index=torch.from_numpy(parts.edges.index), y=torch.from_numpy(parts.y), num_nodes=len(parts.ids))
     if parts.edges.weight is not None:
@@ -131,8 +131,9 @@ def _assembled(parts: GraphParts, options: ReadOptions, notes: list[str]) -> Own
     if encoding.columns or encoding.array:
         graph.x = _features(parts, encoding)
     else:
-        graph.x, encoding = _structural(graph, parts, encoding, options, notes)
-    return OwnGraph(graph, parts.ids, list(encoding.classes), encoding, parts.split, list(dict.fromkeys(notes)))
+        graph.x, encoding = _structural(graph, parts, encoding, options, diagnostics)
+    notes = list(dict.fromkeys(diagnostics.notes))
+    return OwnGraph(graph, parts.ids, list(encoding.classes), encoding, parts.split, notes)
 
 
 def _features(parts: GraphParts, encoding: Encoding) -> Tensor:
@@ -146,14 +147,16 @@ def _features(parts: GraphParts, encoding: Encoding) -> Tensor:
 
 
 def _structural(
-    graph: Data, parts: GraphParts, encoding: Encoding, options: ReadOptions, notes: list[str]
+    graph: Data, parts: GraphParts, encoding: Encoding, options: ReadOptions, diagnostics: Diagnostics
 ) -> tuple[Tensor, Encoding]:
     """Features made from the edges [N, F], and the encoding with their scale."""
     x, known = standardised(graph, parts.ids, options.seed, encoding.structural)
-    notes.append(
+    diagnostics.note(
         f"{parts.file}: there are no features, so {counted(x.shape[1], 'feature')} were made from the edges: "
         "degree, log degree and spectral position"
     )
     if options.encoding is not None:
-        notes.append(f"{parts.file}: positions can be compared only if most nodes are those the model was fitted on")
+        diagnostics.note(
+            f"{parts.file}: positions can be compared only if most nodes are those the model was fitted on"
+        )
     return torch.from_numpy(x), replace(encoding, structural=known)

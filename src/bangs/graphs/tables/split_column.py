@@ -70,13 +70,13 @@ class SplitColumn:
         self.trained += int((part == 1).sum())
         return np.maximum(part, 0)
 
-    def finish(self, diagnostics: Diagnostics, notes: list[str]) -> None:
+    def finish(self, diagnostics: Diagnostics) -> None:
         """Say what became of labelled rows without a part, and report a split without training nodes."""
         rows = counted(self.without, "labelled row")
         if self.without and self._says_train:
-            notes.append(f"{self.file}: {rows} without a split not used for learning")
+            diagnostics.note(f"{self.file}: {rows} without a split not used for learning")
         elif self.without:
-            notes.append(f"{self.file}: no row says train; the {rows} without a split do")
+            diagnostics.note(f"{self.file}: no row says train; the {rows} without a split do")
         if not self.trained:
             remedy = "write train for some of them"
             diagnostics.add("no-training", self.file, "the split leaves no node for training", remedy)

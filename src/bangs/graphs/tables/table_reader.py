@@ -26,9 +26,8 @@ class TableReader:
     """
 
     file: str
-    pieces: Callable[[Diagnostics, list[str]], Iterator[Table]]
+    pieces: Callable[[Diagnostics], Iterator[Table]]
     diagnostics: Diagnostics
-    notes: list[str]
     most_bytes: int
     most_rows: int
     hold: bool
@@ -41,11 +40,11 @@ class TableReader:
             return
         self._times += 1
         first = self._times == 1
-        diagnostics, notes = (self.diagnostics, self.notes) if first else (Diagnostics(self.diagnostics.where), [])
+        diagnostics = self.diagnostics if first else Diagnostics(self.diagnostics.where)
         held: list[Table] = []
         size = rows = 0
         try:
-            for table in self.pieces(diagnostics, notes):
+            for table in self.pieces(diagnostics):
                 rows += len(table)
                 size += table.nbytes
                 if size > self.most_bytes:
@@ -79,7 +78,7 @@ class TableReader:
 
 
 def open_table(
-    folder: Path, stem: str, options: ReadOptions, diagnostics: Diagnostics, notes: list[str], *, hold: bool
+    folder: Path, stem: str, options: ReadOptions, diagnostics: Diagnostics, *, hold: bool
 ) -> TableReader | None:
     """The reader of the table `stem` of a folder; None after it is reported that there is none."""
     path = find(folder, stem, diagnostics)
@@ -87,7 +86,7 @@ def open_table(
         return None
     limits = options.limits
 
-    def pieces(diagnostics: Diagnostics, notes: list[str]) -> Iterator[Table]:
+    def pieces(diagnostics: Diagnostics) -> Iterator[Table]:
         size = path.stat().st_size
         if size > limits.bytes:
             message = f"it has {size:,} bytes, {limits.bytes:,} are allowed"
@@ -95,10 +94,10 @@ def open_table(
         elif path.suffix == ".parquet":
             yield from read_parquet(path, options.unread, diagnostics, limits)
         else:
-            yield from read_delimited(path, diagnostics, notes, limits)
+            yield from read_delimited(path, diagnostics, limits)
 
     most_rows = limits.nodes if stem == "nodes" else limits.edges
-    return TableReader(path.name, pieces, diagnostics, notes, limits.bytes, most_rows, hold)
+    return TableReader(path.name, pieces, diagnostics, limits.bytes, most_rows, hold)
 
 
 def find(folder: Path, stem: str, diagnostics: Diagnostics) -> Path | None:
