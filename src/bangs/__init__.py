@@ -1,9 +1,12 @@
 """Graph self-training: few labels in, calibrated predictions and a reason for every pseudo-label out."""
 
+import ast
+from functools import cache
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # what the package offers; at run time each name is imported when it is first used
     from bangs.calibration.calibrators import CALIBRATORS, ETS, Temperature, Uncalibrated, Vector
     from bangs.calibration.crossfit import Crossfit
     from bangs.calibration.graph_calibrators import GATS, CaGCN
@@ -38,7 +41,7 @@ if TYPE_CHECKING:
     from bangs.training.model_views import Dropout
     from bangs.training.neighbour_sampling import Sampling
     from bangs.training.trainer import Trainer
-    from bangs.utils.determinism import deterministic_kernels
+    from bangs.utils.threads import deterministic_kernels
     from bangs.valuation.banzhaf import (
         ESTIMATORS,
         MSR,
@@ -148,68 +151,22 @@ __all__ = [
     "write_report",
 ]
 
-# where each public name comes from; an empty entry is a module that is public as a whole
-_HOMES = {
-    "calibration.calibrators": ("CALIBRATORS", "ETS", "Temperature", "Uncalibrated", "Vector"),
-    "calibration.crossfit": ("Crossfit",),
-    "calibration.graph_calibrators": ("CaGCN", "GATS"),
-    "core.rng": ("Streams",),
-    "core.types": ("Labels", "Prediction", "Ranking", "Round", "Split", "Task"),
-    "errors": ("BangsError", "InvalidInput", "UnknownName"),
-    "estimator.classifier": ("SelfTrainingClassifier",),
-    "estimator.model_selection": ("LabelMask", "cross_validate"),
-    "estimator.node_rows": ("NodeRows",),
-    "estimator.resume": ("Keeper",),
-    "experiments.experiment": ("Experiment",),
-    "experiments.reproduce": ("reproduce",),
-    "graphs.datasets.synthetic": ("citation",),
-    "graphs.pagerank": ("PPR", "ExactPPR"),
-    "graphs.pagerank_push": ("Push",),
-    "graphs.store": ("Store",),
-    "graphs.graph_views": ("DropEdges", "DropFeatures", "Noise", "Same"),
-    "nn.ensemble": ("Network", "Separate"),
-    "nn.models": ("APPNP", "GAT", "GCN", "GCNII", "GIN", "GRAND", "MODELS", "SGC", "GraphSAGE"),
-    "report.model_page": ("write_report",),
-    "runs": ("RunFolder", "read_run"),
-    "selection.quotas": ("Above", "Balanced", "Everyone", "Nobody", "Top", "TopPerClass"),
-    "selection.scores": ("Agreement", "Alone", "Banzhaf", "Chance", "Confidence", "Logit"),
-    "selftraining.soft_labels": ("Sharpen",),
-    "selftraining.loss_weights": ("Balance", "BanzhafWeight", "Certainty", "Product"),
-    "selftraining.loop": ("Method", "SelfTrainer", "State"),
-    "selftraining.methods": ("METHODS", "Budget", "method"),
-    "selftraining.published_settings": ("authors", "paper"),
-    "selftraining.uncertainty": ("InformationGain", "Transition"),
-    "training.neighbour_sampling": ("Sampling",),
-    "training.trainer": ("Trainer",),
-    "training.model_views": ("Dropout",),
-    "utils.determinism": ("deterministic_kernels",),
-    "valuation.banzhaf": (
-        "ESTIMATORS",
-        "MSR",
-        "WLS",
-        "Exact",
-        "Game",
-        "Generators",
-        "Gradient",
-        "Marginals",
-        "MeanField",
-        "Values",
-    ),
-    "core.metrics": (),
-    "graphs.splits": (),
-}
-
 
 def __getattr__(name: str) -> Any:
     """Import a public name when it is first used, so that `bangs --help` does not wait for torch."""
-    for home, names in _HOMES.items():
-        if name in names:
-            value = globals()[name] = getattr(import_module(f"bangs.{home}"), name)
-            return value
-        if not names and home.endswith(f".{name}"):
-            value = globals()[name] = import_module(f"bangs.{home}")
-            return value
-    raise AttributeError(f"module 'bangs' has no attribute '{name}'")
+    if name not in __all__:
+        raise AttributeError(f"module 'bangs' has no attribute '{name}'")
+    module = import_module(_homes()[name])
+    value = globals()[name] = getattr(module, name, None) or import_module(f"{module.__name__}.{name}")
+    return value
+
+
+@cache
+def _homes() -> dict[str, str]:
+    """The module that each public name comes from, read from the imports above."""
+    parts = ast.walk(ast.parse(Path(__file__).read_text(encoding="utf-8")))
+    imports = [own for own in parts if isinstance(own, ast.ImportFrom)]
+    return {alias.name: str(own.module) for own in imports for alias in own.names}
 
 
 def __dir__() -> list[str]:

@@ -16,9 +16,9 @@ from bangs.estimator import contest, linear
 from bangs.estimator.linear import LinearTrainer, PropagatedLinear
 from bangs.estimator.resume import Keeper
 from bangs.estimator.stacking import clearly_behind, common_factor, member_temperatures, mixed, share_interval, stack
-from bangs.estimator.threads import thread_count
 from bangs.graphs.datasets.synthetic import citation
 from bangs.runs import RunFolder
+from bangs.utils.threads import thread_count
 
 
 def world(labels: int = 6, features: int = 40, junk: bool = False, nodes: int = 240) -> tuple[Data, torch.Tensor]:

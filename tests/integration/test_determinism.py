@@ -23,7 +23,7 @@ from bangs.runs import environment, read_run
 from bangs.selftraining.loop import SelfTrainer, State
 from bangs.selftraining.methods import METHODS, Budget, method
 from bangs.training.trainer import Trainer
-from bangs.utils.determinism import deterministic_kernels
+from bangs.utils.threads import deterministic_kernels
 from bangs.valuation.banzhaf import ESTIMATORS
 from tests.integration.chaos import outcome, small
 from tests.integration.test_no_leak import SEEDS, experiment, town

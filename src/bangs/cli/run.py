@@ -106,8 +106,8 @@ def run(
     from bangs.experiments.experiment import Experiment, compact
     from bangs.experiments.user_code import run_code
     from bangs.graphs.tables.diagnostics import counted
-    from bangs.utils.determinism import deterministic_kernels
     from bangs.utils.devices import choose_device
+    from bangs.utils.threads import deterministic_kernels
 
     if code is not None:
         run_code(code)

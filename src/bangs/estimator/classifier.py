@@ -37,7 +37,6 @@ from bangs.estimator.linear import LinearTrainer
 from bangs.estimator.members import View
 from bangs.estimator.resume import Keeper
 from bangs.estimator.tasks import Lesson, lesson, tasks_of
-from bangs.estimator.threads import thread_count, threads
 from bangs.graphs.store import Store, StoreReference
 from bangs.graphs.tables.validation_split import check_share
 from bangs.nn.models import Architecture
@@ -48,6 +47,7 @@ from bangs.suggestion.suggest import Suggestions, suggest
 from bangs.training.neighbour_sampling import Sampling
 from bangs.training.trainer import Trainer
 from bangs.utils.devices import choose_device
+from bangs.utils.threads import thread_count, threads
 from bangs.utils.torch_modes import usual_modes
 
 Array = npt.NDArray[Any]

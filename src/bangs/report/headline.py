@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from bangs.report.intervals import in_percent
+from bangs.core.intervals import in_percent
 from bangs.report.run_data import RunData
 
 

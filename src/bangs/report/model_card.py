@@ -4,8 +4,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from bangs.core.intervals import in_percent
 from bangs.report.headline import optimism
-from bangs.report.intervals import in_percent
 from bangs.report.leaderboard import HEAD, averaged, leaderboard
 
 

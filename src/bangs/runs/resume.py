@@ -1,8 +1,8 @@
 """Resume: the rounds of a run are saved in its folder, and a run that was stopped continues after the last of them."""
 
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from torch import Tensor
@@ -22,16 +22,7 @@ from bangs.utils.files import digest
 _STATE = "state"
 
 Part = tuple[Mapping[str, Tensor], Any]  # named tensors, and facts that JSON can hold
-
-
-@dataclass(frozen=True, eq=False)
-class Restore:
-    """Makes a state that was saved, for a learner of the same task."""
-
-    checkpoint: Checkpoint
-
-    def __call__(self, learner: Learner) -> State:
-        return unpack(self.checkpoint, learner)
+Restore = Callable[[Learner], State]  # makes a state that was saved, for a learner of the same task
 
 
 class SavedRounds:
@@ -76,7 +67,7 @@ class SavedRounds:
     def state(self) -> Restore:
         """How to make the last state that was saved."""
         tensors, facts = self.part(_STATE)
-        return Restore(Checkpoint(int(facts["index"]), dict(tensors), facts))
+        return partial(unpack, Checkpoint(int(facts["index"]), dict(tensors), facts))
 
     def note(self, state: State, **more: Any) -> None:
         """Write a round into the folder's events."""

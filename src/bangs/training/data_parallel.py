@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -10,9 +11,12 @@ from bangs.core.rng import Streams
 from bangs.distributed import ranks
 from bangs.nn.dropout import dropout_masks
 from bangs.nn.ensemble import Network
-from bangs.training.epochs import Settings, TargetNodes
+from bangs.training.epochs import TargetNodes
 from bangs.training.minibatch import MinibatchSession, NodeLoader, prefetch
 from bangs.utils import signals
+
+if TYPE_CHECKING:
+    from bangs.training.trainer import Trainer
 
 
 class DistributedSession(MinibatchSession):
@@ -24,7 +28,7 @@ class DistributedSession(MinibatchSession):
     """
 
     def __init__(
-        self, network: Network, train_nodes: NodeLoader, val_nodes: NodeLoader, settings: Settings, classes: int
+        self, network: Network, train_nodes: NodeLoader, val_nodes: NodeLoader, settings: "Trainer", classes: int
     ):
         super().__init__(network, train_nodes, val_nodes, settings)
         self.classes = classes

@@ -4,7 +4,7 @@ import logging
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -17,22 +17,12 @@ from bangs.training.adam import Adam
 from bangs.training.malloc_tuning import keep_freed_memory
 from bangs.utils import signals
 
+if TYPE_CHECKING:
+    from bangs.training.trainer import Trainer
+
 SYNC_EVERY = 32  # epochs between two checks of early stopping on a GPU
 
 log = logging.getLogger(__name__)
-
-
-class Settings(Protocol):
-    """The settings of a trainer that a session reads."""
-
-    @property
-    def lr(self) -> float: ...
-    @property
-    def weight_decay(self) -> float: ...
-    @property
-    def patience(self) -> int: ...
-    @property
-    def monitor(self) -> Literal["accuracy", "loss"]: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +44,7 @@ class TrainingSession(ABC):
     their patience; `active` runs are those the kernels compute, updated from `unfinished` now and then.
     """
 
-    def __init__(self, network: Network, train_nodes: TargetNodes, val_nodes: TargetNodes, settings: Settings):
+    def __init__(self, network: Network, train_nodes: TargetNodes, val_nodes: TargetNodes, settings: "Trainer"):
         self.network, self.train_nodes, self.val_nodes, self.settings = network, train_nodes, val_nodes, settings
         runs, device = train_nodes.targets.target.shape[0], train_nodes.targets.target.device
         self.device = device
@@ -143,7 +133,7 @@ class TrainingSession(ABC):
 class EagerSession(TrainingSession):
     """Runs epochs one by one; copies the weights of runs that improved."""
 
-    def __init__(self, network: Network, train_nodes: TargetNodes, val_nodes: TargetNodes, settings: Settings):
+    def __init__(self, network: Network, train_nodes: TargetNodes, val_nodes: TargetNodes, settings: "Trainer"):
         super().__init__(network, train_nodes, val_nodes, settings)
         keep_freed_memory()
 
@@ -166,7 +156,7 @@ class CapturedSession(TrainingSession):
     Every `SYNC_EVERY` epochs, runs that have used up their patience become inactive; our kernels then skip them.
     """
 
-    def __init__(self, network: Network, train_nodes: TargetNodes, val_nodes: TargetNodes, settings: Settings):
+    def __init__(self, network: Network, train_nodes: TargetNodes, val_nodes: TargetNodes, settings: "Trainer"):
         super().__init__(network, train_nodes, val_nodes, settings)
         self.train_nodes, self.val_nodes = train_nodes.only(self.active), val_nodes.only(self.active)
         self.graph: torch.cuda.CUDAGraph | None = None
@@ -232,7 +222,7 @@ def _reset_state(generator: torch.Generator) -> None:
     generator.graphsafe_set_state(torch.Generator(generator.device).graphsafe_get_state())
 
 
-def _optimiser(network: Network, settings: Settings, active: Tensor) -> "Adam | kernels.epoch.Adam":
+def _optimiser(network: Network, settings: "Trainer", active: Tensor) -> "Adam | kernels.epoch.Adam":
     """Adam by our own kernel if it is available, else by torch."""
     named = dict(network.named_parameters())
     weights, decays = list(named.values()), [settings.weight_decay * network.decay(name) for name in named]

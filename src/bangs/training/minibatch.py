@@ -5,16 +5,19 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import torch
 from torch import Tensor
 
 from bangs.core.rng import Streams
 from bangs.nn.ensemble import Network, Targets
-from bangs.training.epochs import EagerSession, Settings, TargetNodes
+from bangs.training.epochs import EagerSession, TargetNodes
 from bangs.training.neighbour_sampling import Sampler, Sampling
 from bangs.utils import signals
+
+if TYPE_CHECKING:
+    from bangs.training.trainer import Trainer
 
 CACHE_BYTES = 2**24  # of sampled batches that are kept if every epoch samples the same
 VAL_BATCHES = 2  # a validation batch is this many times as large, since it needs no gradient
@@ -105,7 +108,7 @@ class MinibatchSession(EagerSession):
     Validation samples the same neighbourhoods in every epoch, so that epochs are comparable.
     """
 
-    def __init__(self, network: Network, train_nodes: NodeLoader, val_nodes: NodeLoader, settings: Settings):
+    def __init__(self, network: Network, train_nodes: NodeLoader, val_nodes: NodeLoader, settings: "Trainer"):
         super().__init__(network, train_nodes, val_nodes, settings)  # type: ignore[arg-type]  # the base class reads only `targets`
         self.train_loader, self.val_loader = train_nodes, val_nodes
 

@@ -3,7 +3,7 @@
 import torch
 
 from bangs.errors import InvalidInput, UnknownName
-from bangs.utils.forks import guard_forks
+from bangs.utils.threads import guard_forks
 
 
 def choose_device(name: str) -> torch.device:

@@ -1,14 +1,49 @@
 """The influence of players from dense PPR columns, for several runs at once."""
 
+from dataclasses import dataclass
+
+import numpy as np
 import torch
 from torch import Tensor
 
 from bangs.graphs.pagerank import Operator
 from bangs.valuation.influence import Influence, Normalisation, to_logits
-from bangs.valuation.ppr_columns import DenseColumns
 
 COLUMNS = 64  # players whose columns a CPU propagates together; a GPU takes all
 COLUMN_BYTES = 12  # of one number of a column, including temporaries
+
+
+@dataclass(frozen=True, eq=False)
+class DenseColumns:
+    """The entries P[node, player] of g runs, zeros included."""
+
+    matrix: Tensor  # float [g, n, K]
+
+    def __len__(self) -> int:
+        return self.matrix.shape[1]
+
+    def matmul(self, x: Tensor, rows: slice) -> Tensor:
+        """The product of some rows with x [g, K, m]: [g, rows, m]."""
+        return self.matrix[:, rows] @ x
+
+    def matmul_transposed(self, x: Tensor) -> Tensor:
+        """The product of the transpose with x [g, n, m]: [g, K, m]."""
+        return self.matrix.transpose(1, 2) @ x
+
+    def sums(self) -> Tensor:
+        """The row sums: [g, n]."""
+        return self.matrix.sum(2)
+
+    def pairs_above(self, bound: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Node, player and entry of the pairs above a bound [g, 1, K] or [g, n, 1], sorted by player: [M] each.
+
+        Node j of run r has the number r n + j, and its player i the number r K + i.
+        """
+        _, nodes, players = self.matrix.shape
+        pairs = _true_positions(self.matrix > bound)
+        player, order = (pairs % players + pairs // (nodes * players) * players).sort(stable=True)
+        pairs = pairs[order]
+        return pairs // players, player, self.matrix.flatten()[pairs]
 
 
 def dense_influence(
@@ -60,3 +95,10 @@ def _positions(mask: Tensor) -> tuple[Tensor, Tensor | None]:
     positions = node.new_zeros(len(mask), int(counts.max()))
     positions[run, within] = node
     return positions, (torch.arange(positions.shape[1], device=run.device) < counts[:, None]).float()
+
+
+def _true_positions(mask: Tensor) -> Tensor:
+    """The flat positions where a mask is true: long [M]; on a CPU numpy is faster than torch."""
+    if mask.device.type == "cpu":
+        return torch.from_numpy(np.flatnonzero(mask.numpy()))
+    return mask.flatten().nonzero().squeeze(1)

@@ -7,13 +7,16 @@ axis are fast. Runs with fewer nodes are padded with nodes of weight zero.
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import torch
 from torch import Tensor
 
 from bangs.graphs.sparse import Pattern, Sparse
-from bangs.valuation.ppr_columns import Columns
+
+if TYPE_CHECKING:
+    from bangs.valuation.dense_influence import DenseColumns
+    from bangs.valuation.sparse_influence import SparseColumns
 
 Normalisation = Literal["none", "mass"]  # propagated logits as they are, or divided by the mass that reached the node
 
@@ -27,7 +30,7 @@ MIN_PROBABILITY = 1e-30  # lower bound on a class's mean probability, for its lo
 class Influence:
     """The n open nodes that some player of a run reaches, and the sums over the run's other open nodes."""
 
-    columns: Columns  # [g, n, K], P[reached, players]
+    columns: "DenseColumns | SparseColumns"  # [g, n, K], P[reached, players]
     base: Tensor  # [D, g, n], P X̂(∅) there
     player_signals: Tensor  # [g, K, D], the players' signals xᵢ
     total: Tensor  # float64 [C, g], Σ p_j over the other open nodes
@@ -70,20 +73,6 @@ class Influence:
         if len(strong_pairs.node):
             change += self._nonlinear_change(forecast, members, strong_pairs, budget)
         return change.transpose(1, 2) / self.count[:, None, None]
-
-    def stderr(self, members: Tensor) -> Tensor:
-        """The standard error of `worth` from sampled nodes, for coalitions [g, b, K]: float64 [g, b].
-
-        To first order U is mean_j KL(p_j ‖ p̄), a mean over F nodes of which m are sampled without replacement.
-        """
-        if self.weight is None:
-            return torch.zeros(members.shape[:2], dtype=torch.float64, device=members.device)
-        drawn = (self.weight > 1)[..., None]
-        divergence = self._forecast(members).divergence.double()
-        m, F = drawn.sum(1), (self.weight.double()[..., None] * drawn).sum(1)
-        gap = (divergence - (divergence * drawn).sum(1, keepdim=True) / m[:, None]) * drawn
-        variance = gap.square().sum(1) / (m - 1)
-        return torch.where(m > 0, F / self.count[:, None] * ((1 - m / F) / m * variance).sqrt(), 0.0)
 
     def strong_pairs(self, tolerance: float) -> "StrongPairs":
         """The pairs of a node and a player that changes its logits by more than the tolerance."""

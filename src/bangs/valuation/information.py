@@ -149,10 +149,6 @@ class Information:
             changes.append(torch.cat([influence.marginals(part, strong_pairs, self.budget) for part in parts], dim=1))
         return torch.cat(changes)
 
-    def stderr(self, members: Tensor) -> Tensor:
-        """The standard error of U from sampled nodes, for coalitions [R, B, K]: float64 [R, B]."""
-        return torch.cat([self._influence(runs).stderr(members[runs]) for runs in slices(self.runs, self.runs_at_once)])
-
     @_within_memory
     def gradient(self, members: Tensor) -> Tensor:
         """∂U/∂mᵢ at memberships [R, B, K]: float32 [R, B, K], without the players' columns.

@@ -1,15 +1,58 @@
 """The influence of players on a large graph, from the nonzero entries of their PPR columns."""
 
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor
 
 from bangs.graphs.pagerank_push import Pairs
+from bangs.graphs.sparse import Pattern, Sparse, row_pointers, row_sums
 from bangs.valuation.influence import Influence, Normalisation, slices, to_logits
-from bangs.valuation.ppr_columns import SparseColumns
 
 PAIR_BYTES = 64  # of a pair while columns are computed
 ROW_BYTES = 400  # of one number of a reached node while coalitions are evaluated
 BLOCK = 2**20  # nodes processed at once
+
+
+@dataclass(frozen=True, eq=False)
+class SparseColumns:
+    """The nonzero entries P[node, player] of one run, g = 1, by node; answers what `DenseColumns` answers."""
+
+    matrix: Sparse  # [n, K]
+
+    @classmethod
+    def of(cls, node: Tensor, player: Tensor, weight: Tensor, size: tuple[int, int]) -> "SparseColumns":
+        """From distinct pairs [M] of a node and a player."""
+        order = (node * size[1] + player).argsort()
+        counts = torch.bincount(node, minlength=size[0])
+        return cls(Sparse(Pattern(row_pointers(counts, torch.int32), player[order].int(), size), weight[order]))
+
+    def __len__(self) -> int:
+        return self.matrix.shape[0]
+
+    def matmul(self, x: Tensor, rows: slice) -> Tensor:
+        start, stop, _ = rows.indices(len(self))
+        pointers = self.matrix.pattern.rows[start : stop + 1]
+        inside = slice(int(pointers[0]), int(pointers[-1]))
+        shape = (stop - start, self.matrix.shape[1])
+        pattern = Pattern(pointers - pointers[0], self.matrix.pattern.cols[inside], shape)
+        return Sparse(pattern, self.matrix.values[inside]).matmul(x[0])[None]
+
+    def matmul_transposed(self, x: Tensor) -> Tensor:
+        return self.matrix.matmul_transposed(x[0])[None]
+
+    def sums(self) -> Tensor:
+        return row_sums(self.matrix.pattern.rows, self.matrix.values)[None]
+
+    def pairs_above(self, bound: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        node, player, weight = self._node, self.matrix.pattern.cols.long(), self.matrix.values
+        keep = (weight > bound[0].expand(self.matrix.shape)[node, player]).nonzero().squeeze(1)
+        keep = keep[player[keep].argsort(stable=True)]
+        return node[keep], player[keep], weight[keep]
+
+    @property
+    def _node(self) -> Tensor:
+        return self.matrix.pattern.row_index.long()
 
 
 def sparse_influence(

@@ -2,11 +2,10 @@
 
 from bangs.graphs.store.convert import convert_from
 from bangs.graphs.store.manifest import Manifest
-from bangs.graphs.store.memmap import mapped, release
 from bangs.graphs.store.node_names import NodeNames, known_names, place_of
 from bangs.graphs.store.store_folder import is_store
 from bangs.graphs.store.store_reference import StoreReference
-from bangs.graphs.store.stored_graph import Store, StoredGraph, check_edges
+from bangs.graphs.store.stored_graph import Store, StoredGraph, check_edges, mapped, release
 from bangs.graphs.store.synthetic import Synthetic
 from bangs.graphs.store.user_graph import read_own
 from bangs.graphs.store.writer import Writer

@@ -9,8 +9,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from bangs.errors import InvalidInput
-from bangs.graphs.store.memmap import release
 from bangs.graphs.store.store_reference import StoreReference
+from bangs.graphs.store.stored_graph import release
 from bangs.graphs.tables.diagnostics import listed, quoted
 from bangs.graphs.tables.id_index import IdIndex, key
 

@@ -1,11 +1,13 @@
 """Stored graph: an open store, memory-mapped from disk."""
 
+import mmap
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +19,6 @@ from bangs.errors import InvalidInput
 from bangs.graphs.neighbours import NeighbourLists
 from bangs.graphs.splits import MASKS
 from bangs.graphs.store.manifest import Manifest, read_manifest
-from bangs.graphs.store.memmap import mapped, release
 from bangs.utils.files import open_to_read
 
 WHOLE = 2**30  # bytes up to which a store is read into memory by default
@@ -25,6 +26,9 @@ EDGES = 2**25  # the most edges for a part that needs all of them at once
 BLOCK = 2**24  # bytes read at once
 
 _PARTS = {name: part for part, name in enumerate(MASKS, 1)}  # as numbers in the array of splits
+
+# maps in use, by address: a tensor over a map does not know it, and other memory must not be released
+_maps: "WeakValueDictionary[int, np.memmap[Any, Any]]" = WeakValueDictionary()
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,3 +203,18 @@ def _sha256(path: Path) -> str:
         while block := stream.read(BLOCK):
             seen.update(block)
     return seen.hexdigest()
+
+
+def mapped(file: Path | IO[bytes], dtype: Any, shape: tuple[int, ...], mode: Any) -> npt.NDArray[Any]:
+    """The memory-mapped array of a file."""
+    found = np.memmap(file, dtype, mode=mode, shape=shape)
+    _maps[found.ctypes.data] = found
+    return found
+
+
+def release(array: Tensor | npt.NDArray[Any]) -> None:
+    """Free the memory of the pages of a mapped array that were read; other arrays are left alone."""
+    address = array.untyped_storage().data_ptr() if isinstance(array, Tensor) else array.ctypes.data
+    found: Any = _maps.get(address)
+    if found is not None and hasattr(mmap, "MADV_DONTNEED"):
+        found._mmap.madvise(mmap.MADV_DONTNEED)

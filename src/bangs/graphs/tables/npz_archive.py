@@ -1,6 +1,8 @@
-"""Npz archive: one .npz file as the parts of a graph."""
+"""Npz archive: the parts of a graph, and one .npz file as such parts."""
 
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,9 +18,22 @@ from bangs.graphs.tables.diagnostics import Diagnostics, counted, listed
 from bangs.graphs.tables.edge_table import Edges, tidy
 from bangs.graphs.tables.feature_encoding import Encoding
 from bangs.graphs.tables.folder import array_as_fitted
-from bangs.graphs.tables.graph_parts import GraphParts
 from bangs.graphs.tables.labels import check_enough, many_classes
 from bangs.graphs.tables.read_options import ReadOptions
+
+
+@dataclass(frozen=True, eq=False)
+class GraphParts:
+    """A graph in memory whose features are not yet put together."""
+
+    file: str
+    ids: npt.NDArray[np.object_]  # str [N]
+    edges: Edges
+    y: npt.NDArray[np.int64]  # [N], −1 = unknown
+    split: Split | None  # bool [S, N]
+    dense: npt.NDArray[np.float32]  # [N, F], from the table's columns
+    array: Any  # [N, F] as it came, dense or scipy CSR; None where there is none
+    encoding: Encoding  # its classes name the numbers in y
 
 
 def from_npz(path: Path, options: ReadOptions, diagnostics: Diagnostics) -> GraphParts | None:

@@ -18,10 +18,9 @@ from bangs.graphs.tables.edge_table import Indices, Weights, tidy
 from bangs.graphs.tables.feature_array import padded
 from bangs.graphs.tables.feature_encoding import Encoding
 from bangs.graphs.tables.folder import read_folder
-from bangs.graphs.tables.graph_parts import GraphParts
 from bangs.graphs.tables.labels import check_enough
 from bangs.graphs.tables.nodes import NodeBlock
-from bangs.graphs.tables.npz_archive import from_npz
+from bangs.graphs.tables.npz_archive import GraphParts, from_npz
 from bangs.graphs.tables.read_options import ReadOptions
 from bangs.graphs.tables.structural_features import standardised
 from bangs.graphs.tables.table_reader import memory_explained
