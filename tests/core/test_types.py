@@ -96,7 +96,6 @@ def test_a_split_repeats_and_gives_some_of_its_runs():
     split.train[0, 0] = False
     assert split.train[1, 0], "runs do not share memory"
     assert split.only([0, 2]).train.tolist() == [split.train[0].tolist(), split.train[2].tolist()]
-    assert torch.equal(split.to("cpu").val, split.val)
 
 
 def test_a_task_holds_no_label_but_those_of_training_and_validation(world):

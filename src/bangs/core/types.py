@@ -51,10 +51,7 @@ class Split:
     def only(self, runs: Sequence[int]) -> "Split":
         """The masks of some of the runs."""
         index = torch.as_tensor(runs)
-        return Split(self.train[index], self.val[index], self.test[index])
-
-    def to(self, device: torch.device | str) -> "Split":
-        return Split(self.train.to(device), self.val.to(device), self.test.to(device))
+        return Split(**_changed(self, lambda own: own[index]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,14 +116,12 @@ class Labels:
         return replace(self, weight=torch.where(self.known, weight, 0.0))
 
     def to(self, device: torch.device | str) -> "Labels":
-        belief = None if self.belief is None else self.belief.to(device)
-        return Labels(self.target.to(device), self.weight.to(device), self.adopted_round.to(device), belief)
+        return Labels(**_changed(self, lambda own: own.to(device)))
 
     def only(self, runs: Sequence[int]) -> "Labels":
         """The labels of some of the runs."""
         index = torch.as_tensor(runs, device=self.target.device)
-        belief = None if self.belief is None else self.belief[index]
-        return Labels(self.target[index], self.weight[index], self.adopted_round[index], belief)
+        return Labels(**_changed(self, lambda own: own[index]))
 
     @staticmethod
     def where(run: Tensor, first: "Labels", second: "Labels") -> "Labels":
@@ -318,6 +313,11 @@ class Ranking:
 def one_hot(target: Tensor, classes: int) -> Tensor:
     """One for the target's class, zeros where it is -1: float [..., C]."""
     return torch.nn.functional.one_hot(target.clamp_min(0), classes) * (target >= 0)[..., None].float()
+
+
+def _changed(value: Any, change: Callable[[Tensor], Tensor]) -> dict[str, Any]:
+    """The fields of a value, each tensor changed."""
+    return {name: None if own is None else change(own) for name, own in vars(value).items()}
 
 
 def _unlabelled(data: "Data", nodes: int) -> "Data":

@@ -3,12 +3,12 @@
 import logging
 import numbers
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from types import BuiltinFunctionType
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch_geometric.data import Data
 
 from bangs.calibration.calibrators import Calibrator
 from bangs.calibration.graph_calibrators import GATS, CaGCN
@@ -22,7 +22,7 @@ from bangs.estimator.members import View
 from bangs.graphs.store import Store, check_edges
 from bangs.selection.quotas import Top
 from bangs.selection.scores import Agreement, Banzhaf, Chance, Confidence, Score
-from bangs.selftraining.choices import CHOICES, TeacherChoice
+from bangs.selftraining.choices import CHOICES
 from bangs.selftraining.loop import Method
 from bangs.training.neighbour_sampling import Sampling
 from bangs.training.presets import PRESETS, trainer
@@ -65,7 +65,8 @@ def planned(
     automatic = isinstance(model, str) and model == "auto"
     if automatic and (name == "hard" or not whole):
         model, automatic = "gcn", False
-    recipe = _method(settings, "soft" if name == "auto" else name, calibrate, pool)
+    taught = "soft" if name == "auto" else name
+    recipe = _method(settings, taught, calibrate, pool)
     if not automatic:
         learner = training(model, settings["preset"], settings["epochs"], settings["patience"], batches)
         if store is not None:
@@ -74,25 +75,15 @@ def planned(
         kind = model if isinstance(model, str) else type(learner.model).__name__
         if isinstance(learner, LinearTrainer):
             recipe = replace(recipe, start="teacher")
-        return [Candidate(kind, "soft" if name == "auto" else name, learner, recipe, view)]
-    if graph is None:
-        graph = _Nothing()
-    taught = "soft" if name == "auto" else name
-    out = linear_candidates(graph, recipe, taught, views)
-    quick = choose_device(settings["device"]).type == "cuda" and not isinstance(graph, _Nothing) and small_enough(graph)
+        return [Candidate(kind, taught, learner, recipe, view)]
+    out = linear_candidates(Data(x=torch.zeros(1, 1)) if graph is None else graph, recipe, taught, views)
+    quick = choose_device(settings["device"]).type == "cuda" and graph is not None and small_enough(graph)
     timed = settings["time_limit"] is not None
     if "features" in views and (quick or timed):
         for kind in NEURAL if timed else UNASKED:
             learner = training(kind, settings["preset"], settings["epochs"], settings["patience"], None)
             out.append(Candidate(kind, taught, learner, recipe))
     return out
-
-
-@dataclass(frozen=True)
-class _Nothing:
-    """A graph nobody has seen yet."""
-
-    x: Tensor = field(default_factory=lambda: torch.zeros(1, 1))
 
 
 def _views(features: str) -> tuple[View, ...]:
@@ -102,20 +93,31 @@ def _views(features: str) -> tuple[View, ...]:
 
 
 def _method(settings: Mapping[str, Any], name: str, calibrate: Calibrator, pool: int) -> Method:
-    """The method of that name; all settings are checked, whichever it needs."""
-    rounds, teacher = settings["rounds"], settings["teacher"]
-    hard = self_training(
-        "banzhaf" if settings["selector"] is None else settings["selector"],
-        calibrate,
-        settings["k"],
-        settings["candidates"],
-        HARD_ROUNDS if rounds is None else rounds,
-        teacher,
-        pool,
-    )
-    if name == "raw":
-        return replace(hard, rounds=0)
-    return hard if name == "hard" else soft_method(name, rounds)
+    """The method of that name, on a graph of which `pool` nodes have no label; all settings are checked.
+
+    k: None = the pool shared out so that all rounds adopt half of it, at most 100 a round; candidates: None = 5 k.
+    """
+    rounds = HARD_ROUNDS if settings["rounds"] is None else settings["rounds"]
+    k, candidates, teacher = settings["k"], settings["candidates"], settings["teacher"]
+    asked: tuple[tuple[str, Any, int], ...] = (("rounds", rounds, 0), ("k", k, 1), ("candidates", candidates, 1))
+    for word, value, low in asked:
+        if value is not None and (not isinstance(value, numbers.Integral) or not low <= int(value) <= limits.MOST):
+            raise InvalidInput(f"{word} must be a whole number from {low} to {limits.MOST:,}, got {value!r}")
+    check_name("teacher", teacher, CHOICES["teacher"])
+    k = min(max(-(-pool // (2 * max(rounds, 1))), 1), MOST) if k is None else int(k)
+    score: Any = "banzhaf" if settings["selector"] is None else settings["selector"]
+    if isinstance(score, str):
+        if score not in SELECTORS:
+            raise UnknownName("selector", score, SELECTORS)
+        score = SELECTORS[score](k, 5 * k if candidates is None else int(candidates))
+    for word, part in (("selector", score), ("calibrator", calibrate)):
+        # a class makes parts and is none; a function of Python's own, such as len, knows no round
+        if not callable(part) or isinstance(part, type | BuiltinFunctionType):
+            raise InvalidInput(f"{word} must be a name or a part that can be called, got {part!r}")
+    if name in SOFT:
+        return soft_method(name, settings["rounds"])
+    rounds = 0 if name == "raw" else int(rounds)
+    return Method(rounds, calibrate=calibrate, score=score, quota=Top(k), teacher=teacher)
 
 
 def training(model: Any, preset: str, epochs: int | None, patience: int | None, batches: Sampling | None) -> Any:
@@ -147,34 +149,3 @@ def from_disk(learner: Trainer, method: Method, store: Store) -> Trainer:
     if isinstance(method.calibrate, CaGCN | GATS) or isinstance(method.score, Agreement):
         check_edges(manifest.edges)
     return learner
-
-
-def self_training(
-    selector: str | Score,
-    calibrate: Calibrator,
-    k: int | None,
-    candidates: int | None,
-    rounds: int,
-    teacher: TeacherChoice,
-    pool: int,
-) -> Method:
-    """How rounds go on a graph of which `pool` nodes have no label.
-
-    k: None = the pool shared out so that all rounds adopt half of it, at most 100 a round; candidates: None = 5 k.
-    """
-    asked: tuple[tuple[str, Any, int], ...] = (("rounds", rounds, 0), ("k", k, 1), ("candidates", candidates, 1))
-    for name, value, low in asked:
-        if value is not None and (not isinstance(value, numbers.Integral) or not low <= int(value) <= limits.MOST):
-            raise InvalidInput(f"{name} must be a whole number from {low} to {limits.MOST:,}, got {value!r}")
-    check_name("teacher", teacher, CHOICES["teacher"])
-    k = min(max(-(-pool // (2 * max(rounds, 1))), 1), MOST) if k is None else int(k)
-    score = selector
-    if isinstance(score, str):
-        if score not in SELECTORS:
-            raise UnknownName("selector", score, SELECTORS)
-        score = SELECTORS[score](k, 5 * k if candidates is None else int(candidates))
-    for name, part in (("selector", score), ("calibrator", calibrate)):
-        # a class makes parts and is none; a function of Python's own, such as len, knows no round
-        if not callable(part) or isinstance(part, type | BuiltinFunctionType):
-            raise InvalidInput(f"{name} must be a name or a part that can be called, got {part!r}")
-    return Method(int(rounds), calibrate=calibrate, score=score, quota=Top(k), teacher=teacher)

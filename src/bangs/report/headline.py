@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from bangs.core.intervals import in_percent
+from bangs.graphs.tables.diagnostics import counted
 from bangs.report.run_data import RunData
 
 
@@ -30,7 +31,7 @@ def _of_fit(result: Mapping[str, Any]) -> dict[str, Any]:
                 "label": "Test accuracy",
                 "value": _percent(test["accuracy"]),
                 "interval": _interval(test["accuracy"], test["nodes"]),
-                "note": f"on {_nodes(test['nodes'])} that decided nothing{_raw(test, result)}",
+                "note": f"on {counted(test['nodes'], 'node')} that decided nothing{_raw(test, result)}",
             }
         )
     if validation["accuracy"] is not None:
@@ -40,20 +41,20 @@ def _of_fit(result: Mapping[str, Any]) -> dict[str, Any]:
                 "label": "Accuracy on unseen labels" if result.get("folds") else "Validation accuracy",
                 "value": _percent(validation["accuracy"]),
                 "interval": _interval(validation["accuracy"], result["held"]),
-                "note": f"on {_nodes(result['held'])} {held}{_raw(validation, result)}",
+                "note": f"on {counted(result['held'], 'node')} {held}{_raw(validation, result)}",
             }
         )
     figures.append(_pseudo_labels(result))
     if validation["error_after"] is not None:
         low, high = validation["error_interval"]
-        marked = f"; {test['error']:.3f} on the {_nodes(test['nodes'])} of the test" if test else ""
+        marked = f"; {test['error']:.3f} on the {counted(test['nodes'], 'node')} of the test" if test else ""
         figures.append(
             {
                 "label": "Calibration error",
                 "value": f"{validation['error_after']:.3f}",
                 "interval": f"95\N{NO-BREAK SPACE}% interval {low:.3f} to {high:.3f}",
                 "note": f"{validation['error_before']:.3f} before calibration; measured on the same "
-                f"{_nodes(result['held'])}, each without its own label{marked}",
+                f"{counted(result['held'], 'node')}, each without its own label{marked}",
             }
         )
     return {"lead": _lead(result), "protocol": _protocol(result), "figures": figures}
@@ -109,7 +110,7 @@ def _pseudo_labels(result: Mapping[str, Any]) -> dict[str, str]:
     return {
         "label": "Pseudo-labels",
         "value": f"{result['adopted']:,}",
-        "note": f"adopted in {_rounds(result['chosen'])}"
+        "note": f"adopted in {counted(result['chosen'], 'round')}"
         + (f"; {unused:,} of later rounds not used" if unused else ""),
     }
 
@@ -136,8 +137,8 @@ def _of_run(run_data: RunData) -> dict[str, Any]:
     return {
         "lead": (
             f"{result.get('method', 'A method')} on {result.get('dataset', 'a graph')} "
-            f"with {result.get('model', 'a model')}: {seeds} seed{'s' if seeds > 1 else ''}, "
-            f"{_rounds(len(run_data.rows) - 1)} of self-training."
+            f"with {result.get('model', 'a model')}: {counted(seeds, 'seed')}, "
+            f"{counted(len(run_data.rows) - 1, 'round')} of self-training."
         ),
         "protocol": (
             "Mean and standard deviation over seeds. The round is chosen by validation labels; test labels are only "
@@ -153,14 +154,6 @@ def _raw(scores: Mapping[str, Any], result: Mapping[str, Any]) -> str:
 
 def _interval(share: float, count: int) -> str:
     return f"95\N{NO-BREAK SPACE}% interval {in_percent(share, count)}"
-
-
-def _nodes(count: int) -> str:
-    return f"{count:,} node{'s' if count != 1 else ''}"
-
-
-def _rounds(count: int) -> str:
-    return f"{count} round{'s' if count != 1 else ''}"
 
 
 def _percent(share: float) -> str:

@@ -13,6 +13,9 @@ from bangs.training.teacher import Teacher
 from bangs.training.trainer import Learner
 
 _ROLES = ("student", "teacher", "best")
+_LABELS = {"target": torch.long, "weight": torch.float32, "adopted_round": torch.long}  # [R, N]
+_RUNS = {"best_round": torch.long, "running": torch.bool, "took_part": torch.bool}  # [R]
+_MODEL = {"validation": torch.float64, "epochs": torch.long, "sound": torch.bool}  # [R]
 
 
 def pack(state: State) -> tuple[dict[str, Tensor], dict[str, Any]]:
@@ -20,15 +23,8 @@ def pack(state: State) -> tuple[dict[str, Tensor], dict[str, Any]]:
 
     Logits are stored though the weights would give them again: on a GPU not always in the last bit.
     """
-    tensors = {
-        "labels.target": state.labels.target,
-        "labels.weight": state.labels.weight,
-        "labels.adopted_round": state.labels.adopted_round,
-        "logits": state.prediction.logits,
-        "best_round": state.best_round,
-        "running": state.running,
-        "took_part": state.took_part,
-    }
+    tensors = {f"labels.{name}": getattr(state.labels, name) for name in _LABELS}
+    tensors |= {"logits": state.prediction.logits, **{name: getattr(state, name) for name in _RUNS}}
     if state.labels.belief is not None:
         tensors["labels.belief"] = state.labels.belief
     played: dict[str, str] = {}  # role -> the first role of the same model
@@ -37,7 +33,7 @@ def pack(state: State) -> tuple[dict[str, Tensor], dict[str, Any]]:
         played[role] = next((other for other in played if getattr(state, other) is model), role)
         if played[role] == role:
             tensors |= {f"{role}.weights.{name}": value for name, value in model.weights.items()}
-            tensors |= {f"{role}.{name}": getattr(model, name) for name in ("validation", "epochs", "sound")}
+            tensors |= {f"{role}.{name}": getattr(model, name) for name in _MODEL}
     # the weights to start students from are the first model's, whichever model carries them
     tensors |= {f"early.{name}": value for name, value in (state.student.early or {}).items()}
     return tensors, {"roles": played}
@@ -51,22 +47,9 @@ def unpack(checkpoint: Checkpoint, learner: Learner) -> State:
     models: dict[str, Teacher] = {}
     for role, first in checkpoint.facts["roles"].items():
         models[role] = models[first] if first in models else _teacher(learner, tensors, role, early)
-    return State(
-        index=checkpoint.round,
-        labels=Labels(
-            tensors["labels.target"],
-            tensors["labels.weight"],
-            tensors["labels.adopted_round"],
-            tensors.get("labels.belief"),
-        ),
-        student=models["student"],
-        prediction=Prediction(tensors["logits"]),
-        teacher=models["teacher"],
-        best=models["best"],
-        best_round=tensors["best_round"],
-        running=tensors["running"],
-        took_part=tensors["took_part"],
-    )
+    kept: dict[str, Any] = {**models, **{name: tensors[name] for name in _RUNS}}
+    labels, prediction = Labels(**_below(tensors, "labels.")), Prediction(tensors["logits"])
+    return State(checkpoint.round, labels, prediction=prediction, **kept)
 
 
 def _check(checkpoint: Checkpoint, learner: Learner) -> None:
@@ -102,26 +85,19 @@ def _shapes(learner: Learner, roles: list[str], *, early: bool) -> dict[str, tup
     """The shape and type of every tensor that `pack` writes."""
     task, weights = learner.task, learner.network.weights()
     runs, nodes = (task.runs,), (task.runs, task.nodes)
-    wanted = {
-        "labels.target": (nodes, torch.long),
-        "labels.weight": (nodes, torch.float32),
-        "labels.adopted_round": (nodes, torch.long),
-        "logits": ((*nodes, task.classes), torch.float32),
-        "best_round": (runs, torch.long),
-        "running": (runs, torch.bool),
-        "took_part": (runs, torch.bool),
-    }
+    wanted: dict[str, tuple[tuple[int, ...], torch.dtype]] = {"logits": ((*nodes, task.classes), torch.float32)}
+    wanted |= {f"labels.{name}": (nodes, kind) for name, kind in _LABELS.items()}
+    wanted |= {name: (runs, kind) for name, kind in _RUNS.items()}
     kept = {name: (tuple(value.shape), value.dtype) for name, value in weights.items()}
     for role in roles:
         wanted |= {f"{role}.weights.{name}": shape for name, shape in kept.items()}
-        wanted |= {f"{role}.validation": (runs, torch.float64), f"{role}.epochs": (runs, torch.long)}
-        wanted |= {f"{role}.sound": (runs, torch.bool)}
+        wanted |= {f"{role}.{name}": (runs, kind) for name, kind in _MODEL.items()}
     return wanted | ({f"early.{name}": shape for name, shape in kept.items()} if early else {})
 
 
 def _teacher(learner: Learner, tensors: dict[str, Tensor], role: str, early: dict[str, Tensor] | None) -> Teacher:
-    validation, epochs, sound = (tensors[f"{role}.{name}"] for name in ("validation", "epochs", "sound"))
-    return Teacher(learner, _below(tensors, f"{role}.weights."), validation, epochs, sound, early)
+    facts: dict[str, Any] = {name: tensors[f"{role}.{name}"] for name in _MODEL}
+    return Teacher(learner, _below(tensors, f"{role}.weights."), **facts, early=early)
 
 
 def _below(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:

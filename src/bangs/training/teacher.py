@@ -47,14 +47,11 @@ class Teacher:
             given = [part for part in parts if part is not None]
             return {name: torch.cat([part[name] for part in given]) for name in given[0]} if given else None
 
-        return Teacher(
-            learner,
-            cat([teacher.weights for teacher in teachers]) or {},
-            torch.cat([teacher.validation for teacher in teachers]),
-            torch.cat([teacher.epochs for teacher in teachers]),
-            torch.cat([teacher.sound for teacher in teachers]),
-            cat([teacher.early for teacher in teachers]),
-        )
+        facts = {
+            name: torch.cat([getattr(own, name) for own in teachers]) for name in ("validation", "epochs", "sound")
+        }
+        early = cat([teacher.early for teacher in teachers])
+        return Teacher(learner, cat([teacher.weights for teacher in teachers]) or {}, **facts, early=early)
 
     @staticmethod
     def where(run: Tensor, first: "Teacher", second: "Teacher") -> "Teacher":

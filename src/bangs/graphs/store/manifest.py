@@ -45,9 +45,9 @@ class Manifest:
     edges: int  # entries of the adjacency; an undirected edge is two
     features: int
     classes: tuple[str, ...]
-    directed: bool
-    weighted: bool
     arrays: Mapping[str, Array]
+    directed: bool = False
+    weighted: bool = False
     encoding: Mapping[str, Any] | None = None  # how columns became features, where the graph came from tables
     notes: tuple[str, ...] = field(default=())
 

@@ -2,7 +2,6 @@
 
 import os
 import shutil
-from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
 from types import TracebackType
@@ -102,24 +101,13 @@ class Writer:
         folder.mkdir(exist_ok=True)
         return folder / name
 
-    def finish(
-        self,
-        *,
-        nodes: int,
-        edges: int,
-        features: int,
-        classes: tuple[str, ...],
-        directed: bool = False,
-        weighted: bool = False,
-        encoding: Mapping[str, Any] | None = None,
-        notes: tuple[str, ...] = (),
-    ) -> Manifest:
+    def finish(self, *, nodes: int, edges: int, features: int, classes: tuple[str, ...], **facts: Any) -> Manifest:
         """Close every array, write the manifest and rename the folder: a reader sees all of the store or none."""
         arrays = {name: file.close() for name, file in self._files.items()}
         if "split" in arrays:  # it is written as one column, one split after the other
             split = arrays["split"]
             arrays["split"] = Array(split.dtype, (split.shape[0] // nodes, nodes), split.sha256)
-        manifest = Manifest(nodes, edges, features, classes, directed, weighted, arrays, encoding, notes)
+        manifest = Manifest(nodes, edges, features, classes, arrays, **facts)
         shutil.rmtree(self.folder / SCRATCH, ignore_errors=True)
         write_atomic(self.folder / FILE, manifest.text())
         put_in_place(self.folder, self.out)
