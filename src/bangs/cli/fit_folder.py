@@ -1,6 +1,7 @@
 """A fit in its folder: gone on with where it was left, and every file that comes of it."""
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -66,7 +67,7 @@ def _fit(folder: RunFolder, own: tables.OwnGraph, learner: SelfTrainingClassifie
         data = splits.mark(data.clone(), split)
     test = torch.zeros(data.num_nodes, dtype=torch.bool) if split is None else split.test[0]
     if len(learner.recipe(store=data if isinstance(data, Store) else None)) > 1:
-        learner.fit(data, names=own.ids, keeper=keeper, tell=_Trials(output))
+        learner.fit(data, names=own.ids, keeper=keeper, tell=partial(_tell, output))
     else:
         with _Lines(output, "round by round", learner.rounds or 0) as lines:
             learner.fit(data, names=own.ids, observers=[lines.see], keeper=keeper)
@@ -120,15 +121,10 @@ def _config(name: str, own: tables.OwnGraph, learner: SelfTrainingClassifier) ->
     }
 
 
-class _Trials:
-    """A line for every candidate: what is being tried, and who is ahead."""
-
-    def __init__(self, output: Output):
-        self.output = output
-
-    def __call__(self, tried: Tried) -> None:
-        ahead = f"; ahead: {tried.leader}, {tried.accuracy:.1%} on labels it has not learned" if tried.leader else ""
-        self.output.say(f"{tried.number}/{tried.count}  {tried.seconds:5.1f} s  {tried.name}{ahead}")
+def _tell(output: Output, tried: Tried) -> None:
+    """A line for a candidate: what is being tried, and who is ahead."""
+    ahead = f"; ahead: {tried.leader}, {tried.accuracy:.1%} on labels it has not learned" if tried.leader else ""
+    output.say(f"{tried.number}/{tried.count}  {tried.seconds:5.1f} s  {tried.name}{ahead}")
 
 
 class _Lines(Rounds):

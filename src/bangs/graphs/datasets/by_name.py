@@ -163,22 +163,14 @@ _SHA256 = {
 def _planetoid(
     name: str, folder: str, description: str, nodes: int, edges: int, features: int, classes: int
 ) -> Dataset:
-    return Dataset(
-        name=name,
-        description=description,
-        nodes=nodes,
-        edges=edges,
-        features=features,
-        classes=classes,
-        split="public: 20 a class, 500 for validation, 1,000 for the test",
-        source=_PLANETOID,
-        folder=f"{folder}/raw",
-        files={
-            f"ind.{name}.{part}": Remote(f"{_PLANETOID}/raw/master/data/ind.{name}.{part}", sha256)
-            for part, sha256 in zip(planetoid.PARTS, _SHA256[name], strict=True)
-        },
-        read=partial(planetoid.read_planetoid, name=name),
-    )
+    split = "public: 20 a class, 500 for validation, 1,000 for the test"
+    files = {
+        f"ind.{name}.{part}": Remote(f"{_PLANETOID}/raw/master/data/ind.{name}.{part}", sha256)
+        for part, sha256 in zip(planetoid.PARTS, _SHA256[name], strict=True)
+    }
+    read = partial(planetoid.read_planetoid, name=name)
+    sizes = nodes, edges, features, classes
+    return Dataset(name, description, *sizes, split, _PLANETOID, f"{folder}/raw", files, read)
 
 
 def _embedded() -> Data:

@@ -61,7 +61,9 @@ def write_arrays(arrays: Mapping[str, Any], writer: Writer, dtype: str, what: st
     for rows in _slices(nodes, max(_CHUNK // int(x.shape[1]), 1)):
         block = x[rows].toarray() if hasattr(x, "toarray") else np.asarray(x[rows])
         file.append(finite(block, dtype, rows.start, what))
-    return _edges(edges, arrays.get("edge_weight"), nodes, int(x.shape[1]), classes, writer, what, directed)
+    weight, sizes = arrays.get("edge_weight"), {"nodes": nodes, "features": int(x.shape[1])}
+    count, both = _write_edges(edges, weight, nodes, writer, what, directed)
+    return writer.finish(**sizes, edges=count, classes=classes, directed=both, weighted=weight is not None)
 
 
 def finite(block: Array, dtype: str, first: int, what: str) -> Array:
@@ -110,16 +112,10 @@ def _split(masks: dict[str, Array], nodes: int, writer: Writer, what: str) -> No
         file.append(np.array([1, 2, 3], np.int8) @ parts.astype(np.int8))
 
 
-def _edges(
-    edges: Array,
-    weight: Array | None,
-    nodes: int,
-    features: int,
-    classes: tuple[str, ...],
-    writer: Writer,
-    what: str,
-    directed: bool,
-) -> Manifest:
+def _write_edges(
+    edges: Array, weight: Array | None, nodes: int, writer: Writer, what: str, directed: bool
+) -> tuple[int, bool]:
+    """The number of edges, and whether the store needs both directions."""
     if weight is not None and weight.shape != edges.shape[1:]:
         raise InvalidInput(f"'edge_weight' of {what} must hold one number for each of its {edges.shape[1]:,} edges")
     edge_writer = EdgeWriter(writer, nodes, directed=directed, weighted=weight is not None)
@@ -135,10 +131,7 @@ def _edges(
         if own is not None and not (np.isfinite(own).all() and (own >= 0).all()):
             raise InvalidInput(f"'edge_weight' of {what} must hold finite numbers from 0")
         edge_writer.add(source, target, own)
-    count, directed = edge_writer.write()
-    return writer.finish(
-        nodes=nodes, edges=count, features=features, classes=classes, directed=directed, weighted=weight is not None
-    )
+    return edge_writer.write()
 
 
 def _slices(length: int, step: int) -> Iterator[slice]:

@@ -47,34 +47,28 @@ class EdgeRoles:
     weight: str | None
 
 
-def node_roles(
-    table: Table,
-    given: Mapping[str, str | None],
-    guess: Collection[str],
-    reserved: Collection[str],
-    ignore: Collection[str],
-    diagnostics: Diagnostics,
-    *,
-    needs_label: bool,
-) -> NodeRoles | None:
-    """The roles of the node table's columns: those given, and guesses for the roles in `guess`.
+def node_roles(table: Table, options: ReadOptions, diagnostics: Diagnostics, *, needs_label: bool) -> NodeRoles | None:
+    """The roles of the node table's columns, as given or guessed; columns to be left out get no role by a guess.
 
-    Columns `reserved` for features, or left out by `ignore`, get no role by a guess.
+    For a fitted model only the id is guessed: what it takes for a feature must not be guessed to be a label.
     """
+    given = {role: options.role(role, table) for role in ("id", "label", "split")}
+    fitted, ignore = options.encoding is not None, options.ignore
+    reserved = [] if options.encoding is None else [column.name for column in options.encoding.columns]
     if _headless(table, diagnostics, "id,label,…"):
         return None
-    identity = _pick(table, "id", given.get("id"), [*reserved, *ignore], diagnostics)
-    if identity is None and given.get("id") is None:
+    identity = _pick(table, "id", given["id"], [*reserved, *ignore], diagnostics)
+    if identity is None and given["id"] is None:
         identity = _first_unique(table, ignore, diagnostics)
     if identity is None:
         return None
     taken = [identity]
     found: dict[str, str | None] = {"id": identity, "label": None, "split": None}
     for role in ("label", "split"):
-        if given.get(role) is not None or role in guess:
-            found[role] = _pick(table, role, given.get(role), [*taken, *reserved, *ignore], diagnostics)
+        if given[role] is not None or not fitted:
+            found[role] = _pick(table, role, given[role], [*taken, *reserved, *ignore], diagnostics)
             taken += [name for name in (found[role],) if name]
-    if found["label"] is None and needs_label and given.get("label") is None:
+    if found["label"] is None and needs_label and given["label"] is None:
         diagnostics.add(
             "no-label-column",
             table.file,
@@ -86,10 +80,10 @@ def node_roles(
     if nameless:
         diagnostics.note(f"{table.file}: {listed(nameless)} has no name; left out")
     features = [name for name in table.names if name not in {*taken, *ignore, *nameless}]
-    guessed = [f"{role} from {name!r}" for role, name in found.items() if name and given.get(role) is None]
+    guessed = [f"{role} from {name!r}" for role, name in found.items() if name and given[role] is None]
     if guessed:
         diagnostics.note(f"{table.file}: {', '.join(guessed)}")
-    also = [name for name in features if _spelling(name) in GUESSES["label"] and "label" in guess]
+    also = [name for name in features if _spelling(name) in GUESSES["label"] and not fitted]
     diagnostics.notes += [
         f"{table.file}: column {name!r} has the name of a label and is taken as a feature; "
         f"leave it out with --ignore {name} if it holds the answer"

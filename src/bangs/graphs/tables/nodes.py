@@ -136,13 +136,7 @@ class NodeTable:
     def _begin(self, table: Table) -> None:
         """Find the roles of the columns from the first piece."""
         options, self.names = self.options, table.names
-        given = {role: options.role(role, table) for role in ("id", "label", "split")}
-        # what a model takes for a feature must not be guessed to be a label
-        guess = ("id", "label", "split") if options.encoding is None else ("id",)
-        reserved = [] if options.encoding is None else [column.name for column in options.encoding.columns]
-        self.roles = node_roles(
-            table, given, guess, reserved, options.ignore, self.diagnostics, needs_label=self.learning
-        )
+        self.roles = node_roles(table, options, self.diagnostics, needs_label=self.learning)
         if self.roles is None:
             return
         roles = self.roles
