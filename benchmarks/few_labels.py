@@ -45,21 +45,10 @@ from bangs.core import metrics
 from bangs.core.types import Prediction
 from bangs.graphs.datasets import by_name
 from bangs.graphs.sparse import adjacency, to_scipy
+from measuring import DEVELOPMENT
 
 Key = tuple[str, int, int, str]  # graph, labels a class, draw, method
 
-DEVELOPMENT = (
-    "cora",
-    "citeseer",
-    "pubmed",
-    "amazon_computers",
-    "coauthor_physics",
-    "lastfm_asia_large",
-    "citeseer_full",
-    "uai2010",
-    "flickr_social",
-    "actor",
-)
 SLOW = ("coauthor_physics", "flickr_social", "amazon_computers", "pubmed")  # these first, so that no job ends late
 CLOSE = 0.5  # points within which a method counts as the best
 LARGE, DIRECTIONS = 50_000_000, 300

@@ -45,19 +45,8 @@ from bangs.suggestion.batches import batch
 from bangs.suggestion.points import merged
 from bangs.suggestion.situation import Situation
 from bangs.suggestion.strategies import DEFAULT, STRATEGIES
+from measuring import DEVELOPMENT
 
-DEVELOPMENT = (
-    "cora",
-    "citeseer",
-    "pubmed",
-    "amazon_computers",
-    "coauthor_physics",
-    "lastfm_asia_large",
-    "citeseer_full",
-    "uai2010",
-    "flickr_social",
-    "actor",
-)
 START, BATCHES = 2, 5  # labels a class, and batches of one label a class
 JUDGES = 5000  # nodes that judge, at most
 REPEATED = {"random": 5}  # repetitions of strategies that draw

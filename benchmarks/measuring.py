@@ -20,6 +20,20 @@ from torch_geometric.data import Data
 from bangs.errors import DataUnavailable
 from bangs.graphs.datasets import by_name
 
+# the graphs on which defaults are chosen
+DEVELOPMENT = (
+    "cora",
+    "citeseer",
+    "pubmed",
+    "amazon_computers",
+    "coauthor_physics",
+    "lastfm_asia_large",
+    "citeseer_full",
+    "uai2010",
+    "flickr_social",
+    "actor",
+)
+
 
 @dataclass
 class Times:
