@@ -9,8 +9,8 @@ from torch import Tensor
 from bangs.estimator import model_file
 from bangs.estimator.explain import node_of, reasons
 from bangs.estimator.explanation import Explanation, explanation
-from bangs.estimator.threads import thread_count, threads
 from bangs.runs.snapshot import Snapshot
+from bangs.utils.threads import thread_count, threads
 
 if TYPE_CHECKING:
     from bangs.suggestion.suggest import Suggestions
