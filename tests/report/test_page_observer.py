@@ -20,7 +20,7 @@ def test_the_page_of_an_experiment_shows_nodes_and_marks_them(tmp_path: Path) ->
     experiment = Experiment(
         method="bangs", seeds=(3, 4), rounds=2, k=8, candidates=16, changes={"epochs": 10, "patience": 8}
     )
-    page_observer = PageObserver(experiment, data.y)
+    page_observer = PageObserver(experiment.self_trainer().method.calibrate, data.y)
     result = experiment.run(data=data, observers=[page_observer], device="cpu")
     with RunFolder.create_or_resume(tmp_path, experiment.config(), resume=False) as folder:
         save(result, folder)
@@ -44,7 +44,7 @@ def test_a_half_seen_run_gets_a_page_without_nodes(tmp_path: Path) -> None:
     experiment = Experiment(
         method="bangs", seeds=(3,), rounds=1, k=8, candidates=16, changes={"epochs": 5, "patience": 5}
     )
-    page_observer = PageObserver(experiment, data.y)
+    page_observer = PageObserver(experiment.self_trainer().method.calibrate, data.y)
     result = experiment.run(data=data, observers=[lambda state, row: state.index > 0 and page_observer(state, row)])
     with RunFolder.create_or_resume(tmp_path, experiment.config(), resume=False) as folder:
         save(result, folder)
@@ -55,7 +55,7 @@ def test_a_half_seen_run_gets_a_page_without_nodes(tmp_path: Path) -> None:
 def test_the_page_of_soft_labels_counts_them_by_class(tmp_path: Path) -> None:
     data = citation(nodes=240, seed=1)
     experiment = Experiment(method="soft", seeds=(3, 4), rounds=2, changes={"epochs": 10, "patience": 8})
-    page_observer = PageObserver(experiment, data.y)
+    page_observer = PageObserver(experiment.self_trainer().method.calibrate, data.y)
     result = experiment.run(data=data, observers=[page_observer], device="cpu")
     with RunFolder.create_or_resume(tmp_path, {"test": 1}, resume=False) as folder:
         save(result, folder)

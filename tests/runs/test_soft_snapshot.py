@@ -6,8 +6,8 @@ import torch
 from bangs.core.types import Split, Task
 from bangs.errors import InvalidInput
 from bangs.nn.models import GCN
+from bangs.report.page_observer import PageObserver
 from bangs.runs.history import is_soft
-from bangs.runs.recorder import Recorder
 from bangs.runs.snapshot import Snapshot
 from bangs.selftraining.loop import SelfTrainer, State
 from bangs.selftraining.methods import Budget, method
@@ -15,12 +15,12 @@ from bangs.training.trainer import Trainer
 from tests.conftest import two_rings
 
 
-def recorded(name: str = "soft") -> tuple[Recorder, list[State]]:
+def recorded(name: str = "soft") -> tuple[PageObserver, list[State]]:
     """A recorder that saw two rounds on two rings, and the states it saw."""
     data, node = two_rings(60, 3), torch.arange(60)
     split = Split((node < 18)[None], ((node >= 18) & (node < 24))[None], (node >= 24)[None])
     recipe = method(name, Budget(k=4, rounds=2))
-    recorder, states = Recorder(recipe.calibrate), []
+    recorder, states = PageObserver(recipe.calibrate), []
     observers = (recorder, states.append)
     SelfTrainer(Trainer(GCN(hidden=8), epochs=10), recipe, observers).fit(Task.of(data, split), [0])
     return recorder, states

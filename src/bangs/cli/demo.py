@@ -50,7 +50,7 @@ def demo(
         )
         with Rounds(output, f"{experiment.method}, mean over seeds", experiment.most_rounds) as view:
             data = by_name.load(experiment.dataset)
-            page_observer = PageObserver(experiment, data.y)
+            page_observer = PageObserver(experiment.self_trainer().method.calibrate, data.y)
             result = experiment.run(data=data, device=device, observers=[view, page_observer])
         save(result, folder)
         page = page_observer.write(out)

@@ -6,37 +6,85 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from bangs.calibration.calibrators import Calibrator
+from bangs.core import part_checks
+from bangs.core.types import Task
+from bangs.errors import InvalidInput
 from bangs.estimator import model_file
-from bangs.experiments.experiment import Experiment
+from bangs.graphs.edges import EdgeList
 from bangs.report.page import write_page
 from bangs.report.run_data import EXAM, SNAPSHOT
-from bangs.runs.recorder import Recorder
+from bangs.runs.candidate_log import CandidateLog
+from bangs.runs.history import row as history_row
+from bangs.runs.snapshot import Snapshot
+from bangs.selftraining.best_round import Merit
 from bangs.selftraining.loop import State
 
 
 class PageObserver:
-    """Records the first run of an experiment; truth long [N] is only compared with its predictions.
+    """Keeps what a snapshot of the first run needs; truth long [N] is only compared with its predictions.
 
     Give it to `Experiment.run` as an observer and call `write` after the result was saved:
 
-        page_observer = PageObserver(experiment, data.y)
+        page_observer = PageObserver(experiment.self_trainer().method.calibrate, data.y)
         result = experiment.run(data=data, observers=[page_observer])
         save(result, folder)
         page = page_observer.write(folder.path)
     """
 
-    def __init__(self, experiment: Experiment, truth: Tensor | None = None):
-        self.recorder = Recorder(experiment.self_trainer().method.calibrate)
-        self.truth = truth
+    def __init__(self, calibrate: Calibrator, truth: Tensor | None = None):
+        self.calibrate, self.truth = calibrate, truth
+        self.rows: list[dict[str, Any]] = []
+        self._task: Task | None = None
+        self._labels: list[Tensor] = []
+        self._confidences: list[Tensor] = []
+        self._candidate_logs: list[CandidateLog] = []
+        self._best = Merit(-1.0)
+        self._chosen: dict[str, Any] = {}  # what the best round predicted and learned from, as a snapshot names it
 
-    def __call__(self, state: State, row: dict[str, Any]) -> None:
-        self.recorder(state)
+    def __call__(self, state: State, row: dict[str, Any] | None = None) -> None:
+        self._task = task = state.student.learner.task
+        calibrated = part_checks.check_calibrated(self.calibrate(state.prediction, task), state.prediction)
+        self.rows.append(history_row(state))
+        self._labels.append(state.prediction.label[0].cpu())
+        self._confidences.append(calibrated.confidence[0].cpu())
+        self._candidate_logs.append(CandidateLog.of(state, 0))
+        merit = Merit(float(state.validation[0]))
+        if merit.beats(self._best):
+            labels = state.labels
+            found = {
+                "target": labels.target[0],
+                "adopted_round": labels.adopted_round[0],
+                "raw": state.prediction.logits[0],
+                "calibrated": calibrated.logits[0],
+                "belief": None if labels.belief is None else labels.belief[0],
+                "weight": None if bool((labels.weight[0][labels.known[0]] == 1).all()) else labels.weight[0],
+            }
+            kept = {name: value.cpu() for name, value in found.items() if value is not None}
+            self._best, self._chosen = merit, {"chosen": state.index, **kept}
+
+    def snapshot(self) -> Snapshot:
+        """The run as far as it was seen."""
+        task = self._task
+        if task is None:
+            raise InvalidInput("the observer has seen no round yet; give it to SelfTrainer or Experiment.run")
+        weight = task.graph.get("edge_weight")
+        return Snapshot(
+            graph=EdgeList(task.graph.edge_index.cpu(), task.nodes, None if weight is None else weight.cpu()),
+            given=task.given.target[0].cpu(),
+            held=task.validation[0].cpu(),
+            **self._chosen,
+            said=torch.stack(self._labels),
+            sure=torch.stack(self._confidences),
+            candidate_log=CandidateLog.joined(self._candidate_logs),
+            rows=self.rows,
+        )
 
     def write(self, folder: str | Path) -> Path:
-        """Write snapshot, exam and page into the folder; a resumed run, recorded in part, gets a page without nodes."""
+        """Write snapshot, exam and page into the folder; a resumed run, seen in part, gets a page without nodes."""
         folder = Path(folder)
-        if self.recorder.complete:
-            tensors, facts = self.recorder.snapshot().to_plain()
+        if self.rows and [own["round"] for own in self.rows] == list(range(len(self.rows))):
+            tensors, facts = self.snapshot().to_plain()
             # rows of all runs are in history.jsonl already
             model_file.save(folder / SNAPSHOT, tensors, {**facts, "rows": []})
             if self.truth is not None:
