@@ -2,7 +2,6 @@
 
 import json
 import sys
-import warnings
 from typing import TYPE_CHECKING, Any, Self
 
 from rich.console import Console
@@ -19,7 +18,6 @@ class Output:
     """Where a command's words go: stdout for people, or one JSON object and nothing else."""
 
     def __init__(self, *, as_json: bool = False, quiet: bool = False):
-        warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta state")
         self.as_json, self.quiet = as_json, quiet
         # names and paths are a person's own: brackets in them are no markup, nor colons an emoji
         piped = sys.stdout is None or not sys.stdout.isatty()  # None where it was closed

@@ -23,8 +23,10 @@ Normalise = Literal["row", "symmetric", "none", "count"]
 
 WIDE = 32  # columns from which `embedding_bag` is faster on a CPU than a sparse product
 
-# CSR products are stable since torch 2.0; every command would print this warning
-warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta state")
+# every command would print these: CSR products are stable since torch 2.0, and `csr` leaves checks out on purpose
+warnings.filterwarnings(
+    "ignore", message="Sparse (CSR tensor support is in beta|invariant checks are implicitly disabled)"
+)
 
 
 class Transposed(NamedTuple):

@@ -50,8 +50,8 @@ _ELSEWHERE: dict[tuple[str, str], dict[str, Any]] = {
     },
 }
 
-# what soft labels have instead on citation graphs: more dropout, stopped by validation loss; found blind, by validation;
-# the GCN's patience of 50 was as good as 200 there, and faster
+# what soft labels have instead on citation graphs: more dropout, stopped by validation loss, and a patience of 50 for
+# the GCN, as good as 200; found blind, by validation
 _CITATIONS = ("cora", "citeseer", "pubmed")
 _SOFT: dict[tuple[str, str], dict[str, Any]] = {
     **{
