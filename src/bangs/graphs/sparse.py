@@ -13,11 +13,10 @@ from torch import Tensor
 from bangs import kernels
 from bangs.graphs import deterministic_spmm
 from bangs.graphs.edges import EdgeList
+from bangs.kernels.row_schedule import RowSchedule
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
-
-    from bangs.kernels.spmm import RowSchedule
 
 Normalise = Literal["row", "symmetric", "none", "count"]
 
@@ -52,17 +51,13 @@ class Pattern:
         return 1 if self.block is None else self.shape[0] // self.block.shape[0]
 
     @cached_property
-    def schedule(self) -> "RowSchedule":
+    def schedule(self) -> RowSchedule:
         """The schedule of the rows for our kernels."""
-        from bangs.kernels.spmm import RowSchedule
-
         return RowSchedule.of(self.rows)
 
     @cached_property
-    def transposed_schedule(self) -> "RowSchedule":
+    def transposed_schedule(self) -> RowSchedule:
         """The schedule of the transpose's rows."""
-        from bangs.kernels.spmm import RowSchedule
-
         return RowSchedule.of(self.transposed.rows)
 
     @cached_property

@@ -5,7 +5,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from bangs.kernels.spmm import RowSchedule
+from bangs.kernels.row_schedule import RowSchedule
 
 SHORT_ROWS = 32  # short rows per program
 SHORT_ENTRIES = 8  # entries of each that are loaded together

@@ -5,7 +5,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from bangs.kernels.spmm import MAX_COLUMNS, RowSchedule
+from bangs.kernels.row_schedule import RowSchedule
+from bangs.kernels.spmm import MAX_COLUMNS
 
 
 @triton.jit(do_not_specialize=["long", "n", "m"])

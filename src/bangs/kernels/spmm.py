@@ -1,15 +1,13 @@
 """Triton kernels for sparse products of all runs at once; sums have a fixed order."""
 
-from typing import NamedTuple
-
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 
+from bangs.kernels.row_schedule import RowSchedule
+
 MAX_COLUMNS = 64  # of a dense factor per program
-SHORT_ROW = 64  # entries up to which rows share a program; a longer row has one to itself
-MAX_ENTRIES = 2048  # of a row that one program sums
 TALL_CHUNK = 256  # nodes whose contribution to a weight's gradient one program sums
 
 
@@ -95,33 +93,6 @@ def _tall_matmul(left, right, out, nodes, a, b, chunk, N: tl.constexpr, A: tl.co
         total += tl.dot(tl.trans(one), two, input_precision="ieee")
     place = out + ((run * tl.num_programs(0) + part) * a + address[:, None]) * b + column[None, :]
     tl.store(place, total, mask=(address < a)[:, None] & (column < b)[None, :])
-
-
-class RowSchedule(NamedTuple):
-    """The assignment of a CSR's rows to GPU programs: the longest rows first, very long ones in pieces.
-
-    So all programs finish at about the same time.
-    """
-
-    rows: Tensor  # int [P + 1], row pointers of the P pieces
-    row_order: Tensor  # int [P], pieces by falling length
-    long: int  # the number of pieces with a program to themselves
-    merge: "RowSchedule | None"  # sums the pieces of every row, if there are more pieces than rows
-
-    @classmethod
-    def of(cls, rows: Tensor, max_entries: int = MAX_ENTRIES) -> "RowSchedule":
-        """The schedule of rows with these pointers [n + 1]."""
-        count = (rows.diff() + max_entries - 1).div(max_entries, rounding_mode="floor").clamp_min(1)
-        pieces = torch.cat([torch.zeros_like(rows[:1]), count.cumsum(0).to(rows.dtype)])
-        merge = None
-        if int(pieces[-1]) > len(count):
-            owner = torch.arange(len(count), device=rows.device).repeat_interleave(count)
-            within = torch.arange(len(owner), device=rows.device) - pieces[owner]
-            rows = torch.cat([(rows[owner] + within * max_entries).to(rows.dtype), rows[-1:]])
-            merge = cls.of(pieces, int(count.max()))
-        length = rows.diff()
-        row_order = length.argsort(descending=True, stable=True).to(rows.dtype)
-        return cls(rows, row_order, int((length > SHORT_ROW).sum()), merge)
 
 
 def spmm(

@@ -2,17 +2,15 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from bangs import kernels
 from bangs.graphs.sparse import Pattern, Sparse
+from bangs.kernels.row_schedule import WHOLE, RowSchedule
 from bangs.nn.dropout import DropoutMasks
-
-if TYPE_CHECKING:
-    from bangs.kernels.spmm import RowSchedule
 
 SLOPE = 0.2  # LeakyReLU's slope below zero
 CHUNK = 2**24  # numbers of either factor gathered at once on a GPU without our kernels
@@ -41,11 +39,9 @@ class Heads:
         return cls(pattern, pattern.row_index, None if bool((counts == 1).all()) else counts)
 
     @cached_property
-    def schedule(self) -> "RowSchedule":
+    def schedule(self) -> RowSchedule:
         """The schedule of one run's rows on a GPU, none of them divided."""
-        from bangs.kernels.spmm import RowSchedule
-
-        return RowSchedule.of(self.block.rows, max_entries=2**30)
+        return RowSchedule.of(self.block.rows, WHOLE)
 
     @property
     def block(self) -> Pattern:

@@ -3,16 +3,14 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from bangs import kernels
 from bangs.graphs.sparse import Pattern, Sparse, csr, row_pointers
-
-if TYPE_CHECKING:
-    from bangs.kernels.spmm import RowSchedule
+from bangs.kernels.row_schedule import WHOLE, RowSchedule
 
 CACHED = 2**17  # numbers that a CPU compares at once, few enough for its cache
 CHUNK = 2**25  # the same for a GPU without our kernels
@@ -35,18 +33,14 @@ class Segments:
         return self.pattern.block or self.pattern
 
     @cached_property
-    def schedule(self) -> "RowSchedule":
+    def schedule(self) -> RowSchedule:
         """The schedule of one run's rows on a GPU, none of them divided."""
-        from bangs.kernels.spmm import RowSchedule
-
-        return RowSchedule.of(self.block.rows, max_entries=2**30)
+        return RowSchedule.of(self.block.rows, WHOLE)
 
     @cached_property
-    def transposed_schedule(self) -> "RowSchedule":
+    def transposed_schedule(self) -> RowSchedule:
         """The schedule of the transpose."""
-        from bangs.kernels.spmm import RowSchedule
-
-        return RowSchedule.of(self.block.transposed.rows, max_entries=2**30)
+        return RowSchedule.of(self.block.transposed.rows, WHOLE)
 
     @cached_property
     def row_index(self) -> Tensor:

@@ -1,15 +1,12 @@
 """A sparsity pattern that can be overwritten in place, so that a captured CUDA graph reads the new one."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from bangs.graphs.sparse import Pattern, Transposed
-
-if TYPE_CHECKING:
-    from bangs.kernels.spmm import RowSchedule
+from bangs.kernels.row_schedule import RowSchedule
 
 LONG_SHARE = 64  # one row in so many, the longest first, has a program to itself
 
@@ -42,11 +39,11 @@ class MutableCSR(Pattern):
         return self.transpose
 
     @property
-    def schedule(self) -> "RowSchedule":
+    def schedule(self) -> RowSchedule:
         return _schedule(self.rows, self.row_order)
 
     @property
-    def transposed_schedule(self) -> "RowSchedule":
+    def transposed_schedule(self) -> RowSchedule:
         return _schedule(self.transpose.rows, self.transposed_row_order)
 
     def write(self, pattern: Pattern) -> None:
@@ -60,9 +57,7 @@ class MutableCSR(Pattern):
         self.transposed_row_order.copy_(_by_length(pattern.transposed.rows))
 
 
-def _schedule(rows: Tensor, row_order: Tensor) -> "RowSchedule":
-    from bangs.kernels.spmm import RowSchedule
-
+def _schedule(rows: Tensor, row_order: Tensor) -> RowSchedule:
     return RowSchedule(rows, row_order, len(row_order) // LONG_SHARE, None)
 
 
