@@ -18,25 +18,31 @@ from bangs.training.epochs import TargetNodes
 from bangs.training.precomputed_hop import PrecomputedHop
 
 
-@dataclass(frozen=True, eq=False)
-class FirstLayerInputs:
-    """The features and the hop that the first layer of some nodes depends on."""
+@dataclass(eq=False)
+class FirstLayer:
+    """Â X W of some nodes, computed again only when W has changed."""
 
     features: Features
     hop: Sparse  # Â [R·n, R·n_in]
+    _cached: tuple[Tensor, int, Tensor] | None = None  # W, its version counter, and Â X W
 
     @classmethod
-    def of(cls, prepared: PreparedGraph, nodes: "np.ndarray[Any, Any]") -> "FirstLayerInputs":
-        """The inputs of the nodes, in their order."""
+    def of(cls, prepared: PreparedGraph, nodes: "np.ndarray[Any, Any]") -> "FirstLayer":
+        """The layer of the nodes, in their order."""
         sources = prepared.inputs(nodes)
         return cls(prepared.read(sources), prepared.hop(sources, nodes))
 
-    def matmul(self, weight: Tensor) -> Tensor:
-        """Â X W [R, n, h] with each run's weight [R, F, h]."""
-        product = self.features.matmul(weight).reshape(-1, weight.shape[2])
-        return (self.hop @ product).view(len(weight), -1, weight.shape[2])
+    def __call__(self, weight: Tensor) -> Tensor:
+        """The layer [R, n, h] with each run's weight [R, F, h], without a gradient."""
+        if self._cached is None or self._cached[0] is not weight or self._cached[1] != weight._version:
+            self._cached = None  # frees its memory first
+            with torch.no_grad():
+                product = self.features.matmul(weight).reshape(-1, weight.shape[2])
+                layer = (self.hop @ product).view(len(weight), -1, weight.shape[2])
+            self._cached = weight, weight._version, layer
+        return self._cached[2]
 
-    def matmul_transposed(self, gradient: Tensor) -> Tensor:
+    def gradient(self, gradient: Tensor) -> Tensor:
         """The gradient Xᵀ Âᵀ G [R, F, h] of the weight, with G [R, n, h]."""
         runs, _, width = gradient.shape
         at_inputs = self.hop.matmul_transposed(gradient.reshape(-1, width))
@@ -46,59 +52,33 @@ class FirstLayerInputs:
         return stored.transpose(1, 2) @ at_inputs.view(runs, -1, width)
 
 
-class FirstLayer:
-    """Â X W of some nodes, computed again only when W has changed."""
-
-    def __init__(self, inputs: FirstLayerInputs):
-        self.inputs = inputs
-        self._cached: tuple[Tensor, int, Tensor] | None = None  # W, its version counter, and Â X W
-
-    def __call__(self, weight: Tensor) -> Tensor:
-        """The layer [R, n, h], without a gradient."""
-        if self._cached is None or self._cached[0] is not weight or self._cached[1] != weight._version:
-            self._cached = None  # frees its memory first
-            with torch.no_grad():
-                self._cached = weight, weight._version, self.inputs.matmul(weight)
-        return self._cached[2]
-
-
 @dataclass(frozen=True, eq=False)
-class TrainFeatures(Features):
-    """Features of the training nodes: their product is the first rows of the shared layer, with its own gradient."""
+class LayerRows(Features):
+    """Features whose product is some rows of a shared layer, with a gradient where those rows have their own layer."""
 
     layer: FirstLayer
-    inputs: FirstLayerInputs  # of these rows
+    rows: Tensor | slice  # long [n], or the first n
+    own: FirstLayer | None = None  # of these rows alone
 
     def matmul(self, weight: Tensor) -> Tensor:
         """The rows [R, n, h] of Â X W."""
-        rows = self.layer(weight)[:, : self.inputs.hop.shape[0] // self.runs]
-        product: Tensor = _CachedProduct.apply(weight, rows, self.inputs)
+        whole = self.layer(weight)
+        rows = whole[:, self.rows] if isinstance(self.rows, slice) else whole.index_select(1, self.rows)
+        product: Tensor = rows if self.own is None else _CachedProduct.apply(weight, rows, self.own)
         return product
-
-
-@dataclass(frozen=True, eq=False)
-class ValFeatures(Features):
-    """Features of the validation nodes: their product is some rows of the shared layer, without a gradient."""
-
-    layer: FirstLayer
-    rows: Tensor  # long [n]
-
-    def matmul(self, weight: Tensor) -> Tensor:
-        """The rows [R, n, h] of Â X W."""
-        return self.layer(weight).index_select(1, self.rows)
 
 
 class _CachedProduct(torch.autograd.Function):
     """A product that is already computed, with the gradient of its weight."""
 
     @staticmethod
-    def forward(ctx: Any, weight: Tensor, product: Tensor, inputs: FirstLayerInputs) -> Tensor:
-        ctx.inputs = inputs
+    def forward(ctx: Any, weight: Tensor, product: Tensor, layer: FirstLayer) -> Tensor:
+        ctx.layer = layer
         return product.view_as(product)
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
-        return ctx.inputs.matmul_transposed(gradient), None, None
+        return ctx.layer.gradient(gradient), None, None
 
 
 def _nodes_by_layer(targets: Targets, prepared: PreparedGraph, hops: int, whole: bool) -> "list[np.ndarray[Any, Any]]":
@@ -126,18 +106,13 @@ def shared_first_layer(
 
     The layer holds the nodes that training needs, sorted, then those that only validation needs.
     """
-    train_layers, val_layers = (
-        _nodes_by_layer(train, prepared, hops, whole),
-        _nodes_by_layer(val, prepared, hops, whole),
-    )
-    nodes = np.concatenate([train_layers[0], np.setdiff1d(val_layers[0], train_layers[0])])
-    layer = FirstLayer(FirstLayerInputs.of(prepared, nodes))
-    inputs = layer.inputs if len(nodes) == len(train_layers[0]) else FirstLayerInputs.of(prepared, train_layers[0])
+    layers = [_nodes_by_layer(targets, prepared, hops, whole) for targets in (train, val)]
+    first, last = layers[0][0], layers[1][0]
+    nodes = np.concatenate([first, np.setdiff1d(last, first)])
+    layer = FirstLayer.of(prepared, nodes)
+    own = layer if len(nodes) == len(first) else FirstLayer.of(prepared, first)
     order = np.argsort(nodes)
-    rows = torch.as_tensor(order[np.searchsorted(nodes, val_layers[0], sorter=order)], device=prepared.device)
-    return (
-        _target_nodes(
-            train, prepared, TrainFeatures(prepared.runs, inputs.features.stored, layer, inputs), train_layers
-        ),
-        _target_nodes(val, prepared, ValFeatures(prepared.runs, layer.inputs.features.stored, layer, rows), val_layers),
-    )
+    rows = torch.as_tensor(order[np.searchsorted(nodes, last, sorter=order)], device=prepared.device)
+    learned = LayerRows(prepared.runs, own.features.stored, layer, slice(len(first)), own)
+    seen = LayerRows(prepared.runs, layer.features.stored, layer, rows)
+    return _target_nodes(train, prepared, learned, layers[0]), _target_nodes(val, prepared, seen, layers[1])
