@@ -167,7 +167,7 @@ MISTAKES: dict[str, tuple[Callable[[], object], list[str]]] = {
     "an unknown monitor": (lambda: Trainer(monitor="f1"), ["Trainer.monitor", "accuracy, loss", "'f1'"]),
     "an unknown precision": (lambda: Trainer(precision="half"), ["Trainer.precision", "float32, tf32", "'half'"]),
     # the loop
-    "negative rounds": (lambda: Method(rounds=-1), ["Method.rounds must not be negative", "got -1"]),
+    "negative rounds": (lambda: Method(rounds=-1), ["Method.rounds must be at least 0", "got -1"]),
     "no views": (lambda: Method(views=()), ["at least one view"]),
     "an unknown memory": (lambda: Method(memory="forget"), ["Method.memory", "accumulate, rebuild, alternate"]),
     "an unknown teacher": (lambda: Method(teacher="last"), ["Method.teacher", "first, latest, best", "'last'"]),

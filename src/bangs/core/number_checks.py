@@ -5,6 +5,8 @@ from typing import Any
 
 from bangs.errors import InvalidInput
 
+_RULES = {"(0, inf)": "be positive", "[0, inf)": "not be negative"}
+
 
 def check_whole(name: str, *values: Any, least: int | None = None) -> None:
     """Raises where a value is no whole number, or less than `least`; True is none."""
@@ -24,7 +26,7 @@ def check_number(name: str, *values: Any, within: str = "") -> None:
         above = low <= value if within[0] == "[" else low < value
         below = value <= high if within[-1] == "]" else value < high
         if not (above and below):
-            raise InvalidInput(f"{name} must lie in {within}, got {value}")
+            raise InvalidInput(f"{name} must {_RULES.get(within, f'lie in {within}')}, got {value}")
 
 
 def _check(name: str, values: tuple[Any, ...], kind: type, word: str) -> None:

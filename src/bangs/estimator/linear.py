@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
+from bangs.core.number_checks import check_number
 from bangs.core.rng import Streams
 from bangs.core.types import Labels, Prediction, Task, one_hot
 from bangs.core.word_checks import check_word
@@ -158,8 +159,7 @@ class LinearTrainer:
     batches = None
 
     def __post_init__(self) -> None:
-        if not 0 < self.ridge < float("inf"):
-            raise InvalidInput(f"LinearTrainer.ridge must be positive, got {self.ridge}")
+        check_number("LinearTrainer.ridge", self.ridge, within="(0, inf)")
 
     def prepare(self, task: Task) -> "LinearLearner":
         return LinearLearner(self, task)

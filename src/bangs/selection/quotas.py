@@ -23,7 +23,7 @@ class Top:
     floor: float = float("-inf")
 
     def __post_init__(self) -> None:
-        _at_least_one("Top", self.k)
+        check_whole("Top.k", self.k, least=1)
         check_number("Top.floor", self.floor)
 
     def __call__(self, score: Tensor, label: Tensor) -> Tensor:
@@ -38,7 +38,7 @@ class TopPerClass:
     k: int
 
     def __post_init__(self) -> None:
-        _at_least_one("TopPerClass", self.k)
+        check_whole("TopPerClass.k", self.k, least=1)
 
     def __call__(self, score: Tensor, label: Tensor) -> Tensor:
         chosen = torch.zeros_like(score, dtype=torch.bool)
@@ -57,7 +57,7 @@ class Balanced:
     k: int
 
     def __post_init__(self) -> None:
-        _at_least_one("Balanced", self.k)
+        check_whole("Balanced.k", self.k, least=1)
 
     def __call__(self, score: Tensor, label: Tensor) -> Tensor:
         nodes = score.shape[1]
@@ -98,7 +98,3 @@ class Nobody:
 
     def __call__(self, score: Tensor, label: Tensor) -> Tensor:
         return torch.zeros_like(score, dtype=torch.bool)
-
-
-def _at_least_one(name: str, k: int) -> None:
-    check_whole(f"{name}.k", k, least=1)

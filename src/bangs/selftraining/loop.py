@@ -63,9 +63,7 @@ class Method:
     pool: Pool = POOL
 
     def __post_init__(self) -> None:
-        check_whole("Method.rounds", self.rounds)
-        if self.rounds < 0:
-            raise InvalidInput(f"Method.rounds must not be negative, got {self.rounds}")
+        check_whole("Method.rounds", self.rounds, least=0)
         for name, known in CHOICES.items():
             word = getattr(self, name)
             if not (isinstance(word, str) and word in known) and not (name == "start" and isinstance(word, int)):

@@ -6,9 +6,9 @@ from typing import Literal, Protocol
 import torch
 from torch import Tensor
 
+from bangs.core.number_checks import check_number, check_whole
 from bangs.core.types import Labels, Round
 from bangs.core.word_checks import check_word
-from bangs.errors import InvalidInput
 from bangs.graphs.pagerank import PPR, Propagator
 from bangs.valuation.banzhaf import Estimator, MeanField
 from bangs.valuation.influence import Normalisation
@@ -35,8 +35,7 @@ class Balance:
     strength: float = 1.0
 
     def __post_init__(self) -> None:
-        if not 0 <= self.strength < float("inf"):
-            raise InvalidInput(f"Balance.strength must be at least 0, got {self.strength}")
+        check_number("Balance.strength", self.strength, within="[0, inf)")
 
     def __call__(self, round: Round, labels: Labels) -> Tensor:
         given, adopted = labels.adopted_round == 0, labels.adopted
@@ -55,8 +54,7 @@ class Certainty:
     power: float = 3.0
 
     def __post_init__(self) -> None:
-        if not 0 <= self.power < float("inf"):
-            raise InvalidInput(f"Certainty.power must be at least 0, got {self.power}")
+        check_number("Certainty.power", self.power, within="[0, inf)")
 
     def __call__(self, round: Round, labels: Labels) -> Tensor:
         return round.prediction.confidence.pow(self.power)
@@ -79,8 +77,8 @@ class BanzhafWeight:
 
     def __post_init__(self) -> None:
         check_word("BanzhafWeight.scale", self.scale, ("value", "rank"))
-        if self.k is not None and self.k < 1:
-            raise InvalidInput(f"BanzhafWeight.k must be at least 1, got {self.k}")
+        if self.k is not None:
+            check_whole("BanzhafWeight.k", self.k, least=1)
 
     def __call__(self, round: Round, labels: Labels) -> Tensor:
         value = self.values(round)

@@ -6,9 +6,9 @@ from typing import Literal, Protocol
 import torch
 from torch import Tensor
 
+from bangs.core.number_checks import check_number
 from bangs.core.types import Round
 from bangs.core.word_checks import check_word
-from bangs.errors import InvalidInput
 
 
 class Believe(Protocol):
@@ -31,8 +31,7 @@ class Sharpen:
     shares: Literal["none", "validation", "given"] = "none"
 
     def __post_init__(self) -> None:
-        if not 0 < self.temperature < float("inf"):
-            raise InvalidInput(f"Sharpen.temperature must be positive, got {self.temperature}")
+        check_number("Sharpen.temperature", self.temperature, within="(0, inf)")
         check_word("Sharpen.shares", self.shares, ("none", "validation", "given"))
 
     def __call__(self, round: Round) -> Tensor:

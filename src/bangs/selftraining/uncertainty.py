@@ -12,9 +12,9 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from bangs.core.metrics import entropy
+from bangs.core.number_checks import check_number, check_whole
 from bangs.core.rng import Streams
 from bangs.core.types import Labels, Model, Round
-from bangs.errors import InvalidInput
 from bangs.training.model_views import Dropout, ModelView, predict_view
 
 
@@ -34,10 +34,8 @@ class InformationGain:
     beta: float = 1 / 3
 
     def __post_init__(self) -> None:
-        if self.passes < 1:
-            raise InvalidInput(f"InformationGain.passes must be at least 1, got {self.passes}")
-        if not self.beta > 0:
-            raise InvalidInput(f"InformationGain.beta must be positive, got {self.beta}")
+        check_whole("InformationGain.passes", self.passes, least=1)
+        check_number("InformationGain.beta", self.beta, within="(0, inf)")
 
     def __call__(self, round: Round, labels: Labels) -> Tensor:
         gain = information_gain(round.teacher, round.graph, self.look, self.passes, round.rng.at("gain"))

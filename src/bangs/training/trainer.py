@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from inspect import getattr_static
-from math import inf
 from typing import Literal
 
 import torch
@@ -64,16 +63,10 @@ class Trainer:
                 f"Trainer.model must be an architecture such as GCN(hidden=64), got {self.model!r}; "
                 "bangs.training.presets.trainer makes a Trainer from names"
             )
-        for name in ("lr", "weight_decay"):
-            check_number(f"Trainer.{name}", getattr(self, name))
+        check_number("Trainer.lr", self.lr, within="(0, inf)")
+        check_number("Trainer.weight_decay", self.weight_decay, within="[0, inf)")
         for name in ("epochs", "patience"):
-            check_whole(f"Trainer.{name}", getattr(self, name))
-            if getattr(self, name) < 1:
-                raise InvalidInput(f"Trainer.{name} must be at least 1, got {getattr(self, name)}")
-        if not 0 < self.lr < inf:
-            raise InvalidInput(f"Trainer.lr must be positive, got {self.lr}")
-        if not 0 <= self.weight_decay < inf:
-            raise InvalidInput(f"Trainer.weight_decay must not be negative, got {self.weight_decay}")
+            check_whole(f"Trainer.{name}", getattr(self, name), least=1)
         if self.batches is not None and not isinstance(self.batches, Sampling):
             raise InvalidInput(f"Trainer.batches must be None or a Sampling(size=…, fanout=…), got {self.batches!r}")
         choices = {"monitor": ("accuracy", "loss"), "subgraph": ("needed", "whole"), "precision": ("float32", "tf32")}
