@@ -19,13 +19,19 @@ def test_what_is_no_whole_number_is_refused(value: object) -> None:
         check_whole("Top.k", value)
 
 
-@pytest.mark.parametrize(
-    ("value", "within"), [(0, "(0, 1]"), (1.5, "(0, 1]"), (1, "[0, 1)"), (float("nan"), "[0, inf)")]
-)
+@pytest.mark.parametrize(("value", "within"), [(0, "(0, 1]"), (1.5, "(0, 1]"), (1, "[0, 1)"), (float("nan"), "[0, 2)")])
 def test_a_number_outside_its_interval_is_refused_with_the_interval(value: float, within: str) -> None:
     with pytest.raises(InvalidInput, match=re.escape(f"Part.rate must lie in {within}, got {value}")):
         check_number("Part.rate", 0.5, value, within=within)
     check_number("Part.rate", 0.5, within=within)
+
+
+@pytest.mark.parametrize(
+    ("value", "within", "rule"), [(0, "(0, inf)", "be positive"), (float("nan"), "[0, inf)", "not be negative")]
+)
+def test_an_interval_without_an_end_is_said_in_words(value: float, within: str, rule: str) -> None:
+    with pytest.raises(InvalidInput, match=f"Part.rate must {rule}, got {value}"):
+        check_number("Part.rate", 0.5, value, within=within)
 
 
 def test_a_whole_number_below_the_least_is_refused() -> None:
