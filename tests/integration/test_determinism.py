@@ -118,6 +118,29 @@ def test_one_thread_and_two_give_the_same_bits_in_a_deterministic_run(name: str)
     assert_equal(*lives)
 
 
+@pytest.mark.parametrize("name", ["bangs", "soft-aligned"])
+def test_an_experiment_on_few_nodes_uses_one_thread_however_many_there_are(name: str) -> None:
+    lives: list[list[State]] = [[], []]
+    for count, states in enumerate(lives, 1):
+
+        def look(state: State, row: dict[str, Any], states: list[State] = states) -> None:
+            assert torch.get_num_threads() == 1
+            states.append(state)
+
+        with threads(count):
+            experiment(name).run(data=town(), observers=[look])
+            assert torch.get_num_threads() == count
+    assert_equal(*lives)
+
+
+def test_an_experiment_on_many_nodes_uses_all_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bangs.utils.threads.ALONE", 10)
+    used = set[int]()
+    with threads(2):
+        experiment("raw").run(data=town(), observers=[lambda state, row: used.add(torch.get_num_threads())])
+    assert used == {2}
+
+
 def test_without_it_two_threads_may_round_otherwise_and_choose_the_same() -> None:
     with threads(2):
         two = lived("bangs", trainer=BRIEF)

@@ -34,6 +34,7 @@ from bangs.selftraining.methods import Budget, method, usual_rounds
 from bangs.training import presets
 from bangs.training.neighbour_sampling import sampling
 from bangs.utils.devices import choose_device
+from bangs.utils.threads import thread_count, threads
 from bangs.utils.torch_modes import usual_modes
 from bangs.valuation.banzhaf import DEFAULT, ESTIMATORS
 
@@ -224,7 +225,8 @@ class Experiment:
             for observer in observers:
                 observer(state, rows[-1])
 
-        self.self_trainer([record]).fit(task, self.seeds, resume)
+        with threads(thread_count(len(self.seeds) * int(data.num_nodes or 0))):
+            self.self_trainer([record]).fit(task, self.seeds, resume)
         return summary(self, rows, before + time.perf_counter() - begin)
 
     def _split(self, data: Data) -> Split:

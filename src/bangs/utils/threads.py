@@ -8,11 +8,11 @@ from contextlib import contextmanager
 import torch
 from threadpoolctl import threadpool_limits
 
-ALONE = 150_000  # nodes up to which threads wait for each other longer than they work
+ALONE = 150_000  # nodes, of all runs together, up to which threads wait for each other longer than they work
 
 
 def thread_count(nodes: int) -> int:
-    """One thread for small graphs, else as many as torch has.
+    """One thread for few nodes, else as many as torch has.
 
     The rule looks at the graph and at no clock: with another number of threads sums differ in their last digits, and
     equal seeds must give equal results. On a busy machine many threads took ten times as long for 18,000 nodes as one,
