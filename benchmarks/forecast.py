@@ -12,8 +12,9 @@ is the tuned GCN, `--layers 1` one linear hop, as in the case study of the paper
 `PageRank`, `two hops`, `one hop` are P X̂(S), the game's own with PageRank as P, plain or divided by the mass that
 reaches a node; `teacher + PageRank` adds them to the teacher's logits; `ridge` is the closed-form ridge regression of
 labels on features after the network's own hops, a student without its training noise. `teacher` says that nothing
-changes, `size` forecasts by |S| alone. `another student` forecasts by one more student taught the same: no forecast
-that does not know a student's random numbers can be expected to do much better.
+changes, `size` forecasts by |S| alone. `another student` forecasts by one more student taught the same: what it lacks to 1
+is the noise of training. From it follows `best possible`, the correlation of a forecast that knew what a coalition is
+worth in the mean over all students, with the mean over the few that were trained (Spearman's correction).
 
 `utility` is the rank correlation, over coalitions, of the forecast information with that of the students; `within` the
 same among coalitions of nearly equal size (five classes of size), since larger ones teach more; `accuracy` the rank
@@ -45,6 +46,7 @@ from bangs.training.trainer import Trainer
 from measuring import graph, options, show
 
 CANDIDATES, LARGEST, SIZES, RIDGE = 500, 100, 5, 1.0
+_NAMES = {"synthetic": "embedded", "cora": "Cora"}
 MEASURES = ("utility", "within", "accuracy", "agreement")
 Operate = Callable[[Tensor], Tensor]
 
@@ -73,6 +75,7 @@ def main() -> None:
             for seed in range(asked.seeds):
                 found = study(data, settings, seed, asked.coalitions, asked.students, layers, asked.device)
                 own = {"layers": layers, "dataset": name, "seed": seed, "device": asked.device}
+                own |= {"students": asked.students, "coalitions": asked.coalitions, "epochs": asked.epochs}
                 rows += [{**own, "forecast": forecast, **figures} for forecast, figures in found.items()]
                 if asked.rows is not None:
                     with asked.rows.open("a") as stream:
@@ -217,6 +220,8 @@ def summary(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     groups: dict[tuple[int, str, str], list[Mapping[str, Any]]] = {}
     for row in rows:
         groups.setdefault((row["layers"], row["dataset"], row["forecast"]), []).append(row)
+        if row["forecast"] == "another student":
+            groups.setdefault((row["layers"], row["dataset"], "best possible"), []).append(best_possible(row))
     return [
         {
             "layers": layers,
@@ -228,10 +233,27 @@ def summary(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     ]
 
 
+def best_possible(row: Mapping[str, Any]) -> dict[str, float]:
+    """The correlations of a forecast without noise, from those of another student."""
+    found = {measure: ceiling(row[measure], row["students"]) for measure in ("utility", "within")}
+    return found | {"accuracy": math.nan, "agreement": math.nan}
+
+
+def ceiling(found: float, students: int) -> float:
+    """The correlation √ρ of a mean over students with its expectation, where one more student has `found` with it.
+
+    With r the correlation of two students, the mean over m of them has the reliability ρ = m r / (1 + (m − 1) r), and
+    one more student has √(r ρ) with it. That is m r² − (m − 1) c² r − c² = 0 for r.
+    """
+    c = max(found, 0.0)
+    one = ((students - 1) * c**2 + math.sqrt(((students - 1) * c**2) ** 2 + 4 * students * c**2)) / (2 * students)
+    return c / math.sqrt(one) if c else 0.0
+
+
 def table(rows: Iterable[Mapping[str, Any]]) -> str:
     """The summary in Markdown."""
     head = ["layers", "graph", "forecast", "utility", "within a size", "accuracy", "same class"]
-    body = [list(map(str, row.values())) for row in summary(rows)]
+    body = [[_NAMES.get(cell, cell) for cell in map(str, row.values())] for row in summary(rows)]
     return "".join(f"| {' | '.join(cells)} |\n" for cells in [head, ["---"] * len(head), *body])
 
 

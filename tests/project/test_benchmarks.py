@@ -27,6 +27,7 @@ plain_selection, plain_training = import_module("plain_selection"), import_modul
 calibration, reading, reasons = import_module("calibration"), import_module("reading"), import_module("reasons")
 training, rounds = import_module("training"), import_module("rounds")
 estimators, end_to_end = import_module("estimators"), import_module("end_to_end")
+forecast = import_module("forecast")
 # by its path, since `selection` is a folder of tests
 spec = spec_from_file_location("benchmark_of_selection", Path(training.__file__).with_name("selection.py"))
 selection = module_from_spec(spec)
@@ -203,3 +204,44 @@ def test_a_peer_runs_alone(system: str) -> None:
 def test_a_peer_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pydvl.valuation", None)
     assert "pip install 'bangs[peers]'" in peers.alone("pyDVL MSR", "synthetic", 5, 0)["missing"]
+
+
+def test_a_forecast_is_what_the_game_propagates_and_worth_what_the_game_says(data):
+    task = Task.of(data, splits.default(data, [0]), 3)
+    logits = torch.randn(300, 3, generator=torch.Generator().manual_seed(0))
+    known, players = task.given.known[0], (~task.given.known[0]).nonzero()[:12, 0]
+    members = torch.rand(7, 12, generator=torch.Generator().manual_seed(1)) < 0.5
+    taught = known.repeat(7, 1)
+    taught[:, players] = members
+    spread, mass = forecast.propagated(PPR()(data), logits, taught)
+    for normalise, said in (("none", spread), ("mass", spread / mass.clamp_min(1e-9))):
+        game = Information.of(PPR()(data), logits[None], known[None], players[None], normalise=normalise)
+        worth = forecast.information(said.log_softmax(-1), ~known)
+        torch.testing.assert_close(game(members[None])[0], worth, rtol=1e-4, atol=1e-6)
+
+
+def test_ridge_regression_repeats_the_labels_it_learned_and_is_as_sharp_as_the_teacher():
+    draw = torch.Generator().manual_seed(0)
+    x, logits = 100 * torch.eye(6, dtype=torch.float64), torch.randn(6, 3, generator=draw)
+    taught, label = torch.rand(4, 6, generator=draw) < 0.7, torch.tensor([0, 1, 2, 0, 1, 2])
+    said = forecast.ridge(x, taught, label, logits)
+    assert (said.argmax(-1) == label)[taught].all()
+    torch.testing.assert_close(said[0].std(), logits.std())
+
+
+def test_the_best_possible_correlation_is_that_of_a_planted_worth():
+    draw = torch.Generator().manual_seed(0)
+    worth, noise = torch.randn(200_000, generator=draw), 2.0 * torch.randn(4, 200_000, generator=draw)
+    students = worth + noise
+    mean, one = students[:3].mean(0), students[3]
+    among = float(torch.corrcoef(torch.stack([mean, one]))[0, 1])
+    true = float(torch.corrcoef(torch.stack([mean, worth]))[0, 1])
+    assert forecast.ceiling(among, 3) == pytest.approx(true, abs=0.01)
+    assert forecast.ceiling(1.0, 3) == pytest.approx(1.0)
+    assert forecast.ceiling(-0.2, 3) == 0.0
+
+
+def test_the_table_of_the_forecast_study_is_made_from_its_rows():
+    rows = [json.loads(line) for line in (ROOT / "benchmarks" / "rows" / "forecast.jsonl").read_text().splitlines()]
+    assert len({(row["layers"], row["dataset"], row["seed"], row["forecast"]) for row in rows}) == len(rows)
+    assert forecast.table(rows) in (ROOT / "docs" / "theory.md").read_text()
