@@ -31,7 +31,7 @@ def runs(scores: list[list[float]], of: Experiment = OF) -> list[Result]:
 def test_the_deviation_is_the_root_mean_square_of_seeds_that_moved() -> None:
     again = [[0.70, 0.83], [0.70, 0.76], [0.70, 0.80]]  # 3 and −4 points; the third had its sums in the same order
     spread = spread_of(runs(again), runs(FIRST))
-    assert [rerun.seeds for rerun in spread.reruns] == [(0, 1)]
+    assert [(rerun.common, rerun.seeds) for rerun in spread.reruns] == [(3, (0, 1))]
     assert spread.deviation("cora", "last") == pytest.approx(math.sqrt(12.5))
     assert spread.range("cora", "last", 10) == pytest.approx(1.96 * math.sqrt(12.5) * math.sqrt(2 / 10))
 
@@ -45,10 +45,13 @@ def test_a_graph_without_reruns_is_judged_by_the_one_that_moves_most() -> None:
     assert Spread().range("cora", "last", 10) == 0.0
 
 
-def test_runs_that_have_no_first_run_no_rounds_or_no_other_sums_do_not_count() -> None:
+def test_runs_that_have_no_first_run_or_no_rounds_do_not_count_and_equal_ones_move_nothing() -> None:
     raw = replace(OF, method="raw")
     first = [*runs(FIRST), *runs([[0.7]] * 3, raw)]
-    assert spread_of([*runs(FIRST), *runs([[0.6]] * 3, raw), *runs(FIRST, replace(OF, k=7))], first).reruns == ()
+    spread = spread_of([*runs(FIRST), *runs([[0.6]] * 3, raw), *runs(FIRST, replace(OF, method="cpl"))], first)
+    assert [(rerun.common, rerun.seeds) for rerun in spread.reruns] == [(3, ())]
+    assert spread.datasets == []
+    assert spread.range("cora", "last", 10) == 0.0
 
 
 def test_a_difference_within_reruns_is_not_shown_whatever_its_test_says(tmp_path: Path) -> None:

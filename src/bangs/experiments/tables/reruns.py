@@ -1,10 +1,11 @@
 """Re-runs: how far scores move where equal settings and seeds run again with sums in another order."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
+from typing import Any
 
 from bangs.experiments.results import Result, matching, results_in
 from bangs.utils.text import plain_name
@@ -19,11 +20,18 @@ class Rerun:
 
     first: Result
     second: Result
-    seeds: tuple[int, ...]  # common ones whose rounds differ
+    common: int  # seeds of both
+    seeds: tuple[int, ...]  # those of them whose rounds differ
 
     @property
     def dataset(self) -> str:
         return plain_name(self.first.config["dataset"])
+
+    @property
+    def place(self) -> str:
+        """The commit and the device of the second run."""
+        it = self.second.environment
+        return f"{str(it.get('commit'))[:10]}, {it.get('device')}"
 
     def moves(self, protocol: str) -> list[float]:
         """The second score less the first, in points, by seed."""
@@ -39,11 +47,12 @@ class Spread:
 
     @property
     def datasets(self) -> list[str]:
-        return list(dict.fromkeys(rerun.dataset for rerun in self.reruns))
+        """Those where a seed moved."""
+        return list(dict.fromkeys(rerun.dataset for rerun in self.reruns if rerun.seeds))
 
     def deviation(self, dataset: str, protocol: str) -> float:
         """Root mean square of what a seed's score moves by; where it is unknown, of the dataset that moves most."""
-        if not self.reruns:
+        if not self.datasets:
             return 0.0
         if dataset not in self.datasets:
             return max(self.deviation(known, protocol) for known in self.datasets)
@@ -75,53 +84,46 @@ def spread_of(seconds: Iterable[Result], results: Sequence[Result]) -> Spread:
         if first is None or not first.rows or not second.rows or len(first.rows[0]["validation"]) < 2:
             continue
         before, after = (dict(zip(one.seeds, one.rows, strict=True)) for one in (first, second))
-        moved = [seed for seed in after if seed in before and _rounds(after[seed]) != _rounds(before[seed])]
-        if moved:
-            found.append(Rerun(first, second, tuple(moved)))
+        common = [seed for seed in after if seed in before]
+        moved = tuple(seed for seed in common if _rounds(after[seed]) != _rounds(before[seed]))
+        if common:
+            found.append(Rerun(first, second, len(common), moved))
     return Spread(tuple(found))
 
 
-def _rounds(row: object) -> tuple[object, object]:
-    assert isinstance(row, dict)
+def _rounds(row: Mapping[str, Any]) -> tuple[Any, Any]:
     return row["validation"], row["test"]
 
 
 _ABOUT = f"""\
-Runs with equal settings and seeds differ where sums have another order: another commit's kernels, another number of
-seeds in the batch. Training makes rounding grow ([Determinism](determinism.md#how-rounding-grows)). The rows in
-`results/{FOLDER}/` are such second runs. What a score moves by, in points: the root mean square over seeds, the largest
-mean of one run, and what a difference of two methods over ten seeds may move by in 95 % of re-runs (1.96 · √(2/10)
-times the first). A difference within that range is called *not beyond re-runs*, whatever its t-test says. Graphs
-without re-runs are judged by the graph that moves most."""
+Runs with equal settings and seeds differ where sums have another order, and training makes rounding grow
+([Determinism](determinism.md#how-rounding-grows)). The rows in `results/{FOLDER}/` are runs done again at another
+commit; the `README.md` there says what differs, in some files also the numbers that dropout drew. On the same card most
+seeds come back bit by bit. Below is what the score of a seed that does not moves by, in points: the root mean square,
+by rule."""
+_JUDGED = """\
+A difference of two methods over n seeds is called *not beyond re-runs* where it is within 1.96 · √(2/n) times the root
+mean square of its graph, whatever its t-test says: the range of 95 % of re-runs of both, if every seed moves. Graphs
+without re-runs are judged by the one that moves most. For ten seeds a difference must exceed:"""
 
 
 def section(spread: Spread, protocols: Sequence[str], called: dict[str, str]) -> str:
     """The part of the page that tells what re-runs move."""
-    lines = []
-    for dataset in spread.datasets:
-        own = [rerun for rerun in spread.reruns if rerun.dataset == dataset]
-        for rule in protocols:
-            means = [abs(fmean(rerun.moves(rule))) for rerun in own]
-            count = sum(len(rerun.seeds) for rerun in own)
-            words = [called.get(dataset, dataset), f"'{rule}'", f"{len(own)}", f"{count}"]
-            words += [
-                f"{spread.deviation(dataset, rule):.2f}",
-                f"{max(means):.2f}",
-                f"{spread.range(dataset, rule, 10):.2f}",
-            ]
-            lines.append(f"| {' | '.join(words)} |")
-    head = [
-        *("", "rule", "runs", "seeds that moved", "one seed moves by", "largest mean of a run moves by"),
-        "a difference over ten seeds must exceed",
+    places = dict.fromkeys((rerun.dataset, rerun.place) for rerun in spread.reruns)
+    moved = []
+    for dataset, place in places:
+        own = Spread(tuple(rerun for rerun in spread.reruns if (rerun.dataset, rerun.place) == (dataset, place)))
+        counts = [len(own.reruns), sum(one.common for one in own.reruns), sum(len(one.seeds) for one in own.reruns)]
+        sizes = [f"{own.deviation(dataset, rule):.2f}" if own.datasets else "–" for rule in protocols]
+        moved.append([called.get(dataset, dataset), place, *map(str, counts), *sizes])
+    needed = [
+        [called.get(dataset, dataset), *(f"{spread.range(dataset, rule, 10):.2f}" for rule in protocols)]
+        for dataset in spread.datasets
     ]
-    return "\n".join(
-        [
-            "## Spread over re-runs",
-            "",
-            _ABOUT,
-            "",
-            f"| {' | '.join(head)} |",
-            f"| {' | '.join(['---'] * len(head))} |",
-            *lines,
-        ]
-    )
+    head = ["", "done again at", "runs", "seeds", "that moved", *protocols]
+    parts = ["## Spread over re-runs", _ABOUT, _pipes(head, moved), _JUDGED, _pipes(["", *protocols], needed)]
+    return "\n\n".join(parts)
+
+
+def _pipes(head: Sequence[str], body: Sequence[Sequence[str]]) -> str:
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in [head, ["---"] * len(head), *body])
