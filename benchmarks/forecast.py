@@ -12,9 +12,9 @@ is the tuned GCN, `--layers 1` one linear hop, as in the case study of the paper
 `PageRank`, `two hops`, `one hop` are P X̂(S), the game's own with PageRank as P, plain or divided by the mass that
 reaches a node; `teacher + PageRank` adds them to the teacher's logits; `ridge` is the closed-form ridge regression of
 labels on features after the network's own hops, a student without its training noise. `teacher` says that nothing
-changes, `size` forecasts by |S| alone. `another student` forecasts by one more student taught the same: what it lacks to 1
-is the noise of training. From it follows `best possible`, the correlation of a forecast that knew what a coalition is
-worth in the mean over all students, with the mean over the few that were trained (Spearman's correction).
+changes, `size` forecasts by |S| alone. `another student` forecasts by one more student taught the same: what it lacks
+to 1 is the noise of training. From it follows `best possible`, the correlation of a forecast that knew what a coalition
+is worth in the mean over all students, with the mean over the few that were trained (Spearman's correction).
 
 `utility` is the rank correlation, over coalitions, of the forecast information with that of the students; `within` the
 same among coalitions of nearly equal size (five classes of size), since larger ones teach more; `accuracy` the rank
