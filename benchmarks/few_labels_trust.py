@@ -3,7 +3,7 @@
     BANGS_DATA=... python benchmarks/few_labels_trust.py --jobs 8 --draws 100 101 102 --out FOLDER
 
 A file for each development graph, number of labels a class and draw. Only the third of the nodes that may choose
-settings is looked at, and draws of labels that `few_labels.py` does not mark.
+settings is looked at, and draws of labels that `few_labels.py` does not mark. `few_labels_rules.py` compares.
 """
 
 import argparse
@@ -18,7 +18,7 @@ import numpy as np
 import torch
 
 from bangs import SelfTrainingClassifier
-from bangs.estimator import classifier, tasks
+from bangs.estimator import classifier
 from bangs.estimator.contest import Contest, Ensemble
 from bangs.estimator.inference import apply
 from bangs.estimator.views import view_of
@@ -39,7 +39,7 @@ class Watched(Contest):
 KEPT: dict[str, Any] = {}
 
 
-def dump(name: str, count: int, draw: int, out: Path, deals: int) -> str:
+def dump(name: str, count: int, draw: int, out: Path) -> str:
     """Fit once and write the file."""
     path = out / f"{name}-{count}-{draw}.npz"
     if path.exists():
@@ -47,7 +47,6 @@ def dump(name: str, count: int, draw: int, out: Path, deals: int) -> str:
     warnings.filterwarnings("ignore")
     torch.set_num_threads(1)
     began = time.perf_counter()
-    tasks.DEALS = deals
     classifier.Contest = Watched  # type: ignore[attr-defined]
     _, truth = unlabelled(name)
     y = drawn(truth, count, draw)
@@ -85,7 +84,7 @@ def dump(name: str, count: int, draw: int, out: Path, deals: int) -> str:
     return f"{path.name} {time.perf_counter() - began:.0f} s"
 
 
-def _job(task: tuple[str, int, int, Path, int]) -> str:
+def _job(task: tuple[str, int, int, Path]) -> str:
     try:
         return dump(*task)
     except Exception as error:
@@ -98,14 +97,11 @@ def main() -> None:
     parser.add_argument("--labels", nargs="+", type=int, default=[3, 5, 10, 20])
     parser.add_argument("--draws", nargs="+", type=int, default=[])
     parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--deals", type=int, default=1)
     parser.add_argument("--out", type=Path, required=True)
     args = parser.parse_args()
     args.out.mkdir(parents=True, exist_ok=True)
     graphs = sorted(args.graphs, key=lambda name: SLOW.index(name) if name in SLOW else len(SLOW))
-    keys = [
-        (name, count, draw, args.out, args.deals) for draw in args.draws for name in graphs for count in args.labels
-    ]
+    keys = [(name, count, draw, args.out) for draw in args.draws for name in graphs for count in args.labels]
     if args.jobs == 1:
         for key in keys:
             print(_job(key), flush=True)

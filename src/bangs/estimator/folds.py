@@ -23,10 +23,8 @@ class Folds:
     unjudged: tuple[int, ...] = ()  # classes of one label, which all runs learn from
 
     @classmethod
-    def of(cls, target: Tensor, folds: int, seed: int, deals: int = 1) -> "Folds":
+    def of(cls, target: Tensor, folds: int, seed: int) -> "Folds":
         """Labels long [N], -1 = unknown, dealt out class by class, so that every fold has its share of each class.
-
-        They are dealt `deals` times, each time in another order, so that every label is judged by so many runs.
 
         A class of one label is learned by all runs and judges none. Where fewer labels than folds are left to judge,
         there are as many folds as labels. Where there is one such label or none, no label is held back; the runs then
@@ -35,21 +33,23 @@ class Folds:
         check_folds(folds)
         target = target.cpu()
         generator = Streams((seed,)).at("folds").generators()[0]
-        classes = [(target == label).nonzero().flatten() for label in target[target >= 0].unique().tolist()]
-        alone = tuple(int(target[nodes[0]]) for nodes in classes if len(nodes) == 1)
-        several = [nodes for nodes in classes if len(nodes) > 1]
-        if not several:
+        order: list[Tensor] = []
+        alone = []
+        for label in target[target >= 0].unique().tolist():
+            nodes = (target == label).nonzero().flatten()
+            if len(nodes) == 1:
+                alone.append(label)
+            else:
+                order.append(nodes[torch.randperm(len(nodes), generator=generator)])
+        dealt = torch.cat(order) if order else torch.zeros(0, dtype=torch.long)
+        if not len(dealt):
             every = target.expand(folds, -1).clone()
-            return cls(every, every.clone(), False, alone)
-        folds = min(folds, sum(map(len, several)))
-        mine = []
-        for _ in range(deals):
-            dealt = torch.cat([nodes[torch.randperm(len(nodes), generator=generator)] for nodes in several])
-            fold = torch.full_like(target, -1)
-            fold[dealt] = torch.arange(len(dealt)) % folds
-            mine.append(fold == torch.arange(folds)[:, None])
-        held = torch.cat(mine)
-        return cls(torch.where(held, -1, target), torch.where(held, target, -1), True, alone)
+            return cls(every, every.clone(), False, tuple(alone))
+        folds = min(folds, len(dealt))
+        fold = torch.full_like(target, -1)
+        fold[dealt] = torch.arange(len(dealt)) % folds
+        mine = fold == torch.arange(folds)[:, None]
+        return cls(torch.where(mine, -1, target), torch.where(mine, target, -1), True, tuple(alone))
 
     @property
     def runs(self) -> int:

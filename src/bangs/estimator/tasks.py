@@ -18,8 +18,6 @@ from bangs.estimator.views import view_of
 from bangs.graphs.store import Store
 from bangs.graphs.tables.validation_split import validation_split
 
-DEALS = 1
-
 
 @dataclass(frozen=True, eq=False)
 class Lesson:
@@ -52,7 +50,7 @@ def lesson(given: Inputs, *, seed: int, folds: int | None, share: float | None) 
     own_validation = split is not None and bool(split.val.any())
     known = target if split is None else torch.where(split.train[0] | split.val[0], target, -1)
     if folds is not None or not (own_validation or share is not None or stored):
-        made = Folds.of(known, folds or FOLDS, seed, DEALS)
+        made = Folds.of(known, folds or FOLDS, seed)
         return Lesson(graph, known, made, classes, _told(made, folds or FOLDS, classes))
     cut = validation_split(target, split, [seed], 0.25 if share is None else share, classes.tolist())
     learned, held = torch.where(cut.train, target, -1), torch.where(cut.val, target, -1)

@@ -1,0 +1,216 @@
+"""Rules for the probabilities of the default fit with few labels, compared on nodes that may choose settings.
+
+    python benchmarks/few_labels_rules.py FOLDER
+
+FOLDER holds the files of `few_labels_trust.py`. Every rule multiplies the temperatures of all members by one factor
+and so keeps all labels (but for ties of an average). `level` is the mean distance between mean confidence and
+accuracy, `error` the expected calibration error (ten bins), both also for each number of labels a class. Rules that
+learn from other graphs leave out the graph that they are judged by. The last two rules look at the hidden labels: they
+show what better knowledge would bring.
+"""
+
+import argparse
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+LOGS = np.arange(-60, 61) / 20  # logarithms of factors; the middle one changes nothing
+SAME = len(LOGS) // 2
+
+
+def log_softmax(logits: Array) -> Array:
+    top = logits - logits.max(-1, keepdims=True)
+    found: Array = top - np.log(np.exp(top).sum(-1, keepdims=True))
+    return found
+
+
+def calibration_error(probs: Array, truth: Array, bins: int = 10) -> float:
+    """Σ_b n_b/n · |accuracy − mean confidence| of the most likely class."""
+    sure, right = probs.max(1), probs.argmax(1) == truth
+    place = np.clip(np.ceil(sure * bins).astype(int) - 1, 0, bins - 1)
+    gaps = np.bincount(place, right - sure, bins)
+    return float(np.abs(gaps).sum() / len(truth))
+
+
+@dataclass(frozen=True, eq=False)
+class Cell:
+    """One fit: n hidden nodes that may choose settings, M judged labels, K members, R folds, G factors."""
+
+    graph: str
+    labels: int
+    kept: dict[str, Array]
+
+    @classmethod
+    def read(cls, path: Path) -> "Cell":
+        found = re.fullmatch(r"(.+)-(\d+)-\d+", path.stem)
+        assert found is not None, f"{path} is no file of few_labels_trust.py"
+        return cls(found[1], int(found[2]), dict(np.load(path)))
+
+    def _mixed(self, logs: Array, scale: float) -> Array:
+        scales = (self.kept["temperatures"] * scale)[:, None, None]
+        said = np.exp(log_softmax(logs.astype(float) / scales))
+        found: Array = (said * self.kept["weights"][:, None, None]).sum(0)
+        return found
+
+    @cached_property
+    def probs(self) -> list[Array]:
+        """Of the hidden nodes, for every factor: G times [n, C]."""
+        return [self._mixed(self.kept["members_mean"], np.exp(log) * float(self.kept["sharper"])) for log in LOGS]
+
+    @cached_property
+    def unseen(self) -> Array:
+        """Of the judged nodes: [G, M, C]."""
+        return np.stack([self._mixed(self.kept["members_unseen"], np.exp(log)) for log in LOGS])
+
+    @cached_property
+    def likely(self) -> Array:
+        """Log-probability of each judged label: [G, M]."""
+        found = self.unseen[:, np.arange(len(self.kept["judged"])), self.kept["judged"]]
+        return np.log(found.clip(1e-20))
+
+    @cached_property
+    def sure(self) -> Array:
+        """Mean confidence on hidden nodes: [G]."""
+        return np.array([own.max(1).mean() for own in self.probs])
+
+    @cached_property
+    def errors(self) -> Array:
+        return np.array([calibration_error(own, self.kept["truth"]) for own in self.probs])
+
+    @cached_property
+    def accuracy(self) -> float:
+        return float((self.probs[SAME].argmax(1) == self.kept["truth"]).mean())
+
+    @cached_property
+    def folds(self) -> Array:
+        """Probabilities by the models of one fold: [R, n, C]."""
+        found = self.kept["folds"].astype(float).clip(1e-7)
+        scaled: Array = found / found.sum(-1, keepdims=True)
+        return scaled
+
+    @cached_property
+    def agreement(self) -> float:
+        """The share of hidden nodes on which two folds agree, the mean over pairs."""
+        said = self.folds.argmax(-1)
+        return float(np.mean([(said[a] == said[b]).mean() for a in range(len(said)) for b in range(a)]))
+
+    @cached_property
+    def plain(self) -> float:
+        """Mean confidence where no member has a temperature."""
+        said = np.exp(log_softmax(self.kept["members_mean"].astype(float)))
+        return float((said * self.kept["weights"][:, None, None]).sum(0).max(1).mean())
+
+    def at(self, level: float) -> int:
+        """The factor whose mean confidence is the nearest."""
+        return int(np.abs(self.sure - level).argmin())
+
+
+def likelihood(cell: Cell, spread: float) -> int:
+    """The most probable factor, with another prior than the fit's."""
+    return int((cell.likely.sum(1) - LOGS**2 / (2 * spread**2)).argmax())
+
+
+def brier(cell: Cell) -> int:
+    """The squared error of probabilities in place of the likelihood."""
+    truth = np.eye(cell.unseen.shape[-1])[cell.kept["judged"]]
+    loss = np.square(cell.unseen - truth).sum((1, 2))
+    return int((loss + LOGS**2 / (2 * 0.5**2)).argmin())
+
+
+def by_shares(cell: Cell) -> int:
+    """Judged labels weigh as the share of their class among the predictions."""
+    judged, shares = cell.kept["judged"], cell.kept["shares"]
+    counts = np.bincount(judged, minlength=len(shares)).clip(1)
+    weight = (shares.clip(1e-3) / counts)[judged]
+    weight *= weight.sum() / np.square(weight).sum()  # as many labels as they are worth
+    return int((cell.likely @ weight - LOGS**2 / 2).argmax())
+
+
+def votes(cell: Cell, count: float = 10) -> int:
+    """What the folds vote for counts as further labels."""
+    share = np.eye(cell.folds.shape[-1])[cell.folds.argmax(-1)].mean(0)
+    said = np.array([(share * np.log(own.clip(1e-20))).sum(1).mean() for own in cell.probs])
+    return int((cell.likely.sum(1) + count * said).argmax())
+
+
+def near_agreement(cell: Cell, width: float = 0.15) -> int:
+    """The posterior mean with a Cauchy prior around the factor at which the fit is as sure as folds agree."""
+    log_odds = np.log(cell.agreement / (1 - cell.agreement)) - 0.45 * np.log(cell.labels / 3)
+    middle = LOGS[cell.at(1 / (1 + np.exp(-log_odds)))]
+    log = cell.likely.sum(1) - np.log1p(np.square((LOGS - middle) / width))
+    weight = np.exp(log - log.max())
+    return int(np.abs(LOGS - (weight * LOGS).sum() / weight.sum()).argmin())
+
+
+def from_folds(cell: Cell) -> int:
+    """Not possible: the factor of single folds by the labels of all hidden nodes."""
+    truth, logs = cell.kept["truth"], np.log(cell.folds)
+    nodes = np.arange(len(truth))
+    return int(np.argmax([log_softmax(logs / np.exp(log))[:, nodes, truth].mean() for log in LOGS]))
+
+
+def learned(cells: list[Cell], feature: Callable[[Cell], float], most: float) -> list[int]:
+    """Log-odds of confidence moved, by `most` at the most, to a feature that is shifted as other graphs ask for."""
+
+    def odds(value: float) -> float:
+        return float(np.log(np.clip(value, 0.02, 0.98) / (1 - np.clip(value, 0.02, 0.98))))
+
+    out = []
+    for cell in cells:
+        others = [own for own in cells if own.graph != cell.graph and own.labels == cell.labels]
+        shift = float(np.median([odds(own.accuracy) - odds(feature(own)) for own in others]))
+        now = odds(cell.sure[SAME])
+        moved = now + np.clip(odds(feature(cell)) + shift - now, -most, most)
+        out.append(cell.at(1 / (1 + np.exp(-moved))))
+    return out
+
+
+RULES: dict[str, Callable[[list[Cell]], list[int]]] = {
+    "as it is": lambda cells: [SAME] * len(cells),
+    "prior of spread 0.25": lambda cells: [likelihood(own, 0.25) for own in cells],
+    "prior of spread 2": lambda cells: [likelihood(own, 2) for own in cells],
+    "squared error": lambda cells: [brier(own) for own in cells],
+    "weights by class shares": lambda cells: [by_shares(own) for own in cells],
+    "folds vote as ten labels": lambda cells: [votes(own) for own in cells],
+    "prior at the folds' agreement": lambda cells: [near_agreement(own) for own in cells],
+    "shift learned on other graphs": lambda cells: learned(cells, lambda own: own.sure[SAME], 9),
+    "level of agreement, learned": lambda cells: learned(cells, lambda own: own.agreement, 9),
+    "a step of 0.1 to that level": lambda cells: learned(cells, lambda own: own.agreement, 0.1),
+    "level of plain members, learned": lambda cells: learned(cells, lambda own: own.plain, 9),
+    "a step of 0.1 to this level": lambda cells: learned(cells, lambda own: own.plain, 0.1),
+    "not possible: all hidden labels judge": lambda cells: [from_folds(own) for own in cells],
+    "not possible: accuracy known": lambda cells: [own.at(own.accuracy) for own in cells],
+}
+
+
+def compared(cells: list[Cell]) -> str:
+    """A Markdown table, the mean of each number of labels a class first."""
+    counts = sorted({own.labels for own in cells})
+    lines = [f"| rule | error | {' | '.join(map(str, counts))} | level | {' | '.join(map(str, counts))} |"]
+    lines.append("|---" * (2 * len(counts) + 3) + "|")
+    for name, rule in RULES.items():
+        chosen = list(zip(cells, rule(cells), strict=True))
+        parts = [
+            [np.mean([value(own, at) for own, at in chosen if own.labels == count]) for count in counts]
+            for value in (lambda own, at: own.errors[at], lambda own, at: abs(own.sure[at] - own.accuracy))
+        ]
+        figures = [f"{value:.3f}" for part in parts for value in (np.mean(part), *part)]
+        lines.append(f"| {name} | {' | '.join(figures)} |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    print(compared([Cell.read(path) for path in sorted(parser.parse_args().folder.glob("*.npz"))]))
+
+
+if __name__ == "__main__":
+    main()

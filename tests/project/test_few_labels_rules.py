@@ -1,0 +1,60 @@
+"""The comparison of rules for probabilities looks at hidden labels only where it says so."""
+
+import sys
+from dataclasses import replace
+from importlib import import_module
+
+import numpy as np
+
+from tests import ROOT
+
+sys.path.append(str(ROOT / "benchmarks"))
+rules = import_module("few_labels_rules")
+
+
+def cell(graph: str, seed: int) -> "rules.Cell":
+    """A fit that is too sure: the labels are drawn from milder probabilities than it says."""
+    rng = np.random.default_rng(seed)
+    logits = rng.normal(size=(400, 4))
+    truth = np.array([rng.choice(4, p=np.exp(own) / np.exp(own).sum()) for own in logits])
+    members = 3 * logits + rng.normal(scale=0.1, size=(2, 400, 4))
+    folds = np.exp(rules.log_softmax(3 * logits + rng.normal(scale=0.3, size=(4, 400, 4))))
+    kept = {
+        "truth": truth[20:],
+        "judged": truth[:20],
+        "members_mean": members[:, 20:],
+        "members_unseen": members[:, :20],
+        "temperatures": np.ones(2),
+        "weights": np.full(2, 0.5),
+        "sharper": np.array(1.0),
+        "folds": folds[:, 20:],
+        "shares": np.full(4, 0.25),
+    }
+    return rules.Cell(graph, 5, kept)
+
+
+def test_a_rule_looks_at_no_hidden_label_of_the_graph_it_is_judged_by() -> None:
+    cells = [cell(name, seed) for seed, name in enumerate(("one", "two", "three"))]
+    other = cells[0].kept["truth"][::-1]
+    turned = [replace(cells[0], kept={**cells[0].kept, "truth": (other + 1) % 4}), *cells[1:]]
+    for name, rule in rules.RULES.items():
+        same = rule(cells)[0] == rule(turned)[0]
+        assert same == (not name.startswith("not possible")), name
+
+
+def test_knowing_the_accuracy_makes_a_fit_that_is_too_sure_calibrated() -> None:
+    own = cell("one", 0)
+    found = own.at(own.accuracy)
+    assert own.errors[found] < 0.06 < 0.15 < own.errors[rules.SAME]
+    assert rules.likelihood(own, 2.0) > rules.SAME  # twenty judged labels say so too
+
+
+def test_a_factor_hardly_changes_a_label() -> None:
+    own = cell("one", 0)
+    said = own.probs[rules.SAME].argmax(1)
+    assert all((probs.argmax(1) == said).mean() > 0.97 for probs in own.probs)
+
+
+def test_the_table_has_a_line_for_every_rule() -> None:
+    text = rules.compared([cell("one", 0), cell("two", 1)])
+    assert [line.split(" | ")[0].strip("| ") for line in text.splitlines()[2:]] == list(rules.RULES)
