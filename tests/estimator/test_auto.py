@@ -219,6 +219,20 @@ def test_a_linear_model_says_the_same_of_its_graph_by_its_saved_weights() -> Non
     torch.testing.assert_close(again, fitted.predict(task.graph).logits, atol=1e-4, rtol=1e-4)
 
 
+@pytest.mark.parametrize("rank", [3, 60])
+def test_kept_directions_hold_the_features_whole_where_there_are_no_more(rank: int) -> None:
+    generator = torch.Generator().manual_seed(0)
+    wide = torch.randn(300, rank, generator=generator) @ torch.randn(rank, 400, generator=generator)
+    wide = wide * torch.logspace(0, -3, 400)  # columns of very different length
+    graph = Data(x=wide, edge_index=torch.zeros(2, 0, dtype=torch.long))
+    model = PropagatedLinear("none", 0, width=64, rows="given")
+    inputs, basis, _ = model.principal(graph, Streams((0,)), torch.device("cpu"))
+    whole = wide - wide.mean(0)
+    scale = whole.square().sum(1).mean().sqrt()
+    torch.testing.assert_close(inputs @ inputs.T, whole @ whole.T / scale**2, atol=1e-3, rtol=0)
+    assert basis.isfinite().all()
+
+
 def test_a_time_limit_admits_neural_networks_and_stops_what_is_behind() -> None:
     model = SelfTrainingClassifier(rounds=1, epochs=3, patience=3, device="cpu", features="features", time_limit=600)
     board = model.fit(world(labels=30)[0]).leaderboard_
