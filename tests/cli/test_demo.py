@@ -18,7 +18,8 @@ from bangs.experiments.suites.read import read_suite
 from bangs.graphs.datasets import by_name
 from bangs.graphs.datasets.synthetic import citation
 from bangs.nn.models import MODELS
-from bangs.runs import InUse, RunFolder, read_run
+from bangs.runs import RunFolder, read_run
+from bangs.runs.lock import InUse
 from bangs.selftraining.methods import METHODS, method
 from bangs.suggestion.strategies import STRATEGIES
 from bangs.valuation.banzhaf import ESTIMATORS

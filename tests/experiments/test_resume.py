@@ -12,7 +12,8 @@ import torch
 from bangs.core.types import Task
 from bangs.errors import InvalidInput
 from bangs.graphs.fingerprint import fingerprint
-from bangs.runs import Checkpoint, RunFolder, read_run
+from bangs.runs import RunFolder, read_run
+from bangs.runs.checkpoint import Checkpoint
 from bangs.runs.state import pack, unpack
 from bangs.selftraining.loop import SelfTrainer, State
 from bangs.selftraining.methods import Budget, method

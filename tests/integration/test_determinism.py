@@ -19,7 +19,8 @@ from bangs.core.rng import Streams
 from bangs.core.types import Task
 from bangs.nn.ensemble import Network, Separate
 from bangs.nn.models import GCN
-from bangs.runs import environment, read_run
+from bangs.runs import read_run
+from bangs.runs.environment import environment
 from bangs.selftraining.loop import SelfTrainer, State
 from bangs.selftraining.methods import METHODS, Budget, method
 from bangs.training.trainer import Trainer

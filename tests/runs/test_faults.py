@@ -10,7 +10,8 @@ import pytest
 import torch
 
 from bangs.errors import BangsError
-from bangs.runs import RunFolder, Unwritable
+from bangs.runs import RunFolder
+from bangs.utils.files import Unwritable
 
 BIG = {"w": torch.arange(100_000.0)}  # 400 kB
 

@@ -20,8 +20,9 @@ from torch import Tensor
 
 from bangs.core.rng import Streams
 from bangs.errors import BangsError, InvalidInput
-from bangs.runs import RunFolder, config_hash, environment, read_run
+from bangs.runs import RunFolder, config_hash, read_run
 from bangs.runs import events as events_room
+from bangs.runs.environment import environment
 from tests.hostile.canary import seen
 
 CONFIG: dict[str, Any] = {"method": {"name": "bangs", "k": 100, "floor": float("-inf")}, "seeds": [0, 1], "lr": 0.01}

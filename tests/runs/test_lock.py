@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from bangs.errors import BangsError
-from bangs.runs import InUse, RunFolder
-from bangs.runs.lock import Lock, hold
+from bangs.runs import RunFolder
+from bangs.runs.lock import InUse, Lock, hold
 
 
 class Holder:

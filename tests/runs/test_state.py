@@ -8,7 +8,7 @@ import torch
 from bangs.core.rng import Streams
 from bangs.errors import InvalidInput
 from bangs.nn.models import GCN
-from bangs.runs import Checkpoint
+from bangs.runs.checkpoint import Checkpoint
 from bangs.runs.state import pack, unpack
 from bangs.selection.quotas import Top
 from bangs.selftraining.loop import Method, SelfTrainer, State

@@ -26,10 +26,11 @@ from bangs.report.model_card import model_card
 from bangs.report.outcome import exam, outcome
 from bangs.report.page import write_page
 from bangs.report.run_data import EXAM
-from bangs.runs import RunFolder, read_run, write_atomic
+from bangs.runs import RunFolder, read_run
 from bangs.selftraining.loop import State
 from bangs.training.neighbour_sampling import Sampling
 from bangs.utils.devices import choose_device
+from bangs.utils.files import write_atomic
 
 
 def fit_in(

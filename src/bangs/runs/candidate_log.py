@@ -130,10 +130,12 @@ def check_whole(name: str, value: Tensor, low: int, high: int) -> None:
         raise InvalidInput(f"'{name}' of the saved run must hold whole numbers from {low} to {high - 1}")
 
 
-def check_finite(name: str, value: Tensor) -> None:
-    """Raises where a tensor of a file holds anything but finite numbers."""
+def check_finite(name: str, value: Tensor, *, negative: bool = True) -> None:
+    """Raises where a tensor of a file holds anything but finite numbers, or negative ones if there must be none."""
     if not value.is_floating_point() or not value.isfinite().all():
         raise InvalidInput(f"'{name}' of the saved run must hold finite numbers")
+    if not negative and (value < 0).any():
+        raise InvalidInput(f"'{name}' of the saved run must hold no number below 0")
 
 
 _TYPES = {

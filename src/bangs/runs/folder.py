@@ -16,7 +16,7 @@ from bangs.runs.checkpoint import LARGEST, Checkpoint, Damaged, decode, encode
 from bangs.runs.environment import environment
 from bangs.runs.events import Log, read_events
 from bangs.runs.lock import Lock, hold, is_lock
-from bangs.runs.sealed_json import FORMAT, differences, seal, unseal
+from bangs.runs.sealed_json import differences, seal, unseal
 from bangs.utils.files import (
     digest,
     explained,
@@ -27,8 +27,6 @@ from bangs.utils.files import (
     sync_folder,
     write_atomic,
 )
-
-__all__ = ["FORMAT", "Record", "RunFolder", "config_hash", "read_run"]
 
 _OURS = {"lock", "config.json", "environment.json", "events.jsonl", "checkpoints", "result.json", "blind"}
 # what the commands leave beside it, by the kind of the run; a fit says so in its configuration

@@ -112,28 +112,19 @@ class Snapshot:
         """Raises where the numbers of a file from outside do not fit each other."""
         rounds, classes = len(self.said), self.classes
         self._check_graph()
-        for name, value in (("given", self.given), ("held", self.held), ("target", self.target)):
-            check_whole(name, value, -1, classes)
-        check_whole("adopted_round", self.adopted_round, -1, rounds)
-        check_whole("said", self.said, 0, classes)
+        least = {"given": -1, "held": -1, "target": -1, "adopted_round": -1, "said": 0}
+        for name, low in least.items():
+            check_whole(name, getattr(self, name), low, rounds if name == "adopted_round" else classes)
         if ((self.adopted_round == 0) != (self.given >= 0)).any() or (
             (self.adopted_round >= 0) != (self.target >= 0)
         ).any():
             raise InvalidInput("'adopted_round' of the saved run must be 0 for given labels, and -1 where 'target' is")
-        # a class may have no chance at all, but not every one
-        check_finite("raw", self.raw.amax(-1))
-        check_finite("calibrated", self.calibrated.amax(-1))
-        check_finite("sure", self.sure)
-        for name, part in (("unseen", self.unseen), ("unseen_calibrated", self.unseen_calibrated)):
-            if part is not None and len(part):
-                check_finite(name, part.amax(-1))
-        if self.points is not None:
-            check_finite("points", self.points)
-        for name, part in (("belief", self.belief), ("weight", self.weight), ("disagreement", self.disagreement)):
-            if part is not None:
-                check_finite(name, part)
-                if (part < 0).any():
-                    raise InvalidInput(f"'{name}' of the saved run must hold no number below 0")
+        for name in ("raw", "calibrated", "unseen", "unseen_calibrated"):
+            if (part := getattr(self, name)) is not None and len(part):
+                check_finite(name, part.amax(-1))  # a class may have no chance at all, but not every one
+        for name in ("sure", "points", "belief", "weight", "disagreement"):
+            if (part := getattr(self, name)) is not None:
+                check_finite(name, part, negative=name in ("sure", "points"))
         self.candidate_log.check(self.nodes, classes, rounds)
 
     def _check_graph(self) -> None:
@@ -152,9 +143,7 @@ class Snapshot:
             raise InvalidInput(
                 f"'edge_weight' of the saved run must hold one number per edge, got {list(weight.shape)}"
             )
-        check_finite("edge_weight", weight)
-        if (weight < 0).any():
-            raise InvalidInput("'edge_weight' of the saved run must hold no number below 0")
+        check_finite("edge_weight", weight, negative=False)
 
 
 def _graph(tensors: Mapping[str, Tensor], facts: Mapping[str, Any], folder: Path) -> "EdgeList | StoreReference":

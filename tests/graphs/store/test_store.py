@@ -16,8 +16,9 @@ from bangs.experiments.experiment import Experiment, exam_of
 from bangs.graphs.datasets import by_name
 from bangs.graphs.datasets.synthetic import citation
 from bangs.graphs.neighbours import NeighbourLists
-from bangs.graphs.store import Store, Synthetic, convert_from, is_store, read_own, release, stored_graph
+from bangs.graphs.store import Store, convert_from, is_store, read_own, release, stored_graph
 from bangs.graphs.store.edge_sort import EdgeWriter
+from bangs.graphs.store.synthetic import Synthetic
 from bangs.graphs.store.writer import Writer
 from bangs.nn.models import GCN
 from bangs.training.neighbour_sampling import Sampling

@@ -6,9 +6,7 @@ from bangs.graphs.store.node_names import NodeNames, known_names, place_of
 from bangs.graphs.store.store_folder import is_store
 from bangs.graphs.store.store_reference import StoreReference
 from bangs.graphs.store.stored_graph import Store, StoredGraph, check_edges, mapped, release
-from bangs.graphs.store.synthetic import Synthetic
 from bangs.graphs.store.user_graph import read_own
-from bangs.graphs.store.writer import Writer
 
 __all__ = [
     "Manifest",
@@ -16,8 +14,6 @@ __all__ = [
     "Store",
     "StoreReference",
     "StoredGraph",
-    "Synthetic",
-    "Writer",
     "check_edges",
     "convert_from",
     "is_store",
