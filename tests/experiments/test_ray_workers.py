@@ -1,6 +1,7 @@
 """A suite on a local Ray with two workers, one of which is killed in the middle of its run."""
 
 import os
+from collections.abc import Iterator
 from dataclasses import asdict, replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -20,11 +21,20 @@ from bangs.experiments.tables.render import markdown
 from bangs.experiments.tables.table import tabulate
 from bangs.runs import read_run
 from tests.helpers.small_graphs import Struck, suite_file
+from tests.helpers.strange_files import STRANGE
+from tests.hostile import canary
 
 SEEDS_OF_24 = ("0", "1", "2", "3")  # 2 graphs, 3 methods, 4 suites of one seed each
 
 
 with_ray = pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed; pip install 'bangs[ray]'")
+
+
+@pytest.fixture(scope="module")
+def local_ray() -> Iterator[None]:
+    """A local Ray of two workers as the engine starts it; engines use it where it is connected."""
+    with Ray(2)._connected():
+        yield
 
 
 def test_a_share_of_a_gpu_is_more_than_nothing_and_no_more_than_all() -> None:
@@ -46,9 +56,7 @@ def suites(folder: Path) -> list[Path]:
 
 @with_ray
 @pytest.mark.slow
-def test_two_ray_workers_of_whom_one_is_killed_give_the_table_of_one_process(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_two_ray_workers_of_whom_one_is_killed_give_the_table_of_one_process(local_ray: None, tmp_path: Path) -> None:
     files = suites(tmp_path)
     plan = Plan.of(map(str, files), tmp_path / "ray", device="cpu")
     twin = Plan.of(map(str, files), tmp_path / "here", device="cpu")
@@ -82,7 +90,9 @@ def test_two_ray_workers_of_whom_one_is_killed_give_the_table_of_one_process(
 
 @with_ray
 @pytest.mark.slow
-def test_a_cluster_that_is_not_there_is_named(tmp_path: Path) -> None:
+def test_a_cluster_that_is_not_there_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ray_workers._guard(None)  # before Ray is imported, as the engine does
+    monkeypatch.setattr("ray.is_initialized", lambda: False)  # as where no other test has started one
     job = Plan.of([str(suite_file(tmp_path))], tmp_path / "out", device="cpu").jobs[0]
     with pytest.raises(BangsError, match=r"no way into the Ray cluster at '127\.0\.0\.1:1'"):
         Ray(address="127.0.0.1:1")([job], lambda job, outcome: None)
@@ -99,7 +109,7 @@ def test_the_paths_of_a_job_mean_the_same_on_every_machine(tmp_path: Path, monke
 @with_ray
 @pytest.mark.slow
 def test_a_job_whose_ray_workers_all_die_fails_in_a_sentence_and_is_done_later(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    local_ray: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ray_workers, "RETRIES", 1)
     code = tmp_path / "deadly.py"
@@ -113,3 +123,44 @@ def test_a_job_whose_ray_workers_all_die_fails_in_a_sentence_and_is_done_later(
     code.write_text("")
     plan.do(Ray(1), lambda job, outcome: told.append(outcome))
     assert told[1].kind == "done", told
+
+
+def outcomes(plan: Plan) -> dict[str, Outcome]:
+    found: dict[str, Outcome] = {}
+
+    def tell(job: Job, outcome: Outcome) -> None:
+        found[job.name] = outcome
+
+    Ray(2)(plan.jobs, tell)
+    return found
+
+
+@with_ray
+@pytest.mark.slow
+def test_ray_workers_meet_strangers_files_and_a_full_disk_in_sentences(
+    local_ray: None, tmp_path: Path, small_disk: Path
+) -> None:
+    suite = suite_file(tmp_path)
+    theirs = canary.lay(small_disk / "theirs")
+    plan = Plan.of([str(suite)], small_disk / "runs", device="cpu")
+    spoilt = dict(zip(("config.json", "lock", "events.jsonl"), plan.jobs, strict=False))
+    for (file, job), thing in zip(spoilt.items(), STRANGE, strict=False):
+        job.folder.mkdir(parents=True)
+        STRANGE[thing](job.folder / file)
+    found = outcomes(plan)
+    for job in plan.jobs:
+        outcome = found[job.name]
+        assert outcome.kind == ("failed" if job in spoilt.values() else "done"), outcome
+        assert outcome.kind == "done" or "'" in outcome.error, outcome  # it names the file
+        assert "Traceback" not in outcome.error
+    for file, job in spoilt.items():
+        path = job.folder / file
+        path.rmdir() if path.is_dir() else path.unlink()
+    ballast, room = small_disk / "ballast", os.statvfs(small_disk)
+    ballast.write_bytes(b"x" * (room.f_bavail * room.f_frsize))
+    full = outcomes(plan)
+    assert {full[job.name].kind for job in spoilt.values()} == {"failed"}
+    assert all("the disk is full" in full[job.name].error for job in spoilt.values()), full
+    ballast.unlink()
+    assert {outcome.kind for outcome in outcomes(plan).values()} <= {"done", "already done"}
+    assert canary.touched(theirs, canary.seen(small_disk / "theirs")) is None

@@ -102,6 +102,7 @@ def campaign(
         world = World.made(Path(root) / "world")
         stage = Stage(world, Twins(world, Path(root) / "twins"), disk)
         stage.twins.all()
+        misuse.fitted()
         sound = canary.seen(world.root)
         for number in range(first, first + cases):
             _case(stage, Path(root), seed, number, only, without, report)

@@ -4,6 +4,7 @@ import random
 import traceback
 from collections.abc import Callable
 from dataclasses import fields
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -155,6 +156,12 @@ SAME: dict[str, Callable[[], tuple[Any, Any, Any]]] = {
 }
 
 
+@cache
+def fitted() -> Any:
+    """A sound fit, made before the cases and shared by their processes."""
+    return bangs.SelfTrainingClassifier(**QUICK).fit(X, Y, edge_index=EDGES)
+
+
 def nonsense(draw: Draw) -> str:
     """A fit with one strange argument: refused in a sentence, or its numbers are sound."""
     given: dict[str, Any] = {"X": X, "edge_index": EDGES, "y": Y}
@@ -179,7 +186,7 @@ def spelled(draw: Draw) -> str:
     """A fit of the same graph in another spelling gives the same answer."""
     name = draw.choice(sorted(SAME))
     x, edges, y = SAME[name]()
-    want = bangs.SelfTrainingClassifier(**QUICK).fit(X, Y, edge_index=EDGES).predict_proba()
+    want = fitted().predict_proba()
     with _sentences(f"spelling {name}", refusals=False):
         said = bangs.SelfTrainingClassifier(**QUICK).fit(x, y, edge_index=edges).predict_proba()
     if said.shape != want.shape or not np.allclose(said, want, atol=1e-3):
@@ -189,8 +196,7 @@ def spelled(draw: Draw) -> str:
 
 def questions(draw: Draw) -> str:
     """A few odd questions to a fitted model."""
-    model = bangs.SelfTrainingClassifier(**QUICK).fit(X, Y, edge_index=EDGES)
-    return " · ".join(_question(model, draw) for _ in range(5))
+    return " · ".join(_question(fitted(), draw) for _ in range(5))
 
 
 def _question(model: Any, draw: Draw) -> str:

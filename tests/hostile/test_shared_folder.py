@@ -1,29 +1,24 @@
-"""Runs that processes share, under torchrun and on Ray: a lost worker, a full disk, a stranger's file in the folder."""
+"""Runs that two ranks share under torchrun: a lost rank, a full disk, a stranger's file in the folder."""
 
 import json
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
-from bangs.experiments.jobs import Job, Outcome
-from bangs.experiments.ray_workers import Ray
-from bangs.experiments.reproduce import Plan
 from bangs.runs import read_run
 from tests.helpers.forking import FORKING
-from tests.helpers.small_graphs import graph_file, suite_file
+from tests.helpers.small_graphs import graph_file
+from tests.helpers.strange_files import STRANGE
 from tests.helpers.timeless import timeless
 from tests.hostile import canary
 
 WORDS = "--seeds=1 --rounds=3 --k=4 --candidates=12 --epochs=6 --batch-size=16 --fanout=4,4 --pieces=2 --device=cpu"
 SECONDS = 200  # until a torchrun counts as hanging
 
-with_ray = pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed; pip install 'bangs[ray]'")
 pytestmark = pytest.mark.slow
 
 
@@ -71,14 +66,6 @@ def test_two_ranks_on_a_full_disk_say_so_and_go_on_when_there_is_space(graph: Pa
     assert torchrun(graph, graph.parent / "twin").returncode == 0
     assert told(out) == told(graph.parent / "twin")
     assert canary.touched(theirs, canary.seen(small_disk / "theirs")) is None
-
-
-STRANGE: dict[str, Callable[[Path], None]] = {
-    "a pipe": os.mkfifo,
-    "an endless file": lambda path: path.symlink_to("/dev/zero"),
-    "a giant": lambda path: (path.touch(), os.truncate(path, 2**43))[1],
-    "a folder": lambda path: path.mkdir(),
-}
 
 
 @pytest.mark.parametrize(
@@ -145,41 +132,3 @@ def test_two_ranks_pass_over_a_strangers_checkpoint_and_go_on_from_their_own(gra
     damaged = {event["round"] for event in read_run(out).events if event["kind"] == "damaged checkpoint"}
     assert damaged == {7, 8}
     assert not Path("owned").exists()
-
-
-def outcomes(plan: Plan) -> dict[str, Outcome]:
-    found: dict[str, Outcome] = {}
-
-    def tell(job: Job, outcome: Outcome) -> None:
-        found[job.name] = outcome
-
-    Ray(2)(plan.jobs, tell)
-    return found
-
-
-@with_ray
-def test_ray_workers_meet_strangers_files_and_a_full_disk_in_sentences(tmp_path: Path, small_disk: Path) -> None:
-    suite = suite_file(tmp_path)
-    theirs = canary.lay(small_disk / "theirs")
-    plan = Plan.of([str(suite)], small_disk / "runs", device="cpu")
-    spoilt = dict(zip(("config.json", "lock", "events.jsonl"), plan.jobs, strict=False))
-    for (file, job), thing in zip(spoilt.items(), STRANGE, strict=False):
-        job.folder.mkdir(parents=True)
-        STRANGE[thing](job.folder / file)
-    found = outcomes(plan)
-    for job in plan.jobs:
-        outcome = found[job.name]
-        assert outcome.kind == ("failed" if job in spoilt.values() else "done"), outcome
-        assert outcome.kind == "done" or "'" in outcome.error, outcome  # it names the file
-        assert "Traceback" not in outcome.error
-    for file, job in spoilt.items():
-        path = job.folder / file
-        path.rmdir() if path.is_dir() else path.unlink()
-    ballast, room = small_disk / "ballast", os.statvfs(small_disk)
-    ballast.write_bytes(b"x" * (room.f_bavail * room.f_frsize))
-    full = outcomes(plan)
-    assert {full[job.name].kind for job in spoilt.values()} == {"failed"}
-    assert all("the disk is full" in full[job.name].error for job in spoilt.values()), full
-    ballast.unlink()
-    assert {outcome.kind for outcome in outcomes(plan).values()} <= {"done", "already done"}
-    assert canary.touched(theirs, canary.seen(small_disk / "theirs")) is None

@@ -35,7 +35,8 @@ class SavedRun:
         """The nodes whose labels would help most, with a reason each; nodes in `exclude` bool [N] are left out."""
         from bangs.suggestion.suggest import suggest  # imports the valuation, which an explanation does without
 
-        return suggest(self.snapshot, self.names, self.classes, count, strategy, exclude=exclude)
+        with threads(thread_count(self.snapshot.nodes)):
+            return suggest(self.snapshot, self.names, self.classes, count, strategy, exclude=exclude)
 
 
 def read_saved_run(path: str | Path, store: str | Path | None = None) -> SavedRun:
