@@ -14,7 +14,7 @@ from tests.helpers.forking import FORKING
 from tests.helpers.small_graphs import graph_file
 from tests.helpers.strange_files import STRANGE
 from tests.helpers.timeless import timeless
-from tests.hostile import canary
+from tests.hostile import canary, torchrun_refused
 
 WORDS = "--seeds=1 --rounds=3 --k=4 --candidates=12 --epochs=6 --batch-size=16 --fanout=4,4 --pieces=2 --device=cpu"
 SECONDS = 200  # until a torchrun counts as hanging
@@ -23,11 +23,15 @@ pytestmark = pytest.mark.slow
 
 
 def torchrun(graph: Path, out: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    """`bangs run` by two ranks that are not started again; all they say is in stdout."""
+    """`bangs run` by two ranks."""
+    return launched("-m", "bangs", "run", f"--dataset={graph}", f"--out={out}", "--quiet", *WORDS.split(), *words)
+
+
+def launched(*program: str) -> subprocess.CompletedProcess[str]:
+    """A program on two ranks that are not started again; all they say is in stdout."""
     launch = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "--max-restarts=0"]
-    run = ["-m", "bangs", "run", f"--dataset={graph}", f"--out={out}", "--quiet", *WORDS.split(), *words]
     return subprocess.run(
-        [sys.executable, *launch, *run],
+        [sys.executable, *launch, *program],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -46,12 +50,21 @@ def told(out: Path) -> list[object]:
     return [timeless(json.loads(line)) for line in (out / "history.jsonl").read_text().splitlines()]
 
 
-@pytest.fixture
-def graph(tmp_path: Path) -> Path:
-    return graph_file(tmp_path / "graph.npz")
+@pytest.fixture(scope="module")
+def graph(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return graph_file(tmp_path_factory.mktemp("graph") / "graph.npz")
 
 
-def test_two_ranks_on_a_full_disk_say_so_and_go_on_when_there_is_space(graph: Path, small_disk: Path) -> None:
+@pytest.fixture(scope="module")
+def undisturbed(graph: Path) -> list[object]:
+    """What two ranks tell of the run if nothing happens to them."""
+    assert torchrun(graph, graph.parent / "twin").returncode == 0
+    return told(graph.parent / "twin")
+
+
+def test_two_ranks_on_a_full_disk_say_so_and_go_on_when_there_is_space(
+    graph: Path, undisturbed: list[object], small_disk: Path
+) -> None:
     theirs = canary.lay(small_disk / "theirs")
     ballast, out = small_disk / "ballast", small_disk / "run"
     room = os.statvfs(small_disk)
@@ -63,22 +76,22 @@ def test_two_ranks_on_a_full_disk_say_so_and_go_on_when_there_is_space(graph: Pa
     ballast.unlink()
     again = torchrun(graph, out, "--resume")
     assert again.returncode == 0, again.stdout
-    assert torchrun(graph, graph.parent / "twin").returncode == 0
-    assert told(out) == told(graph.parent / "twin")
+    assert told(out) == undisturbed
     assert canary.touched(theirs, canary.seen(small_disk / "theirs")) is None
 
 
-@pytest.mark.parametrize(
-    ("file", "thing"), [("config.json", "a pipe"), ("lock", "an endless file"), ("events.jsonl", "a giant")]
-)
-def test_two_ranks_refuse_a_strangers_file_in_their_folder(graph: Path, tmp_path: Path, file: str, thing: str) -> None:
-    out = tmp_path / "run"
-    out.mkdir()
-    STRANGE[thing](out / file)
+def test_two_ranks_refuse_a_strangers_file_in_their_folder(graph: Path, tmp_path: Path) -> None:
     theirs = canary.lay(tmp_path / "theirs")
-    ended = torchrun(graph, out, "--resume")
-    assert ended.returncode != 0
-    assert any(str(out) in line for line in sentences(ended.stdout)), ended.stdout
+    folders = {file: tmp_path / file for file in ("config.json", "lock", "events.jsonl")}
+    for (file, out), thing in zip(folders.items(), ("a pipe", "an endless file", "a giant"), strict=True):
+        out.mkdir()
+        STRANGE[thing](out / file)
+    ended = launched(
+        torchrun_refused.__file__, str(graph), *map(str, folders.values()), "--", "--quiet", *WORDS.split()
+    )
+    assert ended.returncode == 0, ended.stdout
+    for out in folders.values():
+        assert any(str(out) in line for line in sentences(ended.stdout)), ended.stdout
     assert canary.touched(theirs, canary.seen(tmp_path / "theirs")) is None
 
 
@@ -107,7 +120,9 @@ def test_a_killed_rank_ends_the_other_in_a_sentence_and_the_run_goes_on(graph: P
     assert read_run(out).result is not None
 
 
-def test_two_ranks_pass_over_a_strangers_checkpoint_and_go_on_from_their_own(graph: Path, tmp_path: Path) -> None:
+def test_two_ranks_pass_over_a_strangers_checkpoint_and_go_on_from_their_own(
+    graph: Path, undisturbed: list[object], tmp_path: Path
+) -> None:
     """A stopped run whose newest checkpoint was put there by somebody else: it is neither believed nor run."""
     code, out = tmp_path / "stopped.py", tmp_path / "run"
     code.write_text(
@@ -127,8 +142,7 @@ def test_two_ranks_pass_over_a_strangers_checkpoint_and_go_on_from_their_own(gra
     code.write_text("")
     again = torchrun(graph, out, "--resume", f"--code={code}")
     assert again.returncode == 0, again.stdout
-    assert torchrun(graph, tmp_path / "twin", f"--code={code}").returncode == 0
-    assert told(out) == told(tmp_path / "twin")
+    assert told(out) == undisturbed
     damaged = {event["round"] for event in read_run(out).events if event["kind"] == "damaged checkpoint"}
     assert damaged == {7, 8}
     assert not Path("owned").exists()
