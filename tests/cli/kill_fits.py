@@ -21,7 +21,7 @@ from tests import EXAMPLES
 from tests.cli.invoke import bangs
 
 EXAMPLE = EXAMPLES / "own-graph"
-SETTINGS = ("--method", "hard", "--validation", 0.25, "--rounds", 3, "--epochs", 12, "--quiet")
+SETTINGS = ("--method", "hard", "--validation", 0.25, "--rounds", 3, "--k", 10, "--epochs", 5, "--quiet")
 CHANGING = {"events.jsonl", "lock", "checkpoints"}
 
 

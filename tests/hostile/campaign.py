@@ -62,7 +62,6 @@ ATTACKS: dict[str, tuple[int, Attack]] = {
     "questions": (10, lambda stage, place, draw: misuse.questions(draw)),
     "parts": (15, lambda stage, place, draw: misuse.parts(draw)),
 }
-SLOW = ("workers",)  # left out of the test run
 
 
 @dataclass

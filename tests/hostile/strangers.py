@@ -157,6 +157,7 @@ def _readers(world: World, draw: Draw, folders: bool = False) -> tuple[Path, lis
                 ["explain", "*", "n1"],
                 ["report", "*"],
                 ["suggest", "*", "--count=3"],
+                ["label", "*", "--out=labels", "--prepare", *QUIET],
                 ["predict", "*", str(world.tables), "--out=p.csv"],
             ],
         ),

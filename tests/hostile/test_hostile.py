@@ -13,6 +13,7 @@ from tests.hostile import campaign as hostile
 from tests.hostile import canary
 from tests.hostile.commands import Finding
 
+CASES, SEED = 121, 46
 COUNTS = ("lost", "silent", "tracebacks", "hangs", "canary")
 
 
@@ -25,18 +26,12 @@ def attacked(*words: str) -> dict[str, object]:
     return {name: told[name] for name in ("cases", *COUNTS)}
 
 
-def nothing(cases: int) -> dict[str, object]:
-    return {"cases": cases, **dict.fromkeys(COUNTS, 0)}
-
-
 @pytest.mark.slow
 def test_attacks_cost_nothing_deceive_nobody_and_end_in_a_sentence() -> None:
-    assert attacked("--cases=120", "--seed=11", "--without=workers") == nothing(120)
-
-
-@pytest.mark.slow
-def test_signals_to_a_suite_of_two_processes_cost_nothing() -> None:
-    assert attacked("--cases=1", "--seed=13", "--only=workers") == nothing(1)
+    kinds = [hostile.drawn(SEED, number, (), ()) for number in range(CASES)]
+    assert kinds.count("workers") == 1  # signals to a suite of two processes, which take as long as forty others
+    assert set(kinds) == set(hostile.ATTACKS)
+    assert attacked(f"--cases={CASES}", f"--seed={SEED}") == {"cases": CASES, **dict.fromkeys(COUNTS, 0)}
 
 
 def test_a_case_is_a_function_of_seed_and_number() -> None:

@@ -49,15 +49,14 @@ class FittedTables:
         """Keep them in the folder of the fit; paths are relative to it, so both can be moved together."""
         params = {name: value for name, value in learner.get_params(deep=False).items() if name not in _NOT_KEPT}
         here = folder.resolve()
-        seal(
-            folder / FILE,
-            {
-                "path": os.path.relpath(self.path, here),
-                "labels": [os.path.relpath(file, here) for file in self.labels],
-                "options": {name: list(own) if name in _WORDS else own for name, own in self.options.items()},
-                "learner": {name: serialization.spell(value) for name, value in params.items()},
-            },
-        )
+        note = {
+            "path": os.path.relpath(self.path, here),
+            "labels": [os.path.relpath(file, here) for file in self.labels],
+            "options": {name: list(own) if name in _WORDS else own for name, own in self.options.items()},
+            "learner": {name: serialization.spell(value) for name, value in params.items()},
+        }
+        if not (folder / FILE).exists() or unseal(folder / FILE) != note:
+            seal(folder / FILE, note)
 
 
 def read_fitted_tables(folder: Path) -> tuple[FittedTables, dict[str, Any]]:
