@@ -126,7 +126,7 @@ def test_a_finished_folder_is_not_touched_again(library: Path) -> None:
 
 
 def test_a_killed_fit_ends_with_the_files_of_an_undisturbed_one(tmp_path: Path) -> None:
-    # the first attempt writes three files and the checkpoint of round 0, the second that of round 1, then come the tables
+    # the first attempt writes three files and the checkpoint of round 0, the second that of round 1; then come tables
     command = [sys.executable, "-m", "tests.cli.kill_fits", str(tmp_path), "5", "2", "4", "7"]
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=FORKING, cwd=EXAMPLES.parent)
     told = json.loads(done.stdout)

@@ -158,11 +158,11 @@ def test_links_between_files_lead_somewhere(page: Path) -> None:
 
 
 def test_the_architecture_page_names_every_folder_and_no_file_that_is_missing() -> None:
-    page, package = (ROOT / "ARCHITECTURE.md").read_text(), Path(package.__file__).parent
-    folders = {path.name for path in package.iterdir() if path.is_dir() and path.name != "__pycache__"}
+    page, source = (ROOT / "ARCHITECTURE.md").read_text(), Path(package.__file__).parent
+    folders = {path.name for path in source.iterdir() if path.is_dir() and path.name != "__pycache__"}
     assert folders <= set(re.findall(r"\b(\w+)/ ", page.split("```")[1]))
     for name in set(re.findall(r"`([\w/]+/(?:\w+\.py)?)`", page)):
-        assert (package / name).exists() or (ROOT / name).exists(), name
+        assert (source / name).exists() or (ROOT / name).exists(), name
 
 
 def test_every_page_can_be_found_from_the_readme() -> None:
