@@ -16,6 +16,7 @@ from bangs.core.types import Labels, Prediction, Task
 from bangs.errors import InvalidInput
 from bangs.estimator.linear import PropagatedLinear
 from bangs.graphs.edges import EdgeList
+from bangs.graphs.sparse import edge_weights
 from bangs.graphs.store import StoredGraph
 from bangs.nn.ensemble import Network
 from bangs.nn.models import Architecture
@@ -134,10 +135,5 @@ def _side_by_side(old: Any, graph: Any) -> Data:
     edges = torch.cat([old.edge_index, graph.edge_index.cpu() + before], dim=1)
     both = Data(edge_index=edges, num_nodes=before + new)
     if old.get("edge_weight") is not None or graph.get("edge_weight") is not None:
-        both.edge_weight = torch.cat([_weights(old), _weights(graph)])
+        both.edge_weight = torch.cat([edge_weights(old), edge_weights(graph).cpu()])
     return both
-
-
-def _weights(graph: Any) -> Tensor:
-    weight = graph.get("edge_weight")
-    return torch.ones(graph.edge_index.shape[1]) if weight is None else weight.cpu()

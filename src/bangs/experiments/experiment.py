@@ -92,7 +92,8 @@ class Experiment:
 
     def __post_init__(self) -> None:
         for own in fields(self):
-            check(own.name, getattr(self, own.name))
+            if own.default is not None or getattr(self, own.name) is not None:
+                check(own.name, getattr(self, own.name))
         if self.share is not None and self.per_class is not None:
             raise InvalidInput("training nodes are a share of all nodes or a number per class; give one of the two")
         if self.validation_nodes is not None and self.per_class is None:

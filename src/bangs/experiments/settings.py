@@ -20,14 +20,12 @@ VALIDATION_NODES = 500  # where the number of training nodes per class is chosen
 
 
 def check(name: str, value: Any) -> None:
-    """Raise a sentence where the value breaks the rule of the field."""
+    """Raise a sentence where the value breaks the rule of the field; None is for whoever leaves the field out."""
     RULES[name](name, value)
 
 
-def _one_of(known: Collection[str], *, optional: bool = False) -> Callable[[str, Any], None]:
+def _one_of(known: Collection[str]) -> Callable[[str, Any], None]:
     def rule(name: str, value: Any) -> None:
-        if value is None and optional:
-            return
         if not isinstance(value, str):
             raise InvalidInput(f"{name} must be a name in quotes, one of {', '.join(known)}, got {value!r}")
         if value not in known:
@@ -36,20 +34,16 @@ def _one_of(known: Collection[str], *, optional: bool = False) -> Callable[[str,
     return rule
 
 
-def _whole(least: int, *, optional: bool = False) -> Callable[[str, Any], None]:
+def _whole(least: int) -> Callable[[str, Any], None]:
     def rule(name: str, value: Any) -> None:
-        if value is None and optional:
-            return
         if type(value) is not int or not least <= value <= MOST:
             raise InvalidInput(f"{name} must be a whole number from {least} to {MOST:,}, got {value!r}")
 
     return rule
 
 
-def _share(least: float, most: float, *, optional: bool = False) -> Callable[[str, Any], None]:
+def _share(least: float, most: float) -> Callable[[str, Any], None]:
     def rule(name: str, value: Any) -> None:
-        if value is None and optional:
-            return
         if not isinstance(value, int | float) or isinstance(value, bool) or not least <= value <= most:
             raise InvalidInput(f"{name} must be a number from {least:g} to {most:g}, got {value!r}")
 
@@ -57,7 +51,7 @@ def _share(least: float, most: float, *, optional: bool = False) -> Callable[[st
 
 
 def _training_share(name: str, value: Any) -> None:
-    if value is not None and (type(value) not in (int, float) or not 0.0 < value < 1.0 - VALIDATION_SHARE):
+    if type(value) not in (int, float) or not 0.0 < value < 1.0 - VALIDATION_SHARE:
         most = f"{1 - VALIDATION_SHARE:g}, as {VALIDATION_SHARE:g} are for validation"
         raise InvalidInput(f"{name} must be a number between 0 and {most}, got {value!r}")
 
@@ -79,8 +73,6 @@ def _seeds(name: str, value: Any) -> None:
 
 
 def _fanout(name: str, value: Any) -> None:
-    if value is None:
-        return
     if (
         not isinstance(value, list | tuple)
         or not value
@@ -110,24 +102,24 @@ RULES: dict[str, Callable[[str, Any], None]] = {
     "preset": _one_of(PRESETS),
     "recipe": _one_of(RECIPES),
     "seeds": _seeds,
-    "rounds": _whole(0, optional=True),
+    "rounds": _whole(0),
     "k": _whole(0),
-    "candidates": _whole(0, optional=True),
-    "normalise": _one_of(("none", "mass"), optional=True),
-    "push": _share(0.0, 1.0, optional=True),
-    "ppr_steps": _whole(1, optional=True),
+    "candidates": _whole(0),
+    "normalise": _one_of(("none", "mass")),
+    "push": _share(0.0, 1.0),
+    "ppr_steps": _whole(1),
     "estimator": _one_of(ESTIMATORS),
-    "per_class": _whole(1, optional=True),
-    "validation_nodes": _whole(1, optional=True),
-    "samples": _whole(1, optional=True),
+    "per_class": _whole(1),
+    "validation_nodes": _whole(1),
+    "samples": _whole(1),
     "calibrator": _one_of(CALIBRATORS),
-    "teacher": _one_of(CHOICES["teacher"], optional=True),
+    "teacher": _one_of(CHOICES["teacher"]),
     "pool": _one_of(CHOICES["pool"]),
-    "memory": _one_of(CHOICES["memory"], optional=True),
+    "memory": _one_of(CHOICES["memory"]),
     "noise": _share(0.0, 1.0),
     "share": _training_share,
-    "batch_size": _whole(1, optional=True),
+    "batch_size": _whole(1),
     "fanout": _fanout,
-    "pieces": _whole(1, optional=True),
+    "pieces": _whole(1),
     "changes": _changes,
 }

@@ -201,7 +201,7 @@ def batched_adjacency(
     edges = torch.cat([graph.edge_index + number * nodes for number, graph in enumerate(graphs)], dim=1)
     own = torch.arange(size, device=edges.device)
     source, target = torch.cat([edges, own.expand(2, -1)], dim=1)
-    weight = torch.cat([*(_weights(graph) for graph in graphs), torch.full((size,), loops, device=edges.device)])
+    weight = torch.cat([*(edge_weights(graph) for graph in graphs), torch.full((size,), loops, device=edges.device)])
     order = (target * size + source).argsort()
     target, source, weight = target[order], source[order], weight[order]
     rows = row_pointers(torch.bincount(target, minlength=size), torch.int32)
@@ -293,7 +293,8 @@ def _fused(matrix: Sparse, dense: Tensor, *, transposed: bool = False) -> Tensor
     return spmm(schedule, cols, matrix.values, dense, runs, order, matrix.active)
 
 
-def _weights(graph: "Data | EdgeList") -> Tensor:
+def edge_weights(graph: "Data | EdgeList") -> Tensor:
+    """The weights of a graph's edges, 1 where they have none: float [E]."""
     weight: Tensor | None = graph.get("edge_weight")
     if weight is None:
         return torch.ones(graph.edge_index.shape[1], device=graph.edge_index.device)
