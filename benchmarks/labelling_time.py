@@ -18,11 +18,11 @@ import torch
 
 from bangs import SelfTrainingClassifier
 from bangs.estimator.saved_run import read_saved_run
-from bangs.estimator.threads import thread_count
 from bangs.labelling.cards import make_cards, write_queue
 from bangs.labelling.page import label_page
 from bangs.labelling.server import LabelServer
 from bangs.labelling.session import Session
+from bangs.utils.threads import thread_count
 from measuring import options, show
 
 CLASSES, FEATURES, LABELS, KEYS = 8, 16, 400, 200
