@@ -276,25 +276,18 @@ def summary(experiment: Experiment, rows: list[dict[str, Any]], total: float) ->
     """
     runs = range(len(experiment.seeds))
     chosen = [best_round([row["validation"][run] for row in rows]) for run in runs]
-    seconds = seconds_by_stage(rows)
+    seconds = {stage: round(value, 3) for stage, value in seconds_by_stage(rows).items()}
+    told = {"chosen_round": chosen, "rounds": rows, "seconds": {**seconds, "total": round(total, 3)}}
     if "test" not in rows[0]:
-        return {
-            **experiment.settings(),
-            "blind": True,
-            "validation_accuracy": _spread([rows[chosen[run]]["validation"][run] for run in runs]),
-            "chosen_round": chosen,
-            "rounds": rows,
-            "seconds": {**{stage: round(value, 3) for stage, value in seconds.items()}, "total": round(total, 3)},
-        }
+        accuracy = _spread([rows[chosen[run]]["validation"][run] for run in runs])
+        return {**experiment.settings(), "blind": True, "validation_accuracy": accuracy, **told}
     return {
         **experiment.settings(),
         "raw": _spread([rows[0]["test"][run] for run in runs]),
         "validation": _spread([rows[chosen[run]]["test"][run] for run in runs]),
         "best_test": _spread([max(row["test"][run] for row in rows[1:] or rows) for run in runs]),
         "last": _spread([rows[-1]["test"][run] for run in runs]),
-        "chosen_round": chosen,
-        "rounds": rows,
-        "seconds": {**{stage: round(value, 3) for stage, value in seconds.items()}, "total": round(total, 3)},
+        **told,
     }
 
 
