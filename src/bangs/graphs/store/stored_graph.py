@@ -4,7 +4,7 @@ import mmap
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from hashlib import sha256
+from hashlib import file_digest
 from pathlib import Path
 from typing import IO, Any
 from weakref import WeakValueDictionary
@@ -198,11 +198,8 @@ def _blocks(array: npt.NDArray[Any]) -> Iterator[npt.NDArray[Any]]:
 
 
 def _sha256(path: Path) -> str:
-    seen = sha256()
     with open_to_read(path) as stream:
-        while block := stream.read(BLOCK):
-            seen.update(block)
-    return seen.hexdigest()
+        return file_digest(stream, "sha256").hexdigest()
 
 
 def mapped(file: Path | IO[bytes], dtype: Any, shape: tuple[int, ...], mode: Any) -> npt.NDArray[Any]:

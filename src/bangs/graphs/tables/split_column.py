@@ -1,6 +1,7 @@
 """Split column: which nodes are for training, validation and test, from a column of words."""
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -32,7 +33,6 @@ class SplitColumn:
     counts: ValueCounts = field(default_factory=ValueCounts)
     trained: int = 0  # rows that say train
     without: int = 0  # labelled rows without a part
-    _train_named: bool | None = None
 
     def add(self, table: Table) -> None:
         """One more piece of the table."""
@@ -81,8 +81,6 @@ class SplitColumn:
             remedy = "write train for some of them"
             diagnostics.add("no-training", self.file, "the split leaves no node for training", remedy)
 
-    @property
+    @cached_property
     def _says_train(self) -> bool:
-        if self._train_named is None:
-            self._train_named = any(_PART_OF.get(word.lower()) == 1 for word in self.counts.words)
-        return self._train_named
+        return any(_PART_OF.get(word.lower()) == 1 for word in self.counts.words)
