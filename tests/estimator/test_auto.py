@@ -233,6 +233,21 @@ def test_kept_directions_hold_the_features_whole_where_there_are_no_more(rank: i
     assert basis.isfinite().all()
 
 
+@pytest.mark.parametrize("runs", [1, 2])
+def test_weights_that_a_fit_starts_from_stay_as_they_were(runs: int) -> None:
+    data, truth = world(nodes=90)
+    given = torch.where(torch.arange(90) < 40, truth, -1).expand(runs, -1)
+    graph = Data(x=data.x.to_dense()[:, :1], edge_index=data.edge_index)
+    task = Task(graph, Labels.given(given), torch.where(given >= 0, -1, truth), 3)
+    learner = LinearTrainer(PropagatedLinear("hops", 2)).prepare(task)
+    first = learner.fit(task.given, Streams((0,) * runs))
+    before = {name: value.clone() for name, value in first.weights.items()}
+    other = Labels.given(torch.where(given >= 0, (given + 1) % 3, -1))
+    second = learner.fit(other, Streams((0,) * runs), start=first.weights)
+    assert all(torch.equal(first.weights[name], value) for name, value in before.items())
+    assert not torch.equal(second.weights["bias"], before["bias"])
+
+
 def test_a_time_limit_admits_neural_networks_and_stops_what_is_behind() -> None:
     model = SelfTrainingClassifier(rounds=1, epochs=3, patience=3, device="cpu", features="features", time_limit=600)
     board = model.fit(world(labels=30)[0]).leaderboard_

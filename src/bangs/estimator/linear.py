@@ -183,7 +183,7 @@ class LinearLearner:
         inputs, classes = self.inputs[nodes], self.task.classes
         belief = labels.belief[:, nodes] if labels.belief is not None else one_hot(labels.target[:, nodes], classes)
         share = labels.weight[:, nodes] * times / known.sum(1, keepdim=True)
-        target = (belief * share[..., None]).transpose(0, 1)  # [n, R, C]
+        target = (belief * share[..., None]).permute(2, 0, 1).contiguous()  # [C, R, n]
         weight, bias = self._minimum(inputs, target, start)
         weights = {"weight": weight, "bias": bias}
         said = self._logits(weights)
@@ -230,11 +230,15 @@ class LinearLearner:
         return flat.view(-1, runs, classes).transpose(0, 1) + bias
 
     def _minimum(self, inputs: Tensor, target: Tensor, start: Mapping[str, Tensor] | None) -> tuple[Tensor, Tensor]:
-        """W [R, d, C] and b [R, 1, C] of least loss; target [n, R, C] holds beliefs times weights."""
-        (_, runs, classes), width = target.shape, inputs.shape[1]
-        weight, bias = inputs.new_zeros(width, runs, classes), inputs.new_zeros(runs, classes)
+        """W [R, d, C] and b [R, 1, C] of least loss; target [C, R, n] holds beliefs times weights.
+
+        Classes come first and nodes last, since a softmax over a short last axis is slow on a CPU.
+        """
+        (classes, runs, nodes), width = target.shape, inputs.shape[1]
+        weight, bias = inputs.new_zeros(classes, runs, width), inputs.new_zeros(classes, runs)
         if start is not None:
-            weight, bias = start["weight"].transpose(0, 1).contiguous(), start["bias"].squeeze(1).clone()
+            weight.copy_(start["weight"].permute(2, 0, 1))
+            bias.copy_(start["bias"].squeeze(1).T)
         optimiser = torch.optim.LBFGS(
             [weight, bias],
             max_iter=self.trainer.iterations if start is None else self.trainer.again,
@@ -243,19 +247,20 @@ class LinearLearner:
             tolerance_change=1e-6,
             line_search_fn="strong_wolfe",
         )
-        mass = target.sum(-1, keepdim=True)
+        mass = target.sum(0)
 
         def loss() -> Tensor:
-            logs = ((inputs @ weight.view(width, -1)).view(-1, runs, classes) + bias).log_softmax(-1)
+            said = (weight.view(-1, width) @ inputs.T).view(classes, runs, nodes)
+            logs = said.add_(bias[..., None]).log_softmax(0)
             # a sum over runs keeps them independent
             value = self.trainer.ridge / 2 * weight.square().sum() - (target * logs).sum()
             rest = logs.exp_().mul_(mass).sub_(target)
-            weight.grad = (inputs.T @ rest.view(len(inputs), -1)).view_as(weight) + self.trainer.ridge * weight
-            bias.grad = rest.sum(0)
+            weight.grad = (rest.view(-1, nodes) @ inputs).view_as(weight) + self.trainer.ridge * weight
+            bias.grad = rest.sum(-1)
             return value
 
         optimiser.step(loss)
-        return weight.transpose(0, 1).contiguous(), bias[:, None].clone()
+        return weight.permute(1, 2, 0).contiguous(), bias.T.contiguous()[:, None]
 
 
 @dataclass(frozen=True)
