@@ -5,6 +5,12 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
+
+from bangs.experiments.experiment import Experiment
+from bangs.experiments.jobs import Job, Outcome
+from bangs.experiments.process_workers import InProcess
+from tests.helpers.small_graphs import graph_file
 
 SCRIPT = """
 from bangs.experiments.process_workers import Processes, _pool
@@ -57,3 +63,27 @@ def test_a_worker_that_is_still_beginning_leaves_ctrl_c_to_its_parent() -> None:
     time.sleep(1.0)  # to be amid its imports
     os.killpg(parent.pid, signal.SIGINT)
     assert parent.communicate()[0] == "stopped\n"
+
+
+HOLDER = """
+import sys, time
+from pathlib import Path
+from bangs.runs.lock import Lock
+lock = Lock(Path(sys.argv[1]))
+print("held", flush=True)
+time.sleep(2)
+"""
+
+
+def test_a_suite_waits_for_a_worker_of_an_earlier_one_that_is_about_to_end(tmp_path: Path) -> None:
+    """The hold of a killed suite's worker may outlast the suite by seconds on a busy machine."""
+    graph = graph_file(tmp_path / "one.npz")
+    job = Job(Experiment(str(graph), "raw", seeds=(0,), changes={"epochs": 2}), tmp_path / "runs", device="cpu")
+    job.folder.mkdir(parents=True)
+    holder = subprocess.Popen([sys.executable, "-c", HOLDER, str(job.folder)], stdout=subprocess.PIPE, text=True)
+    assert holder.stdout is not None
+    assert holder.stdout.readline() == "held\n"
+    told: list[Outcome] = []
+    InProcess()([job], lambda _, outcome: told.append(outcome))
+    holder.communicate()
+    assert [outcome.kind for outcome in told] == ["done"]

@@ -20,6 +20,7 @@ from bangs.utils.limits import MOST_JOBS
 from bangs.utils.signals import Stopped, check, graceful
 
 RETRIES = 3  # of a job whose worker died
+PATIENCE = 15.0  # seconds that the worker of a killed suite may take to end, on a busy machine
 
 Tell = Callable[[Job, Outcome], None]
 
@@ -39,7 +40,7 @@ class InProcess:
     def __call__(self, jobs: Sequence[Job], tell: Tell) -> None:
         for job in jobs:
             check()
-            tell(job, perform(job, self.watchers))
+            tell(job, perform(job, self.watchers, PATIENCE))
 
 
 @dataclass(frozen=True)
@@ -136,7 +137,7 @@ def _follow() -> None:
     os._exit(1)
 
 
-def work(job: Job, patience: float = 0.0) -> Outcome:
+def work(job: Job, patience: float = PATIENCE) -> Outcome:
     """Do a job in a process made for it, which a signal ends at a safe point."""
     try:
         with graceful():
