@@ -36,7 +36,7 @@ def test_every_part_names_a_setting_that_is_no_word_of_its_own(part: type, setti
 
 
 @ODD
-@pytest.mark.parametrize("setting", ["method", "preset", "features", "teacher"])
+@pytest.mark.parametrize("setting", ["method", "preset", "features", "teacher", "device"])
 def test_a_fit_names_a_setting_that_is_no_word_of_its_own(setting: str, value: object) -> None:
     with pytest.raises(UnknownName, match=f"^{setting} '.*' is unknown"):
         bangs.SelfTrainingClassifier(**{setting: value}).fit(two_rings())

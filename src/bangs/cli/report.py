@@ -21,8 +21,11 @@ def report(
 
     Example: bangs report out/library
     """
-    from bangs.report.page import PAGE, page_begin, write_page
-    from bangs.utils.files import check_replaceable
+    from bangs.utils.collection import no_collection
+
+    with no_collection():
+        from bangs.report.page import PAGE, page_begin, write_page
+        from bangs.utils.files import check_replaceable
 
     path = folder.with_suffix(".html") if folder.suffix == ".jsonl" else folder / PAGE
     check_replaceable(path, page_begin(), "report")

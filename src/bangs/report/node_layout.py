@@ -3,6 +3,7 @@
 import numpy as np
 import numpy.typing as npt
 import torch
+from threadpoolctl import threadpool_limits
 from torch import Tensor
 
 FEWEST = 10  # points for which a neighbourhood means something
@@ -40,7 +41,8 @@ def _embedded(points: Tensor) -> npt.NDArray[np.float64]:
     start = 1e-4 * start / max(float(start[:, 0].std()), 1e-12)
     perplexity = min(30.0, (len(points) - 1) / 3)
     tsne = TSNE(perplexity=perplexity, init=start, learning_rate="auto", max_iter=400, random_state=0, n_jobs=1)
-    return np.asarray(tsne.fit_transform(points.numpy()), dtype=np.float64)
+    with threadpool_limits(1, user_api="openmp"):  # `n_jobs` does not reach the threads of its gradient
+        return np.asarray(tsne.fit_transform(points.numpy()), dtype=np.float64)
 
 
 def _between(points: Tensor, anchors: Tensor, embedded: Tensor) -> Tensor:

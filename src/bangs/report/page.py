@@ -12,6 +12,7 @@ from bangs.errors import BangsError, InvalidInput
 from bangs.report.page_data import page_data
 from bangs.report.run_data import RunData, gather
 from bangs.utils.files import write_atomic
+from bangs.utils.threads import thread_count, threads
 
 PAGE = "report.html"
 
@@ -41,7 +42,10 @@ def page_of(folder: str | Path, store: Path | None = None) -> str:
 
 def render(run_data: RunData) -> str:
     """The text of a run's page."""
-    return assemble("page.html", page_data(run_data), ("charts.js", "tables.js", "nodes.js", "page.js"))
+    nodes = 0 if run_data.snapshot is None else run_data.snapshot.nodes
+    with threads(thread_count(nodes)):
+        facts = page_data(run_data)
+    return assemble("page.html", facts, ("charts.js", "tables.js", "nodes.js", "page.js"))
 
 
 def assemble(template: str, facts: dict[str, Any], scripts: Sequence[str]) -> str:

@@ -14,7 +14,7 @@ def choose_device(name: str) -> torch.device:
     """
     guard_forks()
     found = torch.cuda.is_available()
-    if name == "auto":
+    if isinstance(name, str) and name == "auto":  # NA compares oddly
         return torch.device("cuda" if found else "cpu")
     kind, _, number = str(name).partition(":")
     if kind not in ("cpu", "cuda") or str(name).endswith(":") or (number and not number.isdecimal()):
