@@ -84,7 +84,7 @@ def _encoding(like: Path) -> "Encoding":
 
 
 def _summary(made: "Manifest", out: Path) -> str:
-    from bangs.graphs.tables.diagnostics import counted
+    from bangs.utils.text import counted
 
     return (
         f"{made.nodes:,} nodes, {counted(made.edges, 'edge')}, {counted(made.features, 'feature')}, "

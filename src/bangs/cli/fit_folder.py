@@ -19,7 +19,6 @@ from bangs.estimator.serialization import spell
 from bangs.graphs import splits, tables
 from bangs.graphs.fingerprint import fingerprint
 from bangs.graphs.store import Store
-from bangs.graphs.tables.diagnostics import counted
 from bangs.report.csv_tables import predictions, pseudo_labels
 from bangs.report.headline import optimism
 from bangs.report.model_card import model_card
@@ -31,6 +30,7 @@ from bangs.selftraining.loop import State
 from bangs.training.neighbour_sampling import Sampling
 from bangs.utils.devices import choose_device
 from bangs.utils.files import write_atomic
+from bangs.utils.text import counted
 
 
 def fit_in(

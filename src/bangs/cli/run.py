@@ -105,8 +105,8 @@ def run(
     from bangs.distributed import ranks
     from bangs.experiments.experiment import Experiment, compact
     from bangs.experiments.user_code import run_code
-    from bangs.graphs.tables.diagnostics import counted
     from bangs.utils.devices import choose_device
+    from bangs.utils.text import counted
     from bangs.utils.threads import deterministic_kernels
 
     if code is not None:

@@ -15,10 +15,10 @@ from bangs.experiments.blind import BlindRounds
 from bangs.experiments.experiment import Experiment, compact
 from bangs.experiments.user_code import run_code
 from bangs.graphs.datasets import by_name
-from bangs.graphs.tables.diagnostics import counted
 from bangs.runs import RunFolder, config_hash, read_run
 from bangs.selftraining.loop import State
 from bangs.utils.devices import choose_device
+from bangs.utils.text import counted
 
 PAUSE = 10.0  # seconds between two checkpoints; a job that is killed loses no more work than that
 

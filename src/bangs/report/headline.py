@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from bangs.core.intervals import in_percent
-from bangs.graphs.tables.diagnostics import counted
 from bangs.report.run_data import RunData
+from bangs.utils.text import counted
 
 
 def headline(run_data: RunData) -> dict[str, Any]:

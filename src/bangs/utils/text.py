@@ -24,3 +24,8 @@ def plain_name(name: str) -> str:
     """A value without its folders: of a path to a graph only its last part, since folders name people and machines."""
     path = Path(str(name))
     return path.stem if path.suffix == ".npz" else path.name if len(path.parts) > 1 else str(name)
+
+
+def counted(number: int, thing: str, things: str | None = None) -> str:
+    """A number with its noun: `1 edge`, `1,234 edges`."""
+    return f"{number:,} {thing if number == 1 else things or thing + 's'}"

@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bangs.errors import BangsError
+from bangs.utils.text import counted as counted
 
 SHOWN = 20
 
@@ -105,11 +106,6 @@ class Diagnostics:
                 lines.append(f"  … and {hidden:,} more")
             lines += [f"  → {remedy}" for remedy in dict.fromkeys(problem.remedy for problem in group)]
         return "\n".join(lines)
-
-
-def counted(number: int, thing: str, things: str | None = None) -> str:
-    """A number with its noun: `1 edge`, `1,234 edges`."""
-    return f"{number:,} {thing if number == 1 else things or thing + 's'}"
 
 
 def quoted(value: object, limit: int = 60) -> str:
