@@ -108,6 +108,7 @@ def test_two_equal_commands_give_equal_files_whatever_the_threads_and_the_hash_s
     assert read_run(tmp_path / "here").config == read_run(tmp_path / "there").config
     facts = read_run(tmp_path / "here").environment
     assert (facts["threads"], facts["deterministic"]) == (1, True)
+    assert read_run(tmp_path / "here").config["changes"]["subgraph"] == "whole"
 
 
 @pytest.mark.parametrize("name", METHODS)
