@@ -83,8 +83,13 @@ def process_group(device: torch.device) -> Iterator[None]:
         return
     with watchdog():
         _join(backend(device))
-        yield
-        dist.destroy_process_group()  # not after an error: nccl would wait for ranks that may be gone
+        try:
+            yield
+        except BaseException:
+            if dist.get_backend() == "gloo":  # nccl would wait for ranks that may be gone
+                dist.destroy_process_group()  # gloo's threads would abort the process where it should end in a sentence
+            raise
+        dist.destroy_process_group()
 
 
 def backend(device: torch.device) -> str:
