@@ -14,7 +14,7 @@ from bangs.errors import Diverged, InvalidInput
 from bangs.experiments import jobs
 from bangs.experiments.experiment import Experiment
 from bangs.experiments.reproduce import Only, Plan, reproduce
-from bangs.experiments.results import json_lines, results_in
+from bangs.experiments.results import json_lines, results_in, rows_in_file
 from bangs.experiments.suites.read import find_suite
 from bangs.utils.files import Unwritable, check_replaceable
 from bangs.utils.signals import Stopped
@@ -205,7 +205,7 @@ def test_runs_that_fail_take_no_rows_from_an_earlier_export(tmp_path: Path, monk
     assert bangs(*words, "--out", tmp_path / "other").code == 1
     assert export.read_text() == scored  # scores stay where the same runs failed now
     assert bangs(*words, "--out", tmp_path / "more", "--seeds", "1").code == 1
-    rows = [json.loads(line) for line in export.read_text().splitlines()]
-    assert [row for row in rows if "error" not in row] == [json.loads(line) for line in scored.splitlines()]
+    rows = list(rows_in_file(export))
+    assert json_lines(row for row in rows if "error" not in row) == scored
     errors = {row["error"] for row in rows if "error" in row}
     assert errors == {"'round.safetensors' could not be written: the disk is full; free some space"}

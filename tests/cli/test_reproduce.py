@@ -65,8 +65,10 @@ def test_the_exported_rows_make_the_same_table(done: tuple[Path, Path]) -> None:
     assert tables[0] == tables[1]
     assert tables[0].count("\n") == 1 + 6 * 2 + 3
     lines = (rows / "tiny.jsonl").read_text().splitlines()
-    assert len(lines) == 6 * 3
-    assert {"run", "config", "environment", "seed", "validation", "test", "seconds"} <= json.loads(lines[0]).keys()
+    runs = [json.loads(line) for line in lines]
+    assert [len(run["rows"]) for run in runs] == [3] * 6
+    assert runs[0].keys() == {"run", "config", "environment", "batch", "seconds", "rows"}
+    assert {"seed", "validation", "test"} <= runs[0]["rows"][0].keys()
 
 
 @pytest.mark.parametrize("place", [".", "tiny.jsonl"])
@@ -74,16 +76,16 @@ def test_known_runs_are_left_out_and_their_rows_stay_in_the_file_that_has_them(
     done: tuple[Path, Path], tmp_path: Path, place: str
 ) -> None:
     suite, out = done
-    rows = (out.parent / "rows" / "tiny.jsonl").read_text().splitlines(keepends=True)
+    lines = (out.parent / "rows" / "tiny.jsonl").read_text().splitlines(keepends=True)
     file, other = tmp_path / "tiny.jsonl", tmp_path / "new" / "rows.jsonl"
-    file.write_text("".join(rows[3:]))  # the first run is not known
+    file.write_text("".join(lines[1:]))  # the first run is not known
     words = ("--known", str(tmp_path / place), "--json", "--export")
     for path, done_now in ((other, 1), (file, 0)):
         told = json.loads(reproduce(suite, tmp_path / "out", *words, str(path)).output)
         assert (told["runs"], told["done"]) == (6, done_now)
-    assert [row["run"] for row in map(json.loads, other.read_text().splitlines())] == [json.loads(rows[0])["run"]] * 3
+    assert [result.run for result in results_in(other)] == [json.loads(lines[0])["run"]]
     assert len(list((tmp_path / "out" / "runs").iterdir())) == 1
-    assert file.read_text().splitlines()[:15] == [row.strip() for row in rows[3:]]
+    assert file.read_text().splitlines()[:5] == [line.strip() for line in lines[1:]]
     assert len(results_in(file)) == 6
 
 

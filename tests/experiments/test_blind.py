@@ -10,6 +10,7 @@ from bangs.errors import InvalidInput
 from bangs.experiments.blind import BlindRounds, unblind
 from bangs.experiments.exam import Exam
 from bangs.experiments.experiment import Experiment, compact
+from bangs.experiments.results import rows_in_file
 from bangs.runs import RunFolder, read_run
 from tests.cli.invoke import bangs
 from tests.helpers.small_graphs import graph_file
@@ -146,7 +147,7 @@ def suite(graph: Path, tmp_path: Path) -> Path:
 def test_a_blind_suite_has_no_test_column_until_it_is_opened(suite: Path, tmp_path: Path) -> None:
     out, rows = tmp_path / "out", tmp_path / "rows.jsonl"
     assert bangs("reproduce", suite, f"--out={out}", "--device=cpu", f"--export={rows}").code == 0
-    exported = [json.loads(line) for line in rows.read_text().splitlines()]
+    exported = list(rows_in_file(rows))
     assert len(exported) == 4
     assert all("validation" in row and not {"test", "pseudo_accuracy"} & set(row) for row in exported)
     table = json.loads(bangs("table", out, "--format=json").out)

@@ -21,6 +21,7 @@ from bangs.cli import app
 from bangs.estimator.classifier import SelfTrainingClassifier
 from bangs.estimator.resume import Keeper
 from bangs.experiments.experiment import Experiment, compact, exam_of
+from bangs.experiments.results import json_lines
 from bangs.graphs.datasets import flickr, lastfm
 from bangs.graphs.datasets.synthetic import citation
 from bangs.graphs.splits import mark, per_class
@@ -192,7 +193,6 @@ def _contents(folder: Path) -> dict[str, bytes]:
 
 def exported() -> bytes:
     row = {
-        "run": "0123456789abcdef",
         "config": experiment().settings(),
         "environment": {"device": "cpu"},
         "seed": 0,
@@ -204,7 +204,7 @@ def exported() -> bytes:
         "epochs": [5, 4],
         "seconds": {"first": 0.1, "calibrate": 0.1, "select": 0.1, "train": 0.1, "total": 0.5},
     }
-    return "".join(json.dumps({**row, "seed": seed}) + "\n" for seed in (0, 1)).encode()
+    return json_lines({**row, "run": run, "seed": seed} for run in ("0" * 16, "1" * 16) for seed in (0, 1)).encode()
 
 
 def classifier(rounds: int) -> SelfTrainingClassifier:

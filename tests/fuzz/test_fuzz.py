@@ -77,8 +77,9 @@ def suite(old: str, new: str) -> bytes:
 
 
 def row(**changes: Any) -> bytes:
-    first = json.loads(targets()["rows"].files["rows.jsonl"].splitlines()[0])
-    return json.dumps({**first, **changes}).encode() + b"\n"
+    run = json.loads(targets()["rows"].files["rows.jsonl"].splitlines()[0])
+    (first, *_) = run.pop("rows")
+    return json.dumps({**run, "rows": [{**first, **changes}]}).encode() + b"\n"
 
 
 def resealed(name: str, file: str, change: Callable[[dict[str, Any]], None]) -> bytes:

@@ -9,6 +9,7 @@ from typing import Any
 import bangs.cli.demo
 from bangs.errors import BangsError
 from bangs.estimator.classifier import SelfTrainingClassifier
+from bangs.experiments.results import rows_in_file
 from bangs.graphs.store import Store
 from bangs.runs import read_run
 from tests.helpers.timeless import timeless
@@ -111,8 +112,7 @@ def _exported(place: Path) -> Told:
 
 
 def _rows(path: Path) -> list[str]:
-    rows = [timeless(json.loads(line)) for line in path.read_text().splitlines()]
-    return sorted(json.dumps({**row, "environment": {}}, sort_keys=True) for row in rows)
+    return sorted(json.dumps({**timeless(row), "environment": {}}, sort_keys=True) for row in rows_in_file(path))
 
 
 def _whole_export(world: World, place: Path, told: Told) -> None:

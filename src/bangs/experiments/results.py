@@ -1,6 +1,7 @@
-"""Results: one row per run and seed, from run folders to JSON lines and back."""
+"""Results: one row per run and seed, from run folders to JSON lines, one per run, and back."""
 
 import functools
+import itertools
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -25,6 +26,7 @@ LARGEST = 1 << 28  # bytes of a file of rows
 _PATH = re.compile(r"(?<=')/[^'\n]*/[^'\n]*(?=')|(?<![\w'/:])/(?:[^\s'\",;:]+/)[^\s'\",;:]*")
 _WANTED = "give the --out folder of `bangs reproduce`, or rows it exported"
 ROWS = re.compile(rb'{"run":"[0-9a-f]{16}","config":{')  # how a file of rows begins
+_OF_RUN = ("run", "config", "environment", "batch", "seconds")  # the same in all rows of a run
 _BY_ROUND = {"validation": 5, "test": 5, "pseudo_accuracy": 4, "labelled": 0, "epochs": 0}  # decimals
 _BY_TEST_LABELS = ("test", "pseudo_accuracy")  # a blind run has none
 
@@ -165,19 +167,29 @@ def _rows_in(place: Path) -> Iterator[dict[str, Any]]:
 
 
 def rows_in_file(path: Path) -> Iterator[dict[str, Any]]:
+    """The rows of a file as `json_lines` writes it."""
     with open_to_read(path, follow=True) as stream:
         check_size(stream, path, LARGEST)
         for number, line in enumerate(stream, 1):
-            row = parse(line, f"{path}, line {number}")
-            if not _is_sound(row):
-                raise InvalidInput(f"{path}, line {number} is no row of a run; write it again with --export")
-            yield row
+            rows = _rows_on(parse(line, f"{path}, line {number}"))
+            if not rows or not all(map(_is_sound, rows)):
+                raise InvalidInput(f"{path}, line {number} holds no rows of a run; write it again with --export")
+            yield from rows
 
 
-def _is_sound(row: Any) -> bool:
+def _rows_on(line: Any) -> list[dict[str, Any]]:
+    """The rows of a run, each with what they share; none where the line has another form."""
+    rows = line.get("rows") if isinstance(line, dict) else None
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        return []
+    shared = {key: value for key, value in line.items() if key != "rows"}
+    return [{**shared, **row} for row in rows]
+
+
+def _is_sound(row: Mapping[str, Any]) -> bool:
     """Whether a row holds what `rows_of` writes."""
     kinds = {"run": str, "config": dict, "environment": dict}
-    if not isinstance(row, dict) or not all(isinstance(row.get(key), kind) for key, kind in kinds.items()):
+    if not all(isinstance(row.get(key), kind) for key, kind in kinds.items()):
         return False
     if not re.fullmatch(r"[0-9a-f]{16}", row["run"]):
         return False
@@ -202,8 +214,13 @@ def _is_number(value: Any) -> bool:
 
 
 def json_lines(rows: Iterable[Mapping[str, Any]]) -> str:
-    """Rows as JSON lines."""
-    return "".join(json.dumps(row, separators=(",", ":"), allow_nan=False) + "\n" for row in rows)
+    """Rows as JSON lines, one for each run: what its rows share stands once, the rest in a list of "rows"."""
+    runs = itertools.groupby(rows, lambda row: {key: row[key] for key in _OF_RUN if key in row})
+    lines = [
+        {**shared, "rows": [{key: value for key, value in row.items() if key not in _OF_RUN} for row in own]}
+        for shared, own in runs
+    ]
+    return "".join(json.dumps(line, separators=(",", ":"), allow_nan=False) + "\n" for line in lines)
 
 
 def _result(name: str, rows: list[Mapping[str, Any]]) -> Result:

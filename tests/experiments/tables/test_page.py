@@ -1,11 +1,10 @@
 """The page of the repository is what its rows say, to the letter."""
 
-import json
 from pathlib import Path
 
 import pytest
 
-from bangs.experiments.results import Result, gather, results_in
+from bangs.experiments.results import Result, gather, results_in, rows_in_file
 from bangs.experiments.suites.files import suite_files
 from bangs.experiments.suites.read import find_suite
 from bangs.experiments.suites.suite import PROTOCOLS
@@ -43,13 +42,12 @@ def made_up(name: str) -> list[Result]:
 def test_every_run_is_stored_once() -> None:
     places: dict[tuple[str, int], list[str]] = {}
     for file in sorted(ROWS.glob("*.jsonl")):
-        for line in file.read_text().splitlines():
-            row = json.loads(line)
+        for row in rows_in_file(file):
             places.setdefault((row["run"], row.get("seed", -1)), []).append(file.name)
     assert len(places) > 1000
     assert {run: files for run, files in places.items() if len(files) > 1} == {}
     for file in (ROWS / "reruns").glob("*.jsonl"):
-        again = [(row["run"], row["seed"]) for row in map(json.loads, file.read_text().splitlines())]
+        again = [(row["run"], row["seed"]) for row in rows_in_file(file)]
         assert len(set(again)) == len(again)
 
 

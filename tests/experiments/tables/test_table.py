@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import os
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from typer.testing import CliRunner
 from bangs.cli import app
 from bangs.errors import InvalidInput
 from bangs.experiments.experiment import Experiment
-from bangs.experiments.results import Result, gather, json_lines, matching, results_in, rows_of
+from bangs.experiments.results import Result, gather, json_lines, matching, results_in, rows_in_file, rows_of
 from bangs.experiments.suites.read import find_suite, parse_suite
 from bangs.experiments.suites.suite import Suite
 from bangs.experiments.tables.render import as_csv, as_json, latex, markdown
@@ -190,11 +191,44 @@ def test_among_equal_validation_scores_the_earliest_round_counts() -> None:
     assert result.scores("validation")[0] == pytest.approx(60.0)
 
 
-def test_rows_survive_a_file_and_a_second_export() -> None:
-    rows = fake_rows(next(SUITE.cells()).experiment, [[0.5], [0.6]])
-    again = [json.loads(line) for line in json_lines([*rows, *rows]).splitlines()]
-    (result,) = gather(again)
-    assert result.seeds == (0, 1)
+def test_rows_survive_a_file_and_a_second_export(tmp_path: Path) -> None:
+    place = tmp_path / "rows.jsonl"
+    rows = [row for seeds in ([5, 6], [7, 8]) for row in rows_of(finished(seeds))]
+    failed = rows_of(replace(finished([3]), events=[{"kind": "failed", "error": "no luck"}], result=None))
+    place.write_text(json_lines([*rows, *failed, *rows]))
+    assert list(rows_in_file(place)) == [*rows, *failed, *rows]
+    assert json_lines(rows_in_file(place)) == place.read_text()
+    assert [result.seeds for result in results_in(place)] == [(5, 6), (7, 8), ()]
+
+
+def test_a_file_of_rows_has_the_settings_of_each_run_once() -> None:
+    rows = [row for seeds in ([5, 6], [7, 8]) for row in rows_of(finished(seeds))]
+    text = json_lines(rows)
+    assert text.count("\n") == text.count('"config"') == text.count('"environment"') == 2
+    assert text.count('"validation"') == 4
+
+
+@pytest.mark.parametrize(
+    ("damage", "sentence"),
+    [
+        (lambda line: line[:-20], "line 2 is not valid JSON"),
+        (lambda line: line.split('"rows"')[0].rstrip(",") + "}", "line 2 holds no rows of a run"),
+        (lambda line: line.split('"rows"')[0] + '"rows":[]}', "line 2 holds no rows of a run"),
+        (lambda line: line.split('"rows"')[0] + '"rows":{"seed":5}}', "line 2 holds no rows of a run"),
+        (lambda line: line.replace('"rows":[', '"rows":[3,'), "line 2 holds no rows of a run"),
+        (lambda line: line.replace('"seconds"', '"hours"'), "line 2 holds no rows of a run"),
+        (lambda line: "[]", "line 2 holds no rows of a run"),
+    ],
+    ids=["cut off", "without rows", "no row", "rows of another kind", "a row of another kind", "no seconds", "no run"],
+)
+def test_a_damaged_file_of_rows_is_refused_with_its_line(
+    tmp_path: Path, damage: Callable[[str], str], sentence: str
+) -> None:
+    place = tmp_path / "rows.jsonl"
+    sound = json_lines(rows_of(finished())).strip()
+    place.write_text(f"{sound}\n{damage(sound)}\n")
+    with pytest.raises(InvalidInput, match=sentence):
+        results_in(place)
 
 
 @pytest.mark.parametrize("place", [0, 1, 2])
@@ -296,14 +330,14 @@ def test_runs_are_paired_by_the_seeds_they_share() -> None:
     assert "over 2 to 3 seeds" in table.caption
 
 
-def finished(**changes: object) -> Record:
+def finished(seeds: Sequence[int] = (5, 6), **changes: object) -> Record:
     """A run of two seeds and one round after the first model, on somebody's file."""
     first = {"validation": [0.5, 0.25], "test": [0.123456, 0.2], "pseudo_accuracy": [None, None]}
     first |= {"labelled": [4, 4], "epochs": [10, 20], "seconds": {"train": 1.0}}
     second = {"validation": [0.75, 0.5], "test": [0.3, 0.4], "pseudo_accuracy": [0.9, 1.0]}
     second |= {"labelled": [9, 8], "epochs": [11, 21], "seconds": {"calibrate": 0.25, "select": 0.5, "train": 2.0}}
     result = {"rounds": [first, second | changes], "seconds": {"total": 4.0}}
-    return Record({"dataset": "/home/somebody/mine.npz", "seeds": [5, 6]}, {}, [], result)
+    return Record({"dataset": "/home/somebody/mine.npz", "seeds": list(seeds)}, {}, [], result)
 
 
 def test_rows_tell_seed_by_seed_what_a_run_scored_and_its_stages_after_the_first_model() -> None:
@@ -327,8 +361,8 @@ def test_a_row_that_is_none_of_ours_is_refused_with_its_line(tmp_path: Path, cha
     """Such as curves of different lengths, or a truth where a number belongs."""
     row = rows_of(finished())[0]
     place = tmp_path / "rows.jsonl"
-    place.write_text(json_lines([row, {**row, **changes}]))
-    with pytest.raises(InvalidInput, match="line 2 is no row of a run"):
+    place.write_text(json_lines([row]) + json_lines([{**row, **changes}]))
+    with pytest.raises(InvalidInput, match="line 2 holds no rows of a run"):
         results_in(place)
 
 

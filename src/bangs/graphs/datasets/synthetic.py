@@ -53,7 +53,16 @@ def citation(
         balance: size of the smallest class over that of the largest.
         isolated: share of nodes without an edge.
     """
-    _check(nodes, classes, features, mean_degree, homophily, signal, balance, isolated)
+    if classes < 2 or nodes < classes or features < 1:
+        raise InvalidInput(
+            "citation needs at least two classes, a node for each and one feature, "
+            f"got classes={classes}, nodes={nodes}, features={features}"
+        )
+    if not 0 <= mean_degree <= (nodes - 1) / 2:
+        raise InvalidInput(f"mean_degree must lie between 0 and half of nodes − 1, got {mean_degree} for {nodes} nodes")
+    for name, value in (("homophily", homophily), ("signal", signal), ("isolated", isolated)):
+        check_number(name, value, within="[0, 1]")
+    check_number("balance", balance, within="(0, 1]")
     random = np.random.default_rng(Streams((seed,)).at("citation").numbers()[0])
     people = _population(random, nodes, classes, homophily, balance)
     edges = _edges(random, people, mean_degree, isolated)
@@ -179,25 +188,3 @@ def _words(
     return sp.csr_array(
         ((1 / per_node).astype(np.float32).repeat(per_node), said.indices, said.indptr), shape=said.shape
     )
-
-
-def _check(
-    nodes: int,
-    classes: int,
-    features: int,
-    mean_degree: float,
-    homophily: float,
-    signal: float,
-    balance: float,
-    isolated: float,
-) -> None:
-    if classes < 2 or nodes < classes or features < 1:
-        raise InvalidInput(
-            "citation needs at least two classes, a node for each and one feature, "
-            f"got classes={classes}, nodes={nodes}, features={features}"
-        )
-    if not 0 <= mean_degree <= (nodes - 1) / 2:
-        raise InvalidInput(f"mean_degree must lie between 0 and half of nodes − 1, got {mean_degree} for {nodes} nodes")
-    for name, value in (("homophily", homophily), ("signal", signal), ("isolated", isolated)):
-        check_number(name, value, within="[0, 1]")
-    check_number("balance", balance, within="(0, 1]")
