@@ -9,13 +9,15 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 import torch
+from sklearn.preprocessing import StandardScaler
 from torch_geometric.data import Data
 
 from bangs.errors import InvalidInput
 from bangs.estimator.classifier import SelfTrainingClassifier
 from bangs.estimator.inputs import as_graph, encoded, features, prepare
 from bangs.estimator.label_inputs import as_labels, labelled
-from bangs.graphs.tables import BadTables
+from bangs.estimator.node_rows import NodeRows
+from bangs.graphs.tables import BadTables, read
 
 EDGES = np.array([[0, 1, 2, 3, 0, 2], [1, 0, 3, 2, 2, 0]])
 
@@ -283,11 +285,113 @@ def test_a_column_of_categories_is_taken_as_categories() -> None:
     assert list(found.columns) == ["town=Oslo", "town=Rome", "code=1", "code=2"]
 
 
-def test_a_frame_of_numbers_stays_as_it_is() -> None:
-    X = pd.DataFrame({"a": [1.0, 2.0], "b": [True, False]})
-    found, encoding = encoded(X)
-    assert found is X
-    assert encoding is None
+def numbers_alone(rows: int = 24) -> pd.DataFrame:
+    rng = np.random.default_rng(3)
+    return pd.DataFrame(
+        {
+            "income": rng.normal(40_000, 9_000, rows).round(2),
+            "age": rng.integers(18, 90, rows),
+            "children": rng.integers(0, 5, rows),
+            "score": rng.normal(size=rows).astype(np.float32),
+            "same": np.full(rows, 3.5),
+        },
+        index=[f"n{i}" for i in range(rows)],
+    )
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "sparse"])
+def test_a_frame_of_numbers_alone_is_read_as_the_same_table_on_the_command_line(kind: str, tmp_path: Path) -> None:
+    X = numbers_alone()
+    X.assign(id=X.index, label=["u", "v"] * 12).to_csv(tmp_path / "nodes.csv", index=False)
+    frame_edges().rename(columns={"a": "source", "b": "target"}).to_csv(tmp_path / "edges.csv", index=False)
+    own = read(tmp_path)
+    given: Any = {"pandas": X, "sparse": X.astype({"children": pd.SparseDtype(int, 0)})}.get(kind)
+    edges: Any = frame_edges()
+    if kind == "polars":
+        polars = pytest.importorskip("polars")
+        given, edges = polars.from_pandas(X), np.stack([np.arange(24), (np.arange(24) + 1) % 24])
+    with pytest.warns(UserWarning, match="column 'same' has one value throughout; left out"):
+        found = prepare(given, None, edges)
+    assert found.columns is not None
+    assert found.columns.columns == own.columns.columns
+    np.testing.assert_array_equal(found.graph.x.numpy(), own.data.x.numpy())
+    assert not np.allclose(found.graph.x[:, 0], X["income"])
+
+
+def test_other_rows_are_scaled_as_those_of_the_fit_were() -> None:
+    X = numbers_alone().drop(columns="same").reset_index(drop=True)
+    edges = np.stack([np.arange(24), (np.arange(24) + 1) % 24])
+    model = SelfTrainingClassifier(rounds=0, epochs=5, device="cpu", validation=0.25)
+    model.fit(X, ["u", "v"] * 12, edge_index=edges)
+    some, kept = X[:9], edges[:, :8]
+    want = model.predict_proba(some, kept)
+    data = Data(x=torch.tensor(some.to_numpy(np.float32)), edge_index=torch.tensor(kept))
+    for given in (
+        (some.to_numpy(), kept),
+        (sp.csr_array(some.to_numpy()), kept),
+        (data,),
+        (NodeRows(some.to_numpy(), kept),),
+    ):
+        np.testing.assert_allclose(model.predict_proba(*given), want, atol=1e-4)
+    with pytest.raises(InvalidInput, match="X has 3 features, but the model was fitted on a frame and is expecting 4"):
+        model.predict(some.to_numpy()[:, :3], kept)
+
+
+def test_an_array_has_no_words_for_a_model_that_knows_some() -> None:
+    X, edges = pd.DataFrame({"town": ["Rome", "Oslo"] * 12}), np.stack([np.arange(24), (np.arange(24) + 1) % 24])
+    model = SelfTrainingClassifier(rounds=0, epochs=5, device="cpu").fit(X, ["u", "v"] * 12, edge_index=edges)
+    with pytest.raises(InvalidInput, match="column 'town' holds words or dates; give a frame"):
+        model.predict(np.eye(24)[:, :2], edges)
+
+
+def test_what_scikit_learn_has_scaled_is_not_changed_by_more_than_rounding() -> None:
+    X = StandardScaler().set_output(transform="pandas").fit_transform(numbers_alone().drop(columns="same"))
+    found, _ = encoded(X)
+    np.testing.assert_allclose(found.to_numpy(), X.to_numpy(), atol=1e-6)
+
+
+def test_an_array_stays_as_it_is() -> None:
+    X = numbers_alone().to_numpy()
+    assert encoded(X) == (X, None)
+
+
+def test_a_frame_of_which_no_column_can_be_a_feature_is_a_graph_without_features() -> None:
+    X, edges = pd.DataFrame({"one": np.ones(24)}), np.stack([np.arange(24), (np.arange(24) + 1) % 24])
+    model = SelfTrainingClassifier(rounds=0, epochs=5, device="cpu")
+    with pytest.warns(UserWarning, match="no column can be a feature, so features are made from the edges"):
+        model.fit(X, ["u", "v"] * 12, edge_index=edges)
+    bare = SelfTrainingClassifier(rounds=0, epochs=5, device="cpu").fit(None, ["u", "v"] * 12, edge_index=edges)
+    np.testing.assert_array_equal(model.predict_proba(), bare.predict_proba())
+    np.testing.assert_allclose(model.predict_proba(X, edges), bare.predict_proba(edge_index=edges))
+
+
+@pytest.mark.parametrize(
+    ("X", "told"),
+    [
+        (
+            pd.DataFrame([["a", 1, 2], ["b", 2, 3]], columns=["a", "b", "b"]),
+            "the header names 'b' twice, in columns 2 and 3",
+        ),
+        (pd.DataFrame({"z": np.arange(4) + 1j}), "column 'z' holds complex128, which is neither number"),
+        (pd.DataFrame({"z": [1.0, np.inf, 2.0]}), "column 'z' holds 'inf', which is infinite"),
+    ],
+)
+def test_what_no_frame_can_hold_is_a_sentence(X: pd.DataFrame, told: str) -> None:
+    with pytest.raises(BadTables, match=told):
+        encoded(X)
+
+
+def test_columns_may_be_called_by_numbers_and_pairs() -> None:
+    assert list(encoded(pd.DataFrame({0: ["a", "b"] * 3, 1: range(6)}))[0].columns) == ["0=a", "0=b", "1"]
+    assert list(encoded(pd.DataFrame({("a", "b"): range(6)}))[0].columns) == ["('a', 'b')"]
+
+
+def test_many_columns_without_use_are_told_in_a_few_warnings() -> None:
+    X = pd.DataFrame(np.ones((6, 40))).assign(good=range(6))
+    with pytest.warns(UserWarning, match="left out|more notes") as told:
+        encoded(X)
+    assert len(told) == 5
+    assert "36 more notes" in str(told[-1].message)
 
 
 def test_a_frame_of_words_is_no_matrix_of_features() -> None:

@@ -11,7 +11,9 @@ import pytest
 import scipy.sparse as sp
 import sklearn
 import torch
+from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
+from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import BaggingClassifier, StackingClassifier, VotingClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score
@@ -33,6 +35,7 @@ data = two_rings(60, 2)
 X, EDGES, TRUTH = data.x.numpy(), data.edge_index.numpy(), data.y.numpy()
 Y = np.where(np.arange(60) < 30, TRUTH, -1)
 KNOWN = Y >= 0
+SCALED = (X - X.mean(0)) / X.std(0)  # as a frame is
 NODES = NodeRows(X, EDGES)
 
 
@@ -154,6 +157,20 @@ class TestFunctionsOfScikitLearn:
             assert pipeline.predict_proba(X, edge_index=EDGES).shape == (60, 2)
             assert pipeline.score(X, TRUTH, edge_index=EDGES) > 0.8
 
+    @pytest.mark.parametrize("steps", ["scaler", "columns"])
+    def test_a_pipeline_of_frames_equals_one_of_arrays(self, steps: str) -> None:
+        frame = pd.DataFrame(X * [3.0, 900.0] + [1.0, -40.0], columns=["a", "b"])
+        first: Any = StandardScaler()
+        if steps == "columns":
+            first = ColumnTransformer([("a", StandardScaler(), ["a"])], remainder=StandardScaler())
+        with routing():
+            frames = make_pipeline(clone(first).set_output(transform="pandas"), model())
+            arrays = make_pipeline(clone(first), model())
+            one, other = (own.fit(frame, Y, edge_index=EDGES) for own in (frames, arrays))
+            for rows, edges in ((frame, EDGES), (frame[:9] * 2, np.array([[0, 1], [1, 2]]))):
+                said, want = (own.predict_proba(rows, edge_index=edges) for own in (one, other))
+                np.testing.assert_allclose(said, want, atol=1e-4)
+
     def test_edges_can_be_refused_by_request(self) -> None:
         with routing():
             quiet = model().set_fit_request(edge_index=False)
@@ -236,7 +253,7 @@ class TestGraphsOfOtherLibraries:
 
     def test_names_meet_the_index_of_a_frame(self) -> None:
         frame = pd.DataFrame(X, columns=["a", "b"], index=list(self.names))
-        want = model().fit(X, Y, edge_index=EDGES).predict_proba()
+        want = model().fit(SCALED, Y, edge_index=EDGES).predict_proba()
         for graph in self.graphs():
             np.testing.assert_allclose(model().fit(frame, Y, edge_index=graph).predict_proba(), want, atol=1e-5)
 
@@ -301,7 +318,7 @@ class TestLabels:
         assert found.score(y=TRUTH, sample_weight=np.arange(60) < 1) in (0.0, 1.0)
 
     def test_7_and_7_0_and_the_word_7_are_one_name_as_in_tables(self) -> None:
-        want = model().fit(X, Y, edge_index=EDGES)
+        want = model().fit(SCALED, Y, edge_index=EDGES)
         words = pd.DataFrame(X, index=[str(i) for i in range(1000, 1060)])
         links = pd.DataFrame({"s": EDGES[0] + 1000, "t": EDGES[1] + 1000.0})
         found = model().fit(words, pd.Series(Y, index=range(1000, 1060)), edge_index=links)

@@ -169,11 +169,11 @@ class SelfTrainingClassifier(FittedAttributes, ClassifierMixin, BaseEstimator): 
         X may be None: then features are made from the edges. Edges are row numbers [2, E], a scipy adjacency, a frame
         of names, or a networkx or igraph graph. Unknown labels are -1, None, NaN or "". Of a `Data` with masks only the
         labels under `train_mask` and `val_mask` are read. Where X is a frame, a series or dict y is read by its names,
-        and rows it does not name are unknown. A frame with words, dates or gaps is encoded as `bangs fit` encodes a
-        table, and `predict` does the same. A `Store` of more than 1 GiB stays on the disk and is learned from in
-        batches, the usual ones if none are given; the fitted model then refers to it. `names` are the nodes', where X
-        does not say them. Observers are called with the state of every round, `tell` before every candidate. A `Keeper`
-        keeps the rounds in a folder, from which a fit that was stopped or killed goes on.
+        and rows it does not name are unknown. A frame is encoded and scaled as `bangs fit` does it with a table, and
+        `predict` does the same; an array is taken as it is. A `Store` of more than 1 GiB stays on the disk and is
+        learned from in batches, the usual ones if none are given; the fitted model then refers to it. `names` are the
+        nodes', where X does not say them. Observers are called with the state of every round, `tell` before every
+        candidate. A `Keeper` keeps the rounds in a folder, from which a fit that was stopped or killed goes on.
         """
         seed, place = self._seed(), choose_device(self.device)
         given = prepare(X, y, edge_index, edge_weight, names, directed=self.directed, seed=seed, fill=self.fill)
@@ -350,6 +350,7 @@ class SelfTrainingClassifier(FittedAttributes, ClassifierMixin, BaseEstimator): 
             directed=self.directed,
             fitted=True,
             columns=self.columns_,
+            feature_names=getattr(self, "feature_names_in_", None),
         )
         graph = given.graph
         if graph.x.shape[1] != self.n_features_in_:

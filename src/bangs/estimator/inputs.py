@@ -1,7 +1,7 @@
 """Inputs: arrays, frames and graphs from a notebook, as one graph."""
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 from typing import Any, Literal
 
@@ -21,9 +21,11 @@ from bangs.graphs.csr import check_indices, check_range, check_scipy
 from bangs.graphs.sparse import csr, to_torch
 from bangs.graphs.splits import MASKS
 from bangs.graphs.store import NodeNames, Store, StoreReference
-from bangs.graphs.tables.feature_encoding import Encoding
+from bangs.graphs.tables.feature_encoding import Encoding, Numeric
 from bangs.graphs.tables.frames import encode_frame
 from bangs.graphs.tables.structural_features import standardised
+
+MOST_WARNINGS = 5  # of the columns of one frame
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,10 +53,12 @@ def prepare(
     fill: Literal["mean"] | None = None,
     fitted: bool = False,
     columns: Encoding | None = None,
+    feature_names: Any = None,
 ) -> Inputs:
     """The graph of whatever was given, to fit a model, or for one that was `fitted` with these columns.
 
-    Where there is no X, features are made from the edges, as `bangs fit` makes them.
+    Where there is no X, or no column of it can be a feature, features are made from the edges, as `bangs fit` makes
+    them. For a model that was fitted on a frame, an array has the columns of that frame, called `feature_names`.
     """
     rows = None
     if isinstance(X, NodeRows):
@@ -71,6 +75,12 @@ def prepare(
         graph = source.unlabelled() if isinstance(source, Store) else as_graph(source, directed=True)
         return Inputs(graph, source, y, names_of(X, int(graph.num_nodes or 0)) if names is None else names, None)
     X = X.to_pandas() if hasattr(X, "to_pandas") else X
+    if columns is not None and columns.columns:
+        X, edge_index, edge_weight = _framed(X, edge_index, edge_weight, columns, feature_names)
+    elif (
+        columns is not None and isinstance(X, pd.DataFrame) and {str(name).strip() for name in X} <= {*columns.left_out}
+    ):
+        X = X[[]]  # the model was fitted without these columns
     bare = _without_features(X, edge_index, y)
     if fitted and (bare is None) != (columns is None or columns.structural is None):
         raise InvalidInput(
@@ -81,12 +91,14 @@ def prepare(
     own, found = (
         (X, None) if fitted and columns is None else encoded(X, columns, fill) if bare is None else (bare, None)
     )
+    if found is not None and not found.columns:
+        own = bare = _no_columns(X.index)
     graph = as_graph(own, edge_index, edge_weight, directed=directed)
     source = own if isinstance(own, Data | pd.DataFrame) else None
     names = names_of(own, int(graph.num_nodes or 0), edge_index) if names is None else names
     if bare is not None:
         made, known = standardised(graph, names, seed, None if columns is None else columns.structural)
-        graph.x, found = torch.from_numpy(made), Encoding(structural=known)
+        graph.x, found = torch.from_numpy(made), replace(found or Encoding(), structural=known)
     frame = X if isinstance(X, pd.DataFrame) and bare is None else None
     return Inputs(graph, source, y, names, found, frame, rows)
 
@@ -171,24 +183,49 @@ def opened(X: Any) -> Any:
 def encoded(
     X: Any, encoding: Encoding | None = None, fill: Literal["mean"] | None = None
 ) -> tuple[Any, Encoding | None]:
-    """X, and how its columns became features: a frame with words, dates or gaps as numbers.
+    """X, and how its columns became features: a frame as numbers, scaled as `bangs fit` scales those of a table.
 
     The frame of numbers has the same index. Everything else comes back as it is. With the `encoding` of
     another frame the columns become the same features. What is left out is warned of.
     """
-    if not isinstance(X, pd.DataFrame) or (encoding is None and _plain_numbers(X)):
+    if not isinstance(X, pd.DataFrame):
         return X, None
     notes: list[str] = []
     numbers, found = encode_frame(X, encoding, notes, fill)
-    for note in notes:
-        asked = found.fill is not None and note.endswith("filled with its mean")
-        if (encoding is not None and not asked) or any(f"column {name!r}" in note for name in found.left_out):
-            warnings.warn(note, stacklevel=3)
+    told = [
+        note
+        for note in notes
+        if (encoding is not None and not (found.fill is not None and note.endswith("filled with its mean")))
+        or any(f"column {name!r}" in note for name in found.left_out)
+    ]
+    if len(told) > MOST_WARNINGS:
+        told[MOST_WARNINGS - 1 :] = [f"X: {len(told) - MOST_WARNINGS + 1:,} more notes of this kind"]
+    if not found.columns:
+        told.append("X: no column can be a feature, so features are made from the edges")
+    for note in told:
+        warnings.warn(note, stacklevel=3)
     return pd.DataFrame(numbers, index=X.index, columns=found.features), found
 
 
-def _plain_numbers(X: pd.DataFrame) -> bool:
-    return all(pd.api.types.is_numeric_dtype(kind) for kind in X.dtypes) and not bool(X.isna().any(axis=None))
+def _framed(X: Any, edge_index: Any, edge_weight: Any, columns: Encoding, feature_names: Any) -> tuple[Any, Any, Any]:
+    """X as a frame with the columns that the model was fitted with, and its edges with their weights."""
+    if X is None or isinstance(X, pd.DataFrame):
+        return X, edge_index, edge_weight
+    if isinstance(X, Data) and edge_index is None and edge_weight is None:
+        X, edge_index, edge_weight = X.get("x"), X.get("edge_index"), X.get("edge_weight")
+    words = [column.name for column in columns.columns if not isinstance(column, Numeric)]
+    if words:
+        raise InvalidInput(
+            f"the model was fitted on a frame, in which column {words[0]!r} holds words or dates; give a frame"
+        )
+    numbers = features(X).to_dense().numpy()
+    names = [str(place) for place in range(numbers.shape[1])] if feature_names is None else list(feature_names)
+    if len(names) != numbers.shape[1]:
+        raise InvalidInput(
+            f"X has {numbers.shape[1]} features, but the model was fitted on a frame and is expecting {len(names)} "
+            "features as input: its columns"
+        )
+    return pd.DataFrame(numbers, columns=names), edge_index, edge_weight
 
 
 def _without_features(X: Any, edge_index: Any, y: Any) -> Any:
@@ -198,8 +235,13 @@ def _without_features(X: Any, edge_index: Any, y: Any) -> Any:
     if X is None and edge_index is not None:
         X = pd.DataFrame(index=named_nodes(edge_index, y))
     if isinstance(X, pd.DataFrame) and X.shape[1] == 0 and len(X):
-        return pd.DataFrame({"none": np.zeros(len(X), np.float32)}, index=X.index)
+        return _no_columns(X.index)
     return None
+
+
+def _no_columns(index: "pd.Index[Any]") -> pd.DataFrame:
+    """A frame with one column of zeros, whose features are made from the edges."""
+    return pd.DataFrame({"none": np.zeros(len(index), np.float32)}, index=index)
 
 
 def features(X: Any) -> Tensor:

@@ -13,7 +13,7 @@ from bangs.graphs.tables.diagnostics import Diagnostics
 from bangs.graphs.tables.feature_encoding import Column, Encoding
 from bangs.graphs.tables.features import Encoder, Matrix, check_columns
 from bangs.graphs.tables.parquet import as_text
-from bangs.graphs.tables.table import Limits, Table, trimmed_table
+from bangs.graphs.tables.table import Limits, Table, column_names, trimmed_table
 
 NAME = "X"
 _CELLS = str | int | float | np.generic | Decimal | date | type(None) | type(pd.NA) | type(pd.NaT)
@@ -28,21 +28,19 @@ def encode_frame(
     Missing numbers and dates are refused, or filled with the mean.
     """
     diagnostics = Diagnostics(NAME, "features", notes)
-    table = _table(frame, diagnostics)
+    names = column_names([str(name) for name in frame.columns], NAME, diagnostics)
+    kinds = dict(zip(names, frame.dtypes, strict=True))
+    table = _table(frame, names, diagnostics)
     kept: list[Column] = []
     left_out: list[str] = []
     if encoding is None:
         for name in table.names:
-            statistics = ColumnStatistics(name, NAME, isinstance(frame[name].dtype, pd.CategoricalDtype))
+            statistics = ColumnStatistics(name, NAME, isinstance(kinds[name], pd.CategoricalDtype))
             statistics.add(table)
             column = statistics.encoding(notes)
             left_out += [name] if column is None else []
             kept += [] if column is None else [column]
         encoding = Encoding(columns=tuple(kept), left_out=tuple(left_out), fill=fill)
-        if not kept and not diagnostics:
-            diagnostics.add(
-                "no-features", NAME, "no column can be a feature", "give columns of numbers, words or dates"
-            )
     else:
         check_columns(table, encoding, (), diagnostics)
     encoder = Encoder(encoding, NAME, diagnostics, "frame")
@@ -52,21 +50,21 @@ def encode_frame(
     return features, encoding
 
 
-def _table(frame: pd.DataFrame, diagnostics: Diagnostics) -> Table:
+def _table(frame: pd.DataFrame, names: list[str | None], diagnostics: Diagnostics) -> Table:
     """The cells of a frame as text; rows are counted from 0, as `iloc` counts them."""
-    names: list[str | None] = []
     columns: list[Any] = []
-    for name in frame.columns:
-        column = frame[name]
-        refused = (
-            [type(cell).__name__ for cell in column if not isinstance(cell, _CELLS)] if column.dtype == object else []
-        )
-        if column.dtype == object and not refused:
-            column = pd.Series([None if pd.isna(cell) else str(cell) for cell in column], dtype=object)
+    for place, name in enumerate(frame.columns):
+        column = frame.iloc[:, place]
+        if isinstance(column.dtype, pd.SparseDtype):
+            column = column.astype(column.dtype.subtype)
+        refused = [str(column.dtype)] if column.dtype.kind == "c" else []
+        if column.dtype == object:
+            refused = [type(cell).__name__ for cell in column if not isinstance(cell, _CELLS)]
+            column = column if refused else pd.Series([None if pd.isna(cell) else str(cell) for cell in column])
         text = None if refused else as_text(pa.chunked_array([pa.Array.from_pandas(column)]), Limits())
         if text is None:
             message = f"column {name!r} holds {[*refused, column.dtype][0]}, which is neither number, word nor date"
             diagnostics.add("column-type", NAME, message, f"drop it: X.drop(columns={name!r})")
-        names.append(None if text is None else str(name))
         columns.append(text)
+    names = [None if text is None else name for name, text in zip(names, columns, strict=True)]
     return trimmed_table(NAME, names, columns, np.arange(len(frame)), drop_blank=False)
