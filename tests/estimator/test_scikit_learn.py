@@ -1,5 +1,6 @@
 """SelfTrainingClassifier among the functions of scikit-learn: each works, or says in one sentence what to do."""
 
+import re
 from typing import Any
 
 import igraph
@@ -328,12 +329,30 @@ class TestLabels:
         with pytest.raises(InvalidInput, match="names node 1059 in column"):
             model().fit(words[:-1], Y[:-1], edge_index=links)
 
-    def test_words_for_no_label_and_two_spellings_are_warned_of(self) -> None:
-        words = np.where(Y < 0, "unknown", np.array(["Cat", "dog"])[Y])
-        with pytest.warns(UserWarning, match="'unknown' looks like a word for \"no label\""):
+    @pytest.mark.parametrize("word", ["unknown", "Unlabeled", "TBD", "missing", "to do", "N/A", "none", "?"])
+    def test_a_word_for_no_label_stops_the_fit_until_it_is_none_or_kept(self, word: str, tmp_path: Any) -> None:
+        words = np.where(Y < 0, word, np.array(["Cat", "dog"])[Y])
+        with pytest.raises(
+            InvalidInput, match=f"'{re.escape(word)}' looks like a word for \"no label\".*None.*keep="
+        ) as told:
             model().fit(X, words, edge_index=EDGES)
-        with pytest.warns(UserWarning, match="'Dog' and 'dog'|'Dog', 'dog' differ in capital letters only"):
-            model().fit(X, np.where(np.arange(60) < 9, "Dog", np.where(Y < 0, "dog", "cat")), edge_index=EDGES)
+        none = model().fit(X, np.where(words == word, None, words), edge_index=EDGES)
+        assert none.classes_.tolist() == ["Cat", "dog"]
+        way_out = eval(re.findall(r"keep=(.*)\)", str(told.value))[0])
+        kept = model(keep=way_out).fit(X, words, edge_index=EDGES)
+        assert sorted(kept.classes_) == sorted(["Cat", "dog", word])
+        assert model(keep=word).fit(X, words, edge_index=EDGES).classes_.tolist() == kept.classes_.tolist()
+        kept.save(tmp_path)
+        assert list(SelfTrainingClassifier.load(tmp_path).keep) == [word]
+
+    def test_two_spellings_of_a_class_stop_the_fit_until_they_are_written_alike_or_kept(self) -> None:
+        words = np.where(np.arange(60) < 9, "Dog", np.where(Y < 0, "dog", "cat"))
+        with pytest.raises(InvalidInput, match=r"'Dog', 'dog' differ in capital letters only.*keep=\['Dog', 'dog'\]"):
+            model().fit(X, words, edge_index=EDGES)
+        assert model().fit(X, [word.lower() for word in words], edge_index=EDGES).classes_.tolist() == ["cat", "dog"]
+        assert model(keep=["Dog", "dog"]).fit(X, words, edge_index=EDGES).classes_.tolist() == ["Dog", "cat", "dog"]
+        with pytest.raises(InvalidInput, match="keep must be a list of labels that are words"):
+            model(keep=3).fit(X, words, edge_index=EDGES)
 
     def test_an_explanation_speaks_names_and_class_words(self) -> None:
         names = [f"n{i}" for i in range(60)]

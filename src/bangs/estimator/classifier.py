@@ -81,6 +81,8 @@ class SelfTrainingClassifier(FittedAttributes, ClassifierMixin, BaseEstimator): 
     time_limit: seconds after which nothing further is tried; results then depend on how fast the machine is.
     directed: an edge goes from source to target only; else it goes both ways, however it is listed.
     fill: "mean" puts the mean of a frame's column where a number or date is missing; None refuses such a frame.
+    keep: labels that are classes, though they look like "no label" (`unknown`, `TBD`) or differ from another class in
+    capital letters only; without it, such labels are refused.
     random_state: an int makes `fit` repeatable.
 
     After `fit` (N nodes, C classes):
@@ -114,6 +116,7 @@ class SelfTrainingClassifier(FittedAttributes, ClassifierMixin, BaseEstimator): 
         time_limit: float | None = None,
         directed: bool = False,
         fill: Literal["mean"] | None = None,
+        keep: Sequence[str] = (),
         device: str = "auto",
         random_state: Any = 0,
     ):
@@ -135,6 +138,7 @@ class SelfTrainingClassifier(FittedAttributes, ClassifierMixin, BaseEstimator): 
         self.time_limit = time_limit
         self.directed = directed
         self.fill = fill
+        self.keep = keep
         self.device = device
         self.random_state = random_state
 
@@ -178,7 +182,7 @@ class SelfTrainingClassifier(FittedAttributes, ClassifierMixin, BaseEstimator): 
         seed, place = self._seed(), choose_device(self.device)
         given = prepare(X, y, edge_index, edge_weight, names, directed=self.directed, seed=seed, fill=self.fill)
         self.columns_ = given.columns
-        learned = lesson(given, seed=seed, folds=self.folds, share=self.validation)
+        learned = lesson(given, seed=seed, folds=self.folds, share=self.validation, keep=self.keep)
         self.classes_, self.notes_ = learned.classes, list(learned.notes)
         store = given.source if isinstance(given.source, Store) else None
         bare = given.columns is not None and given.columns.structural is not None

@@ -19,6 +19,7 @@ from bangs.estimator.edge_inputs import rows_called
 from bangs.graphs.store import Store
 from bangs.graphs.tables.diagnostics import listed
 from bangs.graphs.tables.labels import case_variants, many_classes, placeholders
+from bangs.graphs.tables.numbers import MISSING
 
 Classes = npt.NDArray[Any]
 
@@ -132,19 +133,29 @@ def mask_of(data: Data | Store, name: str, nodes: int) -> Tensor | None:
 
 
 def _warn(target: Tensor, classes: Classes) -> None:
-    """Warn of classes that may be none."""
+    """Warn of classes that may be ids or measurements."""
     if many := many_classes(len(classes), int((target >= 0).sum())):
         warnings.warn(many, stacklevel=5)
-    words = classes.tolist() if classes.dtype.kind in "US" else []
-    if found := placeholders(words):
-        warnings.warn(
-            f'class {listed(found)} looks like a word for "no label"; if it means that, write None instead',
-            stacklevel=5,
+
+
+def check_words(classes: Classes, keep: Any) -> None:
+    """Raises where a class looks like "no label", or like another in other capital letters, and `keep` has it not."""
+    kept = [keep] if isinstance(keep, str) else list(keep) if isinstance(keep, list | tuple | set) else None
+    if kept is None or not all(isinstance(word, str) for word in kept):
+        raise InvalidInput(f"keep must be a list of labels that are words, such as ['unknown'], got {keep!r}")
+    words = classes.tolist() if classes.dtype.kind == "U" else []
+    none = {*placeholders(words), *(word for word in words if word.lower() in MISSING)}
+    if found := [word for word in words if word in none and word not in kept]:
+        raise InvalidInput(
+            f'class {listed(found)} looks like a word for "no label"; if it means that, write None instead; if it is '
+            f"a class, keep it: SelfTrainingClassifier(keep={[*kept, *found]})"
         )
     for own in case_variants(words):
-        warnings.warn(
-            f"classes {listed(own)} differ in capital letters only; write them alike if they are one", stacklevel=5
-        )
+        if not set(own) <= set(kept):
+            raise InvalidInput(
+                f"classes {listed(own)} differ in capital letters only; if they are one, write them alike; if not, "
+                f"keep them: SelfTrainingClassifier(keep={list(dict.fromkeys([*kept, *own]))})"
+            )
 
 
 def _whole_or_few(values: Classes, known: npt.NDArray[np.bool_]) -> Classes:

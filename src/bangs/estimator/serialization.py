@@ -40,7 +40,7 @@ def spell(value: Any) -> Any:
         value = value.item()
     if value is None or isinstance(value, str | bool | int | float):
         return value
-    if isinstance(value, tuple):
+    if isinstance(value, tuple | list):
         return [spell(part) for part in value]
     if is_dataclass(value) and KNOWN.get(type(value).__name__) is type(value):
         settings = {own.name: spell(getattr(value, own.name)) for own in fields(value)}

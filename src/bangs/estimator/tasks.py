@@ -12,7 +12,7 @@ from bangs.errors import InvalidInput
 from bangs.estimator.candidates import Candidate
 from bangs.estimator.folds import FOLDS, Folds, check_folds
 from bangs.estimator.inputs import Inputs
-from bangs.estimator.label_inputs import Classes, labelled
+from bangs.estimator.label_inputs import Classes, check_words, labelled
 from bangs.estimator.members import View
 from bangs.estimator.views import view_of
 from bangs.graphs.store import Store
@@ -35,16 +35,17 @@ class Lesson:
         return int((self.labels < 0).sum())
 
 
-def lesson(given: Inputs, *, seed: int, folds: int | None, share: float | None) -> Lesson:
+def lesson(given: Inputs, *, seed: int, folds: int | None, share: float | None, keep: Any = ()) -> Lesson:
     """What a fit learns from.
 
     Validation nodes that the data bring judge one model, unless folds are asked for. Without them, labels are dealt
     into folds; or, if a share is given, that share of every class is held back. Of a graph on disk a quarter is held
-    back unless folds are asked for.
+    back unless folds are asked for. Labels in `keep` are classes, whatever they look like.
     """
     check_folds(folds)
     graph, stored = given.graph, isinstance(given.source, Store)
     target, classes, split = labelled(given.source, given.y, int(graph.num_nodes or 0))
+    check_words(classes, keep)
     if len(classes) < 2:
         raise InvalidInput(f"a classifier needs two classes, the labels know one class only: {classes.tolist()[0]!r}")
     own_validation = split is not None and bool(split.val.any())
