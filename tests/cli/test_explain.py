@@ -129,3 +129,15 @@ def test_long_names_are_cut_where_they_are_examples() -> None:
     with pytest.raises(InvalidInput, match=r"^no node is called 'x+…'; names look like 'y+…', 'z'$") as refusal:
         place_of("x" * 5000, np.array(["y" * 5000, "z"], dtype=object))
     assert len(str(refusal.value)) < 200
+
+
+def test_where_the_label_is_a_mean_of_models_the_text_says_whose_rounds_are_told() -> None:
+    graph = citation(nodes=90, classes=3, seed=0)
+    graph.y[45:] = -1
+    settings = {"rounds": 1, "epochs": 10, "model": "sgc"}
+    one = SelfTrainingClassifier(**settings, validation=0.25).fit(graph).explain(50)
+    four = SelfTrainingClassifier(**settings).fit(graph).explain(50)
+    assert (one.models, four.models) == (1, 4)
+    told = "those of one model, the one with the most weight of 4; the label above is the mean of all"
+    assert told in str(four)
+    assert "the mean of all" not in str(one)

@@ -75,3 +75,9 @@ def test_soft_labels_have_their_own_words() -> None:
     assert "made anew in every round" in figures["Soft labels"]["note"]
     assert "from soft labels of 36 others" in card(run_data)
     assert "with its probabilities and its weight" in card(run_data)
+
+
+def test_the_line_under_the_title_of_a_run_does_not_repeat_it(run_data: RunData) -> None:
+    result = {"method": "bangs", "dataset": "Cora", "model": "gcn"}
+    lead = headline(replace(run_data, kind="run", name="bangs on Cora", result=result))["lead"]
+    assert lead == f"Model gcn, {len(run_data.rows) - 1} rounds of self-training, 1 seed."

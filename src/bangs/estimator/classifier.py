@@ -25,7 +25,7 @@ from bangs.estimator.build import planned
 from bangs.estimator.candidates import Candidate, refined
 from bangs.estimator.contest import Contest, Ensemble, Tried
 from bangs.estimator.explain import node_of, reasons
-from bangs.estimator.explanation import Explanation, explanation
+from bangs.estimator.explanation import Explanation, count_models, explanation
 from bangs.estimator.fitted import averaged, calibrated_snapshot, fitted_members, snapshot_of
 from bangs.estimator.fitted_attributes import FittedAttributes
 from bangs.estimator.folds import check_folds, seeds_of
@@ -279,7 +279,7 @@ class SelfTrainingClassifier(FittedAttributes, ClassifierMixin, BaseEstimator): 
         """
         check_is_fitted(self)
         found = reasons(self.snapshot_, node_of(node, self.node_names_), top)
-        return explanation(found, self.node_names_, self.classes_.tolist(), self.selector)
+        return explanation(found, self.node_names_, self.classes_.tolist(), self.selector, count_models(self.weights_))
 
     @usual_modes()
     def suggest(self, count: int = 20, strategy: str | None = None) -> Suggestions:

@@ -1,8 +1,10 @@
 """Explanation: the reasons for a label in the names of nodes and classes, and as text."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
+
+from torch import Tensor
 
 from bangs.estimator.explain import Influence, Neighbour, Origin, PseudoLabel, Reasons, SoftLabel
 
@@ -35,6 +37,7 @@ class Explanation:
     adoption: PseudoLabel | None
     soft: SoftLabel | None
     path: list[dict[str, Any]]  # round, label and calibrated confidence of every round's model
+    models: int  # label and probs are the mean of so many; adoption, soft and path are of the one with the most weight
     text: str = field(repr=False)
 
     def __str__(self) -> str:
@@ -51,8 +54,18 @@ class Explanation:
         return found
 
 
-def explanation(reasons: Reasons, names: Sequence[str], classes: Sequence[Any], selector: object = "") -> Explanation:
-    """The reasons in names; `selector` is the classifier's and says what a value means; None = banzhaf."""
+def count_models(weights: Mapping[str, Tensor]) -> int:
+    """How many models a fit averages, from the weights `number.name` of its members, each [R, …] over the folds."""
+    return sum({name.split(".")[0]: len(weight) for name, weight in weights.items()}.values())
+
+
+def explanation(
+    reasons: Reasons, names: Sequence[str], classes: Sequence[Any], selector: object = "", models: int = 1
+) -> Explanation:
+    """The reasons in names; `selector` is the classifier's and says what a value means; None = banzhaf.
+
+    The prediction is the mean of so many `models`.
+    """
     selector = "banzhaf" if selector is None else selector
 
     def named(one: Any) -> Any:
@@ -70,13 +83,16 @@ def explanation(reasons: Reasons, names: Sequence[str], classes: Sequence[Any], 
         "adoption": None if adoption is None else replace(adoption, label=classes[adoption.label]),
         "soft": None if soft is None else replace(soft, probs=dict(zip(classes, soft.probs, strict=True))),
         "path": path,
-        "text": in_words(reasons, names, [str(name) for name in classes], selector),
+        "models": models,
+        "text": in_words(reasons, names, [str(name) for name in classes], selector, models),
     }
     same = {own.name: getattr(reasons, own.name) for own in fields(reasons)}
     return Explanation(**{**same, **by_class, **changed})
 
 
-def in_words(reasons: Reasons, names: Sequence[str], classes: Sequence[str], selector: object = "") -> str:
+def in_words(
+    reasons: Reasons, names: Sequence[str], classes: Sequence[str], selector: object = "", models: int = 1
+) -> str:
     """The reasons as text; `selector` is the classifier's and says what a value means."""
     name, label = names[reasons.node], classes[reasons.label]
     parts = [f"{name} is '{label}', {reasons.confidence:.1%} sure ({_origin(reasons, classes)})."]
@@ -88,6 +104,11 @@ def in_words(reasons: Reasons, names: Sequence[str], classes: Sequence[str], sel
     shares = _shares(reasons.probs, classes)
     parts.append(f"Probabilities: {shares}; before calibration it was {reasons.raw_confidence:.1%} sure.")
     parts += [_neighbours(reasons, names, classes), _influences(reasons, names, classes), _path(reasons, classes)]
+    if models > 1:
+        parts[-1] += (
+            f" Rounds and pseudo-labels are those of one model, the one with the most weight of {models:,}; "
+            "the label above is the mean of all, so it can differ from theirs."
+        )
     return "\n\n".join(parts)
 
 

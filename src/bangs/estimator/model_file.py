@@ -18,6 +18,7 @@ from bangs.utils.files import check_replaceable, make_folder, read_plain, write_
 
 FILE = "model.safetensors"
 KIND = "bangs model, format 1"
+WEIGHTS = "weights."  # before the names of tensors that are weights
 
 
 def save(path: str | Path, tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> None:

@@ -14,8 +14,6 @@ from bangs.nn.models import Architecture
 from bangs.runs.snapshot import Snapshot
 from bangs.training.trainer import Trainer
 
-WEIGHTS = "weights."
-
 
 def save(model: Any, path: str | Path) -> None:
     """Write all that `load` needs of a fitted classifier to one file; a folder gets a `model.safetensors`."""
@@ -23,7 +21,7 @@ def save(model: Any, path: str | Path) -> None:
     model_file.save(
         path,
         tensors
-        | {f"{WEIGHTS}{name}": value for name, value in model.weights_.items()}
+        | {f"{model_file.WEIGHTS}{name}": value for name, value in model.weights_.items()}
         | model_file.pack_names(model.node_names_),
         {
             "snapshot": facts,
@@ -45,7 +43,9 @@ def save(model: Any, path: str | Path) -> None:
 def load(kind: type[Any], path: str | Path, store: str | Path | None, parts: dict[str, Any]) -> Any:
     """The classifier of a kind saved at the path, with parts that could not be saved; all of the file is checked."""
     tensors, facts = model_file.load(path)
-    weights = {name.removeprefix(WEIGHTS): t for name, t in tensors.items() if name.startswith(WEIGHTS)}
+    weights = {
+        name.removeprefix(model_file.WEIGHTS): t for name, t in tensors.items() if name.startswith(model_file.WEIGHTS)
+    }
     own = _own_architecture(parts)
     with model_file.sound(path):
         found = kind(**{name: serialization.read(name, value, parts) for name, value in facts["params"].items()})

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from bangs.estimator import model_file
 from bangs.estimator.explain import node_of, reasons
-from bangs.estimator.explanation import Explanation, explanation
+from bangs.estimator.explanation import Explanation, count_models, explanation
 from bangs.runs.snapshot import Snapshot
 from bangs.utils.threads import thread_count, threads
 
@@ -24,12 +24,13 @@ class SavedRun:
     names: Any  # of the nodes: an array, or `NodeNames` of a store
     classes: list[Any]
     selector: Any  # the parameter; a dict where it was a part
+    models: int = 1  # whose mean the prediction is
 
     def explain(self, node: Any, top: int = 5) -> Explanation:
         """Why a node, by its name or number, has the label it has."""
         with threads(thread_count(self.snapshot.nodes)):
             found = reasons(self.snapshot, node_of(node, self.names), top)
-        return explanation(found, self.names, self.classes, self.selector)
+        return explanation(found, self.names, self.classes, self.selector, self.models)
 
     def suggest(self, count: int = 20, strategy: str | None = None, *, exclude: Tensor | None = None) -> "Suggestions":
         """The nodes whose labels would help most, with a reason each; nodes in `exclude` bool [N] are left out."""
@@ -48,4 +49,9 @@ def read_saved_run(path: str | Path, store: str | Path | None = None) -> SavedRu
             snapshot = snapshot.with_store(store)
         classes = model_file.read_classes(facts["classes"], snapshot.classes).tolist()
         names = model_file.unpack_names(tensors, snapshot)
-        return SavedRun(snapshot, names, classes, facts["params"]["selector"])
+        weights = {
+            name.removeprefix(model_file.WEIGHTS): own
+            for name, own in tensors.items()
+            if name.startswith(model_file.WEIGHTS)
+        }
+        return SavedRun(snapshot, names, classes, facts["params"]["selector"], count_models(weights))

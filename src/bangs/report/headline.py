@@ -136,9 +136,8 @@ def _of_run(run_data: RunData) -> dict[str, Any]:
     seeds = len(run_data.rows[0]["validation"])
     return {
         "lead": (
-            f"{result.get('method', 'A method')} on {result.get('dataset', 'a graph')} "
-            f"with {result.get('model', 'a model')}: {counted(seeds, 'seed')}, "
-            f"{counted(len(run_data.rows) - 1, 'round')} of self-training."
+            f"Model {result.get('model', 'unknown')}, {counted(len(run_data.rows) - 1, 'round')} of self-training, "
+            f"{counted(seeds, 'seed')}."
         ),
         "protocol": (
             "Mean and standard deviation over seeds. The round is chosen by validation labels; test labels are only "

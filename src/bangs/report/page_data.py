@@ -11,7 +11,7 @@ from bangs.core import metrics
 from bangs.core.intervals import wilson
 from bangs.core.types import Prediction
 from bangs.report.headline import headline
-from bangs.report.leaderboard import HEAD, leaderboard
+from bangs.report.leaderboard import HEAD, averaged, leaderboard
 from bangs.report.node_data import node_data, short
 from bangs.report.run_data import RunData
 from bangs.runs.history import is_soft
@@ -36,6 +36,7 @@ def page_data(run_data: RunData) -> dict[str, Any]:
         "values": _values(run_data),
         "soft": any(map(is_soft, run_data.rows)),
         "seconds": _seconds(run_data),
+        "averaged": bool(run_data.result.get("folds")) or averaged(run_data.result.get("leaderboard", [])) > 1,
         "leaderboard": {"head": list(HEAD), "rows": leaderboard(run_data.result.get("leaderboard", []))},
         "config": _flat(run_data.config or _settings(run_data.result)),
         "environment": _flat(run_data.environment),

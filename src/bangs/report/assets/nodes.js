@@ -200,6 +200,7 @@ function drawNode() {
       if (support.length && support[0][1] !== label) parts.push(h("p", { class: "against" }, `Most labelled influence is for ${isolate(className(support[0][1]))}, but the model predicts ${isolate(className(label))}: its own features and the unlabelled nodes around it outweigh the labelled ones.`));
     } else parts.push(h("p", { class: "how" }, "No labelled node is within reach: its own features decide."));
     parts.push(h("h3", {}, "Prediction of each round's model"));
+    if (facts.averaged) parts.push(h("p", { class: "how" }, "Rounds and pseudo-labels are those of the model with the most weight; the label above is the mean of all models, so it can differ from theirs."));
     const strip = h("div", { class: "chart" });
     parts.push(strip);
     why.replaceChildren(...parts);
