@@ -283,3 +283,12 @@ def test_linear_models_say_the_same_on_a_gpu() -> None:
         for place in ("cpu", "cuda")
     ]
     assert said[1] == pytest.approx(said[0], abs=2e-3)
+
+
+def test_a_model_of_fewer_nodes_than_directions_is_saved_and_loaded(tmp_path: Path) -> None:
+    graph = citation(nodes=90, classes=3, seed=0)  # 1,433 features
+    graph.y[45:] = -1
+    model = SelfTrainingClassifier(rounds=0).fit(graph)
+    model.save(tmp_path)
+    again = SelfTrainingClassifier.load(tmp_path)
+    np.testing.assert_allclose(again.predict_proba(graph), model.predict_proba(), atol=1e-5)

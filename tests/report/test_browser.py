@@ -4,6 +4,7 @@ import csv
 import io
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -43,6 +44,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("pages")
     made = {"fit": fit_run(), "run": experiment_run(), "soft": soft_run(), "collapsed": collapsed_run()}
     made["unmarked"] = fit_run(truth=False)
+    made["averaged"] = replace(made["fit"], result={**made["fit"].result, "folds": True})
     for name, run_data in made.items():
         (folder / f"{name}.html").write_text(render(run_data), encoding="utf-8")
     with pytest.MonkeyPatch.context() as patch:
@@ -328,6 +330,16 @@ def test_soft_labels_are_explained_in_plain_words(tab: Browser, pages: dict[str,
     words = tab.js("document.querySelector('#why .soft').textContent")
     assert words.startswith("Soft label: before round ")
     assert "times as much as a given label" in words
+
+
+def test_where_several_models_are_averaged_the_page_says_whose_rounds_are_drawn(
+    tab: Browser, pages: dict[str, Path]
+) -> None:
+    for name, count in (("averaged", 1), ("soft", 0)):
+        tab.open(pages[name])
+        search(tab, "40")
+        words = tab.js("document.querySelector('#why').textContent")
+        assert words.count("the label above is the mean of all models") == count
     assert tab.js("document.querySelector('#adopted h2').textContent") == "Soft labels by class"
     heads = tab.js("[...document.querySelectorAll('#predicted th')].map((cell) => cell.textContent)")
     assert {"Soft label", "Weight"} <= set(heads)

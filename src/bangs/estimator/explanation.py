@@ -55,8 +55,15 @@ class Explanation:
 
 
 def count_models(weights: Mapping[str, Tensor]) -> int:
-    """How many models a fit averages, from the weights `number.name` of its members, each [R, …] over the folds."""
-    return sum({name.split(".")[0]: len(weight) for name, weight in weights.items()}.values())
+    """How many models a fit averages, from the weights `number.name` of its members.
+
+    A weight is [R, …] over the folds, or [1, …] where they share it.
+    """
+    runs: dict[str, int] = {}
+    for name, weight in weights.items():
+        member = name.split(".")[0]
+        runs[member] = max(runs.get(member, 0), len(weight))
+    return sum(runs.values())
 
 
 def explanation(

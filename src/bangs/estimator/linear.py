@@ -105,6 +105,8 @@ class PropagatedLinear(Checked):
             _, vectors = np.linalg.eigh((span.T @ span).astype(np.float64))
             basis = turned @ vectors[:, ::-1][:, : self.width].astype(np.float32)
             z = span @ vectors[:, ::-1][:, : self.width].astype(np.float32)
+            # a graph of fewer nodes has fewer directions; the others are zero, so that shapes follow from the settings
+            basis, z = (np.pad(own, ((0, 0), (0, self.width - own.shape[1]))) for own in (basis, z))
         centre = z.mean(0, keepdims=True)
         scale = 1 / max(float(np.sqrt(np.square(z - centre).sum(1).mean())), TINY)
         basis, centre, z = basis * scale, centre * scale, z * scale
