@@ -103,14 +103,14 @@ def test_the_gain_is_the_fall_of_the_variance_on_paper() -> None:
 
 def test_one_label_in_one_direction_leaves_the_variance_known_on_paper() -> None:
     z = torch.tensor([[1.0, 0.0], [0.0, 1.0]])
-    after = Posterior.of(z, z[:1])
+    after = Posterior.of(z[:1])
     assert after.variance(z).tolist() == pytest.approx([NOISE / (1 + NOISE), 1.0], rel=1e-4)
 
 
 def test_labels_taken_one_by_one_or_together_teach_the_same() -> None:
     z = world().places
-    one = Posterior.of(z, z[:3]).beside(z[5:6]).beside(z[7:9])
-    assert torch.allclose(one.covariance, Posterior.of(z, z[[0, 1, 2, 5, 7, 8]]).covariance)
+    one = Posterior.of(z[:3]).beside(z[5:6]).beside(z[7:9])
+    assert torch.allclose(one.covariance, Posterior.of(z[[0, 1, 2, 5, 7, 8]]).covariance)
 
 
 def test_duplicates_and_nodes_without_edges_are_skipped_and_said() -> None:

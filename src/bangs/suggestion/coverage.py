@@ -14,9 +14,10 @@ SAMPLE = 20_000  # nodes from which clusters are found
 STEPS = 10
 
 
-def pagerank_coverage(situation: Situation, taken: Sequence[int]) -> Tensor:
-    """Σ_j P[j, i] · left_j, where left_j is what known and taken labels leave of node j: float [N].
+def pagerank(situation: Situation, taken: Sequence[int]) -> Tensor:
+    """The personalised PageRank of a node on nodes that no label reaches yet.
 
+    Σ_j P[j, i] · left_j, where left_j is what known and taken labels leave of node j: float [N].
     left_j = max(0, 1 − Σ_i P[j, i] / alpha) over labelled and taken i; a node's own label leaves nothing of it.
     """
     reached = situation.reached
@@ -28,16 +29,17 @@ def pagerank_coverage(situation: Situation, taken: Sequence[int]) -> Tensor:
     return situation.operator.adjoint(left[:, None].contiguous())[:, 0]
 
 
-def distances(situation: Situation, taken: Sequence[int]) -> Tensor:
-    """The squared distance of every place to the nearest labelled or taken one: float [N]."""
+def k_centre(situation: Situation, taken: Sequence[int]) -> Tensor:
+    """The squared distance of the propagated features to the nearest node that is labelled or taken."""
     far: Tensor = situation.cached(_to_known)
-    return torch.minimum(far, _nearest(situation.places, situation.places[list(taken)])) if taken else far
+    return torch.minimum(far, _closest(situation.places, situation.places[list(taken)])[1]) if taken else far
 
 
-def typicality(situation: Situation, taken: Sequence[int], weight: Tensor | None = None) -> Tensor:
-    """Of nodes in clusters without a label the cluster's size, times how near its middle they are: float [N].
+def typical(situation: Situation, taken: Sequence[int], weight: Tensor | None = None) -> Tensor:
+    """Nodes near the middle of large clusters of propagated features that have no label yet.
 
-    There are as many clusters as labels, known or asked for. With a weight [N], a cluster's size is the sum of it.
+    In a cluster without a label a node scores the cluster's size, times how near its middle it is: float [N]. There
+    are as many clusters as labels, known or asked for. With a weight [N], a cluster's size is the sum of it.
     """
     cluster, near, size = situation.cached(_clusters)
     if weight is not None:
@@ -53,7 +55,7 @@ def _to_known(situation: Situation) -> Tensor:
     labelled = situation.places[situation.known]
     if not len(labelled):
         return situation.places.square().sum(1) + 1
-    return _nearest(situation.places, labelled)
+    return _closest(situation.places, labelled)[1]
 
 
 def _clusters(situation: Situation) -> tuple[Tensor, Tensor, Tensor]:
@@ -70,8 +72,8 @@ def _clusters(situation: Situation) -> tuple[Tensor, Tensor, Tensor]:
         middle = torch.where(count > 0, total / count.clamp_min(1), middle)
     cluster, far = _closest(z, middle)
     size = torch.bincount(cluster, minlength=len(middle)).float()
-    typical = torch.zeros(len(middle)).index_add_(0, cluster, far) / size.clamp_min(1)
-    return cluster, 1 / (1 + far / typical[cluster].clamp_min(1e-12)), size
+    usual = torch.zeros(len(middle)).index_add_(0, cluster, far) / size.clamp_min(1)
+    return cluster, 1 / (1 + far / usual[cluster].clamp_min(1e-12)), size
 
 
 def _spread_out(points: Tensor, count: int, rng: np.random.Generator) -> Tensor:
@@ -89,13 +91,9 @@ def _spread_out(points: Tensor, count: int, rng: np.random.Generator) -> Tensor:
 
 
 def _closest(points: Tensor, middle: Tensor) -> tuple[Tensor, Tensor]:
+    """The middle that is nearest to every point, long [N], and its squared distance, float [N]."""
     found = [_squared(part, middle).min(1) for part in points.split(PIECE)]
     return torch.cat([own.indices for own in found]), torch.cat([own.values for own in found])
-
-
-def _nearest(points: Tensor, others: Tensor) -> Tensor:
-    """The squared distance of every point to the nearest of the others: float [N]."""
-    return _closest(points, others)[1]
 
 
 def _squared(points: Tensor, others: Tensor) -> Tensor:

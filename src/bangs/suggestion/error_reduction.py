@@ -6,6 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from bangs.suggestion.posterior import NOISE
 from bangs.suggestion.situation import Situation
 
 CANDIDATES = 200  # nodes that are looked at
@@ -17,7 +18,7 @@ NUMBERS = 2**24  # at once
 def expected_errors(situation: Situation, taken: Sequence[int], rough: Tensor) -> Tensor:
     """By how much the mean of 1 − max_c p_jc over nodes j is expected to fall: float [N], −inf where not looked at.
 
-    A label c at node i moves the prediction of node j by (e_c − p_i) k_ji / (k_ii + noise), k being the covariance
+    A label c at node i moves the prediction of node j by (e_c − p_i) k_ji / (k_ii + NOISE), k being the covariance
     of a linear model of the places after the known and taken labels; label c comes with probability p_ic. Looked at
     are the nodes with the highest `rough` score [N].
     """
@@ -28,7 +29,7 @@ def expected_errors(situation: Situation, taken: Sequence[int], rough: Tensor) -
     judged = situation.cached(_drawn)
     covariance = after.covariance.float()
     moves = z[candidates] @ covariance
-    step = moves @ z[judged].T / ((moves * z[candidates]).sum(1) + after.noise)[:, None]  # [K, J]
+    step = moves @ z[judged].T / ((moves * z[candidates]).sum(1) + NOISE)[:, None]  # [K, J]
     likely = p[candidates].topk(min(LABELS, situation.classes), dim=1)
     chance = likely.values / likely.values.sum(1, keepdim=True)  # [K, L]
     change = torch.eye(situation.classes)[likely.indices] - p[candidates][:, None]  # [K, L, C]

@@ -10,7 +10,7 @@ WIDTH = 64  # directions kept
 SAMPLE = 20_000  # nodes from which directions are found
 
 
-def merged(inputs: Sequence[Tensor], weights: Sequence[float], width: int = WIDTH, seed: int = 0) -> Tensor:
+def merged(inputs: Sequence[Tensor], weights: Sequence[float], width: int = WIDTH) -> Tensor:
     """The inputs [N, d_k] of several linear models as one: float [N, width].
 
     Inner products are about the weighted mean of theirs, Σ_k w_k ⟨z_ki, z_kj⟩: the first principal directions.
@@ -22,7 +22,7 @@ def merged(inputs: Sequence[Tensor], weights: Sequence[float], width: int = WIDT
         return torch.cat([part * scale for part, scale in zip(inputs, scales, strict=True)], 1)
     rows = torch.arange(nodes)
     if nodes > SAMPLE:
-        rows = torch.from_numpy(np.random.default_rng(seed).choice(nodes, SAMPLE, replace=False))
+        rows = torch.from_numpy(np.random.default_rng(0).choice(nodes, SAMPLE, replace=False))
     drawn = torch.cat([part[rows] * scale for part, scale in zip(inputs, scales, strict=True)], 1).double()
     _, vectors = torch.linalg.eigh(drawn.T @ drawn)
     basis = vectors.flip(1)[:, :width].float()

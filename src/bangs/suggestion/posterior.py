@@ -11,24 +11,22 @@ PIECE = 2**16  # nodes at once
 
 @dataclass(frozen=True, eq=False)
 class Posterior:
-    """The covariance A = (I + Σ_i z_i z_iᵀ / noise)⁻¹ of the weights of a linear model with labels at some places."""
+    """The covariance A = (I + Σ_i z_i z_iᵀ / NOISE)⁻¹ of the weights of a linear model with labels at some places."""
 
     covariance: Tensor  # float64 [d, d]
-    noise: float = NOISE
 
     @classmethod
-    def of(cls, places: Tensor, labelled: Tensor, noise: float = NOISE) -> "Posterior":
-        """The posterior with labels at the places `labelled` [n, d]."""
-        start = torch.eye(places.shape[1], dtype=torch.float64)
-        return cls(start, noise).beside(labelled)
+    def of(cls, labelled: Tensor) -> "Posterior":
+        """The posterior with labels at these places [n, d]."""
+        return cls(torch.eye(labelled.shape[1], dtype=torch.float64)).beside(labelled)
 
     def beside(self, places: Tensor) -> "Posterior":
         """The posterior with more labels, at these places [n, d]; the order does not matter."""
         if not len(places):
             return self
         z = places.double()
-        precision = torch.linalg.inv(self.covariance) + z.T @ z / self.noise
-        return Posterior(torch.linalg.inv(precision), self.noise)
+        precision = torch.linalg.inv(self.covariance) + z.T @ z / NOISE
+        return Posterior(torch.linalg.inv(precision))
 
     def variance(self, places: Tensor) -> Tensor:
         """zᵀ A z at every place: float [N]."""
@@ -38,12 +36,12 @@ class Posterior:
     def gain(self, places: Tensor, mass: Tensor) -> Tensor:
         """By how much a label at every place lowers Σ_j w_j var_j: float [N].
 
-        Σ_j w_j (z_iᵀ A z_j)² / (z_iᵀ A z_i + noise), with mass = Σ_j w_j z_j z_jᵀ; V-optimal design.
+        Σ_j w_j (z_iᵀ A z_j)² / (z_iᵀ A z_i + NOISE), with mass = Σ_j w_j z_j z_jᵀ; V-optimal design.
         """
         inner = self.covariance @ mass.double() @ self.covariance
         root = _root(inner).float()
         moved = torch.cat([(part @ root).square().sum(1) for part in places.split(PIECE)])
-        return moved / (self.variance(places) + self.noise)
+        return moved / (self.variance(places) + NOISE)
 
 
 def weighted_gram(places: Tensor, weight: Tensor) -> Tensor:

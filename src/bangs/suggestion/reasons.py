@@ -7,6 +7,7 @@ import torch
 
 from bangs.graphs.neighbours import NeighbourLists
 from bangs.suggestion.batches import Taken
+from bangs.suggestion.posterior import NOISE
 from bangs.suggestion.situation import Situation
 
 CLOSE = 0.5  # squared correlation from which two nodes are alike
@@ -63,7 +64,7 @@ def facts(situation: Situation, taken: Sequence[Taken]) -> list[tuple[Taken, Fac
             )
         )
         before = before.beside(place[None])
-        seen = (seen - both.square() / (seen[own.node] + before.noise)).clamp_min(0)  # the variance after one label
+        seen = (seen - both.square() / (seen[own.node] + NOISE)).clamp_min(0)  # the variance after one label
     return out
 
 

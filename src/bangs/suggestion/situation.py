@@ -110,7 +110,7 @@ class Situation:
     @cached_property
     def given(self) -> Posterior:
         """What the known labels teach a linear model of the places."""
-        return Posterior.of(self.places, self.places[self.known])
+        return Posterior.of(self.places[self.known])
 
     @cached_property
     def spread(self) -> Tensor:

@@ -8,7 +8,7 @@ from torch import Tensor
 from bangs.core.rng import Streams
 from bangs.core.word_checks import check_name
 from bangs.errors import InvalidInput
-from bangs.suggestion.coverage import distances, pagerank_coverage, typicality
+from bangs.suggestion.coverage import k_centre, pagerank, typical
 from bangs.suggestion.error_reduction import expected_errors
 from bangs.suggestion.information import information_values
 from bangs.suggestion.situation import Situation
@@ -45,31 +45,16 @@ def disagreement(situation: Situation, taken: Sequence[int]) -> Tensor:
     return situation.disagreement * situation.news(taken)
 
 
-def pagerank(situation: Situation, taken: Sequence[int]) -> Tensor:
-    """The personalised PageRank of a node on nodes that no label reaches yet."""
-    return pagerank_coverage(situation, taken)
-
-
-def k_centre(situation: Situation, taken: Sequence[int]) -> Tensor:
-    """The squared distance of the propagated features to the nearest node that is labelled or taken."""
-    return distances(situation, taken)
-
-
 def k_centre_uncertain(situation: Situation, taken: Sequence[int]) -> Tensor:
     """As k-centre, among the quarter of the nodes with the highest entropy."""
     pool = situation.entropy[situation.pool]
     bound = pool.quantile(1 - UNCERTAIN) if len(pool) <= 2**23 else pool.mean()
-    return torch.where(situation.entropy >= bound, distances(situation, taken), 0.0)
-
-
-def typical(situation: Situation, taken: Sequence[int]) -> Tensor:
-    """Nodes near the middle of large clusters of propagated features that have no label yet."""
-    return typicality(situation, taken)
+    return torch.where(situation.entropy >= bound, k_centre(situation, taken), 0.0)
 
 
 def typical_error(situation: Situation, taken: Sequence[int]) -> Tensor:
     """As typical, the size of a cluster being the number of errors expected in it."""
-    return typicality(situation, taken, situation.risk)
+    return typical(situation, taken, situation.risk)
 
 
 def dense_entropy(situation: Situation, taken: Sequence[int]) -> Tensor:
