@@ -62,14 +62,14 @@ def cpl(budget: Budget, rate: float = 0.1) -> Method:
     return _common(budget, Method(views=multiview(rate), start=EARLY))
 
 
-def m3s(budget: Budget, clusters: int = 200) -> Method:
+def m3s(budget: Budget) -> Method:
     """k nodes on which teacher and clustering agree, the most confident of every class in turn."""
-    return replace(_common(budget, Method(score=Agreement(clusters))), quota=Balanced(budget.k))
+    return replace(_common(budget, Method(score=Agreement())), quota=Balanced(budget.k))
 
 
-def cagcn(budget: Budget, threshold: float = 0.8) -> Method:
+def cagcn(budget: Budget) -> Method:
     """At most k nodes whose confidence, calibrated by a graph network, exceeds a threshold."""
-    return replace(_common(budget, Method(calibrate=CaGCN())), quota=Top(budget.k, threshold))
+    return replace(_common(budget, Method(calibrate=CaGCN())), quota=Top(budget.k, 0.8))
 
 
 def drgst(budget: Budget, threshold: float = 0.53, gain: InformationGain | None = None) -> Method:
@@ -83,9 +83,9 @@ def drgst(budget: Budget, threshold: float = 0.53, gain: InformationGain | None 
     return replace(_common(budget, recipe), quota=quota, teacher=_rebuilding(budget))
 
 
-def drgst_dropedge(budget: Budget, threshold: float = 0.54, rate: float = 0.4, beta: float = 0.5) -> Method:
+def drgst_dropedge(budget: Budget) -> Method:
     """DR-GST with the information gain under dropped edges."""
-    return drgst(budget, threshold, InformationGain(DropEdges(rate), beta=beta))
+    return drgst(budget, 0.54, InformationGain(DropEdges(0.4), beta=0.5))
 
 
 def bangs(budget: Budget) -> Method:
@@ -104,20 +104,20 @@ def bangs_no_banzhaf(budget: Budget) -> Method:
     return bangs(replace(budget, estimate=Alone()))
 
 
-def soft(budget: Budget, temperature: float = 0.5, power: float = 3.0) -> Method:
+def soft(budget: Budget) -> Method:
     """Soft, sharpened labels for all free nodes, made anew by the latest model in every round."""
-    return _soft(budget, Sharpen(temperature), Certainty(power))
+    return _soft(budget, Sharpen(), Certainty())
 
 
-def soft_aligned(budget: Budget, temperature: float = 0.5, power: float = 3.0) -> Method:
+def soft_aligned(budget: Budget) -> Method:
     """Soft labels whose class shares are those of the validation labels."""
-    return _soft(budget, Sharpen(temperature, shares="validation"), Certainty(power))
+    return _soft(budget, Sharpen(shares="validation"), Certainty())
 
 
-def bangs_soft(budget: Budget, temperature: float = 0.5, power: float = 3.0) -> Method:
+def bangs_soft(budget: Budget) -> Method:
     """Soft labels weighted by the rank of their Banzhaf value and by confidence."""
     weight = BanzhafWeight(propagate=budget.propagate, normalise=budget.normalise)
-    return _soft(budget, Sharpen(temperature), Product(weight, Certainty(power)))
+    return _soft(budget, Sharpen(), Product(weight, Certainty()))
 
 
 def _soft(budget: Budget, believe: Sharpen, weight: NodeWeight) -> Method:

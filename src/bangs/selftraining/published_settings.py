@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 from bangs.calibration.calibrators import ETS, Calibrator
 from bangs.calibration.graph_calibrators import CaGCN
@@ -29,7 +29,8 @@ def authors(name: str, dataset: str) -> Method:
     Where they suggest none (a dataset they did not try) there is no guess: use `method(name, budget)`.
     """
     check_name("method", name, METHODS)
-    return _AUTHORS[name](_key(dataset))
+    key = _key(dataset)
+    return _AUTHORS[name](key) if name in _AUTHORS else method(name, _budget(key, "latest"))
 
 
 def paper(name: str, dataset: str) -> Method:
@@ -43,7 +44,9 @@ def paper(name: str, dataset: str) -> Method:
     if name not in METHODS or name in _LATER:
         raise UnknownName("method of the BANGS paper", name, set(METHODS) - _LATER)
     key = _key(dataset)
-    return _PAPER[name](key) if name in _PAPER else method(name, _budget(key, "first"))
+    if name in _PAPER:
+        return _PAPER[name](key)
+    return replace(method(name, _budget(key, "first")), **_PAPER_CHANGES.get(name, {}))
 
 
 # dataset -> k, rounds, drop rate; CPL's run.sh
@@ -93,10 +96,6 @@ def _cpl(dataset: str) -> Method:
     return methods.cpl(Budget(k=k, candidates=k, rounds=rounds, teacher="first", pool="open"), rate)
 
 
-def _random(dataset: str) -> Method:
-    return replace(_cpl(dataset), score=Chance())
-
-
 def _m3s(dataset: str) -> Method:
     stage = TopPerClass(_settings("m3s", dataset, _M3S))
     return Method(rounds=5, score=Agreement(200, among=stage), quota=Above(0.0), teacher="latest")
@@ -107,40 +106,22 @@ def _cagcn(dataset: str) -> Method:
     return Method(rounds=stages - 1, calibrate=CaGCN(), quota=Above(threshold), teacher="latest", pool="unused")
 
 
-def _drgst(dataset: str) -> Method:
-    stages, threshold, beta, rate = _settings("drgst", dataset, _DRGST)
-    gain = InformationGain(Dropout(rate), beta=beta)
+def _drgst(name: str, dataset: str, table: Mapping[str, tuple[int, float, float, float]]) -> Method:
+    stages, threshold, beta, rate = _settings(name, dataset, table)
+    gain = InformationGain(Dropout(rate) if name == "drgst" else DropEdges(rate), beta=beta)
     return replace(methods.drgst(Budget(rounds=stages - 1, pool="unused"), gain=gain), quota=Above(threshold))
 
 
-def _drgst_dropedge(dataset: str) -> Method:
-    stages, threshold, beta, rate = _settings("drgst-dropedge", dataset, _DROPEDGE)
-    gain = InformationGain(DropEdges(rate), beta=beta)
-    return replace(methods.drgst(Budget(rounds=stages - 1, pool="unused"), gain=gain), quota=Above(threshold))
-
-
-def _own(name: str) -> Callable[[str], Method]:
-    """A method of the BANGS paper as its text has it: the last student teaches, all unlabelled nodes are eligible."""
-    return lambda dataset: method(name, _budget(dataset, "latest"))
-
-
+# the others are methods of the BANGS paper as its text has them: the last student teaches, all unlabelled nodes are
+# eligible
 _AUTHORS: Mapping[str, Callable[[str], Method]] = {
-    **{name: _own(name) for name in METHODS},
     "cpl": _cpl,
-    "random": _random,
+    "random": lambda dataset: replace(_cpl(dataset), score=Chance()),
     "m3s": _m3s,
     "cagcn": _cagcn,
-    "drgst": _drgst,
-    "drgst-dropedge": _drgst_dropedge,
+    "drgst": lambda dataset: _drgst("drgst", dataset, _DRGST),
+    "drgst-dropedge": lambda dataset: _drgst("drgst-dropedge", dataset, _DROPEDGE),
 }
-
-
-def _paper_random(dataset: str) -> Method:
-    return replace(method("random", _budget(dataset, "first")), views=multiview(0.1))
-
-
-def _paper_cpl(dataset: str) -> Method:
-    return replace(methods.cpl(_budget(dataset, "first"), 0.1), start="fresh")
 
 
 def _paper_m3s(dataset: str) -> Method:
@@ -158,20 +139,15 @@ def _paper_drgst(dataset: str) -> Method:
     return replace(recipe, score=Logit(), quota=Above(_PORT.get(dataset, 0.53)), memory="alternate")
 
 
-def _through_dropout(name: str) -> Callable[[str], Method]:
-    """The published code leaves the teacher in training mode where it neither calibrates nor takes several views."""
-    return lambda dataset: replace(method(name, _budget(dataset, "first")), views=(Dropout(),))
-
-
 _LATER = {"drgst-dropedge"}  # not in the paper's tables
-_PAPER: Mapping[str, Callable[[str], Method]] = {
-    "random": _paper_random,
-    "cpl": _paper_cpl,
-    "m3s": _paper_m3s,
-    "cagcn": _paper_cagcn,
-    "drgst": _paper_drgst,
-    "confidence": _through_dropout("confidence"),
-    "bangs-uncalibrated": _through_dropout("bangs-uncalibrated"),
+_PAPER: Mapping[str, Callable[[str], Method]] = {"m3s": _paper_m3s, "cagcn": _paper_cagcn, "drgst": _paper_drgst}
+# what differs from the method under the paper's budget
+_PAPER_CHANGES: Mapping[str, Mapping[str, Any]] = {
+    "random": {"views": multiview(0.1)},
+    "cpl": {"start": "fresh"},
+    # the published code leaves the teacher in training mode where it neither calibrates nor takes several views
+    "confidence": {"views": (Dropout(),)},
+    "bangs-uncalibrated": {"views": (Dropout(),)},
 }
 
 
