@@ -91,7 +91,7 @@ def prepare_queue(
     for node, name in enumerate(saved.names):
         if str(name) in skipped:
             exclude[node] = True
-    queue = make_cards(saved, count, strategy, {}, exclude)
+    queue = make_cards(saved, count, strategy, exclude)
     wanted = [card["node"] for card in queue["cards"]]
     cells = table_rows(tables.path, own.columns.role("id"), wanted)
     for card in queue["cards"]:

@@ -24,14 +24,11 @@ CELL, COLUMNS = 300, 60  # letters of a cell and columns of a row that are shown
 LARGEST = 1 << 28
 
 
-def make_cards(
-    saved: SavedRun,
-    count: int,
-    strategy: str | None,
-    rows: dict[str, list[tuple[str, str]]],
-    exclude: Tensor | None = None,
-) -> dict[str, Any]:
-    """The queue as JSON holds it: a card for every suggested node, and what was skipped."""
+def make_cards(saved: SavedRun, count: int, strategy: str | None, exclude: Tensor) -> dict[str, Any]:
+    """The queue as JSON holds it: a card for every suggested node, but for the cells of its row, and what was skipped.
+
+    Nodes in `exclude` bool [N] are left out.
+    """
     found = saved.suggest(count, strategy, exclude=exclude)
     snapshot, names = saved.snapshot, saved.names
     nodes = [own.row for own in found]
@@ -52,7 +49,6 @@ def make_cards(
                 "degree": degree,
                 "neighbours": [[str(names[one.node]), classes[one.label], one.origin] for one in near],
                 "influences": [[str(names[one.node]), classes[one.label], round(one.share, 4)] for one in strongest],
-                "cells": rows.get(own.node, []),
             }
         )
     return {"strategy": found.strategy, "classes": classes, "cards": cards, "notes": found.notes}

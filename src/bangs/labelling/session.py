@@ -21,8 +21,9 @@ class Refused(BangsError):
 class Session:
     """One person's labelling in one folder; every answer is on the disk before the next node is shown."""
 
-    def __init__(self, folder: Path, *, batch: int, read_only: bool = False, refit: Callable[[], None] | None = None):
-        self.folder, self.batch, self.read_only, self.refit = folder, batch, read_only, refit
+    def __init__(self, folder: Path, *, batch: int, read_only: bool = False):
+        self.folder, self.batch, self.read_only = folder, batch, read_only
+        self.refit: Callable[[], None] | None = None
         self.fitting = False
         self.fault = ""
         self._lock = threading.Lock()
