@@ -1,6 +1,5 @@
 """Blind runs: the predictions of every round are kept, and no test label is opened until `unblind`."""
 
-import os
 from dataclasses import fields
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,6 +13,7 @@ from bangs.errors import InvalidInput
 from bangs.experiments.experiment import Experiment, exam_of, summary
 from bangs.graphs.datasets import by_name
 from bangs.runs import RunFolder, read_run
+from bangs.runs.folder import round_file
 from bangs.selftraining.loop import State
 from bangs.utils.files import explained, read_plain, write_atomic
 
@@ -33,7 +33,7 @@ class BlindRounds:
         adopted = torch.where(state.labels.adopted, state.labels.target, -1)
         kept = {"predicted": state.prediction.label, "adopted": adopted}
         body = save({name: value.to(torch.int16).cpu().contiguous() for name, value in kept.items()})
-        write_atomic(_file(self.path, state.index), body)
+        write_atomic(round_file(self.path, state.index), body)
 
 
 def runs_in(folder: Path) -> list[Path]:
@@ -78,7 +78,7 @@ def _experiment(config: dict[str, Any]) -> Experiment:
 
 
 def _read(path: Path, round: int, shape: torch.Size) -> tuple[torch.Tensor, torch.Tensor]:
-    file = _file(path / FOLDER, round)
+    file = round_file(path / FOLDER, round)
     try:
         found = load(read_plain(file, LARGEST))
     except (FileNotFoundError, SafetensorError) as error:
@@ -87,7 +87,3 @@ def _read(path: Path, round: int, shape: torch.Size) -> tuple[torch.Tensor, torc
     if any(one is None or one.shape != shape or one.dtype != torch.int16 for one in kept):
         raise InvalidInput(f"'{file}' does not hold the predictions of this run's {shape[0]} seeds: run again")
     return found["predicted"].long(), found["adopted"].long()
-
-
-def _file(folder: Path, round: int) -> Path:
-    return Path(os.path.join(folder, f"round-{round:06d}.safetensors"))

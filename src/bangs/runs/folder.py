@@ -1,6 +1,7 @@
 """RunFolder: the configuration, events, checkpoints and result of one run."""
 
 import os
+import re
 import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -38,6 +39,7 @@ _RESULTS = {
     "run": ("snapshot.safetensors", "exam.safetensors", "history.jsonl", "report.html"),
     "unknown": ("model.safetensors", "snapshot.safetensors", "exam.safetensors"),  # no one else's names
 }
+_ROUND = re.compile(r"round-([0-9]{6}|[1-9][0-9]{6,8})\.safetensors")  # names of `round_file`
 _HARMLESS = {".DS_Store"}  # put into any folder someone looks at
 
 
@@ -250,7 +252,7 @@ class RunFolder:
             )
 
     def _checkpoint(self, round: int) -> Path:
-        return self.path / "checkpoints" / f"round-{round:06d}.safetensors"
+        return round_file(self.path / "checkpoints", round)
 
     def _rounds(self) -> list[int]:
         return _rounds(self.path / "checkpoints")
@@ -265,19 +267,15 @@ class RunFolder:
         return self._log
 
 
-def _rounds(checkpoints: Path) -> list[int]:
+def round_file(folder: Path, round: int) -> Path:
+    """The file of a round's tensors."""
+    return folder / f"round-{round:06d}.safetensors"
+
+
+def _rounds(folder: Path) -> list[int]:
     """The rounds that have a file, newest first."""
-    rounds = []
-    for name in os.listdir(checkpoints):
-        digits = name.removeprefix("round-").removesuffix(".safetensors")
-        if (
-            digits.isascii()
-            and digits.isdigit()
-            and len(digits) < 10
-            and name == f"round-{int(digits):06d}.safetensors"
-        ):
-            rounds.append(int(digits))
-    return sorted(rounds, reverse=True)
+    names = map(_ROUND.fullmatch, os.listdir(folder))
+    return sorted((int(name[1]) for name in names if name), reverse=True)
 
 
 def _unsealed_if_sound(path: Path) -> dict[str, Any] | None:
@@ -322,5 +320,5 @@ def _remove_results(folder: Path) -> None:
     for kept in (checkpoints, folder / "blind"):
         if kept.is_dir() and not kept.is_symlink():
             for round in _rounds(kept):
-                (kept / f"round-{round:06d}.safetensors").unlink()
+                round_file(kept, round).unlink()
     sync_folder(folder)
