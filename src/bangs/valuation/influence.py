@@ -214,11 +214,6 @@ def _softmax(logits: Tensor) -> tuple[Tensor, Tensor]:
     return p.div_(total), logits.sub_(total.log_())
 
 
-def split(members: Tensor, size: int) -> Iterator[Tensor]:
-    """Coalitions [R, B, K] in chunks of `size`, at least 1."""
-    return (members[:, part] for part in slices(members.shape[1], size))
-
-
 def slices(total: int, size: int) -> Iterator[slice]:
     """0 … total in chunks of `size`, at least 1."""
     return (slice(start, start + max(1, size)) for start in range(0, total, max(1, size)))

@@ -12,7 +12,7 @@ from bangs.errors import InvalidInput, OutOfMemory, ran_out_of_memory
 from bangs.graphs.pagerank import Operator
 from bangs.graphs.pagerank_push import Pairs
 from bangs.valuation.dense_influence import COLUMN_BYTES, dense_influence
-from bangs.valuation.influence import NUMBER_BYTES, Forecast, Influence, Normalisation, slices, split
+from bangs.valuation.influence import NUMBER_BYTES, Forecast, Influence, Normalisation, slices
 from bangs.valuation.sparse_influence import PAIR_BYTES, ROW_BYTES, sparse_influence
 
 RUNS_AT_ONCE = {"cpu": 1}  # runs evaluated together, by device; a GPU takes as many as fit
@@ -131,7 +131,8 @@ class Information:
         for runs in slices(self.runs, self.runs_at_once):
             influence = self._influence(runs)
             size = min(COALITIONS_AT_ONCE, self.budget // (16 * influence.player_signals.numel()))
-            worths.append(torch.cat([influence.worth(part, self.budget) for part in split(members[runs], size)], dim=1))
+            parts = members[runs].split(max(1, size), dim=1)
+            worths.append(torch.cat([influence.worth(part, self.budget) for part in parts], dim=1))
         return torch.cat(worths)
 
     @_within_memory
@@ -145,7 +146,7 @@ class Information:
         for runs in slices(self.runs, self.runs_at_once):
             influence = self._influence(runs)
             strong_pairs = influence.strong_pairs(self.tolerance)
-            parts = split(members[runs], influence.coalitions_at_once(self.budget))
+            parts = members[runs].split(max(1, influence.coalitions_at_once(self.budget)), dim=1)
             changes.append(torch.cat([influence.marginals(part, strong_pairs, self.budget) for part in parts], dim=1))
         return torch.cat(changes)
 
@@ -159,7 +160,7 @@ class Information:
         runs = torch.arange(self.runs, device=self.device)[:, None]
         player_signals = self._signal[runs, self.nodes][..., None]
         slopes = []
-        for part in split(members, self.budget // (40 * self._signal.numel())):
+        for part in members.split(max(1, self.budget // (40 * self._signal.numel())), dim=1):
             slope = Forecast.of(self._propagate(part), self.normalise, count, open=open).slope
             D, R, N, b = slope.shape
             back = _padded(self.operator.adjoint, slope.permute(2, 1, 0, 3).reshape(N, R * D * b))
