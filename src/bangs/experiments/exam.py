@@ -7,8 +7,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from bangs.core import metrics
-from bangs.core.types import Prediction, Split
+from bangs.core.types import Split
 from bangs.errors import InvalidInput
 from bangs.graphs.fingerprint import fingerprint
 from bangs.selftraining.loop import State
@@ -41,10 +40,6 @@ class Exam:
         """A digest of the labels, by which a run that continues knows that they are the same."""
         return fingerprint(Data(answers=self.answers, truth=self.truth))
 
-    def accuracy(self, prediction: Prediction) -> Tensor:
-        """Test accuracy: float [R]."""
-        return metrics.accuracy(prediction, self.answers)
-
     def mark(self, state: State) -> dict[str, Any]:
         """Test accuracy and the share of right pseudo-labels after a round, by run; None where there are none."""
         return self.mark_labels(state.prediction.label, torch.where(state.labels.adopted, state.labels.target, -1))
@@ -52,13 +47,8 @@ class Exam:
     def mark_labels(self, predicted: Tensor, pseudo: Tensor) -> dict[str, Any]:
         """The same, from the predicted labels and the pseudo-labels (-1 = none), long [R, N] each."""
         adopted = (pseudo >= 0) & (self.truth >= 0)
-        right = (adopted & (pseudo == self.truth)).sum(1)
-        count = adopted.sum(1)
+        right, count = (adopted & (pseudo == self.truth)).sum(1), adopted.sum(1)
         counted = self.answers >= 0
         accuracy = ((predicted == self.answers) & counted).sum(1).double() / counted.sum(1)
-        return {
-            "test": accuracy.tolist(),
-            "pseudo_accuracy": [
-                float(r) / int(n) if int(n) else None for r, n in zip(right.tolist(), count.tolist(), strict=True)
-            ],
-        }
+        shares = [r / n if n else None for r, n in zip(right.tolist(), count.tolist(), strict=True)]
+        return {"test": accuracy.tolist(), "pseudo_accuracy": shares}

@@ -26,9 +26,14 @@ class Only:
     models: Sequence[str] | None = None
     seeds: Sequence[int] | None = None
 
+    @property
+    def wanted(self) -> dict[str, Sequence[str] | None]:
+        """The values of each setting."""
+        return {"dataset": self.datasets, "method": self.methods, "model": self.models}
+
     def check(self, suites: Sequence[Suite]) -> None:
         """Refuse names that none of the suites has."""
-        for setting, names in (("dataset", self.datasets), ("method", self.methods), ("model", self.models)):
+        for setting, names in self.wanted.items():
             known = set().union(*(suite.values(setting) for suite in suites))
             for name in names or ():
                 if plain_name(name) not in known:
@@ -69,8 +74,7 @@ class Plan:
         suites = tuple(find_suite(str(path), data) for path in files)
         _check_names(suites, files)
         only.check(suites)
-        asked = (only.datasets, only.methods, only.models, only.seeds)
-        cells = [(cell, suite.blind) for suite in suites for cell in suite.cells(*asked)]
+        cells = [(cell, suite.blind) for suite in suites for cell in suite.cells(only.wanted, only.seeds)]
         if not cells:
             raise InvalidInput("no run has all that --datasets, --methods and --models ask for; ask for less at a time")
         jobs: dict[str, Job] = {}

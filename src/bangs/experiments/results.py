@@ -26,6 +26,7 @@ LARGEST = 1 << 28  # bytes of a file of rows
 _PATH = re.compile(r"(?<=')/[^'\n]*/[^'\n]*(?=')|(?<![\w'/:])/(?:[^\s'\",;:]+/)[^\s'\",;:]*")
 _WANTED = "give the --out folder of `bangs reproduce`, or rows it exported"
 ROWS = re.compile(rb'{"run":"[0-9a-f]{16}","config":{')  # how a file of rows begins
+_USUAL = Experiment().settings()
 _OF_RUN = ("run", "config", "environment", "batch", "seconds")  # the same in all rows of a run
 _BY_ROUND = {"validation": 5, "test": 5, "pseudo_accuracy": 4, "labelled": 0, "epochs": 0}  # decimals
 _BY_TEST_LABELS = ("test", "pseudo_accuracy")  # a blind run has none
@@ -238,15 +239,10 @@ def _result(name: str, rows: list[Mapping[str, Any]]) -> Result:
 def _comparable(config: Mapping[str, Any]) -> dict[str, Any]:
     """Settings with the defaults of what was not a setting yet when the run was made."""
     ignored = ("seeds", "parts", *(() if config.get("recipe", "budget") == "budget" else BUDGET))
-    filled = {**_usual_settings(), "rounds": None, **config}
+    filled = {**_USUAL, "rounds": None, **config}
     filled["rounds"] = usual_rounds(filled["method"]) if filled["rounds"] is None else filled["rounds"]
     filled["dataset"] = plain_name(filled["dataset"])
     return {key: value for key, value in filled.items() if key not in ignored}
-
-
-@functools.cache
-def _usual_settings() -> Mapping[str, Any]:
-    return Experiment().settings()
 
 
 def _seconds(result: Mapping[str, Any]) -> dict[str, float]:

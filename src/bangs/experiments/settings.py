@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import fields
+from functools import partial
 from typing import Any
 
 from bangs.calibration.calibrators import CALIBRATORS
@@ -24,30 +25,21 @@ def check(name: str, value: Any) -> None:
     RULES[name](name, value)
 
 
-def _one_of(known: Collection[str]) -> Callable[[str, Any], None]:
-    def rule(name: str, value: Any) -> None:
-        if not isinstance(value, str):
-            raise InvalidInput(f"{name} must be a name in quotes, one of {', '.join(known)}, got {value!r}")
-        if value not in known:
-            raise UnknownName(name, value, known)
-
-    return rule
+def _one_of(known: Collection[str], name: str, value: Any) -> None:
+    if not isinstance(value, str):
+        raise InvalidInput(f"{name} must be a name in quotes, one of {', '.join(known)}, got {value!r}")
+    if value not in known:
+        raise UnknownName(name, value, known)
 
 
-def _whole(least: int) -> Callable[[str, Any], None]:
-    def rule(name: str, value: Any) -> None:
-        if type(value) is not int or not least <= value <= MOST:
-            raise InvalidInput(f"{name} must be a whole number from {least} to {MOST:,}, got {value!r}")
-
-    return rule
+def _whole(least: int, name: str, value: Any) -> None:
+    if type(value) is not int or not least <= value <= MOST:
+        raise InvalidInput(f"{name} must be a whole number from {least} to {MOST:,}, got {value!r}")
 
 
-def _share(least: float, most: float) -> Callable[[str, Any], None]:
-    def rule(name: str, value: Any) -> None:
-        if not isinstance(value, int | float) or isinstance(value, bool) or not least <= value <= most:
-            raise InvalidInput(f"{name} must be a number from {least:g} to {most:g}, got {value!r}")
-
-    return rule
+def _share(name: str, value: Any) -> None:
+    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value <= 1:
+        raise InvalidInput(f"{name} must be a number from 0 to 1, got {value!r}")
 
 
 def _training_share(name: str, value: Any) -> None:
@@ -97,29 +89,29 @@ def _changes(name: str, value: Any) -> None:
 
 RULES: dict[str, Callable[[str, Any], None]] = {
     "dataset": _dataset,
-    "method": _one_of(METHODS),
-    "model": _one_of(MODELS),
-    "preset": _one_of(PRESETS),
-    "recipe": _one_of(RECIPES),
+    "method": partial(_one_of, METHODS),
+    "model": partial(_one_of, MODELS),
+    "preset": partial(_one_of, PRESETS),
+    "recipe": partial(_one_of, RECIPES),
     "seeds": _seeds,
-    "rounds": _whole(0),
-    "k": _whole(0),
-    "candidates": _whole(0),
-    "normalise": _one_of(("none", "mass")),
-    "push": _share(0.0, 1.0),
-    "ppr_steps": _whole(1),
-    "estimator": _one_of(ESTIMATORS),
-    "per_class": _whole(1),
-    "validation_nodes": _whole(1),
-    "samples": _whole(1),
-    "calibrator": _one_of(CALIBRATORS),
-    "teacher": _one_of(CHOICES["teacher"]),
-    "pool": _one_of(CHOICES["pool"]),
-    "memory": _one_of(CHOICES["memory"]),
-    "noise": _share(0.0, 1.0),
+    "rounds": partial(_whole, 0),
+    "k": partial(_whole, 0),
+    "candidates": partial(_whole, 0),
+    "normalise": partial(_one_of, ("none", "mass")),
+    "push": _share,
+    "ppr_steps": partial(_whole, 1),
+    "estimator": partial(_one_of, ESTIMATORS),
+    "per_class": partial(_whole, 1),
+    "validation_nodes": partial(_whole, 1),
+    "samples": partial(_whole, 1),
+    "calibrator": partial(_one_of, CALIBRATORS),
+    "teacher": partial(_one_of, CHOICES["teacher"]),
+    "pool": partial(_one_of, CHOICES["pool"]),
+    "memory": partial(_one_of, CHOICES["memory"]),
+    "noise": _share,
     "share": _training_share,
-    "batch_size": _whole(1),
+    "batch_size": partial(_whole, 1),
     "fanout": _fanout,
-    "pieces": _whole(1),
+    "pieces": partial(_whole, 1),
     "changes": _changes,
 }

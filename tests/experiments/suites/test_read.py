@@ -52,9 +52,9 @@ def test_a_suite_is_every_combination_of_its_axes() -> None:
 
 def test_a_suite_can_be_narrowed() -> None:
     suite = parse_suite(GOOD, "mine", "mine.toml")
-    (cell,) = suite.cells(datasets=["somewhere"], methods=["bangs"], seeds=[7])
+    (cell,) = suite.cells({"dataset": ["somewhere"], "method": ["bangs"]}, seeds=[7])
     assert (cell.experiment.dataset, cell.experiment.seeds) == ("somewhere.npz", (7,))
-    assert list(suite.cells(datasets=["elsewhere/somewhere.npz"], methods=["bangs"], seeds=[7])) == [cell]
+    assert list(suite.cells({"dataset": ["elsewhere/somewhere.npz"], "method": ["bangs"]}, seeds=[7])) == [cell]
 
 
 def test_a_path_is_called_by_its_last_part() -> None:

@@ -321,7 +321,7 @@ def test_seconds_of_other_seeds_at_once_are_another_measurement_and_say_so(seeds
 def test_runs_are_paired_by_the_seeds_they_share() -> None:
     """BANGS has 90, 91, 92 for seeds 0, 1, 2, and CPL 75, 76 for seeds 1 and 2."""
     rows = []
-    for cell in SUITE.cells(datasets=["cora"], methods=["cpl", "bangs"]):
+    for cell in SUITE.cells({"dataset": ["cora"], "method": ["cpl", "bangs"]}):
         rows += fake_rows(cell.experiment, SCORES[cell.column][: 2 if cell.column == "cpl" else 3])
     rows = [{**row, "seed": row["seed"] + (row["config"]["method"] == "cpl")} for row in rows]
     table = tabulate(SUITE, gather(rows), ["last"])

@@ -14,7 +14,7 @@ from bangs.experiments.experiment import Experiment
 from bangs.experiments.settings import check
 from bangs.experiments.suites.content import Content, Faults, check_content
 from bangs.experiments.suites.files import suite_path, suite_text
-from bangs.experiments.suites.published_numbers import PublishedReader
+from bangs.experiments.suites.published_numbers import published_numbers
 from bangs.experiments.suites.suite import FIGURES, Cell, Suite
 from bangs.graphs.datasets.by_name import DATASETS, npz_files
 from bangs.graphs.store import is_store
@@ -97,7 +97,7 @@ class _Reader(Faults):
         self._check_names(made, cells)
         if file.published is None:
             return made
-        published = PublishedReader(self.source, file.kind).numbers(file.published.rows, cells)
+        published = published_numbers(file.published.rows, file.kind, cells, self)
         return replace(made, published=published, published_as=file.published.protocol)
 
     def _laid_out(self, file: Content, axes: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from itertools import product
 from typing import Any, Literal
 
-from bangs.errors import UnknownName
 from bangs.experiments.experiment import Experiment
 from bangs.experiments.settings import RULES
 from bangs.utils.text import plain_name
@@ -74,14 +73,9 @@ class Suite:
     reading: str = ""
 
     def cells(
-        self,
-        datasets: Sequence[str] | None = None,
-        methods: Sequence[str] | None = None,
-        models: Sequence[str] | None = None,
-        seeds: Sequence[int] | None = None,
+        self, wanted: Mapping[str, Sequence[str] | None] | None = None, seeds: Sequence[int] | None = None
     ) -> Iterator[Cell]:
-        """Every combination of the axes, or those with the datasets, methods and models that are given."""
-        wanted = {"dataset": datasets, "method": methods, "model": models}
+        """Every combination of the axes, or those with the wanted values: setting -> its values, None = all."""
         ordered = sorted(self.axes, key=lambda axis: len(self.axes[axis]) > 1)  # one value is what is common to all
         for chosen in product(*self.axes.values()):
             settings = dict(self.experiment)
@@ -94,7 +88,7 @@ class Suite:
             cell = Cell(_key(self.rows, place), _key(self.columns, place), place, settings)
             if all(
                 values is None or plain_name(cell.setting(key)) in map(plain_name, values)
-                for key, values in wanted.items()
+                for key, values in (wanted or {}).items()
             ):
                 yield cell
 
@@ -109,11 +103,3 @@ class Suite:
 
 def _key(axes: Sequence[str], place: Mapping[str, Any]) -> str:
     return "/".join(plain_name(str(place[axis])) for axis in axes)
-
-
-def known_protocols(rules: Sequence[str]) -> tuple[str, ...]:
-    """The rules by which a round is chosen, every one of which there must be."""
-    for rule in rules:
-        if rule not in PROTOCOLS:
-            raise UnknownName("protocol", rule, PROTOCOLS)
-    return tuple(rules)

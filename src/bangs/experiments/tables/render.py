@@ -1,9 +1,8 @@
 """Rendering: a table as Markdown, LaTeX, CSV or JSON."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
-from bangs.experiments.tables.significance import Comparison
 from bangs.experiments.tables.table import Entry, Line, Table, as_facts
 from bangs.utils.csv_safe import to_csv
 from bangs.utils.files import finite, plain
@@ -39,7 +38,11 @@ def grid(table: Table) -> str:
 
 def tests(table: Table) -> list[str]:
     """The paired tests in Markdown, one table for each protocol."""
-    return [_tests(table, rule, own) for rule, own in table.comparisons.items() if own]
+    parts = []
+    for title, rows in _tested(table):
+        header, *body = ([escape_markdown(cell) for cell in row] for row in rows)
+        parts.append(f"{title}:\n\n{_pipes(header, body)}")
+    return parts
 
 
 def latex(table: Table) -> str:
@@ -50,11 +53,10 @@ def latex(table: Table) -> str:
         cells = [_tex_entry(entry, table) if entry else "--" for entry in line.entries]
         body.append([_tex(row), _tex(RULES[line.rule]), *cells])
     parts = [_booktabs(table.caption, "ll" + "c" * len(table.columns), header, body)]
-    for rule, own in table.comparisons.items():
-        if own:
-            title, head, rows = _tested(table, rule, own)
-            caption, escaped = f"{table.suite.title}: {title}.", [[_tex(cell) for cell in row] for row in [head, *rows]]
-            parts.append(_booktabs(caption, "llrc" + "r" * (len(head) - 5) + "l", escaped[0], escaped[1:]))
+    for title, rows in _tested(table):
+        header, *body = ([_tex(cell) for cell in row] for row in rows)
+        shape = "llrc" + "r" * (len(header) - 5) + "l"
+        parts.append(_booktabs(f"{table.suite.title}: {title}.", shape, header, body))
     return "\n".join(parts)
 
 
@@ -157,33 +159,20 @@ def _booktabs(caption: str, shape: str, header: list[str], body: list[list[str]]
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", r"\end{table}"]) + "\n"
 
 
-def _tests(table: Table, rule: str, tests: tuple[Comparison, ...]) -> str:
-    title, header, body = _tested(table, rule, tests)
-    names = [[escape_markdown(cell) for cell in row] for row in [header, *body]]
-    return f"{title}:\n\n{_pipes(names[0], names[1:])}"
-
-
-def _tested(table: Table, rule: str, tests: tuple[Comparison, ...]) -> tuple[str, list[str], list[list[str]]]:
-    """What was tested, and the cells of a table of it."""
+def _tested(table: Table) -> Iterator[tuple[str, list[list[str]]]]:
+    """Of each protocol what was tested, and the rows of a table of it, the header first."""
     called = table.suite.called
-    again = any(test.rerun for test in tests)
-    header = ["", f"{called(tests[0].first)} less …", "difference", "95 % interval", "p", "p (Holm)"]
-    header += [*(["re-runs ±"] if again else []), "verdict"]
-    body = [
-        [
-            called(test.place),
-            called(test.second),
-            f"{test.difference:+.2f}",
-            f"{test.low:+.2f} … {test.high:+.2f}",
-            _p(test.p),
-            _p(test.corrected),
-            *([f"{test.rerun:.2f}"] if again else []),
-            test.verdict,
-        ]
-        for test in tests
-    ]
-    title = f"Paired t-tests over common seeds, '{rule}', Holm's correction over the {len(tests)} of them"
-    return title, header, body
+    for rule, tests in table.comparisons.items():
+        if not tests:
+            continue
+        again = any(test.rerun for test in tests)
+        header = ["", f"{called(tests[0].first)} less …", "difference", "95 % interval", "p", "p (Holm)"]
+        rows = [[*header, *(["re-runs ±"] if again else []), "verdict"]]
+        for test in tests:
+            means = [f"{test.difference:+.2f}", f"{test.low:+.2f} … {test.high:+.2f}", _p(test.p), _p(test.corrected)]
+            spread = [f"{test.rerun:.2f}"] if again else []
+            rows.append([called(test.place), called(test.second), *means, *spread, test.verdict])
+        yield f"Paired t-tests over common seeds, '{rule}', Holm's correction over the {len(tests)} of them", rows
 
 
 def _p(value: float) -> str:

@@ -5,8 +5,9 @@ from dataclasses import dataclass, replace
 from statistics import fmean, stdev
 from typing import Any
 
+from bangs.errors import UnknownName
 from bangs.experiments.results import Result, matching
-from bangs.experiments.suites.suite import FIGURES, PROTOCOLS, Cell, Suite, known_protocols
+from bangs.experiments.suites.suite import FIGURES, PROTOCOLS, Cell, Suite
 from bangs.experiments.tables.reruns import Spread
 from bangs.experiments.tables.significance import Comparison, holm, paired, stars
 from bangs.runs.history import STAGES
@@ -109,8 +110,13 @@ def tabulate(
 
 def usable_protocols(rules: Sequence[str], results: Iterable[Result | None]) -> tuple[str, ...]:
     """The rules that the results allow: where one of them is blind, only the rule that needs no test label."""
-    known = known_protocols(rules)
-    return ("blind",) if any(result is not None and result.blind for result in results) else known
+    for rule in rules:
+        if rule not in PROTOCOLS:
+            raise UnknownName("protocol", rule, PROTOCOLS)
+    return ("blind",) if any(result is not None and result.blind for result in results) else tuple(rules)
+
+
+_FACTS = ("mean", "std", "rank", "stars", "run", "seeds", "values")  # of an entry
 
 
 def as_facts(table: Table) -> dict[str, Any]:
@@ -125,15 +131,7 @@ def as_facts(table: Table) -> dict[str, Any]:
                 "row": line.row,
                 "rule": line.rule,
                 "entries": {
-                    column: {
-                        "mean": entry.mean,
-                        "std": entry.std,
-                        "rank": entry.rank,
-                        "stars": entry.stars,
-                        "run": entry.run,
-                        "seeds": list(entry.seeds),
-                        "values": list(entry.values),
-                    }
+                    column: {name: getattr(entry, name) for name in _FACTS}
                     for column, entry in zip(table.columns, line.entries, strict=True)
                     if entry is not None
                 },
