@@ -151,12 +151,6 @@ def in_batches(batches: Sampling | None) -> str:
     return f"trained from the disk in batches of {batches.size:,} labelled nodes, which hear {heard} neighbours"
 
 
-def _unused(result: dict[str, Any]) -> str:
-    left = result["adopted_in_all"] - result["adopted"]
-    more = "more " if result["adopted"] else ""
-    return f" ({left:,} {more}after the chosen round, not used)" if left else ""
-
-
 def told(result: dict[str, Any], out: Path) -> str:
     """What a person wants to know first."""
     judged, test = result["validation"], result["test"]
@@ -166,8 +160,7 @@ def told(result: dict[str, Any], out: Path) -> str:
         lines.append(
             f"accuracy {judged['accuracy']:.1%} on {judged['nodes']:,} labels the models had not learned "
             f"(95 % interval {low:.1%} to {high:.1%}; largest class {result['largest_share']:.1%})"
-            + f"; {optimism(result)}"
-            * (not result["folds"])
+            + ("" if result["folds"] else f"; {optimism(result)}")
         )
         if result["no_better_than_chance"]:
             lines.append(
@@ -193,9 +186,13 @@ def told(result: dict[str, Any], out: Path) -> str:
 
 
 def _pseudo(result: dict[str, Any]) -> str:
-    return f", {result['held']:,} held for validation" * (not result["folds"]) + (
-        f", {result['adopted']:,} labelled by the model itself{_unused(result)}" if result["adopted"] else ""
-    )
+    """The labels beside those given."""
+    words = "" if result["folds"] else f", {result['held']:,} held for validation"
+    if result["adopted"]:
+        left = result["adopted_in_all"] - result["adopted"]
+        words += f", {result['adopted']:,} labelled by the model itself"
+        words += f" ({left:,} more after the chosen round, not used)" if left else ""
+    return words
 
 
 def _board(board: list[dict[str, Any]]) -> list[str]:

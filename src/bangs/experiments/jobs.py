@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from torch_geometric.data import Data
-
 from bangs.errors import BangsError
 from bangs.experiments.blind import BlindRounds
 from bangs.experiments.experiment import Experiment, compact
@@ -107,19 +105,15 @@ def perform(job: Job, watchers: Sequence[Watcher] = (), patience: float = 0.0) -
     try:
         if job.code is not None:
             run_code(job.code)
-        with _held(job, patience) as folder:
+        config, place = job.experiment.config(), choose_device(job.device)
+        with RunFolder.create_or_resume(job.folder, config, resume=True, device=place, patience=patience) as folder:
             if folder.finished:
                 return Outcome("already done")
             try:
                 data = _load(job.experiment.dataset, job.data)
-                kept = (BlindRounds(folder),) if job.blind else ()
+                kept = [BlindRounds(folder)] if job.blind else []
                 result = job.experiment.run(
-                    device=job.device,
-                    observers=(*kept, *watchers),
-                    data=data,
-                    run_folder=folder,
-                    pause=PAUSE,
-                    blind=job.blind,
+                    None, job.device, [*kept, *watchers], data, run_folder=folder, pause=PAUSE, blind=job.blind
                 )
             except Exception as error:
                 folder.event(
@@ -135,16 +129,7 @@ def perform(job: Job, watchers: Sequence[Watcher] = (), patience: float = 0.0) -
     return Outcome("done", time.perf_counter() - begin)
 
 
-def _held(job: Job, patience: float) -> RunFolder:
-    """The job's folder, as soon as its last worker has let it go."""
-    config, place = job.experiment.config(), choose_device(job.device)
-    return RunFolder.create_or_resume(job.folder, config, resume=True, device=place, patience=patience)
-
-
-@functools.lru_cache(maxsize=1)
-def _load(name: str, folder: Path | None) -> Data:
-    """The jobs of a suite come dataset by dataset, so the last one is worth keeping."""
-    return by_name.load(name, folder)
+_load = functools.lru_cache(maxsize=1)(by_name.load)  # jobs of a suite come dataset by dataset: the last one is kept
 
 
 def _sentence(error: Exception) -> str:
