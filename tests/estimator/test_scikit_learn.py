@@ -147,6 +147,12 @@ class TestFunctionsOfScikitLearn:
             said = kind.fit(NODES[KNOWN], Y[KNOWN]).predict(NODES)
             assert (said == TRUTH).mean() > 0.8
 
+    def test_words_beside_an_estimator_that_knows_no_graph_are_a_sentence(self) -> None:
+        towns = NodeRows(pd.DataFrame({"town": ["Rome", "Oslo"] * 30}), EDGES)
+        stack = StackingClassifier([("graph", model()), ("plain", LogisticRegression())], cv=3)
+        with pytest.raises(ValueError, match=r"an estimator that knows no graph needs numbers.*encode its words first"):
+            stack.fit(towns[KNOWN], Y[KNOWN])
+
     def test_calibration(self) -> None:
         found = CalibratedClassifierCV(model(), cv=3).fit(NODES[KNOWN], Y[KNOWN])
         assert found.predict_proba(NODES).shape == (60, 2)
@@ -257,6 +263,37 @@ class TestGraphsOfOtherLibraries:
         want = model().fit(SCALED, Y, edge_index=EDGES).predict_proba()
         for graph in self.graphs():
             np.testing.assert_allclose(model().fit(frame, Y, edge_index=graph).predict_proba(), want, atol=1e-5)
+
+    @pytest.mark.parametrize("form", ["frame", "both ways", "polars", "multigraph", "igraph"])
+    @pytest.mark.parametrize("weighted", [False, True])
+    def test_repeats_and_loops_count_as_on_the_command_line(self, form: str, weighted: bool, tmp_path: Any) -> None:
+        from bangs.estimator.inputs import as_graph
+        from bangs.graphs.tables import read
+
+        ends = [*self.pairs, *self.pairs[:9], ("n3", "n3")]
+        edges = pd.DataFrame(ends, columns=["source", "target"])
+        if weighted:
+            edges["weight"] = np.arange(len(edges)) % 5 + 0.5
+        edges.to_csv(tmp_path / "edges.csv", index=False)
+        frame = pd.DataFrame({"id": self.names, "a": X[:, 0], "label": TRUTH})
+        frame.to_csv(tmp_path / "nodes.csv", index=False)
+        want = read(tmp_path).data
+        lines = list(edges.itertuples(index=False, name=None))
+        given: Any = edges
+        if form == "both ways":
+            back = edges.rename(columns={"source": "target", "target": "source"})[edges.columns]
+            given = pd.concat([edges, back], ignore_index=True)
+        elif form == "polars":
+            given = polars.from_pandas(edges).lazy()
+        elif form == "multigraph":
+            given = nx.MultiGraph()
+            given.add_edges_from((a, b, {"weight": w[0]} if w else {}) for a, b, *w in lines)
+        elif form == "igraph":
+            given = igraph.Graph.TupleList(lines, weights=weighted)
+        found = as_graph(frame.set_index("id")[["a"]], given)
+        assert torch.equal(found.edge_index, want.edge_index)
+        if weighted:
+            torch.testing.assert_close(found.edge_weight, want.edge_weight)
 
     def test_numbers_are_rows_of_an_array_whatever_their_order(self) -> None:
         numbered = nx.Graph([(int(a), int(b)) for a, b in EDGES.T][::-1])

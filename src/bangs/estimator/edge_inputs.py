@@ -27,7 +27,7 @@ def edges(edge_index: Any, nodes: int, names: "pd.Index[Any] | None" = None) -> 
     them, nodes of a graph are row numbers if they are 0 … N−1, and else stand in the order of the rows. The result
     shares no memory with `edge_index`.
     """
-    edge_index = edge_index.to_pandas() if hasattr(edge_index, "to_pandas") else edge_index
+    edge_index = as_pandas(edge_index)
     if node_names(edge_index) is not None:
         return _frame(_library_edges(edge_index), nodes, row_names(edge_index, nodes) if names is None else names)
     if sp.issparse(edge_index):
@@ -62,7 +62,7 @@ def node_names(graph: Any) -> "pd.Index[Any] | None":
 
 def named_nodes(edge_index: Any, y: Any = None) -> "pd.Index[Any]":
     """The names of the nodes that edges name and, where y is a series or a dict, labels; for graphs without X."""
-    edge_index = edge_index.to_pandas() if hasattr(edge_index, "to_pandas") else edge_index
+    edge_index = as_pandas(edge_index)
     names = node_names(edge_index)
     if names is not None:
         return names
@@ -116,6 +116,30 @@ def row_names(edge_index: Any, nodes: int) -> "pd.Index[Any] | None":
         )
     numbered = all(isinstance(name, numbers.Integral) for name in own) and set(own) == set(range(nodes))
     return None if numbered else own
+
+
+def is_table(edge_index: Any) -> bool:
+    """Whether edges are a frame, or a graph of networkx or igraph."""
+    return isinstance(as_pandas(edge_index), pd.DataFrame) or node_names(edge_index) is not None
+
+
+def as_pandas(frame: Any) -> Any:
+    """A frame of polars or another library as one of pandas; anything else as it is."""
+    frame = frame.collect() if hasattr(frame, "collect_schema") and hasattr(frame, "collect") else frame
+    return frame.to_pandas() if hasattr(frame, "to_pandas") else frame
+
+
+def without_repeats(index: Tensor, weight: Tensor | None, nodes: int) -> tuple[Tensor, Tensor | None]:
+    """Edges long [2, E] and weights [E] in order, each once and none from a node to itself, as `bangs fit` has them.
+
+    Weights of a repeated edge add up.
+    """
+    apart = index[0] != index[1]
+    keys, place = np.unique((index[0] * nodes + index[1])[apart].numpy(), return_inverse=True)
+    ends = torch.from_numpy(np.stack(np.divmod(keys, nodes)))
+    if weight is None:
+        return ends, None
+    return ends, torch.from_numpy(np.bincount(place, weight[apart].numpy(), len(keys)).astype(np.float32))
 
 
 def both_ways(index: Tensor, weight: Tensor | None, nodes: int) -> tuple[Tensor, Tensor | None]:

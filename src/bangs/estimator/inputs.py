@@ -15,7 +15,18 @@ from torch_geometric.data import Data, HeteroData
 
 from bangs.core.graph_checks import check_graph
 from bangs.errors import InvalidInput
-from bangs.estimator.edge_inputs import CUT, both_ways, edges, named_nodes, row_names, unmasked, weights
+from bangs.estimator.edge_inputs import (
+    CUT,
+    as_pandas,
+    both_ways,
+    edges,
+    is_table,
+    named_nodes,
+    row_names,
+    unmasked,
+    weights,
+    without_repeats,
+)
 from bangs.estimator.node_rows import NodeRows
 from bangs.graphs.csr import check_indices, check_range, check_scipy
 from bangs.graphs.sparse import csr, to_torch
@@ -74,7 +85,7 @@ def prepare(
         source = X if fitted else opened(X)
         graph = source.unlabelled() if isinstance(source, Store) else as_graph(source, directed=True)
         return Inputs(graph, source, y, names_of(X, int(graph.num_nodes or 0)) if names is None else names, None)
-    X = X.to_pandas() if hasattr(X, "to_pandas") else X
+    X = as_pandas(X)
     if columns is not None and columns.columns:
         X, edge_index, edge_weight = _framed(X, edge_index, edge_weight, columns, feature_names)
     elif (
@@ -108,8 +119,8 @@ def as_graph(X: Any, edge_index: Any = None, edge_weight: Any = None, *, directe
 
     X is a `Data`, or features [N, F]: numpy, scipy sparse, torch or a pandas frame of numbers. Edges are an array
     [2, E] of row numbers, a scipy adjacency [N, N], or a frame of two or three columns: source, target, weight. Where
-    both are frames, source and target are names in the index of X. An edge goes both ways unless `directed`. The graph
-    shares no memory with what was given.
+    both are frames, source and target are names in the index of X. An edge goes both ways unless `directed`. Of a frame
+    every edge counts once and none from a node to itself, as in tables. The graph shares no memory with what was given.
     """
     if not isinstance(directed, bool | np.bool_):
         raise InvalidInput(f"directed must be True or False, got {repr(directed)[:100]}")
@@ -136,6 +147,10 @@ def as_graph(X: Any, edge_index: Any = None, edge_weight: Any = None, *, directe
         graph.edge_weight = weights(edge_weight)
     _check_ends(graph)
     nodes = check_graph(graph)
+    if is_table(edge_index) and graph.num_edges:
+        graph.edge_index, weight = without_repeats(graph.edge_index, graph.get("edge_weight"), nodes)
+        if weight is not None:
+            graph.edge_weight = weight
     if not directed and graph.num_edges:
         index, weight = both_ways(graph.edge_index.cpu(), graph.get("edge_weight"), nodes)
         graph.edge_index = index.to(graph.edge_index.device)

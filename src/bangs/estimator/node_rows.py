@@ -11,7 +11,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from bangs.errors import InvalidInput
-from bangs.estimator.edge_inputs import count_rows, named_nodes
+from bangs.estimator.edge_inputs import as_pandas, count_rows, named_nodes
 from bangs.estimator.label_inputs import label_array
 
 Rows = npt.NDArray[np.int64]
@@ -73,13 +73,18 @@ class NodeRows:
         X = self.X.get("x") if isinstance(self.X, Data) else self.X
         if X is None or self.shape[1] == 0:
             raise InvalidInput("these rows have no features, only edges; an estimator that knows no graph needs some")
-        X = X.to_pandas() if hasattr(X, "to_pandas") else X
+        X = as_pandas(X)
         if isinstance(X, Tensor):
             X = X.to_dense().numpy()
         elif sp.issparse(X):
             matrix: Any = X
             X = matrix.toarray()
-        found: npt.NDArray[Any] = np.asarray(X, dtype=dtype)[self.rows]
+        try:
+            found: npt.NDArray[Any] = np.asarray(X, dtype=dtype)[self.rows]
+        except ValueError as error:
+            raise InvalidInput(
+                f"an estimator that knows no graph needs numbers, and X holds others ({error}); encode its words first"
+            ) from error
         return found
 
     def spread(self, y: Any) -> npt.NDArray[Any]:
