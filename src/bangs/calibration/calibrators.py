@@ -22,7 +22,8 @@ from torch import Tensor
 from bangs.calibration import scaling
 from bangs.calibration.graph_calibrators import GATS, CaGCN
 from bangs.calibration.proven import ProvenTemperature
-from bangs.calibration.scaling import Sample, check_prior
+from bangs.calibration.scaling import Sample, check_prior, cooled
+from bangs.core.number_checks import check_number
 from bangs.core.types import CHUNK, Prediction, Task
 from bangs.core.word_checks import check_name
 from bangs.errors import InvalidInput
@@ -55,8 +56,7 @@ class Temperature:
         check_prior(type(self).__name__, self.prior)
 
     def __call__(self, prediction: Prediction, task: Task) -> Prediction:
-        temperature = self.fit(prediction, task)
-        return Prediction(prediction.logits / temperature[:, None, None].to(prediction.logits.dtype))
+        return cooled(prediction, self.fit(prediction, task))
 
     def fit(self, prediction: Prediction, task: Task) -> Tensor:
         """The temperature of every run: float64 [R]."""
@@ -109,8 +109,7 @@ class ETS:
 
     def __post_init__(self) -> None:
         check_prior(type(self).__name__, self.prior)
-        if not 0 < self.floor <= 1:
-            raise InvalidInput(f"ETS.floor must lie in (0, 1], got {self.floor}")
+        check_number("ETS.floor", self.floor, within="(0, 1]")
 
     def __call__(self, prediction: Prediction, task: Task) -> Prediction:
         temperature, weights = self.fit(prediction, task)

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from bangs.calibration.scaling import Sample
-from bangs.errors import InvalidInput
+from bangs.core.number_checks import check_number, check_whole
 
 _ASK_EVERY = 10
 
@@ -35,12 +35,9 @@ class Crossfit:
 
     def __post_init__(self) -> None:
         for name, least in (("epochs", 0), ("patience", 1), ("folds", 2)):
-            if getattr(self, name) < least:
-                raise InvalidInput(f"Crossfit.{name} must be at least {least}, got {getattr(self, name)}")
-        if self.lr <= 0:
-            raise InvalidInput(f"Crossfit.lr must be positive, got {self.lr}")
-        if self.weight_decay < 0:
-            raise InvalidInput(f"Crossfit.weight_decay must not be negative, got {self.weight_decay}")
+            check_whole(f"Crossfit.{name}", getattr(self, name), least=least)
+        check_number("Crossfit.lr", self.lr, within="(0, inf)")
+        check_number("Crossfit.weight_decay", self.weight_decay, within="[0, inf)")
 
     def __call__(
         self,

@@ -17,10 +17,10 @@ from torch.nn import functional
 
 from bangs.calibration import scaling
 from bangs.calibration.crossfit import Crossfit
-from bangs.calibration.scaling import Sample, check_prior
+from bangs.calibration.scaling import Sample, check_prior, cooled
+from bangs.core.number_checks import check_number, check_whole
 from bangs.core.rng import Streams
 from bangs.core.types import Prediction, Task
-from bangs.errors import InvalidInput
 from bangs.graphs.sparse import Sparse, adjacency
 
 GIVEN, BESIDE, FARTHER = 0, 1, 2  # distance from a given label
@@ -45,14 +45,12 @@ class CaGCN:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.hidden < 1:
-            raise InvalidInput(f"CaGCN.hidden must be at least 1, got {self.hidden}")
-        if self.margin < 0:
-            raise InvalidInput(f"CaGCN.margin must not be negative, got {self.margin}")
+        check_whole("CaGCN.hidden", self.hidden, least=1)
+        check_number("CaGCN.margin", self.margin, within="[0, inf)")
         check_prior(type(self).__name__, self.prior)
 
     def __call__(self, prediction: Prediction, task: Task) -> Prediction:
-        return _cooled(prediction, self.temperatures(prediction, task))
+        return cooled(prediction, self.temperatures(prediction, task))
 
     def temperatures(self, prediction: Prediction, task: Task) -> Tensor:
         """What the logits of every node are divided by: float64 [R, N]."""
@@ -94,12 +92,11 @@ class GATS:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.heads < 1:
-            raise InvalidInput(f"GATS.heads must be at least 1, got {self.heads}")
+        check_whole("GATS.heads", self.heads, least=1)
         check_prior(type(self).__name__, self.prior)
 
     def __call__(self, prediction: Prediction, task: Task) -> Prediction:
-        return _cooled(prediction, self.temperatures(prediction, task))
+        return cooled(prediction, self.temperatures(prediction, task))
 
     def temperatures(self, prediction: Prediction, task: Task) -> Tensor:
         """What the logits of every node are divided by: float64 [R, N]."""
@@ -221,11 +218,6 @@ class _Attention:
         attended = sums[..., :-1] / sums[..., -1:]
         inner = attended @ theta + (omega[:, None] * self.excess.repeat(fits, 1))[..., None]
         return functional.softplus(inner).mean(-1) + (1 - math.log(2)) * least.exp()[:, None]
-
-
-def _cooled(prediction: Prediction, temperatures: Tensor) -> Prediction:
-    """The logits of every node divided by its temperature [R, N]."""
-    return Prediction(prediction.logits / temperatures.to(prediction.logits.dtype)[..., None])
 
 
 def _start(prediction: Prediction, task: Task, prior: float) -> tuple[Tensor, Prediction, Sample]:

@@ -4,10 +4,11 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+from torch.nn.functional import cross_entropy
 
-from bangs.calibration.scaling import shrunk_temperature
+from bangs.calibration.scaling import cooled, shrunk_temperature
+from bangs.core.number_checks import check_number, check_whole
 from bangs.core.types import Prediction, Task
-from bangs.errors import InvalidInput
 
 MILDEST, STRONGEST = 0.25, 4.0  # temperatures stay between these, so that no run is flattened
 
@@ -25,14 +26,11 @@ class ProvenTemperature:
     folds: int = 5
 
     def __post_init__(self) -> None:
-        if not 0 < self.spread < float("inf"):
-            raise InvalidInput(f"ProvenTemperature.spread must be positive, got {self.spread}")
-        if self.folds < 2:
-            raise InvalidInput(f"ProvenTemperature.folds must be at least 2, got {self.folds}")
+        check_number("ProvenTemperature.spread", self.spread, within="(0, inf)")
+        check_whole("ProvenTemperature.folds", self.folds, least=2)
 
     def __call__(self, prediction: Prediction, task: Task) -> Prediction:
-        temperature = self.fit(prediction, task)
-        return Prediction(prediction.logits / temperature[:, None, None].to(prediction.logits.dtype))
+        return cooled(prediction, self.fit(prediction, task))
 
     def fit(self, prediction: Prediction, task: Task) -> Tensor:
         """The temperature of every run, 1 where none is shown to help: float64 [R]."""
@@ -51,9 +49,5 @@ class ProvenTemperature:
         everyone = Task(None, None, without, logits.shape[-1])  # type: ignore[arg-type]  # looks at no graph
         several = Prediction(logits.expand(len(parts), -1, -1))
         scale = shrunk_temperature(several, everyone, self.spread).clamp(MILDEST, STRONGEST)
-        gain = _likely(logits / scale[fold][:, None], label) - _likely(logits, label)
-        return scale[-1] if float(gain.mean()) > 0 else torch.ones_like(scale[-1])
-
-
-def _likely(logits: Tensor, label: Tensor) -> Tensor:
-    return logits.log_softmax(-1).gather(-1, label[:, None]).squeeze(-1)
+        loss = [cross_entropy(own, label, reduction="none") for own in (logits, logits / scale[fold][:, None])]
+        return scale[-1] if float((loss[0] - loss[1]).mean()) > 0 else torch.ones_like(scale[-1])

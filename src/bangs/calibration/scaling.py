@@ -59,6 +59,12 @@ def shrunk_temperature(prediction: Prediction, task: Task, spread: float) -> Ten
     return temperature(sample.logits, sample.target, 1 / (spread**2 * nodes))
 
 
+def cooled(prediction: Prediction, temperature: Tensor) -> Prediction:
+    """The logits divided by the temperature of the run [R], or of the node [R, N]."""
+    scale = temperature.to(prediction.logits.dtype).reshape(len(temperature), -1, 1)
+    return Prediction(prediction.logits / scale)
+
+
 def check_prior(name: str, prior: float) -> None:
     """Raises where the weight of the model's own probabilities is no number of nodes."""
     if not 0 <= prior < float("inf"):
