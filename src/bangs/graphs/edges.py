@@ -24,12 +24,9 @@ class EdgeList:
 
 def undirected(source: npt.NDArray[Any], target: npt.NDArray[Any], nodes: int) -> Tensor:
     """Both directions of every edge, without self-loops or duplicates, sorted by source: long [2, E]."""
-    source, target = source.astype(np.int64), target.astype(np.int64)
     apart = source != target
-    low, high = np.minimum(source, target)[apart], np.maximum(source, target)[apart]
-    low, high = np.divmod(distinct(low * nodes + high), nodes)
-    both = np.sort(np.concatenate([low * nodes + high, high * nodes + low]))
-    return torch.from_numpy(np.stack(np.divmod(both, nodes)))
+    keys = source[apart].astype(np.int64) * nodes + target[apart].astype(np.int64)
+    return torch.from_numpy(np.stack(np.divmod(mirrored(keys, None, nodes)[0], nodes)))
 
 
 def mirrored(
@@ -39,10 +36,10 @@ def mirrored(
 
     Of an edge and its reverse the larger weight counts, since files often list each edge both ways.
     """
-    flipped = keys % nodes * nodes + keys // nodes
-    both, place = np.unique(np.concatenate([keys, flipped]), return_inverse=True)
+    listed = np.concatenate([keys, keys % nodes * nodes + keys // nodes])
     if weight is None:
-        return both, None
+        return distinct(listed), None
+    both, place = np.unique(listed, return_inverse=True)
     larger = np.zeros(len(both))
     np.maximum.at(larger, place, np.concatenate([weight, weight]))
     return both, larger

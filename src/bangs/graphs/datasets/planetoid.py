@@ -60,7 +60,8 @@ def read_planetoid(folder: Path, name: str) -> Data:
 class _Array:
     """Takes the place of a numpy array while a pickle is read; becomes one only if its size is right."""
 
-    state: tuple[Any, ...] = ()
+    def __init__(self, *_: Any) -> None:
+        self.state: tuple[Any, ...] = ()
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         self.state = state
@@ -95,23 +96,15 @@ class _Csr:
     """Takes the place of a scipy CSR matrix."""
 
 
-def _rebuild(*_: Any) -> _Array:
-    return _Array()
-
-
-def _mapping(*_: Any) -> dict[Any, Any]:
-    return {}
-
-
 # numpy and scipy reconstruction, and the dictionary of lists that holds the links; nothing here runs foreign code
 _ALLOWED: dict[tuple[str, str], Callable[..., Any] | str] = {
-    ("numpy.core.multiarray", "_reconstruct"): _rebuild,
-    ("numpy._core.multiarray", "_reconstruct"): _rebuild,
+    ("numpy.core.multiarray", "_reconstruct"): _Array,
+    ("numpy._core.multiarray", "_reconstruct"): _Array,
     ("numpy", "ndarray"): "ndarray",
     ("numpy", "dtype"): _Dtype,
     ("scipy.sparse.csr", "csr_matrix"): _Csr,
     ("scipy.sparse._csr", "csr_matrix"): _Csr,
-    ("collections", "defaultdict"): _mapping,
+    ("collections", "defaultdict"): lambda *_: {},
     ("__builtin__", "list"): "list",
     ("builtins", "list"): "list",
 }
@@ -197,14 +190,11 @@ def _stacked(
     known: "sp.csr_array[np.float32]", tested: "sp.csr_array[np.float32]", nodes: Array
 ) -> "sp.csr_array[np.float32]":
     """The known rows, then the test rows, each at its node; nodes without features have empty rows."""
-    total = int(nodes.max()) + 1
-    sizes = np.zeros(total, np.int64)
-    sizes[: known.shape[0]] = np.diff(known.indptr)
-    sizes[nodes] = np.diff(tested.indptr)
-    tested = tested[np.argsort(nodes)]
-    values = np.concatenate([known.data, tested.data])
-    columns = np.concatenate([known.indices, tested.indices])
-    return sp.csr_array((values, columns, np.concatenate([[0], np.cumsum(sizes)])), shape=(total, known.shape[1]))
+    rows = sp.vstack([known, tested, sp.csr_array((1, known.shape[1]), dtype=np.float32)], format="csr")
+    place = np.full(int(nodes.max()) + 1, -1)
+    place[: known.shape[0]] = np.arange(known.shape[0])
+    place[nodes] = known.shape[0] + np.arange(len(nodes))
+    return rows[place]
 
 
 def _normalised(x: "sp.csr_array[np.float32]") -> "sp.csr_array[np.float32]":
