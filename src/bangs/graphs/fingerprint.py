@@ -13,13 +13,8 @@ def fingerprint(data: Data) -> str:
     for key in sorted(data.keys()):
         value = data[key]
         if isinstance(value, Tensor):
-            for part in _parts(value):
+            sparse = value.layout == torch.sparse_csr
+            for part in (value.crow_indices(), value.col_indices(), value.values()) if sparse else (value,):
                 digest.update(f"{key}{part.dtype}{list(part.shape)}".encode())
                 digest.update(part.detach().cpu().contiguous().numpy().tobytes())
     return digest.hexdigest()
-
-
-def _parts(value: Tensor) -> list[Tensor]:
-    if value.layout == torch.sparse_csr:
-        return [value.crow_indices(), value.col_indices(), value.values()]
-    return [value]

@@ -211,7 +211,8 @@ class PushOperator:
             if out.weights is None
             else np.concatenate([out.weights[places], np.ones(len(nodes))])
         )
-        value *= self._inverse_degree(torch.from_numpy(receivers.astype(np.int64))).double().numpy()
+        degree = self._cpu_neighbours[0].degree(torch.from_numpy(receivers.astype(np.int64)))
+        value *= (1 / (degree + 1.0)).double().numpy()
         row = np.concatenate([np.repeat(np.arange(len(nodes)), counts.numpy()), np.arange(len(nodes))])
         matrix = scipy.sparse.csr_array((value, (row, receivers)), shape=(len(nodes), rows.shape[1]))
         local = scipy.sparse.csr_array((rows.data, local_index, rows.indptr), shape=(rows.shape[0], len(nodes)))
@@ -223,10 +224,6 @@ class PushOperator:
         """The neighbours by target and by source, on the CPU."""
         into = _on_cpu(self.into)
         return into, into if self.out is self.into else _on_cpu(self.out)
-
-    def _inverse_degree(self, nodes: Tensor) -> Tensor:
-        """1 / d̂ of some nodes: float [n]."""
-        return 1 / (self._cpu_neighbours[0].degree(nodes) + 1.0)
 
     @cached_property
     def _inverse_degrees(self) -> Tensor:

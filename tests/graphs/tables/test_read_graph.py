@@ -61,12 +61,6 @@ def test_ids_stay_as_they_were_written(tmp_path: Path) -> None:
     graph = read(tmp_path, nodes=nodes, edges="source,target\n007,7\n7,1.50\n=A1+1,<b>\n1.50,=A1+1\n")
     assert list(graph.ids) == ["007", "7", "1.50", "=A1+1", "<b>"]
     assert ("007", "7") in edges_of(graph)
-    assert graph.index("007") == 0
-
-
-def test_an_unknown_id_is_refused_with_examples(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInput, match="no node has the id 'zoe'; ids look like 'a', 'b', 'c'"):
-        read(tmp_path).index("zoe")
 
 
 def test_whole_number_labels_are_kept_and_sorted_as_numbers(tmp_path: Path) -> None:

@@ -49,8 +49,6 @@ def load(name: str | Path, folder: Path | None = None, *, base: str | None = Non
     if path.suffix == ".npz" and path.is_file():
         return read_graph(path)
     key = str(name).lower().replace("-", "_").removesuffix(".npz")
-    if key == "synthetic":
-        return _embedded()
     if key in DATASETS:
         dataset = DATASETS[key]
         data = dataset.read(_locate(dataset, folder, base))
@@ -72,9 +70,7 @@ def npz_files(folder: Path | None = None) -> dict[str, Path]:
 
 def data_folder(folder: Path | None = None) -> Path | None:
     """The folder given, or the one BANGS_DATA names, or None."""
-    if folder is not None:
-        return Path(folder)
-    named = os.environ.get("BANGS_DATA")
+    named = os.environ.get("BANGS_DATA") if folder is None else folder
     return Path(named) if named else None
 
 

@@ -194,7 +194,7 @@ def _stacked(
     place = np.full(int(nodes.max()) + 1, -1)
     place[: known.shape[0]] = np.arange(known.shape[0])
     place[nodes] = known.shape[0] + np.arange(len(nodes))
-    return rows[place]
+    return sp.csr_array(rows[place])
 
 
 def _normalised(x: "sp.csr_array[np.float32]") -> "sp.csr_array[np.float32]":

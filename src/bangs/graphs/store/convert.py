@@ -29,7 +29,7 @@ def convert_from(
     columns are refused where there are none.
     """
     options = options or ReadOptions()
-    of_arrays = isinstance(source, str) and from_arrays.is_array_folder(Path(source))
+    of_arrays = isinstance(source, str) and (Path(source) / "edge_index.npy").is_file()
     if not isinstance(source, str) or source.startswith(PREFIX) or of_arrays:
         idle = [option for option in options.given if not of_arrays or option != "--directed"]
         if idle:

@@ -53,7 +53,7 @@ class EdgeWriter:
         if self._out is None:
             return edges, False
         self._out.write()
-        return edges, not self.writer.drop_if_same("in", "out")
+        return edges, not self.writer.drop_if_same()
 
 
 class EdgeSorter:

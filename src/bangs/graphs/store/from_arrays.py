@@ -26,10 +26,6 @@ _CHUNK = 2**21
 Array = npt.NDArray[Any]
 
 
-def is_array_folder(path: Path) -> bool:
-    return (path / "edge_index.npy").is_file()
-
-
 def from_folder(path: Path, writer: Writer, dtype: str, *, directed: bool) -> Manifest:
     """The store of a folder of .npy files, which are memory-mapped."""
     arrays = {name: map_npy(path / f"{name}.npy") for name in NAMES if (path / f"{name}.npy").is_file()}
@@ -79,14 +75,10 @@ def finite(block: Array, dtype: str, first: int, what: str) -> Array:
 
 
 def _labels(y: Array | None, nodes: int, writer: Writer, what: str) -> tuple[str, ...]:
-    file = writer.array_file("labels", "int32")
-    if y is None:
-        for rows in _slices(nodes, _CHUNK):
-            file.append(np.full(rows.stop - rows.start, -1))
-        return ()
+    y = np.broadcast_to(np.int32(-1), nodes) if y is None else y
     if y.shape != (nodes,) or y.dtype.kind not in "iu":
         raise InvalidInput(f"'y' of {what} must be whole numbers of shape [{nodes}], got {y.dtype} {list(y.shape)}")
-    top = -1
+    file, top = writer.array_file("labels", "int32"), -1
     for rows in _slices(nodes, _CHUNK):
         block = np.asarray(y[rows])
         if block.min() < -1 or block.max() >= min(nodes, 2**20):

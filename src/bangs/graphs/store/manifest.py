@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +49,7 @@ class Manifest:
     directed: bool = False
     weighted: bool = False
     encoding: Mapping[str, Any] | None = None  # how columns became features, where the graph came from tables
-    notes: tuple[str, ...] = field(default=())
+    notes: tuple[str, ...] = ()
 
     @property
     def bytes(self) -> int:

@@ -17,7 +17,7 @@ from bangs.graphs.store.stored_graph import Store
 from bangs.graphs.tables.diagnostics import Diagnostics
 from bangs.graphs.tables.feature_encoding import Encoding
 from bangs.graphs.tables.labels import check_enough
-from bangs.graphs.tables.read_options import given
+from bangs.graphs.tables.read_options import ReadOptions
 
 
 def read_own(path: Path, *, encoding: Encoding | None = None, **options: Any) -> tables.OwnGraph:
@@ -61,7 +61,7 @@ def read_own(path: Path, *, encoding: Encoding | None = None, **options: Any) ->
 
 def _refuse(path: Path, stored: bool, options: dict[str, Any]) -> None:
     """Raises where an option has no effect here, though it has one on a folder of tables."""
-    unused = " and ".join(option for option in given(options) if stored or option != "--directed")
+    unused = " and ".join(option for option in ReadOptions(**options).given if stored or option != "--directed")
     if unused and stored:
         raise InvalidInput(f"'{path}' is a store, read when it was made; give {unused} to `bangs convert`")
     if unused:

@@ -82,14 +82,12 @@ class Writer:
         self._files[name] = ArrayFile(self.folder / f"{name}.bin", dtype, sides)
         return self._files[name]
 
-    def drop_if_same(self, side: str, other: str) -> bool:
-        """Whether two sides hold the same edges, so that one is enough; the second is then removed."""
-        pairs = [
-            (name, f"{other}.{name.removeprefix(f'{side}.')}") for name in self._files if name.startswith(f"{side}.")
-        ]
-        if any(self._files[one].digest != self._files[two].digest for one, two in pairs):
+    def drop_if_same(self) -> bool:
+        """Whether the edges by target and by source are the same, so that one side is enough; `out` is then removed."""
+        out = [name for name in self._files if name.startswith("out.")]
+        if any(self._files[name].digest != self._files[f"in{name.removeprefix('out')}"].digest for name in out):
             return False
-        for _, name in pairs:
+        for name in out:
             file = self._files.pop(name)
             file.close()
             file.path.unlink()

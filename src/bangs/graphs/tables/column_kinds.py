@@ -34,10 +34,8 @@ class ValueCounts:
         """One more piece of the column."""
         if self.too_many:
             return
-        counts = pc.value_counts(words)
-        self.words.update(
-            dict(zip(counts.field("values").to_pylist(), counts.field("counts").to_pylist(), strict=True))
-        )
+        values, numbers = pc.value_counts(words).flatten()
+        self.words.update(dict(zip(values.to_pylist(), numbers.to_pylist(), strict=True)))
         if len(self.words) > MOST_WORDS:
             self.too_many = True
             self.words.clear()
@@ -201,6 +199,13 @@ class ColumnStatistics:
         if len(levels) > LEVELS:
             notes.append(f"{place} has {len(levels):,} categories; the {LEVELS} most frequent are kept, others as one")
         return Categorical(self.name, tuple(sorted(levels[:LEVELS])), other=len(levels) > LEVELS)
+
+
+def decided(statistics: Iterable[ColumnStatistics], notes: list[str]) -> tuple[tuple[Column, ...], tuple[str, ...]]:
+    """How columns become features, and the names of those that do not."""
+    found = {own.name: own.encoding(notes) for own in statistics}
+    kept = tuple(column for column in found.values() if column is not None)
+    return kept, tuple(name for name, column in found.items() if column is None)
 
 
 def note_kinds(file: str, columns: Iterable[Column], notes: list[str]) -> None:

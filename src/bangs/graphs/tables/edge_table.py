@@ -186,18 +186,12 @@ _SPELLINGS = {
 
 def read_weights(table: Table, name: str, diagnostics: Diagnostics) -> Weights:
     """The weights [n] of the rows of an edge table; what is not a weight is reported."""
-    words = table.columns[name]
     found = read_numbers(table, name, diagnostics.notes)
     with np.errstate(invalid="ignore"):
         bad = found.missing | found.wrong | ~(found.values >= 0) | (found.values > LARGEST)
-    rows = np.flatnonzero(bad)
-    diagnostics.add_rows(
-        "bad-weight",
-        table.file,
-        table.rows[rows],
-        lambda i: f"the weight is {quoted(words[int(rows[i])].as_py())}, not a number from 0 to 1e30",
-        "correct it, or delete the row; --weight names another column, --ignore COLUMN takes all edges alike",
-    )
+    message = "the weight is {}, not a number from 0 to 1e30"
+    remedy = "correct it, or delete the row; --weight names another column, --ignore COLUMN takes all edges alike"
+    table.report(diagnostics, "bad-weight", name, bad, message.format, remedy)
     return np.where(bad, 0, found.values).astype(np.float32)
 
 

@@ -1,7 +1,7 @@
 """Features: the columns of a node table as a matrix of numbers, a piece of the table at a time."""
 
 from collections.abc import Collection
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -9,10 +9,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bangs.graphs.tables.dates import read_dates, time_of_year
-from bangs.graphs.tables.diagnostics import Diagnostics, counted, listed, quoted
+from bangs.graphs.tables.diagnostics import Diagnostics, counted, listed
 from bangs.graphs.tables.feature_encoding import Categorical, Date, Encoding, Numeric
 from bangs.graphs.tables.numbers import LARGEST, Numbers, is_missing, read_numbers
-from bangs.graphs.tables.table import Table, places_in
+from bangs.graphs.tables.table import Mask, Table, places_in
 
 _FARTHEST = 1e6  # standard deviations; never reached by the table an encoding was fitted on
 _MOST_WORDS = 1000  # of new words that are kept for a note
@@ -104,8 +104,8 @@ class Encoder:
         values = np.where(found.missing, column.mean, found.values)
         centre = column.mean if isinstance(column, Date) or column.centred else 0.0
         scaled = (values - centre) / column.scale
-        far = np.flatnonzero(~(np.abs(scaled) <= _FARTHEST))
-        if len(far):
+        far = ~(np.abs(scaled) <= _FARTHEST)
+        if far.any():
             self._report("not-finite", table, column.name, far, "far beyond what the model was fitted with")
             return
         block[:, 0] = scaled
@@ -137,19 +137,12 @@ class Encoder:
             ("missing-number", blank, f"where a {thing} should be"),
             ("not-finite", huge, "which is infinite or beyond ±1e30"),
         ):
-            if where.any():
-                self._report(kind, table, column.name, np.flatnonzero(where), what)
+            self._report(kind, table, column.name, where, what)
         return bool((found.wrong | blank | huge).any())
 
-    def _report(self, kind: str, table: Table, name: str, nodes: Any, what: str) -> None:
-        words = table.columns[name]
-        self.diagnostics.add_rows(
-            kind,
-            table.file,
-            table.rows[nodes],
-            lambda i: f"column {name!r} holds {quoted(words[int(nodes[i])].as_py())}, {what}",
-            self._ways_out[kind],
-        )
+    def _report(self, kind: str, table: Table, name: str, where: Mask, what: str) -> None:
+        remedy = self._ways_out[kind]
+        table.report(self.diagnostics, kind, name, where, lambda cell: f"column {name!r} holds {cell}, {what}", remedy)
 
 
 def check_columns(table: Table, encoding: Encoding, spare: Collection[str], diagnostics: Diagnostics) -> None:

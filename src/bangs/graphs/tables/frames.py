@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from bangs.graphs.tables.column_kinds import ColumnStatistics
+from bangs.graphs.tables.column_kinds import ColumnStatistics, decided
 from bangs.graphs.tables.diagnostics import Diagnostics
-from bangs.graphs.tables.feature_encoding import Column, Encoding
+from bangs.graphs.tables.feature_encoding import Encoding
 from bangs.graphs.tables.features import Encoder, Matrix, check_columns
 from bangs.graphs.tables.parquet import as_text
 from bangs.graphs.tables.table import Limits, Table, column_names, trimmed_table
@@ -31,16 +31,14 @@ def encode_frame(
     names = column_names([str(name) for name in frame.columns], NAME, diagnostics)
     kinds = dict(zip(names, frame.dtypes, strict=True))
     table = _table(frame, names, diagnostics)
-    kept: list[Column] = []
-    left_out: list[str] = []
     if encoding is None:
-        for name in table.names:
-            statistics = ColumnStatistics(name, NAME, isinstance(kinds[name], pd.CategoricalDtype))
-            statistics.add(table)
-            column = statistics.encoding(notes)
-            left_out += [name] if column is None else []
-            kept += [] if column is None else [column]
-        encoding = Encoding(columns=tuple(kept), left_out=tuple(left_out), fill=fill)
+        statistics = [
+            ColumnStatistics(name, NAME, isinstance(kinds[name], pd.CategoricalDtype)) for name in table.names
+        ]
+        for column in statistics:
+            column.add(table)
+        columns, left_out = decided(statistics, notes)
+        encoding = Encoding(columns=columns, left_out=left_out, fill=fill)
     else:
         check_columns(table, encoding, (), diagnostics)
     encoder = Encoder(encoding, NAME, diagnostics, "frame")

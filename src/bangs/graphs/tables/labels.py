@@ -83,16 +83,15 @@ class LabelColumn:
 
     def __call__(self, table: Table, diagnostics: Diagnostics) -> Classes:
         """The class numbers of a piece, −1 = unknown: long [n]; labels that the model does not know are reported."""
-        words = table.columns[self.name]
         if not len(self._number):
             return np.full(len(table), -1)
-        number = self._number[places_in(words, pa.array(list(self.counts.words), pa.string()))]
-        new = np.flatnonzero(number == -2)
-        diagnostics.add_rows(
+        number = self._number[places_in(table.columns[self.name], pa.array(list(self.counts.words), pa.string()))]
+        table.report(
+            diagnostics,
             "unknown-class",
-            self.file,
-            table.rows[new],
-            lambda i: f"unknown label {quoted(words[int(new[i])].as_py())}; the model knows {listed(self.names)}",
+            self.name,
+            number == -2,
+            lambda label: f"unknown label {label}; the model knows {listed(self.names)}",
             "correct it or leave it blank; a new class needs a new fit",
         )
         return np.maximum(number, -1)

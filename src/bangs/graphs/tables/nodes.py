@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bangs.graphs.tables.column_kinds import ColumnStatistics, note_kinds
+from bangs.graphs.tables.column_kinds import ColumnStatistics, decided, note_kinds
 from bangs.graphs.tables.column_roles import NodeRoles, check_names, node_roles
 from bangs.graphs.tables.diagnostics import Diagnostics, quoted
 from bangs.graphs.tables.feature_encoding import Column, Encoding
@@ -60,7 +60,7 @@ class NodeTable:
             if self.roles is None:
                 continue
             words = table.columns[self.roles.id]
-            self._report_blanks(table, words)
+            self._report_blanks(table, self.roles.id)
             keys.append(key(words))
             respelled = without_zeros(words)
             plain.append(keys[-1] if respelled.equals(words) else key(respelled))
@@ -156,28 +156,15 @@ class NodeTable:
     def _decide_columns(self) -> None:
         if self.options.encoding is not None:
             return
-        kept: list[Column] = []
-        left_out: list[str] = []
         for column in self._statistics:
             column.count_again(self.reader)
-            found = column.encoding(self.diagnostics.notes)
-            if found is None:
-                left_out.append(column.name)
-            else:
-                kept.append(found)
-        self.columns, self.left_out = tuple(kept), (*left_out, *self.options.ignore)
-        note_kinds(self.file, kept, self.diagnostics.notes)
+        self.columns, left_out = decided(self._statistics, self.diagnostics.notes)
+        self.left_out = (*left_out, *self.options.ignore)
+        note_kinds(self.file, self.columns, self.diagnostics.notes)
 
-    def _report_blanks(self, table: Table, words: Any) -> None:
-        assert self.roles is not None
-        name = self.roles.id
-        self.diagnostics.add_rows(
-            "blank-id",
-            self.file,
-            table.rows[equals(words, "")],
-            lambda i: f"the id (column {name!r}) is blank",
-            "give every node an id, or delete the row",
-        )
+    def _report_blanks(self, table: Table, name: str) -> None:
+        blank, remedy = equals(table.columns[name], ""), "give every node an id, or delete the row"
+        table.report(self.diagnostics, "blank-id", name, blank, lambda _: f"the id (column {name!r}) is blank", remedy)
 
     def _report_repeats(self, rows: npt.NDArray[np.int64]) -> None:
         assert self.ids is not None

@@ -62,7 +62,7 @@ def from_npz(path: Path, options: ReadOptions, diagnostics: Diagnostics) -> Grap
     y = np.array([number.get(int(label), -1) for label in given], dtype=np.int64)
     if many := many_classes(len(names), int((y >= 0).sum())):
         diagnostics.note(f"{path.name}: {many}")
-    split = public(data, _splits(data.train_mask.shape)) if has_public(data) else None
+    split = public(data, data.train_mask[0].numel()) if has_public(data) else None
     if options.encoding is None:
         _check(path.name, y, names, split, diagnostics)
     diagnostics.note(f"{path.name}: {counted(int((y >= 0).sum()), 'label')} of {len(y):,} nodes in {listed(names)}")
@@ -118,7 +118,3 @@ def _check(
         diagnostics.add_many("split-without-label", file, messages, "label it, or take it out of the mask")
     if not split.train.any(dim=1).all():
         diagnostics.add("no-training", file, "train_mask holds no node", "let it hold some labelled ones")
-
-
-def _splits(shape: tuple[int, ...]) -> int:
-    return 1 if len(shape) == 1 else shape[1]

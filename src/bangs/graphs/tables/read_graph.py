@@ -11,9 +11,8 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from bangs.core.types import Split
-from bangs.errors import InvalidInput
 from bangs.graphs.sparse import to_torch
-from bangs.graphs.tables.diagnostics import Diagnostics, counted, listed, quoted
+from bangs.graphs.tables.diagnostics import Diagnostics, counted
 from bangs.graphs.tables.edge_table import Indices, Weights, tidy
 from bangs.graphs.tables.feature_array import padded
 from bangs.graphs.tables.feature_encoding import Encoding
@@ -36,13 +35,6 @@ class OwnGraph:
     columns: Encoding  # how columns became features; give it to `read` for another graph
     split: Split | None  # bool [S, N], where one was given; val may be empty
     notes: list[str]  # what was guessed, made, merged or left out, in sentences
-
-    def index(self, id: str) -> int:
-        """The number of the node with this id."""
-        found = np.flatnonzero(np.asarray(self.ids) == str(id))
-        if not len(found):
-            raise InvalidInput(f"no node has the id {quoted(id)}; ids look like {listed(list(self.ids[:3]))}")
-        return int(found[0])
 
 
 def read(path: Path | str, **options: Any) -> OwnGraph:

@@ -62,7 +62,12 @@ class ReadOptions:
     @property
     def given(self) -> list[str]:
         """The options about tables that differ from the defaults, as the command line spells them."""
-        return given({own.name: getattr(self, own.name) for own in fields(self)})
+        spelled = {own.name: own.name.replace("_", "-") for own in fields(self)} | {"encoding": "like"}
+        return [
+            f"--{spelled[own.name]}"
+            for own in fields(self)
+            if own.name not in ("seed", "limits") and (value := getattr(self, own.name)) and value != own.default
+        ]
 
     @property
     def unread(self) -> tuple[str, ...]:
@@ -76,14 +81,3 @@ class ReadOptions:
             known = self.encoding.role(name)
             return known if known in table.columns and known not in self.ignore else None
         return column
-
-
-def given(options: "dict[str, object]") -> list[str]:
-    """The options about tables that differ from the defaults, as the command line spells them."""
-    spelled = {"encoding": "like"} | {name: name.replace("_", "-") for name in options if name != "encoding"}
-    plain = {own.name: own.default for own in fields(ReadOptions)}
-    return [
-        f"--{spelled[name]}"
-        for name, value in options.items()
-        if name not in ("seed", "limits") and value and value != plain[name]
-    ]

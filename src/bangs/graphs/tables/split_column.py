@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bangs.graphs.tables.column_kinds import ValueCounts
-from bangs.graphs.tables.diagnostics import Diagnostics, counted, quoted
+from bangs.graphs.tables.diagnostics import Diagnostics, counted
 from bangs.graphs.tables.labels import Classes
 from bangs.graphs.tables.table import Table, places_in
 
@@ -40,29 +40,13 @@ class SplitColumn:
 
     def __call__(self, table: Table, labels: Classes, diagnostics: Diagnostics) -> Parts:
         """The parts of a piece: int8 [n]. Where no row at all says train, labelled rows without a part do."""
-        words = table.columns[self.name]
-        lower = pc.utf8_lower(words)
-        place = places_in(lower, pa.array(list(_PART_OF), pa.string()))
+        place = places_in(pc.utf8_lower(table.columns[self.name]), pa.array(list(_PART_OF), pa.string()))
         part = np.where(place < 0, -1, np.array(list(_PART_OF.values()), np.int8)[place]).astype(np.int8)
-        for kind, wrong, what, remedy in (
-            ("split-word", part < 0, "", "write train, val or test, or leave it blank; --split names another column"),
-            (
-                "split-without-label",
-                ((part == 1) | (part == 2)) & (labels < 0),
-                ", but there is no label",
-                "label the node, or leave its split blank",
-            ),
-        ):
-            nodes = np.flatnonzero(wrong)
-            diagnostics.add_rows(
-                kind,
-                self.file,
-                table.rows[nodes],
-                lambda i, nodes=nodes, what=what: (  # type: ignore[misc]
-                    f"the split says {quoted(words[int(nodes[i])].as_py())}{what}"
-                ),
-                remedy,
-            )
+        remedy = "write train, val or test, or leave it blank; --split names another column"
+        table.report(diagnostics, "split-word", self.name, part < 0, "the split says {}".format, remedy)
+        unlabelled = ((part == 1) | (part == 2)) & (labels < 0)
+        message, remedy = "the split says {}, but there is no label", "label the node, or leave its split blank"
+        table.report(diagnostics, "split-without-label", self.name, unlabelled, message.format, remedy)
         without = (part == 0) & (labels >= 0)
         self.without += int(without.sum())
         if not self._says_train:

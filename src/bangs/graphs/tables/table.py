@@ -1,6 +1,6 @@
 """Table: a piece of a table, whatever its format, as columns of trimmed text."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,7 +9,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bangs.graphs.tables.diagnostics import Diagnostics
+from bangs.graphs.tables.diagnostics import Diagnostics, quoted
+
+Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,15 @@ class Table:
     def nbytes(self) -> int:
         """The memory that its text takes."""
         return sum(int(column.nbytes) for column in self.columns.values())
+
+    def report(
+        self, diagnostics: Diagnostics, kind: str, name: str, where: Mask, message: Callable[[str], str], remedy: str
+    ) -> None:
+        """Report the cells of a column where the mask is true; `message` makes a sentence of a quoted cell."""
+        cells, words = np.flatnonzero(where), self.columns[name]
+        diagnostics.add_rows(
+            kind, self.file, self.rows[cells], lambda i: message(quoted(words[int(cells[i])].as_py())), remedy
+        )
 
 
 def column_names(header: Sequence[str], file: str, diagnostics: Diagnostics) -> list[str | None]:
