@@ -135,16 +135,14 @@ class Separate(Network):
                 modules.append(build())
         self._template = [modules[0]]  # in a list, so that torch does not register its parameters
         self._names = {}
-        for name, _ in modules[0].named_parameters():
-            flat = name.replace(".", "-")
-            self._names[name] = flat
-            self.register_parameter(
-                flat, nn.Parameter(torch.stack([dict(m.named_parameters())[name] for m in modules]).detach())
-            )
-        for name, _ in modules[0].named_buffers():
-            flat = name.replace(".", "-")
-            self._names[name] = flat
-            self.register_buffer(flat, torch.stack([dict(m.named_buffers())[name] for m in modules]))
+        parts = [{**dict(module.named_parameters()), **dict(module.named_buffers())} for module in modules]
+        for name, part in parts[0].items():
+            flat = self._names[name] = name.replace(".", "-")
+            stacked = torch.stack([own[name] for own in parts]).detach()
+            if isinstance(part, nn.Parameter):
+                self.register_parameter(flat, nn.Parameter(stacked))
+            else:
+                self.register_buffer(flat, stacked)
 
     def forward(self, subgraph: Subgraph, masks: DropoutMasks | None = None) -> Tensor:
         stacked = {name: getattr(self, flat) for name, flat in self._names.items()}
