@@ -1,6 +1,6 @@
 """Reasons: why a node is worth a label, in numbers and in words."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -29,12 +29,12 @@ class Facts:
     contested: bool  # whether the models of the folds differ more on it than on nine of ten nodes
 
 
-def facts(situation: Situation, taken: Sequence[Taken]) -> list[tuple[Taken, Facts]]:
+def facts(situation: Situation, taken: Sequence[Taken]) -> Iterator[tuple[Taken, Facts]]:
     """The facts of every node of a batch, each after those taken before it."""
     links = NeighbourLists.of(situation.graph)
     doubt = situation.disagreement
     bound = float("inf") if doubt is None else _upper(doubt[situation.pool])
-    out, before, seen = [], situation.given, situation.spread
+    before, seen = situation.given, situation.spread
     z = situation.places
     for own in taken:
         place = z[own.node]
@@ -48,24 +48,21 @@ def facts(situation: Situation, taken: Sequence[Taken]) -> list[tuple[Taken, Fac
         best = situation.probs[own.node].sort(descending=True)
         near = situation.places[situation.known] @ place
         lengths = situation.places[situation.known].norm(dim=1) * place.norm()
-        out.append(
-            (
-                own,
-                Facts(
-                    ranked=list(zip(best.indices.tolist(), best.values.tolist(), strict=True)),
-                    like=int((close & ~situation.known).sum()),
-                    removes=min(max(removed / total, 0.0), 1.0) if total > 0 else 0.0,
-                    near=bool((near > CLOSE**0.5 * lengths).any()),
-                    degree=len(sources),
-                    labelled=int(situation.known[sources].sum()),
-                    disagreement=None if doubt is None else float(doubt[own.node]),
-                    contested=doubt is not None and float(doubt[own.node]) > bound,
-                ),
-            )
+        yield (
+            own,
+            Facts(
+                ranked=list(zip(best.indices.tolist(), best.values.tolist(), strict=True)),
+                like=int((close & ~situation.known).sum()),
+                removes=min(max(removed / total, 0.0), 1.0) if total > 0 else 0.0,
+                near=bool((near > CLOSE**0.5 * lengths).any()),
+                degree=len(sources),
+                labelled=int(situation.known[sources].sum()),
+                disagreement=None if doubt is None else float(doubt[own.node]),
+                contested=doubt is not None and float(doubt[own.node]) > bound,
+            ),
         )
         before = before.beside(place[None])
         seen = (seen - both.square() / (seen[own.node] + NOISE)).clamp_min(0)  # the variance after one label
-    return out
 
 
 def in_words(fact: Facts, classes: Sequence[str], strategy: str) -> str:

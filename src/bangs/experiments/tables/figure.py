@@ -3,10 +3,10 @@
 import io
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean, stdev
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bangs.errors import InvalidInput
 from bangs.experiments.results import Result, matching
@@ -14,6 +14,9 @@ from bangs.experiments.suites.suite import FIGURES, PROTOCOLS, Suite
 from bangs.experiments.tables.table import usable_protocols
 from bangs.utils.csv_safe import to_csv
 from bangs.utils.files import check_replaceable, make_folder, write_atomic
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 # Okabe and Ito: distinguishable with colour blindness
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -116,18 +119,15 @@ def _check_replaceable(numbers: Path, forms: Sequence[str]) -> None:
                 )
 
 
-def _fill(place: object, suite: Suite, panel: Panel) -> None:
+def _fill(place: "Axes", suite: Suite, panel: Panel) -> None:
     """One panel: a line and a band of one standard deviation for each curve."""
-    from matplotlib.axes import Axes
     from matplotlib.ticker import MaxNLocator
 
-    assert isinstance(place, Axes)
     reach = max(point.x for points in panel.curves.values() for point in points)
     for number, (line, points) in enumerate(panel.curves.items()):
         colour, marker = _COLOURS[number % len(_COLOURS)], _MARKERS[number % len(_MARKERS)]
         if len(points) == 1 and reach > points[0].x:  # no rounds: a level to compare with
-            points = (points[0], Point(reach, points[0].mean, points[0].std, points[0].seeds, points[0].run))
-            marker = ""
+            points, marker = (points[0], replace(points[0], x=reach)), ""
         xs, means = [point.x for point in points], [point.mean for point in points]
         low = [point.mean - point.std for point in points]
         high = [point.mean + point.std for point in points]

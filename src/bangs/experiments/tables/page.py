@@ -133,10 +133,7 @@ def _section(table: Table) -> str:
 
 def _readings(table: Table) -> list[str]:
     """What the tests and the published numbers say, in words."""
-    readings = []
-    for rule, own in table.comparisons.items():
-        if own:
-            readings.append(_verdicts(table, rule, own))
+    readings = [_verdicts(table, rule, own) for rule, own in table.comparisons.items() if own]
     if table.suite.kind == "time":
         ratios = [theirs.mean / mine.mean for _, mine, theirs in _beside(table, "seconds")]
         return [f"The published times are {min(ratios):.0f} to {max(ratios):.0f} times ours."] if ratios else []
@@ -182,15 +179,12 @@ def _verdicts(table: Table, rule: str, own: Sequence[Comparison]) -> str:
 
 
 def _absent(table: Table, notes: Sequence[str]) -> str:
-    rows = [row for row in dict.fromkeys(row for row, *_ in table.missing) if _whole(table, row)]
+    shown = {line.row for line in table.lines if line.rule != "published"}
+    rows = [row for row in dict.fromkeys(row for row, *_ in table.missing) if row not in shown]
     command = ""
     if rows and table.suite.rows == ("dataset",):
         command = f" Run with the data: `bangs reproduce {table.suite.name} --datasets {','.join(rows)}`."
     return "Missing: " + "; ".join(map(escape_markdown, notes)) + "." + command
-
-
-def _whole(table: Table, row: str) -> bool:
-    return not any(line.row == row and line.rule != "published" for line in table.lines)
 
 
 def _runs(table: Table) -> str:

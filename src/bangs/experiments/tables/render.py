@@ -29,10 +29,10 @@ def markdown(table: Table) -> str:
 def grid(table: Table) -> str:
     """The numbers in Markdown, and the caption."""
     header = ["", "", *(escape_markdown(table.suite.called(column)) or "test accuracy" for column in table.columns)]
-    body = []
-    for line, row in _with_rows(table):
-        row = escape_markdown(row)
-        body.append([row, RULES[line.rule], *(_marked(entry, table) if entry else "–" for entry in line.entries)])
+    body = [
+        [escape_markdown(row), RULES[line.rule], *(_marked(entry, table) if entry else "–" for entry in line.entries)]
+        for line, row in _with_rows(table)
+    ]
     return f"{_pipes(header, body)}\n\n*{escape_markdown(table.caption)}*"
 
 
@@ -48,10 +48,10 @@ def tests(table: Table) -> list[str]:
 def latex(table: Table) -> str:
     """A booktabs table with its caption, then one for the paired tests of each protocol."""
     header = ["", "", *(_tex(table.suite.called(column) or "test accuracy") for column in table.columns)]
-    body = []
-    for line, row in _with_rows(table):
-        cells = [_tex_entry(entry, table) if entry else "--" for entry in line.entries]
-        body.append([_tex(row), _tex(RULES[line.rule]), *cells])
+    body = [
+        [_tex(row), _tex(RULES[line.rule]), *(_tex_entry(entry, table) if entry else "--" for entry in line.entries)]
+        for line, row in _with_rows(table)
+    ]
     parts = [_booktabs(table.caption, "ll" + "c" * len(table.columns), header, body)]
     for title, rows in _tested(table):
         header, *body = ([_tex(cell) for cell in row] for row in rows)

@@ -157,10 +157,8 @@ def _found(suite: Suite, results: Sequence[Result], cell: Cell) -> Result | None
 
 
 def _line(suite: Suite, row: str, columns: Sequence[str], found: Found, rule: str) -> Line:
-    entries = []
-    for column in columns:
-        result = found.get((row, column))
-        entries.append(None if result is None or not result.rows else _entry(result, rule))
+    results = [found.get((row, column)) for column in columns]
+    entries = [_entry(result, rule) if result is not None and result.rows else None for result in results]
     return Line(row, rule, _ranked(suite, columns, entries))
 
 
