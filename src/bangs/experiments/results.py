@@ -138,7 +138,7 @@ def matching(results: Iterable[Result], settings: Mapping[str, Any]) -> Result |
     wanted = _comparable(settings)
     found = [result for result in results if result.comparable == wanted]
     alike = [result for result in found if result.config.get("parts") == found[-1].config.get("parts")]
-    return max(enumerate(alike), key=lambda pair: (len(pair[1].rows), pair[0]))[1] if alike else None
+    return max(reversed(alike), key=lambda result: len(result.rows), default=None)
 
 
 def requested(out: Path) -> list[str]:

@@ -14,6 +14,7 @@ from bangs.core.number_checks import check_whole
 from bangs.core.part_checks import check_calibrated, check_mask, check_ranking, check_soft_labels
 from bangs.core.rng import Streams
 from bangs.core.types import Labels, Prediction, Ranking, Round, Task
+from bangs.core.word_checks import check_word
 from bangs.distributed import ranks
 from bangs.errors import Diverged, InvalidInput
 from bangs.graphs.graph_views import Same
@@ -65,9 +66,8 @@ class Method:
     def __post_init__(self) -> None:
         check_whole("Method.rounds", self.rounds, least=0)
         for name, known in CHOICES.items():
-            word = getattr(self, name)
-            if not (isinstance(word, str) and word in known) and not (name == "start" and isinstance(word, int)):
-                raise InvalidInput(f"Method.{name} must be one of {', '.join(known)}, got '{word}'")
+            if name != "start" or not isinstance(self.start, int):
+                check_word(f"Method.{name}", getattr(self, name), known)
         if not self.views:
             raise InvalidInput("Method.views must hold at least one view, such as Same()")
         if isinstance(self.start, int) and self.start < 1:
