@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -13,6 +13,7 @@ from bangs import SelfTrainingClassifier
 from bangs.core.rng import Streams
 from bangs.core.types import Labels, Task, one_hot
 from bangs.estimator import contest, linear
+from bangs.estimator.candidates import linear_candidates, soft_method
 from bangs.estimator.linear import LinearTrainer, PropagatedLinear
 from bangs.estimator.resume import Keeper
 from bangs.estimator.stacking import clearly_behind, common_factor, member_temperatures, mixed, share_interval, stack
@@ -208,11 +209,12 @@ def test_the_linear_learner_finds_the_minimum_that_gradient_descent_finds() -> N
     torch.testing.assert_close(fitted.predict(task.graph).probs[0], probs.detach(), atol=2e-3, rtol=0)
 
 
-def test_a_linear_model_says_the_same_of_its_graph_by_its_saved_weights() -> None:
+@pytest.mark.parametrize("columns", ["given", "idf"])
+def test_a_linear_model_says_the_same_of_its_graph_by_its_saved_weights(columns: Literal["given", "idf"]) -> None:
     data, truth = world(nodes=90)
     given = torch.where(torch.arange(90) < 40, truth, -1)[None]
     task = Task(Data(x=data.x, edge_index=data.edge_index), Labels.given(given), torch.where(given >= 0, -1, truth), 3)
-    model = PropagatedLinear("hops", 2, width=8)
+    model = PropagatedLinear("hops", 2, width=8, columns=columns)
     learner = LinearTrainer(model).prepare(task)
     fitted = learner.fit(task.given, Streams((0,)))
     again = model.logits({**learner.shared, **fitted.weights}, task.graph, torch.device("cpu"))
@@ -231,6 +233,33 @@ def test_kept_directions_hold_the_features_whole_where_there_are_no_more(rank: i
     scale = whole.square().sum(1).mean().sqrt()
     torch.testing.assert_close(inputs @ inputs.T, whole @ whole.T / scale**2, atol=1e-3, rtol=0)
     assert basis.isfinite().all()
+
+
+@pytest.mark.parametrize("stored", ["dense", "sparse"])
+def test_rare_columns_count_more_and_one_that_all_nodes_have_counts_nothing(stored: str) -> None:
+    words = torch.zeros(20, 3)
+    words[:, 0], words[:10, 1], words[:2, 2] = 1, 1, 1
+    weighted = words * torch.tensor([21 / 21, 21 / 11, 21 / 3]).log().sqrt()
+    places = [
+        PropagatedLinear("none", 0, rows="given", columns=columns).principal(
+            Data(x=x if stored == "dense" else x.to_sparse_csr(), edge_index=torch.zeros(2, 0, dtype=torch.long)),
+            Streams((0,)),
+            torch.device("cpu"),
+        )[0]
+        for x, columns in ((words, "idf"), (weighted, "given"))
+    ]
+    torch.testing.assert_close(places[0], places[1])
+    assert places[0][:, 0].abs().max() == 0
+
+
+def test_words_are_tried_with_rare_ones_enlarged_and_measurements_are_not() -> None:
+    def tried(x: torch.Tensor) -> set[str]:
+        graph = Data(x=x, edge_index=torch.zeros(2, 0, dtype=torch.long))
+        return {own.label for own in linear_candidates(graph, soft_method("soft", None), "soft", ("features", "both"))}
+
+    words = (torch.rand(50, 40, generator=torch.Generator().manual_seed(0)) < 0.2).float()
+    assert tried(words) == {"pagerank", "sgc", "logistic", "pagerank-idf", "sgc-idf"}
+    assert tried(words - 0.5) == {"pagerank", "sgc", "logistic"}
 
 
 @pytest.mark.parametrize("runs", [1, 2])

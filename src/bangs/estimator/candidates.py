@@ -59,14 +59,26 @@ def soft_method(name: str, rounds: int | None) -> Method:
 
 
 def linear_candidates(graph: Data, method: Method, name: str, views: Sequence[View]) -> list[Candidate]:
-    """Logistic regression on features as they are, after two hops and after personalised PageRank, for every view."""
+    """Logistic regression on features as they are, after two hops and after personalised PageRank, for every view.
+
+    Features that are counts are propagated with rare columns enlarged too.
+    """
     out = []
     for view in views:
-        rows = "unit" if view != "features" or counted(graph.x) else "given"
-        for label, spread, reach in (("pagerank", "pagerank", 10), ("sgc", "hops", 2), ("logistic", "none", 0)):
-            if view != "features" and spread == "hops":
-                continue  # places in the graph are smooth already
-            model = PropagatedLinear(spread, reach, rows=rows)  # type: ignore[arg-type]
+        words = view == "features" and counted(graph.x)
+        models = {
+            "pagerank": PropagatedLinear("pagerank", 10),
+            "sgc": PropagatedLinear("hops", 2),
+            "logistic": PropagatedLinear("none", 0),
+        }
+        if view != "features":
+            del models["sgc"]  # places in the graph are smooth already
+        elif not words:
+            models = {label: replace(model, rows="given") for label, model in models.items()}
+        if words:
+            for label in ("pagerank", "sgc"):
+                models[f"{label}-idf"] = replace(models[label], columns="idf")
+        for label, model in models.items():
             out.append(_linear(label, name, LinearTrainer(model, RIDGES[0]), method, view))
     return out
 

@@ -38,6 +38,7 @@ class PropagatedLinear(Checked):
 
     X̃ are the features, with rows of length one if `rows = "unit"`; P is the identity (`spread = "none"`), Â^reach
     (`"hops"`, SGC of Wu et al. 2019), or H' = (1−alpha) Â H + alpha X̃ taken `reach` times (`"pagerank"`, as in APPNP).
+    With `columns = "idf"` a column that n of N nodes have is multiplied by √log((1 + N) / (1 + n)), as rare words are.
     Of P X̃ the first `width` principal directions are kept; m and s are its mean and scale, and u makes rows of length
     one if `rows = "unit"`. The directions are found once, from the fitted graph; W and b are learned.
     """
@@ -47,10 +48,12 @@ class PropagatedLinear(Checked):
     alpha: float = 0.1
     width: int = 128
     rows: Literal["unit", "given"] = "unit"
+    columns: Literal["given", "idf"] = "given"
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name, known in (("spread", ("none", "hops", "pagerank")), ("rows", ("unit", "given"))):
+        words = {"spread": ("none", "hops", "pagerank"), "rows": ("unit", "given"), "columns": ("given", "idf")}
+        for name, known in words.items():
             check_word(f"PropagatedLinear.{name}", getattr(self, name), known)
         if self.reach < 0 or self.width < 1:
             raise InvalidInput(
@@ -84,6 +87,9 @@ class PropagatedLinear(Checked):
         A random projection and two power iterations (Halko, Martinsson & Tropp 2011).
         """
         x = _rows(graph.x, self.rows)
+        if self.columns == "idf":
+            rarity = _rarity(x)
+            x = sp.csr_array(x.multiply(rarity)) if sp.issparse(x) else x * rarity
         matrix = _matrix(graph, place)
 
         def spread(dense: Matrix) -> Matrix:
@@ -107,6 +113,8 @@ class PropagatedLinear(Checked):
             z = span @ vectors[:, ::-1][:, : self.width].astype(np.float32)
             # a graph of fewer nodes has fewer directions; the others are zero, so that shapes follow from the settings
             basis, z = (np.pad(own, ((0, 0), (0, self.width - own.shape[1]))) for own in (basis, z))
+        if self.columns == "idf":
+            basis = rarity[:, None] * basis  # so that new nodes need no weights of their own
         centre = z.mean(0, keepdims=True)
         scale = 1 / max(float(np.sqrt(np.square(z - centre).sum(1).mean())), TINY)
         basis, centre, z = basis * scale, centre * scale, z * scale
@@ -286,6 +294,13 @@ def _rows(x: Tensor, rows: str) -> Wide:
         scale: Wide = sp.diags_array((1 / np.maximum(length, TINY)).astype(np.float32))
         return sp.csr_array(scale @ wide)
     return wide / np.maximum(np.linalg.norm(wide, axis=1, keepdims=True), TINY)
+
+
+def _rarity(x: Wide) -> Matrix:
+    """√log((1 + N) / (1 + n)) of every column, which n of N rows have: [F]."""
+    having = np.asarray((x != 0).sum(0)).ravel()
+    rarity: Matrix = np.sqrt(np.log((1 + x.shape[0]) / (1 + having))).astype(np.float32)
+    return rarity
 
 
 def _times(wide: Wide, dense: Matrix) -> Matrix:
