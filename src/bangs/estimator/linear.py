@@ -89,7 +89,7 @@ class PropagatedLinear(Checked):
         x = _rows(graph.x, self.rows)
         if self.columns == "idf":
             rarity = _rarity(x)
-            x = sp.csr_array(x.multiply(rarity)) if sp.issparse(x) else x * rarity
+            x = x * rarity if isinstance(x, np.ndarray) else sp.csr_array(x.multiply(rarity))
         matrix = _matrix(graph, place)
 
         def spread(dense: Matrix) -> Matrix:
