@@ -1,6 +1,7 @@
 """Text from outside: made safe to show in a terminal or a Markdown page."""
 
 import re
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 _COMMANDS = re.compile("[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\u202a-\\u202e\\u2066-\\u2069]")
@@ -18,6 +19,12 @@ def escape_markdown(text: str) -> str:
     """A text on one line of Markdown that holds no HTML, no link and no image of its own."""
     line = " ".join(escape_controls(text).split("\n"))
     return _LINK.sub(r"\\]", _TAG.sub("&lt;", line))
+
+
+def markdown_table(header: Sequence[str], body: Iterable[Sequence[str]]) -> str:
+    """A table in Markdown of cells that hold no line break; a bar in one is escaped."""
+    rows = [header, ["---"] * len(header), *body]
+    return "\n".join("| " + " | ".join(cell.replace("|", r"\|") for cell in row) + " |" for row in rows)
 
 
 def plain_name(name: str) -> str:

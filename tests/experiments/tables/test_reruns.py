@@ -11,7 +11,7 @@ from bangs.experiments.results import Result, gather, json_lines
 from bangs.experiments.suites.read import parse_suite
 from bangs.experiments.tables.page import page
 from bangs.experiments.tables.render import markdown
-from bangs.experiments.tables.reruns import Spread, spread_in, spread_of
+from bangs.experiments.tables.reruns import Spread, section, spread_in, spread_of
 from bangs.experiments.tables.table import tabulate
 from tests.helpers.small_graphs import fake_rows
 
@@ -73,6 +73,14 @@ def test_a_difference_within_reruns_is_not_shown_whatever_its_test_says(tmp_path
     assert (
         "Of the 1 tests on this page 0 show a difference; 1 more pass their t-test and are not beyond re-runs." in text
     )
+
+
+def test_a_device_named_by_a_stranger_is_no_html_and_no_column() -> None:
+    first = runs([[0.79, 0.80], [0.79, 0.81]])
+    (second,) = runs([[0.79, 0.84], [0.79, 0.77]])
+    second = replace(second, environment={"commit": "c0ffee", "device": "<img src=x>|a card"})
+    text = section(spread_of([second], first), ("last",), {})
+    assert "| c0ffee, &lt;img src=x>\\|a card | 1 | 2 | 2 |" in text
 
 
 def _whole(rows: list[dict]) -> list[dict]:

@@ -1,5 +1,6 @@
 """Page: every table and figure in one Markdown document, made from rows alone."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from bangs.experiments.tables.reruns import Spread, section
 from bangs.experiments.tables.significance import LEVEL, Comparison
 from bangs.experiments.tables.table import Entry, Table, tabulate
 from bangs.utils.files import check_replaceable, make_folder, write_atomic
-from bangs.utils.text import escape_markdown
+from bangs.utils.text import escape_markdown, markdown_table
 
 # the order of the paper
 ORDER = (
@@ -96,20 +97,18 @@ def _was_run(table: Table) -> bool:
 
 def _machines(results: Sequence[Result]) -> str:
     """What the rows were made on."""
-    places: dict[tuple[str, ...], int] = {}
+    places = Counter[tuple[str, ...]]()
     for result in results:
         if result.rows:
             it = result.environment
             commit = str(it.get("commit") or "unknown")
             short = commit[:10] + ("-dirty" if commit.endswith("-dirty") else "")
             key = (str(it.get("device")), f"torch {it.get('torch')}", f"Python {it.get('python')}", short)
-            places[key] = places.get(key, 0) + len(result.rows)
-    lines = [
-        f"| {' | '.join(escape_markdown(cell).replace('|', '') for cell in key)} | {count} |"
-        for key, count in sorted(places.items())
-    ]
-    head = "| device | torch | Python | commit | rows |\n| --- | --- | --- | --- | --- |"
-    return "What the rows come from:\n\n" + "\n".join([head, *lines]) if lines else "There are no rows yet."
+            places[key] += len(result.rows)
+    if not places:
+        return "There are no rows yet."
+    rows = [[*map(escape_markdown, key), str(count)] for key, count in sorted(places.items())]
+    return "What the rows come from:\n\n" + markdown_table(["device", "torch", "Python", "commit", "rows"], rows)
 
 
 def _section(table: Table) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from bangs.experiments.tables.table import Entry, Line, Table, as_facts
 from bangs.utils.csv_safe import to_csv
 from bangs.utils.files import finite, plain
-from bangs.utils.text import escape_markdown
+from bangs.utils.text import escape_markdown, markdown_table
 
 RULES = {
     "validation": "ours, validation",
@@ -33,7 +33,7 @@ def grid(table: Table) -> str:
         [escape_markdown(row), RULES[line.rule], *(_marked(entry, table) if entry else "–" for entry in line.entries)]
         for line, row in _with_rows(table)
     ]
-    return f"{_pipes(header, body)}\n\n*{escape_markdown(table.caption)}*"
+    return f"{markdown_table(header, body)}\n\n*{escape_markdown(table.caption)}*"
 
 
 def tests(table: Table) -> list[str]:
@@ -41,7 +41,7 @@ def tests(table: Table) -> list[str]:
     parts = []
     for title, rows in _tested(table):
         header, *body = ([escape_markdown(cell) for cell in row] for row in rows)
-        parts.append(f"{title}:\n\n{_pipes(header, body)}")
+        parts.append(f"{title}:\n\n{markdown_table(header, body)}")
     return parts
 
 
@@ -177,8 +177,3 @@ def _tested(table: Table) -> Iterator[tuple[str, list[list[str]]]]:
 
 def _p(value: float) -> str:
     return "< 0.001" if value < 0.001 else f"{value:.3f}"
-
-
-def _pipes(header: list[str], body: list[list[str]]) -> str:
-    rows = [header, ["---"] * len(header), *body]
-    return "\n".join("| " + " | ".join(cell.replace("|", r"\|") for cell in row) + " |" for row in rows)

@@ -8,7 +8,7 @@ from statistics import fmean
 from typing import Any
 
 from bangs.experiments.results import Result, matching, results_in
-from bangs.utils.text import plain_name
+from bangs.utils.text import escape_markdown, markdown_table, plain_name
 
 FOLDER = "reruns"  # of second runs, beside the rows of the first
 _ONE_SIDE = 1.96  # deviations that 2.5 % of a normal law exceed
@@ -110,20 +110,17 @@ without re-runs are judged by the one that moves most. For ten seeds a differenc
 def section(spread: Spread, protocols: Sequence[str], called: dict[str, str]) -> str:
     """The part of the page that tells what re-runs move."""
     places = dict.fromkeys((rerun.dataset, rerun.place) for rerun in spread.reruns)
+    names = {dataset: escape_markdown(called.get(dataset, dataset)) for dataset, _ in places}
     moved = []
     for dataset, place in places:
         own = Spread(tuple(rerun for rerun in spread.reruns if (rerun.dataset, rerun.place) == (dataset, place)))
         counts = [len(own.reruns), sum(one.common for one in own.reruns), sum(len(one.seeds) for one in own.reruns)]
         sizes = [f"{own.deviation(dataset, rule):.2f}" if own.datasets else "–" for rule in protocols]
-        moved.append([called.get(dataset, dataset), place, *map(str, counts), *sizes])
+        moved.append([names[dataset], escape_markdown(place), *map(str, counts), *sizes])
     needed = [
-        [called.get(dataset, dataset), *(f"{spread.range(dataset, rule, 10):.2f}" for rule in protocols)]
+        [names[dataset], *(f"{spread.range(dataset, rule, 10):.2f}" for rule in protocols)]
         for dataset in spread.datasets
     ]
-    head = ["", "done again at", "runs", "seeds", "that moved", *protocols]
-    parts = ["## Spread over re-runs", _ABOUT, _pipes(head, moved), _JUDGED, _pipes(["", *protocols], needed)]
+    table = markdown_table(["", "done again at", "runs", "seeds", "that moved", *protocols], moved)
+    parts = ["## Spread over re-runs", _ABOUT, table, _JUDGED, markdown_table(["", *protocols], needed)]
     return "\n\n".join(parts)
-
-
-def _pipes(head: Sequence[str], body: Sequence[Sequence[str]]) -> str:
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in [head, ["---"] * len(head), *body])
