@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Any
 
 from torch import Tensor
@@ -20,32 +21,19 @@ def predictions(snapshot: Snapshot, names: Sequence[str], classes: Sequence[str]
     the soft label that the chosen model learned from in `round`.
     """
     header = ["id", "known", "predicted", "confidence", "source", "round", *(f"p_{name}" for name in classes)]
-    return csv_pieces(
-        header,
-        (
-            [
-                name,
-                classes[own] if own >= 0 else "",
-                classes[row.index(max(row))],
-                _number(max(row)),
-                source,
-                adopted_round if adopted_round > 0 else "",
-                *map(_number, row),
-            ]
-            for name, (own, source, adopted_round, row) in zip(names, _by_node(snapshot), strict=True)
-        ),
-    )
 
+    def rows() -> Iterator[list[Any]]:
+        each = iter(names)  # in order: names of a store are read in blocks
+        for start in range(0, snapshot.nodes, PIECE):
+            here = slice(start, start + PIECE)
+            known = snapshot.given[here].maximum(snapshot.held[here]).tolist()
+            rounds, probs = snapshot.adopted_round[here].tolist(), snapshot.calibrated[here].softmax(-1).tolist()
+            columns = zip(islice(each, PIECE), known, origins(snapshot, here), rounds, probs, strict=True)
+            for name, own, source, round, row in columns:
+                label = classes[own] if own >= 0 else ""
+                yield [name, label, *_best(row, classes), source, round if round > 0 else "", *map(_number, row)]
 
-def _by_node(snapshot: Snapshot) -> Iterator[tuple[int, str, int, list[float]]]:
-    """The known label, its origin, the round of adoption and the probabilities of every node."""
-    for start in range(0, snapshot.nodes, PIECE):
-        here = slice(start, start + PIECE)
-        known = snapshot.given[here].maximum(snapshot.held[here])
-        probs = snapshot.calibrated[here].softmax(-1)
-        yield from zip(
-            known.tolist(), origins(snapshot, here), snapshot.adopted_round[here].tolist(), probs.tolist(), strict=True
-        )
+    return csv_pieces(header, rows())
 
 
 def pseudo_labels(
@@ -92,7 +80,7 @@ def _soft_labels(snapshot: Snapshot, names: Sequence[str], classes: Sequence[str
     return csv_pieces(
         header,
         (
-            [names[node], round, classes[row.index(max(row))], _number(max(row)), _number(own), *map(_number, row)]
+            [names[node], round, *_best(row, classes), _number(own), *map(_number, row)]
             for part in nodes.split(PIECE)
             for node, round, own, row in zip(
                 part.tolist(), rounds[part].tolist(), weight[part].tolist(), belief[part].tolist(), strict=True
@@ -111,10 +99,15 @@ def new_predictions(
     return csv_pieces(
         header,
         (
-            [name, own, classes[row.index(max(row))], _number(max(row)), "yes" if unseen else "no", *map(_number, row)]
+            [name, own, *_best(row, classes), "yes" if unseen else "no", *map(_number, row)]
             for name, own, row, unseen in columns
         ),
     )
+
+
+def _best(row: list[float], classes: Sequence[str]) -> tuple[str, str]:
+    """The most likely class of a row of probabilities, and its probability."""
+    return classes[row.index(max(row))], _number(max(row))
 
 
 def _number(value: float, digits: int = 6) -> str:

@@ -108,14 +108,11 @@ def _chosen(run_data: RunData) -> list[int]:
 
 
 def _score_name(run_data: RunData) -> str:
-    word = (
-        run_data.config.get("parts", {}).get("selector")
-        if run_data.kind == "fit"
-        else run_data.result.get("method", "")
-    )
-    if word == "banzhaf" or str(word).startswith("bangs"):
+    fit = run_data.kind == "fit"
+    word = str(run_data.config.get("parts", {}).get("selector") if fit else run_data.result.get("method", ""))
+    if word == "banzhaf" or word.startswith("bangs"):
         return "Banzhaf value"
-    return {"confidence": "confidence", "agreement": "confidence", "random": "random number"}.get(str(word), "score")
+    return {"confidence": "confidence", "agreement": "confidence", "random": "random number"}.get(word, "score")
 
 
 def _values(run_data: RunData) -> list[dict[str, Any]]:
@@ -154,8 +151,7 @@ def _marked(snapshot: Snapshot, truth: Tensor | None, several: bool) -> tuple[Te
 
 def _reliability(snapshot: Snapshot, target: Tensor, of: str) -> dict[str, Any]:
     out: dict[str, Any] = {"of": of}
-    before, after = _marked_logits(snapshot, target)
-    for name, logits in (("before", before), ("after", after)):
+    for name, logits in zip(("before", "after"), _marked_logits(snapshot, target), strict=True):
         found = metrics.reliability(Prediction(logits[None]), target[None], BINS)
         bins = zip(found.confidence[0].tolist(), found.accuracy[0].tolist(), found.count[0].tolist(), strict=True)
         out[name] = {

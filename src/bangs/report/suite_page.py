@@ -1,6 +1,7 @@
 """Suite page: tables of experiments, every seed and every test behind them, in one HTML file."""
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
@@ -18,13 +19,8 @@ from bangs.utils.files import write_atomic
 def write_suite_page(suites: Sequence[Suite], results: Sequence[Result], path: str | Path) -> Path:
     """Make the page of some suites from whatever results there are."""
     path = Path(path)
-    write_atomic(path, render_suites(suites, results))
+    write_atomic(path, assemble("suite.html", suite_facts(suites, results), ("charts.js", "suite.js")))
     return path
-
-
-def render_suites(suites: Sequence[Suite], results: Sequence[Result]) -> str:
-    """The page's text."""
-    return assemble("suite.html", suite_facts(suites, results), ("charts.js", "suite.js"))
 
 
 def suite_facts(suites: Sequence[Suite], results: Sequence[Result]) -> dict[str, Any]:
@@ -116,16 +112,12 @@ def _curves(suite: Suite, results: Sequence[Result]) -> list[dict[str, Any]]:
 
 def _machines(results: Sequence[Result]) -> list[list[str]]:
     """What the runs were made on: rows of device, versions, commit and how many runs."""
-    count: dict[tuple[str, ...], int] = {}
+    count: Counter[tuple[str, ...]] = Counter()
     for result in results:
-        it = result.environment
-        key = (
-            str(it.get("device")),
-            f"torch {it.get('torch')}",
-            f"Python {it.get('python')}",
-            str(it.get("commit"))[:12],
+        device, torch, python, commit = (
+            result.environment.get(name) for name in ("device", "torch", "python", "commit")
         )
-        count[key] = count.get(key, 0) + len(result.rows)
+        count[str(device), f"torch {torch}", f"Python {python}", str(commit)[:12]] += len(result.rows)
     return [[*key, str(number)] for key, number in sorted(count.items())]
 
 
