@@ -16,6 +16,7 @@ from bangs.errors import InvalidInput
 from bangs.graphs import tables
 from bangs.graphs.store import convert_from
 from bangs.graphs.tables.column_kinds import ColumnStatistics
+from bangs.graphs.tables.diagnostics import Diagnostics
 from bangs.graphs.tables.read_options import ReadOptions
 from bangs.graphs.tables.table import Table
 from tests.graphs.tables.sample_tables import EDGES, NODES, folder
@@ -267,11 +268,11 @@ def test_a_small_column_of_names_is_left_out_too(tmp_path: Path) -> None:
     nodes = "id,who,label\n" + "".join(f"n{i},person {i},{'uv'[i % 2]}\n" for i in range(12))
     graph = read(tmp_path, nodes=nodes, edges="source,target\nn0,n1\nn1,n2\n")
     assert graph.columns.left_out == ("who",)
-    counted = ColumnStatistics("who", "nodes.csv", categorical=False)
+    diagnostics = Diagnostics("here")
+    counted = ColumnStatistics("who", diagnostics.of("nodes.csv"), categorical=False)
     counted.add(Table("nodes.csv", {"who": pa.chunked_array([[f"person {i}" for i in range(12)]])}, np.arange(12)))
-    notes: list[str] = []
-    assert counted.encoding(notes) is None  # piece by piece as in one
-    assert "a different word in every cell" in notes[0]
+    assert counted.encoding() is None  # piece by piece as in one
+    assert "a different word in every cell" in diagnostics.notes[0]
 
 
 def test_numbers_with_signs_are_words_and_it_is_said(tmp_path: Path) -> None:

@@ -38,9 +38,8 @@ def from_tables(folder: Path, writer: Writer, dtype: str, options: ReadOptions) 
     with memory_explained(str(folder), "free some memory; a conversion needs some thirty bytes for every node"):
         found = read_folder(folder, options, pieces, diagnostics)
         if found is not None and not pieces.width:
-            diagnostics.add(
+            found[0].diagnostics.add(
                 "no-features",
-                found[0].file,
                 "no column can be a feature, and a store needs some",
                 "add columns of numbers or words, or keep features as an array in features.npy",
             )
@@ -50,7 +49,7 @@ def from_tables(folder: Path, writer: Writer, dtype: str, options: ReadOptions) 
         nodes, table, _, encoding = found
         edges, directed = pieces.edge_writer.write()
     number, kind = (edges, "directed edge") if options.directed else (edges // 2, "undirected edge")
-    diagnostics.note(f"{table.file}: {counted(table.rows, 'row')} read, {counted(number, kind)} stored")
+    table.diagnostics.note(f"{counted(table.rows, 'row')} read, {counted(number, kind)} stored")
     return writer.finish(
         nodes=nodes.size,
         edges=edges,

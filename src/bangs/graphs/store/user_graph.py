@@ -94,7 +94,7 @@ def _check_classes(store: Store, path: Path) -> None:
     split, known, diagnostics = _split(store), store.y >= 0, Diagnostics(str(path))
     if split is None or not split.val.any():
         train = known if split is None else split.train.any(0)
-        check_enough(store.y.numpy(), train.numpy(), store.manifest.classes, None, path.name, diagnostics)
+        check_enough(store.y.numpy(), train.numpy(), store.manifest.classes, None, diagnostics.of(path.name))
     diagnostics.raise_any()
 
 

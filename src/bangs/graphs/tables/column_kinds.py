@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bangs.graphs.tables.dates import FORMATS, YEAR, any_dates, read_dates
-from bangs.graphs.tables.diagnostics import counted, listed
+from bangs.graphs.tables.diagnostics import FileDiagnostics, counted, listed
 from bangs.graphs.tables.feature_encoding import Categorical, Column, Date, Numeric
 from bangs.graphs.tables.numbers import FORGIVEN, LARGEST, are_codes, is_missing, read_numbers, without_signs
 from bangs.graphs.tables.table import Table
@@ -76,7 +76,7 @@ class ColumnStatistics:
     """The numbers, dates, words and blanks of one column so far; `encoding` draws the conclusion."""
 
     name: str
-    file: str
+    diagnostics: FileDiagnostics
     categorical: bool  # take digits as words
     scaling: str = "auto"  # of numbers: "standard", "none", or "auto" = standard but for 0/1 and small counts
     rows: int = 0
@@ -125,92 +125,98 @@ class ColumnStatistics:
                 words = table.columns[self.name]
                 self.counts.add(words.filter(pa.array(~is_missing(words))))
 
-    def encoding(self, notes: list[str]) -> Column | None:
+    def encoding(self) -> Column | None:
         """How the column becomes features; None where it does not."""
-        place = f"{self.file}: column {self.name!r}"
+        place = f"column {self.name!r}"
         present = self.rows - self.missing
         if present == 0:
-            notes.append(f"{place} is blank throughout; left out")
+            self.diagnostics.note(f"{place} is blank throughout; left out")
             return None
         if not self.as_words:
-            notes += dict.fromkeys(self.notes)
-            return self._numeric(place, notes)
+            self.diagnostics.every.notes += dict.fromkeys(self.notes)
+            return self._numeric(place)
         forms = [] if self.categorical else self._date_forms(present)
         if len(forms) == 1:
-            return self._date(forms[0], place, notes)
+            return self._date(forms[0], place)
         if forms:
             example = next(iter(self.counts.words), "")
-            notes.append(
+            self.diagnostics.note(
                 f"{place} holds dates such as {example!r}, where day and month cannot be told apart; taken as "
                 "words. Write them as year-month-day"
             )
         elif not self.categorical and self.wrong == 0:
-            notes.append(f"{place} holds digits that begin with 0; taken as categories")
+            self.diagnostics.note(f"{place} holds digits that begin with 0; taken as categories")
         elif not self.categorical and self.with_signs > FORGIVEN * present:
-            notes.append(
+            self.diagnostics.note(
                 f"{place} holds numbers with signs as in 1,234 or 45 % or $3, which are read as words; write them plain"
             )
-        return self._categories(place, notes)
+        return self._categories(place)
 
     def _date_forms(self, present: int) -> list[str]:
         """The formats in which most cells are dates, if any; two where day and month cannot be told apart."""
         most = max(days.count for days in self.dates.values())
         return [form for form, days in self.dates.items() if days.count == most] if most > FORGIVEN * present else []
 
-    def _date(self, form: str, place: str, notes: list[str]) -> Date | None:
+    def _date(self, form: str, place: str) -> Date | None:
         days = self.dates[form]
         if days.low >= days.high and days.count == self.rows - self.missing:
-            notes.append(f"{place} has one value throughout; left out")
+            self.diagnostics.note(f"{place} has one value throughout; left out")
             return None
         yearly = days.high - days.low > YEAR
         also = ", sine and cosine of the time of year" if yearly else ""
-        notes.append(f"{place} holds dates ({form}), which become days since 1970{also}")
+        self.diagnostics.note(f"{place} holds dates ({form}), which become days since 1970{also}")
         return Date(self.name, days.mean, days.scale or 1.0, form, yearly)
 
-    def _numeric(self, place: str, notes: list[str]) -> Numeric | None:
+    def _numeric(self, place: str) -> Numeric | None:
         found = self.numbers
         if self.wrong == 0 and found.low >= found.high:
-            notes.append(f"{place} has one value throughout; left out")
+            self.diagnostics.note(f"{place} has one value throughout; left out")
             return None
         # differences in the last digits are rounding, but not between whole numbers
         if self.wrong == 0 and (found.scale == 0 or (found.scale <= 1e-12 * abs(found.mean) and not found.whole)):
-            notes.append(f"{place} differs in its last digits only, from {found.low!r} to {found.high!r}; left out")
+            self.diagnostics.note(
+                f"{place} differs in its last digits only, from {found.low!r} to {found.high!r}; left out"
+            )
             return None
         small = found.whole and found.low >= 0 and found.high <= SMALL_COUNT
         if self.scaling == "none" or (self.scaling == "auto" and small):
             return Numeric(self.name, found.mean, 1.0, centred=False)
         return Numeric(self.name, found.mean, found.scale or 1.0)
 
-    def _categories(self, place: str, notes: list[str]) -> Categorical | None:
+    def _categories(self, place: str) -> Categorical | None:
         levels = sorted(self.counts.words, key=lambda word: (-self.counts.words[word], word))
         present = self.rows - self.missing
         if len(levels) == present >= NAMES:
-            notes.append(f"{place} has a different word in every cell, which makes no categories; left out")
+            self.diagnostics.note(f"{place} has a different word in every cell, which makes no categories; left out")
             return None
         if self.counts.too_many or (len(levels) > LEVELS and 2 * len(levels) > present):
             many = f"more than {MOST_WORDS:,}" if self.counts.too_many else f"{len(levels):,}"
-            notes.append(f"{place} has {many} different words in {present:,} cells, too many for categories; left out")
+            self.diagnostics.note(
+                f"{place} has {many} different words in {present:,} cells, too many for categories; left out"
+            )
             return None
         if len(levels) < 2:
-            notes.append(f"{place} has one value throughout; left out")
+            self.diagnostics.note(f"{place} has one value throughout; left out")
             return None
         if self.missing:
-            notes.append(f"{self.file}: no category for {counted(self.missing, 'blank')} of column {self.name!r}")
+            self.diagnostics.note(f"no category for {counted(self.missing, 'blank')} of column {self.name!r}")
         if len(levels) > LEVELS:
-            notes.append(f"{place} has {len(levels):,} categories; the {LEVELS} most frequent are kept, others as one")
+            self.diagnostics.note(
+                f"{place} has {len(levels):,} categories; the {LEVELS} most frequent are kept, others as one"
+            )
         return Categorical(self.name, tuple(sorted(levels[:LEVELS])), other=len(levels) > LEVELS)
 
 
-def decided(statistics: Iterable[ColumnStatistics], notes: list[str]) -> tuple[tuple[Column, ...], tuple[str, ...]]:
+def decided(statistics: Iterable[ColumnStatistics]) -> tuple[tuple[Column, ...], tuple[str, ...]]:
     """How columns become features, and the names of those that do not."""
-    found = {own.name: own.encoding(notes) for own in statistics}
+    found = {own.name: own.encoding() for own in statistics}
     kept = tuple(column for column in found.values() if column is not None)
     return kept, tuple(name for name, column in found.items() if column is None)
 
 
-def note_kinds(file: str, columns: Iterable[Column], notes: list[str]) -> None:
+def note_kinds(columns: Iterable[Column], diagnostics: FileDiagnostics) -> None:
     """Say which columns are numbers, which are words and which are dates."""
     for what, kind in (("numeric", Numeric), ("categorical", Categorical), ("date", Date)):
         names = [column.name for column in columns if isinstance(column, kind)]
         if names:
-            notes.append(f"{file}: {counted(len(names), f'{what} column')} {listed(names)}")
+            diagnostics.note(f"{counted(len(names), f'{what} column')} {listed(names)}")

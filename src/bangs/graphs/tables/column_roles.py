@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bangs.graphs.tables.diagnostics import Diagnostics, listed
+from bangs.graphs.tables.diagnostics import FileDiagnostics, listed
 from bangs.graphs.tables.id_index import IdIndex
 from bangs.graphs.tables.numbers import numbers
 from bangs.graphs.tables.read_options import ReadOptions
@@ -47,7 +47,9 @@ class EdgeRoles:
     weight: str | None
 
 
-def node_roles(table: Table, options: ReadOptions, diagnostics: Diagnostics, *, needs_label: bool) -> NodeRoles | None:
+def node_roles(
+    table: Table, options: ReadOptions, diagnostics: FileDiagnostics, *, needs_label: bool
+) -> NodeRoles | None:
     """The roles of the node table's columns, as given or guessed; columns to be left out get no role by a guess.
 
     For a fitted model only the id is guessed: what it takes for a feature must not be guessed to be a label.
@@ -71,28 +73,29 @@ def node_roles(table: Table, options: ReadOptions, diagnostics: Diagnostics, *, 
     if found["label"] is None and needs_label and given["label"] is None:
         diagnostics.add(
             "no-label-column",
-            table.file,
             f"no column looks like a label (label, class, y …); the table has {listed(table.names)}",
             "name it with --label COLUMN, or add one, blank where the label is unknown; "
             "labels in a file of their own are not read",
         )
     nameless = [name for name in table.names if unnamed(name) and name not in taken and name not in ignore]
     if nameless:
-        diagnostics.note(f"{table.file}: {listed(nameless)} has no name; left out")
+        diagnostics.note(f"{listed(nameless)} has no name; left out")
     features = [name for name in table.names if name not in {*taken, *ignore, *nameless}]
     guessed = [f"{role} from {name!r}" for role, name in found.items() if name and given[role] is None]
     if guessed:
-        diagnostics.note(f"{table.file}: {', '.join(guessed)}")
-    also = [name for name in features if _spelling(name) in GUESSES["label"] and not fitted]
-    diagnostics.notes += [
-        f"{table.file}: column {name!r} has the name of a label and is taken as a feature; "
-        f"leave it out with --ignore {name} if it holds the answer"
-        for name in also
-    ]
+        diagnostics.note(", ".join(guessed))
+    for name in features:
+        if _spelling(name) in GUESSES["label"] and not fitted:
+            diagnostics.note(
+                f"column {name!r} has the name of a label and is taken as a feature; "
+                f"leave it out with --ignore {name} if it holds the answer"
+            )
     return NodeRoles(identity, found["label"], found["split"], tuple(features))
 
 
-def edge_roles(table: Table, options: ReadOptions, ids: IdIndex | None, diagnostics: Diagnostics) -> EdgeRoles | None:
+def edge_roles(
+    table: Table, options: ReadOptions, ids: IdIndex | None, diagnostics: FileDiagnostics
+) -> EdgeRoles | None:
     """The roles of the edge table's columns, as given or guessed; weights to be left out are not guessed."""
     if _headless(table, diagnostics, "source,target"):
         return None
@@ -111,7 +114,6 @@ def edge_roles(table: Table, options: ReadOptions, ids: IdIndex | None, diagnost
     if missing and ids is not None and (ids(pa.array(table.names, pa.string())) >= 0).any():
         diagnostics.add(
             "no-header",
-            table.file,
             f"its first row, {listed(table.names)}, names nodes instead of columns",
             "put a first row above it: source,target",
         )
@@ -119,7 +121,6 @@ def edge_roles(table: Table, options: ReadOptions, ids: IdIndex | None, diagnost
     if len(missing) > len(spare):
         diagnostics.add(
             "no-end-column",
-            table.file,
             f"no column looks like the {' or the '.join(missing)} of an edge; the table has {listed(table.names)}",
             "an edge table needs two columns; name them with --source COLUMN and --target COLUMN",
         )
@@ -127,14 +128,14 @@ def edge_roles(table: Table, options: ReadOptions, ids: IdIndex | None, diagnost
     for role in missing:
         ends[role] = spare.pop(0)
     guessed = [f"{role} from {name!r}" for role, name in (*ends.items(), ("weight", weight)) if name]
-    diagnostics.note(f"{table.file}: {', '.join(guessed)}" + (f"; {listed(spare)} not used" if spare else ""))
+    diagnostics.note(", ".join(guessed) + (f"; {listed(spare)} not used" if spare else ""))
     absent = f"but no column of {listed(table.names)} looks like one", "add it or name it with --weight COLUMN"
-    weight = weight_as_fitted(weight, options, table.file, absent, diagnostics)
+    weight = weight_as_fitted(weight, options, absent, diagnostics)
     return EdgeRoles(str(ends["source"]), str(ends["target"]), weight)
 
 
 def weight_as_fitted(
-    found: str | None, options: ReadOptions, file: str, absent: tuple[str, str], diagnostics: Diagnostics
+    found: str | None, options: ReadOptions, absent: tuple[str, str], diagnostics: FileDiagnostics
 ) -> str | None:
     """The column of weights, if it is to be read: a fitted model reads weights if it was fitted with them.
 
@@ -143,49 +144,46 @@ def weight_as_fitted(
     if options.encoding is None:
         return found
     if found is not None and not options.encoding.weighted:
-        diagnostics.note(f"{file}: the model was fitted without edge weights; {found!r} not used")
+        diagnostics.note(f"the model was fitted without edge weights; {found!r} not used")
         return None
     if found is None and options.encoding.weighted:
         message, remedy = f"the model was fitted with edge weights, {absent[0]}", f"{absent[1]}, or fit the model again"
-        diagnostics.add("column-missing", file, message, remedy)
+        diagnostics.add("column-missing", message, remedy)
     return found
 
 
-def check_names(table: Table, option: str, names: Collection[str], diagnostics: Diagnostics) -> bool:
+def check_names(table: Table, option: str, names: Collection[str], diagnostics: FileDiagnostics) -> bool:
     """Whether all columns a person named are there."""
-    there = f"the table has {listed(table.names)}"
-    return _all_there(names, table.names, table.file, option, there, diagnostics)
+    return _all_there(names, table.names, option, f"the table has {listed(table.names)}", diagnostics)
 
 
-def check_ignored(nodes: "NodeTable", edges: "EdgeTable", ignore: Collection[str], diagnostics: Diagnostics) -> None:
+def check_ignored(nodes: "NodeTable", edges: "EdgeTable", ignore: Collection[str]) -> None:
     """Report columns to be left out that are in neither table, where both can be read."""
     if nodes.names and edges.names:
         there = f"{nodes.file} has {listed(nodes.names)}, {edges.file} has {listed(edges.names)}"
-        _all_there(ignore, [*nodes.names, *edges.names], nodes.file, "ignore", there, diagnostics)
+        _all_there(ignore, [*nodes.names, *edges.names], "ignore", there, nodes.diagnostics)
 
 
-def _all_there(
-    names: Collection[str], known: list[str], file: str, option: str, there: str, diagnostics: Diagnostics
-) -> bool:
+def _all_there(names: Collection[str], known: list[str], option: str, there: str, diagnostics: FileDiagnostics) -> bool:
     absent = [name for name in names if name not in known]
     for name in absent:
         near = get_close_matches(name, known, n=1, cutoff=0.6)
         diagnostics.add(
             "no-such-column",
-            file,
             f"--{option} names column {name!r}, which is not there; {there}",
             f"did you mean {near[0]!r}?" if near else "name one of these",
         )
     return not absent
 
 
-def _pick(table: Table, role: str, given: str | None, taken: Collection[str], diagnostics: Diagnostics) -> str | None:
+def _pick(
+    table: Table, role: str, given: str | None, taken: Collection[str], diagnostics: FileDiagnostics
+) -> str | None:
     """The column of a role: the one given, or the first guess that exists and has no role yet."""
     if given is not None:
         if given in taken:
             diagnostics.add(
                 "column-twice",
-                table.file,
                 f"column {given!r} cannot be the {role} and something else",
                 "give every role its own column",
             )
@@ -196,28 +194,26 @@ def _pick(table: Table, role: str, given: str | None, taken: Collection[str], di
     return next((name for name in guesses if name is not None and name not in taken), None)
 
 
-def _first_unique(table: Table, ignore: Collection[str], diagnostics: Diagnostics) -> str | None:
+def _first_unique(table: Table, ignore: Collection[str], diagnostics: FileDiagnostics) -> str | None:
     first = next((name for name in table.names if name not in ignore), None)
     if first is not None and len(pc.unique(table.columns[first])) == len(table):
-        diagnostics.note(f"{table.file}: no column is called id; the first one, {first!r}, differs in every row")
+        diagnostics.note(f"no column is called id; the first one, {first!r}, differs in every row")
         return first
     diagnostics.add(
         "no-id-column",
-        table.file,
         f"no column looks like an id (id, node, node_id …); the table has {listed(table.names)}",
         "name it with --id COLUMN, or add one: the names by which the edge table knows the nodes",
     )
     return None
 
 
-def _headless(table: Table, diagnostics: Diagnostics, example: str) -> bool:
+def _headless(table: Table, diagnostics: FileDiagnostics, example: str) -> bool:
     """Whether the header holds numbers, so that it is data."""
     header = pa.array(table.names, pa.string())
     if len(header) == 0 or bool((numbers(header).missing | numbers(header).wrong).any()):
         return False
     diagnostics.add(
         "no-header",
-        table.file,
         f"its first row, {listed(table.names)}, holds numbers instead of names",
         f"put a first row with names above it: {example}",
     )

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.csv as pacsv
 
-from bangs.graphs.tables.diagnostics import Diagnostics, counted, quoted
+from bangs.graphs.tables.diagnostics import FileDiagnostics, counted, quoted
 from bangs.graphs.tables.table import Limits, Table, column_names, trimmed_table
 
 BLOCK = 2**24  # bytes of text read at once
@@ -32,31 +32,30 @@ _FOREIGN = {
 }
 
 
-def read_delimited(path: Path, diagnostics: Diagnostics, limits: Limits) -> Iterator[Table]:
+def read_delimited(path: Path, diagnostics: FileDiagnostics, limits: Limits) -> Iterator[Table]:
     """The pieces of a .csv or .tsv file; none after a problem with its beginning is reported."""
-    file, usual = path.name, "\t" if path.suffix == ".tsv" else ","
+    usual = "\t" if path.suffix == ".tsv" else ","
     text = _beginning(path, diagnostics)
     if text is None:
         return
     delimiter, header, bare = _header(text, usual)
     if header is None or not any(header):
         what = "is blank" if header is not None else f"has a cell of more than {csv.field_size_limit():,} letters"
-        diagnostics.add("no-header", file, f"the first row {what}", "let the first row name the columns")
+        diagnostics.add("no-header", f"the first row {what}", "let the first row name the columns")
         return
     if len(header) > limits.columns:
         diagnostics.add(
             "too-wide",
-            file,
             f"it has {len(header):,} columns, {limits.columns:,} are allowed",
             "keep wide features as an array in features.npz",
         )
         return
     if delimiter != usual:
-        diagnostics.note(f"{file} is separated by {_DELIMITERS[delimiter][0]}; read so")
-    names = column_names(header, file, diagnostics)
+        diagnostics.every.notes.append(f"{path.name} is separated by {_DELIMITERS[delimiter][0]}; read so")
+    names = column_names(header, diagnostics)
     if bare:
         return
-    wrong = _WrongRows(file, len(header), delimiter, diagnostics)
+    wrong = _WrongRows(len(header), delimiter, diagnostics)
     try:
         row, last = 2, ""
         with _open(path, delimiter, len(header), wrong) as stream:
@@ -64,14 +63,13 @@ def read_delimited(path: Path, diagnostics: Diagnostics, limits: Limits) -> Iter
                 rows = wrong.numbers(row, batch.num_rows)
                 if len(rows):
                     row, last = int(rows[-1]) + 1, batch.column(len(header) - 1)[-1].as_py()
-                yield trimmed_table(file, names, pa.Table.from_batches([batch]).columns, rows, delimiter)
+                yield trimmed_table(path.name, names, pa.Table.from_batches([batch]).columns, rows, delimiter)
     except (pa.ArrowInvalid, UnicodeDecodeError) as error:
         _explain(path, str(error), diagnostics)
         return
     if "\n" in last and not _ends_quoted(path):
         diagnostics.add(
             "open-quote",
-            file,
             'a quotation mark (") is opened here and never closed, so the rest of the file is one cell',
             "close it, or double it if it belongs to the text",
             row=row - 1,
@@ -99,8 +97,8 @@ def _open(path: Path, delimiter: str, width: int, on_wrong: Any) -> Any:
 class _WrongRows:
     """Rows with more or fewer values than the header: reported, skipped, and left out of the numbering."""
 
-    def __init__(self, file: str, width: int, delimiter: str, diagnostics: Diagnostics):
-        self.file, self.width, self.diagnostics = file, width, diagnostics
+    def __init__(self, width: int, delimiter: str, diagnostics: FileDiagnostics):
+        self.width, self.diagnostics = width, diagnostics
         separator = _DELIMITERS[delimiter][1]
         self.remedy = f"every row needs one value per column, and a value with {separator} in it needs quotes"
         self.skipped: list[int] = []
@@ -110,7 +108,6 @@ class _WrongRows:
         if row.text.strip():
             self.diagnostics.add(
                 "ragged-row",
-                self.file,
                 f"it has {counted(row.actual_columns, 'value')}, the header has {self.width}: {quoted(row.text)}",
                 self.remedy + (" (is a quotation mark not closed?)" if '"' in row.text else ""),
                 row=row.number,
@@ -124,35 +121,33 @@ class _WrongRows:
         return np.setdiff1d(rows, ahead, assume_unique=True)[:count] if ahead else rows
 
 
-def _beginning(path: Path, diagnostics: Diagnostics) -> str | None:
+def _beginning(path: Path, diagnostics: FileDiagnostics) -> str | None:
     """The beginning of a file as text, without its byte-order mark; None after a problem is reported."""
-    file = path.name
     with path.open("rb") as stream:
         head = stream.read(_HEAD)
     for magic, (what, remedy) in _FOREIGN.items():
         if head.startswith(magic):
-            diagnostics.add("not-text", file, f"it is {what}, not a table of text", remedy)
+            diagnostics.add("not-text", f"it is {what}, not a table of text", remedy)
             return None
     if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        diagnostics.add("not-utf8", file, "it is written in UTF-16", "save it as 'CSV UTF-8'")
+        diagnostics.add("not-utf8", "it is written in UTF-16", "save it as 'CSV UTF-8'")
         return None
     if b"\0" in head:
-        diagnostics.add("not-text", file, "it holds binary data", "save it as a table of text in UTF-8")
+        diagnostics.add("not-text", "it holds binary data", "save it as a table of text in UTF-8")
         return None
     if head.startswith(codecs.BOM_UTF8):
-        diagnostics.note(f"{file} begins with a byte-order mark; skipped")
+        diagnostics.every.notes.append(f"{path.name} begins with a byte-order mark; skipped")
     try:
         text = codecs.getincrementaldecoder("utf-8-sig")().decode(head, final=len(head) < _HEAD)
     except UnicodeDecodeError as error:
-        _report_byte(file, head[error.start], head[: error.start].count(b"\n") + 1, diagnostics)
+        _report_byte(head[error.start], head[: error.start].count(b"\n") + 1, diagnostics)
         return None
     if not text.strip():
-        diagnostics.add("empty", file, "the file is empty", "let the first row name the columns, one row each below it")
+        diagnostics.add("empty", "the file is empty", "let the first row name the columns, one row each below it")
         return None
     if text.startswith("#"):
         diagnostics.add(
             "comment",
-            file,
             f"it begins with a comment, {quoted(text.splitlines()[0])}",
             "delete such rows, or the # alone where the row names the columns",
             row=1,
@@ -184,16 +179,14 @@ def _first_rows(text: str, delimiter: str) -> tuple[list[str] | None, list[str] 
         return header, None
 
 
-def _explain(path: Path, error: str, diagnostics: Diagnostics) -> None:
+def _explain(path: Path, error: str, diagnostics: FileDiagnostics) -> None:
     """Report why a file cannot be parsed."""
     bad = _bad_byte(path)
     if bad is not None:
-        _report_byte(path.name, *bad, diagnostics)
+        _report_byte(*bad, diagnostics)
         return
     reason = "a row is longer than 16 MiB" if "straddling" in error else error.splitlines()[0]
-    diagnostics.add(
-        "unreadable", path.name, f"it cannot be parsed: {reason}", "look for a quotation mark that is not closed"
-    )
+    diagnostics.add("unreadable", f"it cannot be parsed: {reason}", "look for a quotation mark that is not closed")
 
 
 def _bad_byte(path: Path) -> tuple[int, int] | None:
@@ -207,10 +200,9 @@ def _bad_byte(path: Path) -> tuple[int, int] | None:
     return None
 
 
-def _report_byte(file: str, byte: int, row: int, diagnostics: Diagnostics) -> None:
+def _report_byte(byte: int, row: int, diagnostics: FileDiagnostics) -> None:
     diagnostics.add(
         "not-utf8",
-        file,
         f"it is not UTF-8 text (byte 0x{byte:02x}); it may be Latin-1 or Windows-1252",
         "save it as 'CSV UTF-8', or run: iconv -f windows-1252 -t utf-8",
         row=row,

@@ -50,40 +50,16 @@ class Diagnostics:
     def __bool__(self) -> bool:
         return bool(self._groups)
 
-    def about(self, file: str) -> bool:
-        """Whether anything is wrong with the file."""
-        return any(own == file for own, _ in self._groups)
+    def of(self, file: str) -> "FileDiagnostics":
+        """Where the problems of one file are reported."""
+        return FileDiagnostics(file, self)
 
-    def note(self, sentence: str) -> None:
-        """One more sentence that is no problem."""
-        self.notes.append(sentence)
-
-    def add(self, kind: str, file: str, message: str, remedy: str, row: int | None = None) -> None:
-        """One more problem."""
-        self.add_many(kind, file, [(row, message)], remedy)
-
-    def add_many(
-        self, kind: str, file: str, messages: Sequence[tuple[int | None, str]], remedy: str, total: int | None = None
-    ) -> None:
-        """Problems of one kind as (row, message); these may be only the first ones of a larger `total`."""
-        group = self._groups.setdefault((file, kind), [])
-        room = max(SHOWN - len(group), 0)
-        group.extend(Diagnostic(file, row, message, remedy, kind) for row, message in messages[:room])
-        key = (file, kind)
-        self._totals[key] = self._totals.get(key, 0) + (len(messages) if total is None else total)
-
-    def add_rows(
-        self,
-        kind: str,
-        file: str,
-        rows: Sequence[int] | npt.NDArray[np.int64],
-        message: Callable[[int], str],
-        remedy: str,
-    ) -> None:
-        """One problem per row number, if there are any; `message(i)` is called for the first few only."""
-        if len(rows):
-            first: list[tuple[int | None, str]] = [(int(row), message(i)) for i, row in enumerate(rows[:SHOWN])]
-            self.add_many(kind, file, first, remedy, total=len(rows))
+    def add(self, problems: Sequence[Diagnostic], total: int) -> None:
+        """Problems of one kind in one file, perhaps only the first ones of a larger `total`."""
+        key = (problems[0].file, problems[0].kind)
+        group = self._groups.setdefault(key, [])
+        group.extend(problems[: max(SHOWN - len(group), 0)])
+        self._totals[key] = self._totals.get(key, 0) + total
 
     def raise_any(self) -> None:
         """Raises `BadTables` if there is a problem."""
@@ -106,6 +82,39 @@ class Diagnostics:
                 lines.append(f"  … and {hidden:,} more")
             lines += [f"  → {remedy}" for remedy in dict.fromkeys(problem.remedy for problem in group)]
         return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class FileDiagnostics:
+    """The part of the list that is about one file."""
+
+    file: str
+    every: Diagnostics
+
+    def __bool__(self) -> bool:
+        return any(file == self.file for file, _ in self.every._groups)
+
+    def note(self, sentence: str) -> None:
+        """One more sentence that is no problem."""
+        self.every.notes.append(f"{self.file}: {sentence}")
+
+    def add(self, kind: str, message: str, remedy: str, row: int | None = None) -> None:
+        """One more problem."""
+        self.add_many(kind, [(row, message)], remedy)
+
+    def add_many(
+        self, kind: str, messages: Sequence[tuple[int | None, str]], remedy: str, total: int | None = None
+    ) -> None:
+        """Problems of one kind as (row, message); these may be only the first ones of a larger `total`."""
+        problems = [Diagnostic(self.file, row, message, remedy, kind) for row, message in messages[:SHOWN]]
+        self.every.add(problems, len(messages) if total is None else total)
+
+    def add_rows(
+        self, kind: str, rows: Sequence[int] | npt.NDArray[np.int64], message: Callable[[int], str], remedy: str
+    ) -> None:
+        """One problem per row number, if there are any; `message(i)` is called for the first few only."""
+        if len(rows):
+            self.add_many(kind, [(int(row), message(i)) for i, row in enumerate(rows[:SHOWN])], remedy, len(rows))
 
 
 def quoted(value: object, limit: int = 60) -> str:

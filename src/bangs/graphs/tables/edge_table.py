@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from bangs.graphs.edges import mirrored
 from bangs.graphs.tables.column_roles import EdgeRoles, edge_roles
-from bangs.graphs.tables.diagnostics import SHOWN, Diagnostics, counted, listed, quoted
+from bangs.graphs.tables.diagnostics import SHOWN, FileDiagnostics, counted, listed, quoted
 from bangs.graphs.tables.nodes import NodeTable
 from bangs.graphs.tables.numbers import LARGEST, read_numbers
 from bangs.graphs.tables.read_options import ReadOptions
@@ -35,8 +35,8 @@ class Edges:
 class EdgeTable:
     """The edge table, whose ends are looked up among the ids of the nodes; iterate over `pieces` once."""
 
-    def __init__(self, reader: TableReader, nodes: NodeTable | None, options: ReadOptions, diagnostics: Diagnostics):
-        self.reader, self.options, self.diagnostics = reader, options, diagnostics
+    def __init__(self, reader: TableReader, nodes: NodeTable | None, options: ReadOptions):
+        self.reader, self.options, self.diagnostics = reader, options, reader.diagnostics
         self.nodes = nodes
         self.file = reader.file
         self.names: list[str] = []
@@ -80,7 +80,7 @@ class EdgeTable:
         if respelled:
             plain_example = example.partition(".")[0]
             self.diagnostics.note(
-                f"{self.file}: {counted(respelled, 'end')} of edges found by ids that differ in a trailing '.0', as "
+                f"{counted(respelled, 'end')} of edges found by ids that differ in a trailing '.0', as "
                 f"{quoted(example)} and {quoted(plain_example if '.' in example else example + '.0')}"
             )
         self._finish(unknown)
@@ -97,17 +97,17 @@ class EdgeTable:
 
     def _finish(self, unknown: "dict[str, _UnknownEnds]") -> None:
         if self.loops:
-            self.diagnostics.note(f"{self.file}: {counted(self.loops, 'edge')} from a node to itself dropped")
+            self.diagnostics.note(f"{counted(self.loops, 'edge')} from a node to itself dropped")
         lost = [end for end in unknown.values() if end.total]
         if self.rows and self.loops == self.rows - self.dropped:
             what = "every edge leads from a node to itself" if self.loops else "every edge has an unknown end"
-            self.diagnostics.add("only-loops", self.file, what, "a graph needs edges between nodes")
+            self.diagnostics.add("only-loops", what, "a graph needs edges between nodes")
         if self.nodes is None or not lost:
             return
         words = [word for end in lost for word in end.words[:_SAMPLE]]
         if self.options.unknown_edges == "drop":
             some = listed(list(dict.fromkeys(words)), 3)
-            self.diagnostics.note(f"{self.file}: {counted(self.dropped, 'edge')} to unknown nodes dropped: {some}")
+            self.diagnostics.note(f"{counted(self.dropped, 'edge')} to unknown nodes dropped: {some}")
             return
         all_unknown = sum(end.total for end in lost) == 2 * self.rows
         remedy = self._way_out(self.nodes, pa.array(words, pa.string()), all_unknown)
@@ -116,7 +116,7 @@ class EdgeTable:
                 (row, f"{end.role} {quoted(word)} is not a node of {self.nodes.file}")
                 for row, word in zip(end.rows[:SHOWN], end.words[:SHOWN], strict=True)
             ]
-            self.diagnostics.add_many("unknown-node", self.file, messages, remedy, total=end.total)
+            self.diagnostics.add_many("unknown-node", messages, remedy, total=end.total)
 
     def _way_out(self, nodes: NodeTable, words: Any, all_unknown: bool) -> str:
         """What to do about ends that are no ids: they are spelled differently, or stand in another column."""
@@ -156,7 +156,7 @@ class _UnknownEnds:
     words: list[str] = field(default_factory=list)
     total: int = 0
 
-    def add(self, table: Table, words: Any, places: Indices, diagnostics: Diagnostics) -> None:
+    def add(self, table: Table, words: Any, places: Indices, diagnostics: FileDiagnostics) -> None:
         """One more piece; blank ends are reported at once."""
         lost = places < 0
         if not lost.any():
@@ -164,7 +164,6 @@ class _UnknownEnds:
         blank = lost & equals(words, "")
         diagnostics.add_rows(
             "blank-end",
-            table.file,
             table.rows[blank],
             lambda i: f"the {self.role} is blank",
             "an edge needs two nodes; fill it in or delete the row",
@@ -184,9 +183,9 @@ _SPELLINGS = {
 }
 
 
-def read_weights(table: Table, name: str, diagnostics: Diagnostics) -> Weights:
+def read_weights(table: Table, name: str, diagnostics: FileDiagnostics) -> Weights:
     """The weights [n] of the rows of an edge table; what is not a weight is reported."""
-    found = read_numbers(table, name, diagnostics.notes)
+    found = read_numbers(table, name, diagnostics.every.notes)
     with np.errstate(invalid="ignore"):
         bad = found.missing | found.wrong | ~(found.values >= 0) | (found.values > LARGEST)
     message = "the weight is {}, not a number from 0 to 1e30"
@@ -196,7 +195,7 @@ def read_weights(table: Table, name: str, diagnostics: Diagnostics) -> Weights:
 
 
 def tidy(
-    index: Indices, weight: Weights | None, nodes: int, rows: int, directed: bool, file: str, diagnostics: Diagnostics
+    index: Indices, weight: Weights | None, nodes: int, rows: int, directed: bool, diagnostics: FileDiagnostics
 ) -> Edges:
     """Edges of a file of so many rows without repeats, mirrored unless directed; loops must be dropped before.
 
@@ -206,7 +205,7 @@ def tidy(
     unique, place = np.unique(keys, return_inverse=True)
     if len(unique) < len(keys):
         how = "merged" if weight is None else "merged, their weights added"
-        diagnostics.note(f"{file}: {counted(len(keys) - len(unique), 'repeated edge')} {how}")
+        diagnostics.note(f"{counted(len(keys) - len(unique), 'repeated edge')} {how}")
     total: npt.NDArray[np.float64] | None = None
     if weight is not None:
         total = np.bincount(place, weight, len(unique)).astype(np.float64)
@@ -215,29 +214,27 @@ def tidy(
         smaller = 0 if total is None or larger is None else int((total < larger[np.searchsorted(both, unique)]).sum())
         if smaller:
             diagnostics.note(
-                f"{file}: {counted(smaller, 'edge')} with another weight in the other direction; the larger counts"
+                f"{counted(smaller, 'edge')} with another weight in the other direction; the larger counts"
             )
         unique, total = both, larger
     number = len(unique) if directed else len(unique) // 2
     kind = "directed" if directed else "undirected"
-    diagnostics.note(
-        f"{file}: {counted(rows, 'row')} {'makes' if rows == 1 else 'make'} {counted(number, f'{kind} edge')}"
-    )
+    diagnostics.note(f"{counted(rows, 'row')} {'makes' if rows == 1 else 'make'} {counted(number, f'{kind} edge')}")
     if total is not None and len(total):
-        _note_size(float(np.median(total)), file, diagnostics)
+        _note_size(float(np.median(total)), diagnostics)
     ends = np.stack([unique // nodes, unique % nodes])
     joined = np.zeros(nodes, dtype=bool)
     joined[ends] = True
     alone = nodes - int(joined.sum())
     if alone:
-        diagnostics.note(f"{file}: {counted(alone, 'node')} {'has' if alone == 1 else 'have'} no edge")
+        diagnostics.note(f"{counted(alone, 'node')} {'has' if alone == 1 else 'have'} no edge")
     return Edges(ends, None if total is None else total.astype(np.float32))
 
 
-def _note_size(middle: float, file: str, diagnostics: Diagnostics) -> None:
+def _note_size(middle: float, diagnostics: FileDiagnostics) -> None:
     """Say that weights are far from 1, the weight of a node's own features in a graph network."""
     if not 0.01 <= middle <= 100:
         diagnostics.note(
-            f"{file}: the median weight is {middle:.3g}, while a node counts itself with weight 1; "
+            f"the median weight is {middle:.3g}, while a node counts itself with weight 1; "
             "divide the weights by a number of that size unless this is meant"
         )

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from bangs.errors import BangsError, OutOfMemory
 from bangs.graphs.csr import checked_csr
 from bangs.graphs.numpy_files import map_npy, read_npy, read_npz
-from bangs.graphs.tables.diagnostics import SHOWN, Diagnostics, counted
+from bangs.graphs.tables.diagnostics import SHOWN, Diagnostics, FileDiagnostics, counted
 
 FILES = ("features.npz", "features.npy")
 _DENSE = ("x", "features", "arr_0")
@@ -24,12 +24,12 @@ def read_array(folder: Path, nodes: int | None, diagnostics: Diagnostics, *, who
     """
     there = [folder / name for name in FILES if (folder / name).is_file()]
     if len(there) == 2:
-        diagnostics.add(
-            "two-tables", "features", "both features.npz and features.npy are there", "remove or rename one"
-        )
+        message = "both features.npz and features.npy are there"
+        diagnostics.of("features").add("two-tables", message, "remove or rename one")
     if not there:
         return None
     path = there[0]
+    own = diagnostics.of(path.name)
     try:
         if path.suffix == ".npz":
             matrix = _from_archive(path)
@@ -39,21 +39,18 @@ def read_array(folder: Path, nodes: int | None, diagnostics: Diagnostics, *, who
         raise
     except (BangsError, ValueError) as error:
         reason = str(error).replace(str(path), path.name)
-        diagnostics.add(
-            "bad-array", path.name, reason, "save it again with numpy.save, numpy.savez or scipy.sparse.save_npz"
-        )
+        own.add("bad-array", reason, "save it again with numpy.save, numpy.savez or scipy.sparse.save_npz")
         return None
     if nodes is not None and matrix.shape[0] != nodes:
-        diagnostics.add(
+        own.add(
             "array-rows",
-            path.name,
             f"it has {matrix.shape[0]:,} rows, the node table has {nodes:,}",
             "give every node one row, in the order of the node table",
         )
         return None
-    if whole and not _finite(matrix, path.name, diagnostics):
+    if whole and not _finite(matrix, own):
         return None
-    diagnostics.note(f"{path.name}: {counted(matrix.shape[1], 'feature')} a node, taken as they are")
+    own.note(f"{counted(matrix.shape[1], 'feature')} a node, taken as they are")
     return matrix
 
 
@@ -114,7 +111,7 @@ def _is_csr(path: Path) -> bool:
         return True
 
 
-def _finite(matrix: Any, file: str, diagnostics: Diagnostics) -> bool:
+def _finite(matrix: Any, diagnostics: FileDiagnostics) -> bool:
     sparse = bool(sp.issparse(matrix))
     values = matrix.data if sparse else matrix
     bad = ~np.isfinite(values)
@@ -125,5 +122,5 @@ def _finite(matrix: Any, file: str, diagnostics: Diagnostics) -> bool:
     else:
         nodes = np.flatnonzero(bad.any(axis=1))
     messages = [(None, f"row {int(node):,}, counted from 0, holds NaN or infinity") for node in nodes[:SHOWN]]
-    diagnostics.add_many("array-not-finite", file, messages, "fill or drop it", total=len(nodes))
+    diagnostics.add_many("array-not-finite", messages, "fill or drop it", total=len(nodes))
     return False

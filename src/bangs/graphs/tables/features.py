@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bangs.graphs.tables.dates import read_dates, time_of_year
-from bangs.graphs.tables.diagnostics import Diagnostics, counted, listed
+from bangs.graphs.tables.diagnostics import FileDiagnostics, counted, listed
 from bangs.graphs.tables.feature_encoding import Categorical, Date, Encoding, Numeric
 from bangs.graphs.tables.numbers import LARGEST, Numbers, is_missing, read_numbers
 from bangs.graphs.tables.table import Mask, Table, places_in
@@ -44,10 +44,8 @@ _WAYS_OUT = {
 class Encoder:
     """Turns pieces of a node table into features float [n, F]; cells that cannot be used are reported."""
 
-    def __init__(
-        self, encoding: Encoding, file: str, diagnostics: Diagnostics, kind: Literal["learning", "fitted", "frame"]
-    ):
-        self.columns, self.fill, self.file, self.diagnostics = encoding.columns, encoding.fill, file, diagnostics
+    def __init__(self, encoding: Encoding, diagnostics: FileDiagnostics, kind: Literal["learning", "fitted", "frame"]):
+        self.columns, self.fill, self.diagnostics = encoding.columns, encoding.fill, diagnostics
         self.width = sum(len(column.features) for column in encoding.columns)
         self._ways_out = _WAYS_OUT[kind]
         self._written: list[str] = []  # how numbers are written
@@ -78,17 +76,16 @@ class Encoder:
             place += len(column.features)
         return x
 
-    def notes(self) -> list[str]:
-        """What was filled and what was not known, over all pieces."""
-        filled = [
-            f"{self.file}: {counted(count, 'blank')} of column {name!r} filled with its mean"
-            for name, count in self._filled.items()
-        ]
-        return [*dict.fromkeys(self._written), *filled] + [
-            f"{self.file}: column {name!r} holds {listed(words, 4)}, unknown to the model; "
-            f"no category there for {counted(count, 'node')}"
-            for name, (count, words) in self._new_words.items()
-        ]
+    def note(self) -> None:
+        """Say what was filled and what was not known, over all pieces."""
+        self.diagnostics.every.notes += dict.fromkeys(self._written)
+        for name, blanks in self._filled.items():
+            self.diagnostics.note(f"{counted(blanks, 'blank')} of column {name!r} filled with its mean")
+        for name, (count, words) in self._new_words.items():
+            self.diagnostics.note(
+                f"column {name!r} holds {listed(words, 4)}, unknown to the model; "
+                f"no category there for {counted(count, 'node')}"
+            )
 
     def _scaled(self, table: Table, column: Numeric | Date, block: Matrix) -> None:
         if isinstance(column, Date):
@@ -145,13 +142,12 @@ class Encoder:
         table.report(self.diagnostics, kind, name, where, lambda cell: f"column {name!r} holds {cell}, {what}", remedy)
 
 
-def check_columns(table: Table, encoding: Encoding, spare: Collection[str], diagnostics: Diagnostics) -> None:
+def check_columns(table: Table, encoding: Encoding, spare: Collection[str], diagnostics: FileDiagnostics) -> None:
     """Report columns that an encoding needs and the table lacks; say which new ones are not used."""
     for column in encoding.columns:
         if column.name not in table.columns:
             diagnostics.add(
                 "column-missing",
-                table.file,
                 f"the model was fitted with column {column.name!r}, which is not here; "
                 f"the table has {listed(table.names)}",
                 "add the column, or fit the model again without it",
@@ -159,4 +155,4 @@ def check_columns(table: Table, encoding: Encoding, spare: Collection[str], diag
     known = {column.name for column in encoding.columns} | set(encoding.left_out) | set(spare)
     new = [name for name in table.names if name not in known]
     if new:
-        diagnostics.note(f"{table.file}: {counted(len(new), 'column')} unknown to the model not used: {listed(new)}")
+        diagnostics.note(f"{counted(len(new), 'column')} unknown to the model not used: {listed(new)}")

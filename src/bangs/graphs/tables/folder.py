@@ -6,7 +6,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from bangs.graphs.tables.column_roles import check_ignored
-from bangs.graphs.tables.diagnostics import Diagnostics, counted, listed
+from bangs.graphs.tables.diagnostics import Diagnostics, FileDiagnostics, counted, listed
 from bangs.graphs.tables.edge_table import EdgeTable, Indices, Weights
 from bangs.graphs.tables.feature_array import read_array
 from bangs.graphs.tables.feature_encoding import Encoding
@@ -41,15 +41,14 @@ def read_folder(
     readers = {stem: open_table(folder, stem, options, diagnostics, hold=hold) for stem in ("nodes", "edges")}
     nodes = edges = None
     if readers["nodes"] is not None:
-        nodes = NodeTable(readers["nodes"], options, diagnostics, learning=hold)
+        nodes = NodeTable(readers["nodes"], options, learning=hold)
         nodes.learn(collector.ids)
     if readers["edges"] is not None:
-        edges = EdgeTable(readers["edges"], nodes, options, diagnostics)
+        edges = EdgeTable(readers["edges"], nodes, options)
         if options.unknown_edges == "add" and nodes is not None and (new := edges.unknown_ids()):
             nodes.add(pa.array(new, pa.string()), collector.ids)
-            diagnostics.note(
-                f"{edges.file}: {counted(len(new), 'node')} added that {nodes.file} has not: {listed(new, 3)}"
-            )
+            added = counted(len(new), "node")
+            edges.diagnostics.note(f"{added} added that {nodes.file} has not: {listed(new, 3)}")
         for index, weight in edges.pieces():
             collector.edges(index, weight, 0 if nodes is None else nodes.size)
     rows = nodes.size - nodes.added if nodes is not None and nodes.ids is not None else None
@@ -57,10 +56,10 @@ def read_folder(
     if nodes is None or nodes.ids is None or nodes.roles is None:
         return None
     if edges is not None:
-        check_ignored(nodes, edges, options.ignore, diagnostics)
+        check_ignored(nodes, edges, options.ignore)
     encoder = nodes.encoder()
-    array = array_as_fitted(array, encoder.width, nodes.file, options.encoding, diagnostics)
-    _check_size(encoder.width, nodes, options, diagnostics)
+    array = array_as_fitted(array, encoder.width, options.encoding, nodes.diagnostics)
+    _check_size(encoder.width, nodes, options)
     for block in nodes.blocks(encoder):
         if not diagnostics:
             collector.nodes(block, array)
@@ -82,7 +81,7 @@ def read_folder(
     return nodes, edges, array, encoding
 
 
-def array_as_fitted(array: Any, columns: int, file: str, encoding: Encoding | None, diagnostics: Diagnostics) -> Any:
+def array_as_fitted(array: Any, columns: int, encoding: Encoding | None, diagnostics: FileDiagnostics) -> Any:
     """The array of features beside a table with so many features, if a fitted model reads one; the width is checked."""
     if encoding is None:
         return array
@@ -90,29 +89,26 @@ def array_as_fitted(array: Any, columns: int, file: str, encoding: Encoding | No
         names = listed([column.name for column in encoding.columns])
         diagnostics.add(
             "column-missing",
-            file,
             f"the model was fitted with the columns {names} of a node table, which is not here",
             "give a folder of tables with the same columns, or fit the model again",
         )
     width = 0 if array is None else array.shape[1]
     if not encoding.array and width:
-        diagnostics.note(f"{file}: the model was fitted without an array of features; not used")
+        diagnostics.note("the model was fitted without an array of features; not used")
         return None
     if width != encoding.array:
         diagnostics.add(
             "array-width",
-            file,
             f"the model was fitted with an array of {encoding.array:,} features, here it has {width:,}",
             "give an array of the same columns, or fit the model again",
         )
     return array
 
 
-def _check_size(width: int, nodes: NodeTable, options: ReadOptions, diagnostics: Diagnostics) -> None:
+def _check_size(width: int, nodes: NodeTable, options: ReadOptions) -> None:
     if width * nodes.size > options.limits.cells:
-        diagnostics.add(
+        nodes.diagnostics.add(
             "too-wide",
-            nodes.file,
             f"its {len(nodes.columns):,} columns become {width:,} features of {nodes.size:,} nodes, "
             f"more than {options.limits.cells:,} numbers",
             "leave columns out with --ignore COLUMN, or keep sparse features in features.npz",

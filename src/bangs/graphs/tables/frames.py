@@ -9,7 +9,7 @@ import pandas as pd
 import pyarrow as pa
 
 from bangs.graphs.tables.column_kinds import ColumnStatistics, decided
-from bangs.graphs.tables.diagnostics import Diagnostics
+from bangs.graphs.tables.diagnostics import Diagnostics, FileDiagnostics
 from bangs.graphs.tables.feature_encoding import Encoding
 from bangs.graphs.tables.features import Encoder, Matrix, check_columns
 from bangs.graphs.tables.parquet import as_text
@@ -27,28 +27,28 @@ def encode_frame(
     Numbers are scaled, words become categories and dates days; with an `encoding`, as in the frame it was made for.
     Missing numbers and dates are refused, or filled with the mean.
     """
-    diagnostics = Diagnostics(NAME, "features", notes)
-    names = column_names([str(name) for name in frame.columns], NAME, diagnostics)
+    diagnostics = Diagnostics(NAME, "features", notes).of(NAME)
+    names = column_names([str(name) for name in frame.columns], diagnostics)
     kinds = dict(zip(names, frame.dtypes, strict=True))
     table = _table(frame, names, diagnostics)
     if encoding is None:
         statistics = [
-            ColumnStatistics(name, NAME, isinstance(kinds[name], pd.CategoricalDtype)) for name in table.names
+            ColumnStatistics(name, diagnostics, isinstance(kinds[name], pd.CategoricalDtype)) for name in table.names
         ]
         for column in statistics:
             column.add(table)
-        columns, left_out = decided(statistics, notes)
+        columns, left_out = decided(statistics)
         encoding = Encoding(columns=columns, left_out=left_out, fill=fill)
     else:
         check_columns(table, encoding, (), diagnostics)
-    encoder = Encoder(encoding, NAME, diagnostics, "frame")
+    encoder = Encoder(encoding, diagnostics, "frame")
     features = encoder(table)
-    diagnostics.raise_any()
-    notes += encoder.notes()
+    diagnostics.every.raise_any()
+    encoder.note()
     return features, encoding
 
 
-def _table(frame: pd.DataFrame, names: list[str | None], diagnostics: Diagnostics) -> Table:
+def _table(frame: pd.DataFrame, names: list[str | None], diagnostics: FileDiagnostics) -> Table:
     """The cells of a frame as text; rows are counted from 0, as `iloc` counts them."""
     columns: list[Any] = []
     for place, name in enumerate(frame.columns):
@@ -62,7 +62,7 @@ def _table(frame: pd.DataFrame, names: list[str | None], diagnostics: Diagnostic
         text = None if refused else as_text(pa.chunked_array([pa.Array.from_pandas(column)]), Limits())
         if text is None:
             message = f"column {name!r} holds {[*refused, column.dtype][0]}, which is neither number, word nor date"
-            diagnostics.add("column-type", NAME, message, f"drop it: X.drop(columns={name!r})")
+            diagnostics.add("column-type", message, f"drop it: X.drop(columns={name!r})")
         columns.append(text)
     names = [None if text is None else name for name, text in zip(names, columns, strict=True)]
     return trimmed_table(NAME, names, columns, np.arange(len(frame)), drop_blank=False)

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from bangs.graphs.tables.column_kinds import MOST_WORDS, ValueCounts
-from bangs.graphs.tables.diagnostics import Diagnostics, counted, listed, quoted
+from bangs.graphs.tables.diagnostics import FileDiagnostics, counted, listed, quoted
 from bangs.graphs.tables.numbers import is_missing, numbers
 from bangs.graphs.tables.read_options import ReadOptions
 from bangs.graphs.tables.table import Table, places_in
@@ -34,7 +34,7 @@ class LabelColumn:
     """
 
     name: str
-    file: str
+    diagnostics: FileDiagnostics
     options: ReadOptions
     counts: ValueCounts = field(default_factory=ValueCounts)
     names: list[str] = field(default_factory=list)
@@ -44,50 +44,48 @@ class LabelColumn:
         """One more piece of the table."""
         self.counts.add(table.columns[self.name])
 
-    def decide(self, diagnostics: Diagnostics, *, learning: bool) -> None:
+    def decide(self, *, learning: bool) -> None:
         """Find the classes; where a model is to learn from them, too few are reported."""
         if self.counts.too_many:
-            diagnostics.add(
+            self.diagnostics.add(
                 "too-many-classes",
-                self.file,
                 f"the labels are more than {MOST_WORDS:,} different words",
                 "name another column with --label COLUMN",
             )
             return
         words, count = list(self.counts.words), np.array(list(self.counts.words.values()), np.int64)
         fitted = self.options.encoding
-        self._check_given(words, diagnostics)
+        self._check_given(words)
         blank = self._is_unknown(words)
         present = [word for word, none in zip(words, blank, strict=True) if not none]
         if fitted is None:
-            self._report_placeholders(present, [word for word in words if word and word not in present], diagnostics)
-            present = self._merged(present, diagnostics)
+            self._report_placeholders(present, [word for word in words if word and word not in present])
+            present = self._merged(present)
         self.names = _sorted(present) if fitted is None else list(fitted.classes)
         number = {self._spelling(name): place for place, name in enumerate(self.names)}
         self._number = np.array(
             [-1 if none else number.get(self._spelling(word), -2) for word, none in zip(words, blank, strict=True)],
             np.int64,
         )
-        self._note_unknown(words, count, blank, diagnostics)
+        self._note_unknown(words, count, blank)
         labelled, nodes = int(count[self._number >= 0].sum()), int(count.sum())
         if fitted is None and learning and len(self.names) < 2:
-            self._report_too_few(diagnostics)
+            self._report_too_few()
         elif fitted is None:
             among = f" in {listed(self.names)}" if self.names else ""
-            diagnostics.note(f"{self.file}: {counted(labelled, 'label')} of {nodes:,} nodes{among}")
-            diagnostics.notes += [
-                f"{self.file}: {listed(own)} are taken as different classes; write them alike if they are one"
-                for own in _alike(self.names)
-            ]
-            diagnostics.notes += [f"{self.file}: {many}" for many in [many_classes(len(self.names), labelled)] if many]
+            self.diagnostics.note(f"{counted(labelled, 'label')} of {nodes:,} nodes{among}")
+            for own in _alike(self.names):
+                self.diagnostics.note(f"{listed(own)} are taken as different classes; write them alike if they are one")
+            if many := many_classes(len(self.names), labelled):
+                self.diagnostics.note(many)
 
-    def __call__(self, table: Table, diagnostics: Diagnostics) -> Classes:
+    def __call__(self, table: Table) -> Classes:
         """The class numbers of a piece, −1 = unknown: long [n]; labels that the model does not know are reported."""
         if not len(self._number):
             return np.full(len(table), -1)
         number = self._number[places_in(table.columns[self.name], pa.array(list(self.counts.words), pa.string()))]
         table.report(
-            diagnostics,
+            self.diagnostics,
             "unknown-class",
             self.name,
             number == -2,
@@ -107,73 +105,65 @@ class LabelColumn:
         none = blank if found.wrong.any() else blank | (found.values == -1)
         return [bool(own) and word not in self.options.keep for word, own in zip(words, none, strict=True)]
 
-    def _check_given(self, words: Sequence[str], diagnostics: Diagnostics) -> None:
+    def _check_given(self, words: Sequence[str]) -> None:
         """Report words of --unknown and --keep that no node has: a slip would leave a class, or lose one."""
         present = [word for word in words if word]
         for option in ("unknown", "keep"):
             for word in getattr(self.options, option) or ():
                 if word not in present and self.options.encoding is None:
                     near = get_close_matches(word, present, n=1, cutoff=0.5)
-                    diagnostics.add(
+                    self.diagnostics.add(
                         "no-such-label",
-                        self.file,
                         f"--{option} names label {quoted(word)}, which no node has; the labels are {listed(present)}",
                         f"did you mean {quoted(near[0])}?" if near else "name one of these, or leave the option out",
                     )
 
-    def _report_placeholders(self, present: Sequence[str], none: Sequence[str], diagnostics: Diagnostics) -> None:
+    def _report_placeholders(self, present: Sequence[str], none: Sequence[str]) -> None:
         """Report classes whose names are words for "no label", unless --keep names them."""
         found = [word for word in placeholders(present) if word not in self.options.keep]
         if found:
             rows = counted(sum(self.counts.words[word] for word in found), "row")
             unknown = " ".join(f"--unknown {word!r}" for word in [*found, *none])
             keep = " ".join(f"--keep {word!r}" for word in found)
-            diagnostics.add(
+            self.diagnostics.add(
                 "placeholder-label",
-                self.file,
                 f'label {listed(found)} in {rows} looks like a word for "no label"',
                 f"if it means that, add {unknown}; if it is a class, add {keep}",
             )
 
-    def _merged(self, present: Sequence[str], diagnostics: Diagnostics) -> list[str]:
+    def _merged(self, present: Sequence[str]) -> list[str]:
         """The classes without other spellings of the same class; these are reported unless options decide."""
         ranked = sorted(present, key=lambda word: (-self.counts.words[word], word))
         several = case_variants(ranked)
         if self.options.labels_ignore_case:
-            diagnostics.notes += [
-                f"{self.file}: labels {listed(own)} are one class, {quoted(own[0])}" for own in several
-            ]
+            for own in several:
+                self.diagnostics.note(f"labels {listed(own)} are one class, {quoted(own[0])}")
             others = {word for own in several for word in own[1:]}
             return [word for word in ranked if word not in others]
         undecided = [own for own in several if not set(own) <= set(self.options.keep)]
         if undecided:
-            diagnostics.add_many(
+            self.diagnostics.add_many(
                 "label-case",
-                self.file,
                 [(None, f"labels {listed(own)} differ in capital letters only") for own in undecided],
                 "if they are one class, add --labels-ignore-case; if not, add "
                 + " ".join(f"--keep {word!r}" for own in undecided for word in own),
             )
         return list(present)
 
-    def _note_unknown(
-        self, words: Sequence[str], count: Classes, blank: Sequence[bool], diagnostics: Diagnostics
-    ) -> None:
+    def _note_unknown(self, words: Sequence[str], count: Classes, blank: Sequence[bool]) -> None:
         spelled = [place for place, word in enumerate(words) if blank[place] and word]
         if spelled:
             mean = "label {} means" if len(spelled) == 1 else "labels {} mean"
             names = listed([words[place] for place in spelled])
-            diagnostics.note(
-                f"{self.file}: {mean.format(names)} unknown in {counted(int(count[spelled].sum()), 'row')}"
-            )
+            self.diagnostics.note(f"{mean.format(names)} unknown in {counted(int(count[spelled].sum()), 'row')}")
 
-    def _report_too_few(self, diagnostics: Diagnostics) -> None:
+    def _report_too_few(self) -> None:
         if self.names:
             what, remedy = f"every label is {quoted(self.names[0])}", "a classifier needs nodes of at least two classes"
-            diagnostics.add("one-class", self.file, what, remedy)
+            self.diagnostics.add("one-class", what, remedy)
         else:
             remedy = "label some nodes of every class, say five each; leave the others blank"
-            diagnostics.add("no-labels", self.file, "no node has a label", remedy)
+            self.diagnostics.add("no-labels", "no node has a label", remedy)
 
 
 def many_classes(classes: int, labelled: int) -> str | None:
@@ -200,7 +190,7 @@ def case_variants(words: Sequence[str]) -> list[list[str]]:
 
 
 def check_enough(
-    y: Classes, train: Mask, names: Sequence[str], rows: Classes | None, file: str, diagnostics: Diagnostics
+    y: Classes, train: Mask, names: Sequence[str], rows: Classes | None, diagnostics: FileDiagnostics
 ) -> None:
     """Report classes with one label, where part of the training nodes must be held for validation."""
     nodes = np.flatnonzero(train & (y >= 0))
@@ -216,7 +206,6 @@ def check_enough(
     )
     diagnostics.add_many(
         "label-once",
-        file,
         [
             (
                 None if rows is None else int(rows[node]),

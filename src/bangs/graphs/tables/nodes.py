@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from bangs.graphs.tables.column_kinds import ColumnStatistics, decided, note_kinds
 from bangs.graphs.tables.column_roles import NodeRoles, check_names, node_roles
-from bangs.graphs.tables.diagnostics import Diagnostics, quoted
+from bangs.graphs.tables.diagnostics import quoted
 from bangs.graphs.tables.feature_encoding import Column, Encoding
 from bangs.graphs.tables.features import Encoder, check_columns
 from bangs.graphs.tables.id_index import IdIndex, key, without_zeros
@@ -33,8 +33,8 @@ class NodeBlock:
 class NodeTable:
     """The node table. Call `learn` first, then iterate over `blocks`; `learning` says that labels are needed."""
 
-    def __init__(self, reader: TableReader, options: ReadOptions, diagnostics: Diagnostics, *, learning: bool):
-        self.reader, self.options, self.diagnostics = reader, options, diagnostics
+    def __init__(self, reader: TableReader, options: ReadOptions, *, learning: bool):
+        self.reader, self.options, self.diagnostics = reader, options, reader.diagnostics
         self.learning = learning and options.encoding is None
         self.file = reader.file
         self.size = 0
@@ -77,7 +77,7 @@ class NodeTable:
             self.plain_ids = IdIndex(np.concatenate(plain))
         self._report_repeats(np.concatenate(rows))
         if self.labels is not None:
-            self.labels.decide(self.diagnostics, learning=self.learning)
+            self.labels.decide(learning=self.learning)
         self._decide_columns()
 
     def find(self, words: Any) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
@@ -103,8 +103,8 @@ class NodeTable:
         """Second reading: features, labels and split, piece by piece."""
         learned = np.zeros(0 if self.labels is None else len(self.labels.names), bool)
         for table in self.reader:
-            number = np.full(len(table), -1) if self.labels is None else self.labels(table, self.diagnostics)
-            parts = None if self.split is None else self.split(table, number, self.diagnostics)
+            number = np.full(len(table), -1) if self.labels is None else self.labels(table)
+            parts = None if self.split is None else self.split(table, number)
             if parts is not None:
                 learned[number[(parts == 1) & (number >= 0)]] = True
             yield NodeBlock(encoder(table), number, parts, table.rows)
@@ -112,20 +112,18 @@ class NodeTable:
             none = None if self.split is None else np.zeros(self.added, np.int8)
             rows = np.zeros(self.added, np.int64)
             yield NodeBlock(encoder.unknown(self.added), np.full(self.added, -1), none, rows)
-        self.diagnostics.notes += encoder.notes()
+        encoder.note()
         if self.split is not None and self.labels is not None:
-            self.split.finish(self.diagnostics)
-            self.diagnostics.notes += [
-                f"{self.file}: no row with label {name!r} says train, so it cannot be learned"
-                for name, seen in zip(self.labels.names, learned.tolist(), strict=True)
-                if not seen and self.options.encoding is None
-            ]
+            self.split.finish()
+            for name, seen in zip(self.labels.names, learned.tolist(), strict=True):
+                if not seen and self.options.encoding is None:
+                    self.diagnostics.note(f"no row with label {name!r} says train, so it cannot be learned")
 
     def encoder(self) -> Encoder:
         """What turns pieces of this table into features."""
         encoding = Encoding(self.columns, fill=self.options.fill)
         kind = "learning" if self.options.encoding is None else "fitted"
-        return Encoder(encoding, self.file, self.diagnostics, kind)  # type: ignore[arg-type]
+        return Encoder(encoding, self.diagnostics, kind)  # type: ignore[arg-type]
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -141,8 +139,8 @@ class NodeTable:
             return
         roles = self.roles
         if roles.label is not None:
-            self.labels = LabelColumn(roles.label, self.file, options)
-            self.split = None if roles.split is None else SplitColumn(roles.split, self.file)
+            self.labels = LabelColumn(roles.label, self.diagnostics, options)
+            self.split = None if roles.split is None else SplitColumn(roles.split, self.diagnostics)
         if options.encoding is not None:
             spare = [name for name in (roles.id, roles.label, roles.split, *options.ignore) if name]
             check_columns(table, options.encoding, spare, self.diagnostics)
@@ -150,7 +148,8 @@ class NodeTable:
             return
         check_names(table, "categorical", options.categorical, self.diagnostics)
         self._statistics = [
-            ColumnStatistics(name, self.file, name in options.categorical, options.scale) for name in roles.features
+            ColumnStatistics(name, self.diagnostics, name in options.categorical, options.scale)
+            for name in roles.features
         ]
 
     def _decide_columns(self) -> None:
@@ -158,9 +157,9 @@ class NodeTable:
             return
         for column in self._statistics:
             column.count_again(self.reader)
-        self.columns, left_out = decided(self._statistics, self.diagnostics.notes)
+        self.columns, left_out = decided(self._statistics)
         self.left_out = (*left_out, *self.options.ignore)
-        note_kinds(self.file, self.columns, self.diagnostics.notes)
+        note_kinds(self.columns, self.diagnostics)
 
     def _report_blanks(self, table: Table, name: str) -> None:
         blank, remedy = equals(table.columns[name], ""), "give every node an id, or delete the row"
@@ -175,7 +174,6 @@ class NodeTable:
         words = self._ids_at(again)
         self.diagnostics.add_rows(
             "duplicate-id",
-            self.file,
             rows[again],
             lambda i: f"id {quoted(words[int(again[i])])} stands in row {rows[first[i]]:,} already",
             "give every node one row and an id of its own; --id names another column",

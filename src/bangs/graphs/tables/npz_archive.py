@@ -14,7 +14,7 @@ from bangs.graphs.datasets.npz import read_as_listed
 from bangs.graphs.sparse import to_scipy
 from bangs.graphs.splits import has_public, public
 from bangs.graphs.tables.column_roles import weight_as_fitted
-from bangs.graphs.tables.diagnostics import Diagnostics, counted, listed
+from bangs.graphs.tables.diagnostics import Diagnostics, FileDiagnostics, counted, listed
 from bangs.graphs.tables.edge_table import Edges, tidy
 from bangs.graphs.tables.feature_encoding import Encoding
 from bangs.graphs.tables.folder import array_as_fitted
@@ -38,22 +38,22 @@ class GraphParts:
 
 def from_npz(path: Path, options: ReadOptions, diagnostics: Diagnostics) -> GraphParts | None:
     """The parts of the graph in an .npz file; its nodes are called 0, 1, … and its classes by their numbers."""
+    own = diagnostics.of(path.name)
     try:
         data = read_as_listed(path)
     except OutOfMemory:
         raise
     except BangsError as error:
         reason = str(error).replace(str(path), path.name)
-        diagnostics.add("bad-array", path.name, reason, "write the file again with numpy.savez")
+        own.add("bad-array", reason, "write the file again with numpy.savez")
         return None
     given = data.y.numpy()
     found = [str(label) for label in np.unique(given[given >= 0])]
     names = found if options.encoding is None else list(options.encoding.classes)
     unknown = [name for name in found if name not in names]
     if unknown:
-        diagnostics.add(
+        own.add(
             "unknown-class",
-            path.name,
             f"unknown labels {listed(unknown)}; the model knows {listed(names)}",
             "write −1 where a label is unknown; a new class needs a new fit",
         )
@@ -61,22 +61,22 @@ def from_npz(path: Path, options: ReadOptions, diagnostics: Diagnostics) -> Grap
     number = {int(name): place for place, name in enumerate(names) if name in found}
     y = np.array([number.get(int(label), -1) for label in given], dtype=np.int64)
     if many := many_classes(len(names), int((y >= 0).sum())):
-        diagnostics.note(f"{path.name}: {many}")
+        own.note(many)
     split = public(data, data.train_mask[0].numel()) if has_public(data) else None
     if options.encoding is None:
-        _check(path.name, y, names, split, diagnostics)
-    diagnostics.note(f"{path.name}: {counted(int((y >= 0).sum()), 'label')} of {len(y):,} nodes in {listed(names)}")
+        _check(y, names, split, own)
+    own.note(f"{counted(int((y >= 0).sum()), 'label')} of {len(y):,} nodes in {listed(names)}")
     weighted = "edge_weight" if "edge_weight" in data else None
     absent = "and there is no array 'edge_weight'", "add it"
-    if weight_as_fitted(weighted, options, path.name, absent, diagnostics) is None:
+    if weight_as_fitted(weighted, options, absent, own) is None:
         data.edge_weight = None
-    x = array_as_fitted(data.get("x"), 0, path.name, options.encoding, diagnostics)
+    x = array_as_fitted(data.get("x"), 0, options.encoding, own)
     if x is not None:
-        diagnostics.note(f"{path.name}: {counted(x.shape[1], 'feature')} a node, taken as they are")
+        own.note(f"{counted(x.shape[1], 'feature')} a node, taken as they are")
     return GraphParts(
         file=path.name,
         ids=np.array([str(node) for node in range(len(y))], dtype=object),
-        edges=_edges(data, options.directed, path.name, diagnostics),
+        edges=_edges(data, options.directed, own),
         y=y,
         split=split,
         dense=np.zeros((len(y), 0), np.float32),
@@ -92,29 +92,26 @@ def from_npz(path: Path, options: ReadOptions, diagnostics: Diagnostics) -> Grap
     )
 
 
-def _edges(data: Data, directed: bool, file: str, diagnostics: Diagnostics) -> Edges:
+def _edges(data: Data, directed: bool, diagnostics: FileDiagnostics) -> Edges:
     index, weight = data.edge_index.numpy(), data.edge_weight
     apart = index[0] != index[1]
     if not apart.all():
-        diagnostics.note(f"{file}: {counted(int((~apart).sum()), 'edge')} from a node to itself dropped")
+        diagnostics.note(f"{counted(int((~apart).sum()), 'edge')} from a node to itself dropped")
     heavy = None if weight is None else weight.numpy()[apart]
-    return tidy(index[:, apart], heavy, data.num_nodes, index.shape[1], directed, file, diagnostics)
+    return tidy(index[:, apart], heavy, data.num_nodes, index.shape[1], directed, diagnostics)
 
 
-def _check(
-    file: str, y: npt.NDArray[np.int64], names: list[str], split: Split | None, diagnostics: Diagnostics
-) -> None:
+def _check(y: npt.NDArray[np.int64], names: list[str], split: Split | None, diagnostics: FileDiagnostics) -> None:
     if len(names) == 1:
-        diagnostics.add(
-            "one-class", file, f"every label is {names[0]}", "a classifier needs nodes of at least two classes"
-        )
+        remedy = "a classifier needs nodes of at least two classes"
+        diagnostics.add("one-class", f"every label is {names[0]}", remedy)
     if split is None:
-        check_enough(y, y >= 0, names, None, file, diagnostics)
+        check_enough(y, y >= 0, names, None, diagnostics)
         return
     seen = ((split.train | split.val).any(dim=0)).numpy()
     nodes = np.flatnonzero(seen & (y < 0))
     if len(nodes):
         messages = [(None, f"node {int(node):,} is in train_mask or val_mask, but has no label") for node in nodes]
-        diagnostics.add_many("split-without-label", file, messages, "label it, or take it out of the mask")
+        diagnostics.add_many("split-without-label", messages, "label it, or take it out of the mask")
     if not split.train.any(dim=1).all():
-        diagnostics.add("no-training", file, "train_mask holds no node", "let it hold some labelled ones")
+        diagnostics.add("no-training", "train_mask holds no node", "let it hold some labelled ones")

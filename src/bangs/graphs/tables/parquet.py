@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from bangs.graphs.tables.diagnostics import Diagnostics
+from bangs.graphs.tables.diagnostics import FileDiagnostics
 from bangs.graphs.tables.table import Limits, Table, column_names, trimmed_table
 from bangs.utils.memory import ran_out
 
@@ -17,19 +17,17 @@ ROWS = 2**18  # read at once
 MOST_TEXT = 2**31 - 2**20  # bytes of a column of these rows
 
 
-def read_parquet(path: Path, ignore: tuple[str, ...], diagnostics: Diagnostics, limits: Limits) -> Iterator[Table]:
+def read_parquet(path: Path, ignore: tuple[str, ...], diagnostics: FileDiagnostics, limits: Limits) -> Iterator[Table]:
     """The pieces of a .parquet file; rows are numbered from 1, as there is no header.
 
     Columns in `ignore` may hold anything; what has no text is blank there.
     """
-    file = path.name
     try:
         with pq.ParquetFile(path) as plain:
             schema, rows = plain.schema_arrow, plain.metadata.num_rows
         if len(schema) > limits.columns or rows > max(limits.nodes, limits.edges):
             diagnostics.add(
                 "too-large",
-                file,
                 f"it holds {rows:,} rows and {len(schema):,} columns",
                 f"at most {limits.columns:,} columns and {max(limits.nodes, limits.edges):,} rows are read",
             )
@@ -39,26 +37,19 @@ def read_parquet(path: Path, ignore: tuple[str, ...], diagnostics: Diagnostics, 
             field.name for field in schema if pa.types.is_string(field.type) or pa.types.is_large_string(field.type)
         ]
         with pq.ParquetFile(path, read_dictionary=texts) as stream:
-            yield from from_batches(
-                file, schema.names, stream.iter_batches(batch_size=ROWS), ignore, diagnostics, limits
-            )
+            yield from _as_tables(schema.names, stream.iter_batches(batch_size=ROWS), ignore, diagnostics, limits)
     except (pa.ArrowException, OSError, ValueError, KeyError) as error:
         if ran_out(error):
             raise
         reason = (str(error).splitlines() or ["damaged"])[0]
-        diagnostics.add("unreadable", file, f"it is no readable Parquet file: {reason}", "write it again, or use .csv")
+        diagnostics.add("unreadable", f"it is no readable Parquet file: {reason}", "write it again, or use .csv")
 
 
-def from_batches(
-    file: str,
-    header: list[str],
-    batches: Iterable[Any],
-    ignore: tuple[str, ...],
-    diagnostics: Diagnostics,
-    limits: Limits,
+def _as_tables(
+    header: list[str], batches: Iterable[Any], ignore: tuple[str, ...], diagnostics: FileDiagnostics, limits: Limits
 ) -> Iterator[Table]:
     """Arrow batches as tables of text; a column that has no text is reported once and left out."""
-    names = column_names(header, file, diagnostics)
+    names = column_names(header, diagnostics)
     row = 1
     for batch in batches:
         columns: list[Any] = []
@@ -71,12 +62,11 @@ def from_batches(
                 names[place] = None
                 diagnostics.add(
                     "column-type",
-                    file,
                     f"column {name!r} holds {column.type}, which is neither number nor text, or too much of it",
                     f"keep arrays in features.npy, or leave the column out with --ignore {name}",
                 )
             columns.append(text)
-        yield trimmed_table(file, names, columns, np.arange(row, row + batch.num_rows))
+        yield trimmed_table(diagnostics.file, names, columns, np.arange(row, row + batch.num_rows))
         row += batch.num_rows
 
 

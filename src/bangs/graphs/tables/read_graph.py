@@ -12,7 +12,7 @@ from torch_geometric.data import Data
 
 from bangs.core.types import Split
 from bangs.graphs.sparse import to_torch
-from bangs.graphs.tables.diagnostics import Diagnostics, counted
+from bangs.graphs.tables.diagnostics import Diagnostics, FileDiagnostics, counted
 from bangs.graphs.tables.edge_table import Indices, Weights, tidy
 from bangs.graphs.tables.feature_array import padded
 from bangs.graphs.tables.feature_encoding import Encoding
@@ -59,7 +59,7 @@ def _parts(path: Path, options: ReadOptions, diagnostics: Diagnostics) -> GraphP
         return from_npz(path, options, diagnostics)
     what = "is neither a folder nor an .npz file" if path.exists() else "does not exist"
     remedy = "give a folder with edges.csv and nodes.csv, or one .npz file"
-    diagnostics.add("no-folder", path.name or str(path), f"it {what}", remedy)
+    diagnostics.of(path.name or str(path)).add("no-folder", f"it {what}", remedy)
     return None
 
 
@@ -100,12 +100,12 @@ def _from_folder(folder: Path, options: ReadOptions, diagnostics: Diagnostics) -
         split = Split(*((part == number)[None] for number in (1, 2, 3)))
     if nodes.learning and (split is None or not split.val.any()):
         train = y >= 0 if split is None else split.train[0].numpy()
-        check_enough(y, train, encoding.classes, rows, nodes.file, diagnostics)
+        check_enough(y, train, encoding.classes, rows, nodes.diagnostics)
     index, weight = np.concatenate(pieces.index, axis=1), np.concatenate(pieces.weight) if pieces.weight else None
     return GraphParts(
         file=nodes.file,
         ids=np.array(pieces.names, dtype=object),
-        edges=tidy(index, weight, nodes.size, edges.rows, options.directed, edges.file, diagnostics),
+        edges=tidy(index, weight, nodes.size, edges.rows, options.directed, edges.diagnostics),
         y=y,
         split=split,
         dense=np.concatenate([block.features for block in pieces.blocks]),
@@ -122,7 +122,7 @@ def _assembled(parts: GraphParts, options: ReadOptions, diagnostics: Diagnostics
     if encoding.columns or encoding.array:
         graph.x = _features(parts, encoding)
     else:
-        graph.x, encoding = _structural(graph, parts, encoding, options, diagnostics)
+        graph.x, encoding = _structural(graph, parts, encoding, options, diagnostics.of(parts.file))
     notes = list(dict.fromkeys(diagnostics.notes))
     return OwnGraph(graph, parts.ids, list(encoding.classes), encoding, parts.split, notes)
 
@@ -138,16 +138,14 @@ def _features(parts: GraphParts, encoding: Encoding) -> Tensor:
 
 
 def _structural(
-    graph: Data, parts: GraphParts, encoding: Encoding, options: ReadOptions, diagnostics: Diagnostics
+    graph: Data, parts: GraphParts, encoding: Encoding, options: ReadOptions, diagnostics: FileDiagnostics
 ) -> tuple[Tensor, Encoding]:
     """Features made from the edges [N, F], and the encoding with their scale."""
     x, known = standardised(graph, parts.ids, options.seed, encoding.structural)
     diagnostics.note(
-        f"{parts.file}: there are no features, so {counted(x.shape[1], 'feature')} were made from the edges: "
+        f"there are no features, so {counted(x.shape[1], 'feature')} were made from the edges: "
         "degree, log degree and spectral position"
     )
     if options.encoding is not None:
-        diagnostics.note(
-            f"{parts.file}: positions can be compared only if most nodes are those the model was fitted on"
-        )
+        diagnostics.note("positions can be compared only if most nodes are those the model was fitted on")
     return torch.from_numpy(x), replace(encoding, structural=known)

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bangs.graphs.tables.column_kinds import ValueCounts
-from bangs.graphs.tables.diagnostics import Diagnostics, counted
+from bangs.graphs.tables.diagnostics import FileDiagnostics, counted
 from bangs.graphs.tables.labels import Classes
 from bangs.graphs.tables.table import Table, places_in
 
@@ -29,7 +29,7 @@ class SplitColumn:
     """The split: `add` counts the words, a call gives 0 = none, 1 = train, 2 = val, 3 = test for every node."""
 
     name: str
-    file: str
+    diagnostics: FileDiagnostics
     counts: ValueCounts = field(default_factory=ValueCounts)
     trained: int = 0  # rows that say train
     without: int = 0  # labelled rows without a part
@@ -38,15 +38,15 @@ class SplitColumn:
         """One more piece of the table."""
         self.counts.add(table.columns[self.name])
 
-    def __call__(self, table: Table, labels: Classes, diagnostics: Diagnostics) -> Parts:
+    def __call__(self, table: Table, labels: Classes) -> Parts:
         """The parts of a piece: int8 [n]. Where no row at all says train, labelled rows without a part do."""
         place = places_in(pc.utf8_lower(table.columns[self.name]), pa.array(list(_PART_OF), pa.string()))
         part = np.where(place < 0, -1, np.array(list(_PART_OF.values()), np.int8)[place]).astype(np.int8)
         remedy = "write train, val or test, or leave it blank; --split names another column"
-        table.report(diagnostics, "split-word", self.name, part < 0, "the split says {}".format, remedy)
+        table.report(self.diagnostics, "split-word", self.name, part < 0, "the split says {}".format, remedy)
         unlabelled = ((part == 1) | (part == 2)) & (labels < 0)
         message, remedy = "the split says {}, but there is no label", "label the node, or leave its split blank"
-        table.report(diagnostics, "split-without-label", self.name, unlabelled, message.format, remedy)
+        table.report(self.diagnostics, "split-without-label", self.name, unlabelled, message.format, remedy)
         without = (part == 0) & (labels >= 0)
         self.without += int(without.sum())
         if not self._says_train:
@@ -54,16 +54,16 @@ class SplitColumn:
         self.trained += int((part == 1).sum())
         return np.maximum(part, 0)
 
-    def finish(self, diagnostics: Diagnostics) -> None:
+    def finish(self) -> None:
         """Say what became of labelled rows without a part, and report a split without training nodes."""
         rows = counted(self.without, "labelled row")
         if self.without and self._says_train:
-            diagnostics.note(f"{self.file}: {rows} without a split not used for learning")
+            self.diagnostics.note(f"{rows} without a split not used for learning")
         elif self.without:
-            diagnostics.note(f"{self.file}: no row says train; the {rows} without a split do")
+            self.diagnostics.note(f"no row says train; the {rows} without a split do")
         if not self.trained:
             remedy = "write train for some of them"
-            diagnostics.add("no-training", self.file, "the split leaves no node for training", remedy)
+            self.diagnostics.add("no-training", "the split leaves no node for training", remedy)
 
     @cached_property
     def _says_train(self) -> bool:

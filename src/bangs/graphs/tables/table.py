@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bangs.graphs.tables.diagnostics import Diagnostics, quoted
+from bangs.graphs.tables.diagnostics import FileDiagnostics, quoted
 
 Mask = npt.NDArray[np.bool_]
 
@@ -47,16 +47,21 @@ class Table:
         return sum(int(column.nbytes) for column in self.columns.values())
 
     def report(
-        self, diagnostics: Diagnostics, kind: str, name: str, where: Mask, message: Callable[[str], str], remedy: str
+        self,
+        diagnostics: FileDiagnostics,
+        kind: str,
+        name: str,
+        where: Mask,
+        message: Callable[[str], str],
+        remedy: str,
     ) -> None:
         """Report the cells of a column where the mask is true; `message` makes a sentence of a quoted cell."""
         cells, words = np.flatnonzero(where), self.columns[name]
-        diagnostics.add_rows(
-            kind, self.file, self.rows[cells], lambda i: message(quoted(words[int(cells[i])].as_py())), remedy
-        )
+        rows = self.rows[cells]
+        diagnostics.add_rows(kind, rows, lambda i: message(quoted(words[int(cells[i])].as_py())), remedy)
 
 
-def column_names(header: Sequence[str], file: str, diagnostics: Diagnostics) -> list[str | None]:
+def column_names(header: Sequence[str], diagnostics: FileDiagnostics) -> list[str | None]:
     """A name for every column: blanks are numbered; a repeated name is reported, and None stands for it."""
     names: list[str | None] = []
     for place, cell in enumerate(header, start=1):
@@ -64,7 +69,6 @@ def column_names(header: Sequence[str], file: str, diagnostics: Diagnostics) -> 
         if name in names:
             diagnostics.add(
                 "duplicate-column",
-                file,
                 f"the header names {name!r} twice, in columns {names.index(name) + 1} and {place}",
                 "give every column its own name",
             )

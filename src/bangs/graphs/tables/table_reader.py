@@ -3,13 +3,13 @@
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 
 from bangs.errors import BangsError, OutOfMemory
 from bangs.graphs.tables.delimited import read_delimited
-from bangs.graphs.tables.diagnostics import Diagnostics, listed
+from bangs.graphs.tables.diagnostics import Diagnostics, FileDiagnostics, listed
 from bangs.graphs.tables.parquet import read_parquet
 from bangs.graphs.tables.read_options import ReadOptions
 from bangs.graphs.tables.table import Table
@@ -25,22 +25,24 @@ class TableReader:
     With `hold` the text stays in memory after the first reading.
     """
 
-    file: str
-    pieces: Callable[[Diagnostics], Iterator[Table]]
-    diagnostics: Diagnostics
+    pieces: Callable[[FileDiagnostics], Iterator[Table]]
+    diagnostics: FileDiagnostics
     most_bytes: int
     most_rows: int
     hold: bool
     _held: list[Table] | None = None
-    _times: int = field(default=0)
+    _times: int = 0
+
+    @property
+    def file(self) -> str:
+        return self.diagnostics.file
 
     def __iter__(self) -> Iterator[Table]:
         if self._held is not None:
             yield from self._held
             return
         self._times += 1
-        first = self._times == 1
-        diagnostics = self.diagnostics if first else Diagnostics(self.diagnostics.where)
+        diagnostics = self.diagnostics if self._times == 1 else Diagnostics(self.file).of(self.file)
         held: list[Table] = []
         size = rows = 0
         try:
@@ -59,22 +61,18 @@ class TableReader:
             if isinstance(error, BangsError):
                 raise
             reason = f"it cannot be opened: {error.strerror or error}"
-            diagnostics.add("unreadable", self.file, reason, "look at its permissions")
+            diagnostics.add("unreadable", reason, "look at its permissions")
             return
         if rows > self.most_rows:
             self._too_large(f"it has {rows:,} rows, {self.most_rows:,} are allowed", diagnostics)
-        if rows == 0 and not diagnostics.about(self.file):
+        if rows == 0 and not diagnostics:
             things = Path(self.file).stem
-            diagnostics.add(
-                "no-rows", self.file, "it has a header and no rows", f"a graph needs {things}; add them below it"
-            )
+            diagnostics.add("no-rows", "it has a header and no rows", f"a graph needs {things}; add them below it")
         if self.hold:
             self._held = [table for table in held if len(table)]
 
-    def _too_large(self, message: str, diagnostics: Diagnostics) -> None:
-        diagnostics.add(
-            "too-large", self.file, message, "take a part of the graph, or make a store of it with `bangs convert`"
-        )
+    def _too_large(self, message: str, diagnostics: FileDiagnostics) -> None:
+        diagnostics.add("too-large", message, "take a part of the graph, or make a store of it with `bangs convert`")
 
 
 def open_table(
@@ -86,44 +84,42 @@ def open_table(
         return None
     limits = options.limits
 
-    def pieces(diagnostics: Diagnostics) -> Iterator[Table]:
+    def pieces(diagnostics: FileDiagnostics) -> Iterator[Table]:
         size = path.stat().st_size
         if size > limits.bytes:
             message = f"it has {size:,} bytes, {limits.bytes:,} are allowed"
-            diagnostics.add("too-large", path.name, message, "take a part of the graph")
+            diagnostics.add("too-large", message, "take a part of the graph")
         elif path.suffix == ".parquet":
             yield from read_parquet(path, options.unread, diagnostics, limits)
         else:
             yield from read_delimited(path, diagnostics, limits)
 
     most_rows = limits.nodes if stem == "nodes" else limits.edges
-    return TableReader(path.name, pieces, diagnostics, limits.bytes, most_rows, hold)
+    return TableReader(pieces, diagnostics.of(path.name), limits.bytes, most_rows, hold)
 
 
 def find(folder: Path, stem: str, diagnostics: Diagnostics) -> Path | None:
     """The file `stem.csv`, `stem.tsv` or `stem.parquet` of a folder."""
     if any("\ud800" <= letter <= "\udfff" for letter in str(folder)):  # Python's spelling of bytes that are no text
-        diagnostics.add(
-            "path", str(folder), "the folder's name is not UTF-8", "rename it, or copy the tables elsewhere"
-        )
+        remedy = "rename it, or copy the tables elsewhere"
+        diagnostics.of(str(folder)).add("path", "the folder's name is not UTF-8", remedy)
         return None
     names = [f"{stem}{suffix}" for suffix in FORMATS]
     found = [folder / name for name in names if (folder / name).is_file()]
     if len(found) > 1:
         both = " and ".join(path.name for path in found)
-        diagnostics.add(
-            "two-tables", stem, f"both {both} are there, and only one can be the {stem} table", "remove or rename one"
-        )
+        message = f"both {both} are there, and only one can be the {stem} table"
+        diagnostics.of(stem).add("two-tables", message, "remove or rename one")
     if found:
         return found[0]
     there = [name for name in names if os.path.lexists(folder / name)]
     if there:
         remedy = "put a plain file in its place; pipes, devices and folders are not read"
-        diagnostics.add("not-a-file", there[0], "it is not a regular file", remedy)
+        diagnostics.of(there[0]).add("not-a-file", "it is not a regular file", remedy)
         return None
     present = sorted(path.name for path in folder.iterdir() if not path.name.startswith("."))
     message = f"the folder has no {stem}.csv, {stem}.tsv or {stem}.parquet; it holds {listed(present) or 'nothing'}"
-    diagnostics.add("no-table", f"{stem}.csv", message, _way_to(stem, folder, present))
+    diagnostics.of(f"{stem}.csv").add("no-table", message, _way_to(stem, folder, present))
     return None
 
 
