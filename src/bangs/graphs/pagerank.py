@@ -65,19 +65,16 @@ class PPR:
 
     def __call__(self, graph: "Data") -> "PowerIteration | PushOperator":
         if hasattr(graph, "into") or int(graph.num_nodes or 0) > LARGE:
-            return self._pushed(graph)
+            if self.symmetric:
+                raise InvalidInput(
+                    f"PPR.symmetric works for graphs in memory of at most {LARGE:,} nodes, not one of "
+                    f"{graph.num_nodes:,} or on disk; leave it out"
+                )
+            push = Push(self.alpha, self.steps)
+            log.info("%s: the graph is large, so columns are computed by %s", self, push)
+            return push(graph)
         matrix = batched_adjacency([graph], normalise="symmetric" if self.symmetric else "row")
         return PowerIteration(matrix, self.alpha, self.steps)
-
-    def _pushed(self, graph: "Data") -> "PushOperator":
-        push = Push(self.alpha, self.steps)
-        if self.symmetric:
-            raise InvalidInput(
-                f"PPR.symmetric works for graphs in memory of at most {LARGE:,} nodes, not one of {graph.num_nodes:,} "
-                "or on disk; leave it out"
-            )
-        log.info("%s: the graph is large, so columns are computed by %s", self, push)
-        return push(graph)
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ import fcntl
 import os
 import re
 import secrets
+import shutil
 from collections.abc import Collection
 from pathlib import Path
 
@@ -122,7 +123,7 @@ def recover(out: Path, *, clean: bool) -> bool:
                     os.rename(folder, out)
                     placed = True
                 elif clean and _all_ours(folder):
-                    _remove_leftover(folder)
+                    shutil.rmtree(folder, ignore_errors=True)
             finally:
                 os.close(held)
     return placed
@@ -151,12 +152,6 @@ def _all_ours(folder: Path) -> bool:
     return all(_OURS.fullmatch(name) and _is_regular(folder / name) for name in files) and all(
         _OUR_SCRATCH.fullmatch(name) and _is_regular(scratch / name) for name in within
     )
-
-
-def _remove_leftover(folder: Path) -> None:
-    if (folder / SCRATCH).is_dir():
-        _remove(folder / SCRATCH, os.listdir(folder / SCRATCH))
-    _remove(folder, os.listdir(folder))
 
 
 def _remove(folder: Path, names: Collection[str]) -> None:

@@ -3,7 +3,6 @@
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,10 +12,6 @@ from bangs.graphs.tables.id_index import IdIndex
 from bangs.graphs.tables.numbers import numbers
 from bangs.graphs.tables.read_options import ReadOptions
 from bangs.graphs.tables.table import Table, unnamed
-
-if TYPE_CHECKING:
-    from bangs.graphs.tables.edge_table import EdgeTable
-    from bangs.graphs.tables.nodes import NodeTable
 
 GUESSES: Mapping[str, tuple[str, ...]] = {
     "id": ("id", "node", "node_id", "nodeid", "ids", "key", "name", "vertex", "vertex_id", "index"),
@@ -152,19 +147,11 @@ def weight_as_fitted(
     return found
 
 
-def check_names(table: Table, option: str, names: Collection[str], diagnostics: FileDiagnostics) -> bool:
-    """Whether all columns a person named are there."""
-    return _all_there(names, table.names, option, f"the table has {listed(table.names)}", diagnostics)
-
-
-def check_ignored(nodes: "NodeTable", edges: "EdgeTable", ignore: Collection[str]) -> None:
-    """Report columns to be left out that are in neither table, where both can be read."""
-    if nodes.names and edges.names:
-        there = f"{nodes.file} has {listed(nodes.names)}, {edges.file} has {listed(edges.names)}"
-        _all_there(ignore, [*nodes.names, *edges.names], "ignore", there, nodes.diagnostics)
-
-
-def _all_there(names: Collection[str], known: list[str], option: str, there: str, diagnostics: FileDiagnostics) -> bool:
+def check_names(
+    option: str, names: Collection[str], known: list[str], diagnostics: FileDiagnostics, there: str | None = None
+) -> bool:
+    """Whether all columns that an option names are known; `there` says what is, if it is not one table."""
+    there = there or f"the table has {listed(known)}"
     absent = [name for name in names if name not in known]
     for name in absent:
         near = get_close_matches(name, known, n=1, cutoff=0.6)
@@ -188,7 +175,7 @@ def _pick(
                 "give every role its own column",
             )
             return None
-        return given if check_names(table, role, [given], diagnostics) else None
+        return given if check_names(role, [given], table.names, diagnostics) else None
     by_spelling = {_spelling(name): name for name in reversed(table.names)}
     guesses = (by_spelling.get(guess) for guess in GUESSES[role])
     return next((name for name in guesses if name is not None and name not in taken), None)

@@ -5,7 +5,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from bangs.graphs.tables.column_roles import check_ignored
+from bangs.graphs.tables.column_roles import check_names
 from bangs.graphs.tables.diagnostics import Diagnostics, FileDiagnostics, counted, listed
 from bangs.graphs.tables.edge_table import EdgeTable, Indices, Weights
 from bangs.graphs.tables.feature_array import read_array
@@ -55,8 +55,9 @@ def read_folder(
     array = read_array(folder, rows, diagnostics, whole=hold)
     if nodes is None or nodes.ids is None or nodes.roles is None:
         return None
-    if edges is not None:
-        check_ignored(nodes, edges, options.ignore)
+    if edges is not None and edges.names:
+        there = f"{nodes.file} has {listed(nodes.names)}, {edges.file} has {listed(edges.names)}"
+        check_names("ignore", options.ignore, [*nodes.names, *edges.names], nodes.diagnostics, there)
     encoder = nodes.encoder()
     array = array_as_fitted(array, encoder.width, options.encoding, nodes.diagnostics)
     _check_size(encoder.width, nodes, options)

@@ -146,7 +146,7 @@ class NodeTable:
             check_columns(table, options.encoding, spare, self.diagnostics)
             self.columns, self.left_out = options.encoding.columns, options.encoding.left_out
             return
-        check_names(table, "categorical", options.categorical, self.diagnostics)
+        check_names("categorical", options.categorical, table.names, self.diagnostics)
         self._statistics = [
             ColumnStatistics(name, self.diagnostics, name in options.categorical, options.scale)
             for name in roles.features

@@ -53,7 +53,8 @@ class TableReader:
                     self._too_large(f"its text takes more than {self.most_bytes:,} bytes", diagnostics)
                     return
                 if self.hold:
-                    _check_room(table.nbytes, self.file)
+                    if 2 * table.nbytes > available_memory():  # as much again is needed for its numbers
+                        raise MemoryError(f"{self.file} does not fit into memory")
                     held.append(table)
                 if len(table):
                     yield table
@@ -146,9 +147,3 @@ def memory_explained(where: str, way_out: str) -> Iterator[None]:
             raise
         free = gib(available_memory())
         raise OutOfMemory(f"reading '{where}' needs more memory than is free ({free}); {way_out}") from error
-
-
-def _check_room(size: int, file: str) -> None:
-    """Raises before the text of a table takes the last of the memory: as much again is needed for its numbers."""
-    if 2 * size > available_memory():
-        raise MemoryError(f"{file} does not fit into memory")

@@ -43,9 +43,7 @@ def validation_split(
 
 def check_share(share: float) -> None:
     """Raises where a share of labels would leave none for training or none for validation."""
-    check_number("the validation share", share)
-    if not 0 < share < 1:
-        raise InvalidInput(f"the validation share must lie in (0, 1), got {share}")
+    check_number("the validation share", share, within="(0, 1)")
 
 
 def _held(y: Tensor, train: Tensor, share: float, generator: torch.Generator, classes: Sequence[Any] | None) -> Tensor:
