@@ -156,22 +156,16 @@ def _scores(result: Mapping[str, Any]) -> list[str]:
         if validation["accuracy"] is None
         else f"- validation accuracy {validation['accuracy']:.1%} on {result['held']:,} nodes, 95 % interval "
         f"{in_percent(validation['accuracy'], result['held'])}{_raw(validation, result)}; {optimism(result)}",
-        *_errors(validation),
     ]
-    if result["test"] is not None:
-        test = result["test"]
+    before, after, test = validation["error_before"], validation["error_after"], result["test"]
+    if after is not None:
+        lines.append(f"- expected calibration error on them: {before:.3f} before calibration, {after:.3f} after")
+    if test is not None:
         lines.append(
             f"- test accuracy {test['accuracy']:.1%} on {test['nodes']:,} nodes that decided nothing, 95 % interval "
             f"{in_percent(test['accuracy'], test['nodes'])}{_raw(test, result)}"
         )
     return lines
-
-
-def _errors(validation: Mapping[str, Any]) -> list[str]:
-    if validation["error_after"] is None:
-        return []
-    before, after = validation["error_before"], validation["error_after"]
-    return [f"- expected calibration error on them: {before:.3f} before calibration, {after:.3f} after"]
 
 
 def _raw(scores: Mapping[str, Any], result: Mapping[str, Any]) -> str:

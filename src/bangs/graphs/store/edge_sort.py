@@ -73,8 +73,8 @@ class EdgeSorter:
     ):
         self.writer, self.side, self.nodes, self.weighted, self.merge = writer, side, nodes, weighted, merge
         self.width = -(-nodes // min(RANGES, nodes))
-        self._keys = [_NumberFile(writer.scratch(f"{side}.{place}.keys")) for place in range(-(-nodes // self.width))]
-        self._values = [_NumberFile(writer.scratch(f"{side}.{place}.values")) for place in range(len(self._keys))]
+        self._keys = [writer.scratch(f"{side}.{place}.keys") for place in range(-(-nodes // self.width))]
+        self._values = [writer.scratch(f"{side}.{place}.values") for place in range(len(self._keys))]
 
     def add(self, target: npt.NDArray[Any], source: npt.NDArray[Any], weight: Floats | None = None) -> None:
         """More edges, at most a few million at once."""
@@ -82,16 +82,16 @@ class EdgeSorter:
         cuts = np.searchsorted(keys, np.arange(len(self._keys) + 1) * (self.width * self.nodes))
         for place, (start, end) in enumerate(pairwise(cuts)):
             if end > start:
-                self._keys[place].append(keys[start:end])
+                _append(self._keys[place], keys[start:end])
                 if weight is not None:
-                    self._values[place].append(weight[start:end])
+                    _append(self._values[place], weight[start:end])
 
     def ranges(self) -> Iterator[tuple[Ints, Ints, Floats | None]]:
         """Targets, sources and weights of all edges without repeats, one range of targets at a time."""
         merge = np.add if self.merge == "sum" else np.maximum
         for place, file in enumerate(self._keys):
-            weight = self._values[place].take(np.float32) if self.weighted else None
-            keys, weight = _sorted(file.take(np.int64), weight)
+            weight = _taken(self._values[place], np.float32) if self.weighted else None
+            keys, weight = _sorted(_taken(file, np.int64), weight)
             fresh = np.ones(len(keys), bool)
             np.not_equal(keys[1:], keys[:-1], out=fresh[1:])
             places = np.flatnonzero(fresh)
@@ -128,19 +128,15 @@ def _sorted(keys: Ints, weight: Floats | None) -> tuple[Ints, Floats | None]:
     return keys[order], weight[order]
 
 
-class _NumberFile:
-    """A temporary file of numbers: appended to, read once, then removed."""
+def _append(path: Path, numbers: npt.NDArray[Any]) -> None:
+    with explained(path), path.open("ab") as file:
+        file.write(np.ascontiguousarray(numbers).data.cast("B"))
 
-    def __init__(self, path: Path):
-        self.path = path
 
-    def append(self, numbers: npt.NDArray[Any]) -> None:
-        with explained(self.path), self.path.open("ab") as file:
-            file.write(np.ascontiguousarray(numbers).data.cast("B"))
-
-    def take(self, dtype: Any) -> npt.NDArray[Any]:
-        if not self.path.exists():
-            return np.empty(0, dtype)
-        numbers = np.fromfile(self.path, dtype=dtype)
-        self.path.unlink()
-        return numbers
+def _taken(path: Path, dtype: Any) -> npt.NDArray[Any]:
+    """The numbers of a temporary file, which is removed."""
+    if not path.exists():
+        return np.empty(0, dtype)
+    numbers = np.fromfile(path, dtype=dtype)
+    path.unlink()
+    return numbers

@@ -1,7 +1,7 @@
 """Tables: a person's own files as a graph; every problem is reported with file, row and way out."""
 
-from bangs.graphs.tables.diagnostics import BadTables, Diagnostic
-from bangs.graphs.tables.feature_encoding import Categorical, Date, Encoding, Numeric, Structural
+from bangs.graphs.tables.diagnostics import BadTables
+from bangs.graphs.tables.feature_encoding import Categorical, Date, Encoding
 from bangs.graphs.tables.read_graph import OwnGraph, read
 from bangs.graphs.tables.table import Limits
 from bangs.graphs.tables.validation_split import validation_split
@@ -10,12 +10,9 @@ __all__ = [
     "BadTables",
     "Categorical",
     "Date",
-    "Diagnostic",
     "Encoding",
     "Limits",
-    "Numeric",
     "OwnGraph",
-    "Structural",
     "read",
     "validation_split",
 ]

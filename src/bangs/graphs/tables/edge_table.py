@@ -8,8 +8,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+import torch
 
-from bangs.graphs.edges import mirrored
+from bangs.graphs.edges import EdgeList, mirrored
 from bangs.graphs.tables.column_roles import EdgeRoles, edge_roles
 from bangs.graphs.tables.diagnostics import SHOWN, FileDiagnostics, counted, listed, quoted
 from bangs.graphs.tables.nodes import NodeTable
@@ -22,14 +23,6 @@ Indices = npt.NDArray[np.int64]
 Weights = npt.NDArray[np.float32]
 
 _SAMPLE = 1000  # unknown ids that are compared with the ids of nodes
-
-
-@dataclass(frozen=True, eq=False)
-class Edges:
-    """The edges of a graph."""
-
-    index: Indices  # [2, E], sorted by source, then target
-    weight: Weights | None  # [E]
 
 
 class EdgeTable:
@@ -196,7 +189,7 @@ def read_weights(table: Table, name: str, diagnostics: FileDiagnostics) -> Weigh
 
 def tidy(
     index: Indices, weight: Weights | None, nodes: int, rows: int, directed: bool, diagnostics: FileDiagnostics
-) -> Edges:
+) -> EdgeList:
     """Edges of a file of so many rows without repeats, mirrored unless directed; loops must be dropped before.
 
     Weights of a repeated edge add up; of two opposite edges of an undirected graph the larger counts.
@@ -228,7 +221,7 @@ def tidy(
     alone = nodes - int(joined.sum())
     if alone:
         diagnostics.note(f"{counted(alone, 'node')} {'has' if alone == 1 else 'have'} no edge")
-    return Edges(ends, None if total is None else total.astype(np.float32))
+    return EdgeList(torch.from_numpy(ends), nodes, None if total is None else torch.from_numpy(total).float())
 
 
 def _note_size(middle: float, diagnostics: FileDiagnostics) -> None:

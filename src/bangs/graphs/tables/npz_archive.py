@@ -11,11 +11,12 @@ from torch_geometric.data import Data
 from bangs.core.types import Split
 from bangs.errors import BangsError, OutOfMemory
 from bangs.graphs.datasets.npz import read_as_listed
+from bangs.graphs.edges import EdgeList
 from bangs.graphs.sparse import to_scipy
 from bangs.graphs.splits import has_public, public
 from bangs.graphs.tables.column_roles import weight_as_fitted
 from bangs.graphs.tables.diagnostics import Diagnostics, FileDiagnostics, counted, listed
-from bangs.graphs.tables.edge_table import Edges, tidy
+from bangs.graphs.tables.edge_table import tidy
 from bangs.graphs.tables.feature_encoding import Encoding
 from bangs.graphs.tables.folder import array_as_fitted
 from bangs.graphs.tables.labels import check_enough, many_classes
@@ -28,7 +29,7 @@ class GraphParts:
 
     file: str
     ids: npt.NDArray[np.object_]  # str [N]
-    edges: Edges
+    edges: EdgeList  # sorted by source, then target
     y: npt.NDArray[np.int64]  # [N], −1 = unknown
     split: Split | None  # bool [S, N]
     dense: npt.NDArray[np.float32]  # [N, F], from the table's columns
@@ -92,7 +93,7 @@ def from_npz(path: Path, options: ReadOptions, diagnostics: Diagnostics) -> Grap
     )
 
 
-def _edges(data: Data, directed: bool, diagnostics: FileDiagnostics) -> Edges:
+def _edges(data: Data, directed: bool, diagnostics: FileDiagnostics) -> EdgeList:
     index, weight = data.edge_index.numpy(), data.edge_weight
     apart = index[0] != index[1]
     if not apart.all():

@@ -116,9 +116,9 @@ def _from_folder(folder: Path, options: ReadOptions, diagnostics: Diagnostics) -
 
 def _assembled(parts: GraphParts, options: ReadOptions, diagnostics: Diagnostics) -> OwnGraph:
     encoding = parts.encoding
-    graph = Data(edge_index=torch.from_numpy(parts.edges.index), y=torch.from_numpy(parts.y), num_nodes=len(parts.ids))
-    if parts.edges.weight is not None:
-        graph.edge_weight = torch.from_numpy(parts.edges.weight)
+    graph = Data(edge_index=parts.edges.edge_index, y=torch.from_numpy(parts.y), num_nodes=len(parts.ids))
+    if parts.edges.edge_weight is not None:
+        graph.edge_weight = parts.edges.edge_weight
     if encoding.columns or encoding.array:
         graph.x = _features(parts, encoding)
     else:
