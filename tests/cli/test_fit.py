@@ -210,6 +210,20 @@ def test_test_labels_only_mark(tmp_path: Path) -> None:
     assert [row["known"] for row in table[20:]] == [""] * 20
 
 
+def test_a_class_with_one_label_is_learned_and_its_name_told(tmp_path: Path) -> None:
+    folder = tmp_path / "graph"
+    hostile(folder)
+    table = (folder / "nodes.csv").read_text().splitlines()
+    table[-1] = table[-1].replace(",,", ",emu,")
+    (folder / "nodes.csv").write_text("\n".join(table))
+    said = bangs("fit", folder, "--out", tmp_path / "out", "--model", "sgc", "--rounds", 0, "--epochs", 5)
+    assert said.code == 0, said.err
+    assert "one label only for 'emu': all models learn it, so no accuracy is known for this class" in said.out
+    held = bangs("fit", folder, "--out", tmp_path / "held", *QUICK)
+    assert held.code == 2
+    assert "label 'emu' is seen once; a node cannot be both learned from and validated on" in held.err
+
+
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [

@@ -84,7 +84,11 @@ def fit(
     batches = sampling(batch_size, parse_fanout(fanout))
     learner = SelfTrainingClassifier(**settings, batches=batches, random_state=seed)
     tried = learner.recipe()  # a wrong setting is told before anything is read
-    read = FittedTables.of(graph, {**tables.given, "scale": scale, "seed": seed}, *([] if labels is None else [labels]))
+    read = FittedTables.of(
+        graph,
+        {**tables.given, "scale": scale, "two_labels": validation is not None, "seed": seed},
+        *([] if labels is None else [labels]),
+    )
     own = read.read()
     learner.set_params(directed=own.columns.directed)
     for note in own.notes:

@@ -1,6 +1,7 @@
 """A fit in its folder: gone on with where it was left, and every file that comes of it."""
 
 import json
+from copy import copy
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -66,6 +67,8 @@ def _fit(folder: RunFolder, own: tables.OwnGraph, learner: SelfTrainingClassifie
     data, split = own.data, own.split
     if split is not None and not isinstance(data, Store):  # a store has its own
         data = splits.mark(data.clone(), split)
+    if not isinstance(data, Store):
+        data = copy(data).update({"class_names": own.classes})  # for notes that name classes
     test = torch.zeros(data.num_nodes, dtype=torch.bool) if split is None else split.test[0]
     if len(learner.recipe(store=data if isinstance(data, Store) else None)) > 1:
         learner.fit(data, names=own.ids, keeper=keeper, tell=partial(_tell, output))

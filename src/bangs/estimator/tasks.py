@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch_geometric.data import Data
 
 from bangs.core.types import Task
 from bangs.errors import InvalidInput
@@ -46,14 +47,15 @@ def lesson(given: Inputs, *, seed: int, folds: int | None, share: float | None, 
     graph, stored = given.graph, isinstance(given.source, Store)
     target, classes, split = labelled(given.source, given.y, int(graph.num_nodes or 0))
     check_words(classes, keep)
+    words = _words(given.source, classes)
     if len(classes) < 2:
-        raise InvalidInput(f"a classifier needs two classes, the labels know one class only: {classes.tolist()[0]!r}")
+        raise InvalidInput(f"a classifier needs two classes, the labels know one class only: {words[0]!r}")
     own_validation = split is not None and bool(split.val.any())
     known = target if split is None else torch.where(split.train[0] | split.val[0], target, -1)
     if folds is not None or not (own_validation or share is not None or stored):
         made = Folds.of(known, folds or FOLDS, seed)
-        return Lesson(graph, known, made, classes, _told(made, folds or FOLDS, classes))
-    cut = validation_split(target, split, [seed], 0.25 if share is None else share, classes.tolist())
+        return Lesson(graph, known, made, classes, _told(made, folds or FOLDS, words))
+    cut = validation_split(target, split, [seed], 0.25 if share is None else share, words)
     learned, held = torch.where(cut.train, target, -1), torch.where(cut.val, target, -1)
     if not (cut.train.any() and len(target[cut.train[0]].unique()) > 1):
         raise InvalidInput("the training labels hold one class only; a classifier needs at least two")
@@ -69,7 +71,13 @@ def tasks_of(
     return {view: learned.folds.task(view_of(learned.graph, view, names, seed), count, place) for view in views}
 
 
-def _told(made: Folds, asked: int, classes: Classes) -> tuple[str, ...]:
+def _words(source: Any, classes: Classes) -> list[Any]:
+    """What the classes are called: the numbers of a `Data` from tables by its `class_names`."""
+    names = source.get("class_names") if isinstance(source, Data) else None
+    return classes.tolist() if names is None else [names[number] for number in classes.tolist()]
+
+
+def _told(made: Folds, asked: int, classes: Sequence[Any]) -> tuple[str, ...]:
     """What a person should know of the folds."""
     out = []
     if made.unjudged:

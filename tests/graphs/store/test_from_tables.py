@@ -176,4 +176,5 @@ def test_a_class_with_one_label_is_named_when_a_store_is_to_be_learned_from(tmp_
     with pytest.raises(
         BadTables, match="label 'emu' is seen once; a node cannot be both learned from and validated on"
     ):
-        read_own(tmp_path / "store")
+        read_own(tmp_path / "store", two_labels=True)
+    assert read_own(tmp_path / "store").classes == ["cat", "dog", "emu"]

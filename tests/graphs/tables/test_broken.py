@@ -400,6 +400,7 @@ BROKEN = [
         "label 'emu' is seen once",
         "name the validation nodes in a column 'split'",
         nodes(NODES.replace("green,\nf", "green,emu\nf")),
+        {"two_labels": True},
     ),
     Broken(
         "a column that is not there",
@@ -712,6 +713,7 @@ BROKEN = [
         "label '1' is seen once",
         "name the validation nodes in masks",
         lambda p: folder(p, graph__npz=npz(edge_index=np.array([[0], [1]]), y=np.array([0, 0, 1]))) / "graph.npz",
+        {"two_labels": True},
     ),
 ]
 

@@ -43,7 +43,7 @@ def read_own(path: Path, *, encoding: Encoding | None = None, **options: Any) ->
         store = store.relabelled(_renumbered(store.y, manifest.classes, encoding.classes, path))
     elif not (store.y >= 0).any():
         raise InvalidInput(f"no node of '{path}' has a label; convert tables that have some")
-    else:
+    elif options.get("two_labels") or not store.fits:
         _check_classes(store, path)
     names = NodeNames(StoreReference.of(store))
     classes = list(manifest.classes if encoding is None else encoding.classes)

@@ -66,6 +66,8 @@ def from_npz(path: Path, options: ReadOptions, diagnostics: Diagnostics) -> Grap
     split = public(data, data.train_mask[0].numel()) if has_public(data) else None
     if options.encoding is None:
         _check(y, names, split, own)
+        if options.two_labels and split is None:
+            check_enough(y, y >= 0, names, None, own)
     own.note(f"{counted(int((y >= 0).sum()), 'label')} of {len(y):,} nodes in {listed(names)}")
     weighted = "edge_weight" if "edge_weight" in data else None
     absent = "and there is no array 'edge_weight'", "add it"
@@ -107,7 +109,6 @@ def _check(y: npt.NDArray[np.int64], names: list[str], split: Split | None, diag
         remedy = "a classifier needs nodes of at least two classes"
         diagnostics.add("one-class", f"every label is {names[0]}", remedy)
     if split is None:
-        check_enough(y, y >= 0, names, None, diagnostics)
         return
     seen = ((split.train | split.val).any(dim=0)).numpy()
     nodes = np.flatnonzero(seen & (y < 0))

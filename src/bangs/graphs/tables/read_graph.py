@@ -98,7 +98,7 @@ def _from_folder(folder: Path, options: ReadOptions, diagnostics: Diagnostics) -
     if parts:
         part = torch.from_numpy(np.concatenate(parts))
         split = Split(*((part == number)[None] for number in (1, 2, 3)))
-    if nodes.learning and (split is None or not split.val.any()):
+    if options.two_labels and nodes.learning and (split is None or not split.val.any()):
         train = y >= 0 if split is None else split.train[0].numpy()
         check_enough(y, train, encoding.classes, rows, nodes.diagnostics)
     index, weight = np.concatenate(pieces.index, axis=1), np.concatenate(pieces.weight) if pieces.weight else None

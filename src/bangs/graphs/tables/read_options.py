@@ -31,6 +31,7 @@ class ReadOptions:
     labels_ignore_case: bool = False  # labels that differ in capital letters only are one class
     unknown_edges: str = "refuse"  # edges to ids that no node has; or "drop" them, or "add" the nodes
     scale: str = "auto"  # numbers: "standard", "none", or "auto" = standard but for 0/1 and small counts
+    two_labels: bool = False  # every class needs two: one to learn from, one to hold back
     seed: int = 0  # of features made from the edges
     encoding: Encoding | None = None  # read as the graph a model was fitted on: same features, same classes
     limits: Limits = field(default_factory=Limits)
@@ -66,7 +67,9 @@ class ReadOptions:
         return [
             f"--{spelled[own.name]}"
             for own in fields(self)
-            if own.name not in ("seed", "limits") and (value := getattr(self, own.name)) and value != own.default
+            if own.name not in ("two_labels", "seed", "limits")
+            and (value := getattr(self, own.name))
+            and value != own.default
         ]
 
     @property
