@@ -249,9 +249,8 @@ def _influence_rows(
     """
     chunks = [torch.as_tensor(list(nodes[start : start + BATCH])) for start in range(0, len(nodes), BATCH)]
     if isinstance(propagate, TruncatedPPR):
-        walker = propagate(snapshot.links)
         for chunk in chunks:
-            rows = walker.rows(chunk)
+            rows = propagate.rows(snapshot.links, chunk)
             for node, begin, end in zip(chunk, rows.indptr[:-1], rows.indptr[1:], strict=True):
                 others, mass = torch.from_numpy(rows.indices[begin:end]).long(), torch.from_numpy(rows.data[begin:end])
                 known = labelled[others] & (others != node)

@@ -1,7 +1,7 @@
 """Personalised PageRank truncated to short walks, for some rows without reading the whole graph."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import scipy  # its `sparse` is imported when first used
@@ -10,9 +10,6 @@ from torch import Tensor
 
 from bangs.core.number_checks import check_number, check_whole
 from bangs.graphs.neighbours import NeighbourLists
-
-if TYPE_CHECKING:
-    from torch_geometric.data import Data
 
 
 @dataclass(frozen=True)
@@ -33,43 +30,30 @@ class TruncatedPPR:
         check_whole("TruncatedPPR.steps", self.steps, least=1)
         check_number("TruncatedPPR.floor", self.floor, within="[0, 1)")
 
-    def __call__(self, graph: "Data | NeighbourLists") -> "TruncatedPPROperator":
-        return TruncatedPPROperator(self, graph if isinstance(graph, NeighbourLists) else NeighbourLists.of(graph))
-
-
-@dataclass(frozen=True, eq=False)
-class TruncatedPPROperator:
-    """Rows of the truncated PPR matrix of one graph; reads only the rows of nodes that walks visit."""
-
-    settings: TruncatedPPR
-    neighbours: NeighbourLists
-
-    def rows(self, nodes: Tensor) -> Any:
-        """The PPR rows of some nodes long [K]: scipy CSR [K, N]."""
-        alpha, count = self.settings.alpha, len(nodes)
-        one = np.ones(count, dtype=np.float32)
-        walks = scipy.sparse.csr_array((one, (np.arange(count), nodes.numpy())), shape=(count, len(self.neighbours)))
-        total = alpha * walks
-        for step in range(self.settings.steps):
-            walks = (1 - alpha) * self._step(walks)
+    def rows(self, neighbours: NeighbourLists, nodes: Tensor) -> Any:
+        """The PPR rows of some nodes long [K]: scipy CSR [K, N]; only the edges of nodes that walks visit are read."""
+        count, one = len(nodes), np.ones(len(nodes), dtype=np.float32)
+        walks = scipy.sparse.csr_array((one, (np.arange(count), nodes.numpy())), shape=(count, len(neighbours)))
+        total = self.alpha * walks
+        for step in range(self.steps):
+            walks = (1 - self.alpha) * _step(neighbours, walks)
             if step:  # not in the first step, so that no direct neighbour is dropped
-                walks.data[walks.data < self.settings.floor] = 0
+                walks.data[walks.data < self.floor] = 0
                 walks.eliminate_zeros()
-            total = total + alpha * walks
+            total = total + self.alpha * walks
         return total
 
-    def _step(self, walks: Any) -> Any:
-        """walks [K, N] times Ã = D̂⁻¹(A + I), from the rows of the visited nodes: scipy CSR [K, N]."""
-        nodes, local_index = np.unique(walks.indices, return_inverse=True)
-        reached = torch.from_numpy(nodes.astype(np.int64))
-        counts, sources, weights = self.neighbours.rows(reached)
-        own = np.arange(len(nodes))
-        row = np.concatenate([np.repeat(own, counts.numpy()), own])
-        entries = np.concatenate([weights.numpy(), np.ones(len(nodes), dtype=np.float32)])
-        entries /= (self.neighbours.degree(reached) + 1).numpy()[row]
-        ends = (row, np.concatenate([sources.numpy(), nodes]))
-        step = scipy.sparse.csr_array((entries, ends), shape=(len(nodes), len(self.neighbours)))
-        return (
-            scipy.sparse.csr_array((walks.data, local_index, walks.indptr), shape=(len(walks.indptr) - 1, len(nodes)))
-            @ step
-        )
+
+def _step(neighbours: NeighbourLists, walks: Any) -> Any:
+    """walks [K, N] times Ã = D̂⁻¹(A + I), from the rows of the visited nodes: scipy CSR [K, N]."""
+    nodes, local_index = np.unique(walks.indices, return_inverse=True)
+    reached = torch.from_numpy(nodes.astype(np.int64))
+    counts, sources, weights = neighbours.rows(reached)
+    own = np.arange(len(nodes))
+    row = np.concatenate([np.repeat(own, counts.numpy()), own])
+    entries = np.concatenate([weights.numpy(), np.ones(len(nodes), dtype=np.float32)])
+    entries /= (neighbours.degree(reached) + 1).numpy()[row]
+    ends = (row, np.concatenate([sources.numpy(), nodes]))
+    step = scipy.sparse.csr_array((entries, ends), shape=(len(nodes), len(neighbours)))
+    shape = (len(walks.indptr) - 1, len(nodes))
+    return scipy.sparse.csr_array((walks.data, local_index, walks.indptr), shape=shape) @ step

@@ -40,6 +40,11 @@ def public(data: Data, runs: int) -> Split:
     return _from_masks(data, range(runs))
 
 
+def every_public(data: Data) -> Split | None:
+    """All public splits of the graph: bool [S, N]; None if it has none."""
+    return public(data, data[MASKS[0]][0].numel()) if has_public(data) else None
+
+
 def mark(data: Data, split: Split) -> Data:
     """The same graph, with the masks of the split's first run as its public masks."""
     data.train_mask, data.val_mask, data.test_mask = split.train[0], split.val[0], split.test[0]

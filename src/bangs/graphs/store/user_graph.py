@@ -6,10 +6,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from bangs.core.types import Split
 from bangs.errors import InvalidInput
 from bangs.graphs import tables
-from bangs.graphs.splits import MASKS
+from bangs.graphs.splits import MASKS, every_public
 from bangs.graphs.store.node_names import NodeNames
 from bangs.graphs.store.store_folder import is_store
 from bangs.graphs.store.store_reference import StoreReference
@@ -50,13 +49,13 @@ def read_own(path: Path, *, encoding: Encoding | None = None, **options: Any) ->
     size = f"of {manifest.bytes / 2**20:,.1f} MiB"
     if not store.fits:
         notes = [*manifest.notes, f"{path.name}: a store {size}, which stays on disk"]
-        return tables.OwnGraph(store, names, classes, own, _split(store), notes)
+        return tables.OwnGraph(store, names, classes, own, every_public(store), notes)
     data = store.whole()
     for name in MASKS:
         if name in data:
             del data[name]
     notes = [*manifest.notes, f"{path.name}: read from a store {size}"]
-    return tables.OwnGraph(data, np.array(list(names), dtype=object), classes, own, _split(store), notes)
+    return tables.OwnGraph(data, np.array(list(names), dtype=object), classes, own, every_public(store), notes)
 
 
 def _refuse(path: Path, stored: bool, options: dict[str, Any]) -> None:
@@ -91,19 +90,11 @@ def _weights(edges: Encoding) -> str:
 
 def _check_classes(store: Store, path: Path) -> None:
     """Raises, with their names, where classes with one label would be needed for validation."""
-    split, known, diagnostics = _split(store), store.y >= 0, Diagnostics(str(path))
+    split, known, diagnostics = every_public(store), store.y >= 0, Diagnostics(str(path))
     if split is None or not split.val.any():
         train = known if split is None else split.train.any(0)
         check_enough(store.y.numpy(), train.numpy(), store.manifest.classes, None, diagnostics.of(path.name))
     diagnostics.raise_any()
-
-
-def _split(store: Store) -> Split | None:
-    """The splits of a store: bool [S, N]."""
-    masks = [store.get(name) for name in MASKS]
-    if masks[0] is None:
-        return None
-    return Split(*(mask.T if mask.dim() == 2 else mask[None] for mask in masks))
 
 
 def _renumbered(y: torch.Tensor, names: tuple[str, ...], wanted: tuple[str, ...], path: Path) -> torch.Tensor:

@@ -3,7 +3,7 @@
 import codecs
 import csv
 import io
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -139,8 +139,8 @@ def _beginning(path: Path, diagnostics: FileDiagnostics) -> str | None:
         diagnostics.every.notes.append(f"{path.name} begins with a byte-order mark; skipped")
     try:
         text = codecs.getincrementaldecoder("utf-8-sig")().decode(head, final=len(head) < _HEAD)
-    except UnicodeDecodeError as error:
-        _report_byte(head[error.start], head[: error.start].count(b"\n") + 1, diagnostics)
+    except UnicodeDecodeError:
+        _report_bad_byte(io.BytesIO(head), diagnostics)
         return None
     if not text.strip():
         diagnostics.add("empty", "the file is empty", "let the first row name the columns, one row each below it")
@@ -181,32 +181,24 @@ def _first_rows(text: str, delimiter: str) -> tuple[list[str] | None, list[str] 
 
 def _explain(path: Path, error: str, diagnostics: FileDiagnostics) -> None:
     """Report why a file cannot be parsed."""
-    bad = _bad_byte(path)
-    if bad is not None:
-        _report_byte(*bad, diagnostics)
-        return
+    with path.open("rb") as stream:
+        if _report_bad_byte(stream, diagnostics):
+            return
     reason = "a row is longer than 16 MiB" if "straddling" in error else error.splitlines()[0]
     diagnostics.add("unreadable", f"it cannot be parsed: {reason}", "look for a quotation mark that is not closed")
 
 
-def _bad_byte(path: Path) -> tuple[int, int] | None:
-    """The first byte that is not UTF-8, and its row."""
-    with path.open("rb") as stream:
-        for row, line in enumerate(stream, start=1):
-            try:
-                line.decode()
-            except UnicodeDecodeError as problem:
-                return line[problem.start], row
-    return None
-
-
-def _report_byte(byte: int, row: int, diagnostics: FileDiagnostics) -> None:
-    diagnostics.add(
-        "not-utf8",
-        f"it is not UTF-8 text (byte 0x{byte:02x}); it may be Latin-1 or Windows-1252",
-        "save it as 'CSV UTF-8', or run: iconv -f windows-1252 -t utf-8",
-        row=row,
-    )
+def _report_bad_byte(lines: Iterable[bytes], diagnostics: FileDiagnostics) -> bool:
+    """Report the first byte that is not UTF-8; whether there is one."""
+    for row, line in enumerate(lines, start=1):
+        try:
+            line.decode()
+        except UnicodeDecodeError as problem:
+            message = f"it is not UTF-8 text (byte 0x{line[problem.start]:02x}); it may be Latin-1 or Windows-1252"
+            remedy = "save it as 'CSV UTF-8', or run: iconv -f windows-1252 -t utf-8"
+            diagnostics.add("not-utf8", message, remedy, row)
+            return True
+    return False
 
 
 def _ends_quoted(path: Path) -> bool:

@@ -13,7 +13,7 @@ from bangs.errors import BangsError, OutOfMemory
 from bangs.graphs.datasets.npz import read_as_listed
 from bangs.graphs.edges import EdgeList
 from bangs.graphs.sparse import to_scipy
-from bangs.graphs.splits import has_public, public
+from bangs.graphs.splits import every_public
 from bangs.graphs.tables.column_roles import weight_as_fitted
 from bangs.graphs.tables.diagnostics import Diagnostics, FileDiagnostics, counted, listed
 from bangs.graphs.tables.edge_table import tidy
@@ -63,7 +63,7 @@ def from_npz(path: Path, options: ReadOptions, diagnostics: Diagnostics) -> Grap
     y = np.array([number.get(int(label), -1) for label in given], dtype=np.int64)
     if many := many_classes(len(names), int((y >= 0).sum())):
         own.note(many)
-    split = public(data, data.train_mask[0].numel()) if has_public(data) else None
+    split = every_public(data)
     if options.encoding is None:
         _check(y, names, split, own)
         if options.two_labels and split is None:
