@@ -39,7 +39,7 @@ class EdgeTable:
     def unknown_ids(self) -> list[str]:
         """The ends of edges that no node has as its id, each once, sorted."""
         found: set[str] = set()
-        for table in self.reader if self.nodes is not None and self.nodes.ids is not None else ():
+        for table in () if self.nodes is None else self.reader:
             for words in self._ends(table).values():
                 lost = (self.nodes.find(words)[0] < 0) & ~equals(words, "")  # type: ignore[union-attr]
                 found.update(words.filter(pa.array(lost)).to_pylist())
@@ -55,7 +55,7 @@ class EdgeTable:
             weight = None
             if self.roles is not None and self.roles.weight is not None:
                 weight = read_weights(table, self.roles.weight, self.diagnostics)
-            if not ends or self.nodes is None or self.nodes.ids is None:
+            if not ends or self.nodes is None:
                 continue
             index = np.empty((2, len(table)), np.int64)
             for side, (role, words) in enumerate(ends.items()):
@@ -113,7 +113,6 @@ class EdgeTable:
 
     def _way_out(self, nodes: NodeTable, words: Any, all_unknown: bool) -> str:
         """What to do about ends that are no ids: they are spelled differently, or stand in another column."""
-        assert nodes.roles is not None
         spelled = {what: np.zeros(len(words), bool) for what in _SPELLINGS}
         columns = {name: np.zeros(len(words), bool) for name in nodes.names}
         for table in nodes.reader:

@@ -41,8 +41,8 @@ def read_folder(
     readers = {stem: open_table(folder, stem, options, diagnostics, hold=hold) for stem in ("nodes", "edges")}
     nodes = edges = None
     if readers["nodes"] is not None:
-        nodes = NodeTable(readers["nodes"], options, learning=hold)
-        nodes.learn(collector.ids)
+        table = NodeTable(readers["nodes"], options, learning=hold)
+        nodes = table if table.learn(collector.ids) else None
     if readers["edges"] is not None:
         edges = EdgeTable(readers["edges"], nodes, options)
         if options.unknown_edges == "add" and nodes is not None and (new := edges.unknown_ids()):
@@ -51,9 +51,9 @@ def read_folder(
             edges.diagnostics.note(f"{added} added that {nodes.file} has not: {listed(new, 3)}")
         for index, weight in edges.pieces():
             collector.edges(index, weight, 0 if nodes is None else nodes.size)
-    rows = nodes.size - nodes.added if nodes is not None and nodes.ids is not None else None
+    rows = None if nodes is None else nodes.size - nodes.added
     array = read_array(folder, rows, diagnostics, whole=hold)
-    if nodes is None or nodes.ids is None or nodes.roles is None:
+    if nodes is None:
         return None
     if edges is not None and edges.names:
         there = f"{nodes.file} has {listed(nodes.names)}, {edges.file} has {listed(edges.names)}"

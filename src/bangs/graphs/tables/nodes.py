@@ -39,9 +39,9 @@ class NodeTable:
         self.file = reader.file
         self.size = 0
         self.names: list[str] = []
-        self.roles: NodeRoles | None = None
-        self.ids: IdIndex | None = None
-        self.plain_ids: IdIndex | None = None  # the same with 1000.0 written 1000
+        self.roles: NodeRoles  # of the columns, known with the ids after `learn`
+        self.ids: IdIndex
+        self.plain_ids: IdIndex  # the same with 1000.0 written 1000
         self.added = 0  # nodes that only the edge table has, after those of the node table
         self.labels: LabelColumn | None = None
         self.split: SplitColumn | None = None
@@ -49,15 +49,19 @@ class NodeTable:
         self.left_out: tuple[str, ...] = ()
         self._statistics: list[ColumnStatistics] = []
 
-    def learn(self, take_ids: Callable[[Any], None]) -> None:
-        """First reading: ids, which `take_ids` is given piece by piece, classes, and what every column holds."""
+    def learn(self, take_ids: Callable[[Any], None]) -> bool:
+        """First reading: ids, which `take_ids` is given piece by piece, classes, and what every column holds.
+
+        Whether the table has nodes, and a column that names them; else this is reported, and it has no `ids`.
+        """
+        usable = False
         keys: list[npt.NDArray[np.uint64]] = []
         plain: list[npt.NDArray[np.uint64]] = []
         rows: list[npt.NDArray[np.int64]] = []
         for table in self.reader:
             if not self.names:
-                self._begin(table)
-            if self.roles is None:
+                usable = self._begin(table)
+            if not usable:
                 continue
             words = table.columns[self.roles.id]
             self._report_blanks(table, self.roles.id)
@@ -70,8 +74,8 @@ class NodeTable:
             for column in (self.labels, self.split, *self._statistics):
                 if column is not None:
                     column.add(table)
-        if self.roles is None or not keys:
-            return
+        if not usable:
+            return False
         self.ids = self.plain_ids = IdIndex(np.concatenate(keys))
         if any(own is not other for own, other in zip(keys, plain, strict=True)):
             self.plain_ids = IdIndex(np.concatenate(plain))
@@ -79,11 +83,10 @@ class NodeTable:
         if self.labels is not None:
             self.labels.decide(learning=self.learning)
         self._decide_columns()
+        return True
 
     def find(self, words: Any) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
         """The node that has each id, −1 where none has it: long [n]; and where it has 1000.0 for 1000: bool [n]."""
-        assert self.ids is not None
-        assert self.plain_ids is not None
         found = self.ids(words)
         if (found >= 0).all():
             return found, np.zeros(len(found), bool)
@@ -92,8 +95,6 @@ class NodeTable:
 
     def add(self, words: Any, take_ids: Callable[[Any], None]) -> None:
         """More nodes, of which nothing but the id is known."""
-        assert self.ids is not None
-        assert self.plain_ids is not None
         self.ids, self.plain_ids = self.ids.extended(key(words)), self.plain_ids.extended(key(without_zeros(words)))
         self.added += len(words)
         self.size += len(words)
@@ -131,13 +132,13 @@ class NodeTable:
             return tuple(self.labels.names)
         return () if self.options.encoding is None else self.options.encoding.classes
 
-    def _begin(self, table: Table) -> None:
-        """Find the roles of the columns from the first piece."""
+    def _begin(self, table: Table) -> bool:
+        """Find the roles of the columns from the first piece; whether there is one for the ids."""
         options, self.names = self.options, table.names
-        self.roles = node_roles(table, options, self.diagnostics, needs_label=self.learning)
-        if self.roles is None:
-            return
-        roles = self.roles
+        roles = node_roles(table, options, self.diagnostics, needs_label=self.learning)
+        if roles is None:
+            return False
+        self.roles = roles
         if roles.label is not None:
             self.labels = LabelColumn(roles.label, self.diagnostics, options)
             self.split = None if roles.split is None else SplitColumn(roles.split, self.diagnostics)
@@ -145,12 +146,13 @@ class NodeTable:
             spare = [name for name in (roles.id, roles.label, roles.split, *options.ignore) if name]
             check_columns(table, options.encoding, spare, self.diagnostics)
             self.columns, self.left_out = options.encoding.columns, options.encoding.left_out
-            return
+            return True
         check_names("categorical", options.categorical, table.names, self.diagnostics)
         self._statistics = [
             ColumnStatistics(name, self.diagnostics, name in options.categorical, options.scale)
             for name in roles.features
         ]
+        return True
 
     def _decide_columns(self) -> None:
         if self.options.encoding is not None:
@@ -166,8 +168,6 @@ class NodeTable:
         table.report(self.diagnostics, "blank-id", name, blank, lambda _: f"the id (column {name!r}) is blank", remedy)
 
     def _report_repeats(self, rows: npt.NDArray[np.int64]) -> None:
-        assert self.ids is not None
-        assert self.roles is not None
         again, first = self.ids.repeats()
         if not len(again):
             return
@@ -181,7 +181,6 @@ class NodeTable:
 
     def _ids_at(self, nodes: npt.NDArray[np.int64]) -> dict[int, str]:
         """The ids of some nodes, read again."""
-        assert self.roles is not None
         found, start = {}, 0
         for table in self.reader:
             here = nodes[(nodes >= start) & (nodes < start + len(table))]
