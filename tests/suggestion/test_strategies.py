@@ -201,3 +201,11 @@ def test_reasons_name_classes_and_numbers() -> None:
 def test_an_unknown_strategy_is_refused_with_those_there_are() -> None:
     with pytest.raises(UnknownName, match="did you mean 'entropy'"):
         strategy("entropie")
+
+
+def test_where_nearly_all_is_certain_the_default_still_asks_about_the_node_in_doubt() -> None:
+    sure = torch.zeros(40, 3)
+    sure[torch.arange(40), (torch.arange(40) >= 20).long()] = 1.0
+    sure[33] = torch.tensor([0.4, 0.6, 0.0])
+    certain = replace(world(count=1), probs=sure * 0.9999 + 0.0001 / 3)
+    assert [own.node for own in batch(certain, STRATEGIES[DEFAULT])[0]] == [33]

@@ -10,6 +10,7 @@ from bangs.suggestion.posterior import NOISE
 from bangs.suggestion.situation import Situation
 
 CANDIDATES = 200  # nodes that are looked at
+FLOOR = 0.01  # of the best rough score, below which a node comes after all others
 LABELS = 5  # classes that a node may have, the likeliest
 JUDGED = 500  # nodes whose errors are counted, drawn at random
 NUMBERS = 2**24  # at once
@@ -20,7 +21,8 @@ def expected_errors(situation: Situation, taken: Sequence[int], rough: Tensor) -
 
     A label c at node i moves the prediction of node j by (e_c − p_i) k_ji / (k_ii + NOISE), k being the covariance
     of a linear model of the places after the known and taken labels; label c comes with probability p_ic. Looked at
-    are the nodes with the highest `rough` score [N].
+    are the nodes with the highest `rough` score [N]. Where none with much of it would lower the mean, as where nearly
+    all predictions are certain, the rough score decides.
     """
     after, z, p = situation.after(taken), situation.places, situation.probs.float()
     free = situation.pool.clone()
@@ -42,7 +44,9 @@ def expected_errors(situation: Situation, taken: Sequence[int], rough: Tensor) -
         sure = moved.clamp_(0, 1).amax(-1).mean(-1)  # [k, L]
         gains[some] = (chance[some] * sure).sum(1)
     score = torch.full((situation.nodes,), float("-inf"))
-    score[candidates] = gains - said.amax(1).mean()
+    gains -= said.amax(1).mean()
+    much = rough[candidates] >= FLOOR * rough[candidates].amax().clamp_min(0)
+    score[candidates] = torch.where(much, gains, gains - 1) if bool((gains[much] > 0).any()) else rough[candidates]
     return score
 
 
