@@ -98,3 +98,13 @@ def test_answers_about_another_graph_are_refused(tmp_path: Path) -> None:
     file.close()
     with pytest.raises(InvalidInput, match="'stranger', which the graph has not"):
         with_answers(own, read_answers(tmp_path / "labels.csv"))
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [("unknown", "press S to skip"), ("n/a", "press S to skip"), ("-1", "press S to skip"), ("OAK", "a class 'oak'")],
+)
+def test_a_new_class_is_neither_a_word_for_no_label_nor_another_spelling_of_one(name: str, told: str) -> None:
+    with pytest.raises(InvalidInput, match=told):
+        check_class(name, ["oak", "elm"])
+    assert check_class(name, ["oak", name]) == name

@@ -15,6 +15,8 @@ from torch_geometric.data import Data
 from bangs.core.types import Split
 from bangs.errors import InvalidInput
 from bangs.graphs.tables import OwnGraph
+from bangs.graphs.tables.labels import placeholders
+from bangs.graphs.tables.numbers import MISSING
 from bangs.utils.csv_safe import to_csv
 from bangs.utils.files import explained, open_plain, read_plain, sync_folder, write_all
 
@@ -97,14 +99,24 @@ def labels_of(answers: Sequence[Answer]) -> dict[str, str]:
     return {own.node: own.label for own in standing(answers) if own.action == "label"}
 
 
-def check_class(name: str) -> str:
-    """The name of a class as a person typed it, trimmed; raises where it cannot be one."""
+def check_class(name: str, known: Sequence[str] = ()) -> str:
+    """The name of a class as a person typed it, trimmed; raises where it cannot be one.
+
+    A class that is not `known` yet must not look like "no label", nor like a known one in other capital letters.
+    """
     name = " ".join(name.split())
     if not name or len(name) > LONGEST or not name.isprintable() or name.startswith("'"):
         raise InvalidInput(
             f"a class must have a name of 1 to {LONGEST} letters that can be printed and does not begin with ', "
             f"got {name[:40]!r}"
         )
+    if name in known:
+        return name
+    if placeholders([name]) or name.lower() in (*MISSING, "-1"):
+        raise InvalidInput(f'{name!r} looks like a word for "no label"; press S to skip the node, or name the class')
+    twin = next((own for own in known if own.casefold() == name.casefold()), None)
+    if twin is not None:
+        raise InvalidInput(f"there is a class {twin!r} already, which differs in capital letters only; choose that one")
     return name
 
 

@@ -69,7 +69,8 @@ class Session:
                 card = next(iter(self._cards()), None)
                 if card is None or node != card["node"]:
                     raise Stale("this node is answered already; this is the present one")
-                self._file.append(card["node"], action, check_class(label) if action == "label" else "")
+                known = self._state()["classes"]
+                self._file.append(card["node"], action, check_class(label, known) if action == "label" else "")
                 self._seen[card["node"]] = card
             state = self._state()
         if self.refit is not None and self.waiting >= self.batch:
