@@ -37,8 +37,8 @@ from bangs.estimator.linear import LinearTrainer
 from bangs.estimator.members import View
 from bangs.estimator.resume import Keeper
 from bangs.estimator.tasks import Lesson, lesson, tasks_of
+from bangs.graphs.splits import check_share
 from bangs.graphs.store import Store, StoreReference
-from bangs.graphs.tables.validation_split import check_share
 from bangs.nn.models import Architecture
 from bangs.selection.scores import Score
 from bangs.selftraining.choices import TEACHER, TeacherChoice

@@ -16,8 +16,8 @@ from bangs.estimator.inputs import Inputs
 from bangs.estimator.label_inputs import Classes, check_words, labelled
 from bangs.estimator.members import View
 from bangs.estimator.views import view_of
+from bangs.graphs.splits import validation_split
 from bangs.graphs.store import Store
-from bangs.graphs.tables.validation_split import validation_split
 
 
 @dataclass(frozen=True, eq=False)

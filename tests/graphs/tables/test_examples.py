@@ -16,6 +16,7 @@ from sklearn.linear_model import LogisticRegression
 from bangs.core.types import Task
 from bangs.graphs import tables
 from bangs.graphs.sparse import adjacency
+from bangs.graphs.splits import validation_split
 from tests import EXAMPLES
 
 
@@ -52,7 +53,7 @@ def test_the_example_is_read_without_a_word_of_options() -> None:
     assert graph.classes == ["cookery", "crime", "history", "science fiction"]
     assert int((graph.data.y >= 0).sum()) == 30
     assert graph.ids[0].startswith("R-0")
-    task = Task.of(graph.data, tables.validation_split(graph.data.y, graph.split, seeds=[0, 1]), len(graph.classes))
+    task = Task.of(graph.data, validation_split(graph.data.y, graph.split, seeds=[0, 1]), len(graph.classes))
     assert (task.given.known | task.held).sum(dim=1).tolist() == [30, 30]
 
 

@@ -14,6 +14,7 @@ import torch
 from bangs.core.graph_checks import check_graph
 from bangs.errors import InvalidInput
 from bangs.graphs import tables
+from bangs.graphs.splits import validation_split
 from bangs.graphs.store import convert_from
 from bangs.graphs.tables.column_kinds import ColumnStatistics
 from bangs.graphs.tables.diagnostics import Diagnostics
@@ -527,5 +528,5 @@ def test_a_real_npz_file_comes_with_its_ten_splits() -> None:
     assert graph.data.x.layout == torch.sparse_csr
     assert graph.split is not None
     assert graph.split.train.shape == (10, 7600)
-    split = tables.validation_split(graph.data.y, graph.split, seeds=range(3))
+    split = validation_split(graph.data.y, graph.split, seeds=range(3))
     assert torch.equal(split.val, graph.split.val[:3])

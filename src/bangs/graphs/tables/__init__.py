@@ -4,7 +4,6 @@ from bangs.graphs.tables.diagnostics import BadTables
 from bangs.graphs.tables.feature_encoding import Categorical, Date, Encoding
 from bangs.graphs.tables.read_graph import OwnGraph, read
 from bangs.graphs.tables.table import Limits
-from bangs.graphs.tables.validation_split import validation_split
 
 __all__ = [
     "BadTables",
@@ -14,5 +13,4 @@ __all__ = [
     "Limits",
     "OwnGraph",
     "read",
-    "validation_split",
 ]

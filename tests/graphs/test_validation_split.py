@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from bangs.core.types import Split
 from bangs.errors import InvalidInput
-from bangs.graphs.tables import validation_split
+from bangs.graphs.splits import validation_split
 
 
 def test_a_quarter_of_each_class_is_held() -> None:
