@@ -42,7 +42,8 @@ def public(data: Data, runs: int) -> Split:
 
 def every_public(data: Data) -> Split | None:
     """All public splits of the graph: bool [S, N]; None if it has none."""
-    return public(data, data[MASKS[0]][0].numel()) if has_public(data) else None
+    train = data.get(MASKS[0])
+    return None if train is None else _from_masks(data, range(train[0].numel()))
 
 
 def mark(data: Data, split: Split) -> Data:
