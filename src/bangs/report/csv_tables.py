@@ -48,25 +48,19 @@ def pseudo_labels(
         return _soft_labels(snapshot, names, classes, snapshot.belief)
     header = ["id", "round", "label", "confidence_before", "confidence", "value", "stderr", "used", "influences"]
     taken = snapshot.candidate_log.where(snapshot.candidate_log.taken)
-    found = influences(snapshot, taken.node.tolist(), top)
-    rows = []
-    for line, (strongest, _, _) in enumerate(found):
-        node, round = int(taken.node[line]), int(taken.round[line])
-        listed = "; ".join(f"{names[one.node]} ({classes[one.label]}, {one.share:.0%})" for one in strongest)
-        rows.append(
-            [
-                names[node],
-                round,
-                classes[int(taken.label[line])],
-                _number(float(taken.raw_confidence[line])),
-                _number(float(taken.confidence[line])),
-                _number(float(taken.score[line]), 8),
-                _number(float(taken.stderr[line]), 8),
-                "yes" if int(snapshot.adopted_round[node]) == round else "no",
-                listed or ALONE,
-            ]
-        )
-    return to_csv(header, rows)
+    columns = [
+        [names[node] for node in taken.node.tolist()],
+        taken.round.tolist(),
+        [classes[label] for label in taken.label.tolist()],
+        *([_number(own) for own in part.tolist()] for part in (taken.raw_confidence, taken.confidence)),
+        *([_number(own, 8) for own in part.tolist()] for part in (taken.score, taken.stderr)),
+        ["yes" if used else "no" for used in (snapshot.adopted_round[taken.node] == taken.round).tolist()],
+        [
+            "; ".join(f"{names[one.node]} ({classes[one.label]}, {one.share:.0%})" for one in strongest) or ALONE
+            for strongest, _, _ in influences(snapshot, taken.node.tolist(), top)
+        ],
+    ]
+    return to_csv(header, zip(*columns, strict=True))
 
 
 def _soft_labels(snapshot: Snapshot, names: Sequence[str], classes: Sequence[str], belief: Tensor) -> Iterator[str]:
