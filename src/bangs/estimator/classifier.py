@@ -26,10 +26,8 @@ from bangs.estimator.candidates import Candidate, refined
 from bangs.estimator.contest import Contest, Ensemble, Tried
 from bangs.estimator.explain import node_of, reasons
 from bangs.estimator.explanation import Explanation, count_models, explanation
-from bangs.estimator.fitted import averaged, calibrated_snapshot, fitted_members, snapshot_of
-from bangs.estimator.fitted_attributes import FittedAttributes
+from bangs.estimator.fitted import FittedAttributes, averaged, fitted_members, snapshot_of, with_points
 from bangs.estimator.folds import check_folds, seeds_of
-from bangs.estimator.hints import with_hints
 from bangs.estimator.inference import calibrate_beside
 from bangs.estimator.inputs import Inputs, check_columns, prepare
 from bangs.estimator.label_inputs import as_labels, as_shares, in_order, mask_of
@@ -325,11 +323,10 @@ class SelfTrainingClassifier(FittedAttributes, ClassifierMixin, BaseEstimator): 
     ) -> None:
         """Keep what the fit left; everything on the CPU."""
         held = learned.folds.held.amax(0) if learned.folds.judged else torch.full_like(learned.labels, -1)
-        self.snapshot_ = snapshot_of(learned.graph if where is None else where, learned.labels, held, found)
-        self.snapshot_ = calibrated_snapshot(self.snapshot_, self._calibrator(), learned.graph)
+        self.snapshot_ = snapshot_of(learned.graph, where, held, found, self._calibrator())
         self.members_ = fitted_members(found)
         if where is None:
-            self.snapshot_ = with_hints(self.snapshot_, self.members_, tasks)
+            self.snapshot_ = with_points(self.snapshot_, self.members_, tasks)
         self.seed_, self.leaderboard_ = seed, found.board
         self.n_features_in_ = int(learned.graph.x.shape[1])
         if given.frame is not None and all(isinstance(name, str) for name in given.frame.columns):

@@ -1,20 +1,24 @@
-"""Fitted: what a fit leaves, members that predict together and a snapshot to ask questions of."""
+"""Fitted: what a fit leaves, members that predict together, a snapshot to ask questions of, and its attributes."""
 
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
 from bangs.calibration.calibrators import Calibrator
-from bangs.core.types import Prediction
+from bangs.core.types import Prediction, Task
 from bangs.errors import InvalidInput
 from bangs.estimator import serialization
 from bangs.estimator.candidates import VIEWS
 from bangs.estimator.contest import Ensemble
 from bangs.estimator.folds import mean_of_runs
 from bangs.estimator.inference import apply, calibrate_beside, calibrate_judged
+from bangs.estimator.linear import LinearTrainer, PropagatedLinear
 from bangs.estimator.members import View
 from bangs.estimator.stacking import mixed
 from bangs.estimator.views import STRUCTURE, view_of
@@ -22,6 +26,11 @@ from bangs.graphs.edges import EdgeList
 from bangs.graphs.store import StoreReference
 from bangs.nn.models import Architecture
 from bangs.runs.snapshot import Snapshot
+from bangs.suggestion.points import merged
+
+Array = npt.NDArray[Any]
+
+SPACES = 3  # of linear members, the heaviest, that make the points of a snapshot
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,15 +99,17 @@ def averaged(
     return mixed(logs, torch.tensor([own.weight for own in members], dtype=torch.float64))
 
 
-def snapshot_of(graph: Any, labels: Tensor, held: Tensor, found: Ensemble) -> Snapshot:
-    """The fit as one run, not calibrated: rounds and pseudo-labels of the heaviest member, predictions of all.
+def snapshot_of(
+    graph: Any, where: StoreReference | None, held: Tensor, found: Ensemble, calibrate: Calibrator
+) -> Snapshot:
+    """The fit as one run: rounds and pseudo-labels of the heaviest member, calibrated predictions of all.
 
-    `graph` is the learned one or where a store has it; labels and held are long [N].
+    `graph` is the learned one and `where` the store that has it; held is long [N].
     """
     leader = found.leader
     known = leader.adopted_round == 0
-    return Snapshot(
-        graph=graph if isinstance(graph, StoreReference) else _edges(graph),
+    plain = Snapshot(
+        graph=_edges(graph) if where is None else where,
         given=torch.where(known, leader.target, -1),
         held=held.cpu(),
         target=leader.target,
@@ -114,13 +125,45 @@ def snapshot_of(graph: Any, labels: Tensor, held: Tensor, found: Ensemble) -> Sn
         weight=leader.weight,
         unseen=found.unseen if bool((held >= 0).any()) else None,
     )
-
-
-def calibrated_snapshot(plain: Snapshot, calibrate: Calibrator, graph: Any) -> Snapshot:
-    """The same run with calibrated predictions, of judged nodes without help of their own labels."""
     calibrated = calibrate_beside(plain, plain.raw, graph, calibrate)
     judged = None if plain.unseen is None else calibrate_judged(plain, calibrate)
     return replace(plain, calibrated=calibrated, unseen_calibrated=judged)
+
+
+def with_points(snapshot: Snapshot, members: Sequence[FittedMember], tasks: Mapping[View, Task]) -> Snapshot:
+    """The snapshot with the points of its nodes [N, 64] and the disagreement of the models of all folds [N].
+
+    They say which nodes to label next.
+    """
+    spaces: dict[tuple[PropagatedLinear, View], tuple[Tensor, float]] = {}
+    total, sharp = 0.0, torch.zeros(snapshot.nodes)
+    mean = torch.zeros(snapshot.nodes, snapshot.classes)
+    for own in members:
+        said = _said(own, tasks[own.view], snapshot.classes, spaces)
+        probs = said.probs
+        sharp += own.weight * (probs * said.log_probs.clamp_min(-100)).sum(-1).mean(0).cpu()
+        mean += own.weight * mean_of_runs(said).probs[0].cpu()
+        total += own.weight
+    mean, sharp = mean / total, sharp / total
+    apart = (sharp - torch.xlogy(mean, mean).sum(1)).clamp_min(0)
+    if not spaces:  # neural networks only: the propagated features of the first view
+        view, task = next(iter(tasks.items()))
+        spaces[PropagatedLinear(), view] = (LinearTrainer().prepare(task).inputs, 1.0)
+    heaviest = sorted(spaces.values(), key=lambda own: -own[1])[:SPACES]
+    points = merged([inputs.cpu() for inputs, _ in heaviest], [weight for _, weight in heaviest])
+    return replace(snapshot, points=points.half(), disagreement=apart)
+
+
+def _said(
+    own: FittedMember, task: Task, classes: int, spaces: dict[tuple[PropagatedLinear, View], tuple[Tensor, float]]
+) -> Prediction:
+    """What every model of a member says [R, N, C]; notes the inputs of linear ones."""
+    if not isinstance(own.architecture, PropagatedLinear):
+        return Prediction(apply(own.architecture, own.weights, classes, task.graph, task.device))
+    learner = LinearTrainer(own.architecture).prepare(task)  # its inputs are there already
+    before = spaces.get((own.architecture, own.view), (learner.inputs, 0.0))[1]
+    spaces[own.architecture, own.view] = (learner.inputs, before + own.weight)
+    return learner.predict({name: value.to(task.device) for name, value in own.weights.items()}, task.graph)
 
 
 def _edges(graph: Any) -> EdgeList:
@@ -128,3 +171,48 @@ def _edges(graph: Any) -> EdgeList:
     weight = graph.get("edge_weight")
     edges = graph.edge_index.cpu()
     return EdgeList(edges, int(graph.num_nodes or 0), None if weight is None else weight.cpu())
+
+
+class FittedAttributes:
+    """Attributes that follow from the snapshot and the members of a fit."""
+
+    snapshot_: Snapshot
+    members_: list[FittedMember]
+    classes_: Array  # [C]
+
+    @property
+    def weights_(self) -> dict[str, Tensor]:
+        """The weights of every member by its number and their name, each [R, …] over the folds."""
+        return {f"{n}.{name}": value for n, own in enumerate(self.members_) for name, value in own.weights.items()}
+
+    @property
+    def labels_(self) -> Array:
+        """The labels the chosen model learned from [N]; -1, "" among words or None among bools, where it had none."""
+        target = self.snapshot_.target.numpy()
+        named = self.classes_[np.maximum(target, 0)]
+        if self.classes_.dtype.kind == "b":
+            named = named.astype(object)
+        unknown: Any = {"U": "", "O": None}.get(named.dtype.kind, -1)
+        found: Array = np.where(target >= 0, named, unknown)
+        return found
+
+    @property
+    def labeled_iter_(self) -> Array:
+        """The round in which each node got its label [N]: 0 = given, t = adopted in round t, -1 = none."""
+        return self.snapshot_.adopted_round.numpy().copy()
+
+    @property
+    def history_(self) -> list[dict[str, Any]]:
+        """One row a round, round 0 first."""
+        return deepcopy(self.snapshot_.rows)
+
+    @property
+    def best_iter_(self) -> int:
+        """The round whose student predicts."""
+        return self.snapshot_.chosen
+
+    @property
+    def validation_score_(self) -> float:
+        """Accuracy on labels that the models had not learned; NaN where none could be held back."""
+        said, _, label = self.snapshot_.judged
+        return float((said.argmax(-1) == label).double().mean()) if len(label) else float("nan")
