@@ -178,7 +178,7 @@ def test_a_mixture_is_the_mean_of_probabilities() -> None:
 
 def test_wilsons_interval_is_that_of_the_book() -> None:
     found = share_interval(torch.tensor([True] * 8 + [False] * 2))
-    assert (found.low, found.high) == (pytest.approx(0.4902, abs=1e-4), pytest.approx(0.9433, abs=1e-4))
+    assert (found["low"], found["high"]) == (pytest.approx(0.4902, abs=1e-4), pytest.approx(0.9433, abs=1e-4))
 
 
 def test_a_difference_within_its_error_is_not_clear() -> None:

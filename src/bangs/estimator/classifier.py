@@ -232,7 +232,7 @@ class SelfTrainingClassifier(FittedAttributes, ClassifierMixin, BaseEstimator): 
         its calibrator looks at no edges. `names` are the nodes', where X does not say them: those of the fitted graph
         keep their place in it.
         """
-        return _probs(self._calibrated_logits(X, edge_index, edge_weight, names))
+        return self._calibrated_logits(X, edge_index, edge_weight, names).double().softmax(-1).numpy()
 
     @usual_modes()
     def predict(self, X: Any = None, edge_index: Any = None, *, edge_weight: Any = None, names: Any = None) -> Array:
@@ -373,7 +373,3 @@ class SelfTrainingClassifier(FittedAttributes, ClassifierMixin, BaseEstimator): 
 
     def _calibrator(self) -> Calibrator:
         return calibrator(self.calibrator) if isinstance(self.calibrator, str) else self.calibrator
-
-
-def _probs(logits: Tensor) -> Array:
-    return logits.double().softmax(-1).numpy()

@@ -2,8 +2,8 @@
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Any, Protocol
+from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -12,8 +12,9 @@ from bangs.calibration.calibrators import Calibrator
 from bangs.core.types import Task
 from bangs.errors import Diverged
 from bangs.estimator.candidates import Candidate
-from bangs.estimator.folds import Folds
+from bangs.estimator.folds import Folds, judged_labels, label_logs
 from bangs.estimator.members import FoldRecorder, Member, View
+from bangs.estimator.resume import Keeper
 from bangs.estimator.stacking import (
     clearly_behind,
     common_factor,
@@ -25,22 +26,9 @@ from bangs.estimator.stacking import (
 )
 from bangs.graphs.store import StoreReference
 from bangs.selftraining.loop import Observer, SelfTrainer, State
-from bangs.training.trainer import Learner
 
 MISSED = 0.75  # labels a class
 NEURAL = 0.5  # share of a time limit after which no neural network is begun, since its first round may take long
-
-
-class Keep(Protocol):
-    """Keeps rounds and finished members, so that a fit that was stopped can go on."""
-
-    def finished(self, candidate: Candidate) -> tuple[Member, str] | None: ...
-
-    def resume(self, candidate: Candidate, task: Task, recorder: FoldRecorder) -> Callable[[Learner], State] | None: ...
-
-    def keep(self, candidate: Candidate, state: State, recorder: FoldRecorder) -> None: ...
-
-    def done(self, candidate: Candidate, member: Member, standing: str) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -104,7 +92,7 @@ class Contest:
     tell: Callable[[Tried], None] | None = None
     refine: Callable[[Sequence[Candidate]], list[Candidate]] | None = None  # what else to try, given the best first
 
-    def __call__(self, candidates: Sequence[Candidate], observers: Sequence[Observer], keep: Keep | None) -> Ensemble:
+    def __call__(self, candidates: Sequence[Candidate], observers: Sequence[Observer], keep: Keeper | None) -> Ensemble:
         began = time.perf_counter()
         members: list[Member] = []
         standings: list[str] = []
@@ -143,7 +131,7 @@ class Contest:
         candidate: Candidate,
         members: Sequence[Member],
         observers: Sequence[Observer],
-        keep: Keep | None,
+        keep: Keeper | None,
         began: float,
     ) -> tuple[Member, str]:
         task, start = self.tasks[candidate.view], time.perf_counter()
@@ -169,12 +157,8 @@ class Contest:
             state = SelfTrainer(candidate.trainer, candidate.method, everyone).fit(task, self.seeds, resume)  # type: ignore[arg-type]
         except _Stopped as stopped:
             state, standing = stopped.state, stopped.standing
-        learner: Any = state.student.learner
-        shared = getattr(learner, "shared", {})
         seconds = time.perf_counter() - start
-        return recorder.member(
-            candidate.name, candidate.view, candidate.trainer.model, shared, state, seconds
-        ), standing
+        return recorder.member(candidate.name, candidate.view, candidate.trainer.model, state, seconds), standing
 
     def _averaged(self, members: list[Member], standings: list[str]) -> Ensemble:
         count = len(members)
@@ -203,8 +187,8 @@ class Contest:
         score = {}
         if self.folds.judged:
             score = {
-                "accuracy": asdict(share_interval(self._right(member))),
-                "log_likelihood": asdict(mean_interval(self._likely(member.unseen / scale))),
+                "accuracy": share_interval(self._right(member)),
+                "log_likelihood": mean_interval(self._likely(member.unseen / scale)),
             }
         return {
             "model": model,
@@ -223,13 +207,11 @@ class Contest:
 
     def _likely(self, logs: Tensor) -> Tensor:
         """The log-probabilities of the judged nodes' labels: float64 [M]."""
-        picked = logs.double().log_softmax(-1).gather(-1, self._judged[:, None]).squeeze(-1)
-        return picked.clamp_min(-50)
+        return label_logs(logs, self._judged)
 
     def _right(self, member: Member) -> Tensor:
         return member.unseen.argmax(-1) == self._judged
 
     @property
     def _judged(self) -> Tensor:
-        held = self.folds.held.amax(0)
-        return held[held >= 0]
+        return judged_labels(self.folds.held)

@@ -81,6 +81,17 @@ def mean_of_runs(prediction: Prediction) -> Prediction:
     return Prediction(torch.logsumexp(prediction.log_probs, 0, keepdim=True) - torch.tensor(float(runs)).log())
 
 
+def judged_labels(held: Tensor) -> Tensor:
+    """The labels of the M nodes held from some run: long [M] from long [R, N]; nodes in their order."""
+    label = held.amax(0)
+    return label[label >= 0]
+
+
+def label_logs(logits: Tensor, label: Tensor) -> Tensor:
+    """The log-probabilities, at least -50, that logits [M, C] give to labels [M]: float64 [M]."""
+    return logits.double().log_softmax(-1).gather(-1, label[:, None]).squeeze(-1).clamp_min(-50)
+
+
 def unseen(prediction: Prediction, held: Tensor) -> Prediction:
     """What models say of the M nodes held from them, the mean where several hold one: log-probabilities [1, M, C].
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -92,22 +91,22 @@ class PropagatedLinear(Checked):
             x = x * rarity if isinstance(x, np.ndarray) else sp.csr_array(x.multiply(rarity))
         matrix = _matrix(graph, place)
 
-        def spread(dense: Matrix) -> Matrix:
-            own: Matrix = self.propagate(matrix, torch.from_numpy(np.ascontiguousarray(dense)).to(place)).cpu().numpy()
+        def spread(by: Sparse, dense: Matrix) -> Matrix:
+            own: Matrix = self.propagate(by, torch.from_numpy(np.ascontiguousarray(dense)).to(place)).cpu().numpy()
             return own
 
         features = x.shape[1]
         if features <= self.width:
             basis: Matrix = np.eye(features, dtype=np.float32)
-            z = spread(_times(x, basis))
+            z = spread(matrix, _times(x, basis))
         else:
             width = min(self.width + OVERSAMPLED, *x.shape)
             start = rng.at("projection").randn(features, width)[0].numpy()
-            span = spread(_times(x, start))
+            span = spread(matrix, _times(x, start))
             turned = start
             for _ in range(2):
-                turned = _orthonormal(_times(x.T, _adjoint(self, matrix, _orthonormal(span), place)))
-                span = spread(_times(x, turned))
+                turned = _orthonormal(_times(x.T, spread(matrix.T, _orthonormal(span))))
+                span = spread(matrix, _times(x, turned))
             _, vectors = np.linalg.eigh((span.T @ span).astype(np.float64))
             basis = turned @ vectors[:, ::-1][:, : self.width].astype(np.float32)
             z = span @ vectors[:, ::-1][:, : self.width].astype(np.float32)
@@ -180,7 +179,8 @@ class LinearLearner:
 
     def __init__(self, trainer: LinearTrainer, task: Task):
         self.trainer, self.task = trainer, task
-        self.inputs, self.basis, self.centre = task.cached(_Principal(trainer.model, task.device))
+        self.inputs, basis, centre = task.cached(_Principal(trainer.model, task.device))
+        self.shared = {"basis": basis[None], "centre": centre[None]}  # the weights that all runs share
         self.network = _Head(task.runs, self.inputs.shape[1], task.classes)
 
     def fit(
@@ -212,11 +212,6 @@ class LinearLearner:
     def embed(self, weights: Mapping[str, Tensor], graph: Data) -> Tensor:
         """The propagated features [R, N, d]."""
         return self.inputs.expand(self.task.runs, -1, -1)
-
-    @cached_property
-    def shared(self) -> dict[str, Tensor]:
-        """The weights that all runs share."""
-        return {"basis": self.basis[None], "centre": self.centre[None]}
 
     def _sampled(self, labels: Labels) -> tuple[Tensor, Tensor]:
         """Nodes to learn from long [n], and how many nodes each stands for float [n].
@@ -310,13 +305,6 @@ def _times(wide: Wide, dense: Matrix) -> Matrix:
 
 def _matrix(graph: Data, place: torch.device) -> Sparse:
     return Sparse.of(adjacency(graph, loops=1.0, normalise="symmetric"), place)
-
-
-def _adjoint(model: PropagatedLinear, matrix: Sparse, dense: Matrix, place: torch.device) -> Matrix:
-    """Pᵀ of dense columns."""
-    x = torch.from_numpy(dense).to(place)
-    own: Matrix = model.propagate(matrix.T, x).cpu().numpy()
-    return own
 
 
 def _orthonormal(columns: Matrix) -> Matrix:

@@ -10,7 +10,7 @@ from torch import Tensor
 from bangs.calibration.calibrators import Calibrator
 from bangs.core import part_checks
 from bangs.core.types import Labels, Prediction, Task, one_hot
-from bangs.estimator.folds import mean_of_runs, unseen
+from bangs.estimator.folds import judged_labels, label_logs, mean_of_runs, unseen
 from bangs.graphs.store import StoreReference
 from bangs.nn.models import Architecture
 from bangs.runs.candidate_log import CandidateLog, without_adopted
@@ -77,25 +77,6 @@ class Member:
         )
 
 
-@dataclass(frozen=True, eq=False)
-class _Chosen:
-    """The round that counts so far; on the CPU."""
-
-    round: int
-    weights: dict[str, Tensor]
-    mean: Tensor  # [N, C]
-    unseen: Tensor  # [M, C]
-    target: Tensor
-    adopted_round: Tensor
-    belief: Tensor | None
-    weight: Tensor | None
-
-    def tensors(self) -> dict[str, Tensor]:
-        """Its tensors by name, without the weights of the networks."""
-        found = {name: getattr(self, name) for name in (*_CHOSEN, *_OPTIONAL)}
-        return {name: value for name, value in found.items() if value is not None}
-
-
 class FoldRecorder:
     """Observes the rounds of R runs on one graph and keeps what a `Member` needs.
 
@@ -118,7 +99,8 @@ class FoldRecorder:
         self._said: list[Tensor] = []
         self._sure: list[Tensor] = []
         self._logs: list[CandidateLog] = []
-        self._chosen: _Chosen | None = None
+        self._round = -1  # the chosen one
+        self._chosen: dict[str, Tensor] = {}  # its tensors by their names in a `Member`, and its weights; on the CPU
         self._best: Tensor | None = None  # float64 [M], log-probabilities of the labels in the best round so far
         self._merit = Merit(-1.0)
 
@@ -126,60 +108,49 @@ class FoldRecorder:
         task = state.student.learner.task
         mean = mean_of_runs(state.prediction)
         told = unseen(state.prediction, task.validation)
-        likely = _of_labels(told, task)
-        accuracy = _accuracy(told, task)
+        label = judged_labels(task.validation)
+        likely = label_logs(told.logits[0], label).cpu()
+        accuracy = float((told.label[0] == label).double().mean())
         self.rows.append(_row(state, accuracy))
         self._remember(mean, told, task)
         self._logs.append(CandidateLog.of(state, 0))
         if self._counts(accuracy, likely):
             labelled = self.labels >= 0
             first = state.labels.only([0]).to("cpu")
-            self._chosen = _Chosen(
-                state.index,
-                {name: value.cpu() for name, value in state.student.weights.items()},
-                mean.logits[0].cpu(),
-                told.logits[0].cpu(),
-                torch.where(labelled, self.labels, first.target[0]),
-                torch.where(labelled, 0, first.adopted_round[0]),
-                None if first.belief is None else self._believed(first.belief[0]),
-                _weight(first),
-            )
+            self._round = state.index
+            self._chosen = {
+                "mean": mean.logits[0].cpu(),
+                "unseen": told.logits[0].cpu(),
+                "target": torch.where(labelled, self.labels, first.target[0]),
+                "adopted_round": torch.where(labelled, 0, first.adopted_round[0]),
+                **{f"{_WEIGHTS}{name}": value.cpu() for name, value in state.student.weights.items()},
+            }
+            if first.belief is not None:
+                hard = one_hot(self.labels, task.classes)
+                self._chosen["belief"] = torch.where(labelled[:, None], hard, first.belief[0])
+            if not bool((first.weight[first.known] == 1).all()):
+                self._chosen["weight"] = first.weight[0]
 
     @property
     def unseen(self) -> Tensor:
         """What the chosen round says of judged nodes: float [M, C]."""
-        return self._seen().unseen
+        return self._chosen["unseen"]
 
-    def member(
-        self, name: str, view: View, model: Architecture, shared: Mapping[str, Tensor], state: State, seconds: float
-    ) -> Member:
+    def member(self, name: str, view: View, model: Architecture, state: State, seconds: float) -> Member:
         """The models of the chosen round; `state` is that of the last one."""
-        chosen = self._seen()
-        return Member(
-            name=name,
-            view=view,
-            architecture=model,
-            weights={**{name: value.cpu() for name, value in shared.items()}, **chosen.weights},
-            **chosen.tensors(),
-            said=torch.stack(self._said),
-            sure=torch.stack(self._sure),
-            candidate_log=CandidateLog.joined(self._logs),
-            chosen=chosen.round,
-            rows=self.rows,
-            ended=_ended(state),
-            seconds=seconds,
-        )
+        tensors, facts = self.to_plain()
+        shared = getattr(state.student.learner, "shared", {})
+        tensors = {f"{_WEIGHTS}{name}": value.cpu() for name, value in shared.items()} | tensors
+        facts |= {"name": name, "view": view, "ended": _ended(state), "seconds": seconds}
+        return Member.from_plain(tensors, facts, model)
 
     def to_plain(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """All it remembers as named tensors and JSON-able facts, for `recall`."""
-        chosen = self._seen()
-        tensors = {"said": torch.stack(self._said), "sure": torch.stack(self._sure)}
-        tensors |= chosen.tensors()
-        tensors |= {f"{_WEIGHTS}{name}": value for name, value in chosen.weights.items()}
+        tensors = {"said": torch.stack(self._said), "sure": torch.stack(self._sure), **self._chosen}
         tensors |= CandidateLog.joined(self._logs).to_plain()
         if self._best is not None:
             tensors["best"] = self._best
-        return tensors, {"rows": without_adopted(self.rows), "chosen": chosen.round, "merit": asdict(self._merit)}
+        return tensors, {"rows": without_adopted(self.rows), "chosen": self._round, "merit": asdict(self._merit)}
 
     def recall(self, tensors: Mapping[str, Tensor], facts: Mapping[str, Any], task: Task) -> None:
         """Remember what `to_plain` told of the first rounds of the same runs."""
@@ -190,9 +161,8 @@ class FoldRecorder:
         self.rows, self._logs = log.with_adopted(facts["rows"]), [log]
         self._said, self._sure, self._best = list(tensors["said"]), list(tensors["sure"]), tensors.get("best")
         self._merit = Merit(**{name: float(part) for name, part in facts["merit"].items()})
-        weights = {name.removeprefix(_WEIGHTS): t for name, t in tensors.items() if name.startswith(_WEIGHTS)}
-        optional = (tensors.get(name) for name in _OPTIONAL)
-        self._chosen = _Chosen(int(facts["chosen"]), weights, *(tensors[name] for name in _CHOSEN), *optional)
+        others = {name: t for name, t in tensors.items() if name in _OPTIONAL or name.startswith(_WEIGHTS)}
+        self._round, self._chosen = int(facts["chosen"]), {name: tensors[name] for name in _CHOSEN} | others
 
     def _remember(self, mean: Prediction, told: Prediction, task: Task) -> None:
         """The label of every node and its calibrated confidence, of judged nodes as unseen."""
@@ -202,15 +172,11 @@ class FoldRecorder:
         self._said.append(said)
         self._sure.append(sure)
 
-    def _believed(self, belief: Tensor) -> Tensor:
-        """Soft labels [N, C], of nodes with a given label that one."""
-        return torch.where((self.labels >= 0)[:, None], one_hot(self.labels, belief.shape[-1]), belief)
-
     def _counts(self, accuracy: float, likely: Tensor) -> bool:
         """Whether this round is the one to choose so far."""
         if self.rule == "accuracy":
             merit = Merit(accuracy, -float(likely.mean()))
-            better = self._chosen is None or merit.beats(self._merit)
+            better = not self._chosen or merit.beats(self._merit)
             self._merit = merit if better else self._merit
             return better
         best = self._best
@@ -218,10 +184,6 @@ class FoldRecorder:
             self._best = likely
             return True
         return not clearly_behind(likely, best)
-
-    def _seen(self) -> _Chosen:
-        assert self._chosen is not None, "the recorder has seen no round yet"
-        return self._chosen
 
 
 def calibrated_together(mean: Prediction, told: Prediction, task: Task, calibrate: Calibrator) -> Prediction:
@@ -237,33 +199,12 @@ def calibrated_together(mean: Prediction, told: Prediction, task: Task, calibrat
     return part_checks.check_calibrated(calibrate(whole, alone), whole)
 
 
-def _of_labels(told: Prediction, task: Task) -> Tensor:
-    """The log-probability that models give to the labels of nodes they have not learned: float64 [M]."""
-    label = _judged_labels(task)
-    return told.logits[0].double().log_softmax(-1).gather(-1, label[:, None]).squeeze(-1).clamp_min(-50).cpu()
-
-
-def _accuracy(told: Prediction, task: Task) -> float:
-    return float((told.label[0] == _judged_labels(task)).double().mean())
-
-
-def _judged_labels(task: Task) -> Tensor:
-    judged = task.validation.amax(0)
-    return judged[judged >= 0]
-
-
 def _row(state: State, accuracy: float) -> dict[str, Any]:
     """The facts of a round as of one run: accuracy over all folds, labels of the first model."""
     own = row(state)
     first = {name: own[name][:1] for name in ("labelled", "class_counts", "adopted")}
     epochs = [round(sum(own["epochs"]) / len(own["epochs"]))]
     return {**own, **first, "validation": [accuracy], "epochs": epochs, "took_part": [any(own["took_part"])]}
-
-
-def _weight(labels: Labels) -> Tensor | None:
-    """The weight of every label of one run in the loss: float [N]; None where all count alike."""
-    weight = labels.weight[0]
-    return None if bool((weight[labels.known[0]] == 1).all()) else weight
 
 
 def _ended(state: State) -> str:

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -17,17 +16,7 @@ FACTORS = tuple(step / 20 for step in range(-20, 21))  # logarithms of factors t
 LEAST = 0.02  # a member of less weight is left out
 
 
-@dataclass(frozen=True)
-class Interval:
-    """An estimate and the 95 % interval around it."""
-
-    value: float
-    low: float
-    high: float
-    nodes: int
-
-
-def stack(likely: Tensor, prior: float = PRIOR) -> Tensor:
+def stack(likely: Tensor) -> Tensor:
     """Weights [K] of K members that sum to one, from the probabilities [K, M] they give to unseen labels.
 
     Maximises Σ_i log Σ_k w_k p_ki + prior · Σ_k log w_k by expectation maximisation; it has one maximum. Members that
@@ -37,7 +26,7 @@ def stack(likely: Tensor, prior: float = PRIOR) -> Tensor:
     weights = likely.new_full((len(likely),), 1 / len(likely))
     for _ in range(500):
         part = weights[:, None] * likely
-        new = (part / part.sum(0)).sum(1) + prior
+        new = (part / part.sum(0)).sum(1) + PRIOR
         new = new / new.sum()
         done = bool((new - weights).abs().max() < 1e-9)
         weights = new
@@ -79,24 +68,25 @@ def mixed(logs: list[Tensor], weights: Tensor) -> Tensor:
     return total
 
 
-def share_interval(right: Tensor) -> Interval:
-    """A share of successes bool [M] with Wilson's 95 % interval."""
+def share_interval(right: Tensor) -> dict[str, float]:
+    """A share of successes bool [M] with Wilson's 95 % interval: value, low, high and nodes."""
     nodes = len(right)
     share = float(right.double().mean()) if nodes else float("nan")
-    return Interval(share, *wilson(share, nodes), nodes)
+    low, high = wilson(share, nodes)
+    return {"value": share, "low": low, "high": high, "nodes": nodes}
 
 
-def mean_interval(value: Tensor) -> Interval:
-    """The mean of numbers [M] with a normal 95 % interval."""
+def mean_interval(value: Tensor) -> dict[str, float]:
+    """The mean of numbers [M] with a normal 95 % interval: value, low, high and nodes."""
     nodes = len(value)
     mean = float(value.double().mean()) if nodes else float("nan")
     half = Z * float(value.double().std()) / nodes**0.5 if nodes > 1 else 0.0
-    return Interval(mean, mean - half, mean + half, nodes)
+    return {"value": mean, "low": mean - half, "high": mean + half, "nodes": nodes}
 
 
-def clearly_behind(own: Tensor, best: Tensor, errors: float = 2.0) -> bool:
-    """Whether log-probabilities of unseen labels [M] are behind others by more than some standard errors."""
+def clearly_behind(own: Tensor, best: Tensor) -> bool:
+    """Whether log-probabilities of unseen labels [M] are behind others by more than two standard errors."""
     gap = own - best
     if len(gap) < 2:
         return False
-    return bool(gap.mean() < -errors * gap.std() / len(gap) ** 0.5)
+    return bool(gap.mean() < -2.0 * gap.std() / len(gap) ** 0.5)
