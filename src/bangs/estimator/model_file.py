@@ -1,6 +1,6 @@
 """A model's file: tensors and facts in one safetensors file, read back without running anything found in it."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -58,41 +58,46 @@ def sound(path: str | Path) -> Iterator[None]:
         raise InvalidInput(f"'{model_file(path)}' is not a model as bangs writes it: {error!r}") from error
 
 
-def pack_words(name: str, words: Iterable[Any]) -> dict[str, Tensor]:
-    """Words as two tensors, their bytes in UTF-8 and where each ends."""
-    spelled = [str(word).encode("utf-8", "surrogatepass") for word in words]
-    ends = torch.tensor([len(word) for word in spelled], dtype=torch.long).cumsum(0)
-    body = torch.from_numpy(np.frombuffer(b"".join(spelled), dtype=np.uint8).copy())
-    return {f"{name}.bytes": body, f"{name}.ends": ends}
-
-
-def unpack_words(name: str, tensors: Mapping[str, Tensor], count: int) -> "npt.NDArray[Any]":
-    """The words that `pack_words` packed: str [count]."""
-    body, ends = tensors[f"{name}.bytes"].numpy().tobytes(), tensors[f"{name}.ends"].tolist()
-    if len(ends) != count or ends != sorted(ends) or (ends and not 0 <= ends[0] <= ends[-1] == len(body)):
-        raise InvalidInput(f"its {name} are not {count:,} words")
-    starts = [0, *ends[:-1]]
-    words = [body[start:end].decode("utf-8", "surrogatepass") for start, end in zip(starts, ends, strict=True)]
-    return np.array(words, dtype=object)
+def weights_in(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The weights of the members among the tensors of a file, by their names `number.name`."""
+    return {name.removeprefix(WEIGHTS): own for name, own in tensors.items() if name.startswith(WEIGHTS)}
 
 
 def pack_names(names: Any) -> dict[str, Tensor]:
-    """The names of nodes as tensors; none where a store has them."""
-    return pack_words("names", names) if isinstance(names, np.ndarray | list) else {}
+    """The names of nodes as two tensors, their bytes in UTF-8 and where each ends; none where a store has them."""
+    if not isinstance(names, np.ndarray | list):
+        return {}
+    spelled = [str(name).encode("utf-8", "surrogatepass") for name in names]
+    ends = torch.tensor([len(name) for name in spelled], dtype=torch.long).cumsum(0)
+    body = torch.from_numpy(np.frombuffer(b"".join(spelled), dtype=np.uint8).copy())
+    return {"names.bytes": body, "names.ends": ends}
 
 
-def unpack_names(tensors: Mapping[str, Tensor], snapshot: Snapshot) -> Any:
-    """The names that `pack_names` packed, or those of the snapshot's store."""
+def read_run(
+    path: str | Path, tensors: Mapping[str, Tensor], facts: Mapping[str, Any], store: str | Path | None
+) -> tuple[Snapshot, "npt.NDArray[Any]", Any]:
+    """The snapshot in a model's file, its classes [C], and the names of its nodes: an array, or those of its store.
+
+    `store` says where its graph on disk lies, if it was moved.
+    """
+    snapshot = Snapshot.from_plain(tensors, facts["snapshot"], model_file(path).parent)
+    if store is not None:
+        snapshot = snapshot.with_store(store)
+    classes = np.array(facts["classes"])
+    if classes.shape != (snapshot.classes,) or classes.dtype.kind not in "biufU":
+        raise InvalidInput(f"its classes must be {snapshot.classes:,} words or numbers")
     if isinstance(snapshot.graph, EdgeList):
-        return unpack_words("names", tensors, snapshot.nodes)
+        return snapshot, classes, _unpack_names(tensors, snapshot.nodes)
     from bangs.graphs.store import NodeNames  # imports the readers of tables, which takes a second
 
-    return NodeNames(snapshot.graph)
+    return snapshot, classes, NodeNames(snapshot.graph)
 
 
-def read_classes(value: Any, count: int) -> "npt.NDArray[Any]":
-    """The saved classes: words or numbers, as many as there are."""
-    classes = np.array(value)
-    if classes.shape != (count,) or classes.dtype.kind not in "biufU":
-        raise InvalidInput(f"its classes must be {count:,} words or numbers")
-    return classes
+def _unpack_names(tensors: Mapping[str, Tensor], count: int) -> "npt.NDArray[Any]":
+    """The names that `pack_names` packed: str [count]."""
+    body, ends = tensors["names.bytes"].numpy().tobytes(), tensors["names.ends"].tolist()
+    if len(ends) != count or ends != sorted(ends) or (ends and not 0 <= ends[0] <= ends[-1] == len(body)):
+        raise InvalidInput(f"its names are not {count:,} words")
+    starts = [0, *ends[:-1]]
+    names = [body[start:end].decode("utf-8", "surrogatepass") for start, end in zip(starts, ends, strict=True)]
+    return np.array(names, dtype=object)

@@ -1,5 +1,8 @@
 """Resume of a fit: its rounds, its recorder and the candidates that are finished, in its run folder."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from bangs.core.types import Task
 from bangs.errors import InvalidInput
 from bangs.estimator.candidates import Candidate
@@ -7,8 +10,6 @@ from bangs.estimator.members import FoldRecorder, Member
 from bangs.runs import RunFolder
 from bangs.runs.resume import Part, Restore, SavedRounds
 from bangs.selftraining.loop import State
-
-ODD = (LookupError, TypeError, ValueError, AttributeError, RuntimeError)  # what facts of another kind can raise
 
 
 class Keeper:
@@ -46,34 +47,28 @@ class Keeper:
         self._rounds.begin(task)
         if self._rounds.latest is None:
             return
-        try:
+        with self._sound():
             for number, name in enumerate(self._rounds.part("fit")[1]["members"]):
                 self._members[str(name)] = self._rounds.part(f"member {number}")
-        except ODD as error:
-            raise self._odd(error) from error
 
     def finished(self, candidate: Candidate) -> tuple[Member, str] | None:
         """The member that a candidate became before, and how it ended."""
         if candidate.name not in self._members:
             return None
         tensors, facts = self._members[candidate.name]
-        try:
+        with self._sound():
             return Member.from_plain(tensors, facts, candidate.trainer.model), str(facts["standing"])
-        except ODD as error:
-            raise self._odd(error) from error
 
     def resume(self, candidate: Candidate, task: Task, recorder: FoldRecorder) -> Restore | None:
         """How to make the last state that was kept, which the recorder then knows too; None = begin."""
         if not self._begun:
             return None
-        try:
+        with self._sound():
             if self._rounds.part("fit")[1].get("candidate") != candidate.name:
                 return None
             self._begun = False
             recorder.recall(*self._rounds.part("record"), task)
             return self._rounds.state()
-        except ODD as error:
-            raise self._odd(error) from error
 
     def keep(self, candidate: Candidate, state: State, recorder: FoldRecorder) -> None:
         """Write the round down; when this returns, no crash can take it away."""
@@ -93,8 +88,13 @@ class Keeper:
         self._saved += 1
         self._rounds.save(self._saved, state, {**parts, **members, "fit": ({}, fit)})
 
-    def _odd(self, error: Exception) -> InvalidInput:
-        return InvalidInput(
-            f"the newest checkpoint in '{self._rounds.folder.path}' is not one of a fit: {error}; "
-            "remove it to go on from the one before, or add --overwrite to begin again"
-        )
+    @contextmanager
+    def _sound(self) -> Iterator[None]:
+        """Turn what facts of another kind can raise into a sentence about the checkpoint."""
+        try:
+            yield
+        except (LookupError, TypeError, ValueError, AttributeError, RuntimeError) as error:
+            raise InvalidInput(
+                f"the newest checkpoint in '{self._rounds.folder.path}' is not one of a fit: {error}; "
+                "remove it to go on from the one before, or add --overwrite to begin again"
+            ) from error

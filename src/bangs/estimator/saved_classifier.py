@@ -10,8 +10,6 @@ from bangs.estimator import model_file, serialization
 from bangs.estimator.fitted import read_members
 from bangs.estimator.linear import LinearTrainer
 from bangs.graphs.tables.feature_encoding import Encoding
-from bangs.nn.models import Architecture
-from bangs.runs.snapshot import Snapshot
 from bangs.training.trainer import Trainer
 
 
@@ -43,10 +41,8 @@ def save(model: Any, path: str | Path) -> None:
 def load(kind: type[Any], path: str | Path, store: str | Path | None, parts: dict[str, Any]) -> Any:
     """The classifier of a kind saved at the path, with parts that could not be saved; all of the file is checked."""
     tensors, facts = model_file.load(path)
-    weights = {
-        name.removeprefix(model_file.WEIGHTS): t for name, t in tensors.items() if name.startswith(model_file.WEIGHTS)
-    }
-    own = _own_architecture(parts)
+    model = parts.get("model")
+    own = model.model if isinstance(model, Trainer | LinearTrainer) else model
     with model_file.sound(path):
         found = kind(**{name: serialization.read(name, value, parts) for name, value in facts["params"].items()})
         if "calibrator" not in parts:
@@ -54,23 +50,14 @@ def load(kind: type[Any], path: str | Path, store: str | Path | None, parts: dic
         found.n_features_in_ = int(facts["features"])
         if facts["feature_names"]:
             found.feature_names_in_ = np.array([str(name) for name in facts["feature_names"]], dtype=object)
-        classes = len(facts["classes"])
+        weights, classes = model_file.weights_in(tensors), len(facts["classes"])
         found.members_ = read_members(facts["members"], weights, found.n_features_in_, classes, own)
         found.seed_, found.notes_ = int(facts["seed"]), [str(note) for note in facts["notes"]]
         found.leaderboard_ = list(facts["leaderboard"])
         columns = facts.get("columns")
         found.columns_ = None if columns is None else Encoding.from_dict(columns)
-        found.snapshot_ = Snapshot.from_plain(tensors, facts["snapshot"], model_file.model_file(path).parent)
+        found.snapshot_, found.classes_, found.node_names_ = model_file.read_run(path, tensors, facts, store)
         if not found.history_:
             raise InvalidInput("it holds no row of any round; it was not written by bangs")
-        found.classes_ = model_file.read_classes(facts["classes"], found.snapshot_.classes)
-        if store is not None:
-            found.snapshot_ = found.snapshot_.with_store(store)
-        found.node_names_ = model_file.unpack_names(tensors, found.snapshot_)
         found.n_iter_, found.termination_condition_ = int(facts["rounds"]), str(facts["ended"])
     return found
-
-
-def _own_architecture(parts: dict[str, Any]) -> Architecture | None:
-    model = parts.get("model")
-    return model.model if isinstance(model, Trainer | LinearTrainer) else model

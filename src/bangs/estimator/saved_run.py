@@ -44,14 +44,6 @@ def read_saved_run(path: str | Path, store: str | Path | None = None) -> SavedRu
     """The run of the model saved at the path; `store` says where its graph on disk lies, if it was moved."""
     tensors, facts = model_file.load(path)
     with model_file.sound(path):
-        snapshot = Snapshot.from_plain(tensors, facts["snapshot"], model_file.model_file(path).parent)
-        if store is not None:
-            snapshot = snapshot.with_store(store)
-        classes = model_file.read_classes(facts["classes"], snapshot.classes).tolist()
-        names = model_file.unpack_names(tensors, snapshot)
-        weights = {
-            name.removeprefix(model_file.WEIGHTS): own
-            for name, own in tensors.items()
-            if name.startswith(model_file.WEIGHTS)
-        }
-        return SavedRun(snapshot, names, classes, facts["params"]["selector"], count_models(weights))
+        snapshot, classes, names = model_file.read_run(path, tensors, facts, store)
+        models = count_models(model_file.weights_in(tensors))
+        return SavedRun(snapshot, names, classes.tolist(), facts["params"]["selector"], models)
