@@ -58,7 +58,8 @@ def planned(
     model, name, batches = settings["model"], settings["method"], settings["batches"]
     check_name("method", name, METHODS)
     check_name("preset", settings["preset"], PRESETS)
-    views = _views(settings["features"])
+    check_name("features", settings["features"], ("auto", *VIEWS))
+    views: tuple[View, ...] = VIEWS if settings["features"] == "auto" else (settings["features"],)
     whole = store is None and batches is None
     if name == "auto" and (settings["selector"] is not None or not whole):
         name = "hard"
@@ -84,12 +85,6 @@ def planned(
             learner = training(kind, settings["preset"], settings["epochs"], settings["patience"], None)
             out.append(Candidate(kind, taught, learner, recipe))
     return out
-
-
-def _views(features: str) -> tuple[View, ...]:
-    known = ("auto", *VIEWS)
-    check_name("features", features, known)
-    return VIEWS if features == "auto" else (features,)  # type: ignore[return-value]
 
 
 def _method(settings: Mapping[str, Any], name: str, calibrate: Calibrator, pool: int) -> Method:

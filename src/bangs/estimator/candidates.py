@@ -6,7 +6,6 @@ from typing import Any
 
 from torch_geometric.data import Data
 
-from bangs.errors import UnknownName
 from bangs.estimator.linear import LinearTrainer, PropagatedLinear
 from bangs.estimator.members import View
 from bangs.estimator.views import counted
@@ -50,8 +49,6 @@ class Candidate:
 
 def soft_method(name: str, rounds: int | None) -> Method:
     """A recipe of soft labels by name; class shares are those of the labels a fold learns from."""
-    if name not in SOFT:
-        raise UnknownName("method", name, ("auto", "hard", "raw", *SOFT))
     recipe = method(name, Budget(rounds=ROUNDS if rounds is None else rounds, teacher="latest"))
     if isinstance(recipe.believe, Sharpen) and recipe.believe.shares == "validation":
         return replace(recipe, believe=replace(recipe.believe, shares="given"))

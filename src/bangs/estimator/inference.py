@@ -62,19 +62,13 @@ def apply(
 
 def calibrate_beside(old: Snapshot, logits: Tensor, graph: Any, calibrate: Calibrator) -> Tensor:
     """Logits [N, C] of nodes of a graph, calibrated in the company of the judged nodes of a run."""
-    before, _, label = old.judged
-    new = len(logits)
-    if isinstance(calibrate, _BY_NODE):
-        both: Any = _Apart(len(before) + new)
-        beside, held, given = before, label, torch.full_like(label, -1)
-    else:
-        mapped = isinstance(graph, StoredGraph) or not isinstance(old.graph, EdgeList)
-        both = _Apart(old.nodes + new) if mapped else _side_by_side(old.graph, graph)
-        beside, held, given = _with_unseen(old), old.held, old.given
-    nobody = torch.full((new,), -1)
-    task = Task(both, Labels.given(torch.cat([given, nobody])[None]), torch.cat([held, nobody])[None], old.classes)
-    raw = Prediction(torch.cat([beside, logits])[None])
-    return part_checks.check_calibrated(calibrate(raw, task), raw).logits[0, len(beside) :]
+    beside, held, given = _judges(old, calibrate)
+    mapped = isinstance(graph, StoredGraph) or not isinstance(old.graph, EdgeList)
+    apart = mapped or isinstance(calibrate, _BY_NODE)
+    both: Any = _Apart(len(beside) + len(logits)) if apart else _side_by_side(old.graph, graph)
+    nobody = torch.full((len(logits),), -1)
+    labels = torch.cat([held, nobody]), torch.cat([given, nobody])
+    return _calibrated(calibrate, torch.cat([beside, logits]), both, *labels)[len(beside) :]
 
 
 def calibrate_judged(old: Snapshot, calibrate: Calibrator) -> Tensor:
@@ -84,16 +78,12 @@ def calibrate_judged(old: Snapshot, calibrate: Calibrator) -> Tensor:
         return before
     out = before.clone()
     part = torch.arange(len(label)) % PARTS
-    by_node = isinstance(calibrate, _BY_NODE)
-    raw, nodes = (before, torch.arange(len(label))) if by_node else (_with_unseen(old), (old.held >= 0).nonzero()[:, 0])
-    graph: Any = _Apart(len(raw)) if by_node else old.graph
-    given = torch.full((len(raw),), -1) if by_node else old.given
+    raw, held, given = _judges(old, calibrate)
+    nodes = (held >= 0).nonzero()[:, 0]
+    graph: Any = _Apart(len(raw)) if isinstance(calibrate, _BY_NODE) else old.graph
     for own in range(PARTS):
-        held = torch.full((len(raw),), -1)
-        held[nodes[part != own]] = label[part != own]
-        task = Task(graph, Labels.given(given[None]), held[None], old.classes)
-        said = part_checks.check_calibrated(calibrate(Prediction(raw[None]), task), Prediction(raw[None]))
-        out[part == own] = said.logits[0, nodes[part == own]]
+        others = held.index_fill(0, nodes[part == own], -1)
+        out[part == own] = _calibrated(calibrate, raw, graph, others, given)[nodes[part == own]]
     return out
 
 
@@ -106,11 +96,24 @@ def check_staged(network: Network, architecture: Architecture) -> None:
         )
 
 
-def _with_unseen(old: Snapshot) -> Tensor:
-    """The logits of all nodes [N, C], of judged ones by models that have not learned them."""
+def _judges(old: Snapshot, calibrate: Calibrator) -> tuple[Tensor, Tensor, Tensor]:
+    """Of the nodes a calibrator looks at, logits [n, C], held and given labels [n]: all, or those judged if by node.
+
+    The logits of judged nodes are of models that have not learned them.
+    """
+    before, _, label = old.judged
+    if isinstance(calibrate, _BY_NODE):
+        return before, label, torch.full_like(label, -1)
     raw = old.raw.clone()
-    raw[old.held >= 0] = old.judged[0]
-    return raw
+    raw[old.held >= 0] = before
+    return raw, old.held, old.given
+
+
+def _calibrated(calibrate: Calibrator, logits: Tensor, graph: Any, held: Tensor, given: Tensor) -> Tensor:
+    """Calibrated logits [n, C] of n nodes of a graph, of which some labels [n] are held and others given."""
+    raw = Prediction(logits[None])
+    task = Task(graph, Labels.given(given[None]), held[None], logits.shape[1])
+    return part_checks.check_calibrated(calibrate(raw, task), raw).logits[0]
 
 
 @dataclass(frozen=True)

@@ -105,18 +105,15 @@ def labelled(X: Any, y: Any, nodes: int) -> tuple[Tensor, Classes, Split | None]
     y = data.get("y") if y is None else in_order(rows, y)
     if y is None:
         raise InvalidInput("requires y to be passed, but the target y is None: give one label per node, -1 = unknown")
-    masks = {name: mask_of(data, name, nodes) for name in ("train", "val", "test")}
-    if all(mask is None for mask in masks.values()):
-        target, classes = as_labels(y, nodes)
-        _warn(target, classes)
-        return target, classes, None
-    none = torch.zeros(nodes, dtype=torch.bool)
-    val, test = (none if (mask := masks[name]) is None else mask for name in ("val", "test"))
-    train = ~val & ~test if masks["train"] is None else masks["train"]
-    target, classes = as_labels(y, nodes, train | val)
-    _warn(target, classes)
+    train, *others = (mask_of(data, name, nodes) for name in ("train", "val", "test"))
+    masked = any(mask is not None for mask in (train, *others))
+    val, test = (torch.zeros(nodes, dtype=torch.bool) if mask is None else mask for mask in others)
+    train = ~val & ~test if train is None else train
+    target, classes = as_labels(y, nodes, train | val if masked else None)
     known = target >= 0
-    return target, classes, Split((train & known)[None], (val & known)[None], test[None])
+    if many := many_classes(len(classes), int(known.sum())):  # they may be ids or measurements
+        warnings.warn(many, stacklevel=4)
+    return target, classes, Split((train & known)[None], (val & known)[None], test[None]) if masked else None
 
 
 def mask_of(data: Data | Store, name: str, nodes: int) -> Tensor | None:
@@ -130,12 +127,6 @@ def mask_of(data: Data | Store, name: str, nodes: int) -> Tensor | None:
             f"{list(mask.shape)}; of several splits take one column"
         )
     return None if mask is None else mask.cpu()
-
-
-def _warn(target: Tensor, classes: Classes) -> None:
-    """Warn of classes that may be ids or measurements."""
-    if many := many_classes(len(classes), int((target >= 0).sum())):
-        warnings.warn(many, stacklevel=5)
 
 
 def check_words(classes: Classes, keep: Any) -> None:

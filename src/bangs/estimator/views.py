@@ -7,6 +7,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 import torch
 from torch import Tensor
+from torch.nn.functional import normalize
 from torch_geometric.data import Data
 
 from bangs.estimator.members import View
@@ -24,7 +25,8 @@ def view_of(graph: Data, view: View, names: npt.NDArray[np.object_], seed: int) 
     """
     if view == "features":
         return graph
-    place = _unit(torch.from_numpy(structural(graph, names, seed)[:, 1:]).float() * _scales())
+    scales = torch.cat([torch.tensor([DEGREE]), torch.ones(STRUCTURE - 1)])
+    place = normalize(torch.from_numpy(structural(graph, names, seed)[:, 1:]).float() * scales, dim=1, eps=1e-6)
     x = place.to(graph.edge_index.device) if view == "structure" else _beside(graph.x, place)
     seen = Data(x=x, edge_index=graph.edge_index, num_nodes=graph.num_nodes)
     if graph.get("edge_weight") is not None:
@@ -36,15 +38,6 @@ def counted(x: Tensor) -> bool:
     """Whether features are many and none is negative, as counts and words are; then rows are best of length one."""
     values = x.values() if x.layout == torch.sparse_csr else x
     return x.shape[1] >= 32 and bool((values >= 0).all())
-
-
-def _scales() -> Tensor:
-    return torch.cat([torch.tensor([DEGREE]), torch.ones(64)])
-
-
-def _unit(x: Tensor) -> Tensor:
-    unit: Tensor = x / x.norm(dim=1, keepdim=True).clamp_min(1e-6)
-    return unit
 
 
 def _beside(x: Tensor, place: Tensor) -> Tensor:
