@@ -187,6 +187,7 @@ def test_soft_labels_are_no_labelled_influence() -> None:
 
 def test_a_prediction_against_its_labelled_influence_is_noticed() -> None:
     snapshot = line_graph()
-    assert reasons(snapshot, 1).against_neighbours is None
     turned = replace(snapshot, calibrated=snapshot.calibrated.flip(1))
-    assert reasons(turned, 1).against_neighbours == 0
+    words, against = (in_words(reasons(own, 1), list("abcd"), ["u", "v"]) for own in (snapshot, turned))
+    assert "Most labelled influence" not in words
+    assert "Most labelled influence is for 'u', but the model predicts 'v'" in against

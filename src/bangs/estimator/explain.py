@@ -69,31 +69,23 @@ class SoftLabel:
 
 @dataclass(frozen=True)
 class Reasons:
-    """What led to the label of one node; nodes and classes by their numbers."""
+    """What led to the label of one node; nodes and classes by their numbers, in an `Explanation` by their names."""
 
-    node: int
+    node: Any
     origin: Origin
-    label: int  # the prediction of the chosen model
-    known: int | None  # the label that came with the data
-    probs: list[float]  # calibrated, per class
+    label: Any  # the prediction of the chosen model
+    known: Any  # the label that came with the data; None = it has none
+    probs: Any  # calibrated: list of C probabilities; in an `Explanation` a dict by class
     raw_confidence: float
     confidence: float
     degree: int
     neighbours: list[Neighbour]  # the heaviest edges first
     influences: list[Influence]  # the strongest first
-    support: list[float]  # labelled influence per class; sums to one, or to zero where no labelled node is in reach
+    support: Any  # labelled influence, as `probs`; sums to one, or to zero where no labelled node is in reach
     reach: float  # labelled influence among all influence on the node, in [0, 1]
     adoption: PseudoLabel | None
     soft: SoftLabel | None
-    path: list[tuple[int, int, float]]  # (round, label, calibrated confidence) of every round's model
-
-    @property
-    def against_neighbours(self) -> int | None:
-        """The class with the most labelled influence, where the model predicts another; else None."""
-        if not self.influences:
-            return None
-        best = max(range(len(self.support)), key=self.support.__getitem__)
-        return None if best == self.label else best
+    path: list[Any]  # (round, label, calibrated confidence) of every round's model; in an `Explanation` dicts
 
 
 def origins(snapshot: Snapshot, nodes: Tensor | slice = ALL_NODES) -> list[Origin]:
@@ -166,6 +158,7 @@ def reasons(snapshot: Snapshot, node: int, top: Any = 5) -> Reasons:
     probs = snapshot.calibrated[node].softmax(-1)
     known = max(int(snapshot.given[node]), int(snapshot.held[node]))
     heaviest, degree = neighbours(snapshot, [node], top)[0]
+    said, sure = snapshot.said[:, node].tolist(), snapshot.sure[:, node].tolist()
     return Reasons(
         node=node,
         origin=origins(snapshot, torch.tensor([node]))[0],
@@ -181,12 +174,7 @@ def reasons(snapshot: Snapshot, node: int, top: Any = 5) -> Reasons:
         reach=reach,
         adoption=adoption(snapshot, node),
         soft=soft_label(snapshot, node),
-        path=[
-            (round, int(label), float(sure))
-            for round, (label, sure) in enumerate(
-                zip(snapshot.said[:, node].tolist(), snapshot.sure[:, node].tolist(), strict=True)
-            )
-        ],
+        path=list(zip(range(len(said)), said, sure, strict=True)),
     )
 
 

@@ -1,12 +1,12 @@
 """Explanation: the reasons for a label in the names of nodes and classes, and as text."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from torch import Tensor
 
-from bangs.estimator.explain import Influence, Neighbour, Origin, PseudoLabel, Reasons, SoftLabel
+from bangs.estimator.explain import PseudoLabel, Reasons, SoftLabel
 
 _MEANING = {
     "banzhaf": "The value says how much its label adds to what the model would know of the other nodes, "
@@ -19,24 +19,9 @@ _ORIGINS = {"held": "held for validation", "soft": "soft label"}  # others are t
 
 
 @dataclass(frozen=True)
-class Explanation:
+class Explanation(Reasons):
     """Why a node has its label, in the names of nodes and classes; `print` shows it as text."""
 
-    node: str
-    origin: Origin
-    label: Any  # the class that the chosen model predicts
-    known: Any  # the label that came with the data; None = it has none
-    probs: dict[Any, float]  # calibrated, by class
-    raw_confidence: float
-    confidence: float
-    degree: int
-    neighbours: list[Neighbour]  # the heaviest edges first
-    influences: list[Influence]  # the strongest first
-    support: dict[Any, float]  # labelled influence by class; sums to one, or to zero where no labelled node is in reach
-    reach: float  # labelled influence among all influence on the node, in [0, 1]
-    adoption: PseudoLabel | None
-    soft: SoftLabel | None
-    path: list[dict[str, Any]]  # round, label and calibrated confidence of every round's model
     models: int  # label and probs are the mean of so many; adoption, soft and path are of the one with the most weight
     text: str = field(repr=False)
 
@@ -78,23 +63,25 @@ def explanation(
     def named(one: Any) -> Any:
         return replace(one, node=str(names[one.node]), label=classes[one.label])
 
-    by_class = {name: dict(zip(classes, getattr(reasons, name), strict=True)) for name in ("probs", "support")}
+    def by_class(shares: Any) -> dict[Any, float]:
+        return dict(zip(classes, shares, strict=True))
+
     adoption, soft = reasons.adoption, reasons.soft
-    path = [{"round": round, "label": classes[label], "confidence": sure} for round, label, sure in reasons.path]
     changed = {
         "node": str(names[reasons.node]),
         "label": classes[reasons.label],
         "known": None if reasons.known is None else classes[reasons.known],
+        "probs": by_class(reasons.probs),
+        "support": by_class(reasons.support),
         "neighbours": [named(one) for one in reasons.neighbours],
         "influences": [named(one) for one in reasons.influences],
         "adoption": None if adoption is None else replace(adoption, label=classes[adoption.label]),
-        "soft": None if soft is None else replace(soft, probs=dict(zip(classes, soft.probs, strict=True))),
-        "path": path,
+        "soft": None if soft is None else replace(soft, probs=by_class(soft.probs)),
+        "path": [{"round": round, "label": classes[own], "confidence": sure} for round, own, sure in reasons.path],
         "models": models,
         "text": in_words(reasons, names, [str(name) for name in classes], selector, models),
     }
-    same = {own.name: getattr(reasons, own.name) for own in fields(reasons)}
-    return Explanation(**{**same, **by_class, **changed})
+    return Explanation(**{**vars(reasons), **changed})
 
 
 def in_words(
@@ -176,10 +163,9 @@ def _influences(reasons: Reasons, names: Sequence[str], classes: Sequence[str]) 
     ranked = sorted(range(len(classes)), key=lambda c: -reasons.support[c])
     shares = ", ".join(f"{classes[c]} {reasons.support[c]:.0%}" for c in ranked if reasons.support[c] >= 0.005)
     lines.append(f"By class: {shares}. Labelled nodes make {reasons.reach:.0%} of what reaches it over the edges.")
-    against = reasons.against_neighbours
-    if against is not None:
+    if ranked[0] != reasons.label:
         lines.append(
-            f"Most labelled influence is for '{classes[against]}', but the model predicts '{classes[reasons.label]}': "
+            f"Most labelled influence is for '{classes[ranked[0]]}', but the model predicts '{classes[reasons.label]}': "
             "its own features and the unlabelled nodes around it outweigh the labelled ones."
         )
     return "\n".join(lines)
