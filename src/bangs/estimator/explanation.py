@@ -163,9 +163,10 @@ def _influences(reasons: Reasons, names: Sequence[str], classes: Sequence[str]) 
     ranked = sorted(range(len(classes)), key=lambda c: -reasons.support[c])
     shares = ", ".join(f"{classes[c]} {reasons.support[c]:.0%}" for c in ranked if reasons.support[c] >= 0.005)
     lines.append(f"By class: {shares}. Labelled nodes make {reasons.reach:.0%} of what reaches it over the edges.")
-    if ranked[0] != reasons.label:
+    best = ranked[0]
+    if best != reasons.label:
         lines.append(
-            f"Most labelled influence is for '{classes[ranked[0]]}', but the model predicts '{classes[reasons.label]}': "
+            f"Most labelled influence is for '{classes[best]}', but the model predicts '{classes[reasons.label]}': "
             "its own features and the unlabelled nodes around it outweigh the labelled ones."
         )
     return "\n".join(lines)
