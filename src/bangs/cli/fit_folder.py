@@ -16,7 +16,7 @@ from bangs.estimator.classifier import SelfTrainingClassifier
 from bangs.estimator.contest import Tried
 from bangs.estimator.model_file import save
 from bangs.estimator.resume import Keeper
-from bangs.estimator.serialization import spell
+from bangs.estimator.saved_parameters import spell
 from bangs.graphs import splits, tables
 from bangs.graphs.fingerprint import fingerprint
 from bangs.graphs.store import Store

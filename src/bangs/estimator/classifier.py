@@ -24,7 +24,6 @@ from bangs.estimator import saved_classifier
 from bangs.estimator.build import planned
 from bangs.estimator.candidates import Candidate, refined
 from bangs.estimator.contest import Contest, Ensemble, Tried
-from bangs.estimator.explain import node_of, reasons
 from bangs.estimator.explanation import Explanation, count_models, explanation
 from bangs.estimator.fitted import FittedAttributes, averaged, fitted_members, snapshot_of, with_points
 from bangs.estimator.folds import check_folds, seeds_of
@@ -33,8 +32,9 @@ from bangs.estimator.inputs import Inputs, check_columns, prepare
 from bangs.estimator.label_inputs import as_labels, as_shares, in_order, mask_of
 from bangs.estimator.linear import LinearTrainer
 from bangs.estimator.members import View
+from bangs.estimator.reasons import node_of, reasons
 from bangs.estimator.resume import Keeper
-from bangs.estimator.tasks import Lesson, lesson, tasks_of
+from bangs.estimator.tasks import TrainingData, tasks_of, training_data
 from bangs.graphs.splits import check_share
 from bangs.graphs.store import Store, StoreReference
 from bangs.nn.models import Architecture
@@ -180,7 +180,7 @@ class SelfTrainingClassifier(FittedAttributes, ClassifierMixin, BaseEstimator): 
         seed, place = self._seed(), choose_device(self.device)
         given = prepare(X, y, edge_index, edge_weight, names, directed=self.directed, seed=seed, fill=self.fill)
         self.columns_ = given.columns
-        learned = lesson(given, seed=seed, folds=self.folds, share=self.validation, keep=self.keep)
+        learned = training_data(given, seed=seed, folds=self.folds, share=self.validation, keep=self.keep)
         self.classes_, self.notes_ = learned.classes, list(learned.notes)
         store = given.source if isinstance(given.source, Store) else None
         bare = given.columns is not None and given.columns.structural is not None
@@ -316,7 +316,7 @@ class SelfTrainingClassifier(FittedAttributes, ClassifierMixin, BaseEstimator): 
         self,
         given: Inputs,
         seed: int,
-        learned: Lesson,
+        learned: TrainingData,
         found: Ensemble,
         where: StoreReference | None,
         tasks: Mapping[View, Task],

@@ -6,7 +6,7 @@ from typing import Any
 
 from torch import Tensor
 
-from bangs.estimator.explain import PseudoLabel, Reasons, SoftLabel
+from bangs.estimator.reasons import PseudoLabel, Reasons, SoftLabel
 
 _MEANING = {
     "banzhaf": "The value says how much its label adds to what the model would know of the other nodes, "

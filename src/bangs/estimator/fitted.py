@@ -13,7 +13,7 @@ from torch import Tensor
 from bangs.calibration.calibrators import Calibrator
 from bangs.core.types import Prediction, Task
 from bangs.errors import InvalidInput
-from bangs.estimator import serialization
+from bangs.estimator import saved_parameters
 from bangs.estimator.candidates import VIEWS
 from bangs.estimator.contest import Ensemble
 from bangs.estimator.folds import mean_of_runs
@@ -46,7 +46,7 @@ class FittedMember:
 
     def to_plain(self) -> dict[str, Any]:
         """All but the weights, for JSON."""
-        shape = serialization.spell(self.architecture)
+        shape = saved_parameters.spell(self.architecture)
         facts = {"name": self.name, "view": self.view, "weight": self.weight, "temperature": self.temperature}
         return {**facts, "architecture": shape}
 
@@ -72,12 +72,12 @@ def read_members(
     for number, facts in enumerate(told):
         prefix = f"{number}."
         mine = {name.removeprefix(prefix): t for name, t in weights.items() if name.startswith(prefix)}
-        part = own if own is not None else serialization.read("model", facts["architecture"], {})
+        part = own if own is not None else saved_parameters.read("model", facts["architecture"], {})
         view, weight, scale = facts["view"], float(facts["weight"]), float(facts["temperature"])
         if view not in VIEWS or not 0 < weight <= 1 or not 0 < scale < float("inf"):
             raise InvalidInput(f"its member {number} sees {view!r} with weight {weight} and temperature {scale}")
         width = {"features": features, "structure": STRUCTURE, "both": features + STRUCTURE}[view]
-        serialization.check_weights(part, mine, width, classes)
+        saved_parameters.check_weights(part, mine, width, classes)
         out.append(FittedMember(str(facts["name"]), view, part, weight, scale, mine))
     if not out or len(out) != len({name.split(".")[0] for name in weights}):
         raise InvalidInput("its members are not those its weights belong to")

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from bangs.errors import InvalidInput
-from bangs.estimator import model_file, serialization
+from bangs.estimator import model_file, saved_parameters
 from bangs.estimator.fitted import read_members
 from bangs.estimator.linear import LinearTrainer
 from bangs.graphs.tables.feature_encoding import Encoding
@@ -23,7 +23,7 @@ def save(model: Any, path: str | Path) -> None:
         | model_file.pack_names(model.node_names_),
         {
             "snapshot": facts,
-            "params": {name: serialization.spell(value) for name, value in model.get_params(deep=False).items()},
+            "params": {name: saved_parameters.spell(value) for name, value in model.get_params(deep=False).items()},
             "members": [own.to_plain() for own in model.members_],
             "seed": model.seed_,
             "leaderboard": model.leaderboard_,
@@ -44,9 +44,9 @@ def load(kind: type[Any], path: str | Path, store: str | Path | None, parts: dic
     model = parts.get("model")
     own = model.model if isinstance(model, Trainer | LinearTrainer) else model
     with model_file.sound(path):
-        found = kind(**{name: serialization.read(name, value, parts) for name, value in facts["params"].items()})
+        found = kind(**{name: saved_parameters.read(name, value, parts) for name, value in facts["params"].items()})
         if "calibrator" not in parts:
-            serialization.check_calibrator(found.calibrator)
+            saved_parameters.check_calibrator(found.calibrator)
         found.n_features_in_ = int(facts["features"])
         if facts["feature_names"]:
             found.feature_names_in_ = np.array([str(name) for name in facts["feature_names"]], dtype=object)

@@ -21,7 +21,7 @@ from bangs.graphs.store import Store
 
 
 @dataclass(frozen=True, eq=False)
-class Lesson:
+class TrainingData:
     """What a fit learns from: a graph without labels, labels long [N], and who is judged by which of them."""
 
     graph: Any  # a Data without y, or a StoredGraph
@@ -36,7 +36,7 @@ class Lesson:
         return int((self.labels < 0).sum())
 
 
-def lesson(given: Inputs, *, seed: int, folds: int | None, share: float | None, keep: Any = ()) -> Lesson:
+def training_data(given: Inputs, *, seed: int, folds: int | None, share: float | None, keep: Any = ()) -> TrainingData:
     """What a fit learns from.
 
     Validation nodes that the data bring judge one model, unless folds are asked for. Without them, labels are dealt
@@ -54,16 +54,16 @@ def lesson(given: Inputs, *, seed: int, folds: int | None, share: float | None, 
     known = target if split is None else torch.where(split.train[0] | split.val[0], target, -1)
     if folds is not None or not (own_validation or share is not None or stored):
         made = Folds.of(known, folds or FOLDS, seed)
-        return Lesson(graph, known, made, classes, _told(made, folds or FOLDS, words))
+        return TrainingData(graph, known, made, classes, _told(made, folds or FOLDS, words))
     cut = validation_split(target, split, [seed], 0.25 if share is None else share, words)
     learned, held = torch.where(cut.train, target, -1), torch.where(cut.val, target, -1)
     if not (cut.train.any() and len(target[cut.train[0]].unique()) > 1):
         raise InvalidInput("the training labels hold one class only; a classifier needs at least two")
-    return Lesson(graph, learned[0], Folds(learned, held, True), classes, ())
+    return TrainingData(graph, learned[0], Folds(learned, held, True), classes, ())
 
 
 def tasks_of(
-    learned: Lesson, tried: Sequence[Candidate], names: Any, seed: int, place: torch.device
+    learned: TrainingData, tried: Sequence[Candidate], names: Any, seed: int, place: torch.device
 ) -> dict[View, Task]:
     """The task of every view that some candidate has of the graph."""
     views = dict.fromkeys(own.view for own in tried)

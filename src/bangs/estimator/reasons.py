@@ -1,4 +1,4 @@
-"""Explain: why a node has the label it has, in numbers that can be checked."""
+"""Reasons: why a node has the label it has, in numbers that can be checked."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Serialization: parameters and parts as JSON, and back without running anything found in a file."""
+"""Saved parameters: parameters and parts as JSON, and back without running anything found in a file."""
 
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
