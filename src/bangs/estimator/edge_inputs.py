@@ -222,17 +222,16 @@ def _way_out(index: Tensor, nodes: int) -> str:
 def _library_edges(graph: Any) -> pd.DataFrame:
     """The edges of a networkx or igraph graph as a frame; a weight is 1 where others have one and it has none."""
     if hasattr(graph, "adj"):
-        listed = [(one, other, weight) for one, other, weight in graph.edges(data="weight")]
+        listed = list(graph.edges(data="weight"))
         ends, weight = [pair[:2] for pair in listed], [own for *_, own in listed]
     else:
         names = node_names(graph)
         assert names is not None
         ends = [(names[one], names[other]) for one, other in graph.get_edgelist()]
         weight = graph.es["weight"] if "weight" in graph.es.attributes() else [None] * len(ends)
-    out: dict[str, Any] = {name: np.empty(len(ends), object) for name in ("source", "target")}
-    for place, name in enumerate(out):  # one by one, since a name may be a tuple
-        for row, pair in enumerate(ends):
-            out[name][row] = pair[place]
+    out: dict[str, Any] = {}
+    for place, name in enumerate(("source", "target")):
+        out[name] = pd.Series([pair[place] for pair in ends], dtype=object)  # a name may be a tuple
     if any(own is not None for own in weight):
         out["weight"] = [1.0 if own is None else own for own in weight]
     frame = pd.DataFrame(out)

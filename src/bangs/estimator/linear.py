@@ -76,8 +76,8 @@ class PropagatedLinear(Checked):
     def logits(self, weights: Mapping[str, Tensor], graph: Data, place: torch.device) -> Tensor:
         """What models with these weights say of every node of a graph: [R, N, C]."""
         at = {name: value.to(place) for name, value in weights.items()}
-        z = self._placed(graph, at["basis"][0], place)
-        z = self._shaped(z, at["centre"][0])
+        product = torch.from_numpy(_times(_rows(graph.x, self.rows), at["basis"][0].cpu().numpy())).to(place)
+        z = self._shaped(self.propagate(_matrix(graph, place), product), at["centre"][0])
         return torch.matmul(z, at["weight"]) + at["bias"]
 
     def principal(self, graph: Data, rng: Streams, place: torch.device) -> tuple[Tensor, Tensor, Tensor]:
@@ -116,14 +116,8 @@ class PropagatedLinear(Checked):
             basis = rarity[:, None] * basis  # so that new nodes need no weights of their own
         centre = z.mean(0, keepdims=True)
         scale = 1 / max(float(np.sqrt(np.square(z - centre).sum(1).mean())), TINY)
-        basis, centre, z = basis * scale, centre * scale, z * scale
-        found = torch.from_numpy(np.ascontiguousarray(z)).to(place), torch.from_numpy(np.ascontiguousarray(centre))
-        return self._shaped(found[0], found[1].to(place)), torch.from_numpy(np.ascontiguousarray(basis)), found[1]
-
-    def _placed(self, graph: Data, basis: Tensor, place: torch.device) -> Tensor:
-        """P X̃ in the kept directions: [N, d]."""
-        product = torch.from_numpy(_times(_rows(graph.x, self.rows), basis.cpu().numpy())).to(place)
-        return self.propagate(_matrix(graph, place), product)
+        inputs, directions, mean = (torch.from_numpy(np.ascontiguousarray(own * scale)) for own in (z, basis, centre))
+        return self._shaped(inputs.to(place), mean.to(place)), directions, mean
 
     def _shaped(self, z: Tensor, centre: Tensor) -> Tensor:
         z = z - centre
