@@ -180,8 +180,9 @@ class Plain:
         logits = training.logits()
         self.teacher = logits if self.teacher is None else self.teacher
         if training.best > self.best:
-            accuracy = Exam.accuracy(self.exam, Prediction(logits[None]))
-            self.best, self.accuracy = training.best, 100 * float(accuracy[0])
+            predicted = logits.argmax(-1)[None]
+            marks = self.exam.mark_labels(predicted, torch.full_like(predicted, -1))
+            self.best, self.accuracy = training.best, 100 * float(marks["test"][0])
 
     def _adopt(self, teacher: Tensor, number: int) -> None:
         calibrated = ETS()(Prediction(teacher[None]), self.task)
