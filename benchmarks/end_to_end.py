@@ -22,7 +22,6 @@ from torch_geometric.data import Data
 
 from bangs.calibration.calibrators import ETS
 from bangs.core.types import Prediction
-from bangs.experiments.exam import Exam
 from bangs.experiments.experiment import Experiment, exam_of
 from bangs.selftraining.loop import State
 from bangs.training.epochs import CapturedSession, EagerSession, TrainingSession
