@@ -16,7 +16,7 @@ from bangs.estimator import contest, linear
 from bangs.estimator.candidates import linear_candidates, soft_method
 from bangs.estimator.linear import LinearTrainer, PropagatedLinear
 from bangs.estimator.resume import Keeper
-from bangs.estimator.stacking import clearly_behind, common_factor, member_temperatures, mixed, share_interval, stack
+from bangs.estimator.stacking import common_factor, far_behind, member_temperatures, mixed, share_interval, stack
 from bangs.graphs.datasets.synthetic import citation
 from bangs.runs import RunFolder
 from bangs.utils.threads import thread_count
@@ -184,8 +184,8 @@ def test_wilsons_interval_is_that_of_the_book() -> None:
 def test_a_difference_within_its_error_is_not_clear() -> None:
     best = torch.zeros(50)
     noise = torch.randn(50, generator=torch.Generator().manual_seed(0))
-    assert not clearly_behind(best - 0.1 + noise, best)
-    assert clearly_behind(best - 1.0 + noise, best)
+    assert not far_behind(best - 0.1 + noise, best)
+    assert far_behind(best - 1.0 + noise, best)
 
 
 def test_the_linear_learner_finds_the_minimum_that_gradient_descent_finds() -> None:

@@ -16,8 +16,8 @@ from bangs.estimator.folds import Folds, judged_labels, label_logs
 from bangs.estimator.members import FoldRecorder, Member, View
 from bangs.estimator.resume import Keeper
 from bangs.estimator.stacking import (
-    clearly_behind,
     common_factor,
+    far_behind,
     mean_interval,
     member_temperatures,
     mixed,
@@ -146,7 +146,7 @@ class Contest:
 
         def stop(state: State) -> None:
             if leader is not None and not candidate.cheap and self.folds.judged:
-                if clearly_behind(self._likely(recorder.unseen), self._likely(leader.unseen)):
+                if far_behind(self._likely(recorder.unseen), self._likely(leader.unseen)):
                     raise _Stopped(state, "behind")
                 if self.limit is not None and time.perf_counter() - began > self.limit:
                     raise _Stopped(state, "time")

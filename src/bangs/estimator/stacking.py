@@ -84,7 +84,7 @@ def mean_interval(value: Tensor) -> dict[str, float]:
     return {"value": mean, "low": mean - half, "high": mean + half, "nodes": nodes}
 
 
-def clearly_behind(own: Tensor, best: Tensor) -> bool:
+def far_behind(own: Tensor, best: Tensor) -> bool:
     """Whether log-probabilities of unseen labels [M] are behind others by more than two standard errors."""
     gap = own - best
     if len(gap) < 2:
