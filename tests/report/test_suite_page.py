@@ -1,6 +1,7 @@
 """The page of a suite: numbers, seeds and tests as the table has them."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,13 @@ def test_tests_and_curves_come_along(world: tuple[Suite, list[Result]]) -> None:
     assert over["verdict"] == "better"
     curve = next(one for one in found["curves"] if one["row"] == "two" and one["column"] == "BANGS")
     assert curve["accuracy"] == pytest.approx([72, 72, 72])
+
+
+@pytest.mark.parametrize(("commit", "told"), [("a" * 40, "a" * 10), ("b" * 40 + "-dirty", "b" * 10 + "-dirty")])
+def test_a_commit_with_changes_is_told_as_such(world: tuple[Suite, list[Result]], commit: str, told: str) -> None:
+    suite, results = world
+    made = [replace(one, environment={**one.environment, "commit": commit}) for one in results]
+    assert [line[3] for line in suite_facts([suite], made)["machines"]] == [told]
 
 
 def test_a_suite_without_results_has_a_page_that_says_so(world: tuple[Suite, list[Result]], tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ import functools
 import itertools
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -139,6 +140,20 @@ def matching(results: Iterable[Result], settings: Mapping[str, Any]) -> Result |
     found = [result for result in results if result.comparable == wanted]
     alike = [result for result in found if result.config.get("parts") == found[-1].config.get("parts")]
     return max(reversed(alike), key=lambda result: len(result.rows), default=None)
+
+
+def machines(results: Iterable[Result]) -> list[list[str]]:
+    """What runs were made on: a row of device, versions, commit and the number of rows for each."""
+    count = Counter[tuple[str, ...]]()
+    for result in results:
+        if result.rows:
+            it = result.environment
+            commit = str(it.get("commit") or "unknown")
+            short = commit[:10] + ("-dirty" if commit.endswith("-dirty") else "")
+            count[str(it.get("device")), f"torch {it.get('torch')}", f"Python {it.get('python')}", short] += len(
+                result.rows
+            )
+    return [[*key, str(number)] for key, number in sorted(count.items())]
 
 
 def requested(out: Path) -> list[str]:

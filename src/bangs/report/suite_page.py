@@ -1,13 +1,12 @@
 """Suite page: tables of experiments, every seed and every test behind them, in one HTML file."""
 
 import math
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from bangs.experiments.results import Result, matching
+from bangs.experiments.results import Result, machines, matching
 from bangs.experiments.suites.suite import PROTOCOLS, Suite
 from bangs.experiments.tables.render import RULES, missing
 from bangs.experiments.tables.significance import LEVEL
@@ -35,7 +34,7 @@ def suite_facts(suites: Sequence[Suite], results: Sequence[Result]) -> dict[str,
             "level": LEVEL,
             "protocols": PROTOCOLS,
             "suites": [_suite(table, results) for table in tables],
-            "machines": _machines(runs),
+            "machines": machines(runs),
         }
     )
     return facts
@@ -108,17 +107,6 @@ def _curves(suite: Suite, results: Sequence[Result]) -> list[dict[str, Any]]:
             names = {"row": suite.called(cell.row), "column": suite.called(cell.column)}
             out.append({**names, "of": kind, "accuracy": [round(value, 3) for value in means]})
     return out
-
-
-def _machines(results: Sequence[Result]) -> list[list[str]]:
-    """What the runs were made on: rows of device, versions, commit and how many runs."""
-    count: Counter[tuple[str, ...]] = Counter()
-    for result in results:
-        device, torch, python, commit = (
-            result.environment.get(name) for name in ("device", "torch", "python", "commit")
-        )
-        count[str(device), f"torch {torch}", f"Python {python}", str(commit)[:12]] += len(result.rows)
-    return [[*key, str(number)] for key, number in sorted(count.items())]
 
 
 def _plain(value: Any) -> Any:

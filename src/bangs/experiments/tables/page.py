@@ -1,10 +1,9 @@
 """Page: every table and figure in one Markdown document, made from rows alone."""
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from bangs.experiments.results import Result
+from bangs.experiments.results import Result, machines
 from bangs.experiments.suites.suite import FIGURES, PROTOCOLS, Suite
 from bangs.experiments.tables.figure import draw, panels
 from bangs.experiments.tables.render import grid, missing, tests
@@ -96,18 +95,11 @@ def _was_run(table: Table) -> bool:
 
 
 def _machines(results: Sequence[Result]) -> str:
-    """What the rows were made on."""
-    places = Counter[tuple[str, ...]]()
-    for result in results:
-        if result.rows:
-            it = result.environment
-            commit = str(it.get("commit") or "unknown")
-            short = commit[:10] + ("-dirty" if commit.endswith("-dirty") else "")
-            key = (str(it.get("device")), f"torch {it.get('torch')}", f"Python {it.get('python')}", short)
-            places[key] += len(result.rows)
-    if not places:
+    """What the rows were made on, as a table."""
+    made = machines(results)
+    if not made:
         return "There are no rows yet."
-    rows = [[*map(escape_markdown, key), str(count)] for key, count in sorted(places.items())]
+    rows = [[*map(escape_markdown, own[:-1]), own[-1]] for own in made]
     return "What the rows come from:\n\n" + markdown_table(["device", "torch", "Python", "commit", "rows"], rows)
 
 
