@@ -113,7 +113,12 @@ def perform(job: Job, watchers: Sequence[Watcher] = (), patience: float = 0.0) -
                 data = _load(job.experiment.dataset, job.data)
                 kept = [BlindRounds(folder)] if job.blind else []
                 result = job.experiment.run(
-                    None, job.device, [*kept, *watchers], data, run_folder=folder, pause=PAUSE, blind=job.blind
+                    device=job.device,
+                    observers=[*kept, *watchers],
+                    data=data,
+                    run_folder=folder,
+                    pause=PAUSE,
+                    blind=job.blind,
                 )
             except Exception as error:
                 folder.event(
