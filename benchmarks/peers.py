@@ -187,6 +187,9 @@ def page_table(found: dict[str, Any]) -> str:
     """The rows as a Markdown table."""
     lines = ["| task | system | accuracy | seconds | memory | seconds / ours |", "|---|---|---|---|---|---|"]
     for row in found["rows"]:
+        if "note" in row:
+            lines.append(f"| {row['task']} | {row['system']} | – | – | – | {row['note']} |")
+            continue
         accuracy = f"{row['accuracy']:.2f}" if row["task"] == "values" else f"{row['accuracy']:.1f} %"
         cells = (row["task"], row["system"], accuracy, f"{row['seconds']:.2g}", f"{row['peak_bytes'] / 2**20:.0f} MiB")
         lines.append(f"| {' | '.join(cells)} | {row['ratio']:.3g} |")

@@ -194,6 +194,12 @@ def test_the_table_of_peers_is_made_from_its_rows() -> None:
     assert page.partition(peers.MARKS[0])[2].partition(peers.MARKS[1])[0].strip() == table
 
 
+def test_a_peer_that_did_not_run_has_its_line_in_the_table() -> None:
+    row = {"task": "values", "system": "pyDVL MSR", "note": "pydvl is not installed"}
+    table = peers.page_table({"rows": [row], "data": "cora", "torch": "2", "device": "CPU"})
+    assert "| values | pyDVL MSR | – | – | – | pydvl is not installed |" in table
+
+
 @pytest.mark.parametrize("system", ["PyG label propagation", "PyG Correct & Smooth", "bangs MSR"])
 def test_a_peer_runs_alone(system: str) -> None:
     found = peers.alone(system, "synthetic", 5, 0)
