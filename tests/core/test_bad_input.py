@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 import torch
@@ -169,6 +170,7 @@ MISTAKES: dict[str, tuple[Callable[[], object], list[str]]] = {
     # the loop
     "negative rounds": (lambda: Method(rounds=-1), ["Method.rounds must be at least 0", "got -1"]),
     "no views": (lambda: Method(views=()), ["at least one view"]),
+    "views that are none": (lambda: Method(views=pd.NA), ["at least one view"]),
     "an unknown memory": (lambda: Method(memory="forget"), ["Method.memory", "accumulate, rebuild, alternate"]),
     "an unknown teacher": (lambda: Method(teacher="last"), ["Method.teacher", "first, latest, best", "'last'"]),
     "an unknown start": (lambda: Method(start="warm"), ["Method.start", "fresh, teacher", "'warm'"]),

@@ -143,7 +143,7 @@ SAME: dict[str, Callable[[], tuple[Any, Any, Any]]] = {
     "unsigned, shorter": lambda: (X, EDGES.astype(np.uint16), np.where(Y < 0, np.nan, Y)),
     "tensors": lambda: (torch.tensor(X), torch.tensor(EDGES), torch.tensor(Y)),
     "tensors of other sizes": lambda: (torch.tensor(X).double(), torch.tensor(EDGES).int(), torch.tensor(Y).short()),
-    "frames": lambda: (_frame(), pd.DataFrame(EDGES.T), pd.Series(Y)),
+    "frames": lambda: (X, pd.DataFrame(EDGES.T), pd.Series(Y)),  # one of features is scaled, as a table is
     "words": lambda: (X, EDGES, np.where(Y < 0, "", np.where(Y == 0, "a", "b"))),
     "words and None": lambda: (X, EDGES, [None if y < 0 else "ab"[y] for y in Y]),
     "words and nan": lambda: (X, EDGES, [float("nan") if y < 0 else "ab"[y] for y in Y]),

@@ -68,7 +68,7 @@ class Method:
         for name, known in CHOICES.items():
             if name != "start" or not isinstance(self.start, int):
                 check_word(f"Method.{name}", getattr(self, name), known)
-        if not self.views:
+        if not isinstance(self.views, Sequence) or not self.views:
             raise InvalidInput("Method.views must hold at least one view, such as Same()")
         if isinstance(self.start, int) and self.start < 1:
             raise InvalidInput(f"Method.start must be 'fresh', 'teacher' or an epoch from 1, got {self.start}")
