@@ -5,8 +5,8 @@
 
 An epoch is one step of Adam and one look at the validation nodes for all seeds at once, replayed as one CUDA graph.
 `adopted` nodes, drawn by chance for every seed, have labels besides those that came with the graph, as later rounds do.
-`opening` is what a round costs up to the end of its first epoch: its labels are put where a captured graph reads them,
-and where the first hop is taken ahead also what leads to them; a train_nodes of another size is captured anew.
+`opening` is what a round costs up to the end of its first epoch: its labels are put where a captured graph reads them;
+where the first hop is precomputed, its subgraphs are made and the epoch is captured anew.
 `bandwidth` is what the sparse products of a GCN must read and write (each dense line once per entry, as no cache is
 counted on) over the time of those products; the card's memory does 4.8 TB/s on an H200, its second-level cache more.
 """

@@ -10,7 +10,6 @@ import torch
 from bangs.graphs.sparse import Sparse
 from bangs.nn.dropout import CounterMasks
 from bangs.training.epochs import EagerSession
-from bangs.training.mutable_csr import MutableCSR
 
 pytest.importorskip("triton", reason="Triton comes with torch for CUDA")
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
@@ -188,24 +187,6 @@ def test_a_session_keeps_the_same_best_epochs_with_either_code(monitor, nodes, c
         for mine, theirs in zip(ours, plain.state, strict=True):
             torch.testing.assert_close(mine.cpu(), theirs, rtol=1e-6, atol=1e-6)
     assert not plain.unfinished.all()
-
-
-@pytest.mark.parametrize("transposed", [False, True])
-def test_a_pattern_that_is_written_in_place_is_read_anew(transposed):
-    shape = (130, 70)  # enough rows for some to have a program to themselves
-    pattern, values, found = None, torch.zeros(900, device=DEVICE), []
-    for seed, density in enumerate((0.05, 0.02, 0.08)):
-        matrix = Sparse.of(sp.random_array(shape, density=density, format="csr", dtype=np.float32, rng=seed), DEVICE)
-        pattern = pattern or MutableCSR.of(matrix.pattern, capacity=900)
-        pattern.write(matrix.pattern)
-        values[: len(matrix.values)] = matrix.values
-        x = torch.randn(shape[0] if transposed else shape[1], 5)
-        schedule = pattern.transposed_schedule if transposed else pattern.schedule
-        cols, order = pattern.transposed[1:] if transposed else (pattern.cols, None)
-        found.append(spmm.spmm(schedule, cols, values, x.to(DEVICE), 1, order).cpu())
-        plain = matrix.to("cpu")
-        torch.testing.assert_close(found[-1], plain.T.matmul(x) if transposed else plain.matmul(x))
-    assert not torch.equal(found[0], found[1])
 
 
 LARGE = [(40, 64, 50, 70), (300, 32, 32, 128), (150, 96, 96, 64)]  # lines, columns stored, columns, columns to be

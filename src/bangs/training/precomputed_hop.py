@@ -4,7 +4,6 @@ An epoch then needs only the hidden layer of the labelled nodes' neighbours, for
 """
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,6 @@ from bangs.nn.ensemble import Targets
 from bangs.nn.matmul import WIDE, batched_matmul, full_precision
 from bangs.nn.subgraphs import DENSE_ABOVE, Features, PreparedGraph, Subgraph
 from bangs.training.epochs import TargetNodes
-from bangs.training.mutable_csr import MutableCSR
 
 Nodes = np.ndarray[Any, Any]
 
@@ -131,79 +129,29 @@ class FirstHop:
             outputs = inputs
         return RunSubgraphs(found, outputs, layers)
 
-    def buffers(self, subgraphs: RunSubgraphs, size: int) -> "PaddedBuffers | None":
-        """Empty buffers of this size for the subgraphs; None if they would exceed `MAX_BYTES`."""
-        runs, width = len(subgraphs.outputs), _round_up(self.features.shape[1], COLUMN_MULTIPLE)
-        return None if 4 * runs * size * width > MAX_BYTES else PaddedBuffers(self, subgraphs, size)
-
     def target_nodes(self, targets: Targets, hops: int) -> TargetNodes | None:
         """The nodes with a target of each run and their subgraphs; None if they would exceed `MAX_BYTES`.
 
         Runs with fewer nodes are padded with nodes that have no target and no edges.
         """
-        subgraphs = self.run_subgraphs(targets.target, hops)
-        buffers = self.buffers(subgraphs, _round_up(subgraphs.max_size, NODE_MULTIPLE))
-        return None if buffers is None else buffers.write(subgraphs, targets)
-
-
-class PaddedBuffers:
-    """Fixed buffers for the training subgraphs of several rounds, which a captured CUDA graph keeps reading."""
-
-    def __init__(self, first: FirstHop, subgraphs: RunSubgraphs, size: int):
-        device, runs, width = first.features.device, len(subgraphs.outputs), int(first.features.shape[1])
-        self.first, self.size = first, size
-        self.padded = torch.zeros(runs, size, _round_up(width, COLUMN_MULTIPLE), device=device)
-        self.row_counts = torch.zeros(runs, dtype=torch.int32, device=device)
-        self.hops = tuple(self._hop(matrix) for matrix in subgraphs.block_diagonals(size))
-        subgraph = PrecomputedHop(runs, PaddedFeatures(runs, self.padded, width, self.row_counts), self.hops)
-        target = torch.full((runs, size), -1, device=device)
-        self.target_nodes = TargetNodes(subgraph, Targets(target, torch.ones(runs, size, device=device)))
-
-    @cached_property
-    def writable(self) -> bool:
-        """Whether other subgraphs may be written in place; only our own kernels would read them."""
-        return kernels.serves(self.padded)
-
-    def fits(self, subgraphs: RunSubgraphs, size: int) -> bool:
-        """Whether the buffers have this size and enough capacity for the subgraphs."""
-        entries = [sum(matrix.nnz for matrix in layer) for layer in subgraphs.layers]
-        capacity = [len(hop.values) for hop in self.hops]
-        return self.writable and size == self.size and all(map(int.__le__, entries, capacity))
-
-    def write(self, subgraphs: RunSubgraphs, targets: Targets) -> TargetNodes:
-        """The target nodes with hard labels, after their subgraphs are copied into the buffers."""
-        for run, nodes in enumerate(subgraphs.inputs):
-            at = torch.as_tensor(nodes, device=self.padded.device)
-            self.padded[run, : len(nodes), : self.first.features.shape[1]] = self.first.features[at]
-        self.row_counts.copy_(torch.tensor([len(nodes) for nodes in subgraphs.inputs]))
-        if self.writable:
-            for hop, matrix in zip(self.hops, subgraphs.block_diagonals(self.size), strict=True):
-                assert isinstance(hop.pattern, MutableCSR)
-                sparse = Sparse.of(matrix, self.padded.device)
-                hop.pattern.write(sparse.pattern)
-                hop.values[: len(sparse.values)] = sparse.values
-        place = torch.full_like(self.target_nodes.targets.target, -1)
-        for run, own in enumerate(subgraphs.outputs):
-            place[run, : len(own)] = torch.as_tensor(own)
+        subgraphs, device = self.run_subgraphs(targets.target, hops), self.features.device
+        runs, width = len(subgraphs.outputs), int(self.features.shape[1])
+        size, columns = _round_up(subgraphs.max_size, NODE_MULTIPLE), _round_up(width, COLUMN_MULTIPLE)
+        if 4 * runs * size * columns > MAX_BYTES:
+            return None
+        padded = torch.zeros(runs, size, columns, device=device)
+        place = torch.full((runs, size), -1, device=device)
+        for run, (inputs, outputs) in enumerate(zip(subgraphs.inputs, subgraphs.outputs, strict=True)):
+            padded[run, : len(inputs), :width] = self.features[torch.as_tensor(inputs, device=device)]
+            place[run, : len(outputs)] = torch.as_tensor(outputs)
+        row_counts = torch.tensor([len(nodes) for nodes in subgraphs.inputs], dtype=torch.int32, device=device)
+        adjacencies = tuple(Sparse.of(matrix, device) for matrix in subgraphs.block_diagonals(size))
         known = place.clamp_min(0)
-        self.target_nodes.targets.target.copy_(targets.target.gather(1, known).masked_fill_(place < 0, -1))
-        self.target_nodes.targets.weight.copy_(targets.weight.gather(1, known))
-        return self.target_nodes
-
-    def _hop(self, matrix: "sp.csr_array[Any]") -> Sparse:
-        sparse = Sparse.of(matrix, self.padded.device)
-        if not self.writable:
-            return sparse
-        capacity = padded_size(len(sparse.values))
-        return Sparse(MutableCSR.of(sparse.pattern, capacity), torch.zeros(capacity, device=self.padded.device))
-
-
-def padded_size(count: int) -> int:
-    """The smallest of 64, 128, 192, 256, 384, 512, 768, … that is at least `count`."""
-    size = NODE_MULTIPLE
-    while size < count:
-        size *= 2
-    return size * 3 // 4 if size > 2 * NODE_MULTIPLE and count <= size * 3 // 4 else size
+        target = targets.target.gather(1, known).masked_fill_(place < 0, -1)
+        return TargetNodes(
+            PrecomputedHop(runs, PaddedFeatures(runs, padded, width, row_counts), adjacencies),
+            Targets(target, targets.weight.gather(1, known)),
+        )
 
 
 def _round_up(count: int, unit: int) -> int:

@@ -28,7 +28,7 @@ from bangs.training.flush_denormals import flush_denormals
 from bangs.training.layerwise_inference import Layerwise
 from bangs.training.minibatch import MinibatchSession, NodeLoader
 from bangs.training.neighbour_sampling import Sampler, Sampling
-from bangs.training.precomputed_hop import FirstHop, PaddedBuffers, padded_size
+from bangs.training.precomputed_hop import FirstHop
 from bangs.training.teacher import Teacher
 from bangs.utils.torch_modes import usual_modes
 
@@ -119,7 +119,6 @@ class Learner:
         self.network = trainer.model.build(width, task.classes, Streams((0,) * task.runs)).to(task.device)
         self._width = width
         self._captured_sessions: dict[tuple[bool, bool], CapturedSession] = {}
-        self._padded_sessions: dict[bool, tuple[PaddedBuffers, CapturedSession]] = {}
         self._last_prediction: tuple[dict[str, Tensor], Prediction] | None = (
             None  # the weights of the last fit and their logits
         )
@@ -251,7 +250,7 @@ class Learner:
         return PreparedGraph.of(graph, self.task.runs, loops, normalise).whole
 
     def _session(self, labels: Labels, transition: Tensor | None) -> TrainingSession:
-        """The training session for these labels; on a GPU a captured CUDA graph, which rounds reuse."""
+        """The training session for these labels; on a GPU a captured CUDA graph, which rounds on all nodes reuse."""
         targets = Targets(labels.target, labels.weight, labels.belief)
         if self.trainer.batches is not None:
             loader = self._loader(targets)
@@ -263,26 +262,11 @@ class Learner:
             return EagerSession(self.network, *self._shared_target_nodes(targets), self.trainer)
         if not captured:
             return EagerSession(self.network, self._target_nodes(targets), self.val_nodes, self.trainer)
-        corrected = transition is not None
-        return self._padded_session(targets, corrected) or self._whole_graph_session(targets, corrected)
-
-    def _padded_session(self, targets: Targets, corrected: bool) -> CapturedSession | None:
-        """A CUDA graph over the labelled nodes' subgraphs, reused by rounds that fit its buffers; None if too large."""
-        if self.first_hop is None or targets.belief is not None:  # soft labels cover all nodes
-            return None
-        subgraphs = self.first_hop.run_subgraphs(targets.target, self.network.hops or 0)
-        size = padded_size(subgraphs.max_size)
-        buffers, session = self._padded_sessions.get(corrected, (None, None))
-        if buffers is None or session is None or not buffers.fits(subgraphs, size):
-            self._padded_sessions.pop(corrected, None)  # frees its memory first
-            buffers, session = self.first_hop.buffers(subgraphs, size), None
-            if buffers is None:
-                return None
-        part = buffers.write(subgraphs, targets)
-        if session is None:
-            session = CapturedSession(self.network, part, self.val_nodes, self.trainer)
-            self._padded_sessions[corrected] = buffers, session
-        return session
+        if targets.belief is None and self.first_hop is not None:  # soft labels cover all nodes
+            nodes = self.first_hop.target_nodes(targets, self.network.hops or 0)
+            if nodes is not None:
+                return CapturedSession(self.network, nodes, self.val_nodes, self.trainer)
+        return self._whole_graph_session(targets, transition is not None)
 
     def _whole_graph_session(self, targets: Targets, corrected: bool) -> CapturedSession:
         """A CUDA graph over all nodes; all rounds with the same kind of labels reuse it."""
