@@ -3,11 +3,9 @@
 import re
 from typing import Any
 
-import igraph
 import networkx as nx
 import numpy as np
 import pandas as pd
-import polars
 import pytest
 import scipy.sparse as sp
 import sklearn
@@ -28,6 +26,8 @@ from bangs import LabelMask, NodeRows, SelfTrainingClassifier, cross_validate
 from bangs.errors import InvalidInput
 from tests import ROOT
 from tests.conftest import two_rings
+
+library = pytest.importorskip  # of those that not every machine has
 
 HARD: dict[str, Any] = {"method": "hard", "validation": 0.25}
 QUICK: dict[str, Any] = {**HARD, "rounds": 1, "epochs": 20, "patience": 20}
@@ -255,7 +255,7 @@ class TestGraphsOfOtherLibraries:
 
     def graphs(self) -> list[Any]:
         named = nx.Graph(self.pairs[::-1])  # its nodes stand in another order than the rows
-        other = igraph.Graph.TupleList(self.pairs[::-1])
+        other = library("igraph").Graph.TupleList(self.pairs[::-1])
         return [named, other]
 
     def test_names_meet_the_index_of_a_frame(self) -> None:
@@ -284,12 +284,12 @@ class TestGraphsOfOtherLibraries:
             back = edges.rename(columns={"source": "target", "target": "source"})[edges.columns]
             given = pd.concat([edges, back], ignore_index=True)
         elif form == "polars":
-            given = polars.from_pandas(edges).lazy()
+            given = library("polars").from_pandas(edges).lazy()
         elif form == "multigraph":
             given = nx.MultiGraph()
             given.add_edges_from((a, b, {"weight": w[0]} if w else {}) for a, b, *w in lines)
         elif form == "igraph":
-            given = igraph.Graph.TupleList(lines, weights=weighted)
+            given = library("igraph").Graph.TupleList(lines, weights=weighted)
         found = as_graph(frame.set_index("id")[["a"]], given)
         assert torch.equal(found.edge_index, want.edge_index)
         if weighted:
@@ -297,7 +297,7 @@ class TestGraphsOfOtherLibraries:
 
     def test_numbers_are_rows_of_an_array_whatever_their_order(self) -> None:
         numbered = nx.Graph([(int(a), int(b)) for a, b in EDGES.T][::-1])
-        other = igraph.Graph(60, [(int(a), int(b)) for a, b in EDGES.T if a < b])
+        other = library("igraph").Graph(60, [(int(a), int(b)) for a, b in EDGES.T if a < b])
         want = model().fit(X, Y, edge_index=EDGES).predict_proba()
         for graph in (numbered, other):
             np.testing.assert_allclose(model().fit(X, Y, edge_index=graph).predict_proba(), want, atol=1e-5)
@@ -321,7 +321,7 @@ class TestGraphsOfOtherLibraries:
         assert weight is not None
         assert weight.tolist() == [2.0, 1.0]
         assert edges(heavy.to_undirected(), 3)[0].shape == (2, 4)
-        other = igraph.Graph([(0, 1), (1, 2)], directed=True, edge_attrs={"weight": [2.0, 1.0]})
+        other = library("igraph").Graph([(0, 1), (1, 2)], directed=True, edge_attrs={"weight": [2.0, 1.0]})
         assert edges(other, 3)[1].tolist() == [2.0, 1.0]  # type: ignore[union-attr]
 
     def test_places_on_a_grid_are_names(self) -> None:
@@ -434,9 +434,9 @@ class TestFrames:
         frame.assign(id=range(60), label=np.where(Y < 0, None, Y)).to_csv(tmp_path / "nodes.csv", index=False)
         pd.DataFrame({"source": EDGES[0], "target": EDGES[1]}).to_csv(tmp_path / "edges.csv", index=False)
         own = read(tmp_path, fill="mean")
-        given: Any = frame if kind == "pandas" else polars.from_pandas(frame)
+        given: Any = frame if kind == "pandas" else library("polars").from_pandas(frame)
         edges: Any = pd.DataFrame({"source": EDGES[0], "target": EDGES[1]})
-        edges = edges if kind == "pandas" else polars.from_pandas(edges)
+        edges = edges if kind == "pandas" else library("polars").from_pandas(edges)
         found = prepare(given, None, edges, fill="mean")
         assert found.columns is not None
         assert found.columns.columns == own.columns.columns
