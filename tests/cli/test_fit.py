@@ -136,7 +136,7 @@ def test_a_killed_fit_ends_with_the_files_of_an_undisturbed_one(tmp_path: Path) 
 def test_an_interrupted_fit_says_how_to_go_on_and_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     words = ("fit", EXAMPLES / "own-graph", "--out", tmp_path / "out", *HARD, "--rounds", 2, "--epochs", 5)
     with monkeypatch.context() as patch:
-        patch.setattr("bangs.cli.fit_folder._Lines.see", lambda lines, state: os.kill(os.getpid(), signal.SIGTERM))
+        patch.setattr("bangs.cli.console.Rounds.tell", lambda view, line: os.kill(os.getpid(), signal.SIGTERM))
         stopped = bangs(*words)
     assert stopped.code == 143
     assert f"continue with: bangs fit {EXAMPLES / 'own-graph'} --out {tmp_path / 'out'}" in stopped.err

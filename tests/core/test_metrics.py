@@ -143,7 +143,7 @@ def test_scikit_learn_agrees(random):
         assert nll == pytest.approx(log_loss(truth, probs, labels=range(5)), abs=1e-6)
         one_against_rest = sum(brier_score_loss(truth == c, probs[:, c]) for c in range(5))
         assert metrics.brier(prediction, target)[run].item() == pytest.approx(one_against_rest, abs=1e-6)
-        assert (metrics.confusion(prediction, target, 5)[run].numpy() == confusion_matrix(truth, label)).all()
+        assert (metrics.confusion(prediction, target)[run].numpy() == confusion_matrix(truth, label)).all()
         macro = f1_score(truth, label, average="macro")
         assert metrics.macro_f1(prediction, target)[run].item() == pytest.approx(macro)
 

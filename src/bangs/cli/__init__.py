@@ -47,16 +47,13 @@ def main() -> None:
         sys.exit(app(prog_name="bangs", standalone_mode=False))
     except UsageError as error:
         tell(error)
-        sys.exit(2)
     except BangsError as error:
         print(f"bangs: {escape_controls(str(error))}", file=sys.stderr)
-        sys.exit(2)
     except (MemoryError, RuntimeError) as error:
         if not ran_out_of_memory(error):
             raise
         print(f"bangs: memory ran out; {memory_advice()}", file=sys.stderr)
-        sys.exit(2)
     except OSError as error:
         place = f"'{error.filename}': " if error.filename else ""
         print(f"bangs: {escape_controls(place)}{error.strerror or error}", file=sys.stderr)
-        sys.exit(2)
+    sys.exit(2)

@@ -43,14 +43,9 @@ class Output:
 class Rounds:
     """A view of rounds as they come: live in a terminal, a line each in a pipe."""
 
-    HEADER: tuple[str, ...] = ("round", "validation %", "test %", "pseudo-labels", "right %", "epochs", "seconds")
-    TEST_COLUMNS = ("test %", "right %")  # a blind run has none
-
-    def __init__(self, output: Output, title: str, rounds: int, *, blind: bool = False):
-        self.output, self.title, self.rounds, self.blind = output, title, rounds, blind
-        if blind:
-            self.HEADER = tuple(name for name in self.HEADER if name not in self.TEST_COLUMNS)
-        self.lines: list[tuple[str, ...]] = []
+    def __init__(self, output: Output, title: str, rounds: int):
+        self.output, self.title, self.rounds = output, title, rounds
+        self.lines: list[dict[str, str]] = []  # cells by their headings, the same in every line
         self.live = Live(console=output.console, refresh_per_second=4, transient=False)
 
     def __enter__(self) -> Self:
@@ -65,27 +60,28 @@ class Rounds:
             self.live.__exit__(*exception)
 
     def __call__(self, state: "State", row: dict[str, Any]) -> None:
+        marked = "test" in row  # not in a blind run
         right = [value for value in row.get("pseudo_accuracy", ()) if value is not None]
         cells = {
             "round": f"{row['round']}",
             "validation %": f"{100 * _mean(row['validation']):.2f}",
-            "test %": f"{100 * _mean(row['test']):.2f}" if not self.blind else "",
-            "pseudo-labels": f"{_mean(row['labelled']) - _given(state):.0f}",
-            "right %": f"{100 * _mean(right):.1f}" if right else "–",
+            "test %": f"{100 * _mean(row['test']):.2f}" if marked else "",
+            "pseudo-labels": f"{float(state.labels.adopted.sum(1).double().mean()):.0f}",
+            "right %": f"{100 * _mean(right):.1f}" if right else "–" if marked else "",
             "epochs": f"{_mean(row['epochs']):.0f}",
             "seconds": f"{sum(row['seconds'].values()):.2f}",
         }
-        self.tell(tuple(cells[name] for name in self.HEADER))
+        self.tell({name: cell for name, cell in cells.items() if cell})
 
-    def tell(self, line: tuple[str, ...]) -> None:
-        """One more line, with a cell for every name in the header."""
+    def tell(self, line: dict[str, str]) -> None:
+        """One more line: its cells by their headings."""
         self.lines.append(line)
         if self._animated:
             self.live.update(self._table())
         else:
             if len(self.lines) == 1:
-                self.output.say("  ".join(f"{name:>13}" for name in self.HEADER))
-            self.output.say("  ".join(f"{cell:>13}" for cell in line))
+                self.output.say("  ".join(f"{name:>13}" for name in line))
+            self.output.say("  ".join(f"{cell:>13}" for cell in line.values()))
 
     @property
     def _animated(self) -> bool:
@@ -95,16 +91,16 @@ class Rounds:
         table = Table(
             title=escape_controls(self.title),
             title_justify="left",
-            caption=f"round {self.lines[-1][0]} of {self.rounds}",
+            caption=f"round {self.lines[-1]['round']} of {self.rounds}",
         )
-        narrow = self.output.console.width < sum(len(name) + 3 for name in self.HEADER) + 1
+        narrow = self.output.console.width < sum(len(name) + 3 for name in self.lines[0]) + 1
         if narrow:  # no room for lines, and headings are folded to the width of the numbers
             table.box, table.padding = None, (0, 1, 0, 0)
-        for name, *cells in zip(self.HEADER, *self.lines, strict=True):
-            widest = max(4, *map(len, cells))
+        for name in self.lines[0]:
+            widest = max(4, *(len(line[name]) for line in self.lines))
             table.add_column(name, justify="right", overflow="fold", width=widest if narrow else None)
         for line in self.lines:
-            table.add_row(*line)
+            table.add_row(*line.values())
         return table
 
 
@@ -114,7 +110,3 @@ def _shown(message: Any) -> Any:
 
 def _mean(values: list[float]) -> float:
     return sum(values) / len(values)
-
-
-def _given(state: "State") -> float:
-    return float((state.labels.adopted_round == 0).sum(1).float().mean())

@@ -11,7 +11,6 @@ from bangs.cli.console import Output
 from bangs.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from bangs.graphs.store import Manifest
     from bangs.graphs.tables import Encoding
 
 
@@ -44,6 +43,7 @@ def convert(
     from bangs.graphs.datasets import by_name
     from bangs.graphs.store import Store, convert_from, is_store
     from bangs.graphs.tables.read_options import ReadOptions
+    from bangs.utils.text import counted
 
     output = Output(as_json=as_json, quiet=quiet)
     begin = time.perf_counter()
@@ -67,7 +67,11 @@ def convert(
         "verified": verify,
         "out": out.name,
     }
-    output.result(facts, _summary(made, out))
+    words = (
+        f"{made.nodes:,} nodes, {counted(made.edges, 'edge')}, {counted(made.features, 'feature')}, "
+        f"{counted(len(made.classes), 'class', 'classes')}: {made.bytes / 2**20:,.1f} MiB in {out}"
+    )
+    output.result(facts, words)
 
 
 def _encoding(like: Path) -> "Encoding":
@@ -81,13 +85,3 @@ def _encoding(like: Path) -> "Encoding":
     if not isinstance(found, dict):
         raise InvalidInput(f"'{like}' was not made from tables, so it does not say how columns become features")
     return Encoding.from_dict(found)
-
-
-def _summary(made: "Manifest", out: Path) -> str:
-    from bangs.utils.text import counted
-
-    return (
-        f"{made.nodes:,} nodes, {counted(made.edges, 'edge')}, {counted(made.features, 'feature')}, "
-        f"{counted(len(made.classes), 'class', 'classes')}: "
-        f"{made.bytes / 2**20:,.1f} MiB in {out}"
-    )

@@ -73,8 +73,8 @@ def _fit(folder: RunFolder, own: tables.OwnGraph, learner: SelfTrainingClassifie
     if len(learner.recipe(store=data if isinstance(data, Store) else None)) > 1:
         learner.fit(data, names=own.ids, keeper=keeper, tell=partial(_tell, output))
     else:
-        with _Lines(output, "round by round", learner.rounds or 0) as lines:
-            learner.fit(data, names=own.ids, observers=[lines.see], keeper=keeper)
+        with Rounds(output, "round by round", learner.rounds or 0) as view:
+            learner.fit(data, names=own.ids, observers=[lambda state: view.tell(_line(state))], keeper=keeper)
     learner.classes_ = np.array(own.classes)[learner.classes_]
     for note in (*learner.notes_, f"trained with {counted(learner.threads_, 'thread')}"):
         output.say(f"· {note}")
@@ -131,20 +131,15 @@ def _tell(output: Output, tried: Tried) -> None:
     output.say(f"{tried.number}/{tried.count}  {tried.seconds:5.1f} s  {tried.name}{ahead}")
 
 
-class _Lines(Rounds):
-    """A line a round; there is no truth to tell right from wrong by."""
-
-    HEADER = ("round", "validation %", "pseudo-labels", "epochs", "seconds")
-
-    def see(self, state: State) -> None:
-        line = (
-            f"{state.index}",
-            f"{100 * float(state.validation.mean()):.1f}",
-            f"{int(state.labels.adopted[0].sum())}",
-            f"{float(state.student.epochs.double().mean()):.0f}",
-            f"{sum(state.seconds.values()):.2f}",
-        )
-        self.tell(line)
+def _line(state: State) -> dict[str, str]:
+    """A round, by headings; there is no truth to tell right from wrong by."""
+    return {
+        "round": f"{state.index}",
+        "validation %": f"{100 * float(state.validation.mean()):.1f}",
+        "pseudo-labels": f"{int(state.labels.adopted[0].sum())}",
+        "epochs": f"{float(state.student.epochs.double().mean()):.0f}",
+        "seconds": f"{sum(state.seconds.values()):.2f}",
+    }
 
 
 def in_batches(batches: Sampling | None) -> str:

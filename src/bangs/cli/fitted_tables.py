@@ -17,6 +17,7 @@ from bangs.runs.sealed_json import seal, unseal
 
 FILE = "tables.json"
 _WORDS = ("ignore", "categorical", "unknown", "keep")  # options that are lists of words
+_DEFAULTS = {own.name: own.default for own in fields(ReadOptions) if own.name not in ("encoding", "limits")}
 _NOT_KEPT = ("device", "directed", "time_limit")  # said anew by every command, or by the tables
 
 
@@ -84,8 +85,7 @@ def read_fitted_tables(folder: Path) -> tuple[FittedTables, dict[str, Any]]:
 
 
 def _given(options: Mapping[str, Any]) -> dict[str, Any]:
-    plain = {own.name: own.default for own in fields(ReadOptions)}
-    return {name: value for name, value in options.items() if value != plain[name] and value not in (None, [])}
+    return {name: value for name, value in options.items() if value != _DEFAULTS[name] and value not in (None, [])}
 
 
 def _place(folder: Path, name: Any) -> Path:
@@ -96,11 +96,10 @@ def _place(folder: Path, name: Any) -> Path:
 
 def _option(name: str, value: Any) -> Any:
     """The value of an option, of the type it must have."""
-    plain = {own.name: own.default for own in fields(ReadOptions) if own.name not in ("encoding", "limits")}
     if name in _WORDS:
         sound = isinstance(value, list) and all(isinstance(word, str) for word in value)
     else:
-        sound = type(value) is (str if plain[name] is None else type(plain[name]))
+        sound = type(value) is (str if _DEFAULTS[name] is None else type(_DEFAULTS[name]))
     if not sound:
         raise InvalidInput(f"option {name!r}")
     return tuple(value) if name in _WORDS else value

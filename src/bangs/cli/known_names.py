@@ -4,6 +4,7 @@ import ast
 import tomllib
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import bangs
 from bangs.experiments.suites.files import suite_files, suite_text
@@ -25,55 +26,40 @@ def names_of(kind: str) -> dict[str, str]:
     if kind == "suites":
         return {name: str(tomllib.loads(suite_text(path))["title"]) for name, path in suite_files().items()}
     module, name = _TABLES[kind]
-    table = _table(module, name)
+    table = _defined(module, name).value
     if kind == "datasets":
         return dict(filter(None, (_described(module, node) for node in ast.walk(table))))
-    assert isinstance(table, ast.Dict)
-    keys = [ast.literal_eval(key) for key in table.keys if key is not None]
-    return {key: _sentence(module, value) for key, value in zip(keys, table.values, strict=True)}
+    return {ast.literal_eval(key): _sentence(module, own) for key, own in zip(table.keys, table.values, strict=True)}
 
 
-def _sentence(module: str, node: ast.AST) -> str:
+def _sentence(module: str, node: Any) -> str:
     """The first line of the docstring of a function or class, or of what a lambda makes."""
-    if isinstance(node, ast.Lambda):
-        return _sentence(module, node.body)
-    if isinstance(node, ast.Call):
-        return _sentence(module, node.func)
-    assert isinstance(node, ast.Name)
-    for part in _tree(module).body:
-        if isinstance(part, ast.FunctionDef | ast.ClassDef) and part.name == node.id:
-            return (ast.get_docstring(part) or "").split("\n")[0]
-        if isinstance(part, ast.ImportFrom) and any(alias.name == node.id for alias in part.names):
-            return _sentence(str(part.module).removeprefix("bangs."), node)
-    raise LookupError(f"{node.id} is not defined in bangs.{module}")
+    while not isinstance(node, ast.Name):
+        node = node.body if isinstance(node, ast.Lambda) else node.func
+    return (ast.get_docstring(_defined(module, node.id)) or "").split("\n")[0]
 
 
 def _described(module: str, node: ast.AST) -> tuple[str, str] | None:
     """The name and the description that a call gives; None where it gives none."""
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
         return None
-    given = dict(zip(_parameters(module, node.func.id), node.args, strict=False))
-    given |= {str(word.arg): word.value for word in node.keywords}
+    called = _defined(module, node.func.id)
+    names = [own.arg for own in called.args.args] if isinstance(called, ast.FunctionDef) else []
+    given = dict(zip(names, node.args, strict=False)) | {str(word.arg): word.value for word in node.keywords}
     if not given.keys() >= {"name", "description"}:
         return None
     return ast.literal_eval(given["name"]), ast.literal_eval(given["description"])
 
 
-def _parameters(module: str, name: str) -> list[str]:
-    """The parameters of a function of the module."""
+def _defined(module: str, name: str) -> Any:
+    """The function, class or annotated assignment of that name, in the module or where it is imported from."""
     for part in _tree(module).body:
-        if isinstance(part, ast.FunctionDef) and part.name == name:
-            return [own.arg for own in part.args.args]
-    return []
-
-
-def _table(module: str, name: str) -> ast.expr:
-    """The value of an annotated assignment."""
-    for part in _tree(module).body:
-        if isinstance(part, ast.AnnAssign) and isinstance(part.target, ast.Name) and part.target.id == name:
-            assert part.value is not None
-            return part.value
-    raise LookupError(f"{name} is not in bangs.{module}")
+        if isinstance(part, ast.ImportFrom) and any(alias.name == name for alias in part.names):
+            return _defined(str(part.module).removeprefix("bangs."), name)
+        own = part.target if isinstance(part, ast.AnnAssign) else part
+        if name in (getattr(own, "name", None), getattr(own, "id", None)):
+            return part
+    raise LookupError(f"{name} is not defined in bangs.{module}")
 
 
 @cache

@@ -50,13 +50,11 @@ def label(
         raise InvalidInput("a folder is either looked at or prepared; give one of --read-only and --prepare")
     output = Output(quiet=quiet)
     folder = out or default_folder(graph)
-    if read_only:
-        serve(folder, graph.resolve().name, batch, port, read_only, _again(), output)
+    if not prepare:
+        name = graph.resolve().name if read_only else origin(graph)[0].path.name
+        serve(folder, name, batch, port, read_only, _again(), output)
         return
     fitted, learner = origin(graph)
-    if not prepare:
-        serve(folder, fitted.path.name, batch, port, read_only, _again(), output)
-        return
     learner.set_params(time_limit=time_limit, device=device)
     prepare_queue(folder, fitted.also(tables.given), learner, 3 * batch, strategy, output)
 

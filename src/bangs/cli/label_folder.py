@@ -27,7 +27,7 @@ from bangs.labelling.server import LabelServer
 from bangs.labelling.session import Session
 from bangs.report.run_data import read_truth
 from bangs.runs.lock import Lock, hold, is_lock
-from bangs.utils.files import explained
+from bangs.utils.files import explained, make_folder
 
 FIT = "fit"  # the folder of the newest fit, below the labelling folder
 PATIENCE = 600.0  # seconds that a fit waits for one that was left behind
@@ -50,8 +50,7 @@ def serve(
         _until_stopped(server, output)
         refits.close()
         session.close()
-        state = session.state()
-        output.say(f"{state['labelled']:,} answers in {folder / FILE}; the newest fit is in {folder / FIT}")
+        output.say(f"{session.state()['labelled']:,} answers in {folder / FILE}; the newest fit is in {folder / FIT}")
     finally:
         if lock is not None:
             lock.release()
@@ -66,10 +65,9 @@ def prepare_queue(
     output: Output,
 ) -> None:
     """Fit with the labels of the graph and all answers, and write the queue of nodes to label next."""
-    with explained(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-        _refuse_strangers(folder)
-        (folder / FIT).mkdir(exist_ok=True)
+    make_folder(folder)
+    _refuse_strangers(folder)
+    make_folder(folder / FIT)
     answers = read_answers(folder / FILE) if (folder / FILE).exists() else []
     if answers:
         tables = tables.also({}, folder / FILE)
@@ -138,8 +136,7 @@ def _held(folder: Path, read_only: bool) -> Lock | None:
         if not folder.is_dir():
             raise InvalidInput(f"'{folder}' is not a folder; name one that `bangs label` wrote")
         return None
-    with explained(folder):
-        folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     _refuse_strangers(folder)
     return hold(folder)
 

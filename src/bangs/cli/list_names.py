@@ -1,6 +1,5 @@
 """`bangs list`: the names a command understands."""
 
-import json
 from typing import Annotated
 
 import typer
@@ -28,13 +27,9 @@ def list_names(
     if kind is not None and kind not in KINDS:
         raise UnknownName("kind of names", kind, KINDS)
     found = {name: names_of(name) for name in (KINDS if kind is None else [kind])}
-    if as_json:
-        print(json.dumps(found))
-        return
-    output = Output()
+    lines = []
     for title, names in found.items():
-        if kind is None:
-            output.say(f"{title}:")
         width = max(map(len, names))
-        for name, words in names.items():
-            output.say(f"{name:<{width}}  {words}")
+        lines += [f"{title}:"] if kind is None else []
+        lines += [f"{name:<{width}}  {words}" for name, words in names.items()]
+    Output(as_json=as_json).result(found, "\n".join(lines))

@@ -30,16 +30,12 @@ def report(
     path = folder.with_suffix(".html") if folder.suffix == ".jsonl" else folder / PAGE
     check_replaceable(path, page_begin(), "report")
     if suite is not None or folder.suffix == ".jsonl" or (folder / "suites").is_dir():
-        _write_suite_page(folder, suite, path)
+        # these import the experiments and PyG with them, which the page of one run does without
+        from bangs.cli.result_paths import results_of, suites_of
+        from bangs.report.suite_page import write_suite_page
+
+        results = results_of(folder)  # before the suites: a missing file has none
+        write_suite_page(suites_of(folder, suite), results, path)
     else:
         write_page(folder, store=store)
     Output(as_json=as_json).result({"page": str(path)}, f"look at {path}")
-
-
-def _write_suite_page(folder: Path, suite: str | None, path: Path) -> None:
-    # imports the experiments and PyG with them, which the page of one run does without
-    from bangs.cli.result_paths import results_of, suites_of
-    from bangs.report.suite_page import write_suite_page
-
-    results = results_of(folder)  # before the suites: a missing file has none
-    write_suite_page(suites_of(folder, suite), results, path)

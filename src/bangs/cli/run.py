@@ -127,7 +127,7 @@ def run(
         for name in experiment.idle():
             output.say(f"· --{name} makes no difference to this run of '{method}'")
         if out is None:
-            with stoppable(), Rounds(output, title, experiment.most_rounds, blind=blind) as view:
+            with stoppable(), Rounds(output, title, experiment.most_rounds) as view:
                 result = experiment.run(data, device, [view], blind=blind)
         else:
             resume, overwrite = resume or ranks.restarted(), overwrite and not ranks.restarted()

@@ -44,7 +44,7 @@ def run_in(
         latest = folder.latest()
         if latest is not None:
             output.say(f"continuing after round {latest.round}")
-        with Rounds(output, title, experiment.most_rounds, blind=blind) as view:
+        with Rounds(output, title, experiment.most_rounds) as view:
             kept = [BlindRounds(folder)] if blind else []
             result = experiment.run(data, device, [*kept, view], run_folder=folder, blind=blind)
         folder.finish(compact(result))

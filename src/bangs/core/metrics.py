@@ -82,9 +82,9 @@ def entropy(probs: Tensor) -> Tensor:
     return terms.sum(-1)
 
 
-def confusion(prediction: Prediction, target: Tensor, classes: int | None = None) -> Tensor:
+def confusion(prediction: Prediction, target: Tensor) -> Tensor:
     """Counts of nodes by target (rows) and most likely class (columns): long [R, C, C]."""
-    classes = prediction.logits.shape[-1] if classes is None else classes
+    classes = prediction.logits.shape[-1]
     cell = target.clamp(min=0) * classes + prediction.label
     counts = torch.zeros(len(target), classes * classes, dtype=torch.long, device=target.device)
     return counts.scatter_add(1, cell, (target >= 0).long()).view(-1, classes, classes)

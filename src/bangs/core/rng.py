@@ -32,7 +32,8 @@ class Streams:
 
     def numbers(self) -> list[int]:
         """One 63-bit seed per run, for a generator of any library."""
-        return [_digest(seed, self.path) for seed in self.seeds]
+        names = ("/".join(map(str, (seed, *self.path))).encode() for seed in self.seeds)
+        return [int.from_bytes(blake2b(name, digest_size=8).digest(), "big") >> 1 for name in names]
 
     def generators(self, device: torch.device | str = "cpu") -> list[torch.Generator]:
         """One fresh generator per run, at the start of its stream."""
@@ -48,8 +49,3 @@ class Streams:
     def randn(self, *shape: int, device: torch.device | str = "cpu") -> Tensor:
         """Normal numbers: float [R, *shape]."""
         return torch.stack([torch.randn(shape, generator=g, device=device) for g in self.generators(device)])
-
-
-def _digest(seed: int, path: tuple[str | int, ...]) -> int:
-    name = "/".join([str(seed), *map(str, path)]).encode()
-    return int.from_bytes(blake2b(name, digest_size=8).digest(), "big") >> 1

@@ -90,17 +90,8 @@ class Labels:
         """
         new = chosen & (self.adopted_round != 0)
         weight = torch.as_tensor(weight, dtype=self.weight.dtype, device=self.weight.device)
-        soft = label if label.dim() == 3 else None
-        target = torch.where(new, label if soft is None else soft.argmax(-1), self.target)
-        belief = None
-        if soft is not None or self.belief is not None:
-            classes = (soft if soft is not None else self.belief).shape[-1]  # type: ignore[union-attr]
-            belief = torch.where(
-                new[..., None], one_hot(target, classes) if soft is None else soft, self._dense(classes)
-            )
-        return Labels(
-            target, torch.where(new, weight, self.weight), torch.where(new, round, self.adopted_round), belief
-        )
+        target, belief = (label, None) if label.dim() == 2 else (label.argmax(-1), label)
+        return Labels.where(new, Labels(target, weight, torch.full_like(self.adopted_round, round), belief), self)
 
     def _dense(self, classes: int) -> Tensor:
         """The belief of every node, one-hot for hard labels: float [R, N, C]."""
@@ -124,9 +115,9 @@ class Labels:
         return Labels(**_changed(self, lambda own: own[index]))
 
     @staticmethod
-    def where(run: Tensor, first: "Labels", second: "Labels") -> "Labels":
-        """The first labels where run [R] is true, the second elsewhere."""
-        pick = run[:, None]
+    def where(mask: Tensor, first: "Labels", second: "Labels") -> "Labels":
+        """The first labels where the mask, bool [R] or [R, N], is true, the second elsewhere."""
+        pick = mask if mask.dim() == 2 else mask[:, None]
         belief = None
         if first.belief is not None or second.belief is not None:
             classes = next(own.belief.shape[-1] for own in (first, second) if own.belief is not None)

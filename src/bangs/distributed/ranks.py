@@ -35,9 +35,8 @@ class RankLost(BangsError):
 
 @dataclass
 class Traffic:
-    """The messages this process has sent, counted for benchmarks."""
+    """What this process has sent, counted for benchmarks."""
 
-    calls: int = 0
     bytes: int = 0
 
 
@@ -200,6 +199,5 @@ def _collective() -> Iterator[None]:
 
 def _message(x: Tensor) -> Tensor:
     """The tensor on the device that the backend sends from; its bytes are counted in `traffic`."""
-    traffic.calls += 1
     traffic.bytes += x.numel() * x.element_size()
     return (x.cuda() if dist.get_backend() == "nccl" else x.cpu()).contiguous()

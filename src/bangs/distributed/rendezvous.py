@@ -22,8 +22,9 @@ def agree_on_attempt(store: Store, rank: int, size: int, limit: timedelta) -> in
         return _handshake(store, rank, end)
     attempt = store.add("attempts", 1)
     for other in range(1, size):
-        token = _wait_for_key(store, f"{attempt}/token/{other}", end)
-        store.set(f"{attempt}/answer/{other}", token)
+        while not store.check([f"{attempt}/token/{other}"]):
+            _wait(end, f"rank {other} has not joined")
+        store.set(f"{attempt}/answer/{other}", store.get(f"{attempt}/token/{other}").decode())
     return attempt
 
 
@@ -38,12 +39,6 @@ def _handshake(store: Store, rank: int, end: float) -> int:
         if attempt and store.check([answer]) and store.get(answer).decode() == token:
             return attempt
         _wait(end, "rank 0 has not joined")
-
-
-def _wait_for_key(store: Store, key: str, end: float) -> str:
-    while not store.check([key]):
-        _wait(end, f"rank {key.rpartition('/')[2]} has not joined")
-    return store.get(key).decode()
 
 
 def _wait(end: float, what: str) -> None:

@@ -13,8 +13,8 @@ from bangs.core.types import Labels, Prediction, Task, one_hot
 from bangs.estimator.folds import judged_labels, label_logs, mean_of_runs, unseen
 from bangs.graphs.store import StoreReference
 from bangs.nn.models import Architecture
-from bangs.runs.candidate_log import CandidateLog, without_adopted
-from bangs.runs.history import is_row, row
+from bangs.runs.candidate_log import CandidateLog
+from bangs.runs.history import is_row, row, with_adopted, without_adopted
 from bangs.selftraining.best_round import Merit, clearly_behind
 from bangs.selftraining.loop import State
 
@@ -71,7 +71,7 @@ class Member:
             architecture=model,
             weights=weights,
             candidate_log=log,
-            rows=log.with_adopted(facts["rows"]),
+            rows=with_adopted(facts["rows"], log),
             **told,
             **parts,
         )
@@ -158,7 +158,7 @@ class FoldRecorder:
         if nodes != task.nodes or len(facts["rows"]) != rounds or not all(map(is_row, facts["rows"])):
             raise ValueError(f"the record holds {rounds} rounds of {nodes} nodes, the task has {task.nodes}")
         log = CandidateLog.from_plain(tensors)
-        self.rows, self._logs = log.with_adopted(facts["rows"]), [log]
+        self.rows, self._logs = with_adopted(facts["rows"], log), [log]
         self._said, self._sure, self._best = list(tensors["said"]), list(tensors["sure"]), tensors.get("best")
         self._merit = Merit(**{name: float(part) for name, part in facts["merit"].items()})
         others = {name: t for name, t in tensors.items() if name in _OPTIONAL or name.startswith(_WEIGHTS)}

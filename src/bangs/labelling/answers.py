@@ -2,7 +2,6 @@
 
 import csv
 import io
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -17,8 +16,8 @@ from bangs.errors import InvalidInput
 from bangs.graphs.tables import OwnGraph
 from bangs.graphs.tables.labels import placeholders
 from bangs.graphs.tables.numbers import MISSING
-from bangs.utils.csv_safe import to_csv
-from bangs.utils.files import explained, open_plain, read_plain, sync_folder, write_all
+from bangs.utils.csv_safe import FORMULA, to_csv
+from bangs.utils.files import GrowingFile, explained, read_plain
 
 FILE = "labels.csv"
 HEADER = ("number", "time", "id", "action", "label")
@@ -42,37 +41,23 @@ class AnswerFile:
     """labels.csv, open for more answers; a row torn by a crash was never acknowledged and is removed."""
 
     def __init__(self, path: Path):
-        self.path = path
-        body = _body(path)
-        self.answers, end = _sound(body, path)
+        self.answers, end = _sound(_body(path), path)
         with explained(path):
-            self._file = open_plain(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
-            if not end:
-                os.ftruncate(self._file, 0)
-                write_all(self._file, to_csv(HEADER, []).encode())
-            elif end < len(body):
-                os.ftruncate(self._file, end)
-            sync_folder(path.parent)
+            self._file = GrowingFile(path, end)
+        if not end:
+            self._file.append(to_csv(HEADER, []).encode())
 
     def append(self, node: str, action: Action, label: str = "") -> Answer:
         """One more answer; when this returns, it is on the disk."""
         answer = Answer(len(self.answers) + 1, node, action, label)
         now = datetime.now(UTC).isoformat(timespec="seconds")
         row = to_csv(["", *HEADER[1:]], [[answer.number, now, node, action, label]]).split("\n", 1)[1]
-        with explained(self.path):
-            before = os.fstat(self._file).st_size
-            try:
-                write_all(self._file, row.encode())
-            except OSError:
-                os.ftruncate(self._file, before)
-                raise
+        self._file.append(row.encode())
         self.answers.append(answer)
         return answer
 
     def close(self) -> None:
-        if self._file >= 0:
-            os.close(self._file)
-            self._file = -1
+        self._file.close()
 
 
 def read_answers(path: Path) -> list[Answer]:
@@ -191,4 +176,4 @@ def _records(body: bytes) -> Iterator[tuple[int, list[str]]]:
 
 def _plain(text: str) -> str:
     """The text before `cell` of `csv_safe` made it safe."""
-    return text[1:] if text.startswith("'") and text[1:2] in ("=", "+", "-", "@", "\t", "\r") else text
+    return text[1:] if text.startswith("'") and text[1:].startswith(FORMULA) else text

@@ -108,9 +108,8 @@ class _Handler(BaseHTTPRequestHandler):
             raise NotForYou(HTTPStatus.FORBIDDEN, "the address is not right; copy it from the terminal")
         origin = self.headers.get("Origin")
         own = {f"http://{host}" for host in self.server.hosts}
-        if (origin is not None or self.command == "POST") and origin not in own:
-            raise NotForYou(HTTPStatus.FORBIDDEN, "requests of other pages are refused")
-        if self.headers.get("Sec-Fetch-Site", "same-origin") not in ("same-origin", "none"):
+        foreign = (origin is not None or self.command == "POST") and origin not in own
+        if foreign or self.headers.get("Sec-Fetch-Site", "same-origin") not in ("same-origin", "none"):
             raise NotForYou(HTTPStatus.FORBIDDEN, "requests of other pages are refused")
         return rest
 

@@ -26,10 +26,11 @@ class Session:
         self.refit: Callable[[], None] | None = None
         self.fitting = False
         self.fault = ""
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         path = folder / FILE
         self._file = None if read_only else AnswerFile(path)
-        self._read = read_answers(path) if read_only and path.exists() else []
+        read = read_answers(path) if read_only and path.exists() else []
+        self._answers = read if self._file is None else self._file.answers  # which grow
         self._fitted = 0  # answers that the last fit has seen
         self._queue: dict[str, Any] = {"classes": [], "cards": [], "notes": [], "strategy": ""}
         self._progress: list[dict[str, Any]] = []
@@ -51,7 +52,28 @@ class Session:
     def state(self) -> dict[str, Any]:
         """All that a page shows, as JSON holds it."""
         with self._lock:
-            return self._state()
+            counted = standing(self._answers)
+            cards = self._cards()
+            labels = [own for own in counted if own.action == "label"]
+            classes = list(dict.fromkeys([*self._queue["classes"], *(own.label for own in labels)]))
+            return {
+                "number": len(self._answers),
+                "card": cards[0] if cards else None,
+                "queue": [card["node"] for card in cards],
+                "classes": classes,
+                "counts": {name: sum(own.label == name for own in labels) for name in classes},
+                "labelled": len(labels),
+                "skipped": len(counted) - len(labels),
+                "last": None if not counted else [counted[-1].node, counted[-1].action, counted[-1].label],
+                "waiting": max(0, len(counted) - self._fitted),
+                "batch": self.batch,
+                "progress": self._progress,
+                "strategy": self._queue["strategy"],
+                "notes": self._queue["notes"],
+                "fitting": self.fitting,
+                "fault": self.fault,
+                "read_only": self.read_only,
+            }
 
     def act(self, action: Action, node: str | None, number: int, label: str = "") -> dict[str, Any]:
         """Take an answer to the node that page number `number` shows; the state after it."""
@@ -69,10 +91,10 @@ class Session:
                 card = next(iter(self._cards()), None)
                 if card is None or node != card["node"]:
                     raise Stale("this node is answered already; this is the present one")
-                known = self._state()["classes"]
+                known = self.state()["classes"]
                 self._file.append(card["node"], action, check_class(label, known) if action == "label" else "")
                 self._seen[card["node"]] = card
-            state = self._state()
+            state = self.state()
         if self.refit is not None and self.waiting >= self.batch:
             self.refit()
         return state
@@ -81,10 +103,6 @@ class Session:
         with self._lock:
             if self._file is not None:
                 self._file.close()
-
-    @property
-    def _answers(self) -> list[Any]:
-        return self._read if self._file is None else self._file.answers
 
     def _cards(self) -> list[dict[str, Any]]:
         """The cards without an answer, in their order; a node that was just taken back comes first."""
@@ -95,27 +113,3 @@ class Session:
             first = [card for card in cards if card["node"] == last] or [self._seen[last]] * (last in self._seen)
             cards = first + [card for card in cards if card["node"] != last]
         return cards
-
-    def _state(self) -> dict[str, Any]:
-        counted = standing(self._answers)
-        cards = self._cards()
-        labels = [own for own in counted if own.action == "label"]
-        classes = list(dict.fromkeys([*self._queue["classes"], *(own.label for own in labels)]))
-        return {
-            "number": len(self._answers),
-            "card": cards[0] if cards else None,
-            "queue": [card["node"] for card in cards],
-            "classes": classes,
-            "counts": {name: sum(own.label == name for own in labels) for name in classes},
-            "labelled": len(labels),
-            "skipped": len(counted) - len(labels),
-            "last": None if not counted else [counted[-1].node, counted[-1].action, counted[-1].label],
-            "waiting": max(0, len(counted) - self._fitted),
-            "batch": self.batch,
-            "progress": self._progress,
-            "strategy": self._queue["strategy"],
-            "notes": self._queue["notes"],
-            "fitting": self.fitting,
-            "fault": self.fault,
-            "read_only": self.read_only,
-        }

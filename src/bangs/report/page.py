@@ -74,6 +74,6 @@ def environment(package: str = "bangs.report") -> Environment:
 
 
 @cache
-def asset(name: str) -> str:
+def asset(name: str, package: str = "bangs.report") -> str:
     """The text of a file that pages are made of."""
-    return (resources.files("bangs.report") / "assets" / name).read_text(encoding="utf-8")
+    return (resources.files(package) / "assets" / name).read_text(encoding="utf-8")

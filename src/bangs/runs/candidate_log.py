@@ -8,7 +8,6 @@ import torch
 from torch import Tensor
 
 from bangs.errors import InvalidInput
-from bangs.runs.history import is_soft
 
 if TYPE_CHECKING:
     from bangs.selftraining.loop import State
@@ -41,7 +40,7 @@ class CandidateLog:
         """The lines of one round."""
         facts = state.adoption
         if facts is None or facts.soft:
-            return cls(*(torch.zeros(0, dtype=kind) for kind in _TYPES.values()))
+            return cls(**{name: torch.zeros(0, dtype=kind) for name, kind in _TYPES.items()})
         score = facts.ranking.score[run]
         scored = score > float("-inf")
         best = score.argsort(descending=True, stable=True)
@@ -49,19 +48,19 @@ class CandidateLog:
         kept = scored & ((rank < KEPT) | facts.chosen[run])
         nodes = best[kept[best]]
         stderr = facts.ranking.stderr
-        columns = (
-            torch.full_like(nodes, state.index),
-            nodes,
-            facts.chosen[run, nodes],
-            facts.label[run, nodes],
-            facts.raw_confidence[run, nodes],
-            facts.confidence[run, nodes],
-            score[nodes],
-            torch.full_like(score[nodes], float("nan")) if stderr is None else stderr[run, nodes],
-            rank[nodes] + 1,
-            scored.sum().expand(len(nodes)),
-        )
-        return cls(*(column.cpu().to(kind) for column, kind in zip(columns, _TYPES.values(), strict=True)))
+        columns = {
+            "round": torch.full_like(nodes, state.index),
+            "node": nodes,
+            "taken": facts.chosen[run, nodes],
+            "label": facts.label[run, nodes],
+            "raw_confidence": facts.raw_confidence[run, nodes],
+            "confidence": facts.confidence[run, nodes],
+            "score": score[nodes],
+            "stderr": torch.full_like(score[nodes], float("nan")) if stderr is None else stderr[run, nodes],
+            "place": rank[nodes] + 1,
+            "among": scored.sum().expand(len(nodes)),
+        }
+        return cls(**{name: column.cpu().to(_TYPES[name]) for name, column in columns.items()})
 
     @classmethod
     def joined(cls, parts: "list[CandidateLog]") -> "CandidateLog":
@@ -74,10 +73,6 @@ class CandidateLog:
 
     def __len__(self) -> int:
         return len(self.round)
-
-    def with_adopted(self, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """The rows of `without_adopted`, with the nodes they adopted; a row of soft labels keeps their number."""
-        return [row if is_soft(row) else {**row, "adopted": [self._adopted(row["round"])]} for row in rows]
 
     def to_plain(self) -> dict[str, Tensor]:
         """Its columns as named tensors, for `from_plain`."""
@@ -111,16 +106,12 @@ class CandidateLog:
         if self.score.isnan().any():
             raise InvalidInput("'candidate_log.score' of the saved run must hold numbers, got NaN")
 
-    def _adopted(self, round: int) -> dict[str, list[Any]]:
+    def adopted(self, round: int) -> dict[str, list[Any]]:
+        """The nodes a round adopted, best first: label, confidence before and after calibration, and value."""
         here = self.where(self.taken & (self.round == round))
         names = ("node", "label", "raw_confidence", "confidence", "score", "stderr")
         columns: dict[str, list[Any]] = {name: getattr(here, name).tolist() for name in names}
         return columns if here.stderr.isfinite().any() else {**columns, "stderr": []}
-
-
-def without_adopted(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """History rows of one run without the nodes they adopted, which the log holds; see `CandidateLog.with_adopted`."""
-    return [row if is_soft(row) else {**row, "adopted": None} for row in rows]
 
 
 def check_whole(name: str, value: Tensor, low: int, high: int) -> None:
@@ -139,14 +130,7 @@ def check_finite(name: str, value: Tensor, *, negative: bool = True) -> None:
 
 
 _TYPES = {
-    "round": torch.long,
-    "node": torch.long,
+    **dict.fromkeys(("round", "node", "label", "place", "among"), torch.long),
+    **dict.fromkeys(("raw_confidence", "confidence", "score", "stderr"), torch.float32),
     "taken": torch.bool,
-    "label": torch.long,
-    "raw_confidence": torch.float32,
-    "confidence": torch.float32,
-    "score": torch.float32,
-    "stderr": torch.float32,
-    "place": torch.long,
-    "among": torch.long,
 }

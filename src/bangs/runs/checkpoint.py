@@ -53,7 +53,10 @@ def encode(checkpoint: Checkpoint, config: str) -> list[memoryview]:
         raise InvalidInput(
             f"the facts of a checkpoint must take at most {LARGEST_FACTS:,} bytes, got {len(entry_text):,}"
         )
-    body = _serialise(tensors, entry_text)
+    try:
+        body: bytes = save(tensors, metadata={"bangs": entry_text})
+    except Exception as error:
+        raise InvalidInput(f"these tensors cannot be saved: {error}") from error
     if len(body) > LARGEST:
         raise InvalidInput(f"a checkpoint must take at most {LARGEST:,} bytes, this one takes {len(body):,}")
     if body[8:_END] != _BEFORE + _ZEROS:
@@ -101,11 +104,3 @@ def _apart(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
         else:
             found[name] = torch.empty(tensor.shape, dtype=tensor.dtype).copy_(tensor.detach())
     return found
-
-
-def _serialise(tensors: dict[str, Tensor], entry_text: str) -> bytes:
-    try:
-        body: bytes = save(tensors, metadata={"bangs": entry_text})
-    except Exception as error:
-        raise InvalidInput(f"these tensors cannot be saved: {error}") from error
-    return body

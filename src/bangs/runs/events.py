@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import os
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -10,17 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from bangs.errors import InvalidInput
-from bangs.utils.files import (
-    check_size,
-    explained,
-    finite,
-    open_plain,
-    open_to_read,
-    parse,
-    plain,
-    sync_folder,
-    write_all,
-)
+from bangs.utils.files import GrowingFile, check_size, finite, open_to_read, parse, plain
 
 LARGEST = 1 << 28  # bytes of a log
 _LONGEST = 16 << 20  # bytes of a line
@@ -35,22 +24,12 @@ class Log:
     """
 
     def __init__(self, path: Path):
-        self.path = path
-        self.cut = 0  # bytes of a torn line, removed
-        self._count = 0
+        self._count = end = 0
         self._opened = time.monotonic()
-        end = 0
         for end, event in _sound_lines(path):  # noqa: B007
             self._count = max(self._count, event["n"])
-        self._file = open_plain(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
-        try:
-            self.cut = os.fstat(self._file).st_size - end
-            if self.cut:
-                os.ftruncate(self._file, end)
-            sync_folder(path.parent)
-        except BaseException:
-            self.close()
-            raise
+        self._file = GrowingFile(path, end)
+        self.cut = self._file.cut  # bytes of a torn line, removed
 
     def append(self, kind: str, facts: dict[str, Any]) -> None:
         """Write one event; when this returns, it is on the disk."""
@@ -67,19 +46,10 @@ class Log:
         line = json.dumps(own | finite(content), allow_nan=False).encode() + b"\n"
         if len(line) > _LONGEST:
             raise InvalidInput(f"an event must take at most {_LONGEST:,} bytes, '{kind}' takes {len(line):,}")
-        with explained(self.path):
-            before = os.fstat(self._file).st_size
-            try:
-                write_all(self._file, line)
-            except OSError:
-                with contextlib.suppress(OSError):
-                    os.ftruncate(self._file, before)
-                raise
+        self._file.append(line)
 
     def close(self) -> None:
-        if self._file >= 0:
-            os.close(self._file)
-            self._file = -1
+        self._file.close()
 
 
 def read_events(path: Path) -> list[dict[str, Any]]:

@@ -5,11 +5,12 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from bangs.runs.candidate_log import CandidateLog
+
 if TYPE_CHECKING:
     from bangs.selftraining.loop import State
 
 STAGES = ("calibrate", "select", "train")  # of a round, one after the other
-_COLUMNS = ("node", "label", "raw_confidence", "confidence", "score", "stderr")  # of the nodes a round adopted
 
 
 def row(state: "State") -> dict[str, Any]:
@@ -49,22 +50,18 @@ def seconds_by_stage(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     return {stage: sum(row["seconds"].get(stage, 0.0) for row in rows) for stage in STAGES}
 
 
-def _adopted(state: "State") -> list[dict[str, list[Any]]] | list[int]:
-    """The nodes a round adopted, run by run, best first: label, confidence before and after calibration, and value.
+def without_adopted(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Rows of one run without the nodes they adopted, which its log holds; see `with_adopted`."""
+    return [row if is_soft(row) else {**row, "adopted": None} for row in rows]
 
-    Soft labels are all made anew in every round; of them only the number is kept.
-    """
-    facts = state.adoption
-    if facts is not None and facts.soft:
-        return facts.chosen.sum(1).tolist()
-    if facts is None:
-        return [{name: [] for name in _COLUMNS} for _ in state.running]
-    score, stderr = facts.ranking.score, facts.ranking.stderr
-    out = []
-    for run, chosen in enumerate(facts.chosen):
-        nodes = chosen.nonzero().squeeze(1)
-        nodes = nodes[score[run, nodes].argsort(descending=True, stable=True)]
-        values = (facts.label, facts.raw_confidence, facts.confidence, score, stderr)
-        columns = [nodes.tolist(), *([] if every is None else every[run, nodes].tolist() for every in values)]
-        out.append(dict(zip(_COLUMNS, columns, strict=True)))
-    return out
+
+def with_adopted(rows: list[dict[str, Any]], log: CandidateLog) -> list[dict[str, Any]]:
+    """The rows of `without_adopted`, with the nodes they adopted; a row of soft labels keeps their number."""
+    return [row if is_soft(row) else {**row, "adopted": [log.adopted(row["round"])]} for row in rows]
+
+
+def _adopted(state: "State") -> list[dict[str, list[Any]]] | list[int]:
+    """The nodes a round adopted, run by run; of soft labels, all made anew in every round, only the number."""
+    if state.adoption is not None and state.adoption.soft:
+        return state.adoption.chosen.sum(1).tolist()
+    return [CandidateLog.of(state, run).adopted(state.index) for run in range(len(state.running))]

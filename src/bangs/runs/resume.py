@@ -14,7 +14,7 @@ from bangs.graphs.fingerprint import fingerprint
 from bangs.graphs.store import StoredGraph
 from bangs.runs.checkpoint import Checkpoint
 from bangs.runs.folder import RunFolder
-from bangs.runs.state import pack, unpack
+from bangs.runs.state import below, pack, unpack
 from bangs.selftraining.loop import State
 from bangs.training.trainer import Learner
 from bangs.utils.files import digest
@@ -60,9 +60,7 @@ class SavedRounds:
         """What was saved under a name; LookupError where nothing was."""
         if self.latest is None:
             raise LookupError(name)
-        begin = f"{name}."
-        found = {key.removeprefix(begin): own for key, own in self.latest.tensors.items() if key.startswith(begin)}
-        return found, self.latest.facts["parts"][name]
+        return below(self.latest.tensors, f"{name}."), self.latest.facts["parts"][name]
 
     def state(self) -> Restore:
         """How to make the last state that was saved."""

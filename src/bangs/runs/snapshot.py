@@ -12,8 +12,8 @@ from torch import Tensor
 from bangs.errors import InvalidInput
 from bangs.graphs.edges import EdgeList
 from bangs.graphs.neighbours import NeighbourLists
-from bangs.runs.candidate_log import CandidateLog, check_finite, check_whole, without_adopted
-from bangs.runs.history import is_row
+from bangs.runs.candidate_log import CandidateLog, check_finite, check_whole
+from bangs.runs.history import is_row, with_adopted, without_adopted
 
 if TYPE_CHECKING:
     from bangs.graphs.store import StoreReference
@@ -103,7 +103,7 @@ class Snapshot:
             raise InvalidInput(f"the saved run holds no '{error.args[0]}'; it was not written by bangs") from error
         _check_rounds(chosen, rows, len(parts["said"]))
         found = cls(
-            graph=graph, candidate_log=candidate_log, chosen=chosen, rows=candidate_log.with_adopted(rows), **parts
+            graph=graph, candidate_log=candidate_log, chosen=chosen, rows=with_adopted(rows, candidate_log), **parts
         )
         found._check()
         return found

@@ -43,12 +43,12 @@ def unpack(checkpoint: Checkpoint, learner: Learner) -> State:
     """The state that was packed, on the learner's device; how the round came about is not kept."""
     _check(checkpoint, learner)
     tensors = {name: value.to(learner.task.device) for name, value in checkpoint.tensors.items()}
-    early = _below(tensors, "early.") or None
+    early = below(tensors, "early.") or None
     models: dict[str, Teacher] = {}
     for role, first in checkpoint.facts["roles"].items():
         models[role] = models[first] if first in models else _teacher(learner, tensors, role, early)
     kept: dict[str, Any] = {**models, **{name: tensors[name] for name in _RUNS}}
-    labels, prediction = Labels(**_below(tensors, "labels.")), Prediction(tensors["logits"])
+    labels, prediction = Labels(**below(tensors, "labels.")), Prediction(tensors["logits"])
     return State(checkpoint.round, labels, prediction=prediction, **kept)
 
 
@@ -97,8 +97,9 @@ def _shapes(learner: Learner, roles: list[str], *, early: bool) -> dict[str, tup
 
 def _teacher(learner: Learner, tensors: dict[str, Tensor], role: str, early: dict[str, Tensor] | None) -> Teacher:
     facts: dict[str, Any] = {name: tensors[f"{role}.{name}"] for name in _MODEL}
-    return Teacher(learner, _below(tensors, f"{role}.weights."), **facts, early=early)
+    return Teacher(learner, below(tensors, f"{role}.weights."), **facts, early=early)
 
 
-def _below(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
+def below(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    """The tensors whose names begin with the prefix, by the rest of their names."""
     return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}

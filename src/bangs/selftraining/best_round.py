@@ -27,11 +27,7 @@ class Merit:
 
 def best_round(accuracy: Sequence[float]) -> int:
     """The number of the best round, from the validation accuracy of every round."""
-    best = 0
-    for index, value in enumerate(accuracy):
-        if Merit(value).beats(Merit(accuracy[best])):
-            best = index
-    return best
+    return max(range(len(accuracy)), key=accuracy.__getitem__, default=0)  # the first of equals
 
 
 def beats(accuracy: "Tensor", earlier: "Tensor") -> "Tensor":

@@ -138,8 +138,9 @@ class SelfTrainer:
 
     def begin(self, learner: Learner, rng: Streams) -> State:
         """Round 0: the first model learns the given labels."""
-        task, seconds = learner.task, _Stopwatch()
-        with seconds("train"):
+        task = learner.task
+        seconds: dict[str, float] = {}
+        with _timed(seconds, "train"):
             early = self.method.start if isinstance(self.method.start, int) else None
             first = learner.fit(task.given, rng.at("round", 0), early=early)
             prediction = first.predict(task.graph)
@@ -150,17 +151,18 @@ class SelfTrainer:
             )
         everyone = torch.ones(task.runs, dtype=torch.bool, device=task.device)
         zero = torch.zeros(task.runs, dtype=torch.long, device=task.device)
-        return State(0, task.given, first, prediction, first, first, zero, everyone, everyone, None, seconds.laps)
+        return State(0, task.given, first, prediction, first, first, zero, everyone, everyone, None, seconds)
 
     def advance(self, state: State, rng: Streams) -> State:
         """One round: look, value, choose, adopt, retrain, and decide who teaches next."""
-        method, learner, seconds = self.method, state.student.learner, _Stopwatch()
+        method, learner = self.method, state.student.learner
+        seconds: dict[str, float] = {}
         task, index = learner.task, state.index + 1
         rng = rng.at("round", index)
 
-        with seconds("calibrate"):
+        with _timed(seconds, "calibrate"):
             raw, prediction = state.looked or self._look(state, task, rng)
-        with seconds("select"):
+        with _timed(seconds, "select"):
             base = state.labels if method.memory == "accumulate" else state.labels.forget()
             pool = self._pool(task, base if method.memory == "rebuild" else state.labels)
             round = Round(index, task, base, raw, prediction, pool, state.teacher, rng)
@@ -175,7 +177,7 @@ class SelfTrainer:
             if method.weigh is not None:
                 labels = labels.weighted(method.weigh(round, labels))
             labels = Labels.where(took_part, labels, state.labels)
-        with seconds("train"):
+        with _timed(seconds, "train"):
             student, prediction_now, rejected = state.student, state.prediction, torch.zeros_like(took_part)
             if took_part.any():
                 transition = None if method.correct is None else method.correct(round)
@@ -207,7 +209,7 @@ class SelfTrainer:
                 ranking,
                 soft=label.dim() == 3,
             ),
-            seconds=seconds.laps,
+            seconds=seconds,
             rejected=_indices(rejected),
             looked=(raw, prediction) if self._steady else None,
         )
@@ -276,16 +278,11 @@ def _indices(mask: Tensor) -> tuple[int, ...]:
     return tuple(mask.nonzero().squeeze(1).tolist())
 
 
-class _Stopwatch:
-    """Seconds per stage."""
-
-    def __init__(self) -> None:
-        self.laps: dict[str, float] = {}
-
-    @contextmanager
-    def __call__(self, stage: str) -> Iterator[None]:
-        begin = time.perf_counter()
-        yield
-        if torch.cuda.is_available():
-            torch.cuda.synchronize()
-        self.laps[stage] = time.perf_counter() - begin
+@contextmanager
+def _timed(seconds: dict[str, float], stage: str) -> Iterator[None]:
+    """Write down the seconds of a stage."""
+    begin = time.perf_counter()
+    yield
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()
+    seconds[stage] = time.perf_counter() - begin

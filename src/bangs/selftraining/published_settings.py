@@ -12,6 +12,7 @@ from bangs.graphs.graph_views import DropEdges
 from bangs.selection.quotas import Above, TopPerClass
 from bangs.selection.scores import Agreement, Chance, Logit
 from bangs.selftraining import methods
+from bangs.selftraining.choices import ROUNDS
 from bangs.selftraining.loop import Method
 from bangs.selftraining.methods import EARLY, METHODS, Budget, method, multiview
 from bangs.selftraining.uncertainty import InformationGain
@@ -19,8 +20,6 @@ from bangs.training.model_views import Dropout
 from bangs.valuation.banzhaf import MSR
 
 T = TypeVar("T")
-
-ROUNDS = 40  # of the BANGS paper, at most
 
 
 def authors(name: str, dataset: str) -> Method:

@@ -14,7 +14,7 @@ from torch_geometric.data import Data
 from bangs.core.metrics import entropy
 from bangs.core.number_checks import check_number, check_whole
 from bangs.core.rng import Streams
-from bangs.core.types import Labels, Model, Round
+from bangs.core.types import Labels, Model, Round, one_hot
 from bangs.training.model_views import Dropout, ModelView, predict_view
 
 
@@ -77,8 +77,7 @@ class Transition:
     def __call__(self, round: Round) -> Tensor:
         target, probs = round.task.given.target, round.raw.probs
         classes = probs.shape[-1]
-        member = torch.nn.functional.one_hot(target.clamp_min(0), classes) * (target >= 0)[..., None]
-        member = member.to(probs.dtype).transpose(1, 2)  # [R, C, N]
+        member = one_hot(target, classes).to(probs.dtype).transpose(1, 2)  # [R, C, N]
         count = member.sum(2)[..., None]  # [R, C, 1]
         total = count.sum(1, keepdim=True)
         identity = torch.eye(classes, dtype=probs.dtype, device=probs.device)

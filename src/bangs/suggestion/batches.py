@@ -1,7 +1,6 @@
 """Batches: nodes taken one after the other, so that none repeats what another would teach."""
 
 from dataclasses import dataclass
-from typing import Literal
 
 import torch
 from torch import Tensor
@@ -10,8 +9,6 @@ from bangs.suggestion.situation import Situation
 from bangs.suggestion.strategies import Strategy
 
 SAME = 1e-3  # squared distance below which two nodes are the same, of a mean squared length of one
-
-Why = Literal["alone", "duplicate"]
 
 
 @dataclass(frozen=True)
@@ -27,8 +24,7 @@ class Skipped:
     """A node that ranked high and was left out: it has no edge, or is like another one."""
 
     node: int
-    why: Why
-    like: int | None = None  # the node it is like, labelled or in the batch
+    like: int | None = None  # the node it is like, labelled or in the batch; None = it has no edge
 
 
 def batch(situation: Situation, choose: Strategy) -> tuple[list[Taken], list[Skipped]]:
@@ -52,12 +48,12 @@ def batch(situation: Situation, choose: Strategy) -> tuple[list[Taken], list[Ski
             break
         free[node] = False
         if bool(alone[node]):
-            skipped.append(Skipped(node, "alone"))
+            skipped.append(Skipped(node))
             free &= ~alone  # all of them, once one has come up
             continue
         twin = _twin(situation.places[node], likeness)
         if twin is not None:
-            skipped.append(Skipped(node, "duplicate", origins[twin]))
+            skipped.append(Skipped(node, origins[twin]))
             continue
         taken.append(Taken(node, float(score[node])))
         likeness = torch.cat([likeness, situation.places[node][None]])

@@ -6,6 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from bangs.graphs.pagerank import PPR
 from bangs.suggestion.situation import Situation
 
 PIECE = 2**13  # nodes whose distances are computed at once
@@ -25,7 +26,7 @@ def pagerank(situation: Situation, taken: Sequence[int]) -> Tensor:
         here = torch.zeros(situation.nodes, 1)
         here[list(taken)] = 1
         reached = reached + situation.operator(here)[:, 0]
-    left = (1 - reached / situation.propagate.alpha).clamp_min(0)
+    left = (1 - reached / PPR.alpha).clamp_min(0)
     return situation.operator.adjoint(left[:, None].contiguous())[:, 0]
 
 

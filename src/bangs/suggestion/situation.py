@@ -28,7 +28,6 @@ class Situation:
     disagreement: Tensor | None = None  # float [N], between the models of the folds, in nats
     seed: int = 0
     count: int = 20  # how many nodes are asked for
-    propagate: Any = field(default_factory=PPR)
     _kept: dict[Any, Any] = field(default_factory=dict, repr=False)
 
     def cached(self, make: "Callable[[Situation], Any]") -> Any:
@@ -99,8 +98,7 @@ class Situation:
     @cached_property
     def operator(self) -> Operator:
         """Personalised PageRank P of the graph."""
-        found: Operator = self.propagate(self.graph)
-        return found
+        return PPR()(self.graph)
 
     @cached_property
     def reached(self) -> Tensor:

@@ -135,12 +135,11 @@ def _named(rank: int, own: Taken, fact: Facts, names: Any, classes: Sequence[Any
 
 def _notes(situation: Situation, taken: Sequence[Taken], skipped: Sequence[Skipped], names: Any) -> list[str]:
     out = []
-    if any(own.why == "alone" for own in skipped):
-        alone = situation.alone & situation.pool
-        nodes = alone.nonzero()[:, 0].tolist()
+    if any(own.like is None for own in skipped):
+        nodes = (situation.alone & situation.pool).nonzero()[:, 0].tolist()
         few = _few([str(names[node]) for node in nodes[:SHOWN]], len(nodes))
         out.append(f"skipped, since no edge leads from them to another node: {few}")
-    twins = [own for own in skipped if own.why == "duplicate"]
+    twins = [own for own in skipped if own.like is not None]
     if twins:
         few = _few([f"{names[own.node]} (like {names[own.like]})" for own in twins[:SHOWN]], len(twins))
         out.append(f"skipped, since they say nothing that another label does not: {few}")

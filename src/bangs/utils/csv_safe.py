@@ -7,7 +7,7 @@ from itertools import chain, islice
 from typing import Any
 
 PIECE = 2**14  # rows
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def to_csv(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
@@ -38,7 +38,7 @@ def cell(text: str) -> str:
 
     Formulas begin with =, +, -, @, a tab or a carriage return. Numbers stay as they are.
     """
-    if not text.startswith(_FORMULA):
+    if not text.startswith(FORMULA):
         return text
     try:
         return text if math.isfinite(float(text)) and text == text.strip() else f"'{text}"

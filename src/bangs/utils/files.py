@@ -100,6 +100,38 @@ def _write(file: int, body: bytes | memoryview) -> None:
         rest = rest[os.write(file, rest) :]
 
 
+class GrowingFile:
+    """A file that only grows, open behind its first `end` bytes; what lies behind them, torn by a crash, is cut."""
+
+    def __init__(self, path: Path, end: int):
+        self.path = path
+        self._file = open_plain(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+        try:
+            self.cut = os.fstat(self._file).st_size - end  # bytes
+            if self.cut:
+                os.ftruncate(self._file, end)
+            sync_folder(path.parent)
+        except BaseException:
+            self.close()
+            raise
+
+    def append(self, body: bytes) -> None:
+        """Add all of it or nothing; when this returns, it is on the disk."""
+        with explained(self.path):
+            before = os.fstat(self._file).st_size
+            try:
+                write_all(self._file, body)
+            except OSError:
+                with contextlib.suppress(OSError):
+                    os.ftruncate(self._file, before)
+                raise
+
+    def close(self) -> None:
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+
 def sync_folder(folder: Path) -> None:
     """Make renames and removals inside the folder survive a power cut."""
     file = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
