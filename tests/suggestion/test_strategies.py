@@ -138,7 +138,7 @@ def test_two_nodes_that_are_the_same_are_asked_about_once() -> None:
     found, skipped = batch(replace(own, points=points, _kept={}), STRATEGIES["error"])
     nodes = [one.node for one in found]
     assert (24 in nodes) != (25 in nodes)
-    assert [one.why for one in skipped] == ["duplicate"]
+    assert [one.like is None for one in skipped] == [False]
 
 
 def exact_values(own: Situation, label: torch.Tensor) -> torch.Tensor:
@@ -189,7 +189,7 @@ def test_merged_points_keep_the_weighted_mean_of_inner_products() -> None:
 def test_reasons_name_classes_and_numbers() -> None:
     own = world()
     taken, _ = batch(own, STRATEGIES[DEFAULT])
-    for one, fact in facts(own, taken):
+    for one, fact in zip(taken, facts(own, taken), strict=True):
         words = in_words(fact, ["ash", "oak", "yew"], DEFAULT)
         assert "The model" in words
         assert any(f"'{name}'" in words for name in ("ash", "oak", "yew"))

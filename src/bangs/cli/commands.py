@@ -4,14 +4,14 @@ Torch takes seconds to import. So a command's file imports what the work needs i
 function calls that needs more is in a file of its own: `bangs fit --help` answers at once.
 """
 
-import ast
 import sys
-from functools import cache
-from importlib import import_module, resources
+from importlib import import_module
 from typing import Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
+
+from bangs.cli.known_names import docstring
 
 HELP = {"help_option_names": ["-h", "--help"]}
 # in the order of the help; a command is the function of its file's name
@@ -70,10 +70,6 @@ def memory_advice() -> str:
     return "; or ".join([*ways, "use a machine with more memory"])
 
 
-@cache
 def first_words(name: str) -> str:
     """The first paragraph of a command's docstring, read from its file without running it."""
-    file = FILES[name]
-    tree = ast.parse((resources.files("bangs.cli") / f"{file}.py").read_text(encoding="utf-8"))
-    command = next(part for part in tree.body if isinstance(part, ast.FunctionDef) and part.name == file)
-    return (ast.get_docstring(command) or "").split("\n\n")[0]
+    return docstring(f"cli.{FILES[name]}", FILES[name]).split("\n\n")[0]

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from statistics import fmean
 from typing import TYPE_CHECKING, Any, Self
 
 from rich.console import Console
@@ -64,11 +65,11 @@ class Rounds:
         right = [value for value in row.get("pseudo_accuracy", ()) if value is not None]
         cells = {
             "round": f"{row['round']}",
-            "validation %": f"{100 * _mean(row['validation']):.2f}",
-            "test %": f"{100 * _mean(row['test']):.2f}" if marked else "",
+            "validation %": f"{100 * fmean(row['validation']):.2f}",
+            "test %": f"{100 * fmean(row['test']):.2f}" if marked else "",
             "pseudo-labels": f"{float(state.labels.adopted.sum(1).double().mean()):.0f}",
-            "right %": f"{100 * _mean(right):.1f}" if right else "–" if marked else "",
-            "epochs": f"{_mean(row['epochs']):.0f}",
+            "right %": f"{100 * fmean(right):.1f}" if right else "–" if marked else "",
+            "epochs": f"{fmean(row['epochs']):.0f}",
             "seconds": f"{sum(row['seconds'].values()):.2f}",
         }
         self.tell({name: cell for name, cell in cells.items() if cell})
@@ -106,7 +107,3 @@ class Rounds:
 
 def _shown(message: Any) -> Any:
     return escape_controls(message) if isinstance(message, str) else message
-
-
-def _mean(values: list[float]) -> float:
-    return sum(values) / len(values)

@@ -1,13 +1,11 @@
 """Every name a command understands, by kind, with a sentence on each; read from source files, without torch."""
 
 import ast
-import tomllib
-from functools import cache
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import bangs
-from bangs.experiments.suites.files import suite_files, suite_text
 
 # the table of a kind: its module and its name there
 _TABLES = {
@@ -24,6 +22,10 @@ KINDS = ("datasets", "methods", "models", "calibrators", "suites", "estimators",
 def names_of(kind: str) -> dict[str, str]:
     """The names of a kind, each with a sentence."""
     if kind == "suites":
+        import tomllib
+
+        from bangs.experiments.suites.files import suite_files, suite_text
+
         return {name: str(tomllib.loads(suite_text(path))["title"]) for name, path in suite_files().items()}
     module, name = _TABLES[kind]
     table = _defined(module, name).value
@@ -32,11 +34,16 @@ def names_of(kind: str) -> dict[str, str]:
     return {ast.literal_eval(key): _sentence(module, own) for key, own in zip(table.keys, table.values, strict=True)}
 
 
+def docstring(module: str, name: str) -> str:
+    """The docstring of a function or class of a module of bangs, such as `cli.fit`."""
+    return ast.get_docstring(_defined(module, name)) or ""
+
+
 def _sentence(module: str, node: Any) -> str:
     """The first line of the docstring of a function or class, or of what a lambda makes."""
     while not isinstance(node, ast.Name):
         node = node.body if isinstance(node, ast.Lambda) else node.func
-    return (ast.get_docstring(_defined(module, node.id)) or "").split("\n")[0]
+    return docstring(module, node.id).split("\n")[0]
 
 
 def _described(module: str, node: ast.AST) -> tuple[str, str] | None:
@@ -62,7 +69,7 @@ def _defined(module: str, name: str) -> Any:
     raise LookupError(f"{name} is not defined in bangs.{module}")
 
 
-@cache
+@lru_cache(maxsize=2)  # trees kept would slow the garbage collector down
 def _tree(module: str) -> ast.Module:
     path = Path(bangs.__file__).parent.joinpath(*module.split("."))
     file = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")

@@ -1,13 +1,12 @@
 """A labelling folder: the page that is served from it, and the fits that fill its queue."""
 
 import os
-import signal
 import sys
 import threading
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from types import FrameType
 
 from bangs.cli.console import Output
 from bangs.cli.fit_folder import fit_in
@@ -28,6 +27,7 @@ from bangs.labelling.session import Session
 from bangs.report.run_data import read_truth
 from bangs.runs.lock import Lock, hold, is_lock
 from bangs.utils.files import explained, make_folder
+from bangs.utils.signals import Stopped, check, graceful
 
 FIT = "fit"  # the folder of the newest fit, below the labelling folder
 PATIENCE = 600.0  # seconds that a fit waits for one that was left behind
@@ -160,24 +160,19 @@ def _refuse_strangers(folder: Path) -> None:
 
 def _until_stopped(server: LabelServer, output: Output) -> None:
     """Answer requests until a signal comes."""
-    stop = threading.Event()
-
-    def end(number: int, frame: FrameType | None) -> None:
-        stop.set()
-
-    former = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
     worker = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.1}, daemon=True)
-    worker.start()
-    try:
-        # to stdout even if quiet: without the address there is no page
-        print(f"open {server.address}", flush=True)
-        output.say("only this computer can open it; Ctrl-C ends it, and nothing is lost")
-        stop.wait()
-    finally:
-        with suppress(BangsError):
-            server.shutdown()
-            server.server_close()
-        worker.join(5)
-        for number, handler in former.items():
-            signal.signal(number, handler)
-        sys.stdout.flush()
+    with suppress(Stopped), graceful():
+        worker.start()
+        try:
+            # to stdout even if quiet: without the address there is no page
+            print(f"open {server.address}", flush=True)
+            output.say("only this computer can open it; Ctrl-C ends it, and nothing is lost")
+            while True:
+                check()
+                time.sleep(0.1)
+        finally:
+            with suppress(BangsError):
+                server.shutdown()
+                server.server_close()
+            worker.join(5)
+            sys.stdout.flush()

@@ -125,12 +125,8 @@ def reads_tables(command: Callable[..., None]) -> Callable[..., None]:
         tables = {own.name: words.pop(name) for name, own in options.items()}
         command(**words, tables=kind(**tables))
 
-    every: list[inspect.Parameter] = []
-    for own in signature.parameters.values():
-        every += (
-            [own]
-            if own.name != "tables"
-            else [own.replace(name=name, default=it.default, annotation=it.type) for name, it in options.items()]
-        )
+    place = signature.parameters["tables"]
+    more = [place.replace(name=name, default=own.default, annotation=own.type) for name, own in options.items()]
+    every = [one for own in signature.parameters.values() for one in (more if own is place else [own])]
     call.__signature__ = signature.replace(parameters=every)  # type: ignore[attr-defined]
     return call

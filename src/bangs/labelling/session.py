@@ -31,7 +31,6 @@ class Session:
         self._file = None if read_only else AnswerFile(path)
         read = read_answers(path) if read_only and path.exists() else []
         self._answers = read if self._file is None else self._file.answers  # which grow
-        self._fitted = 0  # answers that the last fit has seen
         self._queue: dict[str, Any] = {"classes": [], "cards": [], "notes": [], "strategy": ""}
         self._progress: list[dict[str, Any]] = []
         self._seen: dict[str, dict[str, Any]] = {}  # cards of answered nodes, for an undo after the queue has changed
@@ -42,12 +41,12 @@ class Session:
         with self._lock:
             self._queue = read_queue(self.folder) or self._queue
             self._progress = read_progress(self.folder)
-            self._fitted = int(self._progress[-1]["answers"]) if self._progress else 0
 
     @property
     def waiting(self) -> int:
         """Answers that no fit has seen."""
-        return len(standing(self._answers)) - self._fitted
+        seen = int(self._progress[-1]["answers"]) if self._progress else 0
+        return len(standing(self._answers)) - seen
 
     def state(self) -> dict[str, Any]:
         """All that a page shows, as JSON holds it."""
@@ -65,7 +64,7 @@ class Session:
                 "labelled": len(labels),
                 "skipped": len(counted) - len(labels),
                 "last": None if not counted else [counted[-1].node, counted[-1].action, counted[-1].label],
-                "waiting": max(0, len(counted) - self._fitted),
+                "waiting": max(0, self.waiting),
                 "batch": self.batch,
                 "progress": self._progress,
                 "strategy": self._queue["strategy"],

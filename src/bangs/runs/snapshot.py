@@ -43,9 +43,7 @@ class Snapshot:
     belief: Tensor | None = None  # float [N, C], the soft labels the chosen student learned from; None = all are hard
     weight: Tensor | None = None  # float [N], the weight of every label in the chosen student's loss; None = all alike
     unseen: Tensor | None = None  # float [M, C], logits of the M held nodes by models that have not learned them
-    unseen_calibrated: Tensor | None = (
-        None  # float [M, C], calibrated without the node's own label; None = as all nodes
-    )
+    unseen_calibrated: Tensor | None = None  # float [M, C], calibrated without their own labels; None = as all nodes
     points: Tensor | None = None  # float [N, d], where nodes lie for the models; None = not kept
     disagreement: Tensor | None = None  # float [N], between the models of the folds, in nats; None = not kept
 
@@ -115,9 +113,8 @@ class Snapshot:
         least = {"given": -1, "held": -1, "target": -1, "adopted_round": -1, "said": 0}
         for name, low in least.items():
             check_whole(name, getattr(self, name), low, rounds if name == "adopted_round" else classes)
-        if ((self.adopted_round == 0) != (self.given >= 0)).any() or (
-            (self.adopted_round >= 0) != (self.target >= 0)
-        ).any():
+        given, known = self.adopted_round == 0, self.adopted_round >= 0
+        if ((given != (self.given >= 0)) | (known != (self.target >= 0))).any():
             raise InvalidInput("'adopted_round' of the saved run must be 0 for given labels, and -1 where 'target' is")
         for name in ("raw", "calibrated", "unseen", "unseen_calibrated"):
             if (part := getattr(self, name)) is not None and len(part):

@@ -49,9 +49,8 @@ EPSILON = 1e-6  # nats; keeps nodes of which every pass says the same
 
 def information_gain(model: Model, graph: Data, at: ModelView, passes: int, rng: Streams) -> Tensor:
     """Mutual information between a node's label and the model's weights (or the graph), in nats: float64 [R, N]."""
-    first = predict_view(model, graph, at, rng.at(0)).probs.double()
-    mean, spread = first, entropy(first)
-    for number in range(1, passes):
+    mean = spread = torch.zeros((), dtype=torch.float64)
+    for number in range(passes):
         probs = predict_view(model, graph, at, rng.at(number)).probs.double()
         mean = mean + probs
         spread = spread + entropy(probs)

@@ -29,13 +29,13 @@ class Facts:
     contested: bool  # whether the models of the folds differ more on it than on nine of ten nodes
 
 
-def facts(situation: Situation, taken: Sequence[Taken]) -> Iterator[tuple[Taken, Facts]]:
+def facts(situation: Situation, taken: Sequence[Taken]) -> Iterator[Facts]:
     """The facts of every node of a batch, each after those taken before it."""
     links = NeighbourLists.of(situation.graph)
     doubt = situation.disagreement
     bound = float("inf") if doubt is None else _upper(doubt[situation.pool])
     before, seen = situation.given, situation.spread
-    z = situation.places
+    z, labelled = situation.places, situation.places[situation.known]
     for own in taken:
         place = z[own.node]
         covariance = before.covariance.float()
@@ -46,20 +46,16 @@ def facts(situation: Situation, taken: Sequence[Taken]) -> Iterator[tuple[Taken,
         removed = float(before.gain(place[None], situation.risky_mass)[0])
         _, sources, _ = links.rows(torch.tensor([own.node]))
         best = situation.probs[own.node].sort(descending=True)
-        near = situation.places[situation.known] @ place
-        lengths = situation.places[situation.known].norm(dim=1) * place.norm()
-        yield (
-            own,
-            Facts(
-                ranked=list(zip(best.indices.tolist(), best.values.tolist(), strict=True)),
-                like=int((close & ~situation.known).sum()),
-                removes=min(max(removed / total, 0.0), 1.0) if total > 0 else 0.0,
-                near=bool((near > CLOSE**0.5 * lengths).any()),
-                degree=len(sources),
-                labelled=int(situation.known[sources].sum()),
-                disagreement=None if doubt is None else float(doubt[own.node]),
-                contested=doubt is not None and float(doubt[own.node]) > bound,
-            ),
+        lengths = labelled.norm(dim=1) * place.norm()
+        yield Facts(
+            ranked=list(zip(best.indices.tolist(), best.values.tolist(), strict=True)),
+            like=int((close & ~situation.known).sum()),
+            removes=min(max(removed / total, 0.0), 1.0) if total > 0 else 0.0,
+            near=bool((labelled @ place > CLOSE**0.5 * lengths).any()),
+            degree=len(sources),
+            labelled=int(situation.known[sources].sum()),
+            disagreement=None if doubt is None else float(doubt[own.node]),
+            contested=doubt is not None and float(doubt[own.node]) > bound,
         )
         before = before.beside(place[None])
         seen = (seen - both.square() / (seen[own.node] + NOISE)).clamp_min(0)  # the variance after one label

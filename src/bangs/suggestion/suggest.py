@@ -94,8 +94,8 @@ def suggest(
     choose = strategy(chosen)
     situation = situation_of(snapshot, int(count), seed, exclude)
     taken, skipped = batch(situation, choose)
-    known = facts(situation, taken)
-    nodes = [_named(rank, own, fact, names, classes, chosen) for rank, (own, fact) in enumerate(known, 1)]
+    pairs = zip(taken, facts(situation, taken), strict=True)
+    nodes = [_named(rank, own, fact, names, classes, chosen) for rank, (own, fact) in enumerate(pairs, 1)]
     return Suggestions(chosen, nodes, _notes(situation, taken, skipped, names))
 
 

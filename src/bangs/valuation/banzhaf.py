@@ -108,9 +108,7 @@ class WLS:
     def __call__(self, game: Game, k: int, generators: Generators) -> Values:
         count = self.samples or max(1000, 5 * game.players)
         members = coalitions.draw(game.players, k, count, generators, "regression")
-        worth = game(members).double()
-        mean, stderr = fit(members, worth, k)
-        return Values(mean, stderr, count)
+        return Values(*fit(members, game(members).double(), k), count)
 
 
 @dataclass(frozen=True)

@@ -42,10 +42,8 @@ class Influence:
     def worth(self, members: Tensor, budget: int) -> Tensor:
         """U of coalitions [g, b, K]: float64 [g, b]."""
         member_signals, coalitions = self._member_signals(members), members.shape[1]
-        total, neg_entropy = (
-            self.total[..., None].repeat(1, 1, coalitions),
-            self.neg_entropy[:, None].repeat(1, coalitions),
-        )
+        total = self.total[..., None].repeat(1, 1, coalitions)
+        neg_entropy = self.neg_entropy[:, None].repeat(1, coalitions)
         tile = min(TILE, budget // 24) if members.device.type == "cpu" else budget // 24
         for rows in slices(len(self.columns), tile // member_signals[:, 0].numel()):
             p, log_p = _softmax(to_logits(self._propagate(member_signals, rows), self.normalise))
@@ -122,10 +120,9 @@ class Influence:
         sums, count = sums.view(len(sums), *sign.shape), self.count[:, None, None]  # [C + 1, g, K, b]
         moved = sums[:-1] / count
         drift = ((forecast.mean + moved) * torch.log1p(moved / forecast.mean)).sum(0)  # KL(q̄ ‖ p̄)
-        linear = (
-            torch.stack([strong_pairs.weighted.matmul(slope) for slope in slopes], dim=1) * player_signals[..., None]
-        )
-        return sign * (sums[-1] - count * drift) - linear.sum(1).view(sign.shape)
+        back = torch.stack([strong_pairs.weighted.matmul(slope) for slope in slopes], dim=1)
+        linear = (back * player_signals[..., None]).sum(1).view(sign.shape)
+        return sign * (sums[-1] - count * drift) - linear
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,7 +137,7 @@ class StrongPairs:
     @cached_property
     def node_sums(self) -> Sparse:
         """A matrix [g K, g n] that sums over the nodes of each player; its products have a fixed order of sums."""
-        return self._sparse(self.node, torch.ones_like(self.weight), self.size[1])
+        return self._sparse(self.node, self.size[1])
 
     @cached_property
     def weighted(self) -> Sparse:
@@ -151,17 +148,18 @@ class StrongPairs:
     def pair_sums(self) -> Sparse:
         """A matrix [g K, M] that sums over the pairs of each player."""
         pairs = torch.arange(len(self.node), device=self.node.device)
-        return self._sparse(pairs, torch.ones_like(self.weight), len(pairs))
+        return self._sparse(pairs, len(pairs))
 
     def split(self, size: int) -> "Iterator[StrongPairs]":
         """The pairs in chunks, in order."""
         for part in slices(len(self.node), size):
             yield StrongPairs(self.node[part], self.player[part], self.weight[part], self.size)
 
-    def _sparse(self, columns: Tensor, values: Tensor, width: int) -> Sparse:
+    def _sparse(self, columns: Tensor, width: int) -> Sparse:
+        """Ones at the players of the pairs and these columns: [g K, width]."""
         players = torch.arange(self.size[0] + 1, device=columns.device)
         starts = torch.searchsorted(self.player, players).int()
-        return Sparse(Pattern(starts, columns.int(), (self.size[0], width)), values)
+        return Sparse(Pattern(starts, columns.int(), (self.size[0], width)), torch.ones_like(self.weight))
 
 
 @dataclass(frozen=True, eq=False)

@@ -38,9 +38,8 @@ def _within_memory(compute: Answer) -> Answer:
                     f"in pieces of {game.budget:,} bytes, down to which Banzhaf.budget was halved; "
                     "lower candidates, run fewer seeds at once, or use a device with more memory"
                 ) from error
-        return call(
-            replace(game, budget=game.budget // 2), members
-        )  # outside the except block, where the error no longer holds tensors
+        # outside the except block, where the error no longer holds tensors
+        return call(replace(game, budget=game.budget // 2), members)
 
     return call
 

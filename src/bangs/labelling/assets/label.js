@@ -155,11 +155,6 @@ document.addEventListener("keydown", (event) => {
 });
 $("#skip").addEventListener("click", skip);
 $("#undo").addEventListener("click", undo);
-$("#theme").addEventListener("click", () => {
-  const root = document.documentElement;
-  const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
-  root.dataset.theme = dark ? "light" : "dark";
-});
 
 async function look() {
   if (!busy && !document.hidden) {

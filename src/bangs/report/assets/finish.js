@@ -4,8 +4,3 @@ for (const pair of document.querySelectorAll(".pair")) {
 }
 $("#contents").append(...[...document.querySelectorAll("main section[id]")].filter((section) => !section.hidden)
   .map((section) => h("a", { href: `#${section.id}` }, section.querySelector("h2").textContent)));
-$("#theme").addEventListener("click", () => {
-  const root = document.documentElement;
-  const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
-  root.dataset.theme = dark ? "light" : "dark";
-});

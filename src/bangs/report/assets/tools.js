@@ -88,3 +88,8 @@ function show(id, sub) {
   if (sub) section.querySelector(".sub").textContent = sub;
   return section;
 }
+$("#theme").addEventListener("click", () => {
+  const root = document.documentElement;
+  const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+  root.dataset.theme = dark ? "light" : "dark";
+});
