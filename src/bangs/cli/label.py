@@ -24,9 +24,7 @@ def label(
         Path | None, typer.Option(help="folder for labels.csv and the fits; GRAPH-labels beside it if left out")
     ] = None,
     batch: Annotated[int, typer.Option(min=1, max=MOST, help="answers after which the model is fitted again")] = 10,
-    strategy: Annotated[
-        str | None, typer.Option(help="how nodes are chosen: a name from `bangs list strategies`; usually left out")
-    ] = None,
+    strategy: options.Strategy = None,
     port: Annotated[int, typer.Option(min=0, max=65535, help="of the page; a free one if left out")] = 0,
     read_only: Annotated[bool, typer.Option("--read-only", help="look at the page, answer nothing")] = False,
     prepare: Annotated[

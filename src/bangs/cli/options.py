@@ -48,6 +48,9 @@ BatchSize = Annotated[
 ]
 Fanout = Annotated[str | None, typer.Option(help="neighbours heard at each hop, such as 10,10 or all")]
 
+Strategy = Annotated[
+    str | None, typer.Option(help="how nodes are chosen: a name from `bangs list strategies`; usually left out")
+]
 TimeLimit = Annotated[
     float | None, typer.Option(help="seconds after which nothing further is tried; the result depends on the machine")
 ]

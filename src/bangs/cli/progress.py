@@ -39,8 +39,10 @@ class Progress:
         name = job.describe()
         if outcome.kind == "failed":
             self.failures.append({"run": job.name, "what": name, "error": outcome.error})
+        seconds = self.forecast(time.monotonic() - self._began)
+        left = f"; about {duration(seconds)} left" if seconds else ""
         how = f"failed: {outcome.error}" if outcome.kind == "failed" else f"{outcome.seconds:.1f} s"
-        self.output.say(f"[{self.before + self.finished}/{self.total}] {name}: {how}{self._left()}")
+        self.output.say(f"[{self.before + self.finished}/{self.total}] {name}: {how}{left}")
 
     def watch(self, state: State, row: dict[str, Any]) -> None:
         """A round of the run under way has ended."""
@@ -71,10 +73,6 @@ class Progress:
             "failures": self.failures,
             "seconds": round(time.monotonic() - self._began, 1),
         }
-
-    def _left(self) -> str:
-        seconds = self.forecast(time.monotonic() - self._began)
-        return f"; about {duration(seconds)} left" if seconds else ""
 
     def _show(self, words: str) -> None:
         """A line that moves; in a terminal only."""

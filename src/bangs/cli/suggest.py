@@ -14,9 +14,7 @@ from bangs.utils.limits import MOST
 def suggest(
     folder: options.FittedFolder,
     count: Annotated[int, typer.Option(min=1, max=MOST, help="how many nodes")] = 20,
-    strategy: Annotated[
-        str | None, typer.Option(help="how they are chosen: a name from `bangs list strategies`; usually left out")
-    ] = None,
+    strategy: options.Strategy = None,
     out: Annotated[Path | None, typer.Option(help="a .csv or .json file for them")] = None,
     store: options.FittedStore = None,
     as_json: options.Json = False,

@@ -93,9 +93,8 @@ def _spread_out(points: Tensor, count: int, rng: np.random.Generator) -> Tensor:
 
 def _closest(points: Tensor, middle: Tensor) -> tuple[Tensor, Tensor]:
     """The middle that is nearest to every point, long [N], and its squared distance, float [N]."""
-    found = [_squared(part, middle).min(1) for part in points.split(PIECE)]
+    found = []
+    for part in points.split(PIECE):
+        squared = part.square().sum(1)[:, None] + middle.square().sum(1) - 2 * part @ middle.T
+        found.append(squared.clamp_min(0).min(1))
     return torch.cat([own.indices for own in found]), torch.cat([own.values for own in found])
-
-
-def _squared(points: Tensor, others: Tensor) -> Tensor:
-    return (points.square().sum(1)[:, None] + others.square().sum(1) - 2 * points @ others.T).clamp_min(0)

@@ -30,7 +30,8 @@ class Posterior:
 
     def variance(self, places: Tensor) -> Tensor:
         """zᵀ A z at every place: float [N]."""
-        root = torch.linalg.cholesky(_even(self.covariance)).float()
+        ridge = 1e-12 * torch.eye(len(self.covariance), dtype=torch.float64)
+        root = torch.linalg.cholesky((self.covariance + self.covariance.T) / 2 + ridge).float()
         return torch.cat([(part @ root).square().sum(1) for part in places.split(PIECE)])
 
     def gain(self, places: Tensor, mass: Tensor) -> Tensor:
@@ -50,10 +51,6 @@ def weighted_gram(places: Tensor, weight: Tensor) -> Tensor:
     for part, own in zip(places.split(PIECE), weight.split(PIECE), strict=True):
         total += (part.T @ (part * own[:, None])).double()
     return total / max(len(places), 1)
-
-
-def _even(matrix: Tensor) -> Tensor:
-    return (matrix + matrix.T) / 2 + 1e-12 * torch.eye(len(matrix), dtype=matrix.dtype)
 
 
 def _root(matrix: Tensor) -> Tensor:
