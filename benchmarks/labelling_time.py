@@ -49,12 +49,12 @@ def keys(folder: Path) -> list[float]:
     server = LabelServer(Session(folder, batch=10 * KEYS), lambda: label_page("a graph"))
     worker = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
     worker.start()
-    origin, took = f"http://127.0.0.1:{server.port}", []
+    origin, took = f"http://127.0.0.1:{server.server_port}", []
     for _ in range(KEYS):
         state = server.session.state()
         body = json.dumps({"number": state["number"], "node": state["card"]["node"], "label": state["classes"][0]})
         begin = time.perf_counter()
-        line = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
+        line = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=20)
         line.request("POST", f"/{server.token}/label", body, {"Origin": origin, "Content-Type": "application/json"})
         answer = line.getresponse()
         answer.read()

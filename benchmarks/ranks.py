@@ -49,7 +49,7 @@ def worker(path: Path, epochs: int) -> dict[str, Any]:
     seconds, busy, spent = zip(*(_epoch(learner, task, number) for number in range(epochs)), strict=True)
     steps = math.ceil(int(train.sum()) / sampling.size)
     look = 4 * int(val.sum()) * store.num_classes if ranks.world_size() > 1 else 0
-    began, began_busy, before = time.perf_counter(), time.process_time(), ranks.traffic.bytes
+    began, began_busy, before = time.perf_counter(), time.process_time(), ranks.traffic["bytes"]
     _select(task, store)
     return {
         "nodes": store.num_nodes,
@@ -62,7 +62,7 @@ def worker(path: Path, epochs: int) -> dict[str, Any]:
         "peak_bytes": peak_bytes(),
         "step_bytes": (spent[-1] - look) // steps,
         "look_bytes": look,
-        "select_bytes": ranks.traffic.bytes - before,
+        "select_bytes": ranks.traffic["bytes"] - before,
     }
 
 
@@ -70,9 +70,9 @@ def _epoch(learner: Learner, task: Task, number: int) -> tuple[float, float, int
     """Seconds by the clock and by the processor, and bytes, of one epoch and its look."""
     session = learner._session(task.given, None)
     session.begin([number], None)
-    began, busy, before = time.perf_counter(), time.process_time(), ranks.traffic.bytes
+    began, busy, before = time.perf_counter(), time.process_time(), ranks.traffic["bytes"]
     session.train(1, patient=True)
-    return time.perf_counter() - began, time.process_time() - busy, ranks.traffic.bytes - before
+    return time.perf_counter() - began, time.process_time() - busy, ranks.traffic["bytes"] - before
 
 
 def _select(task: Task, store: Store) -> None:

@@ -24,12 +24,12 @@ def ask(
     server: LabelServer, path: str, method: str = "GET", body: Any = None, leave: str = "", **headers: str
 ) -> tuple[int, bytes]:
     """The status and body of an answer to a request as the page makes it, but for `headers` and one left out."""
-    usual = {"Host": f"127.0.0.1:{server.port}"}
+    usual = {"Host": f"127.0.0.1:{server.server_port}"}
     if method == "POST":
-        usual |= {"Origin": f"http://127.0.0.1:{server.port}", "Content-Type": "application/json"}
+        usual |= {"Origin": f"http://127.0.0.1:{server.server_port}", "Content-Type": "application/json"}
     usual |= {name.replace("_", "-"): value for name, value in headers.items()}
     usual.pop(leave, None)
-    line = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
+    line = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=20)
     content = None if body is None else body if isinstance(body, bytes) else json.dumps(body).encode()
     line.request(method, path, content, usual)
     answer = line.getresponse()
@@ -89,9 +89,9 @@ def test_a_form_or_text_is_no_answer(server: LabelServer) -> None:
 def test_a_huge_body_is_refused_before_it_is_read(server: LabelServer) -> None:
     path = f"/{server.token}/label"
     assert ask(server, path, "POST", b" " * (BODY + 1))[0] == 413
-    with socket.create_connection(("127.0.0.1", server.port), timeout=20) as line:
+    with socket.create_connection(("127.0.0.1", server.server_port), timeout=20) as line:
         head = (
-            f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\nOrigin: http://127.0.0.1:{server.port}\r\n"
+            f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1:{server.server_port}\r\nOrigin: http://127.0.0.1:{server.server_port}\r\n"
             "Content-Type: application/json\r\nContent-Length: 99999999999\r\n\r\n"
         )
         line.sendall(head.encode())
@@ -137,7 +137,7 @@ def test_other_methods_and_pages_are_refused(server: LabelServer) -> None:
 
 
 def test_every_answer_forbids_frames_caches_and_other_sources(server: LabelServer) -> None:
-    line = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
+    line = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=20)
     line.request("GET", f"/{server.token}/")
     answer = line.getresponse()
     answer.read()

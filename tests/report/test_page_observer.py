@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from bangs.cli.run_folder import save
-from bangs.experiments.experiment import Experiment
+from bangs.experiments.experiment import Experiment, compact
 from bangs.graphs.datasets.synthetic import citation
 from bangs.report.page_data import page_data
 from bangs.report.page_observer import PageObserver
@@ -21,9 +20,9 @@ def test_the_page_of_an_experiment_shows_nodes_and_marks_them(tmp_path: Path) ->
         method="bangs", seeds=(3, 4), rounds=2, k=8, candidates=16, changes={"epochs": 10, "patience": 8}
     )
     page_observer = PageObserver(experiment.self_trainer().method.calibrate, data.y)
-    result = experiment.run(data=data, observers=[page_observer], device="cpu")
     with RunFolder.create_or_resume(tmp_path, experiment.config(), resume=False) as folder:
-        save(result, folder)
+        result = experiment.run(data=data, observers=[page_observer], device="cpu", run_folder=folder)
+        folder.finish(compact(result))
     assert page_observer.write(tmp_path) == tmp_path / "report.html"
     found = page_data(gather(tmp_path))
     assert found["total"] == 240
@@ -45,9 +44,11 @@ def test_a_half_seen_run_gets_a_page_without_nodes(tmp_path: Path) -> None:
         method="bangs", seeds=(3,), rounds=1, k=8, candidates=16, changes={"epochs": 5, "patience": 5}
     )
     page_observer = PageObserver(experiment.self_trainer().method.calibrate, data.y)
-    result = experiment.run(data=data, observers=[lambda state, row: state.index > 0 and page_observer(state, row)])
     with RunFolder.create_or_resume(tmp_path, experiment.config(), resume=False) as folder:
-        save(result, folder)
+        result = experiment.run(
+            data=data, observers=[lambda state, row: state.index > 0 and page_observer(state, row)], run_folder=folder
+        )
+        folder.finish(compact(result))
     page_observer.write(tmp_path)
     assert gather(tmp_path).snapshot is None
 
@@ -56,9 +57,9 @@ def test_the_page_of_soft_labels_counts_them_by_class(tmp_path: Path) -> None:
     data = citation(nodes=240, seed=1)
     experiment = Experiment(method="soft", seeds=(3, 4), rounds=2, changes={"epochs": 10, "patience": 8})
     page_observer = PageObserver(experiment.self_trainer().method.calibrate, data.y)
-    result = experiment.run(data=data, observers=[page_observer], device="cpu")
     with RunFolder.create_or_resume(tmp_path, {"test": 1}, resume=False) as folder:
-        save(result, folder)
+        result = experiment.run(data=data, observers=[page_observer], device="cpu", run_folder=folder)
+        folder.finish(compact(result))
     page_observer.write(tmp_path)
     found = page_data(gather(tmp_path))
     assert found["soft"]

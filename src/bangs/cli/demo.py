@@ -34,7 +34,6 @@ def demo(
 
     Example: bangs demo
     """
-    from bangs.cli.run_folder import save
     from bangs.experiments.experiment import Experiment, compact
     from bangs.graphs.datasets import by_name
     from bangs.report.page_observer import PageObserver
@@ -51,8 +50,9 @@ def demo(
         with Rounds(output, f"{experiment.method}, mean over seeds", experiment.most_rounds) as view:
             data = by_name.load(experiment.dataset)
             page_observer = PageObserver(experiment.self_trainer().method.calibrate, data.y)
-            result = experiment.run(data=data, device=device, observers=[view, page_observer])
-        save(result, folder)
+            result = experiment.run(data=data, device=device, observers=[view, page_observer], run_folder=folder)
+        folder.finish(compact(result))
+        folder.forget()
         page = page_observer.write(out)
     comparison = compare(result)
     output.result({**compact(result), "comparison": comparison}, _table(result, comparison))

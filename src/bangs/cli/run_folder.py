@@ -1,6 +1,5 @@
 """Run an experiment in its folder, from the last checkpoint if there is one, and show its scores."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,6 @@ from bangs.experiments.blind import BlindRounds
 from bangs.experiments.experiment import Experiment, compact
 from bangs.runs import RunFolder
 from bangs.utils.devices import choose_device
-from bangs.utils.files import write_atomic
 
 RELEASE = 60.0  # seconds that the hold of a first rank which was lost may outlast it
 
@@ -50,12 +48,6 @@ def run_in(
         folder.finish(compact(result))
         folder.forget()
         return result
-
-
-def save(result: dict[str, Any], folder: RunFolder) -> None:
-    """Write history.jsonl, the rows with every adopted node, and result.json."""
-    write_atomic(folder.path / "history.jsonl", "".join(json.dumps(row) + "\n" for row in result["rounds"]))
-    folder.finish(compact(result))
 
 
 def scores(result: dict[str, Any]) -> str:

@@ -2,9 +2,9 @@
 
 import os
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, TypeVar
 
@@ -33,14 +33,7 @@ class RankLost(BangsError):
         )
 
 
-@dataclass
-class Traffic:
-    """What this process has sent, counted for benchmarks."""
-
-    bytes: int = 0
-
-
-traffic = Traffic()
+traffic: Counter[str] = Counter()  # "bytes" that this process has sent, counted for benchmarks
 _attempt = 1  # how often all ranks have been started, this time included
 
 
@@ -199,5 +192,5 @@ def _collective() -> Iterator[None]:
 
 def _message(x: Tensor) -> Tensor:
     """The tensor on the device that the backend sends from; its bytes are counted in `traffic`."""
-    traffic.bytes += x.numel() * x.element_size()
+    traffic["bytes"] += x.numel() * x.element_size()
     return (x.cuda() if dist.get_backend() == "nccl" else x.cpu()).contiguous()

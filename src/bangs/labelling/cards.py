@@ -35,17 +35,14 @@ def make_cards(saved: SavedRun, count: int, strategy: str | None, exclude: Tenso
     classes = [str(name) for name in saved.classes]
     around = neighbours(snapshot, nodes, NEIGHBOURS)
     reach = influences(snapshot, nodes, INFLUENCES)
-    probs = snapshot.calibrated[torch.tensor(nodes, dtype=torch.long)].softmax(-1) if nodes else torch.zeros(0, 1)
+    best = snapshot.calibrated[torch.tensor(nodes, dtype=torch.long)].softmax(-1).sort(descending=True)
+    ranked = zip(best.indices.tolist(), best.values.tolist(), strict=True)
     cards = []
-    for own, (near, degree), (strongest, _, _), p in zip(found, around, reach, probs, strict=True):
-        best = p.sort(descending=True)
+    for own, (near, degree), (strongest, _, _), (order, shares) in zip(found, around, reach, ranked, strict=True):
         cards.append(
             {
                 **{name: value for name, value in asdict(own).items() if name not in ("label", "second", "score")},
-                "probs": [
-                    [classes[c], round(share, 4)]
-                    for c, share in zip(best.indices.tolist(), best.values.tolist(), strict=True)
-                ],
+                "probs": [[classes[c], round(share, 4)] for c, share in zip(order, shares, strict=True)],
                 "degree": degree,
                 "neighbours": [[str(names[one.node]), classes[one.label], one.origin] for one in near],
                 "influences": [[str(names[one.node]), classes[one.label], round(one.share, 4)] for one in strongest],

@@ -51,17 +51,13 @@ class LabelServer(ThreadingHTTPServer):
             ) from error
 
     @property
-    def port(self) -> int:
-        return int(self.server_address[1])
-
-    @property
     def address(self) -> str:
-        return f"http://{HOST}:{self.port}/{self.token}/"
+        return f"http://{HOST}:{self.server_port}/{self.token}/"
 
     @property
     def hosts(self) -> tuple[str, ...]:
         """What a browser that was given the address calls this server."""
-        return (f"{HOST}:{self.port}", f"localhost:{self.port}")
+        return (f"{HOST}:{self.server_port}", f"localhost:{self.server_port}")
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A page that was closed amid an answer is no news."""

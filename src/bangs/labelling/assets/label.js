@@ -101,14 +101,10 @@ function ring(width) {
   return canvas(width, height, words, ...lines, ...bodies, s("circle", { cx, cy, r: 11, fill: "var(--card)", stroke: "var(--ink)", "stroke-width": 2.4 }), s("text", { x: cx, y: cy + 4.5, "text-anchor": "middle", class: "strong" }, "?"));
 }
 
-function rows(lines) {
-  return h("div", { class: "bars" }, lines.flatMap(([name, share, paint]) => [h("span", { class: "name", title: name }, h("bdi", {}, name)),
-    h("span", { class: "track" }, h("i", { style: `width:${(100 * share).toFixed(1)}%;background:${paint}` })), h("span", { class: "num" }, percent(share, 0))]));
-}
 function drawThinks(card) {
-  $("#probs").replaceChildren(rows(card.probs.slice(0, 6).map(([name, share]) => [name, share, shadeOf(name)])));
+  $("#probs").replaceChildren(bars(card.probs.slice(0, 6).map(([name, share]) => [name, share, shadeOf(name)])));
   $("#because").hidden = !card.influences.length;
-  $("#influences").replaceChildren(...(card.influences.length ? [rows(card.influences.map(([name, label, share]) => [`${isolate(name)} · ${isolate(label)}`, share, shadeOf(label)]))] : []));
+  $("#influences").replaceChildren(...(card.influences.length ? [bars(card.influences.map(([name, label, share]) => [`${isolate(name)} · ${isolate(label)}`, share, shadeOf(label)]))] : []));
 }
 
 let redrawGrowth = null;

@@ -166,12 +166,6 @@ function ego(node, width) {
   return canvas(width, height, `${nodes.name[node]} and its surroundings: ${near.length} neighbours, ${found.influences.length} strongest labelled influences`, ...parts);
 }
 
-function bars(rows) {
-  return h("div", { class: "bars" }, rows.flatMap(([name, share, paint, act]) => [
-    act ? h("button", { type: "button", class: "link name", onclick: act, title: name }, name) : h("span", { class: "name", title: name }, name),
-    h("span", { class: "track" }, h("i", { style: `width:${(100 * share).toFixed(1)}%;background:${paint}` })), h("span", { class: "num" }, percent(share, 0))]));
-}
-
 function drawNode() {
   if (!nodes) return;
   watchers.push((node) => {

@@ -82,6 +82,12 @@ function chart(holder, draw) {
 function canvas(width, height, label, ...children) {
   return s("svg", { viewBox: `0 0 ${width} ${height}`, height, role: "img", "aria-label": label }, ...children);
 }
+// A bar for every share: rows of a name, the share, its paint, and what a click on the name does.
+function bars(rows) {
+  return h("div", { class: "bars" }, rows.flatMap(([name, share, paint, act]) => [
+    act ? h("button", { type: "button", class: "link name", onclick: act, title: name }, name) : h("span", { class: "name", title: name }, h("bdi", {}, name)),
+    h("span", { class: "track" }, h("i", { style: `width:${(100 * share).toFixed(1)}%;background:${paint}` })), h("span", { class: "num" }, percent(share, 0))]));
+}
 function show(id, sub) {
   const section = document.getElementById(id);
   section.hidden = false;
