@@ -32,7 +32,7 @@ class FittedTables:
     @classmethod
     def of(cls, path: Path, options: Mapping[str, Any], *labels: Path) -> "FittedTables":
         """Tables as they are read now."""
-        return cls(path.resolve(), _given(options), tuple(own.resolve() for own in labels))
+        return cls(path.resolve(), {}).also(options, *labels)
 
     def also(self, options: Mapping[str, Any], *labels: Path) -> "FittedTables":
         """The same tables read with more options, and with more labels."""
@@ -56,7 +56,7 @@ class FittedTables:
             "options": {name: list(own) if name in _WORDS else own for name, own in self.options.items()},
             "learner": {name: saved_parameters.spell(value) for name, value in params.items()},
         }
-        if not (folder / FILE).exists() or unseal(folder / FILE) != note:
+        if unseal(folder / FILE) != note:
             seal(folder / FILE, note)
 
 

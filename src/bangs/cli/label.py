@@ -50,13 +50,9 @@ def label(
     folder = out or default_folder(graph)
     if not prepare:
         name = graph.resolve().name if read_only else origin(graph)[0].path.name
-        serve(folder, name, batch, port, read_only, _again(), output)
+        command = [sys.executable, "-m", "bangs", *sys.argv[1:], "--prepare", "--quiet"]  # this one, for the queue
+        serve(folder, name, batch, port, read_only, command, output)
         return
     fitted, learner = origin(graph)
     learner.set_params(time_limit=time_limit, device=device)
     prepare_queue(folder, fitted.also(tables.given), learner, 3 * batch, strategy, output)
-
-
-def _again() -> list[str]:
-    """The command line of this process, to prepare the queue."""
-    return [sys.executable, "-m", "bangs", *sys.argv[1:], "--prepare", "--quiet"]

@@ -10,8 +10,15 @@ MOST_SEEDS = 10_000
 
 def parse_seeds(text: str) -> tuple[int, ...]:
     """`10` is 0 … 9; `910,911` and `910-919` are those."""
+    seeds: Sequence[int]
     try:
-        seeds = _seeds(text)
+        if "," in text:
+            seeds = [int(part) for part in text.split(",")]
+        elif "-" in text.lstrip("-"):
+            first, last = (int(part) for part in text.split("-"))
+            seeds = range(first, min(last, first + MOST_SEEDS) + 1)
+        else:
+            seeds = range(min(int(text), MOST_SEEDS + 1))
     except ValueError:
         raise InvalidInput(
             f"--seeds must be a number, a list such as 910,911 or a range 910-919, got '{text}'"
@@ -19,15 +26,6 @@ def parse_seeds(text: str) -> tuple[int, ...]:
     if not 1 <= len(seeds) <= MOST_SEEDS:
         raise InvalidInput(f"--seeds must name from 1 to {MOST_SEEDS:,} seeds, got '{text}'")
     return tuple(seeds)
-
-
-def _seeds(text: str) -> Sequence[int]:
-    if "," in text:
-        return [int(part) for part in text.split(",")]
-    if "-" in text.lstrip("-"):
-        first, last = (int(part) for part in text.split("-"))
-        return range(first, min(last, first + MOST_SEEDS) + 1)
-    return range(min(int(text), MOST_SEEDS + 1))
 
 
 def parse_fanout(text: str | None) -> tuple[int, ...] | None:

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from bangs.cli.progress import Progress
     from bangs.experiments.process_workers import Engine
 
-
 ENGINES = ("local", "ray")
 
 

@@ -3,7 +3,6 @@
 from typing import TYPE_CHECKING
 
 import torch
-from torch import Tensor
 
 from bangs.errors import InvalidInput
 
@@ -39,17 +38,15 @@ def check_graph(data: "Data") -> int:
             f"edge {wrong} joins nodes {edges[:, wrong].tolist()}, but nodes are numbered 0 … {nodes - 1}"
         )
     weight = data.get("edge_weight")
-    if weight is not None:
-        _check_weights(weight, edges.shape[1])
-    return nodes
-
-
-def _check_weights(weight: Tensor, edges: int) -> None:
-    if weight.shape != (edges,):
-        raise InvalidInput(f"data.edge_weight must hold one number per edge [{edges}], got shape {list(weight.shape)}")
-    wrong = ~(torch.isfinite(weight) & (weight >= 0))
-    if wrong.any():
-        edge = int(wrong.nonzero()[0])
+    if weight is None:
+        return nodes
+    count = edges.shape[1]
+    if weight.shape != (count,):
+        raise InvalidInput(f"data.edge_weight must hold one number per edge [{count}], got shape {list(weight.shape)}")
+    odd = ~(torch.isfinite(weight) & (weight >= 0))
+    if odd.any():
+        edge = int(odd.nonzero()[0])
         raise InvalidInput(
             f"data.edge_weight must hold finite, non-negative numbers, got {float(weight[edge])} for edge {edge}"
         )
+    return nodes

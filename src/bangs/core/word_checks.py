@@ -8,15 +8,11 @@ from bangs.errors import InvalidInput, UnknownName
 
 def check_word(name: str, value: Any, known: Iterable[str]) -> None:
     """Raises where a value is none of the words a setting may be; NA and arrays, which compare oddly, are none."""
-    if not _is_one(value, known):
+    if not isinstance(value, str) or value not in known:
         raise InvalidInput(f"{name} must be one of {', '.join(known)}, got '{value}'")
 
 
 def check_name(kind: str, name: Any, known: Iterable[str]) -> None:
     """Raises where a name is not in a list that may be long, such as that of the methods; names the nearest."""
-    if not _is_one(name, known):
+    if not isinstance(name, str) or name not in known:
         raise UnknownName(kind, str(name), known)
-
-
-def _is_one(value: Any, known: Iterable[str]) -> bool:
-    return isinstance(value, str) and value in known

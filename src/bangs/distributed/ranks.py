@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import torch
 import torch.distributed as dist
@@ -151,11 +151,10 @@ def broadcast_object(value: T) -> T:
     """The value of rank 0, in all processes; anything that can be pickled."""
     if world_size() == 1:
         return value
-    box: list[Any] = [value]
+    box = [value]
     with _collective():
         dist.broadcast_object_list(box, 0)
-    received: T = box[0]
-    return received
+    return box[0]
 
 
 def _initialized() -> bool:

@@ -42,9 +42,8 @@ class Lock:
             try:
                 fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError as error:
-                holder = _name(self._holder())
-                way = "wait for it, stop it, or choose another folder"
-                raise InUse(f"'{folder}' is in use by {holder}; {way}") from error
+                who = _name(self._holder())
+                raise InUse(f"'{folder}' is in use by {who}; wait for it, stop it, or choose another folder") from error
             self.stale = self._holder()
             os.ftruncate(self._file, 0)
             since = datetime.now(UTC).isoformat(timespec="seconds")

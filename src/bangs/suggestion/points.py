@@ -16,7 +16,8 @@ def merged(inputs: Sequence[Tensor], weights: Sequence[float], width: int = WIDT
     Inner products are about the weighted mean of theirs, Σ_k w_k ⟨z_ki, z_kj⟩: the first principal directions.
     """
     total = sum(weights)
-    scales = [(weight / total) ** 0.5 / max(_length(part), 1e-6) for part, weight in zip(inputs, weights, strict=True)]
+    lengths = [float(part.square().sum(1).mean().sqrt()) for part in inputs]
+    scales = [(weight / total) ** 0.5 / max(own, 1e-6) for own, weight in zip(lengths, weights, strict=True)]
     nodes, wide = len(inputs[0]), sum(part.shape[1] for part in inputs)
     if wide <= width:
         return torch.cat([part * scale for part, scale in zip(inputs, scales, strict=True)], 1)
@@ -31,7 +32,3 @@ def merged(inputs: Sequence[Tensor], weights: Sequence[float], width: int = WIDT
         out += (part * scale) @ basis[begin : begin + part.shape[1]]
         begin += part.shape[1]
     return out
-
-
-def _length(part: Tensor) -> float:
-    return float(part.square().sum(1).mean().sqrt())

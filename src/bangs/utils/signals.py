@@ -71,19 +71,15 @@ def imports_undisturbed() -> Iterator[None]:
 def check() -> None:
     """A safe point: raises `Stopped` if a signal is waiting, else does nothing."""
     if _caught:
-        _raise()
+        number = _caught[-1]
+        _caught.clear()
+        raise Stopped(number)
 
 
 def _catch(number: int, frame: FrameType | None) -> None:
     _caught.append(number)
     if len(_caught) > 1:
-        _raise()
-
-
-def _raise() -> None:
-    number = _caught[-1]
-    _caught.clear()
-    raise Stopped(number)
+        check()
 
 
 def _after_imports(number: int, frame: FrameType | None) -> None:

@@ -217,10 +217,9 @@ def fit(members: Tensor, worth: Tensor, k: int, weight: Tensor | None = None) ->
 
 def marginals(game: Game, members: Tensor) -> Tensor:
     """U(S ∪ i) − U(S∖i) for coalitions bool [R, B, K] and every player i: [R, B, K]."""
-    own = getattr(game, "marginals", None)
+    own: Callable[[Tensor], Tensor] | None = getattr(game, "marginals", None)
     if own is not None:
-        result: Tensor = own(members)
-        return result
+        return own(members)
     sign = torch.where(members, 1, -1)
     here = game(members)
     identity = torch.eye(game.players, dtype=torch.bool, device=members.device)
@@ -230,10 +229,9 @@ def marginals(game: Game, members: Tensor) -> Tensor:
 
 def gradient(game: Game, members: Tensor) -> Tensor:
     """∂U/∂mᵢ at memberships [R, B, K] in [0, 1] for every player i: [R, B, K]."""
-    own = getattr(game, "gradient", None)
+    own: Callable[[Tensor], Tensor] | None = getattr(game, "gradient", None)
     if own is not None:
-        result: Tensor = own(members)
-        return result
+        return own(members)
     with torch.enable_grad():
         degree = members.double().requires_grad_()
         return torch.autograd.grad(game(degree).sum(), degree)[0]

@@ -45,14 +45,10 @@ class SparseColumns:
         return row_sums(self.matrix.pattern.rows, self.matrix.values)[None]
 
     def pairs_above(self, bound: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        node, player, weight = self._node, self.matrix.pattern.cols.long(), self.matrix.values
+        node, player, weight = self.matrix.pattern.row_index.long(), self.matrix.pattern.cols.long(), self.matrix.values
         keep = (weight > bound[0].expand(self.matrix.shape)[node, player]).nonzero().squeeze(1)
         keep = keep[player[keep].argsort(stable=True)]
         return node[keep], player[keep], weight[keep]
-
-    @property
-    def _node(self) -> Tensor:
-        return self.matrix.pattern.row_index.long()
 
 
 def sparse_influence(
