@@ -3,16 +3,17 @@
     python benchmarks/few_labels_rules.py FOLDER
 
 FOLDER holds the files of `few_labels_trust.py`. Every rule multiplies the temperatures of all members by one factor
-and so keeps all labels (but for ties of an average). `level` is the mean distance between mean confidence and
-accuracy, `error` the expected calibration error (ten bins), both also for each number of labels a class. Rules that
-learn from other graphs leave out the graph that they are judged by. The last two rules look at the hidden labels: they
-show what better knowledge would bring.
+and so keeps all labels (but for ties of an average); a rule that averages over factors or asks for a level stands for
+the factor of that mean confidence. `level` is the mean distance between mean confidence and accuracy, `error` the
+expected calibration error (ten bins), both also for each number of labels a class. Rules that learn from other graphs
+leave out the graph that they are judged by. The last three rules look at the hidden labels: they show what better
+knowledge would bring.
 """
 
 import argparse
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -102,10 +103,21 @@ class Cell:
         return float(np.mean([(said[a] == said[b]).mean() for a in range(len(said)) for b in range(a)]))
 
     @cached_property
-    def plain(self) -> float:
-        """Mean confidence where no member has a temperature."""
-        said = np.exp(log_softmax(self.kept["members_mean"].astype(float)))
-        return float((said * self.kept["weights"][:, None, None]).sum(0).max(1).mean())
+    def views_agree(self) -> float:
+        """Cohen's kappa of the fit with each candidate that every fit tries, the mean: agreement beyond chance."""
+        own, classes = self.probs[SAME].argmax(1), self.unseen.shape[-1]
+
+        def shares(label: Array) -> Array:
+            return np.bincount(label, minlength=classes) / len(label)
+
+        chance = np.array([shares(own) @ shares(other) for other in self.kept["said"]])
+        return float((((self.kept["said"] == own).mean(1) - chance) / (1 - chance)).mean())
+
+    @cached_property
+    def plain(self) -> "Cell":
+        """The same fit where no member has a temperature."""
+        alike = np.ones_like(self.kept["temperatures"])
+        return replace(self, kept={**self.kept, "temperatures": alike, "sharper": np.array(1.0)})
 
     def at(self, level: float) -> int:
         """The factor whose mean confidence is the nearest."""
@@ -149,6 +161,50 @@ def near_agreement(cell: Cell, width: float = 0.15) -> int:
     return int(np.abs(LOGS - (weight * LOGS).sum() / weight.sum()).argmin())
 
 
+def averaged(cell: Cell) -> int:
+    """The mean over all factors, each as probable as the judged labels and the prior make it."""
+    log = cell.likely.sum(1) - LOGS**2 / 2
+    weight = np.exp(log - log.max())
+    return cell.at(float(weight @ cell.sure / weight.sum()))
+
+
+def near_views(cell: Cell) -> int:
+    """Confidence and the agreement of candidates beyond chance, which counts as one label a class."""
+    return cell.at((cell.labels * cell.sure[SAME] + cell.views_agree) / (cell.labels + 1))
+
+
+def by_fifths(cell: Cell, prior: float = 10) -> int:
+    """The share of right unseen labels, all members together, in each fifth of the hidden nodes by confidence.
+
+    What the fit says itself counts as ten more labels in each fifth.
+    """
+    kept, sure = cell.kept, cell.probs[SAME].max(1)
+    unseen = np.exp(log_softmax(kept["members_unseen"].astype(float) / kept["temperatures"][:, None, None]))
+    edges = np.quantile(sure, (0.2, 0.4, 0.6, 0.8))
+    place, own = np.digitize(unseen.max(-1), edges), np.digitize(sure, edges)
+    right = (unseen.argmax(-1) == kept["judged"]) * kept["weights"][:, None]
+    level = 0.0
+    for part in range(5):
+        count = ((place == part) * kept["weights"][:, None]).sum()
+        said = sure[own == part].sum() / max((own == part).sum(), 1)
+        level += (own == part).mean() * (right[place == part].sum() + prior * said) / (count + prior)
+    return cell.at(level)
+
+
+def from_new(cell: Cell, times: int = 30) -> Array:
+    """Not possible: as many new labels of each class judge the finished fit, again and again."""
+    truth, draw = cell.kept["truth"], np.random.default_rng(0)
+    likely = np.log([own[np.arange(len(truth)), truth].clip(1e-20) for own in cell.plain.probs])
+    counts = np.bincount(cell.kept["judged"], minlength=cell.unseen.shape[-1])
+    nodes = [(np.flatnonzero(truth == label), count) for label, count in enumerate(counts)]
+    found = []
+    for _ in range(times):
+        drawn = np.concatenate([draw.choice(own, count) for own, count in nodes if len(own)])
+        at = (likely[:, drawn].sum(1) - LOGS**2 / 2).argmax()
+        found.append(cell.at(cell.plain.sure[at]))
+    return np.array(found)
+
+
 def from_folds(cell: Cell) -> int:
     """Not possible: the factor of single folds by the labels of all hidden nodes."""
     truth, logs = cell.kept["truth"], np.log(cell.folds)
@@ -172,7 +228,7 @@ def learned(cells: list[Cell], feature: Callable[[Cell], float], most: float) ->
     return out
 
 
-RULES: dict[str, Callable[[list[Cell]], list[int]]] = {
+RULES: dict[str, Callable[[list[Cell]], Sequence[int | Array]]] = {
     "as it is": lambda cells: [SAME] * len(cells),
     "prior of spread 0.25": lambda cells: [likelihood(own, 0.25) for own in cells],
     "prior of spread 2": lambda cells: [likelihood(own, 2) for own in cells],
@@ -183,8 +239,12 @@ RULES: dict[str, Callable[[list[Cell]], list[int]]] = {
     "shift learned on other graphs": lambda cells: learned(cells, lambda own: own.sure[SAME], 9),
     "level of agreement, learned": lambda cells: learned(cells, lambda own: own.agreement, 9),
     "a step of 0.1 to that level": lambda cells: learned(cells, lambda own: own.agreement, 0.1),
-    "level of plain members, learned": lambda cells: learned(cells, lambda own: own.plain, 9),
-    "a step of 0.1 to this level": lambda cells: learned(cells, lambda own: own.plain, 0.1),
+    "level of plain members, learned": lambda cells: learned(cells, lambda own: own.plain.sure[SAME], 9),
+    "a step of 0.1 to this level": lambda cells: learned(cells, lambda own: own.plain.sure[SAME], 0.1),
+    "the mean over all factors": lambda cells: [averaged(own) for own in cells],
+    "accuracy in fifths of confidence": lambda cells: [by_fifths(own) for own in cells],
+    "agreement of candidates as a label": lambda cells: [near_views(own) for own in cells],
+    "not possible: as many new labels judge": lambda cells: [from_new(own) for own in cells],
     "not possible: all hidden labels judge": lambda cells: [from_folds(own) for own in cells],
     "not possible: accuracy known": lambda cells: [own.at(own.accuracy) for own in cells],
 }
@@ -199,7 +259,10 @@ def compared(cells: list[Cell]) -> str:
         chosen = list(zip(cells, rule(cells), strict=True))
         parts = [
             [np.mean([value(own, at) for own, at in chosen if own.labels == count]) for count in counts]
-            for value in (lambda own, at: own.errors[at], lambda own, at: abs(own.sure[at] - own.accuracy))
+            for value in (
+                lambda own, at: np.mean(own.errors[at]),
+                lambda own, at: np.mean(np.abs(own.sure[at] - own.accuracy)),
+            )
         ]
         figures = [f"{value:.3f}" for part in parts for value in (np.mean(part), *part)]
         lines.append(f"| {name} | {' | '.join(figures)} |")

@@ -19,12 +19,14 @@ import torch
 
 from bangs import SelfTrainingClassifier
 from bangs.estimator import classifier
+from bangs.estimator.candidates import RIDGES
 from bangs.estimator.contest import Contest, Ensemble
 from bangs.estimator.inference import apply
 from bangs.estimator.views import view_of
 from few_labels import DEVELOPMENT, SLOW, _with_labels, chose_settings, drawn, unlabelled
 
 MOST = 1_500  # nodes of a graph that are kept
+FIRST = f" {RIDGES[0]:g} · soft · "  # in the names of candidates that every fit tries, whoever is ahead
 
 
 class Watched(Contest):
@@ -76,6 +78,7 @@ def dump(name: str, count: int, draw: int, out: Path) -> str:
         weights=found.weights.numpy(),
         sharper=found.sharper,
         folds=folds.half().numpy(),
+        said=torch.stack([own.mean[nodes].argmax(-1) for own in members if FIRST in own.name]).numpy(),
         shares=found.mean.softmax(-1).mean(0).numpy(),
         homophily=float((label[edges[0]] == label[edges[1]]).double().mean()),
         degree=edges.shape[1] / len(truth),

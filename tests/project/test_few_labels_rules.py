@@ -28,6 +28,7 @@ def cell(graph: str, seed: int) -> "rules.Cell":
         "weights": np.full(2, 0.5),
         "sharper": np.array(1.0),
         "folds": folds[:, 20:],
+        "said": folds[:, 20:].argmax(-1),
         "shares": np.full(4, 0.25),
     }
     return rules.Cell(graph, 5, kept)
@@ -38,7 +39,7 @@ def test_a_rule_looks_at_no_hidden_label_of_the_graph_it_is_judged_by() -> None:
     other = cells[0].kept["truth"][::-1]
     turned = [replace(cells[0], kept={**cells[0].kept, "truth": (other + 1) % 4}), *cells[1:]]
     for name, rule in rules.RULES.items():
-        same = rule(cells)[0] == rule(turned)[0]
+        same = np.array_equal(rule(cells)[0], rule(turned)[0])
         assert same == (not name.startswith("not possible")), name
 
 
@@ -47,6 +48,19 @@ def test_knowing_the_accuracy_makes_a_fit_that_is_too_sure_calibrated() -> None:
     found = own.at(own.accuracy)
     assert own.errors[found] < 0.06 < 0.15 < own.errors[rules.SAME]
     assert rules.likelihood(own, 2.0) > rules.SAME  # twenty judged labels say so too
+
+
+def test_views_that_agree_by_chance_alone_are_no_reason_to_be_sure() -> None:
+    own = cell("one", 0)
+    assert own.views_agree > 0.8
+    guesses = np.random.default_rng(0).permuted(own.kept["said"], axis=1)
+    assert abs(replace(own, kept={**own.kept, "said": guesses}).views_agree) < 0.1
+
+
+def test_as_many_new_labels_make_a_fit_that_is_too_sure_milder_but_not_calibrated() -> None:
+    own = cell("one", 0)
+    error = own.errors[rules.from_new(own)].mean()
+    assert own.errors[own.at(own.accuracy)] < error < own.errors[rules.SAME]
 
 
 def test_a_factor_hardly_changes_a_label() -> None:
