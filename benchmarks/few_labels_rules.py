@@ -191,6 +191,11 @@ def by_fifths(cell: Cell, prior: float = 10) -> int:
     return cell.at(level)
 
 
+def together(cell: Cell) -> int:
+    """The mean level of three rules that err on different graphs."""
+    return cell.at(float(np.mean([cell.sure[rule(cell)] for rule in (near_agreement, near_views, by_fifths)])))
+
+
 def from_new(cell: Cell, times: int = 30) -> Array:
     """Not possible: as many new labels of each class judge the finished fit, again and again."""
     truth, draw = cell.kept["truth"], np.random.default_rng(0)
@@ -244,6 +249,7 @@ RULES: dict[str, Callable[[list[Cell]], Sequence[int | Array]]] = {
     "the mean over all factors": lambda cells: [averaged(own) for own in cells],
     "accuracy in fifths of confidence": lambda cells: [by_fifths(own) for own in cells],
     "agreement of candidates as a label": lambda cells: [near_views(own) for own in cells],
+    "the mean of these two and of the folds'": lambda cells: [together(own) for own in cells],
     "not possible: as many new labels judge": lambda cells: [from_new(own) for own in cells],
     "not possible: all hidden labels judge": lambda cells: [from_folds(own) for own in cells],
     "not possible: accuracy known": lambda cells: [own.at(own.accuracy) for own in cells],
