@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ from bangs import SelfTrainingClassifier
 from bangs.core.rng import Streams
 from bangs.core.types import Labels, Task, one_hot
 from bangs.estimator import contest, linear
-from bangs.estimator.candidates import linear_candidates, soft_method
+from bangs.estimator.candidates import linear_candidates, refined, soft_method
 from bangs.estimator.linear import LinearTrainer, PropagatedLinear
 from bangs.estimator.resume import Keeper
 from bangs.estimator.stacking import common_factor, far_behind, member_temperatures, mixed, share_interval, stack
@@ -44,7 +44,7 @@ def test_the_board_holds_every_candidate_with_intervals(fitted: SelfTrainingClas
     assert sum(line["weight"] for line in board) == pytest.approx(1, abs=1e-4)
     assert [line["weight"] for line in board] == sorted((line["weight"] for line in board), reverse=True)
     assert {line["features"] for line in board} == {"features", "structure", "both"}
-    assert {"soft", "soft-aligned", "bangs-soft"} == {line["method"] for line in board}
+    assert {"soft", "bangs-soft"} == {line["method"] for line in board}
     for line in board:
         assert line["accuracy"]["low"] <= line["accuracy"]["value"] <= line["accuracy"]["high"]
         assert line["accuracy"]["nodes"] == 18
@@ -209,12 +209,20 @@ def test_the_linear_learner_finds_the_minimum_that_gradient_descent_finds() -> N
     torch.testing.assert_close(fitted.predict(task.graph).probs[0], probs.detach(), atol=2e-3, rtol=0)
 
 
-@pytest.mark.parametrize("columns", ["given", "idf"])
-def test_a_linear_model_says_the_same_of_its_graph_by_its_saved_weights(columns: Literal["given", "idf"]) -> None:
+@pytest.mark.parametrize(
+    "model",
+    [
+        PropagatedLinear("hops", 2, width=8),
+        PropagatedLinear("hops", 2, width=8, columns="idf"),
+        PropagatedLinear(width=8, normalise="row"),
+        PropagatedLinear("scales", width=8, columns="idf"),
+        PropagatedLinear("scales", rows="given"),
+    ],
+)
+def test_a_linear_model_says_the_same_of_its_graph_by_its_saved_weights(model: PropagatedLinear) -> None:
     data, truth = world(nodes=90)
     given = torch.where(torch.arange(90) < 40, truth, -1)[None]
     task = Task(Data(x=data.x, edge_index=data.edge_index), Labels.given(given), torch.where(given >= 0, -1, truth), 3)
-    model = PropagatedLinear("hops", 2, width=8, columns=columns)
     learner = LinearTrainer(model).prepare(task)
     fitted = learner.fit(task.given, Streams((0,)))
     again = model.logits({**learner.shared, **fitted.weights}, task.graph, torch.device("cpu"))
@@ -252,14 +260,62 @@ def test_rare_columns_count_more_and_one_that_all_nodes_have_counts_nothing(stor
     assert places[0][:, 0].abs().max() == 0
 
 
-def test_words_are_tried_with_rare_ones_enlarged_and_measurements_are_not() -> None:
-    def tried(x: torch.Tensor) -> set[str]:
+def test_words_are_propagated_with_rare_ones_enlarged_and_measurements_are_not() -> None:
+    def tried(x: torch.Tensor) -> dict[str, PropagatedLinear]:
         graph = Data(x=x, edge_index=torch.zeros(2, 0, dtype=torch.long))
-        return {own.label for own in linear_candidates(graph, soft_method("soft", None), "soft", ("features", "both"))}
+        found = linear_candidates(graph, soft_method("soft", None), "soft", ("features",))
+        return {own.label: own.trainer.model for own in found}  # type: ignore[misc]
 
     words = (torch.rand(50, 40, generator=torch.Generator().manual_seed(0)) < 0.2).float()
-    assert tried(words) == {"pagerank", "sgc", "logistic", "pagerank-idf", "sgc-idf"}
-    assert tried(words - 0.5) == {"pagerank", "sgc", "logistic"}
+    assert set(tried(words)) == {"pagerank-idf", "walk-idf", "scales-idf", "logistic"}
+    assert set(tried(words.to_sparse_csr())) == set(tried(words))
+    measured = tried(words - 0.5)
+    assert set(measured) == {"pagerank", "walk", "scales", "logistic"}
+    assert {(model.rows, model.columns) for model in measured.values()} == {("given", "given")}
+
+
+def test_columns_that_all_nodes_have_are_not_erased_as_frequent_words() -> None:
+    x = 1 + torch.rand(50, 40, generator=torch.Generator().manual_seed(0))  # none is zero, so no word is rare
+    graph = Data(x=x, edge_index=torch.zeros(2, 0, dtype=torch.long))
+    for own in linear_candidates(graph, soft_method("soft", None), "soft", ("features",)):
+        model: PropagatedLinear = own.trainer.model  # type: ignore[assignment]
+        assert float(model.principal(graph, Streams((0,)), torch.device("cpu"))[0].std(0).max()) > 0.01
+
+
+def test_all_scales_stand_side_by_side() -> None:
+    data, _ = world(nodes=90)
+    model = PropagatedLinear("scales", width=8, columns="idf")
+    place = torch.device("cpu")
+    inputs, basis, mean = model.principal(data, Streams((0,)), place)
+    assert (inputs.shape, basis.shape, mean.shape) == ((90, 24), (40, 24), (1, 24))
+    for number, (spread, reach) in enumerate((("none", 0), ("hops", 2), ("pagerank", 10))):
+        alone = replace(model, spread=spread, reach=reach).principal(data, Streams((0,)), place)[0]  # type: ignore[arg-type]
+        torch.testing.assert_close(inputs[:, 8 * number : 8 * number + 8] * 3**0.5, alone)
+
+
+def test_in_a_random_walk_all_neighbours_count_alike() -> None:
+    star = torch.tensor([[0, 0, 0, 1, 2, 3, 3, 4], [1, 2, 3, 0, 0, 0, 4, 3]])  # node 3 has one neighbour more
+    graph = Data(x=torch.eye(5), edge_index=star)
+    said = {
+        name: PropagatedLinear("hops", 1, normalise=name).propagate(  # type: ignore[arg-type]
+            PropagatedLinear(normalise=name)._matrix(graph, torch.device("cpu")),  # type: ignore[arg-type]
+            graph.x,
+        )[0]
+        for name in ("row", "symmetric")
+    }
+    assert said["row"].tolist() == pytest.approx([0.25, 0.25, 0.25, 0.25, 0])
+    assert said["symmetric"][1] > said["symmetric"][3]
+
+
+def test_soft_labels_are_aligned_with_shares_that_labels_tell_and_not_with_chosen_ones() -> None:
+    data, _ = world()
+    best = linear_candidates(data, soft_method("soft", None), "soft", ("features",))
+    even, uneven = torch.full((240,), -1), torch.full((240,), -1)
+    even[:33] = torch.tensor([0, 1, 2]).repeat(11)
+    even[30:33] = -1
+    uneven[:30] = torch.tensor([0] * 20 + [1] * 5 + [2] * 5)
+    taught = [{own.taught for own in refined(best, 1, labels)} for labels in (even, uneven)]
+    assert taught == [{"soft", "bangs-soft"}, {"soft", "soft-aligned", "bangs-soft"}]
 
 
 @pytest.mark.parametrize("runs", [1, 2])

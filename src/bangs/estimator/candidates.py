@@ -4,11 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from torch import Tensor
 from torch_geometric.data import Data
 
 from bangs.estimator.linear import LinearTrainer, PropagatedLinear
 from bangs.estimator.members import View
-from bangs.estimator.views import counted
+from bangs.estimator.views import counted, sparse
 from bangs.selftraining.loop import Method
 from bangs.selftraining.methods import Budget, method
 from bangs.selftraining.soft_labels import Sharpen
@@ -17,8 +18,9 @@ from bangs.training.trainer import Trainer
 SOFT = ("soft", "soft-aligned", "bangs-soft")
 VIEWS: tuple[View, ...] = ("features", "structure", "both")
 ROUNDS = 3  # of soft labels, after which they hardly change
-RIDGES = (1e-3, 3e-4, 3e-3, 1e-2, 3e-2)  # the first is tried for every model, the others for the best
+RIDGES = (3e-3, 3e-4, 1e-3, 1e-2, 3e-2)  # the first is tried for every model, the others for the best
 REFINED, LARGE = 3, 50_000  # candidates of graphs up to so many nodes; of larger ones one
+UNEVEN = 1.5  # times the labels of the median class
 QUICK = 200_000  # entries of features and edges up to which a GPU tries neural networks unasked
 
 
@@ -56,42 +58,63 @@ def soft_method(name: str, rounds: int | None) -> Method:
 
 
 def linear_candidates(graph: Data, method: Method, name: str, views: Sequence[View]) -> list[Candidate]:
-    """Logistic regression on features as they are, after two hops and after personalised PageRank, for every view.
+    """Logistic regression on what a view shows of a node, as it is and after personalised PageRank.
 
-    Features that are counts are propagated with rare columns enlarged too.
+    Of features also after a random walk's PageRank, and as they are, after two hops and after PageRank side by side.
+    Features that are words are propagated with rare ones enlarged.
     """
     out = []
     for view in views:
-        words = view == "features" and counted(graph.x)
-        models = {
-            "pagerank": PropagatedLinear("pagerank", 10),
-            "sgc": PropagatedLinear("hops", 2),
-            "logistic": PropagatedLinear("none", 0),
-        }
-        if view != "features":
-            del models["sgc"]  # places in the graph are smooth already
-        elif not words:
-            models = {label: replace(model, rows="given") for label, model in models.items()}
-        if words:
-            for label in ("pagerank", "sgc"):
-                models[f"{label}-idf"] = replace(models[label], columns="idf")
+        models = _of_features(graph) if view == "features" else _of_places()
         for label, model in models.items():
             out.append(_linear(label, name, LinearTrainer(model, RIDGES[0]), method, view))
     return out
 
 
-def refined(best: Sequence[Candidate], rounds: int | None, nodes: int) -> list[Candidate]:
-    """The best linear candidates with other ridges, of large graphs one, and the very best with other soft labels."""
+def _of_features(graph: Data) -> dict[str, PropagatedLinear]:
+    """The models of a graph's own features by their names."""
+    counts = counted(graph.x)
+    words = counts and sparse(graph.x)
+    own = PropagatedLinear(rows="unit" if counts else "given", columns="idf" if words else "given")
+    spread = {
+        "pagerank": own,
+        "walk": replace(own, normalise="row"),
+        "scales": replace(own, spread="scales"),
+    }
+    named = {f"{label}-idf": model for label, model in spread.items()} if words else spread
+    return named | {"logistic": replace(own, spread="none", reach=0, columns="given")}
+
+
+def _of_places() -> dict[str, PropagatedLinear]:
+    """The models of places in the graph, alone or beside features; places are smooth already."""
+    return {"pagerank": PropagatedLinear(), "logistic": PropagatedLinear("none", 0)}
+
+
+def refined(best: Sequence[Candidate], rounds: int | None, labels: Tensor) -> list[Candidate]:
+    """The best linear candidates with other ridges, of large graphs one, and the very best with other soft labels.
+
+    Soft labels are aligned with class shares only where the labels [N] tell them, see `telling_shares`.
+    """
     out = []
-    for own in best[: REFINED if nodes <= LARGE else 1]:
+    for own in best[: REFINED if int((labels < 0).sum()) <= LARGE else 1]:
         for ridge in RIDGES[1:]:
             trainer = replace(own.trainer, ridge=ridge)  # type: ignore[arg-type]
             out.append(_linear(own.label, own.taught, trainer, own.method, own.view))
     first = best[0]
     for name in SOFT:
-        if name != first.taught:
+        if name != first.taught and (name != "soft-aligned" or telling_shares(labels)):
             out.append(_linear(first.label, name, first.trainer, soft_method(name, rounds), first.view))
     return out
+
+
+def telling_shares(labels: Tensor) -> bool:
+    """Whether labels long [N] tell how frequent classes are: the largest class has over 1.5 times those of the median.
+
+    As many labels of every class are a choice of the person who labels, and judged labels share it: they cannot tell
+    that the classes of the graph are of different sizes.
+    """
+    counts = labels[labels >= 0].unique(return_counts=True)[1]
+    return bool(counts.max() > UNEVEN * counts.median())
 
 
 def _linear(label: str, name: str, trainer: Any, method: Method, view: View) -> Candidate:

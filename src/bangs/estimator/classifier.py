@@ -193,7 +193,7 @@ class SelfTrainingClassifier(FittedAttributes, ClassifierMixin, BaseEstimator): 
             where = None if store is None else StoreReference.of(store)
             runs = seeds_of(seed, learned.folds.runs)
             contest = Contest(learned.folds, learned.labels, tasks, runs, self._calibrator(), where)
-            contest = replace(contest, limit=self.time_limit, tell=tell, refine=self._refine(tried, learned.free))
+            contest = replace(contest, limit=self.time_limit, tell=tell, refine=self._refine(tried, learned.labels))
             self._remember(given, seed, learned, contest(tried, observers, keeper), where, tasks)
         return self
 
@@ -365,11 +365,13 @@ class SelfTrainingClassifier(FittedAttributes, ClassifierMixin, BaseEstimator): 
         found = calibrate_beside(self.snapshot_, logits, graph, self._calibrator())
         return found if given.rows is None else found[torch.from_numpy(given.rows)]
 
-    def _refine(self, tried: list[Candidate], nodes: int) -> Callable[[Sequence[Candidate]], list[Candidate]] | None:
+    def _refine(
+        self, tried: list[Candidate], labels: Tensor
+    ) -> Callable[[Sequence[Candidate]], list[Candidate]] | None:
         """What else to try once the best linear candidates are known; None where the recipe was said."""
         if self.method != "auto" or len(tried) < 2:
             return None
-        return lambda best: refined(best, self.rounds, nodes)
+        return lambda best: refined(best, self.rounds, labels)
 
     def _calibrator(self) -> Calibrator:
         return calibrator(self.calibrator) if isinstance(self.calibrator, str) else self.calibrator

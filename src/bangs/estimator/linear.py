@@ -1,7 +1,7 @@
 """Linear models on propagated features: the cheapest models that are hard to beat with few labels."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -37,21 +37,29 @@ class PropagatedLinear(Checked):
 
     X̃ are the features, with rows of length one if `rows = "unit"`; P is the identity (`spread = "none"`), Â^reach
     (`"hops"`, SGC of Wu et al. 2019), or H' = (1−alpha) Â H + alpha X̃ taken `reach` times (`"pagerank"`, as in APPNP).
-    With `columns = "idf"` a column that n of N nodes have is multiplied by √log((1 + N) / (1 + n)), as rare words are.
-    Of P X̃ the first `width` principal directions are kept; m and s are its mean and scale, and u makes rows of length
-    one if `rows = "unit"`. The directions are found once, from the fitted graph; W and b are learned.
+    `"scales"` has all three side by side, with two hops. Â is D^-½ (A + I) D^-½, or a random walk's D^-1 (A + I) with
+    `normalise = "row"`: then all neighbours count alike. With `columns = "idf"` a column that n of N nodes have is
+    multiplied by √log((1 + N) / (1 + n)), as rare words are. Of P X̃ the first `width` principal directions are kept; m
+    and s are its mean and scale, and u makes rows of length one if `rows = "unit"`. The directions are found once, from
+    the fitted graph; W and b are learned.
     """
 
-    spread: Literal["none", "hops", "pagerank"] = "pagerank"
+    spread: Literal["none", "hops", "pagerank", "scales"] = "pagerank"
     reach: int = 10
     alpha: float = 0.1
     width: int = 128
     rows: Literal["unit", "given"] = "unit"
     columns: Literal["given", "idf"] = "given"
+    normalise: Literal["symmetric", "row"] = "symmetric"
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        words = {"spread": ("none", "hops", "pagerank"), "rows": ("unit", "given"), "columns": ("given", "idf")}
+        words: dict[str, tuple[str, ...]] = {
+            "spread": ("none", "hops", "pagerank", "scales"),
+            "rows": ("unit", "given"),
+            "columns": ("given", "idf"),
+            "normalise": ("symmetric", "row"),
+        }
         for name, known in words.items():
             check_word(f"PropagatedLinear.{name}", getattr(self, name), known)
         if self.reach < 0 or self.width < 1:
@@ -59,8 +67,16 @@ class PropagatedLinear(Checked):
                 f"PropagatedLinear needs reach of 0 or more and width of 1 or more, got {self.reach} and {self.width}"
             )
 
+    @property
+    def parts(self) -> "tuple[PropagatedLinear, ...]":
+        """The models whose inputs stand side by side: of `"scales"` three, else itself."""
+        if self.spread != "scales":
+            return (self,)
+        near, far = replace(self, spread="hops", reach=2), replace(self, spread="pagerank")
+        return (replace(self, spread="none", reach=0), near, far)
+
     def build(self, features: int, classes: int, rng: Streams) -> Network:
-        return _Linear(len(rng), features, min(features, self.width), classes)
+        return _Linear(len(rng), features, len(self.parts) * min(features, self.width), classes)
 
     def propagate(self, matrix: Sparse, x: Tensor) -> Tensor:
         """P x of dense columns x [N, d]."""
@@ -76,20 +92,26 @@ class PropagatedLinear(Checked):
     def logits(self, weights: Mapping[str, Tensor], graph: Data, place: torch.device) -> Tensor:
         """What models with these weights say of every node of a graph: [R, N, C]."""
         at = {name: value.to(place) for name, value in weights.items()}
-        product = torch.from_numpy(_times(_rows(graph.x, self.rows), at["basis"][0].cpu().numpy())).to(place)
-        z = self._shaped(self.propagate(_matrix(graph, place), product), at["centre"][0])
-        return torch.matmul(z, at["weight"]) + at["bias"]
+        x, matrix, parts = _rows(graph.x, self.rows), self._matrix(graph, place), self.parts
+        basis, centre = (at[name][0].chunk(len(parts), 1) for name in ("basis", "centre"))
+        found = []
+        for own, directions, mean in zip(parts, basis, centre, strict=True):
+            product = torch.from_numpy(_times(x, directions.cpu().numpy())).to(place)
+            found.append((own._shaped(own.propagate(matrix, product), mean), directions, mean))
+        return torch.matmul(_side_by_side(found)[0], at["weight"]) + at["bias"]
 
     def principal(self, graph: Data, rng: Streams, place: torch.device) -> tuple[Tensor, Tensor, Tensor]:
         """The inputs of W [N, d], the directions [F, d] and the mean [1, d], found from a graph.
 
         A random projection and two power iterations (Halko, Martinsson & Tropp 2011).
         """
+        if len(self.parts) > 1:
+            return _side_by_side([own.principal(graph, rng, place) for own in self.parts])
         x = _rows(graph.x, self.rows)
         if self.columns == "idf":
             rarity = _rarity(x)
             x = x * rarity if isinstance(x, np.ndarray) else sp.csr_array(x.multiply(rarity))
-        matrix = _matrix(graph, place)
+        matrix = self._matrix(graph, place)
 
         def spread(by: Sparse, dense: Matrix) -> Matrix:
             own: Matrix = self.propagate(by, torch.from_numpy(np.ascontiguousarray(dense)).to(place)).cpu().numpy()
@@ -118,6 +140,9 @@ class PropagatedLinear(Checked):
         scale = 1 / max(float(np.sqrt(np.square(z - centre).sum(1).mean())), TINY)
         inputs, directions, mean = (torch.from_numpy(np.ascontiguousarray(own * scale)) for own in (z, basis, centre))
         return self._shaped(inputs.to(place), mean.to(place)), directions, mean
+
+    def _matrix(self, graph: Data, place: torch.device) -> Sparse:
+        return Sparse.of(adjacency(graph, loops=1.0, normalise=self.normalise), place)
 
     def _shaped(self, z: Tensor, centre: Tensor) -> Tensor:
         z = z - centre
@@ -173,7 +198,8 @@ class LinearLearner:
 
     def __init__(self, trainer: LinearTrainer, task: Task):
         self.trainer, self.task = trainer, task
-        self.inputs, basis, centre = task.cached(_Principal(trainer.model, task.device))
+        parts = [task.cached(_Principal(own, task.device)) for own in trainer.model.parts]
+        self.inputs, basis, centre = _side_by_side(parts)
         self.shared = {"basis": basis[None], "centre": centre[None]}  # the weights that all runs share
         self.network = _Head(task.runs, self.inputs.shape[1], task.classes)
 
@@ -297,8 +323,12 @@ def _times(wide: Wide, dense: Matrix) -> Matrix:
     return product
 
 
-def _matrix(graph: Data, place: torch.device) -> Sparse:
-    return Sparse.of(adjacency(graph, loops=1.0, normalise="symmetric"), place)
+def _side_by_side(parts: Sequence[tuple[Tensor, Tensor, Tensor]]) -> tuple[Tensor, Tensor, Tensor]:
+    """Inputs [N, d], directions [F, d] and means [1, d] of K models as those of one, its inputs divided by √K."""
+    if len(parts) == 1:
+        return parts[0]
+    inputs, directions, means = (torch.cat(own, 1) for own in zip(*parts, strict=True))
+    return inputs / len(parts) ** 0.5, directions, means
 
 
 def _orthonormal(columns: Matrix) -> Matrix:

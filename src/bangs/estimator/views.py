@@ -40,6 +40,12 @@ def counted(x: Tensor) -> bool:
     return x.shape[1] >= 32 and bool((values >= 0).all())
 
 
+def sparse(x: Tensor) -> bool:
+    """Whether most features of most nodes are zero, as words are; only then a column can be rare."""
+    stored = x.values() if x.layout == torch.sparse_csr else x
+    return 2 * int((stored != 0).sum()) <= x.shape[0] * x.shape[1]
+
+
 def _beside(x: Tensor, place: Tensor) -> Tensor:
     """Features and structure side by side, both with rows of about length one."""
     sparse = x.layout == torch.sparse_csr
