@@ -90,7 +90,7 @@ class Labels:
         """
         new = chosen & (self.adopted_round != 0)
         weight = torch.as_tensor(weight, dtype=self.weight.dtype, device=self.weight.device)
-        target, belief = (label, None) if label.dim() == 2 else (label.argmax(-1), label)
+        target, belief = (label.argmax(-1), label) if label.dim() == 3 else (label, None)
         return Labels.where(new, Labels(target, weight, torch.full_like(self.adopted_round, round), belief), self)
 
     def _dense(self, classes: int) -> Tensor:
