@@ -15,6 +15,7 @@ from bangs.core.types import Labels, Task, one_hot
 from bangs.estimator import contest, linear
 from bangs.estimator.candidates import linear_candidates, refined, soft_method
 from bangs.estimator.linear import LinearTrainer, PropagatedLinear
+from bangs.estimator.members import View
 from bangs.estimator.resume import Keeper
 from bangs.estimator.stacking import common_factor, far_behind, member_temperatures, mixed, share_interval, stack
 from bangs.graphs.datasets.synthetic import citation
@@ -272,6 +273,16 @@ def test_words_are_propagated_with_rare_ones_enlarged_and_measurements_are_not()
     measured = tried(words - 0.5)
     assert set(measured) == {"pagerank", "walk", "scales", "logistic"}
     assert {(model.rows, model.columns) for model in measured.values()} == {("given", "given")}
+
+
+def test_places_are_propagated_and_stand_beside_features_as_they_are() -> None:
+    def tried(*views: View) -> list[tuple[str, str]]:
+        return [(own.view, own.label) for own in linear_candidates(data, soft_method("soft", None), "soft", views)]
+
+    data, _ = world(nodes=90)
+    assert tried("features", "structure", "both")[-2:] == [("structure", "pagerank"), ("both", "logistic")]
+    for view in ("structure", "both"):  # alone, so that there is something to compare
+        assert tried(view) == [(view, "pagerank"), (view, "logistic")]
 
 
 def test_columns_that_all_nodes_have_are_not_erased_as_frequent_words() -> None:

@@ -58,14 +58,14 @@ def soft_method(name: str, rounds: int | None) -> Method:
 
 
 def linear_candidates(graph: Data, method: Method, name: str, views: Sequence[View]) -> list[Candidate]:
-    """Logistic regression on what a view shows of a node, as it is and after personalised PageRank.
+    """Logistic regression on what each view shows of a node.
 
-    Of features also after a random walk's PageRank, and as they are, after two hops and after PageRank side by side.
-    Features that are words are propagated with rare ones enlarged.
+    Features: as they are, after personalised PageRank, after a random walk's, and as they are, after two hops and after
+    PageRank side by side; words are propagated with rare ones enlarged. Structure: after PageRank. Both: as they are.
     """
     out = []
     for view in views:
-        models = _of_features(graph) if view == "features" else _of_places()
+        models = _of_features(graph) if view == "features" else _of_places(view, len(views) == 1)
         for label, model in models.items():
             out.append(_linear(label, name, LinearTrainer(model, RIDGES[0]), method, view))
     return out
@@ -85,9 +85,11 @@ def _of_features(graph: Data) -> dict[str, PropagatedLinear]:
     return named | {"logistic": replace(own, spread="none", reach=0, columns="given")}
 
 
-def _of_places() -> dict[str, PropagatedLinear]:
-    """The models of places in the graph, alone or beside features; places are smooth already."""
-    return {"pagerank": PropagatedLinear(), "logistic": PropagatedLinear("none", 0)}
+def _of_places(view: View, alone: bool) -> dict[str, PropagatedLinear]:
+    """The models of places in the graph, without or with features; of each view one, unless it is tried alone."""
+    models = {"pagerank": PropagatedLinear(), "logistic": PropagatedLinear("none", 0)}
+    kept = "pagerank" if view == "structure" else "logistic"
+    return models if alone else {kept: models[kept]}
 
 
 def refined(best: Sequence[Candidate], rounds: int | None, labels: Tensor) -> list[Candidate]:
