@@ -20,7 +20,7 @@ VIEWS: tuple[View, ...] = ("features", "structure", "both")
 ROUNDS = 3  # of soft labels, after which they hardly change
 RIDGES = (3e-3, 3e-4, 1e-3, 1e-2, 3e-2)  # the first is tried for every model, the others for the best
 REFINED, LARGE = 3, 50_000  # candidates of graphs up to so many nodes; of larger ones one
-UNEVEN = 1.5  # times the labels of the median class
+FEW, UNEVEN = 8, 1.5  # labels of the median class, and times as many of the largest
 QUICK = 200_000  # entries of features and edges up to which a GPU tries neural networks unasked
 
 
@@ -95,7 +95,7 @@ def _of_places(view: View, alone: bool) -> dict[str, PropagatedLinear]:
 def refined(best: Sequence[Candidate], rounds: int | None, labels: Tensor) -> list[Candidate]:
     """The best linear candidates with other ridges, of large graphs one, and the very best with other soft labels.
 
-    Soft labels are aligned with class shares only where the labels [N] tell them, see `telling_shares`.
+    Soft labels are aligned with the class shares of the labels [N] only where that may help, see `alignable`.
     """
     out = []
     for own in best[: REFINED if int((labels < 0).sum()) <= LARGE else 1]:
@@ -104,19 +104,21 @@ def refined(best: Sequence[Candidate], rounds: int | None, labels: Tensor) -> li
             out.append(_linear(own.label, own.taught, trainer, own.method, own.view))
     first = best[0]
     for name in SOFT:
-        if name != first.taught and (name != "soft-aligned" or telling_shares(labels)):
+        if name != first.taught and (name != "soft-aligned" or alignable(labels)):
             out.append(_linear(first.label, name, first.trainer, soft_method(name, rounds), first.view))
     return out
 
 
-def telling_shares(labels: Tensor) -> bool:
-    """Whether labels long [N] tell how frequent classes are: the largest class has over 1.5 times those of the median.
+def alignable(labels: Tensor) -> bool:
+    """Whether the class shares of labels long [N] are worth learning: they are uneven, or labels are few.
 
     As many labels of every class are a choice of the person who labels, and judged labels share it: they cannot tell
-    that the classes of the graph are of different sizes.
+    that the classes of the graph are of different sizes. With a few labels a class, even shares still help, since a
+    weak teacher favours some classes.
     """
     counts = labels[labels >= 0].unique(return_counts=True)[1]
-    return bool(counts.max() > UNEVEN * counts.median())
+    usual = int(counts.median())
+    return usual < FEW or int(counts.max()) > UNEVEN * usual
 
 
 def _linear(label: str, name: str, trainer: Any, method: Method, view: View) -> Candidate:
