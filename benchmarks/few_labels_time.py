@@ -92,8 +92,8 @@ def main() -> None:
     args = parser.parse_args()
     warnings.filterwarnings("ignore")
     if len(args.nodes) > 1:  # a process each, since memory that was once used is never given back
-        words = [word for word in sys.argv[1:] if word != "--json" and not word.isdigit()]
-        words.remove("--nodes")
+        words = ["--device", args.device, *(["--same"] if args.same else [])]
+        words += [] if args.limit is None else ["--limit", str(args.limit)]
         lines = []
         for nodes in args.nodes:
             call = [sys.executable, __file__, *words, "--nodes", str(nodes), "--json"]
