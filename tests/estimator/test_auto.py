@@ -12,7 +12,7 @@ from torch_geometric.data import Data
 from bangs import SelfTrainingClassifier
 from bangs.core.rng import Streams
 from bangs.core.types import Labels, Task, one_hot
-from bangs.estimator import contest, linear
+from bangs.estimator import candidates, contest, linear
 from bangs.estimator.candidates import linear_candidates, refined, soft_method
 from bangs.estimator.linear import LinearTrainer, PropagatedLinear
 from bangs.estimator.members import View
@@ -349,6 +349,13 @@ def test_a_time_limit_admits_neural_networks_and_stops_what_is_behind() -> None:
     board = model.fit(world(labels=30)[0]).leaderboard_
     assert {"gcn", "appnp", "grand"} <= {line["model"] for line in board}
     assert "behind" in {line["standing"] for line in board}
+
+
+@pytest.mark.parametrize(("most", "tried"), [(10**6, {"appnp"}), (10, set())])
+def test_a_small_graph_gets_an_appnp_unasked(most: int, tried: set[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(candidates, "QUICK", most)
+    board = SelfTrainingClassifier(rounds=0, epochs=3, device="cpu").fit(world()[0]).leaderboard_
+    assert {"gcn", "appnp", "grand"} & {line["model"] for line in board} == tried
 
 
 def test_no_neural_network_is_begun_late_in_a_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:

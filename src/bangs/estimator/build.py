@@ -28,7 +28,6 @@ from bangs.training.neighbour_sampling import Sampling
 from bangs.training.presets import PRESETS, trainer
 from bangs.training.trainer import Trainer
 from bangs.utils import limits
-from bangs.utils.devices import choose_device
 
 log = logging.getLogger(__name__)
 
@@ -36,7 +35,7 @@ EPOCHS, PATIENCE = 300, 50
 HARD_ROUNDS = 10
 METHODS = ("auto", "hard", "raw", *SOFT)
 NEURAL = ("gcn", "appnp", "grand")  # tried within a time limit, the cheapest first
-UNASKED = ("gcn", "appnp")  # tried unasked on a GPU, where the graph is small
+UNASKED = ("appnp",)  # tried without one, where the graph is small
 MOST = 100  # nodes a round by default, since values of very many candidates take long
 
 SELECTORS: dict[str, Callable[[int, int], Score]] = {
@@ -78,9 +77,8 @@ def planned(
             recipe = replace(recipe, start="teacher")
         return [Candidate(kind, taught, learner, recipe, view)]
     out = linear_candidates(Data(x=torch.zeros(1, 1)) if graph is None else graph, recipe, taught, views)
-    quick = choose_device(settings["device"]).type == "cuda" and graph is not None and small_enough(graph)
     timed = settings["time_limit"] is not None
-    if "features" in views and (quick or timed):
+    if "features" in views and (timed or (graph is not None and small_enough(graph))):
         for kind in NEURAL if timed else UNASKED:
             learner = training(kind, settings["preset"], settings["epochs"], settings["patience"], None)
             out.append(Candidate(kind, taught, learner, recipe))

@@ -21,7 +21,7 @@ ROUNDS = 3  # of soft labels, after which they hardly change
 RIDGES = (3e-3, 3e-4, 1e-3, 1e-2, 3e-2)  # the first is tried for every model, the others for the best
 REFINED, LARGE = 3, 50_000  # candidates of graphs up to so many nodes; of larger ones one
 FEW, UNEVEN = 8, 1.5  # labels of the median class, and times as many of the largest
-QUICK = 200_000  # entries of features and edges up to which a GPU tries neural networks unasked
+QUICK = 150_000  # entries of features and edges up to which a neural network is tried unasked
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ def _linear(label: str, name: str, trainer: Any, method: Method, view: View) -> 
 
 
 def small_enough(graph: Data) -> bool:
-    """Whether a GPU trains a neural network in seconds."""
+    """Whether a neural network is trained in seconds."""
     x = graph.x
     stored = int(x.values().numel() if x.is_sparse_csr else x.numel())
     return stored + int(graph.edge_index.shape[1]) <= QUICK

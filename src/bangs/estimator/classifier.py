@@ -58,8 +58,8 @@ class SelfTrainingClassifier(FittedAttributes, ClassifierMixin, BaseEstimator): 
     `bangs list models`, …) or parts: an `Architecture` or a whole `Trainer`; a function from a `Round` to a
     `Ranking`; a function from a `Prediction` and a `Task` to a `Prediction`.
 
-    model: "auto" tries linear models on propagated features, and neural networks on a GPU or where a time limit is
-    given, and averages what labels they have not learned cannot tell apart.
+    model: "auto" tries linear models on propagated features, an APPNP where the graph is small, and other neural
+    networks where a time limit is given, and averages what labels they have not learned cannot tell apart.
     method: "soft" (all nodes get a distribution, made anew each round), "soft-aligned" (with the class shares of the
     labels), "bangs-soft" (weighted by Banzhaf value), "hard" (k nodes a round get a class), "raw" (none);
     "auto" = soft, or hard where a selector is given or the graph stays on the disk.
