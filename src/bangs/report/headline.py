@@ -79,13 +79,14 @@ def _lead(result: Mapping[str, Any]) -> str:
 
 
 def _protocol(result: Mapping[str, Any]) -> str:
+    judged = optimism(result)
     chosen = (
-        "Every label taught most of the models and judged the others; "
+        "Every label taught most of the models and judged the others"
         if result.get("folds")
         else f"The model is that of round {result['chosen']} of {result['rounds']}, which did best on the validation "
-        "nodes; "
+        f"nodes; {judged}"
         if result["rounds"]
-        else "The validation nodes were held back from learning; "
+        else f"The validation nodes were held back from learning; {judged}"
     )
     test = (
         "test nodes decided nothing."
@@ -93,7 +94,7 @@ def _protocol(result: Mapping[str, Any]) -> str:
         else "for an accuracy on nodes that decide nothing, add a column named split with the word test in some rows."
     )
     return (
-        f"{chosen}{optimism(result)}; {test} The 95\N{NO-BREAK SPACE}% intervals (Wilson) say how "
+        f"{chosen}; {test} The 95\N{NO-BREAK SPACE}% intervals (Wilson) say how "
         "much an accuracy depends on the nodes it was measured on."
     )
 

@@ -17,7 +17,7 @@ function ranged({ low, high, nodes: count, mean }) {
 }
 
 function drawRounds() {
-  const section = show("rounds", facts.soft ? "Round 0 learns from the given labels alone; every later round learns from soft labels as well." : "");
+  const section = show("rounds", facts.soft ? `Round 0 learns from the given labels alone; every later round learns from soft labels as well.${facts.averaged ? " Shown is the model with the most weight." : ""}` : "");
   const rows = facts.rounds;
   const series = [["validation", "var(--c0)"], ["test", "var(--c1)"]].filter(([name]) => rows.every((row) => row[name]));
   const chosen = facts.chosen;
