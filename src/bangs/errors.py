@@ -19,7 +19,7 @@ class UnknownName(BangsError, LookupError):
         choices, name = sorted(known), str(name)
         near = get_close_matches(name.lower(), choices, n=3, cutoff=0.5)
         # of those equally near, the one that begins alike
-        near.sort(key=lambda own: (SequenceMatcher(None, own, name).ratio(), own[:1] == name[:1]))
+        near.sort(key=lambda own: (SequenceMatcher(None, own, name.lower()).ratio(), own[:1] == name[:1].lower()))
         hint = f"; did you mean '{near[-1]}'?" if near else "."
         super().__init__(f"{kind} '{name}' is unknown{hint} Known: {', '.join(choices)}")
 

@@ -156,3 +156,8 @@ def test_without_a_kind_all_of_them_are_listed():
 def test_an_unknown_list_gets_a_suggestion():
     told = CliRunner().invoke(app, ["list", "method"])
     assert "did you mean 'methods'" in str(told.exception)
+
+
+def test_the_list_of_datasets_names_the_folder_that_holds_others():
+    """Errors name the .npz files of BANGS_DATA among the known datasets, so the list must say that they count."""
+    assert "every NAME.npz in the folder that BANGS_DATA names" in CliRunner().invoke(app, ["list", "datasets"]).output

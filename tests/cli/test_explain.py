@@ -98,7 +98,7 @@ def test_a_soft_label_is_explained_from_the_saved_model(tmp_path: Path) -> None:
     text = " ".join(bangs("explain", tmp_path, "40").out.split())
     assert "(a soft label of round" in text
     assert "Soft label: before round" in text
-    assert "times as much as a given label" in text
+    assert "times the mean weight of a given label" in text
     found = json.loads(bangs("explain", tmp_path, "40", "--json").out)
     assert sum(found["soft"]["probs"].values()) == pytest.approx(1, abs=1e-5)
     assert found["adoption"] is None
@@ -140,7 +140,9 @@ def test_where_the_label_is_a_mean_of_models_the_text_says_whose_rounds_are_told
     several = SelfTrainingClassifier(rounds=1).fit(graph)
     several.save(tmp_path)
     count = 4 * len(several.members_)
-    told = f"those of one model, the one with the most weight of {count}; the label above is the mean of all"
+    told = (
+        f"those of the model with the most weight. The label and the probabilities above are the mean of {count} models"
+    )
     for why in (several.explain(50), SelfTrainingClassifier.load(tmp_path).explain(50)):
         assert why.models == count
         assert told in str(why)

@@ -17,7 +17,15 @@ from bangs.estimator.candidates import linear_candidates, refined, soft_method
 from bangs.estimator.linear import LinearTrainer, PropagatedLinear
 from bangs.estimator.members import View
 from bangs.estimator.resume import Keeper
-from bangs.estimator.stacking import common_factor, far_behind, member_temperatures, mixed, share_interval, stack
+from bangs.estimator.stacking import (
+    common_factor,
+    far_behind,
+    mean_interval,
+    member_temperatures,
+    mixed,
+    share_interval,
+    stack,
+)
 from bangs.graphs.datasets.synthetic import citation
 from bangs.runs import RunFolder
 from bangs.utils.threads import thread_count
@@ -395,3 +403,11 @@ def test_a_model_of_fewer_nodes_than_directions_is_saved_and_loaded(tmp_path: Pa
     model.save(tmp_path)
     again = SelfTrainingClassifier.load(tmp_path)
     np.testing.assert_allclose(again.predict_proba(graph), model.predict_proba(), atol=1e-5)
+
+
+def test_the_interval_of_a_log_likelihood_ends_at_zero() -> None:
+    """A normal interval of few nodes reached above 0, where no log-probability is."""
+    found = mean_interval(torch.tensor([-2.0, -0.01, -0.01, -0.01]))
+    assert found["value"] == pytest.approx(-0.5075)
+    assert found["low"] < -1
+    assert found["high"] == 0

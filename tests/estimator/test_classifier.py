@@ -231,11 +231,11 @@ class TestComplaints:
             ((np.eye(300), np.zeros((2, 0), int), np.arange(300) / 7), "Unknown label type: continuous"),
             ((x, edges, np.array([1, "a"] * 20, dtype=object)), "mixture"),
             ((x[:, 0], edges, y), "Expected 2D array"),
-            ((x * np.nan, edges, y), "NaN or infinity"),
+            ((x * np.nan, edges, y), "X holds NaN or infinity in row 0"),
             ((x, edges + 30, y), "numbered 0 … 39"),
             ((x, edges.T, y), "write edge_index.T"),
             ((x, np.eye(40), y), "an adjacency is given sparse"),
-            ((x, None, edges), r"edge_index is missing: call fit\(X, y, edge_index=edges\)"),
+            ((x, None, edges), "edge_index is missing: give edge_index=edges, the row numbers"),
             ((pd.DataFrame(x), pd.DataFrame({"s": [0], "t": [77]}), y), "names node 77 in column 't'.* index of X"),
             ((x, pd.DataFrame({"s": [0], "t": [77]}), y), "row numbers 0 … 39"),
             (
@@ -260,6 +260,7 @@ class TestComplaints:
         ("params", "error", "sentence"),
         [
             ({"model": "gcnn"}, UnknownName, "did you mean 'gcn'"),
+            ({"model": "GCN"}, UnknownName, "did you mean 'gcn'"),
             ({"selector": "banzaf"}, UnknownName, "did you mean 'banzhaf'"),
             ({"calibrator": "etz"}, UnknownName, "did you mean 'ets'"),
             ({"teacher": "worst"}, UnknownName, "teacher 'worst' is unknown"),

@@ -175,7 +175,7 @@ def test_a_soft_label_is_told_with_its_probabilities_and_its_weight() -> None:
     assert found.soft.probs == pytest.approx([0.9, 0.1])
     words = in_words(found, list("abcd"), ["u", "v"])
     assert "Soft label: before round 2 the model gave it u 90.0%, v 10.0%." in words
-    assert "they counted 0.5 times as much as a given label" in words
+    assert "their weight was 0.5 times the mean weight of a given label" in words
     assert reasons(soft_line(), 0).soft is None
 
 

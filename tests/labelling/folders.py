@@ -32,7 +32,7 @@ def card(name: str, number: int) -> dict[str, Any]:
         "like": 2,
         "removes": 0.01,
         "disagreement": 0.1,
-        "reason": "The model wavers between 'oak' (50%) and 'ash' (30%).",
+        "reason": "The model is unsure: 'oak' (50%) or 'ash' (30%).",
         "probs": [["oak", 0.5], ["ash", 0.3], ["yew", 0.2]],
         "neighbours": near,
         "influences": [["n1", "oak", 0.4], ["n2", "ash", 0.2]],

@@ -329,7 +329,7 @@ def test_soft_labels_are_explained_in_plain_words(tab: Browser, pages: dict[str,
     search(tab, "40")
     words = tab.js("document.querySelector('#why .soft').textContent")
     assert words.startswith("Soft label: before round ")
-    assert "times as much as a given label" in words
+    assert "times the mean weight of a given label" in words
 
 
 def test_where_several_models_are_averaged_the_page_says_whose_rounds_are_drawn(

@@ -33,10 +33,10 @@ def _tell_version(asked: bool) -> None:
 @app.callback()
 def bangs(
     version: Annotated[
-        bool, typer.Option("--version", callback=_tell_version, is_eager=True, help="which bangs this is")
+        bool, typer.Option("--version", callback=_tell_version, is_eager=True, help="print the version")
     ] = False,
 ) -> None:
-    """Graph self-training: few labels in, calibrated predictions and a reason for every pseudo-label out."""
+    """Graph self-training: label all nodes of a graph from a few labels, with probabilities and reasons."""
 
 
 def main() -> None:

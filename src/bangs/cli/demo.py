@@ -30,7 +30,7 @@ def demo(
     as_json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """A GCN before and after soft self-training, on an embedded graph; under a minute on two cores.
+    """Train a GCN with and without self-training on an embedded graph; under a minute on two cores.
 
     Example: bangs demo
     """

@@ -17,7 +17,7 @@ def explain(
     store: options.FittedStore = None,
     as_json: options.Json = False,
 ) -> None:
-    """Why this label: neighbours, influences, value, confidence, and how the prediction changed over rounds.
+    """Say why a node has its label: its probabilities, neighbours, influences and rounds.
 
     Example: bangs explain out/library R-0616
     """

@@ -17,7 +17,7 @@ def figure(
     out: Annotated[Path | None, typer.Option(help="folder for the pictures; beside the runs if left out")] = None,
     as_json: options.Json = False,
 ) -> None:
-    """Curves with bands of one standard deviation, as SVG and PNG, and their numbers as CSV.
+    """Draw the results of a suite as curves with bands of one standard deviation (SVG, PNG, CSV).
 
     Example: bangs figure out/reproduce --suite figure-k
     """

@@ -21,44 +21,57 @@ def fit(
             help="a folder with edges.csv and nodes.csv (or .tsv, .parquet), one .npz, or a store of any size"
         ),
     ],
-    out: Annotated[Path, typer.Option(help="folder for everything that is found")],
+    out: Annotated[Path, typer.Option(help="the folder to write")],
     tables: options.Tables,
     labels: Annotated[
         Path | None, typer.Option(help="the labels.csv of `bangs label`: its labels are added to those of the tables")
     ] = None,
     scale: Annotated[
-        str, typer.Option(help="columns of numbers: standard, none, or auto: standard but for 0/1 and small counts")
+        str,
+        typer.Option(
+            help="how number columns are scaled: standard, none, or auto (standard, except 0/1 and small counts)"
+        ),
     ] = "auto",
-    model: Annotated[str, typer.Option(help="auto, or a name from `bangs list models`")] = "auto",
+    model: Annotated[
+        str, typer.Option(help="auto (several kinds, averaged), or a name from `bangs list models`")
+    ] = "auto",
     method: Annotated[
         str,
-        typer.Option(help="how it learns from nodes without a label: auto, soft, soft-aligned, bangs-soft, hard, raw"),
+        typer.Option(
+            help="how nodes without a label are used: auto, soft, soft-aligned, bangs-soft, hard (the paper's way: "
+            "a few nodes in each round), raw (not at all)"
+        ),
     ] = "auto",
     features: Annotated[
-        str, typer.Option(help="what it sees of a node: auto, features, structure (its place in the graph) or both")
+        str,
+        typer.Option(help="what a model sees of a node: auto, features, structure (its place in the graph) or both"),
     ] = "auto",
     folds: Annotated[
         int | None,
-        typer.Option(help="parts the labels are dealt into, each judges the models of the others; usually 4"),
+        typer.Option(help="parts of the labels; each part judges a model that learned from the others; 4 if left out"),
     ] = None,
     time_limit: options.TimeLimit = None,
     selector: Annotated[
-        str | None, typer.Option(help="of hard labels: banzhaf, confidence, agreement or random; banzhaf if left out")
+        str | None,
+        typer.Option(
+            help="with --method hard, how nodes are chosen: banzhaf (if left out), confidence, agreement or random"
+        ),
     ] = None,
     calibrator: options.Calibrator = "proven",
     k: Annotated[
-        int | None, typer.Option(help="nodes adopted a round; half the pool over all rounds if left out")
+        int | None,
+        typer.Option(
+            help="with --method hard, nodes labelled in a round; if left out, half of the nodes over all rounds"
+        ),
     ] = None,
     rounds: Annotated[
-        int | None, typer.Option(help="rounds of self-training at most; 3 of soft labels, 10 of hard ones if left out")
+        int | None, typer.Option(help="most rounds of self-training; if left out 3, or 10 with --method hard")
     ] = None,
     teacher: options.Teacher = TEACHER,
     validation: Annotated[
-        float | None, typer.Option(help="share of labels held back from one model, instead of folds")
+        float | None, typer.Option(help="train one model without folds, and judge it by this share of the labels")
     ] = None,
-    epochs: Annotated[
-        int | None, typer.Option(min=1, max=MOST, help="epochs of training at most; 300 if left out")
-    ] = None,
+    epochs: Annotated[int | None, typer.Option(min=1, max=MOST, help="most training epochs; 300 if left out")] = None,
     batch_size: options.BatchSize = None,
     fanout: options.Fanout = None,
     seed: Annotated[int, typer.Option(help="the same seed gives the same result")] = 0,
@@ -68,7 +81,7 @@ def fit(
     as_json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Your own graph: reads two tables, learns, and writes predictions, reasons, a model and a page to look at.
+    """Label your own graph: read two tables, train, and write predictions, reasons, a model and a report page.
 
     Example: bangs fit examples/own-graph --out out/library
     """

@@ -63,7 +63,7 @@ def _fit(folder: RunFolder, own: tables.OwnGraph, learner: SelfTrainingClassifie
     """Learn, from wherever an earlier attempt left off, and write every file."""
     keeper = Keeper(folder)
     if keeper.round is not None:
-        output.say(f"going on after round {keeper.round}")
+        output.say(f"continuing after round {keeper.round}")
     data, split = own.data, own.split
     if split is not None and not isinstance(data, Store):  # a store has its own
         data = splits.mark(data.clone(), split)
@@ -126,9 +126,9 @@ def _config(name: str, own: tables.OwnGraph, learner: SelfTrainingClassifier) ->
 
 
 def _tell(output: Output, tried: Tried) -> None:
-    """A line for a candidate: what is being tried, and who is ahead."""
-    ahead = f"; ahead: {tried.leader}, {tried.accuracy:.1%} on labels it has not learned" if tried.leader else ""
-    output.say(f"{tried.number}/{tried.count}  {tried.seconds:5.1f} s  {tried.name}{ahead}")
+    """A line for a candidate: what is being tried, and the one with the best log-likelihood so far."""
+    ahead = f"; best log-likelihood so far: {tried.leader}, accuracy {tried.accuracy:.1%}" if tried.leader else ""
+    output.say(f"{tried.number:>3} of {tried.count:<3} {tried.seconds:6.1f} s  {tried.name}{ahead}")
 
 
 def _line(state: State) -> dict[str, str]:
@@ -162,8 +162,8 @@ def told(result: dict[str, Any], out: Path) -> str:
         )
         if result["no_better_than_chance"]:
             lines.append(
-                "warning: this is not clearly above the share of the largest class, so predictions say little; "
-                "label more nodes, or look at features and edges"
+                "warning: always predicting the largest class might be as good; "
+                "label more nodes, or check features and edges"
             )
     else:
         lines.append("accuracy is not known: no class has two labels")
@@ -177,9 +177,7 @@ def told(result: dict[str, Any], out: Path) -> str:
             f"calibration error {judged['error_after']:.3f} (95 % interval {low:.3f} to {high:.3f}), "
             f"{judged['error_before']:.3f} before calibration, on the same {judged['nodes']:,} labels"
         )
-    lines.append(
-        f"look at {out / 'report.html'}; the rest lies beside it: predictions.csv, pseudo_labels.csv, MODEL_CARD.md"
-    )
+    lines.append(f"open {out / 'report.html'}; beside it are predictions.csv, pseudo_labels.csv, MODEL_CARD.md")
     return "\n".join(lines)
 
 
@@ -196,8 +194,12 @@ def _pseudo(result: dict[str, Any]) -> str:
 def _board(board: list[dict[str, Any]]) -> list[str]:
     """The candidates that count, and how much."""
     used = [line for line in board if line["weight"] > 0]
-    lines = [f"the mean of {len(used)} of {len(board)} models that were tried:"]
-    for line in used[:5]:
+    shown = used[:5]
+    those = f"; the {len(shown)} with the most weight" if len(used) > len(shown) else ""
+    lines = [
+        f"the prediction is the weighted mean of {len(used)} of {len(board)} models{those} (weight, model, accuracy):"
+    ]
+    for line in shown:
         score = line.get("accuracy")
         said = "" if score is None else f"  {score['value']:.1%} ({score['low']:.1%} to {score['high']:.1%})"
         lines.append(f"  {line['weight']:4.0%}  {line['model']} · {line['method']} · {line['features']}{said}")

@@ -34,7 +34,7 @@ def label(
     device: options.Device = "auto",
     quiet: options.Quiet = False,
 ) -> None:
-    """A page to label nodes on, those first whose labels help most; every answer is kept in labels.csv.
+    """Open a page to label nodes on; the most useful come first, and answers go to labels.csv.
 
     Example: bangs label examples/own-graph --out out/labels
     """

@@ -18,7 +18,7 @@ def list_names(
     ] = None,
     as_json: options.Json = False,
 ) -> None:
-    """The names the other commands understand.
+    """List the names of datasets, methods, models and other parts.
 
     Example: bangs list methods
     """
@@ -32,4 +32,5 @@ def list_names(
         width = max(map(len, names))
         lines += [f"{title}:"] if kind is None else []
         lines += [f"{name:<{width}}  {words}" for name, words in names.items()]
+        lines += ["and every NAME.npz in the folder that BANGS_DATA names"] if title == "datasets" else []
     Output(as_json=as_json).result(found, "\n".join(lines))

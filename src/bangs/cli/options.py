@@ -13,8 +13,8 @@ from bangs.selftraining.choices import CHOICES
 from bangs.utils.limits import MOST
 
 # how a command speaks
-Json = Annotated[bool, typer.Option("--json", help="one JSON object to stdout and nothing else")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="only the result")]
+Json = Annotated[bool, typer.Option("--json", help="print one JSON object to stdout and nothing else")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="print only the result")]
 
 # where things are
 Device = Annotated[str, typer.Option(help="auto, cpu or cuda")]
@@ -22,44 +22,45 @@ Code = Annotated[
     Path | None,
     typer.Option(
         "--code",
-        help="a Python file of yours that is run first, for names it adds to METHODS, CALIBRATORS, ESTIMATORS, MODELS",
+        help="a Python file to run first; it can add names to METHODS, CALIBRATORS, ESTIMATORS, MODELS",
     ),
 ]
 DataFolder = Annotated[Path | None, typer.Option(help="folder of datasets; BANGS_DATA if left out")]
 FittedFolder = Annotated[Path, typer.Argument(help="a folder that `bangs fit` wrote")]
 FittedStore = Annotated[
-    Path | None, typer.Option("--store", help="where the store lies now that the model was fitted on, if it was moved")
+    Path | None, typer.Option("--store", help="the new path of the store that the model was fitted on, if it was moved")
 ]
-Resume = Annotated[bool, typer.Option("--resume", help="go on with the run in --out")]
-Overwrite = Annotated[bool, typer.Option("--overwrite", help="discard the run in --out")]
+Resume = Annotated[bool, typer.Option("--resume", help="continue the run in --out")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="delete the run in --out and start again")]
 
 # the parts of a method and its training
 Model = Annotated[str, typer.Option(help="a name from `bangs list models`")]
 Calibrator = Annotated[str, typer.Option(help="a name from `bangs list calibrators`")]
 TEACHERS = ", ".join(CHOICES["teacher"])
-Teacher = Annotated[str, typer.Option(help=f"who labels the next round: {TEACHERS}")]
+Teacher = Annotated[str, typer.Option(help=f"the round whose model labels the next round: {TEACHERS}")]
 BatchSize = Annotated[
     int | None,
     typer.Option(
         min=1,
         max=MOST,
-        help="labelled nodes a step, with drawn neighbourhoods; without it and --fanout the whole graph in memory",
+        help="labelled nodes in one training step, with sampled neighbours; without it and --fanout the whole graph "
+        "is trained at once",
     ),
 ]
-Fanout = Annotated[str | None, typer.Option(help="neighbours heard at each hop, such as 10,10 or all")]
+Fanout = Annotated[str | None, typer.Option(help="neighbours sampled at each hop, such as 10,10 or all")]
 
-Strategy = Annotated[
-    str | None, typer.Option(help="how nodes are chosen: a name from `bangs list strategies`; usually left out")
-]
+Strategy = Annotated[str | None, typer.Option(help="how nodes are chosen: a name from `bangs list strategies`")]
 TimeLimit = Annotated[
-    float | None, typer.Option(help="seconds after which nothing further is tried; the result depends on the machine")
+    float | None,
+    typer.Option(help="seconds after which no further model is tried; the result then depends on the machine"),
 ]
 
 # results of a suite
 Results = Annotated[Path, typer.Argument(help="the --out folder of `bangs reproduce`, or rows it exported")]
-SuiteName = Annotated[str | None, typer.Option(help="a suite's name or file; those of the folder if left out")]
+SuiteName = Annotated[str | None, typer.Option(help="a suite's name or file; all suites of the folder if left out")]
 Protocol = Annotated[
-    str | None, typer.Option(help="which round counts: validation, best_test, last; the suite's if left out")
+    str | None,
+    typer.Option(help="the round whose accuracy counts: validation, best_test, last; the suite's choice if left out"),
 ]
 
 
@@ -67,15 +68,18 @@ Protocol = Annotated[
 class Columns:
     """Where the columns of a graph's tables are not found by their names; fields are called as in `ReadOptions`."""
 
-    id: Annotated[str | None, typer.Option("--id", help="the column of the node table that names a node")] = None
-    label: Annotated[str | None, typer.Option("--label", help="its column of labels; blank = unknown")] = None
-    source: Annotated[str | None, typer.Option("--source", help="the column of the edge table an edge begins with")] = (
-        None
-    )
-    target: Annotated[str | None, typer.Option("--target", help="the column it ends with")] = None
-    weight: Annotated[str | None, typer.Option("--weight", help="the column of edge weights")] = None
+    id: Annotated[str | None, typer.Option("--id", help="the column of nodes.csv with the name of a node")] = None
+    label: Annotated[
+        str | None, typer.Option("--label", help="the column of nodes.csv with the labels; blank = unknown")
+    ] = None
+    source: Annotated[str | None, typer.Option("--source", help="the column of edges.csv with the first node")] = None
+    target: Annotated[str | None, typer.Option("--target", help="the column of edges.csv with the second node")] = None
+    weight: Annotated[str | None, typer.Option("--weight", help="the column of edges.csv with the weights")] = None
     unknown_edges: Annotated[
-        str, typer.Option("--unknown-edges", help="edges to ids that no node has: refuse, drop, or add the nodes")
+        str,
+        typer.Option(
+            "--unknown-edges", help="edges to ids that no node has: refuse the table, drop the edges, or add the nodes"
+        ),
     ] = "refuse"
 
     @property
@@ -88,31 +92,36 @@ class Columns:
 class Tables(Columns):
     """How the tables of a graph are read."""
 
-    split: Annotated[str | None, typer.Option("--split", help="its column of train, val and test")] = None
-    directed: Annotated[bool, typer.Option("--directed", help="edges go one way only")] = False
+    split: Annotated[
+        str | None, typer.Option("--split", help="the column of nodes.csv with the words train, val and test")
+    ] = None
+    directed: Annotated[bool, typer.Option("--directed", help="edges go from source to target only")] = False
     ignore: Annotated[
         list[str] | None,
-        typer.Option("--ignore", help="a column to leave out, the weights of edges too; can be repeated"),
+        typer.Option("--ignore", help="a column to leave out, of nodes.csv or edges.csv; can be repeated"),
     ] = None
     categorical: Annotated[
         list[str] | None,
-        typer.Option(
-            "--categorical", help="take this column as categories though it holds numbers or dates; can be repeated"
-        ),
+        typer.Option("--categorical", help="a column of numbers or dates to read as categories; can be repeated"),
     ] = None
-    fill: Annotated[str | None, typer.Option("--fill", help="mean: put a column's mean where a number is missing")] = (
-        None
-    )
+    fill: Annotated[
+        str | None, typer.Option("--fill", help="mean: fill missing numbers with the mean of the column")
+    ] = None
     unknown: Annotated[
         list[str] | None,
-        typer.Option("--unknown", help="a label that means: no label, instead of NA, none, ?, …; can be repeated"),
+        typer.Option(
+            "--unknown", help="a word that means 'no label'; NA, none, ? and the like are then classes; can be repeated"
+        ),
     ] = None
     keep: Annotated[
         list[str] | None,
-        typer.Option("--keep", help="a label that is a class, though it looks like no label or like another class"),
+        typer.Option(
+            "--keep",
+            help="a label that is a class, although it looks like 'no label' or like another class; can be repeated",
+        ),
     ] = None
     labels_ignore_case: Annotated[
-        bool, typer.Option("--labels-ignore-case", help="labels that differ in capital letters only are one class")
+        bool, typer.Option("--labels-ignore-case", help="labels that differ only in capital letters are one class")
     ] = False
 
 

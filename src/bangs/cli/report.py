@@ -17,7 +17,7 @@ def report(
     store: options.FittedStore = None,
     as_json: options.Json = False,
 ) -> None:
-    """One self-contained HTML page about a finished run or a suite, written beside its results.
+    """Write one HTML page about a finished fit, run or suite into its folder.
 
     Example: bangs report out/library
     """

@@ -48,7 +48,7 @@ def reproduce(
     as_json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Every run of a suite, each in a folder named by its configuration: what is finished is not done again.
+    """Do all runs of a suite, such as a table of the paper; finished runs are kept.
 
     Example: bangs reproduce table-main --datasets cora --seeds 3 --device cuda
     """

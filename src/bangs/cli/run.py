@@ -23,80 +23,97 @@ def run(
     method: Annotated[str, typer.Option(help="a name from `bangs list methods`")] = "soft-aligned",
     model: options.Model = "gcn",
     preset: Annotated[str, typer.Option(help="training settings: paper or tuned")] = "tuned",
-    seeds: Annotated[str, typer.Option(help="how many seeds (0, 1, …), or a list such as 910,911")] = "10",
+    seeds: Annotated[
+        str, typer.Option(help="how many seeds (0, 1, …), a list such as 910,911 or a range such as 910-919")
+    ] = "10",
     rounds: Annotated[
         int | None,
-        typer.Option(help=f"rounds at most; {SOFT_ROUNDS} of soft labels, {ROUNDS} of hard ones if left out"),
+        typer.Option(
+            help=f"most rounds of self-training; if left out {SOFT_ROUNDS} with soft labels, {ROUNDS} with hard ones"
+        ),
     ] = None,
-    k: Annotated[int, typer.Option(help="nodes adopted a round")] = 100,
+    k: Annotated[int, typer.Option(help="nodes labelled in a round")] = 100,
     candidates: Annotated[
-        int | None, typer.Option(help="K, the most confident nodes that play the game; paper: k + 100, tuned: 5 k")
+        int | None,
+        typer.Option(
+            help="K, the most confident nodes, which get a Banzhaf value; if left out k + 100 (paper) or 5 k (tuned)"
+        ),
     ] = None,
     normalise: Annotated[
-        str | None, typer.Option(help="estimated logits by the mass that reaches a node; paper: none, tuned: mass")
+        str | None,
+        typer.Option(
+            help="mass: divide estimated logits by the influence on a node; if left out none (paper) or mass (tuned)"
+        ),
     ] = None,
     push: Annotated[
         float | None,
         typer.Option(
-            help="reach of candidates by forward push, right to within this; 1e-4 above 200,000 nodes and on disk"
+            help="find the influence of candidates by forward push, to this accuracy; if left out 1e-4 for stores and "
+            "above 200,000 nodes"
         ),
     ] = None,
     samples: Annotated[
-        int | None, typer.Option(help="coalitions an estimator draws; its own default if left out")
+        int | None, typer.Option(help="how many coalitions the estimator draws; its own default if left out")
     ] = None,
     estimator: Annotated[str, typer.Option(help="a name from `bangs list estimators`")] = "marginals",
     calibrator: options.Calibrator = "ets",
     teacher: Annotated[
         str | None,
         typer.Option(
-            help=f"who labels the next round: {options.TEACHERS}; {TEACHER} if left out, latest where a method makes "
-            "all labels anew"
+            help=f"the round whose model labels the next round: {options.TEACHERS}; if left out {TEACHER}, or latest "
+            "where a method makes all labels anew"
         ),
     ] = None,
     pool: Annotated[
         str,
         typer.Option(
-            help="who may be adopted: free, all but validation nodes; open, those too; unused, no test nodes either"
+            help="nodes that may get a pseudo-label: free (all but validation nodes), open (all) or unused (neither "
+            "validation nor test nodes)"
         ),
     ] = POOL,
-    noise: Annotated[float, typer.Option(help="share of training and validation labels flipped")] = 0.0,
+    noise: Annotated[float, typer.Option(help="share of training and validation labels to make wrong")] = 0.0,
     share: Annotated[
-        float | None, typer.Option(help="share of nodes labelled for training, instead of the split")
+        float | None, typer.Option(help="draw this share of the nodes for training, instead of the split")
     ] = None,
     per_class: Annotated[
-        int | None, typer.Option(help="nodes of each class labelled for training, instead of the split")
+        int | None, typer.Option(help="draw this many nodes of each class for training, instead of the split")
     ] = None,
     validation_nodes: Annotated[
         int | None, typer.Option(help="nodes held for validation, with --per-class; 500 if left out")
     ] = None,
     blind: Annotated[
-        bool, typer.Option("--blind", help="open no test label; `bangs unblind` opens them later, once")
+        bool, typer.Option("--blind", help="compute no test accuracy; `bangs unblind` does it later, once")
     ] = False,
-    epochs: Annotated[int | None, typer.Option(min=1, max=MOST, help="epochs of training at most")] = None,
+    epochs: Annotated[
+        int | None, typer.Option(min=1, max=MOST, help="most training epochs; the preset's if left out")
+    ] = None,
     patience: Annotated[
-        int | None, typer.Option(min=1, max=MOST, help="epochs without a better validation accuracy")
+        int | None,
+        typer.Option(min=1, max=MOST, help="stop after this many epochs without a better validation accuracy"),
     ] = None,
     batch_size: options.BatchSize = None,
     fanout: options.Fanout = None,
     pieces: Annotated[
-        int | None, typer.Option(help="parts of a step that torchrun's ranks share; one for each rank if left out")
+        int | None,
+        typer.Option(help="parts of a training step for the processes of torchrun; one for each if left out"),
     ] = None,
     device: options.Device = "auto",
     precision: Annotated[
-        str | None, typer.Option(help="of matrix products on a GPU: float32 (if left out), or tf32, faster and coarser")
+        str | None,
+        typer.Option(help="of matrix products on a GPU: float32 (if left out), or tf32 (faster, less exact)"),
     ] = None,
     deterministic: Annotated[
-        bool, typer.Option("--deterministic", help="the same bits for any number of threads; slower")
+        bool, typer.Option("--deterministic", help="the same result for any number of threads; slower")
     ] = False,
     data: options.DataFolder = None,
     code: options.Code = None,
-    out: Annotated[Path | None, typer.Option(help="run folder: every round is kept, the result at the end")] = None,
+    out: Annotated[Path | None, typer.Option(help="folder for the rounds and the result")] = None,
     resume: options.Resume = False,
     overwrite: options.Overwrite = False,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """One method on one dataset: accuracy by three rules, named as such.
+    """Run one method on one dataset: test accuracy at the best validation round, at the last and at the best round.
 
     Example: bangs run --dataset synthetic --method bangs --seeds 3 --rounds 5
     """

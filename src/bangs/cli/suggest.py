@@ -19,7 +19,7 @@ def suggest(
     store: options.FittedStore = None,
     as_json: options.Json = False,
 ) -> None:
-    """Which nodes to label next: those whose labels would teach the model most, and why.
+    """List the nodes to label next, those that would help the model most, with a reason each.
 
     Example: bangs suggest out/library --count 10
     """

@@ -19,7 +19,7 @@ def table(
         Path | None, typer.Option(help="write one page of all suites of bangs with their figures to this .md instead")
     ] = None,
 ) -> None:
-    """Mean ± std by method, best and second marked, significance, and the published numbers beside ours.
+    """Print the results of a suite as a table: mean ± std, tests, and the published numbers.
 
     Example: bangs table out/reproduce --suite table-main --protocol validation
     """

@@ -26,8 +26,9 @@ def check_graph(data: "Data") -> int:
     if data.x.shape[0] != nodes:
         raise InvalidInput(f"data.x has {data.x.shape[0]} rows, the graph has {nodes} nodes; they must agree")
     values = data.x.values() if data.x.layout == torch.sparse_csr else data.x
-    if not torch.isfinite(values.float()).all():
-        raise InvalidInput("features must be finite numbers, but data.x holds NaN or infinity; fill or drop them")
+    if not (finite := torch.isfinite(values.float())).all():
+        where = f" in row {int((~finite).any(1).nonzero()[0])}" if values is data.x else ""
+        raise InvalidInput(f"features must be finite numbers, but X holds NaN or infinity{where}; fill or drop them")
     edges = data.edge_index
     if edges is None or edges.dim() != 2 or edges.shape[0] != 2 or edges.is_floating_point() or edges.is_complex():
         got = "None" if edges is None else f"{edges.dtype} of shape {list(edges.shape)}"

@@ -89,7 +89,7 @@ def in_words(
 ) -> str:
     """The reasons as text; `selector` is the classifier's and says what a value means."""
     name, label = names[reasons.node], classes[reasons.label]
-    parts = [f"{name} is '{label}', {reasons.confidence:.1%} sure ({_origin(reasons, classes)})."]
+    parts = [f"{name} is '{label}', {reasons.confidence:.1%} sure ({_origin(reasons, classes, models)})."]
     if reasons.adoption is not None:
         meaning = _MEANING.get(selector, "") if isinstance(selector, str) else ""
         parts.append(f"{_adopted(reasons.adoption, classes)} {meaning}".rstrip())
@@ -100,20 +100,21 @@ def in_words(
     parts += [_neighbours(reasons, names, classes), _influences(reasons, names, classes), _path(reasons, classes)]
     if models > 1:
         parts[-1] += (
-            f" Rounds and pseudo-labels are those of one model, the one with the most weight of {models:,}; "
-            "the label above is the mean of all, so it can differ from theirs."
+            " Rounds and pseudo-labels are those of the model with the most weight. The label and the probabilities "
+            f"above are the mean of {models:,} models, those of all folds, so they can differ."
         )
     return "\n\n".join(parts)
 
 
-def _origin(reasons: Reasons, classes: Sequence[str]) -> str:
+def _origin(reasons: Reasons, classes: Sequence[str], models: int) -> str:
+    model = "model with the most weight" if models > 1 else "model"
     known = "" if reasons.known is None else f"'{classes[reasons.known]}'"
     return {
         "given": f"its label {known} was given",
         "held": f"its label {known} was held back for validation",
         "adopted": f"a pseudo-label of round {reasons.adoption.round if reasons.adoption else '?'}",
         "soft": f"a soft label of round {reasons.soft.round if reasons.soft else '?'}",
-        "predicted": "predicted; the model did not learn from it",
+        "predicted": f"predicted; the {model} did not learn from it",
     }[reasons.origin]
 
 
@@ -131,7 +132,7 @@ def _soft(facts: SoftLabel, classes: Sequence[str]) -> str:
     return (
         f"Soft label: before round {facts.round} the model gave it {_shares(facts.probs, classes)}. "
         f"The model of round {facts.round} learned from these probabilities; "
-        f"they counted {facts.weight:.2g} times as much as a given label. "
+        f"their weight was {facts.weight:.2g} times the mean weight of a given label. "
         "Soft labels are made anew in every round, for all nodes without a label."
     )
 
@@ -162,7 +163,7 @@ def _influences(reasons: Reasons, names: Sequence[str], classes: Sequence[str]) 
         lines.append(f"  {names[one.node]}  {one.share:.0%}  {classes[one.label]} ({since})")
     ranked = sorted(range(len(classes)), key=lambda c: -reasons.support[c])
     shares = ", ".join(f"{classes[c]} {reasons.support[c]:.0%}" for c in ranked if reasons.support[c] >= 0.005)
-    lines.append(f"By class: {shares}. Labelled nodes make {reasons.reach:.0%} of what reaches it over the edges.")
+    lines.append(f"By class: {shares}. Labelled nodes have {reasons.reach:.0%} of the influence of all nodes on it.")
     best = ranked[0]
     if best != reasons.label:
         lines.append(

@@ -293,7 +293,7 @@ def _no_edges(X: Any) -> str:
     if isinstance(X, HeteroData):
         return "a HeteroData has nodes of several kinds; data.to_homogeneous(), with features x, has one"
     return (
-        "call fit(X, y, edge_index=edges) with row numbers [2, E], or give a PyG Data in place of X; behind another "
+        "give edge_index=edges, the row numbers [2, E] of X, or a PyG Data in place of X; behind another "
         "step of a Pipeline, give edge_index to the Pipeline, or transform X before NodeRows(X, edges)"
     )
 

@@ -71,7 +71,9 @@ def as_labels(y: Any, nodes: int, read: Tensor | None = None) -> tuple[Tensor, C
     if read is not None:
         known &= read.numpy()
     if not known.any():
-        raise InvalidInput("no node has a label; give some, -1 (or None among words) is for the unknown")
+        raise InvalidInput(
+            "no node has a label; label some nodes of every class, and write -1 (or None among words) for the others"
+        )
     values = _whole_or_few(values, known) if values.dtype.kind == "f" else values
     if values.dtype.kind != "f":
         check_classification_targets(values[known])

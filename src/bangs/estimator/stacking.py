@@ -77,11 +77,11 @@ def share_interval(right: Tensor) -> dict[str, float]:
 
 
 def mean_interval(value: Tensor) -> dict[str, float]:
-    """The mean of numbers [M] with a normal 95 % interval: value, low, high and nodes."""
+    """The mean of log-probabilities [M] with a normal 95 % interval, not above 0: value, low, high and nodes."""
     nodes = len(value)
     mean = float(value.double().mean()) if nodes else float("nan")
     half = Z * float(value.double().std()) / nodes**0.5 if nodes > 1 else 0.0
-    return {"value": mean, "low": mean - half, "high": mean + half, "nodes": nodes}
+    return {"value": mean, "low": mean - half, "high": min(mean + half, 0.0), "nodes": nodes}
 
 
 def far_behind(own: Tensor, best: Tensor) -> bool:

@@ -49,7 +49,7 @@ def training_data(given: Inputs, *, seed: int, folds: int | None, share: float |
     check_words(classes, keep)
     words = _words(given.source, classes)
     if len(classes) < 2:
-        raise InvalidInput(f"a classifier needs two classes, the labels know one class only: {words[0]!r}")
+        raise InvalidInput(f"the labels hold one class only, {words[0]!r}; a classifier needs at least two")
     own_validation = split is not None and bool(split.val.any())
     known = target if split is None else torch.where(split.train[0] | split.val[0], target, -1)
     if folds is not None or not (own_validation or share is not None or stored):

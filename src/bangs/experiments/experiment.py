@@ -100,7 +100,9 @@ class Experiment:
             raise InvalidInput("validation_nodes goes with per_class; say how many nodes per class are for training")
         if self.recipe == "budget":
             if self.k < 1 and self.method != "raw":
-                raise InvalidInput(f"k must be at least 1 for the method '{self.method}', got {self.k}; 0 is 'raw'")
+                raise InvalidInput(
+                    f"k must be at least 1 for the method '{self.method}', got {self.k}; 'raw' adopts none"
+                )
             return
         for own in fields(self):
             if own.name in BUDGET and getattr(self, own.name) != own.default:

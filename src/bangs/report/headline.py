@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from bangs.core.intervals import in_percent
+from bangs.report.leaderboard import averaged
 from bangs.report.run_data import RunData
 from bangs.utils.text import counted
 
@@ -78,23 +79,23 @@ def _lead(result: Mapping[str, Any]) -> str:
 
 
 def _protocol(result: Mapping[str, Any]) -> str:
+    judged = optimism(result)
     chosen = (
-        "Every label was learned by most of the models and judged the others; "
+        "Every label taught most of the models and judged the others"
         if result.get("folds")
         else f"The model is that of round {result['chosen']} of {result['rounds']}, which did best on the validation "
-        "nodes; "
+        f"nodes; {judged}"
         if result["rounds"]
-        else "The validation nodes were held back from learning; "
+        else f"The validation nodes were held back from learning; {judged}"
     )
     test = (
         "test nodes decided nothing."
         if result["test"] is not None
-        else "a column named split, with the word test in some rows, would give an accuracy on nodes that "
-        "decide nothing."
+        else "for an accuracy on nodes that decide nothing, add a column named split with the word test in some rows."
     )
     return (
-        f"{chosen}{optimism(result)}; {test} The 95\N{NO-BREAK SPACE}% intervals (Wilson) say how "
-        "far chance may have moved an accuracy."
+        f"{chosen}; {test} The 95\N{NO-BREAK SPACE}% intervals (Wilson) say how "
+        "much an accuracy depends on the nodes it was measured on."
     )
 
 
@@ -148,7 +149,10 @@ def _of_run(run_data: RunData) -> dict[str, Any]:
 
 
 def _raw(scores: Mapping[str, Any], result: Mapping[str, Any]) -> str:
-    return f"; {_percent(scores['raw'])} without pseudo-labels" if result["rounds"] else ""
+    if not result["rounds"]:
+        return ""
+    whose = " for the model with the most weight" if averaged(result.get("leaderboard", [])) else ""
+    return f"; {_percent(scores['raw'])} without pseudo-labels{whose}"
 
 
 def _interval(share: float, count: int) -> str:

@@ -16,7 +16,7 @@ def model_card(config: Mapping[str, Any], result: Mapping[str, Any], environment
         [
             f"# A node classifier for {word(graph['name'])}",
             "",
-            f"{_kind(config, result)} that predicts one of "
+            f"{_kind(config, result)} predicts one of "
             f"{len(result['classes'])} classes for every node: {_listed(result['classes'])}. "
             f"It learned from {result['given']:,} labelled nodes"
             f"{_pseudo_labels(result)}.",
@@ -47,16 +47,16 @@ def model_card(config: Mapping[str, Any], result: Mapping[str, Any], environment
             "",
             "## What it is not",
             "",
-            "- It knows these classes and no other; a node of a new class gets one of the old names.",
+            "- It predicts these classes only; a node of another class gets one of them.",
             "- It expects a graph like the one it learned from: the same columns, and edges of the same kind.",
             _caution(result),
             f"- `model.safetensors` {_held(graph)}; share it as you would share the data.",
             "",
             "## How it was made",
             "",
-            *(f"- {name}: `{_code(value)}`" for name, value in config["parts"].items()),
+            *(f"- {name}: `{_code(value)}`" for name, value in config["parts"].items() if value != "None"),
             f"- seed {config['seed']}",
-            *(f"- {name}: {word(str(value))}" for name, value in environment.items()),
+            *(f"- {name}: {word(str(value))}" for name, value in environment.items() if value is not None),
             "",
         ]
     )
@@ -67,8 +67,8 @@ def _pseudo_labels(result: Mapping[str, Any]) -> str:
         return " only"
     if result.get("soft"):
         return (
-            f" and from soft labels of {result['adopted']:,} others: the probabilities for each class that the model "
-            f"before round {result['chosen']:,} predicted for them. Sure ones count more than unsure ones"
+            f" and from soft labels of {result['adopted']:,} others: the probabilities that the model before round "
+            f"{result['chosen']:,} predicted for them. Sure predictions count more than unsure ones"
         )
     return (
         f" and {result['adopted']:,} pseudo-labels, nodes it labelled itself in {result['chosen']:,} rounds of "
@@ -145,8 +145,8 @@ def _kind(config: Mapping[str, Any], result: Mapping[str, Any]) -> str:
     board = result.get("leaderboard", [])
     if not averaged(board):
         name = str(board[0]["model"]) if board else config["parts"]["model"]
-        return f"A model of the kind {word(name)}"
-    return f"The mean of {averaged(board)} of {len(board)} kinds of models that were tried, a model"
+        return f"A model of the kind {word(name)}. It"
+    return f"The weighted mean of {averaged(board)} of {len(board)} models that were tried. It"
 
 
 def _scores(result: Mapping[str, Any]) -> list[str]:
@@ -169,4 +169,7 @@ def _scores(result: Mapping[str, Any]) -> list[str]:
 
 
 def _raw(scores: Mapping[str, Any], result: Mapping[str, Any]) -> str:
-    return f" (round 0, without pseudo-labels: {scores['raw']:.1%})" if result["rounds"] else ""
+    if not result["rounds"]:
+        return ""
+    whose = "the model with the most weight in round 0" if averaged(result.get("leaderboard", [])) else "round 0"
+    return f" ({whose}, without pseudo-labels: {scores['raw']:.1%})"

@@ -12,7 +12,7 @@ from bangs.suggestion.situation import Situation
 
 CLOSE = 0.5  # squared correlation from which two nodes are alike
 SURE = 0.9  # confidence from which a prediction is called sure
-LEAD = 0.3  # of the likeliest class, from which the model does not waver
+LEAD = 0.3  # of the likeliest class, from which the model is not called unsure
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class Facts:
 
     ranked: list[tuple[int, float]]  # the classes and their probabilities, the likeliest first
     like: int  # nodes without a label that a label here would tell most about
-    removes: float  # share of the doubt left by then that its label would remove
+    removes: float  # share by which its label would lower the variance where predictions may be wrong
     near: bool  # whether a labelled or earlier taken node is alike
     degree: int  # edges into it
     labelled: int  # of which come from nodes with a label
@@ -69,15 +69,15 @@ def in_words(fact: Facts, classes: Sequence[str], strategy: str) -> str:
     if strategy == "random":
         return " ".join([*parts, "It was drawn at random."])
     if fact.like:
-        alike = f"{fact.like:,} nodes without a label are like it" if fact.like > 1 else "One node is like it"
-        parts.append(alike + ("." if fact.near else ", and no labelled node is."))
+        alike = f"{fact.like:,} unlabelled nodes are like it" if fact.like > 1 else "One unlabelled node is like it"
+        parts.append(alike + ("." if fact.near else "; no labelled node is."))
     elif not fact.near:
         parts.append("No labelled node is like it.")
     if fact.removes >= 0.0005:
-        parts.append(f"Its label would remove about {fact.removes:.1%} of the doubt that is left.")
+        parts.append(f"Its label would lower the uncertainty about all nodes by about {fact.removes:.1%}.")
     if fact.degree:
-        linked = f"{fact.degree:,} edge{'s' if fact.degree > 1 else ''}"
-        parts.append(f"It has {linked}, {fact.labelled or 'none'} from labelled nodes.")
+        linked = f"{fact.degree:,} neighbour{'s' if fact.degree > 1 else ''}"
+        parts.append(f"It has {linked}, {fact.labelled or 'none'} of them labelled.")
     return " ".join(parts)
 
 
@@ -89,8 +89,8 @@ def _doubt(fact: Facts, classes: Sequence[str]) -> str:
     if sure >= SURE:
         return f"The model says '{classes[best]}' ({sure:.0%})."
     if sure - next_sure >= LEAD:
-        return f"The model leans to '{classes[best]}' ({sure:.0%}), then '{classes[second]}' ({next_sure:.0%})."
-    return f"The model wavers between '{classes[best]}' ({sure:.0%}) and '{classes[second]}' ({next_sure:.0%})."
+        return f"The model says '{classes[best]}' ({sure:.0%}), then '{classes[second]}' ({next_sure:.0%})."
+    return f"The model is unsure: '{classes[best]}' ({sure:.0%}) or '{classes[second]}' ({next_sure:.0%})."
 
 
 def _upper(values: torch.Tensor) -> float:

@@ -34,7 +34,7 @@ class Suggestion:
     second_confidence: float
     degree: int
     like: int  # nodes without a label that lie close to it
-    removes: float  # share of the doubt left that its label would remove, in [0, 1]
+    removes: float  # share by which its label would lower the variance where predictions may be wrong, in [0, 1]
     disagreement: float | None  # between the models of the folds, in nats
     reason: str
 

@@ -2,6 +2,7 @@
 
 import os
 import resource
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,9 @@ from bangs.errors import BangsError, OutOfMemory
 from bangs.graphs import tables
 from bangs.graphs.store import Store, convert_from, read_own
 from bangs.graphs.tables import delimited, parquet, table_reader
+from bangs.graphs.tables.diagnostics import Diagnostics, FileDiagnostics
 from bangs.graphs.tables.read_options import ReadOptions
+from bangs.graphs.tables.table import Limits
 from tests.graphs.tables.sample_tables import EDGES, NODES, edges_of, folder
 from tests.helpers.killing import in_a_child
 
@@ -209,3 +212,19 @@ def test_arrays_that_memory_cannot_hold_are_said_to_be_too_large_and_not_damaged
     monkeypatch.setattr("bangs.graphs.numpy_files.available_memory", lambda: 100)
     with pytest.raises(OutOfMemory, match="of memory are free"):
         tables.read(tmp_path / file if file == "graph.npz" else tmp_path)
+
+
+def test_reading_ends_once_arrow_has_dropped_the_handler(tmp_path, monkeypatch):
+    """A program that ended while Arrow's thread still held Python objects was aborted: exit code 134 instead of 2."""
+    held, open_csv = [], delimited.pacsv.open_csv
+
+    def slowly(path, parse_options, **options):
+        held.append(parse_options.invalid_row_handler)
+        threading.Timer(0.2, held.clear).start()
+        return open_csv(path, parse_options=parse_options, **options)
+
+    monkeypatch.setattr(delimited.pacsv, "open_csv", slowly)
+    (tmp_path / "nodes.csv").write_text(NODES)
+    problems = FileDiagnostics("nodes.csv", Diagnostics("here"))
+    assert list(delimited.read_delimited(tmp_path / "nodes.csv", problems, Limits()))
+    assert not held

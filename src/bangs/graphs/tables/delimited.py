@@ -3,6 +3,8 @@
 import codecs
 import csv
 import io
+import threading
+import weakref
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -58,15 +60,16 @@ def read_delimited(path: Path, diagnostics: FileDiagnostics, limits: Limits) -> 
     wrong = _WrongRows(len(header), delimiter, diagnostics)
     try:
         row, last = 2, ""
-        with _open(path, delimiter, len(header), wrong) as stream:
-            for batch in stream:
-                rows = wrong.numbers(row, batch.num_rows)
-                if len(rows):
-                    row, last = int(rows[-1]) + 1, batch.column(len(header) - 1)[-1].as_py()
-                yield trimmed_table(path.name, names, pa.Table.from_batches([batch]).columns, rows, delimiter)
+        for batch in _batches(path, delimiter, len(header), wrong.handler()):
+            rows = wrong.numbers(row, batch.num_rows)
+            if len(rows):
+                row, last = int(rows[-1]) + 1, batch.column(len(header) - 1)[-1].as_py()
+            yield trimmed_table(path.name, names, pa.Table.from_batches([batch]).columns, rows, delimiter)
     except (pa.ArrowInvalid, UnicodeDecodeError) as error:
         _explain(path, str(error), diagnostics)
         return
+    finally:
+        wrong.dropped.wait(timeout=1)
     if "\n" in last and not _ends_quoted(path):
         diagnostics.add(
             "open-quote",
@@ -74,6 +77,12 @@ def read_delimited(path: Path, diagnostics: FileDiagnostics, limits: Limits) -> 
             "close it, or double it if it belongs to the text",
             row=row - 1,
         )
+
+
+def _batches(path: Path, delimiter: str, width: int, on_wrong: Any) -> Iterator[Any]:
+    with _open(path, delimiter, width, on_wrong) as stream:
+        del on_wrong
+        yield from stream
 
 
 def _open(path: Path, delimiter: str, width: int, on_wrong: Any) -> Any:
@@ -102,6 +111,16 @@ class _WrongRows:
         separator = _DELIMITERS[delimiter][1]
         self.remedy = f"every row needs one value per column, and a value with {separator} in it needs quotes"
         self.skipped: list[int] = []
+        self.dropped = threading.Event()
+
+    def handler(self) -> Any:
+        """This as a function for Arrow alone; `dropped` is set once Arrow has dropped it.
+
+        Arrow's reading thread does so a moment after the last row. A program that ends in that moment is aborted.
+        """
+        own = self.__call__
+        weakref.finalize(own, self.dropped.set)
+        return own
 
     def __call__(self, row: Any) -> str:
         self.skipped.append(row.number)

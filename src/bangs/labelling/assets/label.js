@@ -50,7 +50,7 @@ function draw() {
   $("#status").classList.toggle("busy", state.fitting);
   if (state.fault) notice(state.fault);
   $("#place").textContent = card ? `${plural(state.labelled, "answer")}${state.skipped ? `, ${state.skipped} skipped` : ""} · ${plural(state.queue.length, "node")} in the queue` : plural(state.labelled, "answer");
-  $("#node").textContent = card ? card.node : state.fitting ? "A moment …" : "No node waits";
+  $("#node").textContent = card ? card.node : state.fitting ? "A moment …" : "No node to label";
   $("#reason").textContent = card ? card.reason : state.fitting ? "A model is being fitted; the nodes to label come next." :
     state.read_only ? "There is no queue in this folder." : "Every suggested node has an answer. Start the command again for more.";
   $("#answers").hidden = !card && !state.last;

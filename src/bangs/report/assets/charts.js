@@ -17,7 +17,7 @@ function ranged({ low, high, nodes: count, mean }) {
 }
 
 function drawRounds() {
-  const section = show("rounds", facts.soft ? "Round 0 learns from the given labels alone; every later round learns from soft labels as well." : "");
+  const section = show("rounds", facts.soft ? `Round 0 learns from the given labels alone; every later round learns from soft labels as well.${facts.averaged ? " Shown is the model with the most weight." : ""}` : "");
   const rows = facts.rounds;
   const series = [["validation", "var(--c0)"], ["test", "var(--c1)"]].filter(([name]) => rows.every((row) => row[name]));
   const chosen = facts.chosen;
@@ -187,7 +187,7 @@ function drawSeconds() {
   const names = { train: "training", calibrate: "predicting and calibrating", select: "scoring and choosing" };
   const paints = { train: "var(--c0)", calibrate: "var(--c5)", select: "var(--c1)" };
   const rows = [...stages.map(([name, value]) => [names[name], value, paints[name]]), ["everything else", Math.max(0, rest), "var(--mute)"]];
-  const section = show("seconds", `${figure(total)} seconds in all.`);
+  const section = show("seconds", `${figure(total)} seconds in all.${facts.averaged ? " Stages and rounds are those of the model with the most weight; the other models are in everything else." : ""}`);
   section.querySelector(".chart").append(h("div", { class: "bars" }, rows.flatMap(([name, value, paint]) => [h("span", { class: "name", style: "max-width:26ch" }, name),
     h("span", { class: "track" }, h("i", { style: `width:${Math.min(100, 100 * value / total).toFixed(1)}%;background:${paint}` })),
     h("span", { class: "num" }, `${figure(value)} s`)])));

@@ -181,16 +181,16 @@ function drawNode() {
     if (nodes.truth && nodes.truth[node] >= 0) sentences.push(nodes.truth[node] === label ? "the prediction is right" : `its true class is ${className(nodes.truth[node])}`);
     if (nodes.second[node] !== label) sentences.push(`second choice ${className(nodes.second[node])}, ${percent(nodes.second_confidence[node])}`);
     parts.push(h("p", { class: "how" }, `${capital(sentences.join("; "))}.`));
-    if (soft) parts.push(h("p", { class: "how soft" }, `Soft label: before round ${nodes.adopted_round[node]} the model gave it ${softWords(node)}. The model of round ${nodes.adopted_round[node]} learned from this; it counted ${figure(nodes.weight[node])} times as much as a given label.`));
+    if (soft) parts.push(h("p", { class: "how soft" }, `Soft label: before round ${nodes.adopted_round[node]} the model gave it ${softWords(node)}. The model of round ${nodes.adopted_round[node]} learned from this; its weight was ${figure(nodes.weight[node])} times the mean weight of a given label.`));
     if (!found) { parts.push(h("p", { class: "how" }, "This page holds the neighbours and influences of some nodes only. For this one, run ", h("code", {}, `bangs explain FOLDER ${nodes.name[node]}`), ".")); why.replaceChildren(...parts); return; }
     const picture = h("div", { class: "chart", id: "ego" });
     parts.push(picture);
     if (found.influences.length) {
-      parts.push(h("h3", {}, `Labelled nodes with the most influence on it (${plural(found.degree, "neighbour")})`),
+      parts.push(h("h3", {}, `Labelled nodes with the most influence on it; it has ${plural(found.degree, "neighbour")}`),
         bars(found.influences.map(([other, share, as, adopted_round]) => [`${isolate(nodes.name[other])} · ${isolate(className(as))}${adopted_round > 0 ? ` · round ${adopted_round}` : ""}`, share, colour(as), () => choose(other)])));
       const support = found.support.map((share, c) => [share, c]).filter(([share]) => share > 0.005).sort((a, b) => b[0] - a[0]).slice(0, 6);
       parts.push(h("h3", {}, "All labelled influence, by class"), bars(support.map(([share, c]) => [className(c), share, colour(c), null])),
-        h("p", { class: "how" }, `Labelled nodes make ${percent(found.reach, 0)} of what reaches it over the edges.`));
+        h("p", { class: "how" }, `Labelled nodes have ${percent(found.reach, 0)} of the influence of all nodes on it.`));
       if (support.length && support[0][1] !== label) parts.push(h("p", { class: "against" }, `Most labelled influence is for ${isolate(className(support[0][1]))}, but the model predicts ${isolate(className(label))}: its own features and the unlabelled nodes around it outweigh the labelled ones.`));
     } else parts.push(h("p", { class: "how" }, "No labelled node is within reach: its own features decide."));
     parts.push(h("h3", {}, "Prediction of each round's model"));

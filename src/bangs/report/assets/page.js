@@ -5,7 +5,7 @@ const percentOf = (x) => Number((100 * x).toFixed(2));
 function drawPredictions() {
   if (!nodes) return;
   const count = nodes.name.length, held = count < facts.total;
-  const section = show("predictions", `The prediction for ${held ? `${whole(count)} of ${whole(facts.total)} nodes, labelled and held ones first; predictions.csv has all` : `each of the ${plural(count, "node")}`}. The least certain come first.${nodes.soft ? " A soft label is the probabilities that an earlier model predicted for a node without a label. Its weight says how much it counted in training, a given label counting 1." : ""}`);
+  const section = show("predictions", `The prediction for ${held ? `${whole(count)} of ${whole(facts.total)} nodes, labelled and held ones first; predictions.csv has all` : `each of the ${plural(count, "node")}`}. The least certain come first.${nodes.soft ? " A soft label is the probabilities that an earlier model predicted for a node without a label. Its weight says how much it counted in training; the mean weight of a given label is 1." : ""}`);
   const label = (i) => nodes.known[i] >= 0 ? nodes.known[i] : nodes.truth ? nodes.truth[i] : -1;
   const right = (i) => (label(i) < 0 ? "" : label(i) === nodes.label[i] ? "yes" : "no");
   const someLabel = nodes.name.some((_, i) => label(i) >= 0);
@@ -16,8 +16,8 @@ function drawPredictions() {
     { name: "Second choice", key: (i) => className(nodes.second[i]), cell: (i) => [classTag(nodes.second[i]), h("span", { class: "se" }, ` ${percent(nodes.second_confidence[i])}`)] },
     { name: "Source", key: (i) => ORIGINS[nodes.origin[i]], cell: (i) => origin(i) },
     nodes.soft && { name: "Soft label", key: (i) => (nodes.weight[i] > 0 && nodes.origin[i] === 4 ? nodes.soft[i][2] : -1), cell: (i) => (nodes.origin[i] === 4 ? softWords(i) : "–"), csv: (i) => (nodes.origin[i] === 4 ? softWords(i) : "") },
-    nodes.soft && { name: "Weight", key: (i) => nodes.weight[i], cell: (i) => (nodes.weight[i] > 0 ? figure(nodes.weight[i]) : "–"), kind: "r" },
-    someLabel && { name: "Label in the data", key: (i) => (label(i) >= 0 ? className(label(i)) : ""), cell: (i) => (label(i) >= 0 ? classTag(label(i)) : "–") },
+    nodes.soft && { name: "Weight", key: (i) => nodes.weight[i], cell: (i) => (nodes.weight[i] > 0 ? nodes.weight[i].toPrecision(2) : "–"), kind: "r" },
+    someLabel && { name: "Known label", key: (i) => (label(i) >= 0 ? className(label(i)) : ""), cell: (i) => (label(i) >= 0 ? classTag(label(i)) : "–") },
     someLabel && { name: "Right", key: right, cell: (i) => (right(i) ? h("span", { class: right(i) }, right(i)) : "–") },
   ].filter(Boolean);
   watchers.push(dataTable({
@@ -61,7 +61,7 @@ function drawPseudoLabels() {
 function drawNext() {
   const found = facts.next;
   if (!found || !found.node.length) return;
-  show("next", `The ${plural(found.node.length, "node")} whose labels would teach the model most, the best first; each counts those above it as labelled. bangs suggest lists more, and bangs label opens a page to label on.${found.notes.map((note) => ` ${capital(note)}.`).join("")}`);
+  show("next", `The ${plural(found.node.length, "node")} whose labels would help the model most, the best first. Each is chosen as if those above it were labelled. bangs suggest lists more, and bangs label opens a page to label on.${found.notes.map((note) => ` ${capital(note)}.`).join("")}`);
   const head = ["", "Node", "Prediction", "Confidence", "Second choice", "Why"];
   $("#suggested thead").append(h("tr", {}, head.map((name, c) => h("th", { scope: "col", class: c === 3 ? "r" : c === 5 ? "wide" : null }, name))));
   $("#suggested tbody").append(...found.node.map((node, i) => h("tr", {}, [
