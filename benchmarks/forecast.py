@@ -2,7 +2,7 @@
 
     python benchmarks/forecast.py [--datasets synthetic cora] [--layers 2 1] [--seeds 5] [--coalitions 200]
                                   [--students 3] [--device cuda] [--rows FILE] [--json]
-    python benchmarks/forecast.py --table FILE     # the table of docs/theory.md, from rows that were kept
+    python benchmarks/forecast.py --table FILE     # the table of docs/forecast.md, from rows that were kept
 
 For every seed a teacher is trained and coalitions of 1 … k of its most confident free nodes are drawn, of all sizes
 alike. Several students learn the given labels and the teacher's labels of the coalition, each from initial weights and

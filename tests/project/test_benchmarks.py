@@ -259,4 +259,4 @@ def test_the_best_possible_correlation_is_that_of_a_planted_worth():
 def test_the_table_of_the_forecast_study_is_made_from_its_rows():
     rows = [json.loads(line) for line in (ROOT / "benchmarks" / "rows" / "forecast.jsonl").read_text().splitlines()]
     assert len({(row["layers"], row["dataset"], row["seed"], row["forecast"]) for row in rows}) == len(rows)
-    assert forecast.table(rows) in (ROOT / "docs" / "theory.md").read_text()
+    assert forecast.table(rows) in (ROOT / "docs" / "forecast.md").read_text()
