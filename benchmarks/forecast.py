@@ -2,7 +2,7 @@
 
     python benchmarks/forecast.py [--datasets synthetic cora] [--layers 2 1] [--seeds 5] [--coalitions 200]
                                   [--students 3] [--device cuda] [--rows FILE] [--json]
-    python benchmarks/forecast.py --table FILE     # the table of docs/theory.md, from rows that were kept
+    python benchmarks/forecast.py --table FILE     # the table of docs/forecast.md, from rows that were kept
 
 For every seed a teacher is trained and coalitions of 1 … k of its most confident free nodes are drawn, of all sizes
 alike. Several students learn the given labels and the teacher's labels of the coalition, each from initial weights and
@@ -10,8 +10,9 @@ dropout of its own, the same for all coalitions. What a coalition is worth is th
 is the tuned GCN, `--layers 1` one linear hop, as in the case study of the paper's appendix. Forecasts of the logits:
 
 `PageRank`, `two hops`, `one hop` are P X̂(S), the game's own with PageRank as P, plain or divided by the mass that
-reaches a node; `teacher + PageRank` adds them to the teacher's logits; `ridge` is the closed-form ridge regression of
-labels on features after the network's own hops, a student without its training noise. `teacher` says that nothing
+reaches a node; `PageRank, fitted` has the α and the scale that best forecast the teacher from the labels it was taught;
+`teacher + PageRank` adds Ĥ to the teacher's logits; `ridge` is the closed-form ridge regression of labels on features
+after the network's own hops, a student without its training noise. `teacher` says that nothing
 changes, `size` forecasts by |S| alone. `another student` forecasts by one more student taught the same: what it lacks
 to 1 is the noise of training. From it follows `best possible`, the correlation of a forecast that knew what a coalition
 is worth in the mean over all students, with the mean over the few that were trained (Spearman's correction).
@@ -48,6 +49,7 @@ from measuring import graph, options, show
 CANDIDATES, LARGEST, SIZES, RIDGE = 500, 100, 5, 1.0
 _NAMES = {"synthetic": "embedded", "cora": "Cora"}
 MEASURES = ("utility", "within", "accuracy", "agreement")
+RESTARTS, SCALES = (0.02, 0.05, 0.1, 0.15, 0.25, 0.4, 0.6, 0.8), tuple(2.0**power for power in range(-2, 9))
 Operate = Callable[[Tensor], Tensor]
 
 
@@ -114,7 +116,7 @@ def study(
         return judged(own, worth, right, sizes) | {"agreement": same}
 
     out = {}
-    for name, logits in forecasts(data, task, teacher.logits[0], members | known, teacher.label[0], layers):
+    for name, logits in forecasts(data, task, teacher.logits[0], members, teacher.label[0], layers):
         out[name] = all_of(information(logits.log_softmax(-1), ~known), logits.argmax(-1))
     out["another student"] = all_of(worths[-1], every[-1].argmax(-1))
     nothing = dict.fromkeys(("utility", "within", "accuracy"), math.nan)
@@ -145,9 +147,11 @@ def taught(
 
 
 def forecasts(
-    data: Data, task: Task, logits: Tensor, taught: Tensor, label: Tensor, layers: int
+    data: Data, task: Task, logits: Tensor, members: Tensor, label: Tensor, layers: int
 ) -> Iterable[tuple[str, Tensor]]:
-    """Names and logits [count, N, C] of what students of the sets bool [count, N] would say."""
+    """Names and logits [count, N, C] of what students of the coalitions bool [count, N] would say."""
+    known = task.given.known[0]
+    taught = members | known
     index, weight = gcn_norm(data.edge_index, num_nodes=task.nodes)
     hop = torch.sparse_coo_tensor(index.flip(0), weight, (task.nodes, task.nodes)).coalesce().to(task.device)
     operators: dict[str, Operate] = {
@@ -161,10 +165,32 @@ def forecasts(
         yield f"{name}, mass", spread / mass.clamp_min(1e-9)
         if name == "PageRank":
             yield "teacher + PageRank", logits + spread
+            restart, scale = fitted(task, logits, known)
+            yield "PageRank, fitted", scale * propagated(pagerank(task, restart), logits, taught)[0]
     x = task.graph.x.to_dense() if task.graph.x.layout != torch.strided else task.graph.x
     for _ in range(layers):
         x = hop @ x
     yield "ridge", ridge(x.double(), taught, label, logits)
+
+
+def pagerank(task: Task, restart: float) -> Operate:
+    """PageRank with so many steps that 1 % of the walks at most are cut short."""
+    return task.cached(PPR(alpha=restart, steps=math.ceil(math.log(0.01) / math.log(1 - restart))))
+
+
+def fitted(task: Task, logits: Tensor, known: Tensor) -> tuple[float, float]:
+    """The α and the scale with which the given labels alone best forecast the teacher, who was taught just these.
+
+    Best is the least mean divergence KL(teacher ‖ forecast) over open nodes; no true label of theirs is read.
+    """
+    said = logits[~known].log_softmax(-1)
+    found = {}
+    for restart in RESTARTS:
+        spread = propagated(pagerank(task, restart), logits, known[None])[0][0, ~known]
+        for scale in SCALES:
+            own = (scale * spread).log_softmax(-1)
+            found[restart, scale] = float((said.exp() * (said - own)).sum(-1).mean())
+    return min(found, key=found.__getitem__)
 
 
 def propagated(operate: Operate, logits: Tensor, taught: Tensor) -> tuple[Tensor, Tensor]:

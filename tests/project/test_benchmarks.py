@@ -226,6 +226,15 @@ def test_a_forecast_is_what_the_game_propagates_and_worth_what_the_game_says(dat
         torch.testing.assert_close(game(members[None])[0], worth, rtol=1e-4, atol=1e-6)
 
 
+def test_the_fitted_forecast_finds_the_restarts_and_the_scale_of_a_planted_teacher(data):
+    task = Task.of(data, splits.default(data, [0]), 3)
+    known = task.given.known[0]
+    logits = 5 * torch.randn(300, 3, generator=torch.Generator().manual_seed(0))
+    said = 4 * forecast.propagated(forecast.pagerank(task, 0.4), logits, known[None])[0][0]
+    teacher = torch.where(known[:, None], logits, said)  # elsewhere it says what its labels say after propagation
+    assert forecast.fitted(task, teacher, known) == (0.4, 4.0)
+
+
 def test_ridge_regression_repeats_the_labels_it_learned_and_is_as_sharp_as_the_teacher():
     draw = torch.Generator().manual_seed(0)
     x, logits = 100 * torch.eye(6, dtype=torch.float64), torch.randn(6, 3, generator=draw)
@@ -250,4 +259,4 @@ def test_the_best_possible_correlation_is_that_of_a_planted_worth():
 def test_the_table_of_the_forecast_study_is_made_from_its_rows():
     rows = [json.loads(line) for line in (ROOT / "benchmarks" / "rows" / "forecast.jsonl").read_text().splitlines()]
     assert len({(row["layers"], row["dataset"], row["seed"], row["forecast"]) for row in rows}) == len(rows)
-    assert forecast.table(rows) in (ROOT / "docs" / "theory.md").read_text()
+    assert forecast.table(rows) in (ROOT / "docs" / "forecast.md").read_text()

@@ -35,7 +35,12 @@ GUIDES = (
     "labelling",
 )
 FOR_CONTRIBUTORS = {"ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md"}
-GENERATED = {"reproduction.md", "benchmarks.md", "theory.md"}  # tables, and the mathematics, are not prose
+GENERATED = {
+    "reproduction.md",
+    "benchmarks.md",
+    "theory.md",
+    "forecast.md",
+}  # tables, and the mathematics, are not prose
 PAGES = sorted(path.relative_to(ROOT) for folder in (ROOT, ROOT / "docs") for path in folder.glob("*.md"))
 
 

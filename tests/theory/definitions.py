@@ -151,19 +151,23 @@ class Setting:
         confidence = np.where(labelled, -1.0, softmax(logits).max(1))
         return cls(adjacency, logits, labelled, np.argsort(-confidence)[:players])
 
+    def estimate(self, members: Coalition, reach: Array, *, mass: bool = False) -> Array:
+        """Ĥ(S) of Def. 3.2 for PageRank `reach`; `mass` divides row j by the mass that reached it. [N, C]"""
+        sources = self.labelled.copy()
+        sources[self.candidates[list(members)]] = True
+        estimate = reach[:, sources] @ self.logits[sources]
+        if mass:
+            arrived = reach[:, sources].sum(1, keepdims=True)
+            estimate = np.divide(estimate, arrived, out=np.zeros_like(estimate), where=arrived > 1e-12)
+        return estimate
+
     def game(self, k: int, *, mass: bool = False) -> Game:
-        """Û of Eq. 4 for all sets of at most k candidates; `mass` divides row j of Ĥ(S) by the mass that reached it."""
+        """Û of Eq. 4 for all sets of at most k candidates."""
         reach = pagerank(row_normalised(self.adjacency), 0.15)
-        game: Game = {}
-        for S in coalitions(range(len(self.candidates)), k):
-            sources = self.labelled.copy()
-            sources[self.candidates[list(S)]] = True
-            estimate = reach[:, sources] @ self.logits[sources]
-            if mass:
-                arrived = reach[:, sources].sum(1, keepdims=True)
-                estimate = np.divide(estimate, arrived, out=np.zeros_like(estimate), where=arrived > 1e-12)
-            game[S] = float(objective(softmax(estimate[~self.labelled])))
-        return game
+        return {
+            S: float(objective(softmax(self.estimate(S, reach, mass=mass)[~self.labelled])))
+            for S in coalitions(range(len(self.candidates)), k)
+        }
 
 
 def best(score: Array, k: int) -> Coalition:

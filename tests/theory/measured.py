@@ -10,6 +10,7 @@ from torch.func import jacrev, vmap
 
 from tests.theory.definitions import Array, pagerank, row_normalised, scale_free, symmetric, total_variation
 from tests.theory.measured_games import biases, larger, regrets, silence
+from tests.theory.measured_students import premises
 from tests.theory.networks import influence, inputs, linear, network, relu, weights
 
 RESTART = 0.15
@@ -140,4 +141,4 @@ def constants() -> list[Constant]:
     return [constant(classes) for classes in (2, 3, 5, 6, 7, 18)]
 
 
-TABLES = (influences, depths, silence, margins, regrets, larger, biases, constants)
+TABLES = (influences, depths, silence, margins, regrets, larger, biases, constants, premises)

@@ -1,10 +1,21 @@
 """Appendix B.5, the case study with one layer: what of its steps holds."""
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 import torch
 
-from tests.theory.definitions import entropy, objective, pagerank, row_normalised, scale_free, softmax
+from tests.theory.definitions import (
+    Array,
+    entropy,
+    objective,
+    pagerank,
+    row_normalised,
+    scale_free,
+    softmax,
+    total_variation,
+)
 
 
 def test_scaling_logits_changes_the_entropy() -> None:
@@ -63,3 +74,36 @@ def test_under_its_assumption_every_set_is_worth_nothing() -> None:
     estimate, arrived = reach[:, sources] @ np.tile(shared, (sources.sum(), 1)), reach[:, sources].sum(1, keepdims=True)
     assert objective(softmax(estimate / arrived)) == pytest.approx(0, abs=1e-12)
     assert objective(softmax(estimate)) > 1e-3  # Def. 3.2 sees a worth that is differences of mass alone
+
+
+def test_to_predict_and_then_propagate_is_the_network_itself_only_without_gates() -> None:
+    # E[x_j] = Σ_i P_L(j → i) E[x'_i], x' the output without neighbours: L steps of the walk over single predictions
+    rng = np.random.default_rng(3)
+    step, x = row_normalised(scale_free(40, 2, seed=3)), rng.standard_normal((40, 5))
+    first, second = rng.standard_normal((5, 8)), rng.standard_normal((8, 3))
+
+    def network(gate: Callable[[Array], Array]) -> tuple[Array, Array]:
+        """What the network says, and what the walk over single predictions says."""
+        return step @ gate(step @ x @ first) @ second, step @ step @ (gate(x @ first) @ second)
+
+    np.testing.assert_allclose(*network(lambda h: h), atol=1e-12)
+    one, other = network(lambda h: np.maximum(h, 0))
+    assert np.abs(one - other).mean() > 0.2 * np.abs(one).mean()
+
+
+def test_small_errors_of_logits_are_small_errors_of_probabilities() -> None:
+    # what the study takes from Lemma B.1: a change of range δ multiplies no probability by more than e^δ
+    rng = np.random.default_rng(4)
+    for delta in (0.01, 0.3, 2.0):
+        logits, change = 3 * rng.standard_normal((200, 6)), delta * rng.random((200, 6))
+        ratio = softmax(logits + change) / softmax(logits)
+        assert np.exp(-delta) <= ratio.min() <= ratio.max() <= np.exp(delta)
+        assert total_variation(softmax(logits + change), softmax(logits)).max() <= delta / 4 + 1e-12
+
+
+def test_the_ratio_it_asks_for_differs_between_nodes_while_its_assumption_allows_one_for_all() -> None:
+    # expected logits are the same at every node, and so is the student's ratio to the teacher; that of masses is not
+    step = row_normalised(scale_free(40, 2, seed=4))
+    reach, labelled, chosen = pagerank(step, 0.15), np.arange(40) < 5, np.arange(40) % 6 == 5
+    ratio = reach[:, labelled | chosen].sum(1) / reach[:, labelled].sum(1)
+    assert ratio.max() > 2 * ratio.min()

@@ -1,10 +1,13 @@
 """Tables 1, 2, 3, 5 and 6: what the paper's own printed numbers say about its marks, ranks and counts."""
 
 import os
+import tomllib
 from pathlib import Path
 
 import pytest
 from scipy.stats import ttest_ind_from_stats
+
+from tests import ROOT
 
 SEEDS = 10
 # (BANGS mean, deviation), (second best mean, deviation), printed mark
@@ -62,3 +65,22 @@ def test_two_graphs_have_other_numbers_of_nodes_than_printed(name: str, nodes: i
     folder = Path(os.environ["BANGS_DATA"]) / name / "raw"
     last = max(map(int, (folder / f"ind.{name.lower()}.test.index").read_text().split()))
     assert last + 1 == nodes != printed  # test nodes come last
+
+
+def drawn(candidates: int, k: int, sample_size: int) -> int:
+    """Coalitions that the published code draws: N = K t / k for a sample size t."""
+    return candidates * sample_size // k
+
+
+def test_a_sample_size_is_not_the_number_of_coalitions() -> None:
+    assert [drawn(200, 100, size) for size in (100, 200, 500)] == [200, 400, 1000]
+    assert drawn(500, 400, 500) == 625  # LastFM and Flickr
+
+
+@pytest.mark.parametrize(
+    ("suite", "axis", "sample_size"), [("table-stages", "system", 100), ("departures-game", "setting", 500)]
+)
+def test_the_suites_that_read_it_so_draw_as_many(suite: str, axis: str, sample_size: int) -> None:
+    cells = tomllib.loads((ROOT / "suites" / f"{suite}.toml").read_text())["axes"][axis]
+    (own,) = [cell for cell in cells if "samples" in cell]
+    assert own["samples"] == drawn(own["candidates"], own["k"], sample_size)
