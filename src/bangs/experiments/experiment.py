@@ -206,14 +206,15 @@ class Experiment:
 
         The dataset is looked for in the `data_folder`, unless the graph itself is given as `data`.
         With a `run_folder` every round is kept there (checkpoints at least `pause` seconds apart), and a run it holds
-        continues from its last checkpoint, with the result of a run that was not interrupted.
+        continues from its last checkpoint, with the result of a run that was not interrupted; in the end the result is
+        kept there, and the checkpoints go.
         """
         begin = time.perf_counter()
         place = choose_device(device)
         data = by_name.load(self.dataset, data_folder) if data is None else data
         task = self.task(data).to(place)
         exam = None if blind else exam_of(self, data).to(place)
-        history = None if run_folder is None else History(run_folder, pause)
+        history = None if run_folder is None else History(run_folder, pause, blind)
         # the first rank has the folder, and sends the others the point to continue from
         resume = None if history is None else history.resume(task, "" if exam is None else exam.digest)
         found = ([], None, 0.0) if history is None else (history.rows, resume, history.rounds.earlier)
@@ -228,7 +229,11 @@ class Experiment:
 
         with threads(thread_count(len(self.seeds) * int(data.num_nodes or 0))):
             self.self_trainer([record]).fit(task, self.seeds, resume)
-        return summary(self, rows, before + time.perf_counter() - begin)
+        result = summary(self, rows, before + time.perf_counter() - begin)
+        if run_folder is not None:
+            run_folder.finish(compact(result))
+            run_folder.forget()
+        return result
 
     def _split(self, data: Data) -> Split:
         if self.per_class is not None:

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from bangs.errors import BangsError
-from bangs.experiments.blind import BlindRounds
-from bangs.experiments.experiment import Experiment, compact
+from bangs.experiments.experiment import Experiment
 from bangs.experiments.user_code import run_code
 from bangs.graphs.datasets import by_name
 from bangs.runs import RunFolder, config_hash, read_run
@@ -111,22 +110,12 @@ def perform(job: Job, watchers: Sequence[Watcher] = (), patience: float = 0.0) -
                 return Outcome("already done")
             try:
                 data = _load(job.experiment.dataset, job.data)
-                kept = [BlindRounds(folder)] if job.blind else []
-                result = job.experiment.run(
-                    device=job.device,
-                    observers=[*kept, *watchers],
-                    data=data,
-                    run_folder=folder,
-                    pause=PAUSE,
-                    blind=job.blind,
-                )
+                job.experiment.run(None, job.device, watchers, data, run_folder=folder, pause=PAUSE, blind=job.blind)
             except Exception as error:
                 folder.event(
                     "failed", error=_sentence(error), trace="" if isinstance(error, BangsError) else _trace(error)
                 )
                 raise
-            folder.finish(compact(result))
-            folder.forget()
             # what a table needs is in the result; the nodes of every round would take a hundred times the room
             (folder.path / "history.jsonl").unlink(missing_ok=True)
     except Exception as error:
