@@ -17,6 +17,7 @@ PROTOCOLS: dict[str, str] = {
     "blind": "best validation accuracy of all rounds; no test label was opened",
 }
 FIGURES = ("sweep", "rounds")  # kinds that are drawn
+TIMED = ("time", "stages")  # kinds that tell seconds
 
 Kind = Literal["table", "time", "stages", "sweep", "rounds"]
 
