@@ -1,6 +1,6 @@
 """Table: a suite's results laid out, ours beside the published ones."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean, stdev
 from typing import Any
