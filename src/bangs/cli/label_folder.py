@@ -20,7 +20,6 @@ from bangs.estimator.saved_run import read_saved_run
 from bangs.graphs.store import Store
 from bangs.labelling.answers import FILE, read_answers, standing
 from bangs.labelling.cards import QUEUE, make_cards, read_progress, read_queue, table_rows, write_queue
-from bangs.labelling.page import label_page
 from bangs.labelling.refit import Refits
 from bangs.labelling.server import LabelServer
 from bangs.labelling.session import Session
@@ -42,7 +41,7 @@ def serve(
     try:
         session = Session(folder, batch=batch, read_only=read_only)
         refits = Refits(command, session, lambda words: print(f"bangs: {words}", file=sys.stderr, flush=True))
-        server = LabelServer(session, lambda: label_page(name), port)
+        server = LabelServer(session, name, port)
         if not read_only:
             session.refit = refits
             if read_queue(folder) is None or session.waiting >= batch:

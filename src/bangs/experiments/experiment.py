@@ -18,6 +18,7 @@ from bangs.distributed import ranks
 from bangs.errors import InvalidInput
 from bangs.experiments.exam import Exam
 from bangs.experiments.history_file import History, as_row
+from bangs.experiments.protocols import score
 from bangs.experiments.settings import VALIDATION_NODES, VALIDATION_SHARE, check
 from bangs.graphs import splits
 from bangs.graphs.datasets import by_name
@@ -275,25 +276,21 @@ def _relabelled(data: Data, y: Tensor) -> Data:
 def summary(experiment: Experiment, rows: list[dict[str, Any]], total: float) -> dict[str, Any]:
     """The result of an experiment from its history rows, JSON-able.
 
-    `validation` is the test accuracy at the round with the best validation accuracy (the earliest among equals),
-    `best_test` the best over the rounds after 0 (chosen by test labels, as in the paper's main table), `last` the last
-    round's.
+    It has a score by each of `PROTOCOLS`, or without test labels by that of a blind run, and `raw`, that of round 0.
     """
-    runs = range(len(experiment.seeds))
-    chosen = [best_round([row["validation"][run] for row in rows]) for run in runs]
+    validation = [[row["validation"][run] for row in rows] for run in range(len(experiment.seeds))]
+    chosen = [best_round(own) for own in validation]
     seconds = {stage: round(value, 3) for stage, value in seconds_by_stage(rows).items()}
     told = {"chosen_round": chosen, "rounds": rows, "seconds": {**seconds, "total": round(total, 3)}}
     if "test" not in rows[0]:
-        accuracy = _spread([rows[chosen[run]]["validation"][run] for run in runs])
+        accuracy = _spread([score("blind", own) for own in validation])
         return {**experiment.settings(), "blind": True, "validation_accuracy": accuracy, **told}
-    return {
-        **experiment.settings(),
-        "raw": _spread([rows[0]["test"][run] for run in runs]),
-        "validation": _spread([rows[chosen[run]]["test"][run] for run in runs]),
-        "best_test": _spread([max(row["test"][run] for row in rows[1:] or rows) for run in runs]),
-        "last": _spread([rows[-1]["test"][run] for run in runs]),
-        **told,
+    test = [[row["test"][run] for row in rows] for run in range(len(experiment.seeds))]
+    scores = {
+        rule: _spread([score(rule, *own) for own in zip(validation, test, strict=True)])
+        for rule in ("validation", "best_test", "last")
     }
+    return {**experiment.settings(), "raw": _spread([own[0] for own in test]), **scores, **told}
 
 
 def compact(result: dict[str, Any]) -> dict[str, Any]:

@@ -6,8 +6,9 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from bangs.experiments.protocols import PROTOCOLS
 from bangs.experiments.results import Result, machines
-from bangs.experiments.suites.suite import PROTOCOLS, TIMED, Suite
+from bangs.experiments.suites.suite import TIMED, Suite
 from bangs.experiments.tables.render import RULES, missing
 from bangs.experiments.tables.significance import LEVEL
 from bangs.experiments.tables.table import Entry, Table, tabulate

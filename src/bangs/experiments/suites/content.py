@@ -5,7 +5,8 @@ from typing import Annotated, Any, get_args
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from bangs.errors import InvalidInput, UnknownName
-from bangs.experiments.suites.suite import Kind, Protocol
+from bangs.experiments.protocols import Protocol
+from bangs.experiments.suites.suite import Kind
 
 _SOME = Field(min_length=1)
 

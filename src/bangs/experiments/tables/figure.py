@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bangs.errors import InvalidInput
+from bangs.experiments.protocols import PROTOCOLS
 from bangs.experiments.results import Result
-from bangs.experiments.suites.suite import FIGURES, PROTOCOLS, Suite
+from bangs.experiments.suites.suite import FIGURES, Suite
 from bangs.experiments.tables.table import Entry, Table
 from bangs.utils.csv_safe import to_csv
 from bangs.utils.files import check_replaceable, make_folder, write_atomic

@@ -3,8 +3,9 @@
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from bangs.experiments.protocols import PROTOCOLS
 from bangs.experiments.results import Result, machines
-from bangs.experiments.suites.suite import FIGURES, PROTOCOLS, Suite
+from bangs.experiments.suites.suite import FIGURES, Suite
 from bangs.experiments.tables.figure import draw
 from bangs.experiments.tables.render import grid, missing, tests
 from bangs.experiments.tables.reruns import Spread, section

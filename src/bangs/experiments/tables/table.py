@@ -6,8 +6,9 @@ from statistics import fmean, stdev
 from typing import Any
 
 from bangs.errors import UnknownName
+from bangs.experiments.protocols import PROTOCOLS
 from bangs.experiments.results import Result, matching
-from bangs.experiments.suites.suite import FIGURES, PROTOCOLS, TIMED, Cell, Suite
+from bangs.experiments.suites.suite import FIGURES, TIMED, Cell, Suite
 from bangs.experiments.tables.reruns import Spread
 from bangs.experiments.tables.significance import Comparison, holm, paired, stars
 from bangs.runs.history import STAGES
