@@ -1,7 +1,7 @@
 """`bangs fit`: a person's own tables, to predictions with reasons."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -13,7 +13,7 @@ from bangs.selftraining.choices import TEACHER
 from bangs.utils.limits import MOST
 
 
-@options.reads_tables
+@options.reads_tables(options.TABLES)
 def fit(
     graph: Annotated[
         Path,
@@ -22,7 +22,7 @@ def fit(
         ),
     ],
     out: Annotated[Path, typer.Option(help="folder for everything that is found")],
-    tables: options.Tables,
+    tables: dict[str, Any],
     labels: Annotated[
         Path | None, typer.Option(help="the labels.csv of `bangs label`: its labels are added to those of the tables")
     ] = None,
@@ -86,7 +86,7 @@ def fit(
     tried = learner.recipe()  # a wrong setting is told before anything is read
     read = FittedTables.of(
         graph,
-        {**tables.given, "scale": scale, "two_labels": validation is not None, "seed": seed},
+        {**tables, "scale": scale, "two_labels": validation is not None, "seed": seed},
         *([] if labels is None else [labels]),
     )
     own = read.read()
