@@ -53,8 +53,7 @@ def convert(
         raise InvalidInput(f"'{source}' is a store already; every command that takes a graph takes it as it is")
     graph = source if streamed else by_name.load(source, data)
     made = convert_from(graph, out, name=source, seed=seed, half=half, options=read_options, overwrite=overwrite)
-    for note in made.notes:
-        output.say(f"· {note}")
+    output.notes(made.notes)
     if verify:
         Store.open(out).verify()
     facts = {

@@ -73,7 +73,7 @@ def fit(
     Example: bangs fit examples/own-graph --out out/library
     """
     words = locals()
-    from bangs.cli.fit_folder import fit_in, in_batches, told
+    from bangs.cli.fit_folder import fit_in, in_batches, set_by_tables, told
     from bangs.cli.fitted_tables import FittedTables
     from bangs.estimator.classifier import SelfTrainingClassifier
     from bangs.graphs.store import Store
@@ -90,9 +90,8 @@ def fit(
         *([] if labels is None else [labels]),
     )
     own = read.read()
-    learner.set_params(directed=own.columns.directed)
-    for note in own.notes:
-        output.say(f"· {note}")
+    set_by_tables(learner, own)
+    output.notes(own.notes)
     if own.columns.weighted and not all(getattr(one.trainer.model, "weighted", True) for one in tried):
         output.say(f"· {model} takes all edges alike: their weights count in the selection, not in the model")
     if isinstance(own.data, Store):
@@ -100,8 +99,6 @@ def fit(
         if learner.batches is None:
             learner.set_params(batches=only.trainer.batches)
             output.say(f"· {in_batches(only.trainer.batches)}; --batch-size and --fanout say otherwise")
-    elif features == "auto" and own.columns.structural is not None:
-        learner.set_params(features="features")  # they are structure already
     with stoppable(again("--resume")):
         done = fit_in(out, own, learner, read, output, resume=resume, overwrite=overwrite)
     output.result({**done, "out": out.name}, told(done, out))

@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from bangs.cli.console import Output
-from bangs.cli.fit_folder import fit_in
+from bangs.cli.fit_folder import fit_in, set_by_tables
 from bangs.cli.fitted_tables import FILE as TABLES
 from bangs.cli.fitted_tables import FittedTables, read_fitted_tables
 from bangs.cli.interrupts import stoppable
@@ -73,9 +73,7 @@ def prepare_queue(
     own = tables.read()
     if isinstance(own.data, Store):
         raise InvalidInput("a graph that stays on disk cannot be labelled on a page yet; use `bangs suggest`")
-    learner.set_params(directed=own.columns.directed)
-    if own.columns.structural is not None:
-        learner.set_params(features="features")  # they are structure already
+    set_by_tables(learner, own)
     with stoppable():
         hold(folder / FIT, PATIENCE).release()  # a fit whose server was killed may still be at work
         done = fit_in(folder / FIT, own, learner, tables, output, resume=False, overwrite=True)

@@ -55,8 +55,7 @@ def predict(
         raise InvalidInput(f"'{folder}' does not say how columns became features; make it with `bangs fit`")
     encoding = Encoding.from_dict(columns)
     own = read_own(graph, **tables, fill=fill, encoding=encoding)
-    for note in own.notes:
-        output.say(f"· {note}")
+    output.notes(own.notes)
     new = ~known_names(own.ids, model.node_names_)  # which needs the store of the fit, so it comes before the work
     probs = model.predict_proba(own.data, names=own.ids)
     classes = [str(name) for name in model.classes_]
