@@ -19,7 +19,7 @@ from bangs.estimator.model_file import FILE as MODEL
 from bangs.estimator.saved_run import read_saved_run
 from bangs.graphs.store import Store
 from bangs.labelling.answers import FILE, read_answers, standing
-from bangs.labelling.cards import QUEUE, make_cards, read_progress, read_queue, table_rows, write_queue
+from bangs.labelling.cards import PROGRESS, QUEUE, make_cards, read_progress, read_queue, table_rows, write_queue
 from bangs.labelling.refit import Refits
 from bangs.labelling.server import LabelServer
 from bangs.labelling.session import Session
@@ -30,7 +30,7 @@ from bangs.utils.signals import Stopped, check, graceful
 
 FIT = "fit"  # the folder of the newest fit, below the labelling folder
 PATIENCE = 600.0  # seconds that a fit waits for one that was left behind
-_OURS = {FILE, "queue.json", "progress.jsonl", FIT, "lock", ".DS_Store"}
+_OURS = {FILE, QUEUE, PROGRESS, FIT, "lock", ".DS_Store"}
 
 
 def serve(
@@ -78,7 +78,7 @@ def prepare_queue(
         hold(folder / FIT, PATIENCE).release()  # a fit whose server was killed may still be at work
         done = fit_in(folder / FIT, own, learner, tables, output, resume=False, overwrite=True)
     judged = done["validation"]
-    low, high = judged["interval"] if judged["nodes"] else (None, None)
+    low, high = judged["interval"] or (None, None)
     saved = read_saved_run(folder / FIT)
     truth = read_truth(folder / FIT)
     skipped = {answer.node for answer in standing(answers) if answer.action == "skip"}
@@ -94,13 +94,13 @@ def prepare_queue(
     row = {
         "answers": len(standing(answers)),
         "labels": int((own.data.y >= 0).sum()) if own.split is None else done["given"],
-        "accuracy": judged["accuracy"] if judged["nodes"] else None,
+        "accuracy": judged["accuracy"],
         "low": low,
         "high": high,
         "judged": judged["nodes"],
     }
     write_queue(folder, queue, row)
-    output.say(f"{len(wanted):,} nodes wait in {folder / 'queue.json'}")
+    output.say(f"{len(wanted):,} nodes wait in {folder / QUEUE}")
 
 
 def origin(graph: Path) -> tuple[FittedTables, SelfTrainingClassifier]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -19,7 +19,7 @@ from bangs.errors import InvalidInput
 from bangs.experiments.exam import Exam
 from bangs.experiments.history_file import History, as_row
 from bangs.experiments.protocols import score
-from bangs.experiments.settings import VALIDATION_NODES, VALIDATION_SHARE, check
+from bangs.experiments.settings import VALIDATION_NODES, VALIDATION_SHARE, Recipe, check
 from bangs.graphs import splits
 from bangs.graphs.datasets import by_name
 from bangs.graphs.pagerank import PPR, Propagator
@@ -38,6 +38,7 @@ from bangs.utils.devices import choose_device
 from bangs.utils.threads import thread_count, threads
 from bangs.utils.torch_modes import usual_modes
 from bangs.valuation.banzhaf import DEFAULT, ESTIMATORS
+from bangs.valuation.influence import Normalisation
 
 # the settings a published recipe brings along
 BUDGET = (
@@ -68,12 +69,12 @@ class Experiment:
     method: str = "soft-aligned"
     model: str = "gcn"
     preset: str = "tuned"
-    recipe: Literal["budget", "paper", "authors"] = "budget"
+    recipe: Recipe = "budget"
     seeds: tuple[int, ...] = tuple(range(10))
     rounds: int | None = None  # None = 15 of soft labels, 40 of hard ones
     k: int = 100
     candidates: int | None = None  # K; None = the preset's: k + 100 as in the paper, 5 k if tuned
-    normalise: Literal["none", "mass"] | None = None  # None = the preset's: none as in the paper, mass if tuned
+    normalise: Normalisation | None = None  # None = the preset's: none as in the paper, mass if tuned
     push: float | None = None  # influence by forward push, within this error; None = as `PPR` decides
     ppr_steps: int | None = None  # of personalised PageRank in the game; None = 10
     estimator: str = DEFAULT

@@ -15,7 +15,7 @@ from bangs.graphs.datasets import by_name
 from bangs.runs import RunFolder, config_hash, read_run
 from bangs.selftraining.loop import State
 from bangs.utils.devices import choose_device
-from bangs.utils.text import counted
+from bangs.utils.text import counted, plain_name
 
 PAUSE = 10.0  # seconds between two checkpoints; a job that is killed loses no more work than that
 
@@ -43,7 +43,7 @@ class Job:
     def describe(self) -> str:
         """A run in a few words; what differs from the usual is named."""
         it = self.experiment
-        words = [it.dataset.split("/")[-1].removesuffix(".npz"), it.method, it.model]
+        words = [plain_name(it.dataset), it.method, it.model]
         if it.recipe == "budget":
             words.append(f"k={it.k}" + ("" if it.candidates is None else f" K={it.candidates}"))
         words += [f"noise={it.noise:g}"] if it.noise else []

@@ -39,10 +39,7 @@ class Cell:
 
     def setting(self, name: str) -> Any:
         """One setting of the experiment, the default if the suite does not set it."""
-        return self.settings.get(name, getattr(_USUAL, name))
-
-
-_USUAL = Experiment()
+        return self.settings.get(name, getattr(Experiment, name))
 
 
 @dataclass(frozen=True)
