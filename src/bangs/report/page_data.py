@@ -38,7 +38,7 @@ def page_data(run_data: RunData) -> dict[str, Any]:
         "seconds": _seconds(run_data),
         "averaged": bool(run_data.result.get("folds")) or averaged(run_data.result.get("leaderboard", [])) > 1,
         "leaderboard": {"head": list(HEAD), "rows": leaderboard(run_data.result.get("leaderboard", []))},
-        "config": _flat(run_data.config or _settings(run_data.result)),
+        "config": _flat(run_data.config),
         "environment": _flat(run_data.environment),
     }
     if snapshot is None:
@@ -177,12 +177,6 @@ def _confusion(snapshot: Snapshot, target: Tensor, of: str) -> dict[str, Any]:
     counts = metrics.confusion(Prediction(after[None]), torch.where(unknown, -1, target)[None])[0]
     left = f"; {int(unknown.sum()):,} of a class the model has not learned are left out" if unknown.any() else ""
     return {"of": of + left, "counts": counts.tolist()}
-
-
-def _settings(result: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings among the entries of an experiment's result."""
-    figures = {"raw", "validation", "best_test", "last", "chosen_round", "rounds", "seconds"}
-    return {key: value for key, value in result.items() if key not in figures}
 
 
 def _flat(value: Any, name: str = "") -> list[list[str]]:
