@@ -7,10 +7,10 @@ import pytest
 import torch
 
 from bangs.errors import InvalidInput
-from bangs.experiments.blind import unblind
 from bangs.experiments.exam import Exam
 from bangs.experiments.experiment import Experiment, compact
 from bangs.experiments.results import rows_in_file
+from bangs.experiments.unblind import unblind
 from bangs.runs import RunFolder, read_run
 from tests.cli.invoke import bangs
 from tests.helpers.small_graphs import graph_file
