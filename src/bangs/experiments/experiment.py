@@ -22,7 +22,7 @@ from bangs.experiments.protocols import score
 from bangs.experiments.settings import VALIDATION_NODES, VALIDATION_SHARE, Recipe, check
 from bangs.graphs import splits
 from bangs.graphs.datasets import by_name
-from bangs.graphs.pagerank import PPR, Propagator
+from bangs.graphs.pagerank import PPR
 from bangs.graphs.pagerank_push import Push
 from bangs.graphs.store import Store
 from bangs.runs import RunFolder
@@ -142,14 +142,11 @@ class Experiment:
     def self_trainer(self, observers: Sequence[Observer] = ()) -> SelfTrainer:
         """The parts this configuration names."""
         recipe = self._recipe()
-        soft = recipe.believe is not None
-        inner = presets.trainer(self.model, self.preset, self._dataset_name, soft=soft, **self._changes)
-        return SelfTrainer(inner, recipe, tuple(observers))
-
-    @property
-    def _changes(self) -> dict[str, Any]:
         batches = sampling(self.batch_size, self.fanout, self.pieces)
-        return self.changes if batches is None else {**self.changes, "batches": batches}
+        changes: dict[str, Any] = self.changes if batches is None else {**self.changes, "batches": batches}
+        soft = recipe.believe is not None
+        inner = presets.trainer(self.model, self.preset, self._dataset_name, soft=soft, **changes)
+        return SelfTrainer(inner, recipe, tuple(observers))
 
     @property
     def _dataset_name(self) -> str:
@@ -162,13 +159,14 @@ class Experiment:
             recipe = published_by(self.method, self._dataset_name)
             return replace(recipe, rounds=min(recipe.rounds, self.most_rounds))
         tuned = self.preset == "tuned"
+        steps = PPR.steps if self.ppr_steps is None else self.ppr_steps
         recipe = method(
             self.method,
             Budget(
                 k=self.k,
                 candidates=(5 * self.k if tuned else self.k + 100) if self.candidates is None else self.candidates,
                 normalise=self.normalise or ("mass" if tuned else "none"),
-                propagate=self._propagate(),
+                propagate=PPR(steps=steps) if self.push is None else Push(steps=steps, error=self.push),
                 rounds=self.most_rounds,
                 teacher=self.teacher,
                 calibrate=CALIBRATORS[self.calibrator](),
@@ -177,11 +175,6 @@ class Experiment:
             ),
         )
         return recipe if self.memory is None else replace(recipe, memory=self.memory)
-
-    def _propagate(self) -> Propagator:
-        """Whom a candidate reaches in the game."""
-        steps = PPR.steps if self.ppr_steps is None else self.ppr_steps
-        return PPR(steps=steps) if self.push is None else Push(steps=steps, error=self.push)
 
     def task(self, data: Data) -> Task:
         """What the learner sees of a labelled graph."""
