@@ -65,23 +65,35 @@ Protocol = Annotated[
 # how the tables of a graph are read: the fields of `ReadOptions`, each with its type, default and help
 _WORD, _WORDS = str | None, list[str] | None
 COLUMNS: dict[str, tuple[Any, Any, str]] = {
-    "id": (_WORD, None, "the column of the node table that names a node"),
-    "label": (_WORD, None, "its column of labels; blank = unknown"),
-    "source": (_WORD, None, "the column of the edge table an edge begins with"),
-    "target": (_WORD, None, "the column it ends with"),
-    "weight": (_WORD, None, "the column of edge weights"),
-    "unknown_edges": (str, "refuse", "edges to ids that no node has: refuse, drop, or add the nodes"),
+    "id": (_WORD, None, "the column of nodes.csv with the name of a node"),
+    "label": (_WORD, None, "the column of nodes.csv with the labels; blank = unknown"),
+    "source": (_WORD, None, "the column of edges.csv with the first node"),
+    "target": (_WORD, None, "the column of edges.csv with the second node"),
+    "weight": (_WORD, None, "the column of edges.csv with the weights"),
+    "unknown_edges": (
+        str,
+        "refuse",
+        "edges to ids that no node has: refuse the table, drop the edges, or add the nodes",
+    ),
 }
 TABLES = {
     **COLUMNS,
-    "split": (_WORD, None, "its column of train, val and test"),
-    "directed": (bool, False, "edges go one way only"),
-    "ignore": (_WORDS, None, "a column to leave out, the weights of edges too; can be repeated"),
-    "categorical": (_WORDS, None, "take this column as categories though it holds numbers or dates; can be repeated"),
-    "fill": (_WORD, None, "mean: put a column's mean where a number is missing"),
-    "unknown": (_WORDS, None, "a label that means: no label, instead of NA, none, ?, …; can be repeated"),
-    "keep": (_WORDS, None, "a label that is a class, though it looks like no label or like another class"),
-    "labels_ignore_case": (bool, False, "labels that differ in capital letters only are one class"),
+    "split": (_WORD, None, "the column of nodes.csv with the words train, val and test"),
+    "directed": (bool, False, "edges go from source to target only"),
+    "ignore": (_WORDS, None, "a column to leave out, of nodes.csv or edges.csv; can be repeated"),
+    "categorical": (_WORDS, None, "a column of numbers or dates to read as categories; can be repeated"),
+    "fill": (_WORD, None, "mean: fill missing numbers with the mean of the column"),
+    "unknown": (
+        _WORDS,
+        None,
+        "a word that means 'no label'; NA, none, ? and the like are then classes; can be repeated",
+    ),
+    "keep": (
+        _WORDS,
+        None,
+        "a label that is a class, although it looks like 'no label' or like another class; can be repeated",
+    ),
+    "labels_ignore_case": (bool, False, "labels that differ only in capital letters are one class"),
 }
 
 
