@@ -140,10 +140,10 @@ def _seconds(run_data: RunData) -> dict[str, float]:
 def _marked(snapshot: Snapshot, truth: Tensor | None, several: bool) -> tuple[Tensor, str]:
     """Labels to compare predictions with [N], -1 = none; and whose they are: of test nodes if there are any."""
     if truth is not None:
-        target = torch.where((snapshot.given < 0) & (snapshot.held < 0), truth, -1)
+        target = torch.where(snapshot.known < 0, truth, -1)
         if (target >= 0).any():
             return target, f"{int((target >= 0).sum()):,} nodes whose labels were not read for learning"
-    if bool(((snapshot.held >= 0) & (snapshot.given >= 0)).any()):
+    if snapshot.folds:
         return snapshot.held, f"{_count(snapshot, 'held'):,} labels, each judged by models that had not learned it"
     chose = "which also chose the round" if several else "which also decided when training stopped"
     return snapshot.held, f"{_count(snapshot, 'held'):,} validation nodes, {chose}"

@@ -11,7 +11,7 @@ from bangs.experiments.suites.suite import Kind
 _SOME = Field(min_length=1)
 
 
-class Published(BaseModel):
+class PublishedTable(BaseModel):
     """The table `published`: the rule behind the numbers, and one entry for every row."""
 
     model_config = ConfigDict(strict=True, extra="allow")
@@ -41,7 +41,7 @@ class Content(BaseModel):
     absent: dict[str, str] = {}
     about: str = ""
     reading: str = ""
-    published: Published | None = None
+    published: PublishedTable | None = None
 
 
 _RULES = {
