@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from bangs.runs import read_run
 from bangs.runs.sealed_json import seal, unseal
 from tests.cli.invoke import bangs
 from tests.labelling.folders import Command, answers_in, queue_folder, small_graph
@@ -191,6 +192,19 @@ def test_a_fit_and_its_tables_can_be_moved_together_and_what_is_gone_is_named(tm
     said = bangs("label", fit, "--out", tmp_path / "out", *QUICK)
     assert said.code == 2
     assert "does not say which tables it was fitted on" in said.err
+
+
+def test_labelling_sees_of_nodes_what_the_fit_was_told_to_see(tmp_path: Path) -> None:
+    """Tables without features get structural ones, and the fit looked at the structure beside them."""
+    graph = small_graph(tmp_path / "graph")
+    rows = [line.split(",") for line in (graph / "nodes.csv").read_text().splitlines()]
+    kept = [rows[0].index(name) for name in ("id", "label")]
+    (graph / "nodes.csv").write_text("".join(",".join(row[place] for place in kept) + "\n" for row in rows))
+    words = ("--features=both", "--model=sgc", "--method=raw", "--epochs=5")
+    assert bangs("fit", graph, "--out", tmp_path / "fit", *words, *QUICK).code == 0
+    assert bangs("label", tmp_path / "fit", "--out", tmp_path / "labels", "--prepare", *QUICK).code == 0
+    for fit in (tmp_path / "fit", tmp_path / "labels" / "fit"):
+        assert read_run(fit).config["parts"]["features"] == "both"
 
 
 @pytest.mark.parametrize(

@@ -38,19 +38,14 @@ def test_the_page_of_one_run_is_made_without_pyg(library: Path) -> None:
     assert found.stdout.splitlines()[-1] == "False"
 
 
-def test_a_demo_folder_gets_a_page(tmp_path: Path) -> None:
-    write_history(tmp_path)
-    (tmp_path / "result.json").write_text(json.dumps(experiment_result()))
-    assert bangs("report", tmp_path).code == 0
-    assert "bangs on synthetic" in (tmp_path / "report.html").read_text()
-
-
 def test_a_run_folder_gets_a_page(tmp_path: Path) -> None:
     with RunFolder.create_or_resume(tmp_path / "run", {"method": "bangs", "k": 3}, resume=False) as folder:
         write_history(folder.path)
         folder.finish(experiment_result())
     found = json.loads(bangs("report", tmp_path / "run", "--json").out)
-    assert Path(found["page"]).read_text().count("<h2>") > 5
+    text = Path(found["page"]).read_text()
+    assert text.count("<h2>") > 5
+    assert "bangs on synthetic" in text
 
 
 def test_a_suite_folder_gets_a_page(tmp_path: Path) -> None:
@@ -64,10 +59,18 @@ def test_a_suite_folder_gets_a_page(tmp_path: Path) -> None:
 
 
 def test_an_unfinished_run_is_a_sentence(tmp_path: Path) -> None:
-    write_history(tmp_path)
-    said = bangs("report", tmp_path)
+    with RunFolder.create_or_resume(tmp_path / "run", {"method": "bangs"}, resume=False) as folder:
+        write_history(folder.path)
+    said = bangs("report", tmp_path / "run")
     assert said.code == 2
     assert "holds no result.json" in said.err
+
+
+def test_a_folder_of_other_files_is_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "result.json").write_text(json.dumps(experiment_result()))
+    said = bangs("report", tmp_path)
+    assert said.code == 2
+    assert "is no run folder: it holds no config.json" in said.err
 
 
 def test_the_folder_of_one_run_is_no_table(library: Path) -> None:

@@ -17,8 +17,11 @@ def test_states_are_kept_no_more_often_than_asked_and_every_row(
     tmp_path: Path, pause: float, rounds: list[int]
 ) -> None:
     data = citation(nodes=100, classes=3, features=30)
+    seen: list[list[int]] = []
     with RunFolder.create_or_resume(tmp_path / "run", QUICK.config(), resume=False) as run_folder:
-        QUICK.run(data=data, device="cpu", run_folder=run_folder, pause=pause)
-        assert run_folder._rounds() == rounds
+        observers = [lambda state, row: seen.append(run_folder._rounds())]
+        QUICK.run(data=data, device="cpu", observers=observers, run_folder=run_folder, pause=pause)
+        assert seen[-1] == rounds
+        assert run_folder._rounds() == []
     told = [json.loads(line) for line in (tmp_path / "run" / "history.jsonl").read_text().splitlines()]
     assert [row["round"] for row in told] == [0, 1, 2, 3]

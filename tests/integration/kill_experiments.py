@@ -35,10 +35,8 @@ def attempt(folder: Path, of: Experiment, pause: float = 0.0, device: str = "cpu
     """Run the experiment in the folder, from wherever it stands."""
     with RunFolder.create_or_resume(folder, of.config(), resume=True) as run_folder:
         if run_folder.result is None:
-            run_folder.finish(timeless(of.run(data=small(), device=device, run_folder=run_folder, pause=pause)))
-            run_folder.forget()
-        result = run_folder.result
-        assert result is not None
+            of.run(data=small(), device=device, run_folder=run_folder, pause=pause)
+        result: dict[str, Any] = timeless(run_folder.result)
         return result
 
 

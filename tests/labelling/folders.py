@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from bangs.labelling.page import label_page
 from bangs.labelling.server import LabelServer
 from bangs.labelling.session import Session
 from tests.conftest import two_rings
@@ -59,7 +58,7 @@ def queue_folder(folder: Path, count: int = 50) -> Path:
 def served(folder: Path, *, batch: int = 1000, read_only: bool = False) -> Iterator[LabelServer]:
     """A server in a thread of this process, without fits."""
     session = Session(folder, batch=batch, read_only=read_only)
-    server = LabelServer(session, lambda: label_page("trees"))
+    server = LabelServer(session, "trees")
     worker = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
     worker.start()
     try:

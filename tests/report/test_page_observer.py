@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from bangs.experiments.experiment import Experiment, compact
+from bangs.experiments.experiment import Experiment
 from bangs.graphs.datasets.synthetic import citation
 from bangs.report.page_data import page_data
 from bangs.report.page_observer import PageObserver
@@ -22,7 +22,6 @@ def test_the_page_of_an_experiment_shows_nodes_and_marks_them(tmp_path: Path) ->
     page_observer = PageObserver(experiment.self_trainer().method.calibrate, data.y)
     with RunFolder.create_or_resume(tmp_path, experiment.config(), resume=False) as folder:
         result = experiment.run(data=data, observers=[page_observer], device="cpu", run_folder=folder)
-        folder.finish(compact(result))
     assert page_observer.write(tmp_path) == tmp_path / "report.html"
     found = page_data(gather(tmp_path))
     assert found["total"] == 240
@@ -45,10 +44,9 @@ def test_a_half_seen_run_gets_a_page_without_nodes(tmp_path: Path) -> None:
     )
     page_observer = PageObserver(experiment.self_trainer().method.calibrate, data.y)
     with RunFolder.create_or_resume(tmp_path, experiment.config(), resume=False) as folder:
-        result = experiment.run(
+        experiment.run(
             data=data, observers=[lambda state, row: state.index > 0 and page_observer(state, row)], run_folder=folder
         )
-        folder.finish(compact(result))
     page_observer.write(tmp_path)
     assert gather(tmp_path).snapshot is None
 
@@ -59,7 +57,6 @@ def test_the_page_of_soft_labels_counts_them_by_class(tmp_path: Path) -> None:
     page_observer = PageObserver(experiment.self_trainer().method.calibrate, data.y)
     with RunFolder.create_or_resume(tmp_path, {"test": 1}, resume=False) as folder:
         result = experiment.run(data=data, observers=[page_observer], device="cpu", run_folder=folder)
-        folder.finish(compact(result))
     page_observer.write(tmp_path)
     found = page_data(gather(tmp_path))
     assert found["soft"]

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from collections.abc import Iterable
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, Self
 
@@ -32,6 +33,11 @@ class Output:
         """A sentence or table for a person."""
         if not self.silent:
             self.console.print(_shown(message))
+
+    def notes(self, notes: Iterable[str]) -> None:
+        """What a person should know, a line each."""
+        for note in notes:
+            self.say(f"· {note}")
 
     def result(self, fact: dict[str, Any], message: Any) -> None:
         """The result: the object with --json, else the message, even if quiet."""

@@ -2,7 +2,7 @@
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from bangs.graphs.tables import Encoding
 
 
-@options.reads_tables
+@options.reads_tables(options.TABLES)
 def convert(
     source: Annotated[
         str,
@@ -23,7 +23,7 @@ def convert(
         ),
     ],
     out: Annotated[Path, typer.Argument(help="the folder to make")],
-    tables: options.Tables,
+    tables: dict[str, Any],
     like: Annotated[
         Path | None,
         typer.Option(help="a store or the folder of a fit; tables are read with its columns and classes"),
@@ -47,14 +47,13 @@ def convert(
 
     output = Output(as_json=as_json, quiet=quiet)
     begin = time.perf_counter()
-    read_options = ReadOptions(**tables.given, encoding=None if like is None else _encoding(like))
+    read_options = ReadOptions(**tables, encoding=None if like is None else _encoding(like))
     streamed = source.startswith("synthetic:") or Path(source).is_dir()
     if is_store(source):
         raise InvalidInput(f"'{source}' is a store already; every command that takes a graph takes it as it is")
     graph = source if streamed else by_name.load(source, data)
     made = convert_from(graph, out, name=source, seed=seed, half=half, options=read_options, overwrite=overwrite)
-    for note in made.notes:
-        output.say(f"· {note}")
+    output.notes(made.notes)
     if verify:
         Store.open(out).verify()
     facts = {

@@ -51,8 +51,6 @@ def demo(
             data = by_name.load(experiment.dataset)
             page_observer = PageObserver(experiment.self_trainer().method.calibrate, data.y)
             result = experiment.run(data=data, device=device, observers=[view, page_observer], run_folder=folder)
-        folder.finish(compact(result))
-        folder.forget()
         page = page_observer.write(out)
     comparison = compare(result)
     output.result({**compact(result), "comparison": comparison}, _table(result, comparison))

@@ -24,7 +24,8 @@ def figure(
     from bangs.cli.parsing import parse_names
     from bangs.cli.result_paths import results_of, suites_of
     from bangs.experiments.suites.suite import FIGURES
-    from bangs.experiments.tables.figure import draw, panels
+    from bangs.experiments.tables.figure import draw
+    from bangs.experiments.tables.table import tabulate
 
     results = results_of(place)
     chosen = [one for one in suites_of(place, suite) if one.kind in FIGURES or suite is not None]
@@ -32,5 +33,5 @@ def figure(
         raise InvalidInput(f"'{place}' holds no suite that is a figure; use bangs table")
     folder = out or (place if place.is_dir() else place.parent) / "figures"
     rules = parse_names("--protocol", protocol)
-    written = [path for one in chosen for path in draw(one, panels(one, results, rules), folder)]
+    written = [path for one in chosen for path in draw(tabulate(one, results, rules), folder)]
     Output(as_json=as_json).result({"files": [str(path) for path in written]}, "\n".join(map(str, written)))

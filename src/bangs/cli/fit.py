@@ -1,7 +1,7 @@
 """`bangs fit`: a person's own tables, to predictions with reasons."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -13,7 +13,7 @@ from bangs.selftraining.choices import TEACHER
 from bangs.utils.limits import MOST
 
 
-@options.reads_tables
+@options.reads_tables(options.TABLES)
 def fit(
     graph: Annotated[
         Path,
@@ -22,7 +22,7 @@ def fit(
         ),
     ],
     out: Annotated[Path, typer.Option(help="the folder to write")],
-    tables: options.Tables,
+    tables: dict[str, Any],
     labels: Annotated[
         Path | None, typer.Option(help="the labels.csv of `bangs label`: its labels are added to those of the tables")
     ] = None,
@@ -86,7 +86,7 @@ def fit(
     Example: bangs fit examples/own-graph --out out/library
     """
     words = locals()
-    from bangs.cli.fit_folder import fit_in, in_batches, told
+    from bangs.cli.fit_folder import fit_in, in_batches, set_by_tables, told
     from bangs.cli.fitted_tables import FittedTables
     from bangs.estimator.classifier import SelfTrainingClassifier
     from bangs.graphs.store import Store
@@ -99,13 +99,12 @@ def fit(
     tried = learner.recipe()  # a wrong setting is told before anything is read
     read = FittedTables.of(
         graph,
-        {**tables.given, "scale": scale, "two_labels": validation is not None, "seed": seed},
+        {**tables, "scale": scale, "two_labels": validation is not None, "seed": seed},
         *([] if labels is None else [labels]),
     )
     own = read.read()
-    learner.set_params(directed=own.columns.directed)
-    for note in own.notes:
-        output.say(f"· {note}")
+    set_by_tables(learner, own)
+    output.notes(own.notes)
     if own.columns.weighted and not all(getattr(one.trainer.model, "weighted", True) for one in tried):
         output.say(f"· {model} takes all edges alike: their weights count in the selection, not in the model")
     if isinstance(own.data, Store):
@@ -113,8 +112,6 @@ def fit(
         if learner.batches is None:
             learner.set_params(batches=only.trainer.batches)
             output.say(f"· {in_batches(only.trainer.batches)}; --batch-size and --fanout say otherwise")
-    elif features == "auto" and own.columns.structural is not None:
-        learner.set_params(features="features")  # they are structure already
     with stoppable(again("--resume")):
         done = fit_in(out, own, learner, read, output, resume=resume, overwrite=overwrite)
     output.result({**done, "out": out.name}, told(done, out))

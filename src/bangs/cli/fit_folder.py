@@ -34,6 +34,13 @@ from bangs.utils.files import write_atomic
 from bangs.utils.text import counted
 
 
+def set_by_tables(learner: SelfTrainingClassifier, own: tables.OwnGraph) -> None:
+    """Set the parameters that the tables decide."""
+    learner.set_params(directed=own.columns.directed)
+    if learner.features == "auto" and own.columns.structural is not None and not isinstance(own.data, Store):
+        learner.set_params(features="features")  # they are structure already
+
+
 def fit_in(
     out: Path,
     own: tables.OwnGraph,
@@ -76,8 +83,7 @@ def _fit(folder: RunFolder, own: tables.OwnGraph, learner: SelfTrainingClassifie
         with Rounds(output, "round by round", learner.rounds or 0) as view:
             learner.fit(data, names=own.ids, observers=[lambda state: view.tell(_line(state))], keeper=keeper)
     learner.classes_ = np.array(own.classes)[learner.classes_]
-    for note in (*learner.notes_, f"trained with {counted(learner.threads_, 'thread')}"):
-        output.say(f"· {note}")
+    output.notes([*learner.notes_, f"trained with {counted(learner.threads_, 'thread')}"])
     truth = exam(own.data.y, own.classes, learner, test)
     result = outcome(learner, truth, keeper.seconds)
     output.say("writing predictions, reasons and the page")

@@ -2,7 +2,7 @@
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -11,7 +11,7 @@ from bangs.cli.console import Output
 from bangs.utils.limits import MOST
 
 
-@options.reads_tables
+@options.reads_tables(options.TABLES)
 def label(
     graph: Annotated[
         Path,
@@ -19,7 +19,7 @@ def label(
             help="a folder with edges.csv and nodes.csv (or .tsv, .parquet), one .npz, or a folder of `bangs fit`"
         ),
     ],
-    tables: options.Tables,
+    tables: dict[str, Any],
     out: Annotated[
         Path | None, typer.Option(help="folder for labels.csv and the fits; GRAPH-labels beside it if left out")
     ] = None,
@@ -55,4 +55,4 @@ def label(
         return
     fitted, learner = origin(graph)
     learner.set_params(time_limit=time_limit, device=device)
-    prepare_queue(folder, fitted.also(tables.given), learner, 3 * batch, strategy, output)
+    prepare_queue(folder, fitted.also(tables), learner, 3 * batch, strategy, output)

@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from bangs.cli.console import Output
-from bangs.cli.fit_folder import fit_in
+from bangs.cli.fit_folder import fit_in, set_by_tables
 from bangs.cli.fitted_tables import FILE as TABLES
 from bangs.cli.fitted_tables import FittedTables, read_fitted_tables
 from bangs.cli.interrupts import stoppable
@@ -19,8 +19,7 @@ from bangs.estimator.model_file import FILE as MODEL
 from bangs.estimator.saved_run import read_saved_run
 from bangs.graphs.store import Store
 from bangs.labelling.answers import FILE, read_answers, standing
-from bangs.labelling.cards import QUEUE, make_cards, read_progress, read_queue, table_rows, write_queue
-from bangs.labelling.page import label_page
+from bangs.labelling.cards import PROGRESS, QUEUE, make_cards, read_progress, read_queue, table_rows, write_queue
 from bangs.labelling.refit import Refits
 from bangs.labelling.server import LabelServer
 from bangs.labelling.session import Session
@@ -31,7 +30,7 @@ from bangs.utils.signals import Stopped, check, graceful
 
 FIT = "fit"  # the folder of the newest fit, below the labelling folder
 PATIENCE = 600.0  # seconds that a fit waits for one that was left behind
-_OURS = {FILE, "queue.json", "progress.jsonl", FIT, "lock", ".DS_Store"}
+_OURS = {FILE, QUEUE, PROGRESS, FIT, "lock", ".DS_Store"}
 
 
 def serve(
@@ -42,7 +41,7 @@ def serve(
     try:
         session = Session(folder, batch=batch, read_only=read_only)
         refits = Refits(command, session, lambda words: print(f"bangs: {words}", file=sys.stderr, flush=True))
-        server = LabelServer(session, lambda: label_page(name), port)
+        server = LabelServer(session, name, port)
         if not read_only:
             session.refit = refits
             if read_queue(folder) is None or session.waiting >= batch:
@@ -74,14 +73,12 @@ def prepare_queue(
     own = tables.read()
     if isinstance(own.data, Store):
         raise InvalidInput("a graph that stays on disk cannot be labelled on a page yet; use `bangs suggest`")
-    learner.set_params(directed=own.columns.directed)
-    if own.columns.structural is not None:
-        learner.set_params(features="features")  # they are structure already
+    set_by_tables(learner, own)
     with stoppable():
         hold(folder / FIT, PATIENCE).release()  # a fit whose server was killed may still be at work
         done = fit_in(folder / FIT, own, learner, tables, output, resume=False, overwrite=True)
     judged = done["validation"]
-    low, high = judged["interval"] if judged["nodes"] else (None, None)
+    low, high = judged["interval"] or (None, None)
     saved = read_saved_run(folder / FIT)
     truth = read_truth(folder / FIT)
     skipped = {answer.node for answer in standing(answers) if answer.action == "skip"}
@@ -97,13 +94,13 @@ def prepare_queue(
     row = {
         "answers": len(standing(answers)),
         "labels": int((own.data.y >= 0).sum()) if own.split is None else done["given"],
-        "accuracy": judged["accuracy"] if judged["nodes"] else None,
+        "accuracy": judged["accuracy"],
         "low": low,
         "high": high,
         "judged": judged["nodes"],
     }
     write_queue(folder, queue, row)
-    output.say(f"{len(wanted):,} nodes wait in {folder / 'queue.json'}")
+    output.say(f"{len(wanted):,} nodes wait in {folder / QUEUE}")
 
 
 def origin(graph: Path) -> tuple[FittedTables, SelfTrainingClassifier]:

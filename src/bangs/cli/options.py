@@ -2,7 +2,6 @@
 
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass, fields
 from functools import wraps
 from pathlib import Path
 from typing import Annotated, Any
@@ -64,81 +63,61 @@ Protocol = Annotated[
 ]
 
 
-@dataclass(frozen=True)
-class Columns:
-    """Where the columns of a graph's tables are not found by their names; fields are called as in `ReadOptions`."""
-
-    id: Annotated[str | None, typer.Option("--id", help="the column of nodes.csv with the name of a node")] = None
-    label: Annotated[
-        str | None, typer.Option("--label", help="the column of nodes.csv with the labels; blank = unknown")
-    ] = None
-    source: Annotated[str | None, typer.Option("--source", help="the column of edges.csv with the first node")] = None
-    target: Annotated[str | None, typer.Option("--target", help="the column of edges.csv with the second node")] = None
-    weight: Annotated[str | None, typer.Option("--weight", help="the column of edges.csv with the weights")] = None
-    unknown_edges: Annotated[
+# how the tables of a graph are read: the fields of `ReadOptions`, each with its type, default and help
+_WORD, _WORDS = str | None, list[str] | None
+COLUMNS: dict[str, tuple[Any, Any, str]] = {
+    "id": (_WORD, None, "the column of nodes.csv with the name of a node"),
+    "label": (_WORD, None, "the column of nodes.csv with the labels; blank = unknown"),
+    "source": (_WORD, None, "the column of edges.csv with the first node"),
+    "target": (_WORD, None, "the column of edges.csv with the second node"),
+    "weight": (_WORD, None, "the column of edges.csv with the weights"),
+    "unknown_edges": (
         str,
-        typer.Option(
-            "--unknown-edges", help="edges to ids that no node has: refuse the table, drop the edges, or add the nodes"
-        ),
-    ] = "refuse"
-
-    @property
-    def given(self) -> dict[str, Any]:
-        """The arguments of `ReadOptions`; what was left out has its default there."""
-        return {name: value for name, value in vars(self).items() if value is not None}
-
-
-@dataclass(frozen=True)
-class Tables(Columns):
-    """How the tables of a graph are read."""
-
-    split: Annotated[
-        str | None, typer.Option("--split", help="the column of nodes.csv with the words train, val and test")
-    ] = None
-    directed: Annotated[bool, typer.Option("--directed", help="edges go from source to target only")] = False
-    ignore: Annotated[
-        list[str] | None,
-        typer.Option("--ignore", help="a column to leave out, of nodes.csv or edges.csv; can be repeated"),
-    ] = None
-    categorical: Annotated[
-        list[str] | None,
-        typer.Option("--categorical", help="a column of numbers or dates to read as categories; can be repeated"),
-    ] = None
-    fill: Annotated[
-        str | None, typer.Option("--fill", help="mean: fill missing numbers with the mean of the column")
-    ] = None
-    unknown: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--unknown", help="a word that means 'no label'; NA, none, ? and the like are then classes; can be repeated"
-        ),
-    ] = None
-    keep: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--keep",
-            help="a label that is a class, although it looks like 'no label' or like another class; can be repeated",
-        ),
-    ] = None
-    labels_ignore_case: Annotated[
-        bool, typer.Option("--labels-ignore-case", help="labels that differ only in capital letters are one class")
-    ] = False
+        "refuse",
+        "edges to ids that no node has: refuse the table, drop the edges, or add the nodes",
+    ),
+}
+TABLES = {
+    **COLUMNS,
+    "split": (_WORD, None, "the column of nodes.csv with the words train, val and test"),
+    "directed": (bool, False, "edges go from source to target only"),
+    "ignore": (_WORDS, None, "a column to leave out, of nodes.csv or edges.csv; can be repeated"),
+    "categorical": (_WORDS, None, "a column of numbers or dates to read as categories; can be repeated"),
+    "fill": (_WORD, None, "mean: fill missing numbers with the mean of the column"),
+    "unknown": (
+        _WORDS,
+        None,
+        "a word that means 'no label'; NA, none, ? and the like are then classes; can be repeated",
+    ),
+    "keep": (
+        _WORDS,
+        None,
+        "a label that is a class, although it looks like 'no label' or like another class; can be repeated",
+    ),
+    "labels_ignore_case": (bool, False, "labels that differ only in capital letters are one class"),
+}
 
 
-def reads_tables(command: Callable[..., None]) -> Callable[..., None]:
-    """The command with an option for every field of its parameter `tables`, `Columns` or `Tables`."""
-    signature = inspect.signature(command)
-    kind = signature.parameters["tables"].annotation
-    # "table_", since a command may have an argument of the same name
-    options = {f"table_{own.name}": own for own in fields(kind)}
+def reads_tables(options: dict[str, tuple[Any, Any, str]]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Gives a command these options in place of its parameter `tables`, which gets those that are not None."""
 
-    @wraps(command)
-    def call(**words: Any) -> None:
-        tables = {own.name: words.pop(name) for name, own in options.items()}
-        command(**words, tables=kind(**tables))
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        @wraps(command)
+        def call(**words: Any) -> None:
+            tables = {name: words.pop(f"table_{name}") for name in options}
+            command(**words, tables={name: value for name, value in tables.items() if value is not None})
 
-    place = signature.parameters["tables"]
-    more = [place.replace(name=name, default=own.default, annotation=own.type) for name, own in options.items()]
-    every = [one for own in signature.parameters.values() for one in (more if own is place else [own])]
-    call.__signature__ = signature.replace(parameters=every)  # type: ignore[attr-defined]
-    return call
+        signature = inspect.signature(command)
+        parameters = []
+        for own in signature.parameters.values():
+            if own.name != "tables":
+                parameters.append(own)
+                continue
+            for name, (kind, default, words) in options.items():
+                option = typer.Option(default, f"--{name.replace('_', '-')}", help=words)
+                # "table_", since a command may have an argument of the same name
+                parameters.append(own.replace(name=f"table_{name}", default=option, annotation=kind))
+        call.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+        return call
+
+    return decorate

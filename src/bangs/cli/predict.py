@@ -14,13 +14,13 @@ from bangs.utils.files import check_replaceable, make_folder, write_atomic
 PREDICTED = "id,known,predicted,confidence,new,"  # so every table of predictions begins
 
 
-@options.reads_tables
+@options.reads_tables(options.COLUMNS)
 def predict(
     folder: options.FittedFolder,
     graph: Annotated[
         Path, typer.Argument(help="a folder of tables, one .npz or a store, with the columns of the fitted graph")
     ],
-    tables: options.Columns,
+    tables: dict[str, Any],
     out: Annotated[
         Path | None, typer.Option(help="a CSV file; GRAPH-predictions.csv in the model's folder if left out")
     ] = None,
@@ -54,9 +54,8 @@ def predict(
     if not isinstance(columns, dict):
         raise InvalidInput(f"'{folder}' does not say how columns became features; make it with `bangs fit`")
     encoding = Encoding.from_dict(columns)
-    own = read_own(graph, **tables.given, fill=fill, encoding=encoding)
-    for note in own.notes:
-        output.say(f"· {note}")
+    own = read_own(graph, **tables, fill=fill, encoding=encoding)
+    output.notes(own.notes)
     new = ~known_names(own.ids, model.node_names_)  # which needs the store of the fit, so it comes before the work
     probs = model.predict_proba(own.data, names=own.ids)
     classes = [str(name) for name in model.classes_]

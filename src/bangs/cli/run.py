@@ -141,8 +141,7 @@ def run(
         raise InvalidInput("--resume and --overwrite need the run's folder; add --out DIR")
     with ranks.process_group(choose_device(device)), arithmetic:
         output = Output(as_json=as_json, quiet=quiet or not ranks.is_first())
-        for name in experiment.idle():
-            output.say(f"· --{name} makes no difference to this run of '{method}'")
+        output.notes(f"--{name} makes no difference to this run of '{method}'" for name in experiment.idle())
         if out is None:
             with stoppable(), Rounds(output, title, experiment.most_rounds) as view:
                 result = experiment.run(data, device, [view], blind=blind)

@@ -5,8 +5,7 @@ from typing import Any
 
 from bangs.cli.console import Output, Rounds
 from bangs.distributed import ranks
-from bangs.experiments.blind import BlindRounds
-from bangs.experiments.experiment import Experiment, compact
+from bangs.experiments.experiment import Experiment
 from bangs.runs import RunFolder
 from bangs.utils.devices import choose_device
 
@@ -43,11 +42,7 @@ def run_in(
         if latest is not None:
             output.say(f"continuing after round {latest.round}")
         with Rounds(output, title, experiment.most_rounds) as view:
-            kept = [BlindRounds(folder)] if blind else []
-            result = experiment.run(data, device, [*kept, view], run_folder=folder, blind=blind)
-        folder.finish(compact(result))
-        folder.forget()
-        return result
+            return experiment.run(data, device, [view], run_folder=folder, blind=blind)
 
 
 def scores(result: dict[str, Any]) -> str:

@@ -26,9 +26,9 @@ def unblind(
     Example: bangs unblind out/cora-soft
     """
     from bangs.cli.run_folder import scores
-    from bangs.experiments.blind import runs_in
-    from bangs.experiments.blind import unblind as opened
     from bangs.experiments.experiment import compact
+    from bangs.experiments.unblind import runs_in
+    from bangs.experiments.unblind import unblind as opened
 
     output = Output(as_json=as_json, quiet=quiet)
     results, lines = {}, []

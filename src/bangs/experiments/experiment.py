@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -18,10 +18,11 @@ from bangs.distributed import ranks
 from bangs.errors import InvalidInput
 from bangs.experiments.exam import Exam
 from bangs.experiments.history_file import History, as_row
-from bangs.experiments.settings import VALIDATION_NODES, VALIDATION_SHARE, check
+from bangs.experiments.protocols import score
+from bangs.experiments.settings import VALIDATION_NODES, VALIDATION_SHARE, Recipe, check
 from bangs.graphs import splits
 from bangs.graphs.datasets import by_name
-from bangs.graphs.pagerank import PPR, Propagator
+from bangs.graphs.pagerank import PPR
 from bangs.graphs.pagerank_push import Push
 from bangs.graphs.store import Store
 from bangs.runs import RunFolder
@@ -37,6 +38,7 @@ from bangs.utils.devices import choose_device
 from bangs.utils.threads import thread_count, threads
 from bangs.utils.torch_modes import usual_modes
 from bangs.valuation.banzhaf import DEFAULT, ESTIMATORS
+from bangs.valuation.influence import Normalisation
 
 # the settings a published recipe brings along
 BUDGET = (
@@ -67,12 +69,12 @@ class Experiment:
     method: str = "soft-aligned"
     model: str = "gcn"
     preset: str = "tuned"
-    recipe: Literal["budget", "paper", "authors"] = "budget"
+    recipe: Recipe = "budget"
     seeds: tuple[int, ...] = tuple(range(10))
     rounds: int | None = None  # None = 15 of soft labels, 40 of hard ones
     k: int = 100
     candidates: int | None = None  # K; None = the preset's: k + 100 as in the paper, 5 k if tuned
-    normalise: Literal["none", "mass"] | None = None  # None = the preset's: none as in the paper, mass if tuned
+    normalise: Normalisation | None = None  # None = the preset's: none as in the paper, mass if tuned
     push: float | None = None  # influence by forward push, within this error; None = as `PPR` decides
     ppr_steps: int | None = None  # of personalised PageRank in the game; None = 10
     estimator: str = DEFAULT
@@ -142,14 +144,11 @@ class Experiment:
     def self_trainer(self, observers: Sequence[Observer] = ()) -> SelfTrainer:
         """The parts this configuration names."""
         recipe = self._recipe()
-        soft = recipe.believe is not None
-        inner = presets.trainer(self.model, self.preset, self._dataset_name, soft=soft, **self._changes)
-        return SelfTrainer(inner, recipe, tuple(observers))
-
-    @property
-    def _changes(self) -> dict[str, Any]:
         batches = sampling(self.batch_size, self.fanout, self.pieces)
-        return self.changes if batches is None else {**self.changes, "batches": batches}
+        changes: dict[str, Any] = self.changes if batches is None else {**self.changes, "batches": batches}
+        soft = recipe.believe is not None
+        inner = presets.trainer(self.model, self.preset, self._dataset_name, soft=soft, **changes)
+        return SelfTrainer(inner, recipe, tuple(observers))
 
     @property
     def _dataset_name(self) -> str:
@@ -162,13 +161,14 @@ class Experiment:
             recipe = published_by(self.method, self._dataset_name)
             return replace(recipe, rounds=min(recipe.rounds, self.most_rounds))
         tuned = self.preset == "tuned"
+        steps = PPR.steps if self.ppr_steps is None else self.ppr_steps
         recipe = method(
             self.method,
             Budget(
                 k=self.k,
                 candidates=(5 * self.k if tuned else self.k + 100) if self.candidates is None else self.candidates,
                 normalise=self.normalise or ("mass" if tuned else "none"),
-                propagate=self._propagate(),
+                propagate=PPR(steps=steps) if self.push is None else Push(steps=steps, error=self.push),
                 rounds=self.most_rounds,
                 teacher=self.teacher,
                 calibrate=CALIBRATORS[self.calibrator](),
@@ -177,11 +177,6 @@ class Experiment:
             ),
         )
         return recipe if self.memory is None else replace(recipe, memory=self.memory)
-
-    def _propagate(self) -> Propagator:
-        """Whom a candidate reaches in the game."""
-        steps = PPR.steps if self.ppr_steps is None else self.ppr_steps
-        return PPR(steps=steps) if self.push is None else Push(steps=steps, error=self.push)
 
     def task(self, data: Data) -> Task:
         """What the learner sees of a labelled graph."""
@@ -208,14 +203,15 @@ class Experiment:
 
         The dataset is looked for in the `data_folder`, unless the graph itself is given as `data`.
         With a `run_folder` every round is kept there (checkpoints at least `pause` seconds apart), and a run it holds
-        continues from its last checkpoint, with the result of a run that was not interrupted.
+        continues from its last checkpoint, with the result of a run that was not interrupted; in the end the result is
+        kept there, and the checkpoints go.
         """
         begin = time.perf_counter()
         place = choose_device(device)
         data = by_name.load(self.dataset, data_folder) if data is None else data
         task = self.task(data).to(place)
         exam = None if blind else exam_of(self, data).to(place)
-        history = None if run_folder is None else History(run_folder, pause)
+        history = None if run_folder is None else History(run_folder, pause, blind)
         # the first rank has the folder, and sends the others the point to continue from
         resume = None if history is None else history.resume(task, "" if exam is None else exam.digest)
         found = ([], None, 0.0) if history is None else (history.rows, resume, history.rounds.earlier)
@@ -230,7 +226,11 @@ class Experiment:
 
         with threads(thread_count(len(self.seeds) * int(data.num_nodes or 0))):
             self.self_trainer([record]).fit(task, self.seeds, resume)
-        return summary(self, rows, before + time.perf_counter() - begin)
+        result = summary(self, rows, before + time.perf_counter() - begin)
+        if run_folder is not None:
+            run_folder.finish(compact(result))
+            run_folder.forget()
+        return result
 
     def _split(self, data: Data) -> Split:
         if self.per_class is not None:
@@ -272,25 +272,21 @@ def _relabelled(data: Data, y: Tensor) -> Data:
 def summary(experiment: Experiment, rows: list[dict[str, Any]], total: float) -> dict[str, Any]:
     """The result of an experiment from its history rows, JSON-able.
 
-    `validation` is the test accuracy at the round with the best validation accuracy (the earliest among equals),
-    `best_test` the best over the rounds after 0 (chosen by test labels, as in the paper's main table), `last` the last
-    round's.
+    It has a score by each of `PROTOCOLS`, or without test labels by that of a blind run, and `raw`, that of round 0.
     """
-    runs = range(len(experiment.seeds))
-    chosen = [best_round([row["validation"][run] for row in rows]) for run in runs]
+    validation = [[row["validation"][run] for row in rows] for run in range(len(experiment.seeds))]
+    chosen = [best_round(own) for own in validation]
     seconds = {stage: round(value, 3) for stage, value in seconds_by_stage(rows).items()}
     told = {"chosen_round": chosen, "rounds": rows, "seconds": {**seconds, "total": round(total, 3)}}
     if "test" not in rows[0]:
-        accuracy = _spread([rows[chosen[run]]["validation"][run] for run in runs])
+        accuracy = _spread([score("blind", own) for own in validation])
         return {**experiment.settings(), "blind": True, "validation_accuracy": accuracy, **told}
-    return {
-        **experiment.settings(),
-        "raw": _spread([rows[0]["test"][run] for run in runs]),
-        "validation": _spread([rows[chosen[run]]["test"][run] for run in runs]),
-        "best_test": _spread([max(row["test"][run] for row in rows[1:] or rows) for run in runs]),
-        "last": _spread([rows[-1]["test"][run] for run in runs]),
-        **told,
+    test = [[row["test"][run] for row in rows] for run in range(len(experiment.seeds))]
+    scores = {
+        rule: _spread([score(rule, *own) for own in zip(validation, test, strict=True)])
+        for rule in ("validation", "best_test", "last")
     }
+    return {**experiment.settings(), "raw": _spread([own[0] for own in test]), **scores, **told}
 
 
 def compact(result: dict[str, Any]) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from typing import Any
 
 from bangs.core.types import Task
 from bangs.errors import InvalidInput
+from bangs.experiments.blind_rounds import write_round
 from bangs.runs import RunFolder
 from bangs.runs.resume import Restore, SavedRounds
 from bangs.selftraining.loop import State
@@ -29,11 +30,11 @@ class History:
     """Keeps every round of a run: its row in history.jsonl, then its state in a checkpoint.
 
     A checkpoint holds the digests of the rows before it. A run continues only if they are as they were written;
-    otherwise it begins again. Checkpoints are at least `pause` seconds apart.
+    otherwise it begins again. Checkpoints are at least `pause` seconds apart. Of a `blind` run, predictions are kept.
     """
 
-    def __init__(self, folder: RunFolder, pause: float = 0.0):
-        self.rounds = SavedRounds(folder, pause)
+    def __init__(self, folder: RunFolder, pause: float = 0.0, blind: bool = False):
+        self.rounds, self.blind = SavedRounds(folder, pause), blind
         self.path = folder.path / NAME
         self.rows: list[dict[str, Any]] = []  # of the rounds up to the checkpoint
         self._digests: list[str] = []
@@ -57,6 +58,8 @@ class History:
 
     def keep(self, state: State, row: dict[str, Any]) -> None:
         """Write a round; when this returns, its row is on the disk, and its state if `pause` has passed."""
+        if self.blind:  # before the state: a run that continues after this round does not come back to it
+            write_round(self.path.parent, state)
         with explained(self.path):
             file = open_plain(self.path, os.O_WRONLY | os.O_APPEND)
             try:

@@ -9,14 +9,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 from bangs.errors import BangsError
-from bangs.experiments.blind import BlindRounds
-from bangs.experiments.experiment import Experiment, compact
+from bangs.experiments.experiment import Experiment
 from bangs.experiments.user_code import run_code
 from bangs.graphs.datasets import by_name
 from bangs.runs import RunFolder, config_hash, read_run
 from bangs.selftraining.loop import State
 from bangs.utils.devices import choose_device
-from bangs.utils.text import counted
+from bangs.utils.text import counted, plain_name
 
 PAUSE = 10.0  # seconds between two checkpoints; a job that is killed loses no more work than that
 
@@ -44,7 +43,7 @@ class Job:
     def describe(self) -> str:
         """A run in a few words; what differs from the usual is named."""
         it = self.experiment
-        words = [it.dataset.split("/")[-1].removesuffix(".npz"), it.method, it.model]
+        words = [plain_name(it.dataset), it.method, it.model]
         if it.recipe == "budget":
             words.append(f"k={it.k}" + ("" if it.candidates is None else f" K={it.candidates}"))
         words += [f"noise={it.noise:g}"] if it.noise else []
@@ -111,22 +110,12 @@ def perform(job: Job, watchers: Sequence[Watcher] = (), patience: float = 0.0) -
                 return Outcome("already done")
             try:
                 data = _load(job.experiment.dataset, job.data)
-                kept = [BlindRounds(folder)] if job.blind else []
-                result = job.experiment.run(
-                    device=job.device,
-                    observers=[*kept, *watchers],
-                    data=data,
-                    run_folder=folder,
-                    pause=PAUSE,
-                    blind=job.blind,
-                )
+                job.experiment.run(None, job.device, watchers, data, run_folder=folder, pause=PAUSE, blind=job.blind)
             except Exception as error:
                 folder.event(
                     "failed", error=_sentence(error), trace="" if isinstance(error, BangsError) else _trace(error)
                 )
                 raise
-            folder.finish(compact(result))
-            folder.forget()
             # what a table needs is in the result; the nodes of every round would take a hundred times the room
             (folder.path / "history.jsonl").unlink(missing_ok=True)
     except Exception as error:

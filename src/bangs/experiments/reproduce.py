@@ -10,7 +10,7 @@ from bangs.experiments.jobs import Job, Outcome
 from bangs.experiments.process_workers import Engine, InProcess, Tell
 from bangs.experiments.results import ASKED, ASKED_BEGIN, ROWS, json_lines, requested, results_in, rows_in, rows_in_file
 from bangs.experiments.suites.files import suite_path, suite_text
-from bangs.experiments.suites.read import find_suite
+from bangs.experiments.suites.read import read_suite
 from bangs.experiments.suites.suite import Suite
 from bangs.experiments.user_code import run_code
 from bangs.utils.files import check_replaceable, make_folder, write_atomic
@@ -47,7 +47,7 @@ class Plan:
     out: Path
     suites: tuple[Suite, ...]
     jobs: tuple[Job, ...]
-    files: tuple[Path, ...] = field(repr=False, default=())
+    files: tuple[Path, ...] = field(repr=False, default=())  # of the suites
     known: frozenset[str] = frozenset()  # runs that need not be done: their rows are elsewhere
     elsewhere: Path | None = None  # the folder or file of those rows
 
@@ -71,8 +71,8 @@ class Plan:
             run_code(code)
         only = only or Only()
         files = tuple(suite_path(name) for name in names)
-        suites = tuple(find_suite(str(path), data) for path in files)
-        _check_names(suites, files)
+        _check_names(files)
+        suites = tuple(read_suite(path, data) for path in files)
         only.check(suites)
         cells = [(cell, suite.blind) for suite in suites for cell in suite.cells(only.wanted, only.seeds)]
         if not cells:
@@ -92,8 +92,7 @@ class Plan:
 
     def do(self, engine: Engine, tell: Tell) -> None:
         """Do what is left; the folder keeps the suites and the names of the runs, so that it alone makes a table."""
-        named = zip(self.suites, self.files, strict=True)
-        kept = {self.out / "suites" / f"{suite.name}.toml": suite_text(path) for suite, path in named}
+        kept = {self.out / "suites" / f"{path.stem}.toml": suite_text(path) for path in self.files}
         self._refuse_strangers(kept)
         make_folder(self.out / "suites")
         for place, text in kept.items():
@@ -143,12 +142,12 @@ def check_export(path: Path) -> None:
     check_replaceable(path, ROWS, "reproduce --export")
 
 
-def _check_names(suites: Sequence[Suite], files: Sequence[Path]) -> None:
+def _check_names(files: Sequence[Path]) -> None:
     """Refuse two files that the folder could not keep both, as they have one name."""
     named: dict[str, Path] = {}
-    for suite, path in zip(suites, files, strict=True):
-        if (other := named.setdefault(suite.name, path)).resolve() != path.resolve():
-            raise InvalidInput(f"two suites are called '{suite.name}', {other} and {path}; rename one of the files")
+    for path in files:
+        if (other := named.setdefault(path.stem, path)).resolve() != path.resolve():
+            raise InvalidInput(f"two suites are called '{path.stem}', {other} and {path}; rename one of the files")
 
 
 def reproduce(

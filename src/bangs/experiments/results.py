@@ -12,9 +12,9 @@ from typing import Any
 
 from bangs.errors import BangsError, InvalidInput
 from bangs.experiments.experiment import BUDGET, Experiment
+from bangs.experiments.protocols import score
 from bangs.runs import Record, config_hash, read_run
 from bangs.runs.history import STAGES, seconds_by_stage
-from bangs.selftraining.best_round import best_round
 from bangs.selftraining.methods import usual_rounds
 from bangs.utils.files import check_size, open_to_read, parse, read_plain
 from bangs.utils.text import plain_name
@@ -57,7 +57,8 @@ class Result:
 
     def scores(self, protocol: str) -> dict[int, float]:
         """Accuracy in per cent, by seed; the protocol says of which nodes, and which round counts."""
-        return {seed: 100 * _score(row, protocol) for seed, row in zip(self.seeds, self.rows, strict=True)}
+        pairs = zip(self.seeds, self.rows, strict=True)
+        return {seed: 100.0 * score(protocol, row["validation"], row.get("test", ())) for seed, row in pairs}
 
 
 def rows_in(folder: Path) -> list[dict[str, Any]]:
@@ -270,13 +271,3 @@ def _rounded(value: float | None, decimals: int) -> float | int | None:
     if value is None:
         return None
     return round(value, decimals) if decimals else int(value)
-
-
-def _score(row: Mapping[str, Any], protocol: str) -> float:
-    validation = row["validation"]
-    if protocol == "blind":
-        return float(validation[best_round(validation)])
-    test = row["test"]
-    if protocol == "validation":
-        return float(test[best_round(validation)])
-    return float(max(test[1:] or test) if protocol == "best_test" else test[-1])

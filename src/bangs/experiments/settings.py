@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import fields
 from functools import partial
-from typing import Any
+from typing import Any, Literal, get_args
 
 from bangs.calibration.calibrators import CALIBRATORS
 from bangs.errors import InvalidInput, UnknownName
@@ -14,8 +14,9 @@ from bangs.training.presets import PRESETS
 from bangs.training.trainer import Trainer
 from bangs.utils.limits import MOST, MOST_NEIGHBOURS
 from bangs.valuation.banzhaf import ESTIMATORS
+from bangs.valuation.influence import Normalisation
 
-RECIPES = ("budget", "paper", "authors")
+Recipe = Literal["budget", "paper", "authors"]  # where the settings of a method come from
 VALIDATION_SHARE = 0.15  # where the training share is chosen
 VALIDATION_NODES = 500  # where the number of training nodes per class is chosen
 
@@ -92,12 +93,12 @@ RULES: dict[str, Callable[[str, Any], None]] = {
     "method": partial(_one_of, METHODS),
     "model": partial(_one_of, MODELS),
     "preset": partial(_one_of, PRESETS),
-    "recipe": partial(_one_of, RECIPES),
+    "recipe": partial(_one_of, get_args(Recipe)),
     "seeds": _seeds,
     "rounds": partial(_whole, 0),
     "k": partial(_whole, 0),
     "candidates": partial(_whole, 0),
-    "normalise": partial(_one_of, ("none", "mass")),
+    "normalise": partial(_one_of, get_args(Normalisation)),
     "push": _share,
     "ppr_steps": partial(_whole, 1),
     "estimator": partial(_one_of, ESTIMATORS),

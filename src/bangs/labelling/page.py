@@ -1,4 +1,4 @@
-"""Page: the labelling page as one file, with the look of the report."""
+"""Label page: the labelling page as one file, with the look of the report."""
 
 from bangs.report.page import asset, environment
 

@@ -21,7 +21,6 @@ class Refits:
         self.command, self.session, self.tell = list(command), session, tell
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
-        self._thread: threading.Thread | None = None
         self._closed = False
 
     def __call__(self) -> None:
@@ -39,8 +38,7 @@ class Refits:
                 start_new_session=True,
                 env={**os.environ, "PYTHONUNBUFFERED": "1"},
             )
-            self._thread = threading.Thread(target=self._follow, args=(self._process,), daemon=True)
-            self._thread.start()
+            threading.Thread(target=self._follow, args=(self._process,), daemon=True).start()
 
     def close(self) -> None:
         """End the fit that is under way."""

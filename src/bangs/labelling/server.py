@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from bangs.errors import BangsError, InvalidInput
+from bangs.labelling.page import label_page
 from bangs.labelling.session import Refused, Session, Stale
 
 HOST = "127.0.0.1"
@@ -40,8 +41,8 @@ class LabelServer(ThreadingHTTPServer):
     daemon_threads = True
     allow_reuse_address = False  # two servers never share a port
 
-    def __init__(self, session: Session, page: Callable[[], str], port: int = 0):
-        self.session, self.page = session, page
+    def __init__(self, session: Session, name: str, port: int = 0):
+        self.session, self.name = session, name  # of the graph
         self.token = secrets.token_urlsafe(24)
         try:
             super().__init__((HOST, port), _Handler)
@@ -111,7 +112,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _get(self, path: str) -> tuple[str, bytes]:
         if path == "":
-            return "text/html; charset=utf-8", self.server.page().encode()
+            return "text/html; charset=utf-8", label_page(self.server.name).encode()
         if path == "state":
             return "application/json", json.dumps(self.server.session.state()).encode()
         raise NotForYou(HTTPStatus.NOT_FOUND, "there is no such page")

@@ -1,4 +1,4 @@
-"""Card: the description of a model in words, kept beside its weights."""
+"""Model card: the description of a model in words, kept beside its weights."""
 
 import re
 from collections.abc import Mapping, Sequence

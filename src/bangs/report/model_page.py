@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import torch
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
@@ -58,5 +57,4 @@ def _truth(model: SelfTrainingClassifier, y: Any) -> Tensor:
     """The class numbers of nodes that had no label long [N], -1 elsewhere."""
     rows = pd.DataFrame(index=pd.Index(list(model.node_names_)))
     target, classes = as_labels(in_order(rows, y), len(rows))
-    had = (model.snapshot_.given >= 0) | (model.snapshot_.held >= 0)
-    return exam(target, [str(word) for word in classes.tolist()], model, torch.as_tensor(~had))
+    return exam(target, [str(word) for word in classes.tolist()], model, model.snapshot_.known < 0)

@@ -82,7 +82,7 @@ def node_data(run_data: RunData, snapshot: Snapshot) -> dict[str, Any]:
 
 def _suggested(run_data: RunData, snapshot: Snapshot) -> Suggestions | None:
     """Nodes to label next; None of an experiment, of a model without points, and where every node has a label."""
-    known = snapshot.given.maximum(snapshot.held) >= 0
+    known = snapshot.known >= 0
     hidden = torch.zeros_like(known) if run_data.truth is None else run_data.truth >= 0
     if run_data.kind != "fit" or snapshot.points is None or bool((known | hidden).all()):
         return None
@@ -117,9 +117,8 @@ def _drawn(snapshot: Snapshot, listed: Tensor) -> Tensor:
 
 def _priority(snapshot: Snapshot) -> Tensor:
     """3 = given or held, 1 = adopted with a hard label, 0 = any other: float [N]."""
-    known = (snapshot.given >= 0) | (snapshot.held >= 0)
     adopted = (snapshot.adopted_round > 0) & (snapshot.belief is None)
-    return torch.where(known, 3.0, adopted.float())
+    return torch.where(snapshot.known >= 0, 3.0, adopted.float())
 
 
 def _chance(snapshot: Snapshot) -> Tensor:
@@ -140,7 +139,7 @@ def _columns(run_data: RunData, snapshot: Snapshot, listed: Tensor) -> dict[str,
         "confidence": short(best.values[:, 0].tolist(), 4),
         "second": best.indices[:, -1].tolist(),
         "second_confidence": short(best.values[:, -1].tolist(), 3),
-        "known": snapshot.given[listed].maximum(snapshot.held[listed]).tolist(),
+        "known": snapshot.known[listed].tolist(),
         "origin": [ORIGINS.index(own) for own in origins(snapshot, listed)],
         "adopted_round": snapshot.adopted_round[listed].tolist(),
         "truth": None if truth is None else truth[listed].tolist(),

@@ -1,4 +1,4 @@
-"""Layout: a position in the plane for every node, so that nodes with similar predictions lie together."""
+"""Node layout: a position in the plane for every node, so that nodes with similar predictions lie together."""
 
 import numpy as np
 import numpy.typing as npt

@@ -24,7 +24,7 @@ def outcome(model: SelfTrainingClassifier, truth: Tensor | None, seconds: float)
         "nodes": snapshot.nodes,
         "given": int((snapshot.given >= 0).sum()),
         "held": int((snapshot.held >= 0).sum()),
-        "folds": bool(((snapshot.held >= 0) & (snapshot.given >= 0)).any()),
+        "folds": snapshot.folds,
         "adopted": adopted,
         "adopted_in_all": adopted if soft else int(snapshot.candidate_log.taken.sum()),
         "soft": soft,
@@ -70,7 +70,7 @@ def _resampled_error(said: Prediction, label: Tensor, draws: int = 200) -> list[
 
 def _largest_share(snapshot: Snapshot) -> float:
     """The share of the largest class among all labels."""
-    known = snapshot.given.maximum(snapshot.held)
+    known = snapshot.known
     counts = torch.bincount(known[known >= 0], minlength=1)
     return float(counts.max() / counts.sum())
 

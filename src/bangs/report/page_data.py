@@ -38,7 +38,7 @@ def page_data(run_data: RunData) -> dict[str, Any]:
         "seconds": _seconds(run_data),
         "averaged": bool(run_data.result.get("folds")) or averaged(run_data.result.get("leaderboard", [])) > 1,
         "leaderboard": {"head": list(HEAD), "rows": leaderboard(run_data.result.get("leaderboard", []))},
-        "config": _flat(run_data.config or _settings(run_data.result)),
+        "config": _flat(run_data.config),
         "environment": _flat(run_data.environment),
     }
     if snapshot is None:
@@ -140,10 +140,10 @@ def _seconds(run_data: RunData) -> dict[str, float]:
 def _marked(snapshot: Snapshot, truth: Tensor | None, several: bool) -> tuple[Tensor, str]:
     """Labels to compare predictions with [N], -1 = none; and whose they are: of test nodes if there are any."""
     if truth is not None:
-        target = torch.where((snapshot.given < 0) & (snapshot.held < 0), truth, -1)
+        target = torch.where(snapshot.known < 0, truth, -1)
         if (target >= 0).any():
             return target, f"{int((target >= 0).sum()):,} nodes whose labels were not read for learning"
-    if bool(((snapshot.held >= 0) & (snapshot.given >= 0)).any()):
+    if snapshot.folds:
         return snapshot.held, f"{_count(snapshot, 'held'):,} labels, each judged by models that had not learned it"
     chose = "which also chose the round" if several else "which also decided when training stopped"
     return snapshot.held, f"{_count(snapshot, 'held'):,} validation nodes, {chose}"
@@ -177,12 +177,6 @@ def _confusion(snapshot: Snapshot, target: Tensor, of: str) -> dict[str, Any]:
     counts = metrics.confusion(Prediction(after[None]), torch.where(unknown, -1, target)[None])[0]
     left = f"; {int(unknown.sum()):,} of a class the model has not learned are left out" if unknown.any() else ""
     return {"of": of + left, "counts": counts.tolist()}
-
-
-def _settings(result: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings among the entries of an experiment's result."""
-    figures = {"raw", "validation", "best_test", "last", "chosen_round", "rounds", "seconds"}
-    return {key: value for key, value in result.items() if key not in figures}
 
 
 def _flat(value: Any, name: str = "") -> list[list[str]]:

@@ -24,11 +24,10 @@ from bangs.selftraining.loop import State
 class PageObserver:
     """Keeps what a snapshot of the first run needs; truth long [N] is only compared with its predictions.
 
-    Give it to `Experiment.run` as an observer and call `write` after the result was saved:
+    Give it to `Experiment.run` as an observer and call `write` after the run:
 
         page_observer = PageObserver(experiment.self_trainer().method.calibrate, data.y)
-        result = experiment.run(data=data, observers=[page_observer])
-        save(result, folder)
+        experiment.run(data=data, observers=[page_observer], run_folder=folder)
         page = page_observer.write(folder.path)
     """
 

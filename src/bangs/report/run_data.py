@@ -10,7 +10,7 @@ from torch import Tensor
 from bangs.errors import InvalidInput
 from bangs.estimator import model_file
 from bangs.estimator.saved_run import read_saved_run
-from bangs.runs.sealed_json import unseal
+from bangs.runs import read_run
 from bangs.runs.snapshot import Snapshot
 from bangs.utils.files import parse, read_plain
 from bangs.utils.text import plain_name
@@ -43,10 +43,14 @@ def gather(folder: str | Path, result: dict[str, Any] | None = None, store: Path
     if not folder.is_dir():
         way = "name one that `bangs fit`, `bangs run --out` or `bangs demo` wrote"
         raise InvalidInput(f"'{folder}' is not a folder; {way}")
-    result = _result(folder) if result is None else result
+    record = read_run(folder)
+    result = record.result if result is None else result
+    if result is None:
+        raise InvalidInput(
+            f"'{folder}' holds no result.json, so no finished run; finish it first, or name another folder"
+        )
     rows = _rows(folder)
-    config, environment = (unseal(folder / f"{name}.json") or {} for name in ("config", "environment"))
-    result, config = _without_folders(result), _without_folders(config)
+    result, config, environment = _without_folders(result), _without_folders(record.config), record.environment
     truth = read_truth(folder)
     if (folder / model_file.FILE).exists():
         saved = read_saved_run(folder, store)
@@ -68,22 +72,6 @@ def gather(folder: str | Path, result: dict[str, Any] | None = None, store: Path
 def _without_folders(facts: dict[str, Any]) -> dict[str, Any]:
     """The facts with only the last part of a path to a graph, since a page is shown to others."""
     return {**facts, "dataset": plain_name(facts["dataset"])} if isinstance(facts.get("dataset"), str) else facts
-
-
-def _result(folder: Path) -> dict[str, Any]:
-    """What result.json holds, sealed or plain."""
-    path = folder / "result.json"
-    try:
-        body = parse(read_plain(path, LARGEST), f"'{path}'")
-    except FileNotFoundError as error:
-        raise InvalidInput(
-            f"'{folder}' holds no result.json, so no finished run; finish it first, or name another folder"
-        ) from error
-    if isinstance(body, dict) and "sha256" in body and "result" in body:
-        body = unseal(path)
-    if not isinstance(body, dict):
-        raise InvalidInput(f"'{path}' must hold one JSON object")
-    return body
 
 
 def _rows(folder: Path) -> list[dict[str, Any]]:

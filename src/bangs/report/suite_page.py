@@ -1,13 +1,14 @@
 """Suite page: tables of experiments, every seed and every test behind them, in one HTML file."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from bangs.experiments.results import Result, machines, matching
-from bangs.experiments.suites.suite import PROTOCOLS, Suite
+from bangs.experiments.protocols import PROTOCOLS
+from bangs.experiments.results import Result, machines
+from bangs.experiments.suites.suite import TIMED, Suite
 from bangs.experiments.tables.render import RULES, missing
 from bangs.experiments.tables.significance import LEVEL
 from bangs.experiments.tables.table import Entry, Table, tabulate
@@ -27,20 +28,17 @@ def suite_facts(suites: Sequence[Suite], results: Sequence[Result]) -> dict[str,
     tables = [tabulate(suite, results) for suite in suites]
     runs = [result for result in results if result.rows]
     seeds = sum(len(result.rows) for result in runs)
-    facts: dict[str, Any] = _plain(
-        {
-            "name": suites[0].title if len(suites) == 1 else f"{len(suites)} suites",
-            "headline": {"lead": f"{len(runs):,} experiments, {seeds:,} runs with their seeds.", "figures": []},
-            "level": LEVEL,
-            "protocols": PROTOCOLS,
-            "suites": [_suite(table, results) for table in tables],
-            "machines": machines(runs),
-        }
-    )
-    return facts
+    return {
+        "name": suites[0].title if len(suites) == 1 else f"{len(suites)} suites",
+        "headline": {"lead": f"{len(runs):,} experiments, {seeds:,} runs with their seeds.", "figures": []},
+        "level": LEVEL,
+        "protocols": PROTOCOLS,
+        "suites": [_suite(table) for table in tables],
+        "machines": machines(runs),
+    }
 
 
-def _suite(table: Table, results: Sequence[Result]) -> dict[str, Any]:
+def _suite(table: Table) -> dict[str, Any]:
     suite = table.suite
     return {
         "id": suite.name,
@@ -67,14 +65,16 @@ def _suite(table: Table, results: Sequence[Result]) -> dict[str, Any]:
                     "first": suite.called(one.first),
                     "second": suite.called(one.second),
                     "verdict": one.verdict,
-                    **{key: getattr(one, key) for key in ("seeds", "difference", "low", "high", "p", "corrected")},
+                    **{key: getattr(one, key) for key in ("seeds", "difference", "p", "corrected")},
+                    "low": one.low if math.isfinite(one.low) else None,  # one seed has no interval
+                    "high": one.high if math.isfinite(one.high) else None,
                 }
                 for one in own
             ]
             for rule, own in table.comparisons.items()
             if own
         },
-        "curves": _curves(suite, results),
+        "curves": _curves(table),
         "missing": missing(table),
     }
 
@@ -82,7 +82,7 @@ def _suite(table: Table, results: Sequence[Result]) -> dict[str, Any]:
 def _entry(entry: Entry | None, suite: Suite) -> dict[str, Any] | None:
     if entry is None:
         return None
-    timed = suite.kind in ("time", "stages")
+    timed = suite.kind in TIMED
     return {
         "mean": entry.mean,
         "std": None if timed else entry.std,
@@ -95,24 +95,13 @@ def _entry(entry: Entry | None, suite: Suite) -> dict[str, Any] | None:
     }
 
 
-def _curves(suite: Suite, results: Sequence[Result]) -> list[dict[str, Any]]:
+def _curves(table: Table) -> list[dict[str, Any]]:
     """Accuracy after each round, mean over seeds, of every cell; a blind run has that of validation nodes."""
     out = []
-    for cell in suite.cells():
-        result = matching(results, cell.settings)
-        if result is not None and result.rows:
-            kind = "validation" if result.blind else "test"
-            rounds = min(len(row[kind]) for row in result.rows)
-            means = [100 * fmean(row[kind][index] for row in result.rows) for index in range(rounds)]
-            names = {"row": suite.called(cell.row), "column": suite.called(cell.column)}
-            out.append({**names, "of": kind, "accuracy": [round(value, 3) for value in means]})
+    for (row, column), result in table.found.items():
+        kind = "validation" if result.blind else "test"
+        rounds = min(len(row[kind]) for row in result.rows)
+        means = [100 * fmean(row[kind][index] for row in result.rows) for index in range(rounds)]
+        names = {"row": table.suite.called(row), "column": table.suite.called(column)}
+        out.append({**names, "of": kind, "accuracy": [round(value, 3) for value in means]})
     return out
-
-
-def _plain(value: Any) -> Any:
-    """The value with None where a number is not finite, for JSON."""
-    if isinstance(value, Mapping):
-        return {key: _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value

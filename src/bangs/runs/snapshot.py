@@ -56,6 +56,16 @@ class Snapshot:
         return self.raw.shape[1]
 
     @property
+    def known(self) -> Tensor:
+        """Labels that the run had, given or held for validation, -1 = none: long [N]."""
+        return self.given.maximum(self.held)
+
+    @property
+    def folds(self) -> bool:
+        """Whether held labels were given too, each to the models of other folds."""
+        return bool(((self.held >= 0) & (self.given >= 0)).any())
+
+    @property
     def judged(self) -> tuple[Tensor, Tensor, Tensor]:
         """Of the M held nodes the logits before and after calibration [M, C], and the labels [M].
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Literal, Protocol, get_args
 
 import torch
 from torch import Tensor
@@ -100,7 +100,7 @@ class Banzhaf:
     def __post_init__(self) -> None:
         for name in ("k", "candidates", "budget"):
             check_whole(f"Banzhaf.{name}", getattr(self, name), least=1)
-        check_word("Banzhaf.normalise", self.normalise, ("none", "mass"))
+        check_word("Banzhaf.normalise", self.normalise, get_args(Normalisation))
         if self.candidates < self.k:
             raise InvalidInput(
                 f"Banzhaf.candidates (K) must be at least k, got K = {self.candidates} and k = {self.k}; "

@@ -21,7 +21,7 @@ from bangs.graphs.graph_views import Same
 from bangs.selection.quotas import Quota, Top
 from bangs.selection.scores import Confidence, Score
 from bangs.selftraining.best_round import beats
-from bangs.selftraining.choices import CHOICES, MEMORY, POOL, START, TEACHER, Memory, Pool, Start, TeacherChoice
+from bangs.selftraining.choices import CHOICES, MEMORY, POOL, ROUNDS, START, TEACHER, Memory, Pool, Start, TeacherChoice
 from bangs.selftraining.soft_labels import Believe
 from bangs.training.model_views import ModelView, predict_view
 from bangs.training.teacher import Teacher
@@ -50,7 +50,7 @@ class Method:
     that are not given (open), or those in no part of the split (unused), so that test nodes are never adopted.
     """
 
-    rounds: int = 40
+    rounds: int = ROUNDS
     views: tuple[ModelView, ...] = (Same(),)  # the teacher's logits are averaged over these looks at the graph
     calibrate: Calibrator = field(default_factory=Uncalibrated)
     score: Score = field(default_factory=Confidence)

@@ -1,4 +1,4 @@
-"""Weights: how much every soft label counts in the student's loss."""
+"""Loss weights: how much every soft label counts in the student's loss."""
 
 from dataclasses import dataclass, field
 from typing import Literal, Protocol

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Literal
 
 from bangs.calibration.calibrators import ETS, Calibrator, Uncalibrated
 from bangs.calibration.graph_calibrators import CaGCN
@@ -18,6 +17,7 @@ from bangs.selftraining.soft_labels import Sharpen
 from bangs.selftraining.uncertainty import InformationGain, Transition
 from bangs.training.model_views import ModelView
 from bangs.valuation.banzhaf import DEFAULT, ESTIMATORS, Estimator
+from bangs.valuation.influence import Normalisation
 
 EARLY = 100  # the epoch of the first model that CPL's students start from
 
@@ -33,7 +33,7 @@ class Budget:
     calibrate: Calibrator = field(default_factory=ETS)
     estimate: Estimator = field(default_factory=lambda: ESTIMATORS[DEFAULT](None))
     pool: Pool = POOL
-    normalise: Literal["none", "mass"] = "none"  # of the estimated logits in the information game
+    normalise: Normalisation = "none"  # of the estimated logits in the information game
     propagate: Propagator = field(default_factory=PPR)  # whom a candidate reaches in that game
 
 

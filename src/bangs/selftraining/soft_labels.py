@@ -1,4 +1,4 @@
-"""Beliefs: how a teacher's probabilities become the soft labels of a student."""
+"""Soft labels: how a teacher's probabilities become the labels of a student."""
 
 from dataclasses import dataclass
 from typing import Literal, Protocol

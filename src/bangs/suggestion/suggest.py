@@ -101,7 +101,7 @@ def suggest(
 
 def situation_of(snapshot: Snapshot, count: int, seed: int = 0, exclude: Tensor | None = None) -> Situation:
     """What a run knows of its nodes, for a strategy."""
-    label = snapshot.given.maximum(snapshot.held)
+    label = snapshot.known
     pool = label < 0
     if exclude is not None:
         pool &= ~exclude

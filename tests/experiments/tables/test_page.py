@@ -4,13 +4,14 @@ from pathlib import Path
 
 import pytest
 
+from bangs.experiments.protocols import PROTOCOLS
 from bangs.experiments.results import Result, gather, results_in, rows_in_file
 from bangs.experiments.suites.files import suite_files
 from bangs.experiments.suites.read import find_suite
-from bangs.experiments.suites.suite import PROTOCOLS
 from bangs.experiments.tables.figure import as_csv, draw, panels
 from bangs.experiments.tables.page import write_page
 from bangs.experiments.tables.reruns import spread_in
+from bangs.experiments.tables.table import tabulate
 from tests import ROOT
 from tests.helpers.small_graphs import fake_rows
 
@@ -72,10 +73,9 @@ def test_a_page_tells_tables_figures_tests_and_what_was_not_run(tmp_path: Path) 
 
 
 def test_a_figure_is_the_same_file_every_time(tmp_path: Path) -> None:
-    suite, results = find_suite("figure-noise"), made_up("figure-noise")
-    drawn = panels(suite, results)
+    table = tabulate(find_suite("figure-noise"), made_up("figure-noise"))
     for folder in (tmp_path / "one", tmp_path / "two"):
-        draw(suite, drawn, folder)
+        draw(table, folder)
     for name in ("figure-noise.svg", "figure-noise.png", "figure-noise.csv"):
         assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
 
@@ -87,7 +87,7 @@ def test_the_rule_of_a_panel_fits_above_it() -> None:
 
 def test_the_numbers_of_a_figure_are_those_of_its_rows() -> None:
     suite = find_suite("figure-noise")
-    lines = as_csv(suite, panels(suite, made_up("figure-noise"))).splitlines()
+    lines = as_csv(suite, panels(tabulate(suite, made_up("figure-noise")))).splitlines()
     assert lines[0] == "suite,rule,line,x,mean,std,seeds,run"
     assert lines[1].startswith("figure-noise,validation,raw,0,72.0000,0.0000,2,")
     assert len(lines) == 1 + 18 * 2
@@ -95,6 +95,6 @@ def test_the_numbers_of_a_figure_are_those_of_its_rows() -> None:
 
 def test_a_curve_over_rounds_begins_with_the_first_model() -> None:
     suite = find_suite("figure-calibration")
-    (panel,) = panels(suite, made_up("figure-calibration"))
-    assert [point.x for point in panel.curves["bangs"]] == [0, 1, 2]
-    assert panel.curves["raw"][0].mean == pytest.approx(70.0)
+    (panel,) = panels(tabulate(suite, made_up("figure-calibration")))
+    assert [x for x, _ in panel.curves["bangs"]] == [0, 1, 2]
+    assert panel.curves["raw"][0][1].mean == pytest.approx(70.0)

@@ -5,12 +5,13 @@ from typing import Annotated, Any, get_args
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from bangs.errors import InvalidInput, UnknownName
-from bangs.experiments.suites.suite import Kind, Protocol
+from bangs.experiments.protocols import Protocol
+from bangs.experiments.suites.suite import Kind
 
 _SOME = Field(min_length=1)
 
 
-class Published(BaseModel):
+class PublishedTable(BaseModel):
     """The table `published`: the rule behind the numbers, and one entry for every row."""
 
     model_config = ConfigDict(strict=True, extra="allow")
@@ -40,25 +41,9 @@ class Content(BaseModel):
     absent: dict[str, str] = {}
     about: str = ""
     reading: str = ""
-    published: Published | None = None
+    published: PublishedTable | None = None
 
 
-class Faults:
-    """What is wrong in a file, in sentences that name it and the key."""
-
-    def __init__(self, source: str):
-        self.source = source
-
-    def wrong(self, place: str, rule: str) -> InvalidInput:
-        """A key that breaks its rule."""
-        return InvalidInput(f"{self.source}: {place} {rule}")
-
-    def unknown(self, kind: str, name: str, known: Any, place: str) -> InvalidInput:
-        """A name that is none, with a suggestion."""
-        return InvalidInput(f"{self.source}: {place}: {UnknownName(kind, name, known)}")
-
-
-_AXES = 'must name what the runs differ in, such as method = ["raw", "bangs"]'
 _RULES = {
     "string_type": "must be text",
     "bool_type": "must be true or false",
@@ -70,28 +55,31 @@ _RULES = {
 }
 
 
-def check_content(content: dict[str, Any], faults: Faults) -> Content:
+def check_content(content: dict[str, Any]) -> Content:
     """The content of a file; the first key that is wrong is a sentence."""
     try:
         return Content.model_validate(content)
     except ValidationError as error:
-        raise _fault(error, faults) from error
+        raise InvalidInput(_sentence(error)) from error
 
 
-def _fault(error: ValidationError, faults: Faults) -> InvalidInput:
+def _sentence(error: ValidationError) -> str:
     first = error.errors()[0]
     keys, kind, value = first["loc"], first["type"], first["input"]
     place = "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in keys).removeprefix(".")
     if kind == "extra_forbidden":
-        return faults.unknown("key", place, Content.model_fields, place)
-    if kind == "literal_error" and keys[0] in ("kind", "protocols"):
-        known = get_args(Kind if keys[0] == "kind" else Protocol)
-        return faults.unknown("kind" if keys[0] == "kind" else "protocol", str(value), known, str(keys[0]))
+        return f"{place}: {UnknownName('key', place, Content.model_fields)}"
+    if kind == "literal_error" and keys[0] == "kind":
+        return f"kind: {UnknownName('kind', str(value), get_args(Kind))}"
+    if kind == "literal_error" and keys[0] == "protocols":
+        return f"protocols: {UnknownName('protocol', str(value), get_args(Protocol))}"
     if keys == ("axes",):
-        return faults.wrong("axes", _AXES)
+        return 'axes must name what the runs differ in, such as method = ["raw", "bangs"]'
     if keys[0] in ("rows", "columns"):  # each is one of several types, and pydantic has an error for every one
-        return faults.wrong(str(keys[0]), f"must be an axis or a list of axes, got {_short(value)}")
-    return faults.wrong(place, f"{_RULES.get(kind, first['msg'])}, got {_short(value)}")
+        place, rule = str(keys[0]), "must be an axis or a list of axes"
+    else:
+        rule = _RULES.get(kind, first["msg"])
+    return f"{place} {rule}, got {_short(value)}"
 
 
 def _short(value: Any) -> str:

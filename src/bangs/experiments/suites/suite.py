@@ -9,14 +9,8 @@ from bangs.experiments.experiment import Experiment
 from bangs.experiments.settings import RULES
 from bangs.utils.text import plain_name
 
-Protocol = Literal["validation", "best_test", "last", "blind"]  # the rule by which a round counts
-PROTOCOLS: dict[str, str] = {
-    "validation": "test accuracy at the round with the best validation accuracy",
-    "best_test": "best test accuracy after round 0, chosen by test labels (an oracle)",
-    "last": "test accuracy of the last round",
-    "blind": "best validation accuracy of all rounds; no test label was opened",
-}
 FIGURES = ("sweep", "rounds")  # kinds that are drawn
+TIMED = ("time", "stages")  # kinds that tell seconds
 
 Kind = Literal["table", "time", "stages", "sweep", "rounds"]
 
@@ -45,10 +39,7 @@ class Cell:
 
     def setting(self, name: str) -> Any:
         """One setting of the experiment, the default if the suite does not set it."""
-        return self.settings.get(name, getattr(_USUAL, name))
-
-
-_USUAL = Experiment()
+        return self.settings.get(name, getattr(Experiment, name))
 
 
 @dataclass(frozen=True)

@@ -3,15 +3,15 @@
 import io
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any
 
 from bangs.errors import InvalidInput
-from bangs.experiments.results import Result, matching
-from bangs.experiments.suites.suite import FIGURES, PROTOCOLS, Suite
-from bangs.experiments.tables.table import usable_protocols
+from bangs.experiments.protocols import PROTOCOLS
+from bangs.experiments.results import Result
+from bangs.experiments.suites.suite import FIGURES, Suite
+from bangs.experiments.tables.table import Entry, Table
 from bangs.utils.csv_safe import to_csv
 from bangs.utils.files import check_replaceable, make_folder, write_atomic
 
@@ -25,65 +25,60 @@ HEADER = ("suite", "rule", "line", "x", "mean", "std", "seeds", "run")  # of the
 
 
 @dataclass(frozen=True)
-class Point:
-    """A place on a curve."""
-
-    x: float
-    mean: float
-    std: float
-    seeds: int
-    run: str
-
-
-@dataclass(frozen=True)
 class Panel:
     """Curves that share their axes."""
 
     title: str
     rule: str
-    curves: Mapping[str, tuple[Point, ...]]  # line -> points, by x
+    curves: Mapping[str, list[tuple[float, Entry]]]  # line -> x and the number there, by x
 
 
-def panels(suite: Suite, results: Sequence[Result], protocols: Sequence[str] | None = None) -> list[Panel]:
+def panels(table: Table) -> list[Panel]:
     """The panels of a figure: one for each protocol of a sweep, one for rounds."""
+    suite = table.suite
     if suite.kind not in FIGURES:
         raise InvalidInput(f"the suite {suite.name} is a {suite.kind}, not a figure; use bangs table")
-    found = [(cell, matching(results, cell.settings)) for cell in suite.cells()]
-    present = [(cell, result) for cell, result in found if result is not None and result.rows]
-    if not present:
+    if not table.found:
         raise InvalidInput(f"there are no results of the suite {suite.name} yet; run: bangs reproduce {suite.name}")
     if suite.kind == "rounds":
-        kind = "validation" if any(result.blind for _, result in present) else "test"
-        curves = {cell.row: _rounds(result, kind) for cell, result in present}
+        kind = "validation" if any(result.blind for result in table.found.values()) else "test"
+        curves = {row: _rounds(result, kind) for (row, _), result in table.found.items()}
         return [Panel(f"{kind} accuracy after each round", "round", curves)]
-    axis = suite.columns[0]
-    out = []
-    for rule in usable_protocols(protocols or suite.protocols, (result for _, result in present)):
-        lines: dict[str, list[Point]] = {}
-        for cell, result in present:
-            values = list(result.scores(rule).values())
-            lines.setdefault(cell.row, []).append(_point(float(cell.place[axis]), values, result.run))
-        curves = {line: tuple(sorted(points, key=lambda point: point.x)) for line, points in lines.items()}
-        out.append(Panel(PROTOCOLS[rule], rule, curves))
-    return out
+    x = {cell.column: float(cell.place[suite.columns[0]]) for cell in suite.cells()}
+    out: dict[str, dict[str, list[tuple[float, Entry]]]] = {}
+    for line in table.lines:
+        if line.rule in PROTOCOLS:
+            points = [(x[column], own) for column, own in zip(table.columns, line.entries, strict=True) if own]
+            out.setdefault(line.rule, {})[line.row] = sorted(points, key=lambda point: point[0])
+    return [Panel(PROTOCOLS[rule], rule, own) for rule, own in out.items()]
+
+
+def _rounds(result: Result, kind: str) -> list[tuple[float, Entry]]:
+    """The accuracy after each round."""
+    rows = dict(zip(result.seeds, result.rows, strict=True))
+    return [
+        (n, Entry.of({seed: 100 * row[kind][n] for seed, row in rows.items()}, result.run))
+        for n in range(len(result.rows[0][kind]))
+    ]
 
 
 def as_csv(suite: Suite, drawn: Sequence[Panel]) -> str:
     """The numbers of a figure, one line a point."""
     rows = (
-        [suite.name, panel.rule, line, f"{at.x:g}", f"{at.mean:.4f}", f"{at.std:.4f}", at.seeds, at.run]
+        [suite.name, panel.rule, line, f"{x:g}", f"{at.mean:.4f}", f"{at.std or 0.0:.4f}", len(at.seeds), at.run]
         for panel in drawn
         for line, points in panel.curves.items()
-        for at in points
+        for x, at in points
     )
     return to_csv(HEADER, rows)
 
 
-def draw(suite: Suite, drawn: Sequence[Panel], folder: Path, forms: Sequence[str] = ("svg", "png")) -> list[Path]:
-    """Write NAME.svg, NAME.png and NAME.csv into the folder; their paths."""
+def draw(table: Table, folder: Path, forms: Sequence[str] = ("svg", "png")) -> list[Path]:
+    """Write NAME.svg, NAME.png and NAME.csv of a suite's table into the folder; their paths."""
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
+    suite, drawn = table.suite, panels(table)
     written = [folder / f"{suite.name}.csv"]
     _check_replaceable(written[0], forms)
     make_folder(folder)
@@ -123,14 +118,14 @@ def _fill(place: "Axes", suite: Suite, panel: Panel) -> None:
     """One panel: a line and a band of one standard deviation for each curve."""
     from matplotlib.ticker import MaxNLocator
 
-    reach = max(point.x for points in panel.curves.values() for point in points)
+    reach = max(x for points in panel.curves.values() for x, _ in points)
     for number, (line, points) in enumerate(panel.curves.items()):
         colour, marker = _COLOURS[number % len(_COLOURS)], _MARKERS[number % len(_MARKERS)]
-        if len(points) == 1 and reach > points[0].x:  # no rounds: a level to compare with
-            points, marker = (points[0], replace(points[0], x=reach)), ""
-        xs, means = [point.x for point in points], [point.mean for point in points]
-        low = [point.mean - point.std for point in points]
-        high = [point.mean + point.std for point in points]
+        if len(points) == 1 and reach > points[0][0]:  # no rounds: a level to compare with
+            points, marker = [points[0], (reach, points[0][1])], ""
+        xs, means = [x for x, _ in points], [at.mean for _, at in points]
+        low = [at.mean - (at.std or 0.0) for _, at in points]
+        high = [at.mean + (at.std or 0.0) for _, at in points]
         place.plot(
             xs, means, color=colour, marker=marker, markersize=3.5, linewidth=1.4, label=_plain(suite.called(line))
         )
@@ -146,12 +141,3 @@ def _fill(place: "Axes", suite: Suite, panel: Panel) -> None:
 def _plain(text: str) -> str:
     """A name as it was typed: between two dollars matplotlib would read a formula."""
     return text.replace("$", r"\$")
-
-
-def _rounds(result: Result, kind: str) -> tuple[Point, ...]:
-    count = len(result.rows[0][kind])
-    return tuple(_point(n, [100 * row[kind][n] for row in result.rows], result.run) for n in range(count))
-
-
-def _point(x: float, values: Sequence[float], run: str) -> Point:
-    return Point(x, fmean(values), stdev(values) if len(values) > 1 else 0.0, len(values), run)

@@ -3,9 +3,10 @@
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from bangs.experiments.protocols import PROTOCOLS
 from bangs.experiments.results import Result, machines
-from bangs.experiments.suites.suite import FIGURES, PROTOCOLS, Suite
-from bangs.experiments.tables.figure import draw, panels
+from bangs.experiments.suites.suite import FIGURES, Suite
+from bangs.experiments.tables.figure import draw
 from bangs.experiments.tables.render import grid, missing, tests
 from bangs.experiments.tables.reruns import Spread, section
 from bangs.experiments.tables.significance import LEVEL, Comparison
@@ -36,7 +37,7 @@ def write_page(
     written = [path]
     for table in tables:
         if table.suite.kind in FIGURES and _was_run(table):
-            written += draw(table.suite, panels(table.suite, results), path.parent / "figures", ("svg",))
+            written += draw(table, path.parent / "figures", ("svg",))
     make_folder(path.parent)
     write_atomic(path, page(tables, results, command, spread))
     return written
@@ -88,10 +89,10 @@ def _reruns(spread: Spread, tables: Sequence[Table]) -> str:
 def _was_run(table: Table) -> bool:
     """Whether there is something to show: a figure may share its first point or curve with another suite."""
     if table.suite.kind == "rounds":
-        return len(table.sources) > 1
+        return len(table.found) > 1
     if table.suite.kind == "sweep":
         return any(sum(entry is not None for entry in line.entries) > 1 for line in table.lines)
-    return bool(table.sources)
+    return bool(table.found)
 
 
 def _machines(results: Sequence[Result]) -> str:

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Iterator
 
+from bangs.experiments.suites.suite import TIMED
 from bangs.experiments.tables.table import Entry, Line, Table, as_facts
 from bangs.utils.csv_safe import to_csv
 from bangs.utils.files import finite, plain
@@ -107,7 +108,7 @@ def _with_rows(table: Table) -> list[tuple[Line, str]]:
 
 
 def _number(entry: Entry, table: Table) -> str:
-    if table.suite.kind in ("time", "stages"):
+    if table.suite.kind in TIMED:
         text = f"{entry.mean:.2f}" if entry.mean >= 0.1 else f"{entry.mean:.3f}"
         return f"{text} ({entry.note})" if entry.note else text
     return f"{entry.mean:.2f}" + ("" if entry.std is None else f" ± {entry.std:.2f}")

@@ -1,13 +1,14 @@
 """Table: a suite's results laid out, ours beside the published ones."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean, stdev
 from typing import Any
 
 from bangs.errors import UnknownName
+from bangs.experiments.protocols import PROTOCOLS
 from bangs.experiments.results import Result, matching
-from bangs.experiments.suites.suite import FIGURES, PROTOCOLS, Cell, Suite
+from bangs.experiments.suites.suite import FIGURES, TIMED, Cell, Suite
 from bangs.experiments.tables.reruns import Spread
 from bangs.experiments.tables.significance import Comparison, holm, paired, stars
 from bangs.runs.history import STAGES
@@ -26,6 +27,12 @@ class Entry:
     stars: str = ""
     run: str = ""  # where it comes from
     note: str = ""  # what sets it apart from its neighbours
+
+    @classmethod
+    def of(cls, scores: Mapping[int, float], run: str) -> "Entry":
+        """The mean and the spread of scores by seed."""
+        values = tuple(scores.values())
+        return cls(fmean(values), stdev(values) if len(values) > 1 else None, tuple(scores), values, run=run)
 
 
 @dataclass(frozen=True)
@@ -46,12 +53,12 @@ class Table:
     lines: tuple[Line, ...]
     comparisons: Mapping[str, tuple[Comparison, ...]]  # protocol -> tests of the focus against every other
     missing: tuple[tuple[str, str, str], ...]  # row, column, why
-    sources: tuple[Result, ...]
+    found: Mapping[tuple[str, str], Result]  # (row, column) -> the result behind it, if there is one
 
     @property
     def caption(self) -> str:
         """What the numbers are, and by which rule a round was chosen."""
-        seeds = sorted({len(result.seeds) for result in self.sources if result.seeds})
+        seeds = sorted({len(result.seeds) for result in self.found.values()})
         count = f"{seeds[0]}" if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]}" if seeds else "no"
         unit = _UNITS[self.suite.kind]
         rules = dict.fromkeys(line.rule for line in self.lines if line.rule in PROTOCOLS)
@@ -83,37 +90,25 @@ def tabulate(
 ) -> Table:
     """The table of a suite from whatever results there are; a spread over re-runs has a say in the verdicts."""
     cells = list(suite.cells())
-    found = {(cell.row, cell.column): _found(suite, results, cell) for cell in cells}
-    rules = usable_protocols(protocols or suite.protocols, found.values())
-    rows = list(dict.fromkeys(cell.row for cell in cells))
-    columns = tuple(STAGES) if suite.kind == "stages" else tuple(dict.fromkeys(cell.column for cell in cells))
-    lines, comparisons = [], {}
-    if suite.kind in ("time", "stages"):
-        for row in rows:
-            lines += _timed(suite, row, columns, found)
-    else:
-        for row in rows:
-            mine = [_line(suite, row, columns, found, rule) for rule in rules]
-            lines += [*mine, *_published(suite, row, columns)]
-        if suite.focus is not None:
-            comparisons = {rule: _compare(suite, found, rule, spread or Spread()) for rule in rules}
-    present = [result for result in found.values() if result is not None and result.rows]
-    return Table(
-        suite,
-        columns,
-        tuple(line for line in lines if any(line.entries)),
-        comparisons,
-        tuple(_missing(suite, cells, found)),
-        tuple(present),
-    )
-
-
-def usable_protocols(rules: Sequence[str], results: Iterable[Result | None]) -> tuple[str, ...]:
-    """The rules that the results allow: where one of them is blind, only the rule that needs no test label."""
+    results_of = {(cell.row, cell.column): _result(suite, results, cell) for cell in cells}
+    found = {place: result for place, result in results_of.items() if result is not None and result.rows}
+    rules = tuple(protocols or suite.protocols)
     for rule in rules:
         if rule not in PROTOCOLS:
             raise UnknownName("protocol", rule, PROTOCOLS)
-    return ("blind",) if any(result is not None and result.blind for result in results) else tuple(rules)
+    if any(result.blind for result in found.values()):
+        rules = ("blind",)  # the only rule that needs no test label
+    columns = tuple(STAGES) if suite.kind == "stages" else tuple(dict.fromkeys(cell.column for cell in cells))
+    rows = dict.fromkeys(cell.row for cell in cells)
+    lines = [line for row in rows for line in _lines(suite, row, columns, found, rules)]
+    comparisons = {}
+    if suite.focus is not None and suite.kind not in TIMED:
+        comparisons = {rule: _compare(suite, suite.focus, found, rule, spread or Spread()) for rule in rules}
+    missing = []
+    for (row, column), result in results_of.items():
+        if (row, column) not in found:
+            missing.append((row, column, suite.absent.get(row) or ("not run" if result is None else result.error)))
+    return Table(suite, columns, tuple(lines), comparisons, tuple(missing), found)
 
 
 _FACTS = ("mean", "std", "rank", "stars", "run", "seeds", "values")  # of an entry
@@ -145,27 +140,43 @@ def as_facts(table: Table) -> dict[str, Any]:
     }
 
 
-Found = Mapping[tuple[str, str], Result | None]
-
-
-def _found(suite: Suite, results: Sequence[Result], cell: Cell) -> Result | None:
+def _result(suite: Suite, results: Sequence[Result], cell: Cell) -> Result | None:
     """The result of a cell; seconds are those of as many seeds at once as the suite asks for, where there are any."""
-    if suite.kind in ("time", "stages"):
+    if suite.kind in TIMED:
         alike = [result for result in results if len(result.seeds) == len(cell.setting("seeds"))]
         return matching(alike, cell.settings) or matching(results, cell.settings)
     return matching(results, cell.settings)
 
 
-def _line(suite: Suite, row: str, columns: Sequence[str], found: Found, rule: str) -> Line:
-    results = [found.get((row, column)) for column in columns]
-    entries = [_entry(result, rule) if result is not None and result.rows else None for result in results]
-    return Line(row, rule, _ranked(suite, columns, entries))
+def _lines(
+    suite: Suite, row: str, columns: Sequence[str], found: Mapping[tuple[str, str], Result], rules: Sequence[str]
+) -> list[Line]:
+    """The lines of a row that hold a number: one by each rule, or one of seconds, and the published one."""
+    stages = suite.kind == "stages"  # which are columns of one result
+    places = [(row, "" if stages else column) for column in columns]
+    results = [found.get(place) for place in places]
+    entries: dict[str, list[Entry | None]] = {}
+    if suite.kind in TIMED:
+        entries["seconds"] = [
+            None if result is None else _seconds(suite, result, column if stages else None)
+            for result, column in zip(results, columns, strict=True)
+        ]
+    else:
+        for rule in rules:
+            entries[rule] = [
+                None if result is None else Entry.of(result.scores(rule), result.run) for result in results
+            ]
+    entries["published"] = [_published(suite, place, stage) for stage, place in enumerate(places)]
+    return [Line(row, rule, _ranked(suite, columns, own)) for rule, own in entries.items() if any(own)]
 
 
-def _entry(result: Result, rule: str) -> Entry:
-    scores = result.scores(rule)
-    values = tuple(scores.values())
-    return Entry(fmean(values), _std(values), tuple(scores), values, run=result.run)
+def _published(suite: Suite, place: tuple[str, str], stage: int) -> Entry | None:
+    """The number of the source: mean and standard deviation, or that of a stage."""
+    if (own := suite.published.get(place)) is None:
+        return None
+    if suite.kind == "stages":
+        return Entry(own.numbers[stage])
+    return Entry(own.numbers[0], own.numbers[1] if len(own.numbers) > 1 else None, stars=own.stars)
 
 
 def _ranked(suite: Suite, columns: Sequence[str], entries: Sequence[Entry | None]) -> tuple[Entry | None, ...]:
@@ -187,37 +198,9 @@ def _ranked(suite: Suite, columns: Sequence[str], entries: Sequence[Entry | None
     return tuple(marked)
 
 
-def _published(suite: Suite, row: str, columns: Sequence[str]) -> list[Line]:
-    entries = [_as_published(suite, row, column) for column in columns]
-    return [Line(row, "published", _ranked(suite, columns, entries))] if any(entries) else []
-
-
-def _as_published(suite: Suite, row: str, column: str) -> Entry | None:
-    published = suite.published.get((row, column))
-    if published is None:
-        return None
-    return Entry(
-        published.numbers[0], published.numbers[1] if len(published.numbers) > 1 else None, stars=published.stars
-    )
-
-
-def _timed(suite: Suite, row: str, columns: Sequence[str], found: Found) -> list[Line]:
-    if suite.kind == "stages":
-        result, published = found.get((row, "")), suite.published.get((row, ""))
-        mine = [_seconds(suite, result, stage) for stage in columns]
-        theirs: list[Entry | None] = [
-            None if published is None else Entry(published.numbers[n]) for n in range(len(columns))
-        ]
-    else:
-        mine = [_seconds(suite, found.get((row, column))) for column in columns]
-        theirs = [_as_published(suite, row, column) for column in columns]
-    return [Line(row, "seconds", tuple(mine)), Line(row, "published", tuple(theirs))]
-
-
-def _seconds(suite: Suite, result: Result | None, stage: str | None = None) -> Entry | None:
+def _seconds(suite: Suite, result: Result, stage: str | None) -> Entry:
     """The seconds of a seed, in all or in a stage of a round; those of other seeds at once than the suite's say so."""
-    if result is None or result.seconds is None:
-        return None
+    assert result.seconds is not None  # a result with rows has them
     rounds = max(len(result.rows[0]["validation"]) - 1, 1)
     spent = result.seconds["total"] if stage is None else result.seconds[stage] / rounds
     count, usual = len(result.seeds), {len(cell.setting("seeds")) for cell in suite.cells()}
@@ -225,38 +208,25 @@ def _seconds(suite: Suite, result: Result | None, stage: str | None = None) -> E
     return Entry(spent / count, seeds=result.seeds, run=result.run, note=note)
 
 
-def _compare(suite: Suite, found: Found, rule: str, spread: Spread) -> tuple[Comparison, ...]:
+def _compare(
+    suite: Suite, focus: str, found: Mapping[tuple[str, str], Result], rule: str, spread: Spread
+) -> tuple[Comparison, ...]:
     """The focus against every other, seed by seed; Holm's correction over all of them together."""
-    sweep = suite.kind in FIGURES  # there the lines compete, place by place
-    scores: dict[str, dict[str, dict[int, float]]] = {}
-    graphs: dict[str, str] = {}
+    by_place: dict[str, dict[str, Result]] = {}
     for (row, column), result in found.items():
-        if result is not None and result.rows:
-            place, who = (column, row) if sweep else (row, column)
-            scores.setdefault(place, {})[who] = result.scores(rule)
-            graphs[place] = plain_name(result.config["dataset"])
+        place, who = (column, row) if suite.kind in FIGURES else (row, column)  # of a figure the lines compete
+        by_place.setdefault(place, {})[who] = result
     tests = []
-    for place, by_name in scores.items():
-        ours = by_name.pop(suite.focus or "", None)
-        for name, theirs in by_name.items():
-            common = [] if ours is None else [seed for seed in ours if seed in theirs]
-            if ours is not None and common:
-                mine, others = [ours[seed] for seed in common], [theirs[seed] for seed in common]
-                range = 0.0 if rule == "blind" else spread.range(graphs[place], rule, len(common))
-                tests.append(replace(paired(place, suite.focus or "", name, mine, others), rerun=range))
+    for place, rivals in by_place.items():
+        if focus not in rivals:
+            continue
+        graph, ours = plain_name(rivals[focus].config["dataset"]), rivals[focus].scores(rule)
+        for name, rival in rivals.items():
+            theirs = rival.scores(rule)
+            common = [seed for seed in ours if seed in theirs]
+            if name != focus and common:
+                test = paired(place, focus, name, [ours[seed] for seed in common], [theirs[seed] for seed in common])
+                moves = 0.0 if rule == "blind" else spread.range(graph, rule, len(common))
+                tests.append(replace(test, rerun=moves))
     corrected = holm([test.p for test in tests])
     return tuple(replace(test, corrected=value) for test, value in zip(tests, corrected, strict=True))
-
-
-def _missing(suite: Suite, cells: Sequence[Cell], found: Found) -> list[tuple[str, str, str]]:
-    out = []
-    for cell in cells:
-        result = found[cell.row, cell.column]
-        if result is None or not result.rows:
-            why = suite.absent.get(cell.row) or (result.error if result is not None else "not run")
-            out.append((cell.row, cell.column, why))
-    return out
-
-
-def _std(values: Sequence[float]) -> float | None:
-    return stdev(values) if len(values) > 1 else None

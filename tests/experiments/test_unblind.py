@@ -7,10 +7,10 @@ import pytest
 import torch
 
 from bangs.errors import InvalidInput
-from bangs.experiments.blind import BlindRounds, unblind
 from bangs.experiments.exam import Exam
 from bangs.experiments.experiment import Experiment, compact
 from bangs.experiments.results import rows_in_file
+from bangs.experiments.unblind import unblind
 from bangs.runs import RunFolder, read_run
 from tests.cli.invoke import bangs
 from tests.helpers.small_graphs import graph_file
@@ -24,12 +24,10 @@ def graph(tmp_path: Path) -> Path:
     return graph_file(tmp_path / "graph.npz")
 
 
-def run_blind(graph: Path, out: Path, method: str) -> dict:
+def run_blind(graph: Path, out: Path, method: str, resume: bool = False) -> dict:
     experiment = Experiment(dataset=str(graph), method=method, **QUICK)
-    with RunFolder.create_or_resume(out, experiment.config(), resume=False) as folder:
-        result = experiment.run(device="cpu", observers=[BlindRounds(folder)], run_folder=folder, blind=True)
-        folder.finish(compact(result))
-    return result
+    with RunFolder.create_or_resume(out, experiment.config(), resume=resume) as folder:
+        return experiment.run(device="cpu", run_folder=folder, blind=True)
 
 
 @pytest.mark.parametrize("method", ["bangs", "soft"])
@@ -52,6 +50,25 @@ def test_a_blind_run_makes_no_exam(graph: Path, tmp_path: Path, monkeypatch: pyt
 
     monkeypatch.setattr(Exam, "of", opened)
     run_blind(graph, tmp_path / "out", "soft")
+
+
+def test_a_blind_run_that_was_killed_right_after_a_checkpoint_can_be_opened(
+    graph: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It continues after that round, so the predictions of the round must be there already."""
+
+    def killed_after_round_1(folder: RunFolder, round: int, tensors: dict, facts: dict) -> None:
+        save(folder, round, tensors, facts)
+        if round == 1:
+            raise KeyboardInterrupt
+
+    save = RunFolder.save
+    monkeypatch.setattr(RunFolder, "save", killed_after_round_1)
+    with pytest.raises(KeyboardInterrupt):
+        run_blind(graph, tmp_path / "out", "bangs")
+    monkeypatch.undo()
+    run_blind(graph, tmp_path / "out", "bangs", resume=True)
+    assert unblind(tmp_path / "out") is not None
 
 
 def test_an_exam_is_opened_once_and_the_folder_says_when(graph: Path, tmp_path: Path) -> None:
