@@ -10,7 +10,7 @@ import torch
 
 from bangs.estimator.reasons import reasons
 from bangs.graphs.edges import EdgeList
-from bangs.report.csv_tables import predictions, pseudo_labels
+from bangs.report.predictions_csv import predictions, pseudo_labels
 from bangs.runs.candidate_log import CandidateLog
 from bangs.runs.snapshot import Snapshot
 from measuring import in_turns, options, peak_of, show

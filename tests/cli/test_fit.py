@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from bangs import SelfTrainingClassifier
-from bangs.cli.fit_folder import told
+from bangs.cli.fit_messages import final_summary
 from bangs.runs import RunFolder, read_run
 from tests.cli.conftest import EXAMPLES
 from tests.cli.invoke import bangs
@@ -168,15 +168,16 @@ def test_the_last_words_say_what_self_training_did(adopted: int, tried: int, fir
     result = {"nodes": 300, "given": 22, "held": 8, "chosen": 3, "adopted": adopted, "adopted_in_all": tried}
     result |= {"folds": False, "leaderboard": [], "largest_share": 0.3, "no_better_than_chance": False}
     result |= {"rounds": 3}
-    lines = told({**result, "validation": validation, "test": None}, Path("out")).splitlines()
+    lines = final_summary({**result, "validation": validation, "test": None}, Path("out")).splitlines()
     assert lines[0].endswith(first)
     assert lines[1].endswith("; they chose the round, so their accuracy is optimistic")
     for other, words in (({"rounds": 0}, "they decided when training stopped"), ({"folds": True}, "")):
-        line = told({**result, "validation": validation, "test": None, **other}, Path("out")).splitlines()[1]
+        line = final_summary({**result, "validation": validation, "test": None, **other}, Path("out")).splitlines()[1]
         assert "chose the round" not in line
         assert words in line
     assert lines[1].startswith("accuracy 100.0% on 8 labels the models had not learned (95 % interval 68.0% to 100.0%")
-    warned = told({**result, "validation": validation, "test": None, "no_better_than_chance": True}, Path("out"))
+    doubtful = {**result, "validation": validation, "test": None, "no_better_than_chance": True}
+    warned = final_summary(doubtful, Path("out"))
     assert "warning: always predicting the largest class might be as good" in warned
 
 

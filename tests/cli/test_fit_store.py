@@ -75,7 +75,7 @@ def test_a_store_that_moved_is_told_and_found_again(store, tmp_path, monkeypatch
     out, moved = str(tmp_path / "fit"), str(tmp_path / "elsewhere")
     said = bangs("fit", store, "--out", out, *ASKED)
     assert said.code == 0, said.err
-    assert "batches of 1,024 labelled nodes, which hear 10 and 10 neighbours; --batch-size and" in said.out
+    assert "batches of 1,024 labelled nodes, which see 10 and 10 neighbours; --batch-size and" in said.out
     name = pd.read_csv(tmp_path / "fit" / "predictions.csv")["id"][0]
     (tmp_path / "store").rename(moved)
     for command in (("explain", out, name), ("report", out), ("predict", out, moved)):

@@ -14,9 +14,9 @@ from bangs.core.rng import Streams
 from bangs.core.types import Labels, Task, one_hot
 from bangs.estimator import candidates, contest, linear
 from bangs.estimator.candidates import linear_candidates, refined, soft_method
+from bangs.estimator.keeper import Keeper
 from bangs.estimator.linear import LinearTrainer, PropagatedLinear
 from bangs.estimator.members import View
-from bangs.estimator.resume import Keeper
 from bangs.estimator.stacking import (
     common_factor,
     far_behind,

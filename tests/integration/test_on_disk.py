@@ -10,7 +10,7 @@ from torch_geometric.data import Data
 
 from bangs.errors import InvalidInput
 from bangs.estimator.classifier import SelfTrainingClassifier
-from bangs.estimator.resume import Keeper
+from bangs.estimator.keeper import Keeper
 from bangs.graphs.datasets.synthetic import citation
 from bangs.graphs.edges import EdgeList
 from bangs.graphs.pagerank_push import Push

@@ -86,7 +86,8 @@ def fit(
     Example: bangs fit examples/own-graph --out out/library
     """
     words = locals()
-    from bangs.cli.fit_folder import fit_in, in_batches, set_by_tables, told
+    from bangs.cli.fit_folder import fit_in, set_by_tables
+    from bangs.cli.fit_messages import final_summary, in_batches
     from bangs.cli.fitted_tables import FittedTables
     from bangs.estimator.classifier import SelfTrainingClassifier
     from bangs.graphs.store import Store
@@ -114,4 +115,4 @@ def fit(
             output.say(f"· {in_batches(only.trainer.batches)}; --batch-size and --fanout say otherwise")
     with stoppable(again("--resume")):
         done = fit_in(out, own, learner, read, output, resume=resume, overwrite=overwrite)
-    output.result({**done, "out": out.name}, told(done, out))
+    output.result({**done, "out": out.name}, final_summary(done, out))

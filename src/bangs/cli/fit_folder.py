@@ -11,24 +11,21 @@ import torch
 from torch import Tensor
 
 from bangs.cli.console import Output, Rounds
+from bangs.cli.fit_messages import round_line, tell_candidate
 from bangs.cli.fitted_tables import FittedTables
 from bangs.estimator.classifier import SelfTrainingClassifier
-from bangs.estimator.contest import Tried
+from bangs.estimator.keeper import Keeper
 from bangs.estimator.model_file import save
-from bangs.estimator.resume import Keeper
 from bangs.estimator.saved_parameters import spell
 from bangs.graphs import splits, tables
 from bangs.graphs.fingerprint import fingerprint
 from bangs.graphs.store import Store
-from bangs.report.csv_tables import predictions, pseudo_labels
-from bangs.report.headline import optimism
 from bangs.report.model_card import model_card
 from bangs.report.outcome import exam, outcome
 from bangs.report.page import write_page
+from bangs.report.predictions_csv import predictions, pseudo_labels
 from bangs.report.run_data import EXAM
 from bangs.runs import RunFolder, read_run
-from bangs.selftraining.loop import State
-from bangs.training.neighbour_sampling import Sampling
 from bangs.utils.devices import choose_device
 from bangs.utils.files import write_atomic
 from bangs.utils.text import counted
@@ -78,10 +75,10 @@ def _fit(folder: RunFolder, own: tables.OwnGraph, learner: SelfTrainingClassifie
         data = copy(data).update({"class_names": own.classes})  # for notes that name classes
     test = torch.zeros(data.num_nodes, dtype=torch.bool) if split is None else split.test[0]
     if len(learner.recipe(store=data if isinstance(data, Store) else None)) > 1:
-        learner.fit(data, names=own.ids, keeper=keeper, tell=partial(_tell, output))
+        learner.fit(data, names=own.ids, keeper=keeper, tell=partial(tell_candidate, output))
     else:
         with Rounds(output, "round by round", learner.rounds or 0) as view:
-            learner.fit(data, names=own.ids, observers=[lambda state: view.tell(_line(state))], keeper=keeper)
+            learner.fit(data, names=own.ids, observers=[lambda state: view.tell(round_line(state))], keeper=keeper)
     learner.classes_ = np.array(own.classes)[learner.classes_]
     output.notes([*learner.notes_, f"trained with {counted(learner.threads_, 'thread')}"])
     truth = exam(own.data.y, own.classes, learner, test)
@@ -129,84 +126,3 @@ def _config(name: str, own: tables.OwnGraph, learner: SelfTrainingClassifier) ->
         "columns": own.columns.to_dict(),
         "split": own.split is not None,
     }
-
-
-def _tell(output: Output, tried: Tried) -> None:
-    """A line for a candidate: what is being tried, and the one with the best log-likelihood so far."""
-    ahead = f"; best log-likelihood so far: {tried.leader}, accuracy {tried.accuracy:.1%}" if tried.leader else ""
-    output.say(f"{tried.number:>3} of {tried.count:<3} {tried.seconds:6.1f} s  {tried.name}{ahead}")
-
-
-def _line(state: State) -> dict[str, str]:
-    """A round, by headings; there is no truth to tell right from wrong by."""
-    return {
-        "round": f"{state.index}",
-        "validation %": f"{100 * float(state.validation.mean()):.1f}",
-        "pseudo-labels": f"{int(state.labels.adopted[0].sum())}",
-        "epochs": f"{float(state.student.epochs.double().mean()):.0f}",
-        "seconds": f"{sum(state.seconds.values()):.2f}",
-    }
-
-
-def in_batches(batches: Sampling | None) -> str:
-    """How a graph on disk is trained, in words."""
-    assert batches is not None
-    heard = " and ".join("all" if bound < 0 else f"{bound:,}" for bound in batches.fanout)
-    return f"trained from the disk in batches of {batches.size:,} labelled nodes, which hear {heard} neighbours"
-
-
-def told(result: dict[str, Any], out: Path) -> str:
-    """What a person wants to know first."""
-    judged, test = result["validation"], result["test"]
-    lines = [f"{result['nodes']:,} nodes: {result['given']:,} labels given{_pseudo(result)}"]
-    if judged["nodes"]:
-        low, high = judged["interval"]
-        lines.append(
-            f"accuracy {judged['accuracy']:.1%} on {judged['nodes']:,} labels the models had not learned "
-            f"(95 % interval {low:.1%} to {high:.1%}; largest class {result['largest_share']:.1%})"
-            + ("" if result["folds"] else f"; {optimism(result)}")
-        )
-        if result["no_better_than_chance"]:
-            lines.append(
-                "warning: always predicting the largest class might be as good; "
-                "label more nodes, or check features and edges"
-            )
-    else:
-        lines.append("accuracy is not known: no class has two labels")
-    if len(result["leaderboard"]) > 1:
-        lines += _board(result["leaderboard"])
-    if test is not None:
-        lines.append(f"test accuracy {test['accuracy']:.1%} on {test['nodes']:,} nodes (round 0: {test['raw']:.1%})")
-    if judged["nodes"]:
-        low, high = judged["error_interval"]
-        lines.append(
-            f"calibration error {judged['error_after']:.3f} (95 % interval {low:.3f} to {high:.3f}), "
-            f"{judged['error_before']:.3f} before calibration, on the same {judged['nodes']:,} labels"
-        )
-    lines.append(f"open {out / 'report.html'}; beside it are predictions.csv, pseudo_labels.csv, MODEL_CARD.md")
-    return "\n".join(lines)
-
-
-def _pseudo(result: dict[str, Any]) -> str:
-    """The labels beside those given."""
-    words = "" if result["folds"] else f", {result['held']:,} held for validation"
-    if result["adopted"]:
-        left = result["adopted_in_all"] - result["adopted"]
-        words += f", {result['adopted']:,} labelled by the model itself"
-        words += f" ({left:,} more after the chosen round, not used)" if left else ""
-    return words
-
-
-def _board(board: list[dict[str, Any]]) -> list[str]:
-    """The candidates that count, and how much."""
-    used = [line for line in board if line["weight"] > 0]
-    shown = used[:5]
-    those = f"; the {len(shown)} with the most weight" if len(used) > len(shown) else ""
-    lines = [
-        f"the prediction is the weighted mean of {len(used)} of {len(board)} models{those} (weight, model, accuracy):"
-    ]
-    for line in shown:
-        score = line.get("accuracy")
-        said = "" if score is None else f"  {score['value']:.1%} ({score['low']:.1%} to {score['high']:.1%})"
-        lines.append(f"  {line['weight']:4.0%}  {line['model']} · {line['method']} · {line['features']}{said}")
-    return lines

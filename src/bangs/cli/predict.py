@@ -39,7 +39,7 @@ def predict(
     from bangs.estimator.classifier import SelfTrainingClassifier
     from bangs.graphs.store import known_names, read_own
     from bangs.graphs.tables import Encoding
-    from bangs.report.csv_tables import new_predictions
+    from bangs.report.predictions_csv import new_predictions
     from bangs.runs import read_run
     from bangs.utils.devices import choose_device
 

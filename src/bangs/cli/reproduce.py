@@ -13,7 +13,7 @@ from bangs.cli.parsing import parse_names, parse_seeds
 from bangs.errors import InvalidInput, UnknownName
 
 if TYPE_CHECKING:
-    from bangs.cli.progress import Progress
+    from bangs.cli.suite_progress import Progress
     from bangs.experiments.process_workers import Engine
 
 ENGINES = ("local", "ray")
@@ -52,7 +52,7 @@ def reproduce(
 
     Example: bangs reproduce table-main --datasets cora --seeds 3 --device cuda
     """
-    from bangs.cli.progress import Progress
+    from bangs.cli.suite_progress import Progress
     from bangs.experiments.reproduce import Only, Plan, check_export
     from bangs.utils.devices import choose_device
 

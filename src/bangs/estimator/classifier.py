@@ -29,11 +29,11 @@ from bangs.estimator.fitted import FittedAttributes, averaged, fitted_members, s
 from bangs.estimator.folds import check_folds, seeds_of
 from bangs.estimator.inference import calibrate_beside
 from bangs.estimator.inputs import Inputs, check_columns, prepare
+from bangs.estimator.keeper import Keeper
 from bangs.estimator.label_inputs import as_labels, as_shares, in_order, mask_of
 from bangs.estimator.linear import LinearTrainer
 from bangs.estimator.members import View
 from bangs.estimator.reasons import node_of, reasons
-from bangs.estimator.resume import Keeper
 from bangs.estimator.tasks import TrainingData, tasks_of, training_data
 from bangs.graphs.splits import check_share
 from bangs.graphs.store import Store, StoreReference

@@ -13,8 +13,8 @@ from bangs.core.types import Task
 from bangs.errors import Diverged
 from bangs.estimator.candidates import Candidate
 from bangs.estimator.folds import Folds, judged_labels, label_logs
+from bangs.estimator.keeper import Keeper
 from bangs.estimator.members import FoldRecorder, Member, View
-from bangs.estimator.resume import Keeper
 from bangs.estimator.stacking import (
     common_factor,
     far_behind,

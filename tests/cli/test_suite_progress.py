@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from bangs.cli.console import Output
-from bangs.cli.progress import Forecast, Progress, duration
+from bangs.cli.suite_progress import Forecast, Progress, duration
 from bangs.experiments.jobs import Experiment, Job, Outcome
 from bangs.experiments.reproduce import Plan
 from bangs.runs import RunFolder

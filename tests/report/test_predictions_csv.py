@@ -8,9 +8,9 @@ import pytest
 import torch
 
 from bangs.estimator.classifier import SelfTrainingClassifier
-from bangs.report.csv_tables import predictions, pseudo_labels
 from bangs.report.model_card import word
 from bangs.report.node_layout import positions
+from bangs.report.predictions_csv import predictions, pseudo_labels
 from bangs.utils.csv_safe import cell, to_csv
 from tests.conftest import two_rings
 from tests.runs.test_soft_snapshot import with_beliefs

@@ -1,0 +1,91 @@
+"""Messages of a fit: what the terminal says while it runs and at its end."""
+
+from pathlib import Path
+from typing import Any
+
+from bangs.cli.console import Output
+from bangs.estimator.contest import Tried
+from bangs.report.headline import optimism
+from bangs.selftraining.loop import State
+from bangs.training.neighbour_sampling import Sampling
+
+
+def tell_candidate(output: Output, tried: Tried) -> None:
+    """A line for a candidate: what is being tried, and the one with the best log-likelihood so far."""
+    ahead = f"; best log-likelihood so far: {tried.leader}, accuracy {tried.accuracy:.1%}" if tried.leader else ""
+    output.say(f"{tried.number:>3} of {tried.count:<3} {tried.seconds:6.1f} s  {tried.name}{ahead}")
+
+
+def round_line(state: State) -> dict[str, str]:
+    """A round, by headings; there is no truth to tell right from wrong by."""
+    return {
+        "round": f"{state.index}",
+        "validation %": f"{100 * float(state.validation.mean()):.1f}",
+        "pseudo-labels": f"{int(state.labels.adopted[0].sum())}",
+        "epochs": f"{float(state.student.epochs.double().mean()):.0f}",
+        "seconds": f"{sum(state.seconds.values()):.2f}",
+    }
+
+
+def in_batches(batches: Sampling | None) -> str:
+    """How a graph on disk is trained, in words."""
+    assert batches is not None
+    hops = " and ".join("all" if bound < 0 else f"{bound:,}" for bound in batches.fanout)
+    return f"trained from the disk in batches of {batches.size:,} labelled nodes, which see {hops} neighbours"
+
+
+def final_summary(result: dict[str, Any], out: Path) -> str:
+    """What a person wants to know first."""
+    judged, test = result["validation"], result["test"]
+    lines = [f"{result['nodes']:,} nodes: {result['given']:,} labels given{_pseudo(result)}"]
+    if judged["nodes"]:
+        low, high = judged["interval"]
+        lines.append(
+            f"accuracy {judged['accuracy']:.1%} on {judged['nodes']:,} labels the models had not learned "
+            f"(95 % interval {low:.1%} to {high:.1%}; largest class {result['largest_share']:.1%})"
+            + ("" if result["folds"] else f"; {optimism(result)}")
+        )
+        if result["no_better_than_chance"]:
+            lines.append(
+                "warning: always predicting the largest class might be as good; "
+                "label more nodes, or check features and edges"
+            )
+    else:
+        lines.append("accuracy is not known: no class has two labels")
+    if len(result["leaderboard"]) > 1:
+        lines += _board(result["leaderboard"])
+    if test is not None:
+        lines.append(f"test accuracy {test['accuracy']:.1%} on {test['nodes']:,} nodes (round 0: {test['raw']:.1%})")
+    if judged["nodes"]:
+        low, high = judged["error_interval"]
+        lines.append(
+            f"calibration error {judged['error_after']:.3f} (95 % interval {low:.3f} to {high:.3f}), "
+            f"{judged['error_before']:.3f} before calibration, on the same {judged['nodes']:,} labels"
+        )
+    lines.append(f"open {out / 'report.html'}; beside it are predictions.csv, pseudo_labels.csv, MODEL_CARD.md")
+    return "\n".join(lines)
+
+
+def _pseudo(result: dict[str, Any]) -> str:
+    """The labels beside those given."""
+    words = "" if result["folds"] else f", {result['held']:,} held for validation"
+    if result["adopted"]:
+        left = result["adopted_in_all"] - result["adopted"]
+        words += f", {result['adopted']:,} labelled by the model itself"
+        words += f" ({left:,} more after the chosen round, not used)" if left else ""
+    return words
+
+
+def _board(board: list[dict[str, Any]]) -> list[str]:
+    """The candidates that count, and how much."""
+    used = [line for line in board if line["weight"] > 0]
+    shown = used[:5]
+    those = f"; the {len(shown)} with the most weight" if len(used) > len(shown) else ""
+    lines = [
+        f"the prediction is the weighted mean of {len(used)} of {len(board)} models{those} (weight, model, accuracy):"
+    ]
+    for line in shown:
+        score = line.get("accuracy")
+        said = "" if score is None else f"  {score['value']:.1%} ({score['low']:.1%} to {score['high']:.1%})"
+        lines.append(f"  {line['weight']:4.0%}  {line['model']} · {line['method']} · {line['features']}{said}")
+    return lines
