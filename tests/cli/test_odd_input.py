@@ -51,6 +51,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ((*RUN, "--out=text"), "'text' must be a folder, but it is a file"),
         (("fit", EXAMPLES / "own-graph", "--out=x", "--epochs=0"), "--epochs"),
         (("fit", "nowhere", "--out=x", "--model=gcm"), "did you mean 'gcn'?"),  # before anything is read
+        (("fit", "nowhere", "--out=x", "--model=automatic"), "did you mean 'auto'?"),
         (("predict", "text", "folder"), "'text' is a file; name the folder that `bangs fit` wrote"),
         (("predict", "folder", "folder", "--device=tpu"), "device 'tpu' is unknown"),
         (("report", "missing.jsonl"), "'missing.jsonl' does not exist"),

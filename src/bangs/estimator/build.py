@@ -20,6 +20,7 @@ from bangs.estimator.inference import check_staged
 from bangs.estimator.linear import LinearTrainer, PropagatedLinear
 from bangs.estimator.members import View
 from bangs.graphs.store import Store, check_edges
+from bangs.nn.models import MODELS
 from bangs.selection.quotas import Top
 from bangs.selection.scores import Agreement, Banzhaf, Chance, Confidence, Score
 from bangs.selftraining.choices import CHOICES
@@ -123,6 +124,7 @@ def training(model: Any, preset: str, epochs: int | None, patience: int | None, 
         return LinearTrainer(model) if isinstance(model, PropagatedLinear) else model
     changes = {"epochs": EPOCHS, "patience": PATIENCE, **changes}
     if isinstance(model, str):
+        check_name("model", model, ("auto", *MODELS))
         return trainer(model, preset, **changes)
     if not callable(getattr(model, "build", None)):
         raise InvalidInput(f"model must be a name, an architecture such as GCN() or a Trainer, got {model!r}")
