@@ -13,8 +13,8 @@ import torch
 from torch_geometric.data import Data
 
 from bangs.errors import DataUnavailable, InvalidInput
+from bangs.graphs.array_checks import MOST_FEATURES
 from bangs.graphs.csr import check_range
-from bangs.graphs.datasets.npz import MOST_FEATURES
 from bangs.graphs.edges import undirected
 
 ARCHIVE = "lastfm_asia.zip"

@@ -11,8 +11,8 @@ import torch
 from torch_geometric.data import Data
 
 from bangs.errors import DataUnavailable, InvalidInput
+from bangs.graphs.array_checks import MOST_FEATURES
 from bangs.graphs.csr import check_range, checked_csr
-from bangs.graphs.datasets.npz import MOST_FEATURES
 from bangs.graphs.edges import undirected
 from bangs.graphs.numpy_files import Array
 from bangs.graphs.sparse import to_torch
