@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from bangs.core.number_checks import check_whole
 from bangs.errors import InvalidInput
 from bangs.graphs.neighbours import NeighbourLists, ragged_index
 from bangs.graphs.sparse import Normalise, Pattern, Sparse, row_pointers
@@ -36,10 +37,7 @@ class Sampling:
 
     def __post_init__(self) -> None:
         for name, least in (("size", 1), ("memory", 1), ("pieces", 1), ("workers", 0)):
-            if type(getattr(self, name)) is not int or getattr(self, name) < least:
-                raise InvalidInput(
-                    f"Sampling.{name} must be a whole number of at least {least}, got {getattr(self, name)!r}"
-                )
+            check_whole(f"Sampling.{name}", getattr(self, name), least=least)
         if (
             not isinstance(self.fanout, tuple)
             or not self.fanout
@@ -64,9 +62,8 @@ def sampling(size: int | None, fanout: Sequence[int] | None, pieces: int | None 
     """The sampling for two options: None if neither is given, the default for the one left out."""
     if size is None and fanout is None:
         return None
-    default = Sampling()
-    fanout = default.fanout if fanout is None else tuple(fanout)
-    return Sampling(default.size if size is None else size, fanout, pieces=pieces or 1)
+    given = {"size": size, "fanout": None if fanout is None else tuple(fanout), "pieces": pieces}
+    return Sampling(**{name: value for name, value in given.items() if value is not None})  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True, eq=False)

@@ -80,25 +80,6 @@ class _PaddedMatmul(torch.autograd.Function):
 
 
 @dataclass(frozen=True, eq=False)
-class RunSubgraphs:
-    """The subgraph of every run: its output nodes, its input nodes and the adjacency of every hop between them."""
-
-    outputs: list[Nodes]
-    inputs: list[Nodes]
-    layers: "list[list[sp.csr_array[Any]]]"  # [hop][run], the outermost hop first
-
-    @property
-    def max_size(self) -> int:
-        """The largest number of nodes in any layer of any run."""
-        shapes = [matrix.shape for layer in self.layers for matrix in layer]
-        return max([*map(len, self.outputs), *map(len, self.inputs), *(side for shape in shapes for side in shape)])
-
-    def block_diagonals(self, size: int) -> "list[sp.csr_array[Any]]":
-        """For every hop the matrices of all runs as one block diagonal [R·size, R·size]."""
-        return [_block_diagonal(layer, size) for layer in self.layers]
-
-
-@dataclass(frozen=True, eq=False)
 class FirstHop:
     """A graph's features after one hop, from which every run takes its own subgraph."""
 
@@ -117,41 +98,41 @@ class FirstHop:
             x = torch.as_tensor(x.toarray())
         return cls(matrix, Sparse.of(matrix, prepared.device).matmul(x.to(prepared.device).float()))
 
-    def run_subgraphs(self, target: Tensor, hops: int) -> RunSubgraphs:
-        """The subgraphs that the logits of the nodes with a target [R, N] depend on."""
-        found = [own.nonzero().squeeze(1).cpu().numpy() for own in target >= 0]
-        outputs = found
-        layers: list[list[sp.csr_array[Any]]] = []
-        for _ in range(hops - 1):
-            rows = [self.matrix[own] for own in outputs]
-            inputs = [np.unique(own.indices) for own in rows]
-            layers.insert(0, [own[:, below] for own, below in zip(rows, inputs, strict=True)])
-            outputs = inputs
-        return RunSubgraphs(found, outputs, layers)
-
     def target_nodes(self, targets: Targets, hops: int) -> TargetNodes | None:
         """The nodes with a target of each run and their subgraphs; None if they would exceed `MAX_BYTES`.
 
         Runs with fewer nodes are padded with nodes that have no target and no edges.
         """
-        subgraphs, device = self.run_subgraphs(targets.target, hops), self.features.device
-        runs, width = len(subgraphs.outputs), int(self.features.shape[1])
-        size, columns = _round_up(subgraphs.max_size, NODE_MULTIPLE), _round_up(width, COLUMN_MULTIPLE)
+        device, (runs, width) = self.features.device, (len(targets.target), int(self.features.shape[1]))
+        nodes, matrices = self._layers(targets.target, hops)
+        size = _round_up(max(len(own) for layer in nodes for own in layer), NODE_MULTIPLE)
+        columns = _round_up(width, COLUMN_MULTIPLE)
         if 4 * runs * size * columns > MAX_BYTES:
             return None
         padded = torch.zeros(runs, size, columns, device=device)
         place = torch.full((runs, size), -1, device=device)
-        for run, (inputs, outputs) in enumerate(zip(subgraphs.inputs, subgraphs.outputs, strict=True)):
+        for run, (inputs, outputs) in enumerate(zip(nodes[0], nodes[-1], strict=True)):
             padded[run, : len(inputs), :width] = self.features[torch.as_tensor(inputs, device=device)]
             place[run, : len(outputs)] = torch.as_tensor(outputs)
-        row_counts = torch.tensor([len(nodes) for nodes in subgraphs.inputs], dtype=torch.int32, device=device)
-        adjacencies = tuple(Sparse.of(matrix, device) for matrix in subgraphs.block_diagonals(size))
+        row_counts = torch.tensor([len(own) for own in nodes[0]], dtype=torch.int32, device=device)
+        adjacencies = tuple(Sparse.of(_block_diagonal(layer, size), device) for layer in matrices)
         known = place.clamp_min(0)
         target = targets.target.gather(1, known).masked_fill_(place < 0, -1)
         return TargetNodes(
             PrecomputedHop(runs, PaddedFeatures(runs, padded, width, row_counts), adjacencies),
             Targets(target, targets.weight.gather(1, known)),
         )
+
+    def _layers(self, target: Tensor, hops: int) -> "tuple[list[list[Nodes]], list[list[sp.csr_array[Any]]]]":
+        """The nodes of every layer and run that the logits of the nodes with a target [R, N] depend on, from the first
+        layer to the targets, and the adjacency between two layers."""
+        nodes: list[list[Nodes]] = [[own.nonzero().squeeze(1).cpu().numpy() for own in target >= 0]]
+        matrices: list[list[sp.csr_array[Any]]] = []
+        for _ in range(hops - 1):
+            rows = [self.matrix[own] for own in nodes[0]]
+            nodes.insert(0, [np.unique(own.indices) for own in rows])
+            matrices.insert(0, [own[:, below] for own, below in zip(rows, nodes[0], strict=True)])
+        return nodes, matrices
 
 
 def _round_up(count: int, unit: int) -> int:

@@ -11,7 +11,8 @@ from typing import Literal, Protocol
 import torch
 from torch import Tensor
 
-from bangs.errors import InvalidInput
+from bangs.core.number_checks import check_whole
+from bangs.core.word_checks import check_word
 from bangs.valuation import coalitions
 
 Generators = Sequence[torch.Generator]
@@ -79,9 +80,8 @@ class MSR:
     without: Literal["smaller", "all"] = "smaller"
 
     def __post_init__(self) -> None:
-        _check_samples(self)
-        if not isinstance(self.without, str) or self.without not in ("smaller", "all"):
-            raise InvalidInput(f"MSR.without must be one of smaller, all, got '{self.without}'")
+        check_whole("MSR.samples", self.samples, least=1)
+        check_word("MSR.without", self.without, ("smaller", "all"))
 
     def __call__(self, game: Game, k: int, generators: Generators) -> Values:
         members = coalitions.draw(game.players, k, self.samples, generators)
@@ -103,7 +103,8 @@ class WLS:
     samples: int | None = None
 
     def __post_init__(self) -> None:
-        _check_samples(self)
+        if self.samples is not None:
+            check_whole("WLS.samples", self.samples, least=1)
 
     def __call__(self, game: Game, k: int, generators: Generators) -> Values:
         count = self.samples or max(1000, 5 * game.players)
@@ -123,7 +124,7 @@ class Marginals:
     samples: int = 16
 
     def __post_init__(self) -> None:
-        _check_samples(self)
+        check_whole("Marginals.samples", self.samples, least=1)
 
     def __call__(self, game: Game, k: int, generators: Generators) -> Values:
         coalitions.check(game.players, k)
@@ -145,7 +146,7 @@ class Gradient:
     samples: int = 32
 
     def __post_init__(self) -> None:
-        _check_samples(self)
+        check_whole("Gradient.samples", self.samples, least=1)
 
     def __call__(self, game: Game, k: int, generators: Generators) -> Values:
         coalitions.check(game.players, k)
@@ -184,10 +185,10 @@ class MeanField:
 
 ESTIMATORS: dict[str, Callable[[int | None], Estimator]] = {
     "exact": lambda samples: Exact(),
-    "msr": lambda samples: MSR(samples or 500),
+    "msr": lambda samples: MSR() if samples is None else MSR(samples),
     "wls": lambda samples: WLS(samples),
-    "marginals": lambda samples: Marginals(samples or 16),
-    "gradient": lambda samples: Gradient(samples or 32),
+    "marginals": lambda samples: Marginals() if samples is None else Marginals(samples),
+    "gradient": lambda samples: Gradient() if samples is None else Gradient(samples),
     "meanfield": lambda samples: MeanField(),
 }
 DEFAULT = "marginals"
@@ -269,8 +270,3 @@ def _moments(worth: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
     square = (weight**2 * (worth - mean[:, None]) ** 2).sum(1) / total**2
     number = total**2 / (weight**2).sum(1)
     return mean, torch.where(number > 1.001, square * number / (number - 1), float("nan"))
-
-
-def _check_samples(estimator: "MSR | WLS | Marginals | Gradient") -> None:
-    if estimator.samples is not None and estimator.samples < 1:
-        raise InvalidInput(f"{type(estimator).__name__}.samples must be at least 1, got {estimator.samples}")
