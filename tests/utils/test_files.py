@@ -127,6 +127,10 @@ def test_links_pipes_and_oversize_files_are_not_read(tmp_path: Path) -> None:
             read_plain(tmp_path / name, 4)
     with pytest.raises(FileNotFoundError):
         read_plain(tmp_path / "missing", 4)
+    assert read_plain(tmp_path / "link", 8, follow=True) == b"precious"
+    (tmp_path / "circle").symlink_to(tmp_path / "circle")
+    with pytest.raises(InvalidInput, match="could not be read"):
+        read_plain(tmp_path / "circle", 4, follow=True)
 
 
 def test_only_our_temporary_files_are_called_so() -> None:

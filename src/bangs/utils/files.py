@@ -48,7 +48,7 @@ def write_atomic(path: str | Path, content: bytes | str | Iterable[str | memoryv
     """
     path = Path(path)
     pieces = [content] if isinstance(content, bytes | str) else content
-    temporary = path.parent / f".{path.name}.{secrets.token_hex(8)}.tmp"
+    temporary = temporary_beside(path)
     with explained(path):
         try:
             file = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
@@ -144,6 +144,11 @@ def sync_folder(folder: Path) -> None:
         os.close(file)
 
 
+def temporary_beside(path: Path) -> Path:
+    """A new name in the same folder, for what becomes the path when it is whole."""
+    return path.parent / f".{path.name}.{secrets.token_hex(8)}.tmp"
+
+
 def remove_temporaries(folder: Path) -> None:
     """Remove what a killed `write_atomic` left in the folder."""
     with explained(folder):
@@ -156,9 +161,9 @@ def is_temporary(name: str) -> bool:
     return _TEMPORARY.fullmatch(name) is not None
 
 
-def open_plain(path: Path, flags: int) -> int:
-    """A descriptor of a regular file; links, pipes and devices are refused before they can hang or lead elsewhere."""
-    file = os.open(path, flags | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, 0o666)
+def open_plain(path: Path, flags: int, *, follow: bool = False) -> int:
+    """A descriptor of a regular file; pipes and devices are refused before they can hang, links unless `follow`."""
+    file = os.open(path, flags | (0 if follow else os.O_NOFOLLOW) | os.O_CLOEXEC | os.O_NONBLOCK, 0o666)
     if not stat.S_ISREG(os.fstat(file).st_mode):
         os.close(file)
         raise InvalidInput(
@@ -170,7 +175,7 @@ def open_plain(path: Path, flags: int) -> int:
 def open_to_read(path: Path, *, follow: bool = False) -> BufferedReader:
     """A regular file's content; FileNotFoundError where there is none. A link is read only with `follow`."""
     try:
-        return open(open_plain(path.resolve() if follow else path, os.O_RDONLY), "rb")
+        return open(open_plain(path, os.O_RDONLY, follow=follow), "rb")
     except FileNotFoundError:
         raise
     except OSError as error:
