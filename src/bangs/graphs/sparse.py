@@ -200,10 +200,14 @@ def batched_adjacency(
     if normalise == "count":
         weight = torch.ones_like(weight)
     elif normalise != "none":
-        degree = row_sums(rows, weight)
-        scale = degree.pow(-1.0 if normalise == "row" else -0.5).masked_fill(degree <= 0, 0.0)
+        scale = degree_scale(row_sums(rows, weight), normalise)
         weight = weight * scale[target] * (1.0 if normalise == "row" else scale[source])
     return Sparse(Pattern(rows, source.int(), (size, size)), weight)
+
+
+def degree_scale(degree: Tensor, normalise: Normalise) -> Tensor:
+    """The factor of a node's row in an adjacency normalised by `row`; of its row and its column by `symmetric`."""
+    return degree.pow(-1.0 if normalise == "row" else -0.5).masked_fill(degree <= 0, 0.0)
 
 
 def adjacency(

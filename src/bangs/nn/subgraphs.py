@@ -56,11 +56,8 @@ class Features:
         """The features as float [1 or R, n, F]."""
         if isinstance(self.stored, Tensor):
             return self.stored
-        size = (self.stored.shape[0] // self.runs, self.stored.shape[1] // self.runs)
-        nnz = len(self.stored.values) // self.runs
-        rows, cols = self.stored.pattern.rows[: size[0] + 1], self.stored.pattern.cols[:nnz]
-        values = self.stored.values.view(self.runs, nnz)
-        return torch.stack([csr(rows, cols, own, size).to_dense() for own in values])
+        one, values = self.stored.pattern.one_run, self.stored.values.view(self.runs, -1)
+        return torch.stack([csr(one.rows, one.cols, own, one.shape).to_dense() for own in values])
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,9 +157,9 @@ def per_run_subgraph(graphs: Sequence[Data], loops: float, normalise: Normalise,
 def _stacked(x: list[Tensor], like: Features) -> Features:
     """The features of every run: sparse if they have the pattern of `like`, else dense."""
     if isinstance(like.stored, Sparse) and all(own.layout == torch.sparse_csr for own in x):
-        pattern, nnz = like.stored.pattern, len(like.stored.values) // like.runs
-        rows, cols = pattern.rows[: len(x[0]) + 1], pattern.cols[:nnz]
-        if all(torch.equal(own.crow_indices().int(), rows) and torch.equal(own.col_indices().int(), cols) for own in x):
+        one = like.stored.pattern.one_run
+        parts = [(own.crow_indices().int(), own.col_indices().int()) for own in x]
+        if all(torch.equal(rows, one.rows) and torch.equal(cols, one.cols) for rows, cols in parts):
             return Features(like.runs, like.stored.with_values(torch.cat([own.values() for own in x])))
     return Features(like.runs, torch.stack([own.to_dense() for own in x]))
 
