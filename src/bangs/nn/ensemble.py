@@ -77,6 +77,11 @@ class Targets:
         """The number of nodes with a target: long [R]."""
         return (self.target >= 0).sum(1)
 
+    @property
+    def nodes(self) -> Tensor:
+        """The nodes that have a target in any run: long [n]."""
+        return (self.target >= 0).any(0).nonzero().squeeze(1)
+
     def at(self, nodes: Tensor) -> "Targets":
         """The targets of some of the nodes, long [n]."""
         belief = None if self.belief is None else self.belief[:, nodes].contiguous()
