@@ -12,9 +12,11 @@ from collections.abc import Iterable, Iterator
 from hashlib import sha256
 from io import BufferedReader
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from bangs.errors import BangsError, InvalidInput
+
+T = TypeVar("T")
 
 DEEPEST = 64  # levels of nesting in any JSON we write or read
 _TEMPORARY = re.compile(r"\..+\.[0-9a-f]{16}\.tmp")
@@ -266,3 +268,14 @@ def parse(text: bytes | str, name: str) -> Any:
         raise
     except ValueError as error:  # not JSON, not UTF-8, or a number of thousands of digits
         raise InvalidInput(f"{name} is not valid JSON: {str(error)[:200]}") from error
+
+
+def typed(kind: type[T], value: Any) -> T:
+    """A plain value as a dataclass of that kind; raises a ValueError that names the first field that does not fit."""
+    from pydantic import TypeAdapter, ValidationError  # a tenth of a second that few commands need
+
+    try:
+        return TypeAdapter(kind).validate_python(value)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise ValueError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from error
