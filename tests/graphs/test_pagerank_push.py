@@ -202,3 +202,10 @@ def test_an_edge_that_leads_to_no_node_is_refused_by_the_columns_too() -> None:
     lists = NeighbourLists(torch.tensor([0, 1, 2, 3]), torch.tensor([1, 2, -3], dtype=torch.int32))
     with pytest.raises(InvalidInput, match="leads to no node"):
         PushOperator(lists, lists, 0.15, 3, 1e-4).pairs(torch.tensor([0]))
+
+
+def test_a_product_with_a_damaged_store_is_refused_and_does_not_crash() -> None:
+    for pointers, node, sentence in (([0, 1, 2, 3], 2 * 10**9, "leads to no node"), ([0, 3, 1, 3], 2, "decrease")):
+        lists = NeighbourLists(torch.tensor(pointers), torch.tensor([1, node, 0], dtype=torch.int32))
+        with pytest.raises(InvalidInput, match=sentence):
+            PushOperator(lists, lists, 0.15, 3, 1e-4)(torch.ones(3, 2))
