@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from bangs import kernels
+from bangs.errors import InvalidInput
 from bangs.graphs import deterministic_spmm
 from bangs.graphs.edges import EdgeList
 from bangs.kernels.row_schedule import WHOLE, RowSchedule
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 Normalise = Literal["row", "symmetric", "none", "count"]
 
 WIDE = 32  # columns from which `embedding_bag` is faster on a CPU than a sparse product
+MOST = 2**31 - 1  # rows, columns or entries of a matrix, whose indices are int32
 
 # every command would print these: CSR products are stable since torch 2.0, and `csr` leaves checks out on purpose
 warnings.filterwarnings(
@@ -43,6 +45,13 @@ class Pattern:
     cols: Tensor  # int [nnz]
     shape: tuple[int, int]
     block: "Pattern | None" = None  # if the whole is copies of it along the diagonal
+
+    def __post_init__(self) -> None:
+        if max(len(self.cols), *self.shape) > MOST:
+            raise InvalidInput(
+                f"a sparse matrix of {self.shape[0]:,} × {self.shape[1]:,} with {len(self.cols):,} entries is too "
+                f"large; each may be at most {MOST:,}. Run fewer seeds at once, or train with --batch-size and --fanout"
+            )
 
     @property
     def runs(self) -> int:
