@@ -11,8 +11,7 @@ from typing import Literal, Protocol
 import torch
 from torch import Tensor
 
-from bangs.core.number_checks import check_whole
-from bangs.core.word_checks import check_word
+from bangs.errors import InvalidInput
 from bangs.valuation import coalitions
 
 Generators = Sequence[torch.Generator]
@@ -80,8 +79,9 @@ class MSR:
     without: Literal["smaller", "all"] = "smaller"
 
     def __post_init__(self) -> None:
-        check_whole("MSR.samples", self.samples, least=1)
-        check_word("MSR.without", self.without, ("smaller", "all"))
+        _check_samples(self)
+        if not isinstance(self.without, str) or self.without not in ("smaller", "all"):
+            raise InvalidInput(f"MSR.without must be one of smaller, all, got '{self.without}'")
 
     def __call__(self, game: Game, k: int, generators: Generators) -> Values:
         members = coalitions.draw(game.players, k, self.samples, generators)
@@ -103,8 +103,7 @@ class WLS:
     samples: int | None = None
 
     def __post_init__(self) -> None:
-        if self.samples is not None:
-            check_whole("WLS.samples", self.samples, least=1)
+        _check_samples(self)
 
     def __call__(self, game: Game, k: int, generators: Generators) -> Values:
         count = self.samples or max(1000, 5 * game.players)
@@ -124,7 +123,7 @@ class Marginals:
     samples: int = 16
 
     def __post_init__(self) -> None:
-        check_whole("Marginals.samples", self.samples, least=1)
+        _check_samples(self)
 
     def __call__(self, game: Game, k: int, generators: Generators) -> Values:
         coalitions.check(game.players, k)
@@ -146,7 +145,7 @@ class Gradient:
     samples: int = 32
 
     def __post_init__(self) -> None:
-        check_whole("Gradient.samples", self.samples, least=1)
+        _check_samples(self)
 
     def __call__(self, game: Game, k: int, generators: Generators) -> Values:
         coalitions.check(game.players, k)
@@ -270,3 +269,8 @@ def _moments(worth: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
     square = (weight**2 * (worth - mean[:, None]) ** 2).sum(1) / total**2
     number = total**2 / (weight**2).sum(1)
     return mean, torch.where(number > 1.001, square * number / (number - 1), float("nan"))
+
+
+def _check_samples(estimator: "MSR | WLS | Marginals | Gradient") -> None:
+    if estimator.samples is not None and estimator.samples < 1:
+        raise InvalidInput(f"{type(estimator).__name__}.samples must be at least 1, got {estimator.samples}")
