@@ -36,7 +36,7 @@ def read_lastfm(folder: Path) -> Data:
     x = reduced(_artists(files[ARTISTS], len(y), folder / ARTISTS))
     return Data(
         x=torch.from_numpy(x),
-        edge_index=undirected(edges[:, 0], edges[:, 1], len(y)),
+        edge_index=undirected(edges[:, 0], edges[:, 1], len(y)).edge_index,
         y=torch.from_numpy(y),
         num_nodes=len(y),
     )

@@ -14,7 +14,7 @@ from torch_geometric.data import Data
 from bangs.errors import InvalidInput
 from bangs.graphs.array_checks import MOST_FEATURES, check_disjoint, check_edges, check_shapes, edge_weights, finite
 from bangs.graphs.csr import checked_csr
-from bangs.graphs.edges import mirrored, undirected
+from bangs.graphs.edges import undirected
 from bangs.graphs.numpy_files import Array, Header, npz_headers, read_npz
 from bangs.graphs.sparse import to_torch
 from bangs.graphs.splits import MASKS
@@ -28,13 +28,11 @@ def read_graph(path: Path) -> Data:
     Weights of a repeated edge add up; of two opposite edges the larger counts.
     """
     data = read_as_listed(path)
-    index, weight, nodes = data.edge_index.numpy(), data.get("edge_weight"), int(data.num_nodes or 0)
+    (source, target), weight = data.edge_index.numpy(), data.get("edge_weight")
+    edges = undirected(source, target, len(data.y), None if weight is None else weight.numpy())
+    data.edge_index = edges.edge_index
     if weight is not None:
-        apart = index[0] != index[1]
-        keys, place = np.unique((index[0] * nodes + index[1])[apart], return_inverse=True)
-        _, larger = mirrored(keys, np.bincount(place, weight.numpy()[apart], len(keys)).astype(np.float64), nodes)
-        data.edge_weight = torch.tensor(larger, dtype=torch.float32)
-    data.edge_index = undirected(index[0], index[1], nodes)
+        data.edge_weight = edges.edge_weight
     return data
 
 

@@ -183,7 +183,7 @@ def _edges(path: Path, nodes: int) -> torch.Tensor:
     except (AttributeError, TypeError, ValueError, OverflowError) as error:
         raise InvalidInput(f"{path} must hold a list of neighbours for every node: {error}") from error
     check_range(np.concatenate([source, target]), nodes, f"the nodes that {path} links")
-    return undirected(source, target, nodes)
+    return undirected(source, target, nodes).edge_index
 
 
 def _stacked(
