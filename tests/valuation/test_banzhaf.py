@@ -309,7 +309,9 @@ def test_names_lead_to_estimators() -> None:
     assert banzhaf.ESTIMATORS["wls"](77) == WLS(77)
 
 
-@pytest.mark.parametrize("make", [MSR, WLS, Marginals, Gradient])
+@pytest.mark.parametrize(
+    "make", [MSR, WLS, Marginals, Gradient, *map(banzhaf.ESTIMATORS.get, ("msr", "wls", "marginals", "gradient"))]
+)
 def test_no_samples_is_a_mistake(make: Callable[[int], Estimator]) -> None:
     with pytest.raises(InvalidInput, match=r"samples must be at least 1, got 0"):
         make(0)
