@@ -24,6 +24,7 @@ import math
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -70,8 +71,8 @@ def rates(nodes: int) -> dict[str, float]:
         )
         operator = Push(error=1e-3)(graph)
         game = Information.of(operator, torch.randn(1, nodes, CLASSES), task.given.known, some[None], normalise="mass")
-        game.precomputed[0] = operator.pairs(some)
-        pairs = len(game.precomputed[0].node)
+        game = replace(game, shared_pairs=(operator.pairs(some),))
+        pairs = len(game.shared_pairs[0].node)
         _ = game._base
         members = torch.rand(1, 16, len(some)) < 0.2
         return {

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from bangs.calibration.crossfit import Crossfit, Parameters, _Lesson
+from bangs.calibration.crossfit import Crossfit, Parameters, _Folds
 from bangs.calibration.scaling import Sample
 
 NODES = 8
@@ -99,7 +99,7 @@ def test_the_margin_parts_the_leaders_of_nodes_that_are_right_and_joins_those_of
 ) -> None:
     """Logits (1, 0) have probabilities tanh(½) apart."""
     sample = replace(right(), label=torch.full((1, NODES), label))
-    train_nodes = _Lesson.of(sample, torch.rand(1, NODES), folds=2)
+    train_nodes = _Folds.of(sample, torch.rand(1, NODES), folds=2)
     log_probs = train_nodes.log_probs(torch.ones(3, NODES, dtype=torch.float64))
     added = train_nodes.loss(log_probs, margin=0.5) - train_nodes.loss(log_probs, margin=0.0)
     assert added.item() == pytest.approx(3 * 0.5 * term)  # of the three models
@@ -108,9 +108,9 @@ def test_the_margin_parts_the_leaders_of_nodes_that_are_right_and_joins_those_of
 def test_a_run_is_dealt_into_the_same_folds_alone_and_beside_a_longer_one() -> None:
     sample, shuffle = right(2), torch.rand(2, NODES, generator=torch.Generator().manual_seed(0))
     sample.held[0, 5:] = False
-    together = _Lesson.of(sample, shuffle, folds=2)
+    together = _Folds.of(sample, shuffle, folds=2)
     cut = Sample(*(part[:1, ..., :5] for part in vars(sample).values()))
-    alone = _Lesson.of(cut, shuffle[:1, :5], folds=2)
+    alone = _Folds.of(cut, shuffle[:1, :5], folds=2)
     torch.testing.assert_close(together.unseen[:, :1, :5], alone.unseen)
     torch.testing.assert_close(together.learned[:, :1, :5], alone.learned)
     assert (together.learned[:, 0, 5:] == 0).all()

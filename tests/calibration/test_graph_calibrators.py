@@ -12,7 +12,7 @@ from torch.nn import functional
 from torch_geometric.data import Data
 
 from bangs.calibration.calibrators import GATS, CaGCN, Temperature
-from bangs.calibration.crossfit import Crossfit, _Lesson
+from bangs.calibration.crossfit import Crossfit, _Folds
 from bangs.calibration.graph_calibrators import _Attention, _Convolution, hops
 from bangs.calibration.scaling import Sample
 from bangs.core import metrics
@@ -190,7 +190,7 @@ class TestCrossfit:
 
     def test_every_validation_node_is_unseen_by_exactly_one_model(self, region):
         sample = Sample.of(region.prediction, region.task, prior=1.0)
-        train_nodes = _Lesson.of(sample, torch.rand(sample.nodes.shape), folds=4)
+        train_nodes = _Folds.of(sample, torch.rand(sample.nodes.shape), folds=4)
         assert ((train_nodes.unseen > 0).sum(0) == sample.held).all()
         assert ((train_nodes.learned > 0).sum(0) == 4 * sample.held).all()
         torch.testing.assert_close(train_nodes.learned.sum(-1), torch.ones(5, 2, dtype=torch.float64))

@@ -7,7 +7,7 @@ import pytest
 import bangs
 from bangs.calibration.calibrators import calibrator
 from bangs.errors import InvalidInput, UnknownName
-from bangs.nn.models.appnp_grand import GRAND
+from bangs.nn.models.grand import GRAND
 from bangs.selection.scores import Agreement, Banzhaf
 from bangs.selftraining.loss_weights import BanzhafWeight
 from bangs.selftraining.methods import method

@@ -12,6 +12,7 @@ from torch_geometric.data import Data
 
 from bangs.errors import InvalidInput
 from bangs.graphs import pagerank, pagerank_push
+from bangs.graphs.neighbours import NeighbourLists
 from bangs.graphs.pagerank import PPR, ExactPPR
 from bangs.graphs.pagerank_push import Push, PushOperator
 
@@ -195,3 +196,16 @@ def test_a_gpu_finds_the_pairs_that_a_processor_finds() -> None:
     x = torch.randn(3000, 3, generator=torch.Generator().manual_seed(0))
     torch.testing.assert_close(there(x.cuda()).cpu(), here(x))
     torch.testing.assert_close(there.adjoint(x.cuda()).cpu(), here.adjoint(x))
+
+
+def test_an_edge_that_leads_to_no_node_is_refused_by_the_columns_too() -> None:
+    lists = NeighbourLists(torch.tensor([0, 1, 2, 3]), torch.tensor([1, 2, -3], dtype=torch.int32))
+    with pytest.raises(InvalidInput, match="leads to no node"):
+        PushOperator(lists, lists, 0.15, 3, 1e-4).pairs(torch.tensor([0]))
+
+
+def test_a_product_with_a_damaged_store_is_refused_and_does_not_crash() -> None:
+    for pointers, node, sentence in (([0, 1, 2, 3], 2 * 10**9, "leads to no node"), ([0, 3, 1, 3], 2, "decrease")):
+        lists = NeighbourLists(torch.tensor(pointers), torch.tensor([1, node, 0], dtype=torch.int32))
+        with pytest.raises(InvalidInput, match=sentence):
+            PushOperator(lists, lists, 0.15, 3, 1e-4)(torch.ones(3, 2))

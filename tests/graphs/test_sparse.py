@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch_geometric.data import Data
 
-from bangs.graphs.sparse import WIDE, Sparse, adjacency, batched_adjacency, to_scipy, to_torch
+from bangs.errors import InvalidInput
+from bangs.graphs.sparse import WIDE, Pattern, Sparse, adjacency, batched_adjacency, to_scipy, to_torch
 
 
 def matrix(rows: int, columns: int, seed: int = 0, density: float = 0.3) -> sp.csr_array:
@@ -142,3 +143,11 @@ def test_repeated_edges_add_up_to_one_entry() -> None:
     found = adjacency(graph, 1.0, "none")
     assert found.nnz == 4
     assert found.toarray().tolist() == [[1.0, 1.0], [2.0, 1.0]]
+
+
+def test_a_matrix_too_large_for_its_indices_is_refused() -> None:
+    few = torch.zeros(1, dtype=torch.int32)
+    with pytest.raises(InvalidInput, match="Run fewer seeds at once"):
+        Pattern(few.repeat(2), few.expand(2**31), (1, 1))
+    with pytest.raises(InvalidInput, match=r"2,147,483,648 × 1 with 0 entries"):
+        Pattern(few, few[:0], (2**31, 1))

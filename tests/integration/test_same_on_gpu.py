@@ -29,7 +29,7 @@ from bangs.graphs.sparse import Sparse
 from bangs.graphs.splits import mark, per_class
 from bangs.nn.attention import Heads, aggregate, attention_weights
 from bangs.nn.models import MODELS
-from bangs.nn.segment_max import Segments, segment_max
+from bangs.nn.segment_max import segment_max
 from bangs.runs import RunFolder
 from bangs.selftraining.loop import State
 from bangs.selftraining.methods import METHODS
@@ -184,7 +184,7 @@ def test_gradients_of_attention_are_summed_in_one_order(kernels_on: bool) -> Non
 
 
 def test_gradients_of_maxima_are_summed_in_one_order(kernels_on: bool) -> None:
-    segments, lines, wish = Segments.of(crowd().pattern), drawn(12_000, 16), drawn(12_000, 16, seed=1)
+    segments, lines, wish = crowd().pattern, drawn(12_000, 16), drawn(12_000, 16, seed=1)
 
     def act() -> list[Tensor]:
         x = lines.clone().requires_grad_()

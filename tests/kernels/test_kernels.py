@@ -31,8 +31,8 @@ def test_a_product_of_every_run_is_the_block_diagonal_one(n, m, d, transposed):
     values = torch.rand(RUNS * len(block.values))
     whole = block.repeat(RUNS).with_values(values)
     x = torch.randn(RUNS * (n if transposed else m), d)
-    rows, cols, order = block.pattern.transposed if transposed else (block.pattern.rows, block.pattern.cols, None)
-    rows, cols, values, x_there = (part.to(DEVICE) for part in (rows, cols, values, x))
+    pattern, order = block.pattern.transposed if transposed else (block.pattern, None)
+    rows, cols, values, x_there = (part.to(DEVICE) for part in (pattern.rows, pattern.cols, values, x))
     order = None if order is None else order.to(DEVICE)
     expected = whole.T.matmul(x) if transposed else whole.matmul(x)
     for longest in (2, 1000):

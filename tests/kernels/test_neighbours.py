@@ -10,11 +10,12 @@ from torch import Tensor
 
 from bangs import kernels
 from bangs.core.rng import Streams
-from bangs.graphs.sparse import Sparse, to_torch
+from bangs.graphs.sparse import Pattern, Sparse, to_torch
+from bangs.kernels.row_schedule import RowSchedule
 from bangs.nn import attention
 from bangs.nn.attention import SLOPE, Heads
 from bangs.nn.models import GAT, GIN
-from bangs.nn.segment_max import Segments, SparseNeighbourMax, segment_max
+from bangs.nn.segment_max import SparseNeighbourMax, segment_max
 from bangs.nn.subgraphs import PreparedGraph
 from tests.nn.stock import crowd, gradients
 
@@ -44,6 +45,12 @@ def there(*tensors: Tensor | None) -> list[Tensor | None]:
     return [None if tensor is None else tensor.to(DEVICE) for tensor in tensors]
 
 
+def on_device(pattern: Pattern) -> RowSchedule:
+    """The schedule of a pattern's rows, none of them divided."""
+    schedule = pattern.whole_schedule
+    return RowSchedule(*there(schedule.rows, schedule.row_order), schedule.long, None)
+
+
 @pytest.mark.parametrize(("n", "m", "h", "d"), SHAPES)
 @pytest.mark.parametrize("counted", [False, True])
 def test_a_softmax_over_neighbours_and_its_gradient(n, m, h, d, counted):
@@ -55,10 +62,10 @@ def test_a_softmax_over_neighbours_and_its_gradient(n, m, h, d, counted):
     expected = attention.attention_weights(heads, source, target)
     wish = torch.randn_like(expected)
     to_source, to_target = torch.autograd.grad((expected * wish).sum(), (source, target))
-    schedule, counts = heads.schedule, attention._shared_counts(heads)
-    schedule = type(schedule)(schedule.rows.to(DEVICE), schedule.row_order.to(DEVICE), schedule.long, None)
+    own, counts = heads.pattern.one_run, heads.one_run_counts
+    schedule = on_device(own)
     assert (schedule.long > 0) == (m > 64), "some rows are long"
-    cols, source, target, counts, wish = there(heads.block.cols, source.detach(), target.detach(), counts, wish)
+    cols, source, target, counts, wish = there(own.cols, source.detach(), target.detach(), counts, wish)
     weights = attention_kernels.softmax(schedule, cols, source, target, RUNS, SLOPE, counts)
     torch.testing.assert_close(weights.cpu(), expected.detach())
     change, sums = attention_kernels.softmax_back(schedule, cols, source, target, weights, wish, RUNS, SLOPE)
@@ -69,9 +76,9 @@ def test_a_softmax_over_neighbours_and_its_gradient(n, m, h, d, counted):
 
 def test_scores_too_large_for_an_exponential_are_weighed():
     heads = Heads.of(adjacency(4, 5), 1)
-    source, target, cols = there(torch.full((RUNS * 5,), 500.0), torch.full((RUNS * 4,), 500.0), heads.block.cols)
-    schedule = type(heads.schedule)(*there(heads.schedule.rows, heads.schedule.row_order), heads.schedule.long, None)
-    weights = attention_kernels.softmax(schedule, cols, source, target, RUNS, SLOPE)
+    own = heads.pattern.one_run
+    source, target, cols = there(torch.full((RUNS * 5,), 500.0), torch.full((RUNS * 4,), 500.0), own.cols)
+    weights = attention_kernels.softmax(on_device(own), cols, source, target, RUNS, SLOPE)
     torch.testing.assert_close(attention._sums(weights.cpu(), heads.pattern.rows), torch.ones(RUNS * 4))
 
 
@@ -79,37 +86,31 @@ def test_scores_too_large_for_an_exponential_are_weighed():
 def test_a_sampled_product_is_the_dense_one_at_its_entries(n, m, h, d):
     heads = Heads.of(adjacency(n, m), h)
     left, right = torch.randn(RUNS * n * h, d), torch.randn(RUNS * m * h, d)
-    expected = (left @ right.T)[heads.row_index.long(), heads.pattern.cols.long()]
-    parts = there(heads.row_index[: len(heads.block.cols)], heads.block.cols, left, right)
+    expected = (left @ right.T)[heads.pattern.row_index.long(), heads.pattern.cols.long()]
+    parts = there(heads.pattern.one_run.row_index, heads.pattern.one_run.cols, left, right)
     torch.testing.assert_close(attention_kernels.sddmm(*parts, RUNS).cpu(), expected, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize(("n", "m", "h", "d"), SHAPES)
 def test_the_largest_of_the_neighbours_and_its_gradient(n, m, h, d):
-    segments = Segments.of(adjacency(n, m).pattern)
+    pattern = adjacency(n, m).pattern
     x = torch.randn(RUNS * m, d).mul_(2).round_().requires_grad_()  # ties
-    expected = segment_max(segments, x)
+    expected = segment_max(pattern, x)
     wish = torch.randn_like(expected)
     (back,) = torch.autograd.grad((expected * wish).sum(), x)
-    schedule, other = (
-        type(schedule)(*there(schedule.rows, schedule.row_order), schedule.long, None)
-        for schedule in (segments.schedule, segments.transposed_schedule)
-    )
-    cols, transposed, x, wish = there(segments.block.cols, segments.block.transposed.cols, x.detach(), wish)
-    found, share = segment_max_kernels.segment_max(schedule, cols, x, RUNS)
+    own, back_to = pattern.one_run, pattern.one_run.transposed.pattern
+    cols, transposed, x, wish = there(own.cols, back_to.cols, x.detach(), wish)
+    found, share = segment_max_kernels.segment_max(on_device(own), cols, x, RUNS)
     torch.testing.assert_close(found.cpu(), expected.detach())
-    ours = segment_max_kernels.segment_max_back(other, transposed, x, found, share * wish, RUNS)
+    ours = segment_max_kernels.segment_max_back(on_device(back_to), transposed, x, found, share * wish, RUNS)
     torch.testing.assert_close(ours.cpu(), back, rtol=1e-4, atol=1e-5)
 
 
 def test_inactive_runs_are_skipped():
     active = torch.tensor([True, False, True], device=DEVICE)
-    heads, segments = Heads.of(adjacency(20, 90), 2), Segments.of(adjacency(20, 90).pattern)
-    schedule, others = (
-        type(schedule)(*there(schedule.rows, schedule.row_order), schedule.long, None)
-        for schedule in (heads.schedule, segments.schedule)
-    )
-    cols, named, row_index = there(heads.block.cols, segments.block.cols, heads.row_index[: len(heads.block.cols)])
+    heads, segments = Heads.of(adjacency(20, 90), 2).pattern.one_run, adjacency(20, 90).pattern.one_run
+    schedule, others = on_device(heads), on_device(segments)
+    cols, named, row_index = there(heads.cols, segments.cols, heads.row_index)
     source, target = torch.randn(RUNS * 180, device=DEVICE), torch.randn(RUNS * 40, device=DEVICE)
     left, right = torch.randn(RUNS * 40, 5, device=DEVICE), torch.randn(RUNS * 180, 5, device=DEVICE)
     for make in (
@@ -127,10 +128,8 @@ def test_the_largest_of_stored_values():
     features = Sparse.of(sp.random_array((12, 30), density=0.2, format="csr", dtype=np.float32, rng=2)).repeat(RUNS)
     overlaid = SparseNeighbourMax.of(hop.pattern, features.pattern)
     values = torch.randn(RUNS, len(features.values) // RUNS)
-    schedule = overlaid.segments.schedule
-    schedule = type(schedule)(*there(schedule.rows, schedule.row_order), schedule.long, None)
-    cols, stored = there(overlaid.segments.pattern.cols, values.reshape(-1, 1))
-    found = segment_max_kernels.segment_max(schedule, cols, stored, RUNS)[0].view(RUNS, -1)
+    cols, stored = there(overlaid.segments.cols, values.reshape(-1, 1))
+    found = segment_max_kernels.segment_max(on_device(overlaid.segments), cols, stored, RUNS)[0].view(RUNS, -1)
     assert torch.equal(found.cpu(), overlaid._segment_max(values, None))
 
 

@@ -14,7 +14,7 @@ from bangs.errors import InvalidInput
 from bangs.graphs.sparse import adjacency
 from bangs.nn.dropout import DropoutMasks
 from bangs.nn.ensemble import Network, Separate, Targets
-from bangs.nn.models import APPNP, GAT, GCN, GCNII, GIN, GRAND, MODELS, SGC, Architecture, GraphSAGE, appnp_grand
+from bangs.nn.models import APPNP, GAT, GCN, GCNII, GIN, GRAND, MODELS, SGC, Architecture, GraphSAGE, grand
 from bangs.nn.subgraphs import PreparedGraph
 from tests.conftest import two_rings
 
@@ -211,11 +211,11 @@ def test_grand_spreads_by_the_mean_of_matrix_powers(graph, order):
 
 @pytest.mark.parametrize("kept", [None, torch.tensor([0.0, 2.0]).repeat(9)[None, :, None]], ids=["all", "some"])
 def test_grand_takes_columns_together_or_apart_to_the_last_bit(graph, kept, monkeypatch):
-    graph.x = torch.randn(18, 3 * appnp_grand.COLUMNS - 7, generator=torch.Generator().manual_seed(0))
+    graph.x = torch.randn(18, 3 * grand.COLUMNS - 7, generator=torch.Generator().manual_seed(0))
     network, _ = built(GRAND(hidden=6, order=3), graph, runs=1)
     subgraph = PreparedGraph.of(graph, 1, network.loops, network.normalise).whole
     apart = network._propagate(subgraph, subgraph.features.dense(), kept)
-    monkeypatch.setattr(appnp_grand, "COLUMNS", graph.x.shape[1])
+    monkeypatch.setattr(grand, "COLUMNS", graph.x.shape[1])
     assert torch.equal(apart, network._propagate(subgraph, subgraph.features.dense(), kept))
 
 

@@ -5,6 +5,7 @@ import errno
 import json
 import math
 import os
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,7 @@ from bangs.utils.files import (
     parse,
     plain,
     read_plain,
+    typed,
     write_atomic,
 )
 
@@ -127,6 +129,10 @@ def test_links_pipes_and_oversize_files_are_not_read(tmp_path: Path) -> None:
             read_plain(tmp_path / name, 4)
     with pytest.raises(FileNotFoundError):
         read_plain(tmp_path / "missing", 4)
+    assert read_plain(tmp_path / "link", 8, follow=True) == b"precious"
+    (tmp_path / "circle").symlink_to(tmp_path / "circle")
+    with pytest.raises(InvalidInput, match="could not be read"):
+        read_plain(tmp_path / "circle", 4, follow=True)
 
 
 def test_only_our_temporary_files_are_called_so() -> None:
@@ -189,3 +195,16 @@ def test_unsound_json_is_refused(text: bytes) -> None:
 def test_any_bytes_give_a_value_or_a_named_error(text: bytes) -> None:
     with contextlib.suppress(BangsError):
         parse(text, "x")
+
+
+def test_a_plain_value_becomes_a_dataclass_or_the_wrong_field_is_named() -> None:
+    @dataclass(frozen=True)
+    class Pair:
+        name: str
+        sizes: tuple[int, ...] = ()
+
+    assert typed(Pair, {"name": "a", "sizes": [1, 2], "more": 3}) == Pair("a", (1, 2))
+    with pytest.raises(ValueError, match=r"^sizes\.1: Input should be a valid integer"):
+        typed(Pair, {"name": "a", "sizes": [1, "x"]})
+    with pytest.raises(ValueError, match=r"^name: Field required"):
+        typed(Pair, {})

@@ -309,7 +309,10 @@ def test_names_lead_to_estimators() -> None:
     assert banzhaf.ESTIMATORS["wls"](77) == WLS(77)
 
 
-@pytest.mark.parametrize("make", [MSR, WLS, Marginals, Gradient])
+BY_NAME = [banzhaf.ESTIMATORS[name] for name in ("msr", "wls", "marginals", "gradient")]
+
+
+@pytest.mark.parametrize("make", [MSR, WLS, Marginals, Gradient, *BY_NAME])
 def test_no_samples_is_a_mistake(make: Callable[[int], Estimator]) -> None:
     with pytest.raises(InvalidInput, match=r"samples must be at least 1, got 0"):
         make(0)

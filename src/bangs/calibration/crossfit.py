@@ -54,7 +54,7 @@ class Crossfit:
         cross-entropy plus `margin` times the margin term of CaGCN; the score by which an epoch is kept is the
         likelihood alone.
         """
-        train_nodes = _Lesson.of(sample, shuffle, self.folds)
+        folds = _Folds.of(sample, shuffle, self.folds)
         runs = len(sample.nodes)
         parameters = [part.repeat(self.folds + 1, *[1] * (part.dim() - 1)).requires_grad_() for part in start]
         optimiser = torch.optim.Adam(parameters, lr=self.lr, weight_decay=self.weight_decay, fused=True)
@@ -62,8 +62,8 @@ class Crossfit:
         kept = [part.clone() for part in start]
         since = torch.zeros(runs, dtype=torch.long, device=shuffle.device)
         for epoch in range(self.epochs + 1):
-            log_probs = train_nodes.log_probs(multiplier(parameters))
-            score = train_nodes.score(log_probs.detach())
+            log_probs = folds.log_probs(multiplier(parameters))
+            score = folds.score(log_probs.detach())
             better = (score < best) & (since < self.patience)
             best = torch.where(better, score, best)
             since = torch.where(better, 0, since + 1)
@@ -72,13 +72,13 @@ class Crossfit:
             if epoch % _ASK_EVERY == 0 and bool((since >= self.patience).all()):
                 break
             optimiser.zero_grad()
-            train_nodes.loss(log_probs, margin).backward()
+            folds.loss(log_probs, margin).backward()
             optimiser.step()
         return kept
 
 
 @dataclass(frozen=True, eq=False)
-class _Lesson:
+class _Folds:
     """What the K + 1 models of every run learn from and are judged by."""
 
     logits: Tensor  # float64 [R, C, V]
@@ -90,7 +90,7 @@ class _Lesson:
     unseen: Tensor  # float64 [K + 1, R, V], weights of the nodes it is judged by; none for the whole model
 
     @classmethod
-    def of(cls, sample: Sample, shuffle: Tensor, folds: int) -> "_Lesson":
+    def of(cls, sample: Sample, shuffle: Tensor, folds: int) -> "_Folds":
         """The validation nodes dealt into folds in the order of `shuffle` [R, V]."""
         leaders = sample.logits.topk(2, dim=1).indices
         rank = torch.where(sample.held, shuffle, 2.0).argsort(stable=True, dim=1).argsort(dim=1)

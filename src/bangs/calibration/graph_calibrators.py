@@ -21,7 +21,8 @@ from bangs.calibration.scaling import Sample, check_prior, cooled
 from bangs.core.number_checks import check_number, check_whole
 from bangs.core.rng import Streams
 from bangs.core.types import Prediction, Task
-from bangs.graphs.sparse import Sparse, adjacency
+from bangs.graphs.neighbours import ragged_index
+from bangs.graphs.sparse import Pattern, Sparse, adjacency, row_pointers
 
 GIVEN, BESIDE, FARTHER = 0, 1, 2  # distance from a given label
 
@@ -176,16 +177,15 @@ class _Attention:
         runs, width = nodes.shape
         device = nodes.device
         pointers = torch.as_tensor(pattern.indptr.astype(np.int64), device=device)
-        degree = (pointers[1:] - pointers[:-1])[nodes].flatten()
-        ends = degree.cumsum(0)
+        degree = pointers.diff()[nodes].flatten()
         group = torch.repeat_interleave(torch.arange(runs * width, device=device), degree)
-        edge = torch.arange(len(group), device=device) + (pointers[:-1][nodes].flatten() - ends + degree)[group]
+        edge = ragged_index(pointers[:-1][nodes].flatten(), degree)
         j = torch.as_tensor(pattern.indices.astype(np.int64), device=device)[edge]
         i = nodes.flatten()[group]
         run = group // width
-        rows = np.concatenate([[0], ends.cpu().numpy()])
-        ones = np.ones(len(group), np.float32)
-        total = _wide(sp.csr_array((ones, np.arange(len(group)), rows), shape=(runs * width, len(group))), device)
+        each = torch.arange(len(edge), dtype=torch.int32, device=device)
+        sums = Pattern(row_pointers(degree, torch.int32), each, (len(degree), len(edge)))
+        total = Sparse(sums, torch.ones(len(edge), dtype=torch.float64, device=device))
         logits, confidence = prediction.logits, prediction.confidence
         low, high = logits.amin(-1, keepdim=True), logits.amax(-1, keepdim=True)
         shape = ((logits - low) / (high - low).clamp(min=1e-12)).sort(-1).values

@@ -8,6 +8,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from bangs.kernels.row_schedule import divide_rows
+
 LONGEST = 128  # entries of a row that one thread sums
 
 
@@ -20,14 +22,8 @@ class RowPieces(NamedTuple):
     @classmethod
     def of(cls, rows: Tensor) -> "RowPieces":
         """The pieces of rows with these pointers int [n + 1]."""
-        count = (rows.diff() + LONGEST - 1).div(LONGEST, rounding_mode="floor").clamp_min(1)
-        owners = torch.cat([torch.zeros_like(rows[:1]), count.cumsum(0).to(rows.dtype)])
-        if int(owners[-1]) == len(count):
-            return cls(rows, None)
-        owner = torch.arange(len(count), device=rows.device).repeat_interleave(count)
-        within = torch.arange(len(owner), device=rows.device) - owners[owner]
-        starts = torch.cat([(rows[owner] + within * LONGEST).to(rows.dtype), rows[-1:]])
-        return cls(starts, cls.of(owners))
+        divided = divide_rows(rows, LONGEST)
+        return cls(rows, None) if divided is None else cls(divided[0], cls.of(divided[1]))
 
 
 def product(pieces: RowPieces, cols: Tensor, values: Tensor, dense: Tensor) -> Tensor:

@@ -22,11 +22,29 @@ class EdgeList:
         return getattr(self, name, None)
 
 
-def undirected(source: npt.NDArray[Any], target: npt.NDArray[Any], nodes: int) -> Tensor:
-    """Both directions of every edge, without self-loops or duplicates, sorted by source: long [2, E]."""
+def undirected(
+    source: npt.NDArray[Any], target: npt.NDArray[Any], nodes: int, weight: npt.NDArray[Any] | None = None
+) -> EdgeList:
+    """Both directions of every edge, without self-loops or duplicates, sorted by source.
+
+    Weights of a repeated edge add up; of two opposite edges the larger counts.
+    """
     apart = source != target
-    keys = source[apart].astype(np.int64) * nodes + target[apart].astype(np.int64)
-    return torch.from_numpy(np.stack(np.divmod(mirrored(keys, None, nodes)[0], nodes)))
+    keys, total = merged(source[apart], target[apart], None if weight is None else weight[apart], nodes)
+    keys, total = mirrored(keys, total, nodes)
+    ends = torch.from_numpy(np.stack(np.divmod(keys, nodes)))
+    return EdgeList(ends, nodes, None if total is None else torch.from_numpy(total).float())
+
+
+def merged(
+    source: npt.NDArray[Any], target: npt.NDArray[Any], weight: npt.NDArray[Any] | None, nodes: int
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64] | None]:
+    """The sorted keys source · N + target of edges, each once, and the sums of their weights."""
+    keys = source.astype(np.int64) * nodes + target.astype(np.int64)
+    if weight is None:
+        return distinct(keys), None
+    unique, place = np.unique(keys, return_inverse=True)
+    return unique, np.bincount(place, weight, len(unique)).astype(np.float64)
 
 
 def mirrored(

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import torch
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
 
 BAD_POINTERS = "the row pointers of a stored graph decrease; the store is damaged, so convert it again"
+BAD_NODES = "an edge of a stored graph leads to no node; the store is damaged, so convert it again"
+CHECKED = 2**24  # edges checked at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,9 +73,24 @@ class NeighbourLists:
 
     def checked(self, sources: Tensor) -> Tensor:
         """The same sources of edges; raises `InvalidInput` if one of them is not a node."""
-        if len(sources) and not 0 <= int(sources.min()) <= int(sources.max()) < len(self):
-            raise InvalidInput("an edge of a stored graph leads to no node; the store is damaged, so convert it again")
+        if not self._exist(sources):
+            raise InvalidInput(BAD_NODES)
         return sources
+
+    def check(self) -> None:
+        """Raises `InvalidInput` if rows or nodes of a store are damaged; a product with them would crash."""
+        if self._flaw is not None:
+            raise InvalidInput(self._flaw)
+
+    @cached_property
+    def _flaw(self) -> str | None:
+        """What is wrong with the edges, all of which are read for it, once."""
+        if bool((self.pointers.diff() < 0).any()):
+            return BAD_POINTERS
+        return None if all(map(self._exist, self.nodes.split(CHECKED))) else BAD_NODES
+
+    def _exist(self, nodes: Tensor) -> bool:
+        return len(nodes) == 0 or 0 <= int(nodes.min()) <= int(nodes.max()) < len(self)
 
     def degree(self, nodes: Tensor) -> Tensor:
         """The weighted in-degree Σ_j A_ij of some nodes: float [n]."""
@@ -82,6 +100,7 @@ class NeighbourLists:
 
     def blocks(self, max_edges: int) -> Iterator[tuple[slice, Sparse]]:
         """The adjacency A in blocks of rows, each with at most so many edges, or of a single row with more."""
+        self.check()
         ones = torch.ones(0 if self.weights is not None else min(max_edges, len(self.nodes)), device=self.device)
         start = 0
         while start < len(self):

@@ -1,7 +1,6 @@
 """Numpy files from strangers: regular files only, and sizes are checked before anything is unpacked."""
 
 import os
-import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bangs.errors import BangsError, DataUnavailable, InvalidInput, OutOfMemory
+from bangs.utils.files import open_to_read
 from bangs.utils.memory import available_memory, gib
 
 Array = npt.NDArray[Any]
@@ -84,21 +84,12 @@ def map_npy(path: Path) -> Array:
 def open_regular(path: Path) -> Iterator[IO[bytes]]:
     """A regular file, or a link to one, open for reading; a pipe or device is refused before it can hang."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with open_to_read(path, follow=True) as file:
+            yield file
+    except BangsError:
+        raise
     except OSError as error:
         raise DataUnavailable(f"{path} cannot be read: {error.strerror or error}") from error
-    with open(descriptor, "rb") as file:
-        mode = os.fstat(descriptor).st_mode
-        if stat.S_ISDIR(mode):
-            raise DataUnavailable(f"{path} cannot be read: it is a folder")
-        if not stat.S_ISREG(mode):
-            raise InvalidInput(f"{path} must be a regular file; it is a pipe, a socket or a device")
-        try:
-            yield file
-        except BangsError:
-            raise
-        except OSError as error:
-            raise DataUnavailable(f"{path} cannot be read: {error.strerror or error}") from error
 
 
 def check_room(size: int, what: str) -> None:

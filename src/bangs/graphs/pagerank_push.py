@@ -203,7 +203,7 @@ class PushOperator:
         if int(counts[torch.from_numpy(local_index)].sum()) > BLOCK and rows.shape[0] > 1:
             return None
         places = ragged_index(starts, counts)
-        target = out.nodes[places].long()
+        target = out.checked(out.nodes[places].long())
         # every node has a self-loop
         receivers = np.concatenate([target.numpy(), nodes])
         value = (

@@ -11,9 +11,10 @@ import torch
 from torch import Tensor
 
 from bangs import kernels
+from bangs.errors import InvalidInput
 from bangs.graphs import deterministic_spmm
 from bangs.graphs.edges import EdgeList
-from bangs.kernels.row_schedule import RowSchedule
+from bangs.kernels.row_schedule import WHOLE, RowSchedule
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 Normalise = Literal["row", "symmetric", "none", "count"]
 
 WIDE = 32  # columns from which `embedding_bag` is faster on a CPU than a sparse product
+MOST = 2**31 - 1  # rows, columns or entries of a matrix, whose indices are int32
 
 # every command would print these: CSR products are stable since torch 2.0, and `csr` leaves checks out on purpose
 warnings.filterwarnings(
@@ -29,10 +31,9 @@ warnings.filterwarnings(
 
 
 class Transposed(NamedTuple):
-    """The transpose of a CSR pattern."""
+    """The transpose of a pattern."""
 
-    rows: Tensor  # int [m + 1]
-    cols: Tensor  # int [nnz]
+    pattern: "Pattern"  # [m, n]
     order: Tensor  # long [nnz]: values[order] are the transpose's values
 
 
@@ -45,20 +46,32 @@ class Pattern:
     shape: tuple[int, int]
     block: "Pattern | None" = None  # if the whole is copies of it along the diagonal
 
+    def __post_init__(self) -> None:
+        if max(len(self.cols), *self.shape) > MOST:
+            raise InvalidInput(
+                f"a sparse matrix of {self.shape[0]:,} × {self.shape[1]:,} with {len(self.cols):,} entries is too "
+                f"large; each may be at most {MOST:,}. Run fewer seeds at once, or train with --batch-size and --fanout"
+            )
+
     @property
     def runs(self) -> int:
         """The number of copies of the block."""
         return 1 if self.block is None else self.shape[0] // self.block.shape[0]
 
+    @property
+    def one_run(self) -> "Pattern":
+        """The pattern of one run: the block, or the pattern itself."""
+        return self.block or self
+
     @cached_property
     def schedule(self) -> RowSchedule:
-        """The schedule of the rows for our kernels."""
+        """The schedule of the rows for kernels that sum."""
         return RowSchedule.of(self.rows)
 
     @cached_property
-    def transposed_schedule(self) -> RowSchedule:
-        """The schedule of the transpose's rows."""
-        return RowSchedule.of(self.transposed.rows)
+    def whole_schedule(self) -> RowSchedule:
+        """The schedule of the rows, none of them divided, for kernels that take a maximum or a softmax."""
+        return RowSchedule.of(self.rows, WHOLE)
 
     @cached_property
     def pieces(self) -> deterministic_spmm.RowPieces:
@@ -66,27 +79,25 @@ class Pattern:
         return deterministic_spmm.RowPieces.of(self.rows)
 
     @cached_property
-    def transposed_pieces(self) -> deterministic_spmm.RowPieces:
-        """The rows of the transpose in pieces."""
-        return deterministic_spmm.RowPieces.of(self.transposed.rows)
-
-    @cached_property
     def transposed(self) -> Transposed:
         """The transpose, computed when a gradient first needs it."""
         if self.block is not None:
-            rows, cols, order = self.block.transposed
-            copies = Pattern(rows, cols, (self.block.shape[1], self.block.shape[0])).repeat(self.runs)
+            block, order = self.block.transposed
             step = torch.arange(self.runs, device=order.device)[:, None]
-            return Transposed(copies.rows, copies.cols, (order + step * len(order)).flatten())
+            return Transposed(block.repeat(self.runs), (order + step * len(order)).flatten())
         order = self.cols.argsort(stable=True)
-        counts = torch.bincount(self.cols, minlength=self.shape[1])
-        return Transposed(row_pointers(counts, self.rows.dtype), self.row_index[order], order)
+        rows = row_pointers(torch.bincount(self.cols, minlength=self.shape[1]), self.rows.dtype)
+        return Transposed(Pattern(rows, _row_index(self)[order], (self.shape[1], self.shape[0])), order)
 
-    @property
+    @cached_property
     def row_index(self) -> Tensor:
         """The row of every entry: int [nnz]."""
-        numbers = torch.arange(self.shape[0], dtype=self.cols.dtype, device=self.cols.device)
-        return numbers.repeat_interleave(self.rows.diff(), output_size=len(self.cols))
+        return _row_index(self)
+
+    @cached_property
+    def ones(self) -> Tensor:
+        """The pattern with values of one, as a torch CSR tensor."""
+        return csr(self.rows, self.cols, torch.ones(len(self.cols), device=self.cols.device), self.shape)
 
     def repeat(self, runs: int) -> "Pattern":
         """R copies along the diagonal [R·n, R·m]."""
@@ -129,21 +140,16 @@ class Sparse:
     def device(self) -> torch.device:
         return self.values.device
 
-    @property
+    @cached_property
     def T(self) -> "Sparse":  # noqa: N802
         """The transpose [m, n]."""
-        rows, cols, order = self.pattern.transposed
-        return Sparse(Pattern(rows, cols, (self.shape[1], self.shape[0])), self.values[order])
+        pattern, order = self.pattern.transposed
+        return Sparse(pattern, self.values[order])
 
     @cached_property
     def csr(self) -> Tensor:
         """The matrix as a torch CSR tensor."""
         return csr(self.pattern.rows, self.pattern.cols, self.values, self.shape)
-
-    @cached_property
-    def csr_transposed(self) -> Tensor:
-        """The transpose as a torch CSR tensor."""
-        return self.T.csr
 
     def with_values(self, values: Tensor) -> "Sparse":
         """The same pattern with other values."""
@@ -177,14 +183,9 @@ class Sparse:
 
     def matmul_transposed(self, dense: Tensor, plus: Tensor | None = None, beta: float = 0.0) -> Tensor:
         """The product [m, d] of the transpose with a dense [n, d], plus beta · plus [m, d]."""
-        if dense.device.type == "cpu":
-            return multiply(self.csr_transposed, dense, plus, beta)
         if kernels.serves(dense):
             return _plus(_fused(self, dense, transposed=True), plus, beta)
-        _, cols, order = self.pattern.transposed
-        return _plus(
-            deterministic_spmm.product(self.pattern.transposed_pieces, cols, self.values[order], dense), plus, beta
-        )
+        return self.T.matmul(dense, plus, beta)
 
 
 def batched_adjacency(
@@ -208,10 +209,14 @@ def batched_adjacency(
     if normalise == "count":
         weight = torch.ones_like(weight)
     elif normalise != "none":
-        degree = row_sums(rows, weight)
-        scale = degree.pow(-1.0 if normalise == "row" else -0.5).masked_fill(degree <= 0, 0.0)
+        scale = degree_scale(row_sums(rows, weight), normalise)
         weight = weight * scale[target] * (1.0 if normalise == "row" else scale[source])
     return Sparse(Pattern(rows, source.int(), (size, size)), weight)
+
+
+def degree_scale(degree: Tensor, normalise: Normalise) -> Tensor:
+    """The factor of a node's row in an adjacency normalised by `row`; of its row and its column by `symmetric`."""
+    return degree.pow(-1.0 if normalise == "row" else -0.5).masked_fill(degree <= 0, 0.0)
 
 
 def adjacency(
@@ -286,11 +291,15 @@ def _fused(matrix: Sparse, dense: Tensor, *, transposed: bool = False) -> Tensor
     """The product by our own kernel, which reads one block's pattern for all runs."""
     from bangs.kernels.spmm import spmm
 
-    block = matrix.pattern.block or matrix.pattern
-    cols, order = block.transposed[1:] if transposed else (block.cols, None)
-    schedule = block.transposed_schedule if transposed else block.schedule
-    dense, runs = dense.contiguous(), matrix.pattern.runs
-    return spmm(schedule, cols, matrix.values, dense, runs, order, matrix.active)
+    block, order = matrix.pattern.one_run.transposed if transposed else (matrix.pattern.one_run, None)
+    return spmm(
+        block.schedule, block.cols, matrix.values, dense.contiguous(), matrix.pattern.runs, order, matrix.active
+    )
+
+
+def _row_index(pattern: Pattern) -> Tensor:
+    numbers = torch.arange(pattern.shape[0], dtype=pattern.cols.dtype, device=pattern.cols.device)
+    return numbers.repeat_interleave(pattern.rows.diff(), output_size=len(pattern.cols))
 
 
 def edge_weights(graph: "Data | EdgeList") -> Tensor:

@@ -24,14 +24,24 @@ class RowSchedule(NamedTuple):
     @classmethod
     def of(cls, rows: Tensor, max_entries: int = MAX_ENTRIES) -> "RowSchedule":
         """The schedule of rows with these pointers [n + 1]."""
-        count = (rows.diff() + max_entries - 1).div(max_entries, rounding_mode="floor").clamp_min(1)
-        pieces = torch.cat([torch.zeros_like(rows[:1]), count.cumsum(0).to(rows.dtype)])
         merge = None
-        if int(pieces[-1]) > len(count):
-            owner = torch.arange(len(count), device=rows.device).repeat_interleave(count)
-            within = torch.arange(len(owner), device=rows.device) - pieces[owner]
-            rows = torch.cat([(rows[owner] + within * max_entries).to(rows.dtype), rows[-1:]])
-            merge = cls.of(pieces, int(count.max()))
+        if (divided := divide_rows(rows, max_entries)) is not None:
+            rows, owners = divided
+            merge = cls.of(owners, int(owners.diff().max()))
         length = rows.diff()
         row_order = length.argsort(descending=True, stable=True).to(rows.dtype)
         return cls(rows, row_order, int((length > SHORT_ROW).sum()), merge)
+
+
+def divide_rows(rows: Tensor, max_entries: int) -> tuple[Tensor, Tensor] | None:
+    """The rows with these pointers [n + 1] in pieces of at most so many entries; None if no row needs to be divided.
+
+    The pointers of the P pieces, int [P + 1], and those of the pieces of every row, int [n + 1].
+    """
+    count = (rows.diff() + max_entries - 1).div(max_entries, rounding_mode="floor").clamp_min(1)
+    owners = torch.cat([torch.zeros_like(rows[:1]), count.cumsum(0).to(rows.dtype)])
+    if int(owners[-1]) == len(count):
+        return None
+    owner = torch.arange(len(count), device=rows.device).repeat_interleave(count)
+    within = torch.arange(len(owner), device=rows.device) - owners[owner]
+    return torch.cat([(rows[owner] + within * max_entries).to(rows.dtype), rows[-1:]]), owners

@@ -1,15 +1,14 @@
 """Sparse attention: softmax over neighbours and weighted aggregation, for every run and head."""
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from bangs import kernels
-from bangs.graphs.sparse import Pattern, Sparse
-from bangs.kernels.row_schedule import WHOLE, RowSchedule
+from bangs.graphs.neighbours import ragged_index
+from bangs.graphs.sparse import Pattern, Sparse, row_pointers
 from bangs.nn.dropout import DropoutMasks
 
 SLOPE = 0.2  # LeakyReLU's slope below zero
@@ -21,32 +20,26 @@ class Heads:
     """The pattern of a hop [R·n, R·m] for H heads: row i·H + h is node i under head h."""
 
     pattern: Pattern  # [R·n·H, R·m·H]
-    row_index: Tensor  # int [nnz], the row of every entry
     counts: Tensor | None  # float [nnz], multiplicity of every edge; None = 1
 
     @classmethod
     def of(cls, hop: Sparse, heads: int) -> "Heads":
         """The heads of an adjacency whose values are edge multiplicities."""
-        block = hop.pattern.block or hop.pattern
+        block = hop.pattern.one_run
         length = block.rows.diff().repeat_interleave(heads)
-        rows = torch.cat([block.rows[:1], length.cumsum(0, dtype=block.rows.dtype)])
-        row = torch.arange(len(length), device=rows.device).repeat_interleave(length)
-        entry = torch.arange(len(row), device=rows.device) - rows[row] + block.rows[row // heads]
-        cols = (block.cols[entry] * heads + row % heads).int()
-        pattern = Pattern(rows, cols, (block.shape[0] * heads, block.shape[1] * heads))
+        entry = ragged_index(block.rows[:-1].repeat_interleave(heads), length)
+        head = torch.arange(heads, device=entry.device).repeat(block.shape[0]).repeat_interleave(length)
+        cols = (block.cols[entry] * heads + head).int()
+        shape = (block.shape[0] * heads, block.shape[1] * heads)
+        pattern = Pattern(row_pointers(length, block.rows.dtype), cols, shape)
         pattern = pattern if hop.pattern.block is None else pattern.repeat(hop.pattern.runs)
         counts = hop.values[entry].repeat(pattern.runs)
-        return cls(pattern, pattern.row_index, None if bool((counts == 1).all()) else counts)
-
-    @cached_property
-    def schedule(self) -> RowSchedule:
-        """The schedule of one run's rows on a GPU, none of them divided."""
-        return RowSchedule.of(self.block.rows, WHOLE)
+        return cls(pattern, None if bool((counts == 1).all()) else counts)
 
     @property
-    def block(self) -> Pattern:
-        """The pattern of one run."""
-        return self.pattern.block or self.pattern
+    def one_run_counts(self) -> Tensor | None:
+        """The multiplicities of one run's edges."""
+        return None if self.counts is None else self.counts[: len(self.pattern.one_run.cols)]
 
 
 def attention_weights(heads: Heads, source: Tensor, target: Tensor, active: Tensor | None = None) -> Tensor:
@@ -83,8 +76,9 @@ class _Softmax(torch.autograd.Function):
         if kernels.serves(source, target):
             from bangs.kernels.attention import softmax
 
-            parts = (heads.schedule, heads.block.cols, source, target, heads.pattern.runs, SLOPE)
-            weights = softmax(*parts, _shared_counts(heads), active)
+            own = heads.pattern.one_run
+            parts = (own.whole_schedule, own.cols, source, target, heads.pattern.runs, SLOPE)
+            weights = softmax(*parts, heads.one_run_counts, active)
         else:
             weights = _softmax(heads, source, target)
         ctx.save_for_backward(source, target, weights)
@@ -98,15 +92,16 @@ class _Softmax(torch.autograd.Function):
         if kernels.serves(source, target):
             from bangs.kernels.attention import softmax_back
 
+            own = heads.pattern.one_run
             parts = (source, target, weights, gradient.contiguous(), heads.pattern.runs, SLOPE)
-            change, to_target = softmax_back(heads.schedule, heads.block.cols, *parts, ctx.active)
+            change, to_target = softmax_back(own.whole_schedule, own.cols, *parts, ctx.active)
             ones = torch.ones(len(target), 1, device=target.device)
             return Sparse(heads.pattern, change, ctx.active).matmul_transposed(ones).flatten(), to_target, None, None
-        mean = _sums(weights * gradient, heads.pattern.rows).index_select(0, heads.row_index)
+        mean = _sums(weights * gradient, heads.pattern.rows).index_select(0, heads.pattern.row_index)
         slope = torch.where(_scores(heads, source, target) > 0, 1.0, SLOPE)
         change = weights * (gradient - mean) * slope
-        rows, _, order = heads.pattern.transposed
-        return _sums(change.index_select(0, order), rows), _sums(change, heads.pattern.rows), None, None
+        transposed, order = heads.pattern.transposed
+        return _sums(change.index_select(0, order), transposed.rows), _sums(change, heads.pattern.rows), None, None
 
 
 class _Aggregate(torch.autograd.Function):
@@ -129,33 +124,28 @@ def sddmm(heads: Heads, left: Tensor, right: Tensor, matrix: Sparse) -> Tensor:
     if kernels.serves(left, right):
         from bangs.kernels.attention import sddmm as kernel
 
-        block = heads.block
-        return kernel(heads.row_index[: len(block.cols)], block.cols, left, right, heads.pattern.runs, matrix.active)
+        block = heads.pattern.one_run
+        return kernel(block.row_index, block.cols, left, right, heads.pattern.runs, matrix.active)
     if left.device.type == "cpu":
         product: Tensor = torch.sparse.sampled_addmm(matrix.csr, left, right.t(), beta=0.0)
         return product.values()
     step = max(CHUNK // left.shape[1], 1)
-    pairs = zip(heads.row_index.split(step), heads.pattern.cols.split(step), strict=True)
+    pairs = zip(heads.pattern.row_index.split(step), heads.pattern.cols.split(step), strict=True)
     return torch.cat([(left.index_select(0, i) * right.index_select(0, j)).sum(1) for i, j in pairs])
 
 
 def _softmax(heads: Heads, source: Tensor, target: Tensor) -> Tensor:
     score = torch.nn.functional.leaky_relu_(_scores(heads, source, target), SLOPE)
     top = torch.segment_reduce(score, "max", offsets=heads.pattern.rows, unsafe=True)
-    weights = score.sub_(top.index_select(0, heads.row_index)).exp_()
+    weights = score.sub_(top.index_select(0, heads.pattern.row_index)).exp_()
     if heads.counts is not None:
         weights.mul_(heads.counts)
-    return weights.div_(_sums(weights, heads.pattern.rows).index_select(0, heads.row_index))
+    return weights.div_(_sums(weights, heads.pattern.rows).index_select(0, heads.pattern.row_index))
 
 
 def _scores(heads: Heads, source: Tensor, target: Tensor) -> Tensor:
-    return source.index_select(0, heads.pattern.cols).add_(target.index_select(0, heads.row_index))
+    return source.index_select(0, heads.pattern.cols).add_(target.index_select(0, heads.pattern.row_index))
 
 
 def _sums(values: Tensor, rows: Tensor) -> Tensor:
     return torch.segment_reduce(values, "sum", offsets=rows, unsafe=True)
-
-
-def _shared_counts(heads: Heads) -> Tensor | None:
-    """The multiplicities of one run's edges."""
-    return None if heads.counts is None else heads.counts[: len(heads.block.cols)]

@@ -8,8 +8,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.func import functional_call
-from torch_geometric.data import Data
+from torch.func import functional_call, stack_module_state
 
 from bangs.core.rng import Streams
 from bangs.graphs.sparse import Normalise
@@ -77,6 +76,11 @@ class Targets:
         """The number of nodes with a target: long [R]."""
         return (self.target >= 0).sum(1)
 
+    @property
+    def nodes(self) -> Tensor:
+        """The nodes that have a target in any run: long [n]."""
+        return (self.target >= 0).any(0).nonzero().squeeze(1)
+
     def at(self, nodes: Tensor) -> "Targets":
         """The targets of some of the nodes, long [n]."""
         belief = None if self.belief is None else self.belief[:, nodes].contiguous()
@@ -134,15 +138,12 @@ class Separate(Network):
                 torch.manual_seed(number)
                 modules.append(build())
         self._template = [modules[0]]  # in a list, so that torch does not register its parameters
-        self._names = {}
-        parts = [{**dict(module.named_parameters()), **dict(module.named_buffers())} for module in modules]
-        for name, part in parts[0].items():
-            flat = self._names[name] = name.replace(".", "-")
-            stacked = torch.stack([own[name] for own in parts]).detach()
-            if isinstance(part, nn.Parameter):
-                self.register_parameter(flat, nn.Parameter(stacked))
-            else:
-                self.register_buffer(flat, stacked)
+        parameters, buffers = stack_module_state(modules)
+        self._names = {name: name.replace(".", "-") for name in (*parameters, *buffers)}
+        for name, stacked in parameters.items():
+            self.register_parameter(self._names[name], nn.Parameter(stacked.detach()))
+        for name, stacked in buffers.items():
+            self.register_buffer(self._names[name], stacked)
 
     def forward(self, subgraph: Subgraph, masks: DropoutMasks | None = None) -> Tensor:
         stacked = {name: getattr(self, flat) for name, flat in self._names.items()}
@@ -167,29 +168,9 @@ class Separate(Network):
             for run in range(subgraph.runs):
                 graph = subgraph.graphs[run % len(subgraph.graphs)]
                 weights = {name: value[run] for name, value in stacked.items()}
-                features = x[run % len(x)]
-                outputs.append(self._run(template, weights, features, graph, run, masks))
+                with _global_generator(None if masks is None or x.is_cuda else masks.generators[run]):
+                    outputs.append(functional_call(template, weights, (x[run % len(x)], graph.edge_index)))
         return torch.stack(outputs)
-
-    def _run(
-        self,
-        template: nn.Module,
-        weights: dict[str, Tensor],
-        x: Tensor,
-        graph: Data,
-        run: int,
-        masks: DropoutMasks | None,
-    ) -> Tensor:
-        inputs = (x, graph.edge_index)
-        if masks is None or x.is_cuda:
-            out: Tensor = functional_call(template, weights, inputs)
-            return out
-        generator = masks.generators[run]
-        with torch.random.fork_rng(devices=[]):
-            torch.set_rng_state(generator.get_state())
-            out = functional_call(template, weights, inputs)
-            generator.set_state(torch.get_rng_state())
-        return out
 
 
 class _Embedding(nn.Module):
@@ -204,6 +185,18 @@ class _Embedding(nn.Module):
     def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
         out: Tensor = self.module.embed(x, edge_index)
         return out
+
+
+@contextmanager
+def _global_generator(generator: torch.Generator | None) -> Iterator[None]:
+    """Inside, torch draws from this generator on a CPU, if one is given; its own is restored."""
+    if generator is None:
+        yield
+        return
+    with torch.random.fork_rng(devices=[]):
+        torch.set_rng_state(generator.get_state())
+        yield
+        generator.set_state(torch.get_rng_state())
 
 
 @contextmanager

@@ -1,109 +1,71 @@
 """The maximum over a node's neighbours, column by column, of dense or sparse features."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from bangs import kernels
-from bangs.graphs.sparse import Pattern, Sparse, csr, row_pointers
-from bangs.kernels.row_schedule import WHOLE, RowSchedule
+from bangs.graphs.neighbours import ragged_index
+from bangs.graphs.sparse import Pattern, Sparse, row_pointers
 
 CACHED = 2**17  # numbers that a CPU compares at once, few enough for its cache
 CHUNK = 2**25  # the same for a GPU without our kernels
 
 
-@dataclass(frozen=True, eq=False)
-class Segments:
-    """The segments of a segment-wise maximum: the rows of a pattern, none of them empty."""
+def segment_max(pattern: Pattern, x: Tensor, active: Tensor | None = None) -> Tensor:
+    """The maximum [R·n, d] over the entries of each row, none of them empty, of x [R·m, d].
 
-    pattern: Pattern  # [R·n, R·m]
-
-    @classmethod
-    def of(cls, pattern: Pattern) -> "Segments":
-        """The segments of a copy, so that a weak dictionary keyed by the pattern does not keep the pattern alive."""
-        return cls(replace(pattern))
-
-    @property
-    def block(self) -> Pattern:
-        """The pattern of one run."""
-        return self.pattern.block or self.pattern
-
-    @cached_property
-    def schedule(self) -> RowSchedule:
-        """The schedule of one run's rows on a GPU, none of them divided."""
-        return RowSchedule.of(self.block.rows, WHOLE)
-
-    @cached_property
-    def transposed_schedule(self) -> RowSchedule:
-        """The schedule of the transpose."""
-        return RowSchedule.of(self.block.transposed.rows, WHOLE)
-
-    @cached_property
-    def row_index(self) -> Tensor:
-        """The row of every entry: int [nnz]."""
-        return self.pattern.row_index
-
-    @cached_property
-    def csr(self) -> Tensor:
-        """The pattern with values of one, as a torch CSR tensor."""
-        ones = torch.ones(len(self.pattern.cols), device=self.pattern.cols.device)
-        return csr(self.pattern.rows, self.pattern.cols, ones, self.pattern.shape)
-
-
-def segment_max(segments: Segments, x: Tensor, active: Tensor | None = None) -> Tensor:
-    """The maximum [R·n, d] over each row's entries of x [R·m, d]; ties share the gradient evenly."""
-    found: Tensor = _SegmentMax.apply(x.contiguous(), segments, active)
+    Ties share the gradient evenly.
+    """
+    found: Tensor = _SegmentMax.apply(x.contiguous(), pattern, active)
     return found
 
 
 class _SegmentMax(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x: Tensor, segments: Segments, active: Tensor | None) -> Tensor:
-        ctx.segments, ctx.active = segments, active
+    def forward(ctx: Any, x: Tensor, pattern: Pattern, active: Tensor | None) -> Tensor:
+        ctx.pattern, ctx.active = pattern, active
         if kernels.serves(x):
             from bangs.kernels.segment_max import segment_max as kernel
 
-            found, share = kernel(segments.schedule, segments.block.cols, x, segments.pattern.runs, active)
+            own = pattern.one_run
+            found, share = kernel(own.whole_schedule, own.cols, x, pattern.runs, active)
             ctx.save_for_backward(x, found, share)
         else:
-            found = _segment_max(segments, x)
+            found = _segment_max(pattern, x)
             ctx.save_for_backward(x, found)
         return found
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
-        segments: Segments = ctx.segments
+        pattern: Pattern = ctx.pattern
         x, found, *more = ctx.saved_tensors
         if not more:
-            return _segment_max_back(segments, x, found, gradient), None, None
+            return _segment_max_back(pattern, x, found, gradient), None, None
         from bangs.kernels.segment_max import segment_max_back
 
         (share,) = more
-        cols, runs = segments.block.transposed.cols, segments.pattern.runs
-        return (
-            segment_max_back(segments.transposed_schedule, cols, x, found, share * gradient, runs, ctx.active),
-            None,
-            None,
-        )
+        own = pattern.one_run.transposed.pattern
+        back = segment_max_back(own.whole_schedule, own.cols, x, found, share * gradient, pattern.runs, ctx.active)
+        return back, None, None
 
 
-def _segment_max(segments: Segments, x: Tensor) -> Tensor:
+def _segment_max(pattern: Pattern, x: Tensor) -> Tensor:
     if x.device.type == "cpu":
-        found: Tensor = torch.sparse.mm(segments.csr, x, "amax")
+        found: Tensor = torch.sparse.mm(pattern.ones, x, "amax")
         return found
-    return torch.cat([_reduce_max(part, segments.pattern) for (part,) in _column_chunks(segments, x)], dim=1)
+    return torch.cat([_reduce_max(part, pattern) for (part,) in _column_chunks(pattern, x)], dim=1)
 
 
-def _segment_max_back(segments: Segments, x: Tensor, found: Tensor, gradient: Tensor) -> Tensor:
+def _segment_max_back(pattern: Pattern, x: Tensor, found: Tensor, gradient: Tensor) -> Tensor:
     """The gradient [R·m, d] of x from the gradient [R·n, d] of the maxima."""
     if x.device.type != "cpu":
-        return _segment_max_back_ordered(segments, x, found, gradient)
+        return _segment_max_back_ordered(pattern, x, found, gradient)
     step = max(CACHED // x.shape[1], 1)
-    parts = list(zip(segments.row_index.split(step), segments.pattern.cols.split(step), strict=True))
+    parts = list(zip(pattern.row_index.split(step), pattern.cols.split(step), strict=True))
     ties = torch.zeros_like(found)
     for row, col in parts:
         ties.index_add_(0, row, x.index_select(0, col).eq_(found.index_select(0, row)))
@@ -115,16 +77,15 @@ def _segment_max_back(segments: Segments, x: Tensor, found: Tensor, gradient: Te
     return back
 
 
-def _segment_max_back_ordered(segments: Segments, x: Tensor, found: Tensor, gradient: Tensor) -> Tensor:
+def _segment_max_back_ordered(pattern: Pattern, x: Tensor, found: Tensor, gradient: Tensor) -> Tensor:
     """The same with a fixed order of sums, for a GPU, whose index_add has none: entries are sorted by column."""
-    pattern, row_index = segments.pattern, segments.row_index
-    rows, _, order = pattern.transposed
+    row_index, (transposed, order) = pattern.row_index, pattern.transposed
     parts = []
-    for own, top, grad in _column_chunks(segments, x, found, gradient):
+    for own, top, grad in _column_chunks(pattern, x, found, gradient):
         same = own.index_select(0, pattern.cols).eq_(top.index_select(0, row_index))
         ties = torch.segment_reduce(same, "sum", offsets=pattern.rows, unsafe=True)
         shared = same.mul_((grad / ties).index_select(0, row_index)).index_select(0, order)
-        parts.append(torch.segment_reduce(shared, "sum", offsets=rows, unsafe=True))
+        parts.append(torch.segment_reduce(shared, "sum", offsets=transposed.rows, unsafe=True))
     return torch.cat(parts, dim=1)
 
 
@@ -133,9 +94,9 @@ def _reduce_max(x: Tensor, pattern: Pattern) -> Tensor:
     return torch.segment_reduce(x.index_select(0, pattern.cols), "max", offsets=pattern.rows, unsafe=True)
 
 
-def _column_chunks(segments: Segments, *tensors: Tensor) -> Iterator[tuple[Tensor, ...]]:
+def _column_chunks(pattern: Pattern, *tensors: Tensor) -> Iterator[tuple[Tensor, ...]]:
     """A few columns of every tensor at a time, so that one number per entry and column fits in memory."""
-    step = max(CHUNK // max(len(segments.pattern.cols), 1), 1)
+    step = max(CHUNK // max(len(pattern.cols), 1), 1)
     return zip(*(tensor.split(step, dim=1) for tensor in tensors), strict=True)
 
 
@@ -145,7 +106,7 @@ class SparseNeighbourMax:
 
     runs: int
     pattern: Pattern  # [R·n, R·F], where a node or one of its neighbours has a feature
-    segments: Segments  # [nnz of one run, stored values of one run]: the values that each entry is the maximum of
+    segments: Pattern  # [nnz of one run, stored values of one run]: the values that each entry is the maximum of
     full: Tensor  # bool [nnz of one run], whether all neighbours store it; else a zero is among them
     own: Tensor  # long [nnz of one run], index of the node's own stored value; their number if it has none
 
@@ -154,7 +115,7 @@ class SparseNeighbourMax:
         """Of a hop [R·n, R·m] and features [R·m, R·F]; own long [n] are the positions of the n nodes among the m."""
         runs = features.runs
         if hop.runs == runs:
-            hop, features = hop.block or hop, features.block or features
+            hop, features = hop.one_run, features.one_run
         else:  # every run has its own graph
             runs, own = 1, None
         width, stored = features.shape[1], len(features.cols)
@@ -175,7 +136,7 @@ class SparseNeighbourMax:
         return cls(
             runs,
             found if runs == 1 else found.repeat(runs),
-            Segments(Pattern(row_pointers(counts, torch.int32), place[order].int(), (len(key), stored))),
+            Pattern(row_pointers(counts, torch.int32), place[order].int(), (len(key), stored)),
             counts == hop.rows.diff()[row],
             at,
         )
@@ -192,14 +153,13 @@ class SparseNeighbourMax:
         if kernels.serves(values):
             from bangs.kernels.segment_max import segment_max as kernel
 
-            cols = self.segments.pattern.cols
-            return kernel(self.segments.schedule, cols, values.reshape(-1, 1), self.runs, active)[0].view(self.runs, -1)
-        return torch.stack([_reduce_max(own, self.segments.pattern) for own in values])
+            parts = self.segments.whole_schedule, self.segments.cols, values.reshape(-1, 1)
+            return kernel(*parts, self.runs, active)[0].view(self.runs, -1)
+        return torch.stack([_reduce_max(own, self.segments) for own in values])
 
 
 def _entries(rows: Tensor, row_index: Tensor) -> tuple[Tensor, Tensor]:
     """For some rows of a CSR: for each of their entries the position of the row, and the index of the entry; long."""
     length = rows.diff()[row_index]
     number = torch.arange(len(row_index), device=rows.device).repeat_interleave(length)
-    start = rows[:-1][row_index].long() - (length.cumsum(0) - length)
-    return number, torch.arange(len(number), device=rows.device) + start[number]
+    return number, ragged_index(rows[:-1][row_index].long(), length)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,8 @@ from torch_geometric.data import Data
 from bangs.graphs.sparse import Normalise, Sparse, adjacency, batched_adjacency, csr, to_scipy
 from bangs.nn.dropout import DropoutMasks
 from bangs.nn.matmul import batched_matmul
+
+Nodes = np.ndarray[Any, Any]  # long [n], the numbers of some nodes
 
 DENSE_ABOVE = 0.25  # share of stored values from which a dense product is faster
 
@@ -56,11 +59,8 @@ class Features:
         """The features as float [1 or R, n, F]."""
         if isinstance(self.stored, Tensor):
             return self.stored
-        size = (self.stored.shape[0] // self.runs, self.stored.shape[1] // self.runs)
-        nnz = len(self.stored.values) // self.runs
-        rows, cols = self.stored.pattern.rows[: size[0] + 1], self.stored.pattern.cols[:nnz]
-        values = self.stored.values.view(self.runs, nnz)
-        return torch.stack([csr(rows, cols, own, size).to_dense() for own in values])
+        one, values = self.stored.pattern.one_run, self.stored.values.view(self.runs, -1)
+        return torch.stack([csr(one.rows, one.cols, own, one.shape).to_dense() for own in values])
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +93,6 @@ class PreparedGraph:
     """A graph prepared for R runs, from which the subgraph of any nodes is taken."""
 
     runs: int
-    graph: Data
     matrix: "sp.csr_array[Any]"  # the model's adjacency [N, N]
     features: "Tensor | sp.csr_array[Any]"  # [N, F]
     device: torch.device
@@ -106,40 +105,43 @@ class PreparedGraph:
         features = feature_rows(graph)
         device = graph.edge_index.device
         whole = Subgraph(runs, Features.of(features, runs, device), (Sparse.of(matrix, device).repeat(runs),), (graph,))
-        return cls(runs, graph, matrix, features, device, whole)
+        return cls(runs, matrix, features, device, whole)
 
-    def k_hop_subgraph(self, nodes: "np.ndarray[Any, Any]", hops: int) -> Subgraph:
+    def k_hop_subgraph(self, nodes: Nodes, hops: int) -> Subgraph:
         """The subgraph of the given nodes (sorted), `hops` steps deep; the same logits as the whole graph's."""
-        layers: list[Sparse] = []
-        output_index: list[Tensor] = []
-        outputs = nodes
-        for _ in range(hops):
-            inputs = self.inputs(outputs)
-            layers.insert(0, self.hop(inputs, outputs))
-            output_index.insert(0, torch.as_tensor(np.searchsorted(inputs, outputs), device=self.device))
-            outputs = inputs
-        return Subgraph(self.runs, self.read(outputs), tuple(layers), output_index=tuple(output_index))
+        layers = self.layers(nodes, hops)
+        matrices = tuple(self.hop(inputs, outputs) for inputs, outputs in pairwise(layers))
+        own = (np.searchsorted(inputs, outputs) for inputs, outputs in pairwise(layers))
+        output_index = tuple(torch.as_tensor(places, device=self.device) for places in own)
+        return Subgraph(self.runs, self.read(layers[0]), matrices, output_index=output_index)
 
-    def inputs(self, outputs: "np.ndarray[Any, Any]") -> "np.ndarray[Any, Any]":
+    def layers(self, nodes: Nodes, hops: int) -> list[Nodes]:
+        """The nodes of every layer that the given ones depend on, from the first layer to themselves: hops + 1."""
+        layers = [nodes]
+        for _ in range(hops):
+            layers.insert(0, self.inputs(layers[0]))
+        return layers
+
+    def inputs(self, outputs: Nodes) -> Nodes:
         """The input nodes of a hop to the given nodes, sorted."""
         is_input = np.zeros(self.matrix.shape[1], dtype=bool)
         is_input[self.matrix[outputs].indices] = True
         return np.flatnonzero(is_input)
 
-    def hop(self, inputs: "np.ndarray[Any, Any]", outputs: "np.ndarray[Any, Any]") -> Sparse:
+    def hop(self, inputs: Nodes, outputs: Nodes) -> Sparse:
         """The hop of all runs from some nodes to others [R·n_out, R·n_in]."""
         if self._is_all_nodes(inputs) and self._is_all_nodes(outputs):
             return self.whole.hops[0]
         return Sparse.of(sp.csr_array(self.matrix[outputs][:, inputs]), self.device).repeat(self.runs)
 
-    def read(self, nodes: "np.ndarray[Any, Any]") -> Features:
+    def read(self, nodes: Nodes) -> Features:
         """The features of some nodes."""
         if self._is_all_nodes(nodes):
             return self.whole.features
         needed = torch.as_tensor(nodes, device=self.device) if isinstance(self.features, Tensor) else nodes
         return Features.of(self.features[needed], self.runs, self.device)
 
-    def _is_all_nodes(self, nodes: "np.ndarray[Any, Any]") -> bool:
+    def _is_all_nodes(self, nodes: Nodes) -> bool:
         return np.array_equal(nodes, np.arange(self.matrix.shape[0]))
 
 
@@ -160,9 +162,9 @@ def per_run_subgraph(graphs: Sequence[Data], loops: float, normalise: Normalise,
 def _stacked(x: list[Tensor], like: Features) -> Features:
     """The features of every run: sparse if they have the pattern of `like`, else dense."""
     if isinstance(like.stored, Sparse) and all(own.layout == torch.sparse_csr for own in x):
-        pattern, nnz = like.stored.pattern, len(like.stored.values) // like.runs
-        rows, cols = pattern.rows[: len(x[0]) + 1], pattern.cols[:nnz]
-        if all(torch.equal(own.crow_indices().int(), rows) and torch.equal(own.col_indices().int(), cols) for own in x):
+        one = like.stored.pattern.one_run
+        parts = [(own.crow_indices().int(), own.col_indices().int()) for own in x]
+        if all(torch.equal(rows, one.rows) and torch.equal(cols, one.cols) for rows, cols in parts):
             return Features(like.runs, like.stored.with_values(torch.cat([own.values() for own in x])))
     return Features(like.runs, torch.stack([own.to_dense() for own in x]))
 

@@ -61,6 +61,7 @@ class TrainingSession(ABC):
         self.epoch_count = torch.empty(runs, dtype=torch.long, device=device)
         self.epochs = 0
         self.transition: Tensor | None = None
+        keep_freed_memory()
 
     def begin(self, numbers: Sequence[int], transition: Tensor | None) -> None:
         """Reset the state for a new fit; the network holds the weights to start from."""
@@ -96,14 +97,17 @@ class TrainingSession(ABC):
 
     def epoch(self) -> Tensor:
         """One step of Adam and one validation; returns which runs improved: bool [R]."""
-        self.optimiser.zero_grad()
-        part = self.train_nodes
-        # a sum over runs keeps them independent
-        self.network.loss(part.subgraph, part.targets, self.masks, self.transition).sum().backward()
-        self.optimiser.step()
+        self.step(self.train_nodes)
         with torch.no_grad():
             logits = self.network(self.val_nodes.subgraph)
         return self._update_best(logits)
+
+    def step(self, part: TargetNodes) -> None:
+        """One step of Adam."""
+        self.optimiser.zero_grad()
+        # a sum over runs keeps them independent
+        self.network.loss(part.subgraph, part.targets, self.masks, self.transition).sum().backward()
+        self.optimiser.step()
 
     def _update_best(self, logits: Tensor) -> Tensor:
         """Update early stopping by the validation logits [R, n, C]; returns which runs improved: bool [R]."""
@@ -132,10 +136,6 @@ class TrainingSession(ABC):
 
 class EagerSession(TrainingSession):
     """Runs epochs one by one; copies the weights of runs that improved."""
-
-    def __init__(self, network: Network, train_nodes: TargetNodes, val_nodes: TargetNodes, settings: "Trainer"):
-        super().__init__(network, train_nodes, val_nodes, settings)
-        keep_freed_memory()
 
     def train(self, limit: int, *, patient: bool = False) -> None:
         while self.epochs < limit and (patient or self.unfinished.any()):

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from bangs.graphs.sparse import Sparse
 from bangs.nn.ensemble import Targets
-from bangs.nn.subgraphs import Features, PreparedGraph
+from bangs.nn.subgraphs import Features, Nodes, PreparedGraph
 from bangs.training.epochs import TargetNodes
 from bangs.training.precomputed_hop import PrecomputedHop
 
@@ -27,7 +27,7 @@ class FirstLayer:
     _cached: tuple[Tensor, int, Tensor] | None = None  # W, its version counter, and Â X W
 
     @classmethod
-    def of(cls, prepared: PreparedGraph, nodes: "np.ndarray[Any, Any]") -> "FirstLayer":
+    def of(cls, prepared: PreparedGraph, nodes: Nodes) -> "FirstLayer":
         """The layer of the nodes, in their order."""
         sources = prepared.inputs(nodes)
         return cls(prepared.read(sources), prepared.hop(sources, nodes))
@@ -81,18 +81,7 @@ class _CachedProduct(torch.autograd.Function):
         return ctx.layer.gradient(gradient), None, None
 
 
-def _nodes_by_layer(targets: Targets, prepared: PreparedGraph, hops: int, whole: bool) -> "list[np.ndarray[Any, Any]]":
-    """The nodes of every layer that the targets' logits depend on, from the first layer to the target nodes."""
-    nodes = (targets.target >= 0).any(0).nonzero().squeeze(1).cpu().numpy()
-    layers = [np.arange(targets.target.shape[1]) if whole else nodes]
-    for _ in range(hops - 1):
-        layers.insert(0, prepared.inputs(layers[0]))
-    return layers
-
-
-def _target_nodes(
-    targets: Targets, prepared: PreparedGraph, features: Features, layers: "list[np.ndarray[Any, Any]]"
-) -> TargetNodes:
+def _target_nodes(targets: Targets, prepared: PreparedGraph, features: Features, layers: list[Nodes]) -> TargetNodes:
     """The targets of the last layer's nodes, and their subgraph."""
     hops = tuple(prepared.hop(inputs, outputs) for inputs, outputs in pairwise(layers))
     nodes = torch.as_tensor(layers[-1], device=targets.target.device)
@@ -106,13 +95,14 @@ def shared_first_layer(
 
     The layer holds the nodes that training needs, sorted, then those that only validation needs.
     """
-    layers = [_nodes_by_layer(targets, prepared, hops, whole) for targets in (train, val)]
+    nodes = [np.arange(targets.target.shape[1]) if whole else targets.nodes.cpu().numpy() for targets in (train, val)]
+    layers = [prepared.layers(own, hops - 1) for own in nodes]
     first, last = layers[0][0], layers[1][0]
-    nodes = np.concatenate([first, np.setdiff1d(last, first)])
-    layer = FirstLayer.of(prepared, nodes)
-    own = layer if len(nodes) == len(first) else FirstLayer.of(prepared, first)
-    order = np.argsort(nodes)
-    rows = torch.as_tensor(order[np.searchsorted(nodes, last, sorter=order)], device=prepared.device)
+    both = np.concatenate([first, np.setdiff1d(last, first)])
+    layer = FirstLayer.of(prepared, both)
+    own = layer if len(both) == len(first) else FirstLayer.of(prepared, first)
+    order = np.argsort(both)
+    rows = torch.as_tensor(order[np.searchsorted(both, last, sorter=order)], device=prepared.device)
     learned = LayerRows(prepared.runs, own.features.stored, layer, slice(len(first)), own)
     seen = LayerRows(prepared.runs, layer.features.stored, layer, rows)
     return _target_nodes(train, prepared, learned, layers[0]), _target_nodes(val, prepared, seen, layers[1])

@@ -125,7 +125,7 @@ def _gather(sampler: Sampler, scale: Tensor, buffers: Sequence[Tensor], rows: sl
         value = value * neighbours.weights[begin:end]
     device = buffers[0].device  # may be a GPU while the edges stay on disk
     block = Sparse(Pattern((pointers - begin).int(), sources.int(), (len(own), len(neighbours))), value).to(device)
-    loop = (sampler.loops * (own * own if sampler.normalise == "symmetric" else own)).to(device)
+    loop = sampler.loop_weights(own).to(device)
     parts = []
     for buffer in buffers:
         parts.append(torch.stack([block @ x + loop[:, None] * x[rows] for x in buffer]))

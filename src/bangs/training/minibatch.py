@@ -123,12 +123,6 @@ class MinibatchSession(EagerSession):
         self.train_loader.sampler.release()
         return self._update_best(torch.cat(logits, dim=1))
 
-    def step(self, part: TargetNodes) -> None:
-        """One step of Adam on a batch."""
-        self.optimiser.zero_grad()
-        self.network.loss(part.subgraph, part.targets, self.masks, self.transition).sum().backward()
-        self.optimiser.step()
-
 
 def _sample_size(nodes: int, given: int, size: int) -> int:
     """How many nodes that were not given an epoch has: at least as many as given ones, in full batches."""

@@ -9,9 +9,10 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from bangs.core.number_checks import check_whole
 from bangs.errors import InvalidInput
 from bangs.graphs.neighbours import NeighbourLists, ragged_index
-from bangs.graphs.sparse import Normalise, Pattern, Sparse, row_pointers
+from bangs.graphs.sparse import Normalise, Pattern, Sparse, degree_scale, row_pointers
 from bangs.graphs.store import release
 from bangs.nn.subgraphs import Features, Subgraph, feature_rows_for_sampling
 
@@ -36,10 +37,7 @@ class Sampling:
 
     def __post_init__(self) -> None:
         for name, least in (("size", 1), ("memory", 1), ("pieces", 1), ("workers", 0)):
-            if type(getattr(self, name)) is not int or getattr(self, name) < least:
-                raise InvalidInput(
-                    f"Sampling.{name} must be a whole number of at least {least}, got {getattr(self, name)!r}"
-                )
+            check_whole(f"Sampling.{name}", getattr(self, name), least=least)
         if (
             not isinstance(self.fanout, tuple)
             or not self.fanout
@@ -64,9 +62,8 @@ def sampling(size: int | None, fanout: Sequence[int] | None, pieces: int | None 
     """The sampling for two options: None if neither is given, the default for the one left out."""
     if size is None and fanout is None:
         return None
-    default = Sampling()
-    fanout = default.fanout if fanout is None else tuple(fanout)
-    return Sampling(default.size if size is None else size, fanout, pieces=pieces or 1)
+    given = {"size": size, "fanout": None if fanout is None else tuple(fanout), "pieces": pieces}
+    return Sampling(**{name: value for name, value in given.items() if value is not None})  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,8 +111,11 @@ class Sampler:
         """The normalisation factor of some nodes' rows, and of their columns if it is symmetric: float [n]."""
         if self.normalise == "none":
             return torch.ones(len(nodes), device=nodes.device)
-        degree = self.neighbours.degree(nodes) + self.loops
-        return degree.pow(-1.0 if self.normalise == "row" else -0.5).masked_fill(degree <= 0, 0.0)
+        return degree_scale(self.neighbours.degree(nodes) + self.loops, self.normalise)
+
+    def loop_weights(self, scale: Tensor) -> Tensor:
+        """The weights of some nodes' own features, from their scales: float [n]."""
+        return self.loops * (scale * scale if self.normalise == "symmetric" else scale)
 
     def release(self) -> None:
         """Release the memory pages of features and edges on disk."""
@@ -146,12 +146,11 @@ class Sampler:
             value = value * scale[others]
         if neighbours.weights is not None:
             value = value * neighbours.weights[edges]
-        loop = self.loops * (mine * mine if self.normalise == "symmetric" else mine)
         # every row begins with the node itself
         rows = row_pointers(sampled + 1)
         cols = torch.empty(len(source) + size, dtype=torch.int32, device=outputs.device)
         values = torch.empty(len(cols), device=outputs.device)
-        cols[rows[:-1]], values[rows[:-1]] = own.int(), loop
+        cols[rows[:-1]], values[rows[:-1]] = own.int(), self.loop_weights(mine)
         after = torch.arange(len(source), device=outputs.device) + row + 1
         cols[after], values[after] = others.int(), value
         return Sparse(Pattern(rows.int(), cols, (size, len(inputs))), values), inputs

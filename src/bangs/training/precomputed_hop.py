@@ -3,7 +3,9 @@
 An epoch then needs only the hidden layer of the labelled nodes' neighbours, for each run its own.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -15,10 +17,8 @@ from bangs import kernels
 from bangs.graphs.sparse import Sparse
 from bangs.nn.ensemble import Targets
 from bangs.nn.matmul import WIDE, batched_matmul, full_precision
-from bangs.nn.subgraphs import DENSE_ABOVE, Features, PreparedGraph, Subgraph
+from bangs.nn.subgraphs import DENSE_ABOVE, Features, Nodes, PreparedGraph, Subgraph
 from bangs.training.epochs import TargetNodes
-
-Nodes = np.ndarray[Any, Any]
 
 NODE_MULTIPLE = 64  # the number of nodes is rounded up to a multiple of it
 COLUMN_MULTIPLE = 32  # features are padded with zeros to a multiple of it, so that kernels need no bounds check
@@ -80,29 +80,10 @@ class _PaddedMatmul(torch.autograd.Function):
 
 
 @dataclass(frozen=True, eq=False)
-class RunSubgraphs:
-    """The subgraph of every run: its output nodes, its input nodes and the adjacency of every hop between them."""
-
-    outputs: list[Nodes]
-    inputs: list[Nodes]
-    layers: "list[list[sp.csr_array[Any]]]"  # [hop][run], the outermost hop first
-
-    @property
-    def max_size(self) -> int:
-        """The largest number of nodes in any layer of any run."""
-        shapes = [matrix.shape for layer in self.layers for matrix in layer]
-        return max([*map(len, self.outputs), *map(len, self.inputs), *(side for shape in shapes for side in shape)])
-
-    def block_diagonals(self, size: int) -> "list[sp.csr_array[Any]]":
-        """For every hop the matrices of all runs as one block diagonal [R·size, R·size]."""
-        return [_block_diagonal(layer, size) for layer in self.layers]
-
-
-@dataclass(frozen=True, eq=False)
 class FirstHop:
     """A graph's features after one hop, from which every run takes its own subgraph."""
 
-    matrix: "sp.csr_array[Any]"  # Â [N, N]
+    prepared: PreparedGraph
     features: Tensor  # Â X, float [N, F]
 
     @classmethod
@@ -115,37 +96,29 @@ class FirstHop:
             if filled < DENSE_ABOVE:
                 return None
             x = torch.as_tensor(x.toarray())
-        return cls(matrix, Sparse.of(matrix, prepared.device).matmul(x.to(prepared.device).float()))
-
-    def run_subgraphs(self, target: Tensor, hops: int) -> RunSubgraphs:
-        """The subgraphs that the logits of the nodes with a target [R, N] depend on."""
-        found = [own.nonzero().squeeze(1).cpu().numpy() for own in target >= 0]
-        outputs = found
-        layers: list[list[sp.csr_array[Any]]] = []
-        for _ in range(hops - 1):
-            rows = [self.matrix[own] for own in outputs]
-            inputs = [np.unique(own.indices) for own in rows]
-            layers.insert(0, [own[:, below] for own, below in zip(rows, inputs, strict=True)])
-            outputs = inputs
-        return RunSubgraphs(found, outputs, layers)
+        return cls(prepared, Sparse.of(matrix, prepared.device).matmul(x.to(prepared.device).float()))
 
     def target_nodes(self, targets: Targets, hops: int) -> TargetNodes | None:
         """The nodes with a target of each run and their subgraphs; None if they would exceed `MAX_BYTES`.
 
         Runs with fewer nodes are padded with nodes that have no target and no edges.
         """
-        subgraphs, device = self.run_subgraphs(targets.target, hops), self.features.device
-        runs, width = len(subgraphs.outputs), int(self.features.shape[1])
-        size, columns = _round_up(subgraphs.max_size, NODE_MULTIPLE), _round_up(width, COLUMN_MULTIPLE)
+        device, (runs, width) = self.features.device, (len(targets.target), int(self.features.shape[1]))
+        labelled = [own.nonzero().squeeze(1).cpu().numpy() for own in targets.target >= 0]
+        layers = [self.prepared.layers(nodes, hops - 1) for nodes in labelled]  # [run][layer]
+        size = _round_up(max(len(nodes) for own in layers for nodes in own), NODE_MULTIPLE)
+        columns = _round_up(width, COLUMN_MULTIPLE)
         if 4 * runs * size * columns > MAX_BYTES:
             return None
         padded = torch.zeros(runs, size, columns, device=device)
         place = torch.full((runs, size), -1, device=device)
-        for run, (inputs, outputs) in enumerate(zip(subgraphs.inputs, subgraphs.outputs, strict=True)):
+        for run, own in enumerate(layers):
+            inputs, outputs = own[0], own[-1]
             padded[run, : len(inputs), :width] = self.features[torch.as_tensor(inputs, device=device)]
             place[run, : len(outputs)] = torch.as_tensor(outputs)
-        row_counts = torch.tensor([len(nodes) for nodes in subgraphs.inputs], dtype=torch.int32, device=device)
-        adjacencies = tuple(Sparse.of(matrix, device) for matrix in subgraphs.block_diagonals(size))
+        row_counts = torch.tensor([len(own[0]) for own in layers], dtype=torch.int32, device=device)
+        hop_ends = zip(*(pairwise(own) for own in layers), strict=True)  # for every hop, inputs and outputs of each run
+        adjacencies = tuple(Sparse.of(self._block_diagonal(ends, size), device) for ends in hop_ends)
         known = place.clamp_min(0)
         target = targets.target.gather(1, known).masked_fill_(place < 0, -1)
         return TargetNodes(
@@ -153,15 +126,13 @@ class FirstHop:
             Targets(target, targets.weight.gather(1, known)),
         )
 
+    def _block_diagonal(self, ends: Sequence[tuple[Nodes, Nodes]], size: int) -> "sp.csr_array[Any]":
+        """The adjacency from the inputs to the outputs of every run, each padded to the size: [R·size, R·size]."""
+        blocks: list[Any] = [self.prepared.matrix[outputs][:, inputs] for inputs, outputs in ends]
+        for block in blocks:
+            block.resize(size, size)
+        return sp.csr_array(sp.block_diag(blocks, format="csr"))
+
 
 def _round_up(count: int, unit: int) -> int:
     return -(-count // unit) * unit
-
-
-def _block_diagonal(matrices: "list[sp.csr_array[Any]]", size: int) -> "sp.csr_array[Any]":
-    """One block diagonal of matrices, each padded to the size."""
-    padded = []
-    for matrix in matrices:
-        rows = np.pad(matrix.indptr, (0, size - matrix.shape[0]), mode="edge")
-        padded.append(sp.csr_array((matrix.data, matrix.indices, rows), shape=(size, size)))
-    return sp.csr_array(sp.block_diag(padded, format="csr"))

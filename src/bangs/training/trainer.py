@@ -299,7 +299,7 @@ class Learner:
     def _loader(self, targets: Targets) -> NodeLoader:
         """The nodes with a target of a single run, in batches."""
         assert self.trainer.batches is not None
-        nodes = (targets.target >= 0).any(0).nonzero().squeeze(1)
+        nodes = targets.nodes
         common = self.sampler, self.trainer.batches, self.network.hops or 0, nodes, targets.at(nodes)
         if targets.belief is None:
             return NodeLoader(*common)
@@ -310,7 +310,7 @@ class Learner:
         own = None if self.first_hop is None else self.first_hop.target_nodes(targets, self.network.hops or 0)
         if own is not None:
             return own
-        nodes = (targets.target >= 0).any(0).nonzero().squeeze(1)
+        nodes = targets.nodes
         whole = self.network.hops is None or self.trainer.subgraph == "whole"
         if whole or len(nodes) > WHOLE_GRAPH_FROM * targets.target.shape[1]:
             return TargetNodes(self.prepared.whole, targets)

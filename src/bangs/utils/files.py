@@ -12,9 +12,11 @@ from collections.abc import Iterable, Iterator
 from hashlib import sha256
 from io import BufferedReader
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from bangs.errors import BangsError, InvalidInput
+
+T = TypeVar("T")
 
 DEEPEST = 64  # levels of nesting in any JSON we write or read
 _TEMPORARY = re.compile(r"\..+\.[0-9a-f]{16}\.tmp")
@@ -48,7 +50,7 @@ def write_atomic(path: str | Path, content: bytes | str | Iterable[str | memoryv
     """
     path = Path(path)
     pieces = [content] if isinstance(content, bytes | str) else content
-    temporary = path.parent / f".{path.name}.{secrets.token_hex(8)}.tmp"
+    temporary = temporary_beside(path)
     with explained(path):
         try:
             file = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
@@ -144,6 +146,11 @@ def sync_folder(folder: Path) -> None:
         os.close(file)
 
 
+def temporary_beside(path: Path) -> Path:
+    """A new name in the same folder, for what becomes the path when it is whole."""
+    return path.parent / f".{path.name}.{secrets.token_hex(8)}.tmp"
+
+
 def remove_temporaries(folder: Path) -> None:
     """Remove what a killed `write_atomic` left in the folder."""
     with explained(folder):
@@ -156,9 +163,9 @@ def is_temporary(name: str) -> bool:
     return _TEMPORARY.fullmatch(name) is not None
 
 
-def open_plain(path: Path, flags: int) -> int:
-    """A descriptor of a regular file; links, pipes and devices are refused before they can hang or lead elsewhere."""
-    file = os.open(path, flags | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, 0o666)
+def open_plain(path: Path, flags: int, *, follow: bool = False) -> int:
+    """A descriptor of a regular file; pipes and devices are refused before they can hang, links unless `follow`."""
+    file = os.open(path, flags | (0 if follow else os.O_NOFOLLOW) | os.O_CLOEXEC | os.O_NONBLOCK, 0o666)
     if not stat.S_ISREG(os.fstat(file).st_mode):
         os.close(file)
         raise InvalidInput(
@@ -170,7 +177,7 @@ def open_plain(path: Path, flags: int) -> int:
 def open_to_read(path: Path, *, follow: bool = False) -> BufferedReader:
     """A regular file's content; FileNotFoundError where there is none. A link is read only with `follow`."""
     try:
-        return open(open_plain(path.resolve() if follow else path, os.O_RDONLY), "rb")
+        return open(open_plain(path, os.O_RDONLY, follow=follow), "rb")
     except FileNotFoundError:
         raise
     except OSError as error:
@@ -261,3 +268,14 @@ def parse(text: bytes | str, name: str) -> Any:
         raise
     except ValueError as error:  # not JSON, not UTF-8, or a number of thousands of digits
         raise InvalidInput(f"{name} is not valid JSON: {str(error)[:200]}") from error
+
+
+def typed(kind: type[T], value: Any) -> T:
+    """A plain value as a dataclass of that kind; raises a ValueError that names the first field that does not fit."""
+    from pydantic import TypeAdapter, ValidationError  # a tenth of a second that few commands need
+
+    try:
+        return TypeAdapter(kind).validate_python(value)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise ValueError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from error

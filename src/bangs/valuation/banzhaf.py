@@ -184,10 +184,10 @@ class MeanField:
 
 ESTIMATORS: dict[str, Callable[[int | None], Estimator]] = {
     "exact": lambda samples: Exact(),
-    "msr": lambda samples: MSR(samples or 500),
+    "msr": lambda samples: MSR() if samples is None else MSR(samples),
     "wls": lambda samples: WLS(samples),
-    "marginals": lambda samples: Marginals(samples or 16),
-    "gradient": lambda samples: Gradient(samples or 32),
+    "marginals": lambda samples: Marginals() if samples is None else Marginals(samples),
+    "gradient": lambda samples: Gradient() if samples is None else Gradient(samples),
     "meanfield": lambda samples: MeanField(),
 }
 DEFAULT = "marginals"

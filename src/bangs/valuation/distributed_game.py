@@ -26,8 +26,8 @@ class DistributedGame:
     def of(cls, game: Information) -> "DistributedGame":
         """The game prepared by all ranks; all of them must call this."""
         if isinstance(game.operator, PushOperator) and ranks.world_size() > 1:
-            precomputed = {run: _pairs(game.operator, nodes, game.max_pairs) for run, nodes in enumerate(game.nodes)}
-            game = replace(game, precomputed={**precomputed, "base": _base(game)})
+            pairs = tuple(_pairs(game.operator, nodes, game.max_pairs) for nodes in game.nodes)
+            game = replace(game, shared_pairs=pairs, shared_base=_base(game))
         return cls(game)
 
     @property

@@ -1,9 +1,8 @@
 """The information game: the utility of adopting a set of candidate nodes."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property, wraps
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -68,7 +67,8 @@ class Information:
     tolerance: float
     budget: int  # bytes; for the columns [N, K] of one run it may be exceeded
     seeds: tuple[int, ...] = ()  # for the sampled nodes on a large graph, one per run
-    precomputed: dict[Any, Any] = field(default_factory=dict, repr=False)  # by all ranks: base, pairs by run
+    shared_base: Tensor | None = None  # P X̂(∅) [D, R, N], where several ranks have computed it together
+    shared_pairs: tuple[Pairs, ...] = ()  # the players' columns of every run, likewise
 
     @classmethod
     def of(
@@ -177,9 +177,8 @@ class Information:
     @cached_property
     def _base(self) -> Tensor:
         """P X̂(∅): [D, R, N]."""
-        if "base" in self.precomputed:
-            base: Tensor = self.precomputed["base"]
-            return base
+        if self.shared_base is not None:
+            return self.shared_base
         if hasattr(self.operator, "pairs"):
             return self.propagate_known(range(self.width * self.runs)).view(self.width, self.runs, -1)
         return self._propagate(torch.zeros(self.runs, 1, self.players, device=self.device))[..., 0]
@@ -224,7 +223,7 @@ class Information:
         if pairs is None:
             return dense_influence(self.operator, self.nodes[runs], base, player_signals, open, self.normalise)
         run = runs.start  # a single run
-        found: Pairs = self.precomputed.get(run) or pairs(self.nodes[run], self.max_pairs)
+        found: Pairs = self.shared_pairs[run] if self.shared_pairs else pairs(self.nodes[run], self.max_pairs)
         return sparse_influence(
             found.to(self.device),
             base[:, 0],

@@ -300,7 +300,11 @@ def test_a_folder_of_arrays_is_read_from_front_to_back(tmp_path):
     back = Store.open(tmp_path / "store").whole()
     assert edges_of(back) == pytest.approx(edges_of(data))
     assert torch.equal(back.val_mask, data.val_mask)
+    np.save(folder / "edge_index.npy", np.concatenate([data.edge_index.numpy(), [[3], [3]]], axis=1))
+    np.save(folder / "edge_weight.npy", np.append(data.edge_weight.numpy(), 2))
+    convert_from(str(folder), tmp_path / "loop")
+    assert edges_of(Store.open(tmp_path / "loop").whole()) == pytest.approx(edges_of(data)), "a loop is dropped"
     np.save(folder / "edge_index.npy", np.array([[0], [90]]))
     np.save(folder / "edge_weight.npy", np.ones(1))
-    with pytest.raises(InvalidInput, match=r"edge 0 of .* must join nodes 0 … 89, got node 90"):
+    with pytest.raises(InvalidInput, match=r"edge 0 of .* joins nodes \[0, 90\], but nodes are numbered 0 … 89"):
         convert_from(str(folder), tmp_path / "other")

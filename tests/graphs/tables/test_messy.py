@@ -145,7 +145,7 @@ def test_where_every_edge_is_dropped_there_is_no_graph(tmp_path: Path) -> None:
 
 
 def test_another_word_for_unknown_edges_is_refused() -> None:
-    with pytest.raises(InvalidInput, match="--unknown-edges must be refuse, drop, add, got 'ignore'"):
+    with pytest.raises(InvalidInput, match="--unknown-edges must be one of refuse, drop, add, got 'ignore'"):
         ReadOptions(unknown_edges="ignore")
 
 

@@ -35,7 +35,7 @@ def read_flickr(folder: Path) -> Data:
     y = _classes(folder / CLASSES, nodes)
     return Data(
         x=torch.from_numpy(dense),
-        edge_index=undirected(source, target, nodes),
+        edge_index=undirected(source, target, nodes).edge_index,
         y=torch.from_numpy(y),
         role=torch.from_numpy(_roles(folder / ROLES, nodes)),
         num_nodes=nodes,

@@ -13,8 +13,8 @@ import torch
 from torch_geometric.data import Data
 
 from bangs.errors import DataUnavailable, InvalidInput
+from bangs.graphs.array_checks import MOST_FEATURES
 from bangs.graphs.csr import check_range
-from bangs.graphs.datasets.npz import MOST_FEATURES
 from bangs.graphs.edges import undirected
 
 ARCHIVE = "lastfm_asia.zip"
@@ -36,7 +36,7 @@ def read_lastfm(folder: Path) -> Data:
     x = reduced(_artists(files[ARTISTS], len(y), folder / ARTISTS))
     return Data(
         x=torch.from_numpy(x),
-        edge_index=undirected(edges[:, 0], edges[:, 1], len(y)),
+        edge_index=undirected(edges[:, 0], edges[:, 1], len(y)).edge_index,
         y=torch.from_numpy(y),
         num_nodes=len(y),
     )

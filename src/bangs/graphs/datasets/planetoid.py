@@ -11,8 +11,8 @@ import torch
 from torch_geometric.data import Data
 
 from bangs.errors import DataUnavailable, InvalidInput
+from bangs.graphs.array_checks import MOST_FEATURES
 from bangs.graphs.csr import check_range, checked_csr
-from bangs.graphs.datasets.npz import MOST_FEATURES
 from bangs.graphs.edges import undirected
 from bangs.graphs.numpy_files import Array
 from bangs.graphs.sparse import to_torch
@@ -183,7 +183,7 @@ def _edges(path: Path, nodes: int) -> torch.Tensor:
     except (AttributeError, TypeError, ValueError, OverflowError) as error:
         raise InvalidInput(f"{path} must hold a list of neighbours for every node: {error}") from error
     check_range(np.concatenate([source, target]), nodes, f"the nodes that {path} links")
-    return undirected(source, target, nodes)
+    return undirected(source, target, nodes).edge_index
 
 
 def _stacked(

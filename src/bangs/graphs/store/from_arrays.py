@@ -1,7 +1,6 @@
 """Arrays: a graph in arrays, in memory or in a folder of .npy files of any size, into a store.
 
-The folder holds `edge_index.npy` [2, E] and `x.npy` [N, F]; `y.npy` [N], −1 = unknown, and the masks `train_mask.npy`,
-`val_mask.npy` and `test_mask.npy` [N] or [N, S] where there are any; `edge_weight.npy` [E] where edges have weights.
+The arrays are those of `array_checks`, each in a file such as `edge_index.npy`; `x.npy` must be there.
 """
 
 from collections.abc import Iterator, Mapping
@@ -9,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from torch_geometric.data import Data
 
 from bangs.errors import InvalidInput
+from bangs.graphs.array_checks import Array, check_disjoint, check_edges, check_shapes, edge_weights
 from bangs.graphs.numpy_files import map_npy
 from bangs.graphs.sparse import to_scipy
 from bangs.graphs.splits import MASKS
@@ -23,15 +22,13 @@ from bangs.graphs.store.writer import Writer
 NAMES = ("edge_index", "x", "y", "edge_weight", *MASKS)
 _CHUNK = 2**21
 
-Array = npt.NDArray[Any]
-
 
 def from_folder(path: Path, writer: Writer, dtype: str, *, directed: bool) -> Manifest:
-    """The store of a folder of .npy files, which are memory-mapped."""
+    """The store of a folder of .npy files, which are memory-mapped; edges from a node to itself are dropped."""
     arrays = {name: map_npy(path / f"{name}.npy") for name in NAMES if (path / f"{name}.npy").is_file()}
     if "x" not in arrays:
         raise InvalidInput(f"'{path}' has edge_index.npy but no x.npy; a graph needs features [N, F]")
-    return write_arrays(arrays, writer, dtype, str(path), directed=directed)
+    return write_arrays(arrays, writer, dtype, str(path), directed=directed, loops=False)
 
 
 def from_data(data: Data, writer: Writer, dtype: str, what: str) -> Manifest:
@@ -40,17 +37,17 @@ def from_data(data: Data, writer: Writer, dtype: str, what: str) -> Manifest:
         raise InvalidInput(f"{what} has no features; a store needs them")
     x = to_scipy(data.x) if data.x.is_sparse_csr else data.x.numpy()
     arrays: dict[str, Any] = {name: data[name].numpy() for name in NAMES if name != "x" and data.get(name) is not None}
-    return write_arrays({**arrays, "x": x}, writer, dtype, what, directed=True)
+    return write_arrays({**arrays, "x": x}, writer, dtype, what, directed=True, loops=True)
 
 
-def write_arrays(arrays: Mapping[str, Any], writer: Writer, dtype: str, what: str, *, directed: bool) -> Manifest:
-    """The store of arrays by name; edges go both ways unless `directed`."""
+def write_arrays(
+    arrays: Mapping[str, Any], writer: Writer, dtype: str, what: str, *, directed: bool, loops: bool
+) -> Manifest:
+    """The store of arrays by name; edges go both ways unless `directed`, and from a node to itself with `loops`."""
     x, edges = arrays["x"], arrays["edge_index"]
-    if len(x.shape) != 2 or not 1 <= x.shape[0] <= MOST_NODES or x.shape[1] < 1:
-        raise InvalidInput(f"'x' of {what} must have shape [N, F], got {list(x.shape)}")
-    nodes = int(x.shape[0])
-    if edges.ndim != 2 or edges.shape[0] != 2 or edges.dtype.kind not in "iu":
-        raise InvalidInput(f"'edge_index' of {what} must be whole numbers of shape [2, E], got {list(edges.shape)}")
+    nodes = check_shapes(arrays, what)
+    if nodes > MOST_NODES:
+        raise InvalidInput(f"{what} must have at most {MOST_NODES:,} nodes, got {nodes:,}")
     classes = _labels(arrays.get("y"), nodes, writer, what)
     _split({name: arrays[name] for name in MASKS if name in arrays}, nodes, writer, what)
     file = writer.array_file("features", dtype, int(x.shape[1]))
@@ -58,7 +55,7 @@ def write_arrays(arrays: Mapping[str, Any], writer: Writer, dtype: str, what: st
         block = x[rows].toarray() if hasattr(x, "toarray") else np.asarray(x[rows])
         file.append(finite(block, dtype, rows.start, what))
     weight, sizes = arrays.get("edge_weight"), {"nodes": nodes, "features": int(x.shape[1])}
-    count, both = _write_edges(edges, weight, nodes, writer, what, directed)
+    count, both = _write_edges(edges, weight, nodes, writer, what, directed, loops)
     return writer.finish(**sizes, edges=count, classes=classes, directed=both, weighted=weight is not None)
 
 
@@ -76,8 +73,6 @@ def finite(block: Array, dtype: str, first: int, what: str) -> Array:
 
 def _labels(y: Array | None, nodes: int, writer: Writer, what: str) -> tuple[str, ...]:
     y = np.broadcast_to(np.int32(-1), nodes) if y is None else y
-    if y.shape != (nodes,) or y.dtype.kind not in "iu":
-        raise InvalidInput(f"'y' of {what} must be whole numbers of shape [{nodes}], got {y.dtype} {list(y.shape)}")
     file, top = writer.array_file("labels", "int32"), -1
     for rows in _slices(nodes, _CHUNK):
         block = np.asarray(y[rows])
@@ -91,38 +86,27 @@ def _labels(y: Array | None, nodes: int, writer: Writer, what: str) -> tuple[str
 def _split(masks: dict[str, Array], nodes: int, writer: Writer, what: str) -> None:
     if not masks:
         return
-    if len(masks) < len(MASKS) or any(mask.shape[0] != nodes or mask.dtype != bool for mask in masks.values()):
-        raise InvalidInput(f"a split of {what} needs {', '.join(MASKS)}, each bool [{nodes}]")
     columns = [mask.reshape(nodes, -1) for mask in masks.values()]
-    if len({column.shape for column in columns}) > 1:
-        raise InvalidInput(f"the masks of {what} must share one shape")
     file = writer.array_file("split", "int8")
     for number in range(columns[0].shape[1]):
         parts = np.stack([column[:, number] for column in columns])
-        if (parts.sum(axis=0) > 1).any():
-            raise InvalidInput(f"the masks of {what} must be disjoint, but a node stands in two of them")
+        check_disjoint(parts, what)
         file.append(np.array([1, 2, 3], np.int8) @ parts.astype(np.int8))
 
 
 def _write_edges(
-    edges: Array, weight: Array | None, nodes: int, writer: Writer, what: str, directed: bool
+    edges: Array, weight: Array | None, nodes: int, writer: Writer, what: str, directed: bool, loops: bool
 ) -> tuple[int, bool]:
     """The number of edges, and whether the store needs both directions."""
-    if weight is not None and weight.shape != edges.shape[1:]:
-        raise InvalidInput(f"'edge_weight' of {what} must hold one number for each of its {edges.shape[1]:,} edges")
     edge_writer = EdgeWriter(writer, nodes, directed=directed, weighted=weight is not None)
     for columns in _slices(edges.shape[1], _CHUNK):
-        source, target = (np.asarray(edges[side, columns]).astype(np.int64) for side in (0, 1))
-        for end in (source, target):
-            if len(end) and not 0 <= end.min() <= end.max() < nodes:
-                wrong = columns.start + int(np.flatnonzero((end < 0) | (end >= nodes))[0])
-                raise InvalidInput(
-                    f"edge {wrong:,} of {what} must join nodes 0 … {nodes - 1:,}, got node {end[wrong - columns.start]}"
-                )
-        own = None if weight is None else np.asarray(weight[columns], dtype=np.float32)
-        if own is not None and not (np.isfinite(own).all() and (own >= 0).all()):
-            raise InvalidInput(f"'edge_weight' of {what} must hold finite numbers from 0")
-        edge_writer.add(source, target, own)
+        block = np.asarray(edges[:, columns]).astype(np.int64)
+        check_edges(block, nodes, what, columns.start)
+        own = None if weight is None else edge_weights(np.asarray(weight[columns]), what)
+        if not loops:
+            apart = block[0] != block[1]
+            block, own = block[:, apart], None if own is None else own[apart]
+        edge_writer.add(block[0], block[1], own)
     return edge_writer.write()
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from bangs.errors import DataUnavailable, InvalidInput
-from bangs.utils.files import digest, parse, plain, read_plain
+from bangs.utils.files import digest, parse, plain, read_plain, typed
 
 FILE = "manifest.json"
 KIND = "bangs graph"
@@ -69,30 +69,21 @@ class Manifest:
 
 def read_manifest(folder: Path) -> Manifest:
     """The manifest of a store; every size is checked against the files before anything is mapped."""
-    content = _content(folder)
-    try:
-        manifest = _manifest(content)
-        wanted = _shapes(manifest)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise InvalidInput(f"'{folder / FILE}' is damaged ({type(error).__name__}: {error}); convert again") from error
-    _check(folder, manifest, wanted)
+    manifest, _ = _read(folder)
+    _check(folder, manifest, _shapes(manifest))
     return manifest
 
 
 def sealed_arrays(folder: Path) -> list[str]:
     """The names of the arrays of a store whose manifest is as bangs wrote it; its files may be damaged."""
-    content = _content(folder)
-    try:
-        manifest = _manifest(content)
-        sealed = content.get("seal") == manifest.digest
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise InvalidInput(f"'{folder / FILE}' is damaged: {error}") from error
-    if not sealed:
+    manifest, seal = _read(folder)
+    if seal != manifest.digest:
         raise InvalidInput(f"the seal in '{folder / FILE}' is missing or does not match")
     return list(manifest.arrays)
 
 
-def _content(folder: Path) -> dict[str, Any]:
+def _read(folder: Path) -> tuple[Manifest, Any]:
+    """The manifest of a store, and its seal."""
     try:
         content = parse(read_plain(folder / FILE, LARGEST), str(folder / FILE))
     except FileNotFoundError as error:
@@ -104,31 +95,10 @@ def _content(folder: Path) -> dict[str, Any]:
             f"'{folder}' is a store of version {content.get('version')!r}, this bangs reads version {VERSION}; "
             "convert the graph again"
         )
-    return content
-
-
-def _manifest(content: dict[str, Any]) -> Manifest:
-    arrays = {
-        str(name): Array(str(own["dtype"]), tuple(_whole(side) for side in own["shape"]), str(own["sha256"]))
-        for name, own in content["arrays"].items()
-    }
-    return Manifest(
-        nodes=_whole(content["nodes"]),
-        edges=_whole(content["edges"]),
-        features=_whole(content["features"]),
-        classes=tuple(str(name) for name in content["classes"]),
-        directed=bool(content["directed"]),
-        weighted=bool(content["weighted"]),
-        arrays=arrays,
-        encoding=None if content["encoding"] is None else dict(content["encoding"]),
-        notes=tuple(str(note) for note in content["notes"]),
-    )
-
-
-def _whole(value: Any) -> int:
-    if type(value) is not int or not 0 <= value < 2**62:
-        raise ValueError(f"a size must be a whole number, got {value!r}")
-    return value
+    try:
+        return typed(Manifest, content), content.get("seal")
+    except ValueError as error:
+        raise InvalidInput(f"'{folder / FILE}' is damaged ({error}); convert the graph again") from error
 
 
 def _shapes(manifest: Manifest) -> dict[str, tuple[tuple[str, ...], tuple[int, ...]]]:

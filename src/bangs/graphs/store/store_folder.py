@@ -5,14 +5,13 @@ import ctypes
 import fcntl
 import os
 import re
-import secrets
 import shutil
 from collections.abc import Collection
 from pathlib import Path
 
 from bangs.errors import BangsError, InvalidInput
 from bangs.graphs.store.manifest import FILE, read_manifest, sealed_arrays
-from bangs.utils.files import explained, sync_folder
+from bangs.utils.files import explained, sync_folder, temporary_beside
 
 SCRATCH = "scratch"
 _OURS = re.compile(r"[a-z]+(\.[a-z]+)?\.bin|manifest\.json|\.manifest\.json\.[0-9a-f]{16}\.tmp")
@@ -30,11 +29,6 @@ def is_store(path: Path | str) -> bool:
         return (path / FILE).is_file() or (not os.path.lexists(path) and recover(path, clean=False))
     except (OSError, ValueError):  # a name too long to be one, or with a null byte
         return False
-
-
-def temporary_folder(out: Path) -> Path:
-    """A new name beside `out` for a store in the making."""
-    return out.parent / f".{out.name}.{secrets.token_hex(8)}.tmp"
 
 
 def lock(folder: Path) -> int | None:
@@ -90,7 +84,7 @@ def put_in_place(new: Path, out: Path) -> None:
         elif _exchange(new, out):
             _remove(new, former)
         else:
-            aside = temporary_folder(out)
+            aside = temporary_beside(out)
             held = lock(out)
             os.rename(out, aside)
             os.rename(new, out)

@@ -52,6 +52,7 @@ class StoredGraph:
     def edge_index(self) -> Tensor:
         """All edges: long [2, E]."""
         check_edges(len(self.into.nodes))
+        self.into.check()
         target = torch.arange(self.num_nodes).repeat_interleave(self.into.pointers.diff())
         return torch.stack([self.into.nodes.long(), target])
 

@@ -12,8 +12,8 @@ import numpy.typing as npt
 
 from bangs.errors import InvalidInput
 from bangs.graphs.store.manifest import FILE, Array, Manifest
-from bangs.graphs.store.store_folder import SCRATCH, check_replaceable, lock, put_in_place, recover, temporary_folder
-from bangs.utils.files import explained, write_atomic
+from bangs.graphs.store.store_folder import SCRATCH, check_replaceable, lock, put_in_place, recover
+from bangs.utils.files import explained, temporary_beside, write_atomic
 
 
 class ArrayFile:
@@ -62,7 +62,7 @@ class Writer:
         check_replaceable(out, overwrite=overwrite)
         with explained(out):
             out.parent.mkdir(parents=True, exist_ok=True)
-            self.folder = temporary_folder(out)
+            self.folder = temporary_beside(out)
             self.folder.mkdir()
         self._lock = lock(self.folder)  # held while the conversion runs, and free once it is killed
         self._placed = False

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import torch
 
-from bangs.graphs.edges import EdgeList, mirrored
+from bangs.graphs.edges import EdgeList, merged, mirrored
 from bangs.graphs.tables.column_roles import EdgeRoles, edge_roles
 from bangs.graphs.tables.diagnostics import SHOWN, FileDiagnostics, counted, listed, quoted
 from bangs.graphs.tables.nodes import NodeTable
@@ -193,14 +193,10 @@ def tidy(
 
     Weights of a repeated edge add up; of two opposite edges of an undirected graph the larger counts.
     """
-    keys = index[0] * nodes + index[1]
-    unique, place = np.unique(keys, return_inverse=True)
-    if len(unique) < len(keys):
+    unique, total = merged(index[0], index[1], weight, nodes)
+    if repeats := index.shape[1] - len(unique):
         how = "merged" if weight is None else "merged, their weights added"
-        diagnostics.note(f"{counted(len(keys) - len(unique), 'repeated edge')} {how}")
-    total: npt.NDArray[np.float64] | None = None
-    if weight is not None:
-        total = np.bincount(place, weight, len(unique)).astype(np.float64)
+        diagnostics.note(f"{counted(repeats, 'repeated edge')} {how}")
     if not directed:
         both, larger = mirrored(unique, total, nodes)
         smaller = 0 if total is None or larger is None else int((total < larger[np.searchsorted(both, unique)]).sum())

@@ -1,11 +1,12 @@
 """Encoding: how columns of a table became features, so that another table can be read alike."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal
 
 from bangs.errors import InvalidInput
 from bangs.graphs.tables.dates import FORMATS
+from bangs.utils.files import typed
 
 
 @dataclass(frozen=True)
@@ -16,6 +17,7 @@ class Numeric:
     mean: float  # stands for a missing number, too
     scale: float
     centred: bool = True
+    kind: Literal["numeric"] = "numeric"
 
     @property
     def features(self) -> list[str]:
@@ -29,6 +31,7 @@ class Categorical:
     name: str
     levels: tuple[str, ...]
     other: bool = False
+    kind: Literal["categorical"] = "categorical"
 
     @property
     def features(self) -> list[str]:
@@ -45,6 +48,11 @@ class Date:
     scale: float
     form: str  # one of `dates.FORMATS`
     yearly: bool = False
+    kind: Literal["date"] = "date"
+
+    def __post_init__(self) -> None:
+        if self.form not in FORMATS:
+            raise ValueError(f"a date is written {', '.join(FORMATS)}, not {self.form!r}")
 
     @property
     def features(self) -> list[str]:
@@ -96,48 +104,18 @@ class Encoding:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain lists, numbers and strings, for JSON."""
-        plain = asdict(self)
-        plain["columns"] = [{"kind": type(column).__name__.lower(), **asdict(column)} for column in self.columns]
-        return plain
+        return asdict(self)
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> "Encoding":
         """The encoding that `to_dict` wrote."""
         try:
-            structural = plain["structural"]
-            fill: Literal["mean"] | None = "mean" if plain["fill"] == "mean" else None
-            return cls(
-                columns=tuple(_column(column) for column in plain["columns"]),
-                array=int(plain["array"]),
-                structural=None if structural is None else _structural(structural),
-                classes=tuple(str(name) for name in plain["classes"]),
-                roles=tuple((str(role), str(name)) for role, name in plain["roles"]),
-                left_out=tuple(str(name) for name in plain["left_out"]),
-                directed=bool(plain["directed"]),
-                weighted=bool(plain["weighted"]),
-                fill=fill,
-                unknown=None if plain.get("unknown") is None else tuple(str(word) for word in plain["unknown"]),
-                ignore_case=bool(plain.get("ignore_case", False)),
-            )
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            for field in fields(cls):
+                if field.name not in plain and field.name not in ("unknown", "ignore_case"):  # which are newer
+                    raise ValueError(f"{field.name}: missing")
+            return typed(cls, plain)
+        except (TypeError, ValueError) as error:
             raise InvalidInput(
-                f"this is not an encoding as bangs writes it ({type(error).__name__}: {error}); "
-                "take the one that was saved with the model, or fit again"
+                f"this is not an encoding as bangs writes it ({error}); take the one that was saved with the model, "
+                "or fit again"
             ) from error
-
-
-def _column(plain: Mapping[str, Any]) -> Column:
-    if plain["kind"] == "numeric":
-        centred = bool(plain.get("centred", True))
-        return Numeric(str(plain["name"]), float(plain["mean"]), float(plain["scale"]), centred)
-    if plain["kind"] == "date" and plain["form"] in FORMATS:
-        mean, scale = float(plain["mean"]), float(plain["scale"])
-        return Date(str(plain["name"]), mean, scale, str(plain["form"]), bool(plain["yearly"]))
-    if plain["kind"] == "categorical":
-        return Categorical(str(plain["name"]), tuple(str(x) for x in plain["levels"]), bool(plain["other"]))
-    raise ValueError(f"a column is numeric, categorical or a date, not {plain['kind']!r}")
-
-
-def _structural(plain: Mapping[str, Any]) -> Structural:
-    means, scales = (tuple(float(x) for x in plain[key]) for key in ("means", "scales"))
-    return Structural(int(plain["seed"]), means, scales)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Literal
 
+from bangs.core.word_checks import check_word
 from bangs.errors import InvalidInput
 from bangs.graphs.tables.feature_encoding import Encoding
 from bangs.graphs.tables.table import Limits, Table
@@ -39,10 +40,8 @@ class ReadOptions:
     def __post_init__(self) -> None:
         if self.fill not in (None, "mean"):
             raise InvalidInput(f"--fill knows one way, 'mean', got '{self.fill}'")
-        if self.scale not in SCALES:
-            raise InvalidInput(f"--scale must be {', '.join(SCALES)}, got '{self.scale}'")
-        if self.unknown_edges not in UNKNOWN_EDGES:
-            raise InvalidInput(f"--unknown-edges must be {', '.join(UNKNOWN_EDGES)}, got '{self.unknown_edges}'")
+        check_word("--scale", self.scale, SCALES)
+        check_word("--unknown-edges", self.unknown_edges, UNKNOWN_EDGES)
 
     @property
     def as_fitted(self) -> "ReadOptions":

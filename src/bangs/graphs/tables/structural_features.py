@@ -30,8 +30,7 @@ def structural(graph: Data, ids: npt.NDArray[np.object_], seed: int) -> npt.NDAr
     """
     nodes = len(ids)
     source, target = graph.edge_index.cpu().numpy()
-    both = Data(edge_index=undirected(source, target, nodes), num_nodes=nodes)
-    matrix = adjacency(both, loops=1.0, normalise="none")
+    matrix = adjacency(undirected(source, target, nodes), loops=1.0, normalise="none")
     degree = np.diff(matrix.indptr).astype(np.float64) - 1
     scale = (1 / np.sqrt(degree + 2)).astype(np.float32)
     matrix.data *= np.repeat(scale, np.diff(matrix.indptr)) * scale[matrix.indices]

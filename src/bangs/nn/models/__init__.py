@@ -2,12 +2,15 @@
 
 from collections.abc import Callable
 
-from bangs.nn.models.appnp_grand import APPNP, GRAND
+from bangs.nn.models.appnp import APPNP
 from bangs.nn.models.base import Architecture
 from bangs.nn.models.gat import GAT
-from bangs.nn.models.gcn_sage_sgc import GCN, SGC, GraphSAGE
+from bangs.nn.models.gcn import GCN
 from bangs.nn.models.gcnii import GCNII
 from bangs.nn.models.gin import GIN
+from bangs.nn.models.grand import GRAND
+from bangs.nn.models.graphsage import GraphSAGE
+from bangs.nn.models.sgc import SGC
 
 MODELS: dict[str, Callable[..., Architecture]] = {
     "gcn": GCN,

@@ -13,7 +13,7 @@ from bangs.nn.dropout import DropoutMasks
 from bangs.nn.ensemble import Network
 from bangs.nn.matmul import batched_matmul
 from bangs.nn.models.base import Checked, uniform
-from bangs.nn.segment_max import Segments, SparseNeighbourMax, segment_max
+from bangs.nn.segment_max import SparseNeighbourMax, segment_max
 from bangs.nn.subgraphs import Features, Subgraph
 
 OWN = 1.2  # weight of a node's own features beside the maximum: 1 + ε
@@ -49,7 +49,6 @@ class _Isomorphism(Network):
             start, (rows, columns) = rng.at("init", layer), sizes[layer : layer + 2]
             self.weight.append(uniform(start, rows, columns))
             self.bias.append(uniform(start.at("bias"), 1, columns, inputs=rows))
-        self._segments: WeakKeyDictionary[Pattern, Segments] = WeakKeyDictionary()
         self._sparse_max: WeakKeyDictionary[Pattern, tuple[Pattern, SparseNeighbourMax]] = WeakKeyDictionary()
 
     def forward(self, subgraph: Subgraph, masks: DropoutMasks | None = None) -> Tensor:
@@ -73,11 +72,8 @@ class _Isomorphism(Network):
         pattern = hop.pattern
         if len(x) < subgraph.runs:  # shared features are reduced once, unless every run has its own graph
             pattern, x = (pattern.block, x) if pattern.block is not None else (pattern, x.expand(subgraph.runs, -1, -1))
-        segments = self._segments.get(pattern)
-        if segments is None:
-            segments = self._segments[pattern] = Segments.of(pattern)
         active = hop.active if pattern is hop.pattern else None
-        top = segment_max(segments, x.reshape(-1, x.shape[2]), active).view(len(x), -1, x.shape[2])
+        top = segment_max(pattern, x.reshape(-1, x.shape[2]), active).view(len(x), -1, x.shape[2])
         own = x if not subgraph.output_index else x.index_select(1, subgraph.output_index[layer])
         return torch.add(top, own, alpha=OWN)
 

@@ -1,6 +1,7 @@
-"""GCN, GraphSAGE and SGC: dense layers between products with the adjacency."""
+"""GCN: graph convolutions, dense layers between products with the adjacency."""
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
@@ -12,6 +13,9 @@ from bangs.nn.ensemble import Network
 from bangs.nn.matmul import batched_matmul
 from bangs.nn.models.base import Checked, glorot
 from bangs.nn.subgraphs import Features, Subgraph
+
+if TYPE_CHECKING:
+    from bangs.nn.models.graphsage import GraphSAGE
 
 
 @dataclass(frozen=True)
@@ -28,38 +32,14 @@ class GCN(Checked):
     loops: float = 2.0
 
     def build(self, features: int, classes: int, rng: Streams) -> Network:
-        return _Convolutions(self, features, classes, rng, "symmetric")
+        return Convolutions(self, features, classes, rng, "symmetric")
 
 
-@dataclass(frozen=True)
-class GraphSAGE(Checked):
-    """Mean aggregation (Hamilton et al. 2017) in DGL's 'gcn' form, as in the paper: H' = σ(D⁻¹(A + 2I) H W + b)."""
+class Convolutions(Network):
+    """The network of a GCN, or of GraphSAGE with another adjacency."""
 
-    hidden: int = 128
-    layers: int = 2
-    dropout: float = 0.3
-    input_dropout: float = 0.3
-    loops: float = 2.0
-
-    def build(self, features: int, classes: int, rng: Streams) -> Network:
-        return _Convolutions(self, features, classes, rng, "row")
-
-
-@dataclass(frozen=True)
-class SGC(Checked):
-    """Simplified convolution (Wu et al. 2019): logits = Â^hops X W + b."""
-
-    hops: int = 2
-    dropout: float = 0.0
-    loops: float = 1.0
-
-    def build(self, features: int, classes: int, rng: Streams) -> Network:
-        return _Simple(self, features, classes, rng)
-
-
-class _Convolutions(Network):
     def __init__(
-        self, settings: GCN | GraphSAGE, features: int, classes: int, rng: Streams, normalise: Normalise
+        self, settings: "GCN | GraphSAGE", features: int, classes: int, rng: Streams, normalise: Normalise
     ) -> None:
         super().__init__()
         self.settings, self.loops, self.normalise, self.hops = settings, settings.loops, normalise, settings.layers
@@ -88,17 +68,3 @@ class _Convolutions(Network):
             h = self.stage(hop + 1, subgraph.propagate(hop, h))
         last: Tensor = subgraph.propagate(hidden - 1, h) + self.bias[hidden - 1]
         return last.relu()
-
-
-class _Simple(Network):
-    def __init__(self, settings: SGC, features: int, classes: int, rng: Streams) -> None:
-        super().__init__()
-        self.settings, self.loops, self.hops = settings, settings.loops, settings.hops
-        self.hops_first = settings.dropout == 0
-        self.weight = glorot(rng.at("init"), features, classes)
-        self.bias = nn.Parameter(torch.zeros(len(rng), 1, classes))
-
-    def stage(self, number: int, h: Features | Tensor, masks: DropoutMasks | None = None) -> Tensor:
-        if isinstance(h, Features):
-            return h.drop(masks, self.settings.dropout).matmul(self.weight)
-        return h + self.bias if number == self.settings.hops else h

@@ -1,35 +1,22 @@
-"""APPNP and GRAND: a two-layer perceptron and propagation without weights."""
+"""GRAND: a perceptron on randomly propagated features, whose views must agree."""
 
 from dataclasses import dataclass
 from typing import Literal
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from bangs.core.rng import Streams
 from bangs.core.word_checks import check_word
 from bangs.nn.dropout import DropoutMasks
 from bangs.nn.ensemble import Network, Targets
 from bangs.nn.matmul import batched_matmul
-from bangs.nn.models.base import Checked, glorot
+from bangs.nn.models.base import Checked
 from bangs.nn.models.batch_norm import BatchNorm
+from bangs.nn.models.perceptron import Perceptron
 from bangs.nn.subgraphs import Subgraph
 
 COLUMNS = 64  # that a CPU propagates together
-
-
-@dataclass(frozen=True)
-class APPNP(Checked):
-    """Predict then propagate (Gasteiger et al. 2019): Z⁰ = MLP(X), Z' = (1−alpha) Â Z + alpha Z⁰, `steps` times."""
-
-    hidden: int = 64
-    dropout: float = 0.5
-    input_dropout: float = 0.5
-    steps: int = 10
-    alpha: float = 0.1
-
-    def build(self, features: int, classes: int, rng: Streams) -> Network:
-        return _Personalised(self, features, classes, rng)
 
 
 @dataclass(frozen=True)
@@ -64,54 +51,11 @@ class GRAND(Checked):
         return _RandomPropagation(self, features, classes, rng)
 
 
-class _Perceptron(nn.Module):
-    """Two layers on the features: [R, n, C]."""
-
-    def __init__(self, features: int, hidden: int, classes: int, rng: Streams) -> None:
-        super().__init__()
-        self.first = glorot(rng.at("init", "first"), features, hidden)
-        self.second = glorot(rng.at("init", "second"), hidden, classes)
-        self.first_bias = nn.Parameter(torch.zeros(len(rng), 1, hidden))
-        self.second_bias = nn.Parameter(torch.zeros(len(rng), 1, classes))
-
-    def hidden(self, product: Tensor) -> Tensor:
-        """The hidden layer from a product with the first weight: [R, n, h]."""
-        h: Tensor = (product + self.first_bias).relu()
-        return h
-
-    def logits(self, hidden: Tensor, masks: DropoutMasks | None, dropout: float) -> Tensor:
-        """The logits [R, n, C] of a hidden layer [R, n, h]."""
-        return batched_matmul(hidden if masks is None else masks.drop(hidden, dropout), self.second) + self.second_bias
-
-
-class _Personalised(Network):
-    def __init__(self, settings: APPNP, features: int, classes: int, rng: Streams) -> None:
-        super().__init__()
-        self.settings = settings
-        self.predict = _Perceptron(features, settings.hidden, classes, rng)
-
-    def forward(self, subgraph: Subgraph, masks: DropoutMasks | None = None) -> Tensor:
-        product = subgraph.features.drop(masks, self.settings.input_dropout).matmul(self.predict.first)
-        return self._propagate(
-            subgraph, self.predict.logits(self.predict.hidden(product), masks, self.settings.dropout)
-        )
-
-    def embed(self, subgraph: Subgraph) -> Tensor:
-        # propagation is linear, so the hidden layer can be propagated like the logits
-        return self._propagate(subgraph, self.predict.hidden(subgraph.features.matmul(self.predict.first)))
-
-    def _propagate(self, subgraph: Subgraph, start: Tensor) -> Tensor:
-        h = start
-        for step in range(self.settings.steps):
-            h = (1 - self.settings.alpha) * subgraph.propagate(step, h) + self.settings.alpha * start
-        return h
-
-
 class _RandomPropagation(Network):
     def __init__(self, settings: GRAND, features: int, classes: int, rng: Streams) -> None:
         super().__init__()
         self.settings = settings
-        self.predict = _Perceptron(features, settings.hidden, classes, rng)
+        self.predict = Perceptron(features, settings.hidden, classes, rng)
         wide = settings.spread == "features"
         self.outer = BatchNorm(len(rng), features) if settings.batch_norm and wide else None
         self.inner = BatchNorm(len(rng), settings.hidden) if settings.batch_norm else None
