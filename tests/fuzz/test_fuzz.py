@@ -299,7 +299,7 @@ EDITS: dict[str, Callable[[dict[str, torch.Tensor], dict[str, Any]], Any]] = {
     "a model that is nan % sure": lambda t, f: t["calibrated"][3].fill_(float("nan")),
     "logits without end": lambda t, f: t["raw"][3, 1].fill_(float("inf")),
     "a node without any chance": lambda t, f: t["raw"][3].fill_(float("-inf")),
-    "a past that is nan % sure": lambda t, f: t["sure"][0, 3].fill_(float("nan")),
+    "a past that is nan % sure": lambda t, f: t["round_confidence"][0, 3].fill_(float("nan")),
     "logits that are whole numbers": lambda t, f: t.update(raw=t["raw"].long()),
     "logits of more classes": lambda t, f: t.update({name: torch.zeros(30, 5) for name in ("raw", "calibrated")}),
     "labels that are one number": lambda t, f: t.update(given=torch.tensor(1)),

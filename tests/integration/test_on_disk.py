@@ -77,7 +77,7 @@ def test_a_fit_from_the_disk_equals_the_fit_in_memory(store: Store, monkeypatch:
 
 def test_what_a_round_keeps_is_three_bytes_a_node(store: Store) -> None:
     snapshot = classifier().fit(store).snapshot_
-    assert snapshot.said.element_size() + snapshot.sure.element_size() == 3
+    assert snapshot.round_labels.element_size() + snapshot.round_confidence.element_size() == 3
 
 
 def test_a_saved_model_holds_neither_edges_nor_features_nor_names(store: Store, tmp_path: Path) -> None:
@@ -133,7 +133,7 @@ def test_a_stopped_fit_goes_on_and_ends_alike(store: Store, tmp_path: Path, devi
         again = classifier(device=device).fit(store, keeper=Keeper(folder))
     assert timeless(again.history_) == timeless(whole.history_)
     assert np.array_equal(again.predict_proba(), whole.predict_proba())
-    assert torch.equal(again.snapshot_.said, whole.snapshot_.said)
+    assert torch.equal(again.snapshot_.round_labels, whole.snapshot_.round_labels)
     assert again.explain("50").path == whole.explain("50").path
     with RunFolder.create_or_resume(tmp_path / "run", {}, resume=True) as folder:
         few = store.relabelled(torch.where(torch.arange(120) < 30, store.y, -1))

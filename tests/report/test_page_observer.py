@@ -33,7 +33,7 @@ def test_the_page_of_an_experiment_shows_nodes_and_marks_them(tmp_path: Path) ->
     test = torch.tensor([row["test"][0] for row in result["rounds"]])
     asked = data.test_mask if "test_mask" in data else None
     if asked is not None:
-        mine = (snapshot.said == data.y)[:, asked].double().mean(1)
+        mine = (snapshot.round_labels == data.y)[:, asked].double().mean(1)
         assert torch.allclose(mine, test.double())
 
 

@@ -86,6 +86,6 @@ def _board(board: list[dict[str, Any]]) -> list[str]:
     ]
     for line in shown:
         score = line.get("accuracy")
-        said = "" if score is None else f"  {score['value']:.1%} ({score['low']:.1%} to {score['high']:.1%})"
-        lines.append(f"  {line['weight']:4.0%}  {line['model']} · {line['method']} · {line['features']}{said}")
+        accuracy = "" if score is None else f"  {score['value']:.1%} ({score['low']:.1%} to {score['high']:.1%})"
+        lines.append(f"  {line['weight']:4.0%}  {line['model']} · {line['method']} · {line['features']}{accuracy}")
     return lines

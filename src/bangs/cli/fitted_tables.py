@@ -18,7 +18,7 @@ from bangs.runs.sealed_json import seal, unseal
 FILE = "tables.json"
 _WORDS = ("ignore", "categorical", "unknown", "keep")  # options that are lists of words
 _DEFAULTS = {own.name: own.default for own in fields(ReadOptions) if own.name not in ("encoding", "limits")}
-_NOT_KEPT = ("device", "directed", "time_limit")  # said anew by every command, or by the tables
+_NOT_KEPT = ("device", "directed", "time_limit")  # given anew by every command, or by the tables
 
 
 @dataclass(frozen=True)

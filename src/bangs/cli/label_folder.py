@@ -115,7 +115,7 @@ def origin(graph: Path) -> tuple[FittedTables, SelfTrainingClassifier]:
 
 
 def default_folder(graph: Path) -> Path:
-    """Where labels go if it is not said: the folder a fit is the newest of, else GRAPH-labels beside the graph."""
+    """Where labels go if none is given: the folder a fit is the newest of, else GRAPH-labels beside the graph."""
     fit = _fit_of(graph)
     if fit is not None and (fit.parent / FILE).exists() and (fit.parent / QUEUE).exists():
         return fit.parent

@@ -67,10 +67,10 @@ def predict(
 
 
 def _summary(probs: Any, known: list[str], classes: list[str], new: Any) -> dict[str, Any]:
-    said = probs.argmax(1)
-    counts = Counter(said[new].tolist())
+    predicted = probs.argmax(1)
+    counts = Counter(predicted[new].tolist())
     return {
-        "nodes": len(said),
+        "nodes": len(predicted),
         "new": int(new.sum()),
         "new_by_class": {name: counts[number] for number, name in enumerate(classes)},
         "confidence": float(probs.max(1).mean()),

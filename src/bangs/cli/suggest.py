@@ -36,5 +36,5 @@ def suggest(
         begin = b"rank,id," if out.suffix == ".csv" else b'{"strategy": '
         check_replaceable(out, begin, "suggest")
         write_atomic(out, found.to_csv() if out.suffix == ".csv" else json.dumps(found.to_dict()) + "\n")
-    said = str(found) if out is None else "\n".join([f"{len(found):,} nodes in {out}", *found.notes])
-    Output(as_json=as_json).result(found.to_dict(), said)
+    text = str(found) if out is None else "\n".join([f"{len(found):,} nodes in {out}", *found.notes])
+    Output(as_json=as_json).result(found.to_dict(), text)

@@ -253,21 +253,21 @@ class SelfTrainingClassifier(FittedAttributes, ClassifierMixin, BaseEstimator): 
 
         Without X the nodes are those of the fitted graph; a series or dict y is then read by their names.
         """
-        said = self.predict(X, edge_index, edge_weight=edge_weight)
+        predicted = self.predict(X, edge_index, edge_weight=edge_weight)
         own = isinstance(X, Data | Store)
         y = X.get("y") if own and y is None else y
         if y is None:
             raise InvalidInput("a score needs labels; give y, -1 where a label is unknown")
         rows = pd.DataFrame(index=pd.Index(self.node_names_)) if X is None else X
-        target, classes = as_labels(in_order(rows, y), len(said))
+        target, classes = as_labels(in_order(rows, y), len(predicted))
         counted = target >= 0
-        if own and (test := mask_of(X, "test", len(said))) is not None:
+        if own and (test := mask_of(X, "test", len(predicted))) is not None:
             counted &= test
         if not counted.any():
             raise InvalidInput("no node to score has a label")
         nodes = counted.numpy()
-        share = None if sample_weight is None else as_shares(sample_weight, len(said))[nodes]
-        return float(np.average(said[nodes] == classes[target.numpy()[nodes]], weights=share))
+        share = None if sample_weight is None else as_shares(sample_weight, len(predicted))[nodes]
+        return float(np.average(predicted[nodes] == classes[target.numpy()[nodes]], weights=share))
 
     @usual_modes()
     def explain(self, node: int | str, top: int = 5) -> Explanation:
@@ -368,7 +368,7 @@ class SelfTrainingClassifier(FittedAttributes, ClassifierMixin, BaseEstimator): 
     def _refine(
         self, tried: list[Candidate], labels: Tensor
     ) -> Callable[[Sequence[Candidate]], list[Candidate]] | None:
-        """What else to try once the best linear candidates are known; None where the recipe was said."""
+        """What else to try once the best linear candidates are known; None where the recipe was given."""
         if self.method != "auto" or len(tried) < 2:
             return None
         return lambda best: refined(best, self.rounds, labels)

@@ -33,7 +33,7 @@ NEURAL = 0.5  # share of a time limit after which no neural network is begun, si
 
 @dataclass(frozen=True)
 class Tried:
-    """What is said while candidates are tried."""
+    """What is reported while candidates are tried."""
 
     name: str
     number: int
@@ -167,9 +167,9 @@ class Contest:
         if self.folds.judged and count > 1:
             unseen, label = [own.unseen for own in members], self._judged
             scales, sharper = member_temperatures(unseen, label), self._sharper()
-            said = [own / scale for own, scale in zip(unseen, scales.tolist(), strict=True)]
-            weights = stack(torch.stack([self._likely(own) for own in said]).exp())
-            scales = scales * common_factor(said, weights, label)
+            scaled = [own / scale for own, scale in zip(unseen, scales.tolist(), strict=True)]
+            weights = stack(torch.stack([self._likely(own) for own in scaled]).exp())
+            scales = scales * common_factor(scaled, weights, label)
         order = sorted(range(count), key=lambda own: -float(weights[own]))
         board = [self._line(members[own], float(weights[own]), float(scales[own]), standings[own]) for own in order]
         kept = [own for own in order if weights[own] > 0]

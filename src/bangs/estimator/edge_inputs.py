@@ -13,7 +13,7 @@ from torch import Tensor
 
 from bangs.errors import InvalidInput
 from bangs.graphs.csr import check_scipy
-from bangs.graphs.edges import mirrored
+from bangs.graphs.edges import merged, mirrored
 
 # a reason for edges to nodes that X has not
 CUT = "; if scikit-learn cut the rows of X, use bangs.cross_validate or bangs.NodeRows, which keep the graph whole"
@@ -135,11 +135,8 @@ def without_repeats(index: Tensor, weight: Tensor | None, nodes: int) -> tuple[T
     Weights of a repeated edge add up.
     """
     apart = index[0] != index[1]
-    keys, place = np.unique((index[0] * nodes + index[1])[apart].numpy(), return_inverse=True)
-    ends = torch.from_numpy(np.stack(np.divmod(keys, nodes)))
-    if weight is None:
-        return ends, None
-    return ends, torch.from_numpy(np.bincount(place, weight[apart].numpy(), len(keys)).astype(np.float32))
+    keys, total = _merged(index[:, apart], None if weight is None else weight[apart], nodes)
+    return _edges_of(keys, total, nodes)
 
 
 def both_ways(index: Tensor, weight: Tensor | None, nodes: int) -> tuple[Tensor, Tensor | None]:
@@ -147,14 +144,21 @@ def both_ways(index: Tensor, weight: Tensor | None, nodes: int) -> tuple[Tensor,
 
     Weights of a repeated edge add up; of two opposite edges the larger counts, as in tables.
     """
-    keys = (index[0] * nodes + index[1]).numpy()
-    unique, place = np.unique(keys, return_inverse=True)
-    total = None if weight is None else np.bincount(place, weight.numpy(), len(unique)).astype(np.float64)
-    both, larger = mirrored(unique, total, nodes)
-    if len(both) == len(unique) and (total is None or larger is None or np.array_equal(total, larger)):
+    keys, total = _merged(index, weight, nodes)
+    both, larger = mirrored(keys, total, nodes)
+    if len(both) == len(keys) and (total is None or larger is None or np.array_equal(total, larger)):
         return index, weight
-    ends = torch.from_numpy(np.stack(np.divmod(both, nodes)))
-    return ends, None if larger is None else torch.from_numpy(larger.astype(np.float32))
+    return _edges_of(both, larger, nodes)
+
+
+def _merged(index: Tensor, weight: Tensor | None, nodes: int) -> tuple[Any, Any]:
+    return merged(index[0].numpy(), index[1].numpy(), None if weight is None else weight.numpy(), nodes)
+
+
+def _edges_of(keys: Any, weight: Any, nodes: int) -> tuple[Tensor, Tensor | None]:
+    """Edges long [2, E] from their keys source · N + target, and their weights float32 [E]."""
+    ends = torch.from_numpy(np.stack(np.divmod(keys, nodes)))
+    return ends, None if weight is None else torch.from_numpy(weight.astype(np.float32))
 
 
 def weights(values: Any) -> Tensor:

@@ -116,8 +116,8 @@ def snapshot_of(
         adopted_round=leader.adopted_round,
         raw=found.mean,
         calibrated=found.mean,
-        said=leader.said,
-        sure=leader.sure,
+        round_labels=leader.round_labels,
+        round_confidence=leader.round_confidence,
         candidate_log=leader.candidate_log,
         chosen=leader.chosen,
         rows=leader.rows,
@@ -139,10 +139,10 @@ def with_points(snapshot: Snapshot, members: Sequence[FittedMember], tasks: Mapp
     total, sharp = 0.0, torch.zeros(snapshot.nodes)
     mean = torch.zeros(snapshot.nodes, snapshot.classes)
     for own in members:
-        said = _said(own, tasks[own.view], snapshot.classes, spaces)
-        probs = said.probs
-        sharp += own.weight * (probs * said.log_probs.clamp_min(-100)).sum(-1).mean(0).cpu()
-        mean += own.weight * mean_of_runs(said).probs[0].cpu()
+        prediction = _predict(own, tasks[own.view], snapshot.classes, spaces)
+        probs = prediction.probs
+        sharp += own.weight * (probs * prediction.log_probs.clamp_min(-100)).sum(-1).mean(0).cpu()
+        mean += own.weight * mean_of_runs(prediction).probs[0].cpu()
         total += own.weight
     mean, sharp = mean / total, sharp / total
     apart = (sharp - torch.xlogy(mean, mean).sum(1)).clamp_min(0)
@@ -154,7 +154,7 @@ def with_points(snapshot: Snapshot, members: Sequence[FittedMember], tasks: Mapp
     return replace(snapshot, points=points.half(), disagreement=apart)
 
 
-def _said(
+def _predict(
     own: FittedMember, task: Task, classes: int, spaces: dict[tuple[PropagatedLinear, View], tuple[Tensor, float]]
 ) -> Prediction:
     """What every model of a member says [R, N, C]; notes the inputs of linear ones."""
@@ -214,5 +214,5 @@ class FittedAttributes:
     @property
     def validation_score_(self) -> float:
         """Accuracy on labels that the models had not learned; NaN where none could be held back."""
-        said, _, label = self.snapshot_.judged
-        return float((said.argmax(-1) == label).double().mean()) if len(label) else float("nan")
+        logits, _, label = self.snapshot_.judged
+        return float((logits.argmax(-1) == label).double().mean()) if len(label) else float("nan")

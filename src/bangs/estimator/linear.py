@@ -216,10 +216,10 @@ class LinearLearner:
         target = (belief * share[..., None]).permute(2, 0, 1).contiguous()  # [C, R, n]
         weight, bias = self._minimum(inputs, target, start)
         weights = {"weight": weight, "bias": bias}
-        said = self._logits(weights)
+        logits = self._logits(weights)
         held = self.task.held
-        right = ((said.argmax(-1) == self.task.validation) & held).sum(1)
-        sound = said.isfinite().flatten(1).all(1)
+        right = ((logits.argmax(-1) == self.task.validation) & held).sum(1)
+        sound = logits.isfinite().flatten(1).all(1)
         epochs = torch.full_like(right, self.trainer.iterations)
         return Teacher(self, weights, right.double() / held.sum(1).clamp_min(1), epochs, sound)  # type: ignore[arg-type]
 
@@ -275,8 +275,8 @@ class LinearLearner:
         mass = target.sum(0)
 
         def loss() -> Tensor:
-            said = (weight.view(-1, width) @ inputs.T).view(classes, runs, nodes)
-            logs = said.add_(bias[..., None]).log_softmax(0)
+            logits = (weight.view(-1, width) @ inputs.T).view(classes, runs, nodes)
+            logs = logits.add_(bias[..., None]).log_softmax(0)
             # a sum over runs keeps them independent
             value = self.trainer.ridge / 2 * weight.square().sum() - (target * logs).sum()
             rest = logs.exp_().mul_(mass).sub_(target)

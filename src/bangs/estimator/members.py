@@ -35,8 +35,8 @@ class Member:
     unseen: Tensor  # float [M, C], the same over models that have not learned the node
     target: Tensor  # long [N], all given labels, and pseudo-labels of the first model
     adopted_round: Tensor  # long [N]
-    said: Tensor  # long [T, N], the label each round's models give
-    sure: Tensor  # float [T, N], their calibrated confidence
+    round_labels: Tensor  # long [T, N], the label each round's models give
+    round_confidence: Tensor  # float [T, N], their calibrated confidence
     candidate_log: CandidateLog  # of the first model
     chosen: int
     rows: list[dict[str, Any]]
@@ -96,8 +96,8 @@ class FoldRecorder:
     ):
         self.labels, self.calibrate, self.rule, self.where = labels.cpu(), calibrate, rule, where
         self.rows: list[dict[str, Any]] = []
-        self._said: list[Tensor] = []
-        self._sure: list[Tensor] = []
+        self._labels: list[Tensor] = []
+        self._confidence: list[Tensor] = []
         self._logs: list[CandidateLog] = []
         self._round = -1  # the chosen one
         self._chosen: dict[str, Tensor] = {}  # its tensors by their names in a `Member`, and its weights; on the CPU
@@ -146,7 +146,11 @@ class FoldRecorder:
 
     def to_plain(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """All it remembers as named tensors and JSON-able facts, for `recall`."""
-        tensors = {"said": torch.stack(self._said), "sure": torch.stack(self._sure), **self._chosen}
+        tensors = {
+            "round_labels": torch.stack(self._labels),
+            "round_confidence": torch.stack(self._confidence),
+            **self._chosen,
+        }
         tensors |= CandidateLog.joined(self._logs).to_plain()
         if self._best is not None:
             tensors["best"] = self._best
@@ -154,23 +158,25 @@ class FoldRecorder:
 
     def recall(self, tensors: Mapping[str, Tensor], facts: Mapping[str, Any], task: Task) -> None:
         """Remember what `to_plain` told of the first rounds of the same runs."""
-        rounds, nodes = tensors["said"].shape
+        rounds, nodes = tensors["round_labels"].shape
         if nodes != task.nodes or len(facts["rows"]) != rounds or not all(map(is_row, facts["rows"])):
             raise ValueError(f"the record holds {rounds} rounds of {nodes} nodes, the task has {task.nodes}")
         log = CandidateLog.from_plain(tensors)
         self.rows, self._logs = with_adopted(facts["rows"], log), [log]
-        self._said, self._sure, self._best = list(tensors["said"]), list(tensors["sure"]), tensors.get("best")
+        self._labels, self._confidence = list(tensors["round_labels"]), list(tensors["round_confidence"])
+        self._best = tensors.get("best")
         self._merit = Merit(**{name: float(part) for name, part in facts["merit"].items()})
         others = {name: t for name, t in tensors.items() if name in _OPTIONAL or name.startswith(_WEIGHTS)}
         self._round, self._chosen = int(facts["chosen"]), {name: tensors[name] for name in _CHOSEN} | others
 
     def _remember(self, mean: Prediction, told: Prediction, task: Task) -> None:
         """The label of every node and its calibrated confidence, of judged nodes as unseen."""
-        said, sure = mean.label[0].cpu(), calibrated_together(mean, told, task, self.calibrate).confidence[0].cpu()
+        labels = mean.label[0].cpu()
+        confidence = calibrated_together(mean, told, task, self.calibrate).confidence[0].cpu()
         if self.where is not None:  # of a graph on disk three bytes a node
-            said, sure = said.to(torch.uint8 if task.classes <= 256 else torch.int32), sure.half()
-        self._said.append(said)
-        self._sure.append(sure)
+            labels, confidence = labels.to(torch.uint8 if task.classes <= 256 else torch.int32), confidence.half()
+        self._labels.append(labels)
+        self._confidence.append(confidence)
 
     def _counts(self, accuracy: float, likely: Tensor) -> bool:
         """Whether this round is the one to choose so far."""

@@ -158,7 +158,7 @@ def reasons(snapshot: Snapshot, node: int, top: Any = 5) -> Reasons:
     probs = snapshot.calibrated[node].softmax(-1)
     known = max(int(snapshot.given[node]), int(snapshot.held[node]))
     heaviest, degree = neighbours(snapshot, [node], top)[0]
-    said, sure = snapshot.said[:, node].tolist(), snapshot.sure[:, node].tolist()
+    labels, confidence = (own[:, node].tolist() for own in (snapshot.round_labels, snapshot.round_confidence))
     return Reasons(
         node=node,
         origin=origins(snapshot, torch.tensor([node]))[0],
@@ -174,7 +174,7 @@ def reasons(snapshot: Snapshot, node: int, top: Any = 5) -> Reasons:
         reach=reach,
         adoption=adoption(snapshot, node),
         soft=soft_label(snapshot, node),
-        path=list(zip(range(len(said)), said, sure, strict=True)),
+        path=list(zip(range(len(labels)), labels, confidence, strict=True)),
     )
 
 
@@ -222,7 +222,7 @@ def _is_large(snapshot: Snapshot) -> bool:
 
 def _adopted_in(snapshot: Snapshot) -> Tensor:
     """The round after which every node's label counted: long [N]; 0 = given, past the last round = never."""
-    never = snapshot.said.shape[0]
+    never = snapshot.round_labels.shape[0]
     since = torch.where(snapshot.given >= 0, 0, never)
     candidate_log = snapshot.candidate_log.where(snapshot.candidate_log.taken)
     return since.scatter_reduce(0, candidate_log.node, candidate_log.round, "amin")
@@ -267,7 +267,7 @@ def _strongest(
     label: Tensor,
     top: int,
 ) -> tuple[list[Influence], list[float], float]:
-    never, own = snapshot.said.shape[0], int(since[node])
+    never, own = snapshot.round_labels.shape[0], int(since[node])
     if 0 < own < never:
         counted = since[others] < own
     else:

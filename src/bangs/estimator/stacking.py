@@ -51,8 +51,8 @@ def common_factor(unseen: Sequence[Tensor], weights: Tensor, label: Tensor) -> f
     nodes = torch.arange(len(label))
 
     def merit(log: float) -> float:
-        said = mixed([own.double() / math.exp(log) for own in unseen], weights)[nodes, label]
-        return float(said.clamp_min(-50).sum()) - log**2 / (2 * SPREAD**2)
+        likely = mixed([own.double() / math.exp(log) for own in unseen], weights)[nodes, label]
+        return float(likely.clamp_min(-50).sum()) - log**2 / (2 * SPREAD**2)
 
     return math.exp(max(FACTORS, key=merit))
 

@@ -1,4 +1,4 @@
-"""Answers: what a person said of nodes, in labels.csv, which only grows and survives a crash."""
+"""Answers: the labels a person gave, in labels.csv, which only grows and survives a crash."""
 
 import csv
 import io

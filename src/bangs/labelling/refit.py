@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from bangs.errors import BangsError
 from bangs.labelling.session import Session
 
-LAST_WORDS = 2000  # bytes of what a failed fit said
+LAST_WORDS = 2000  # bytes of what a failed fit printed
 PATIENCE = 5.0  # seconds for a fit to end when it is asked to
 
 

@@ -53,8 +53,8 @@ def node_data(run_data: RunData, snapshot: Snapshot) -> dict[str, Any]:
                 ],
                 "support": short(support, 4),
                 "reach": round(reach, 4),
-                "predicted": snapshot.said[:, node].tolist(),
-                "sure": short(snapshot.sure[:, node].tolist(), 3),
+                "predicted": snapshot.round_labels[:, node].tolist(),
+                "sure": short(snapshot.round_confidence[:, node].tolist(), 3),
             }
             for node, (near, degree), (strongest, support, reach) in zip(explained, around, reasons, strict=True)
         },

@@ -49,22 +49,22 @@ def _judged(snapshot: Snapshot) -> dict[str, Any]:
         names = ("accuracy", "interval", "raw", "error_before", "error_after", "error_interval")
         return {"nodes": 0, **dict.fromkeys(names)}
     accuracy = float((before.argmax(-1) == label).double().mean())
-    said = Prediction(after[None])
+    prediction = Prediction(after[None])
     return {
         "nodes": nodes,
         "accuracy": accuracy,
         "interval": list(wilson(accuracy, nodes)),
         "raw": float(snapshot.rows[0]["validation"][0]),
         "error_before": float(metrics.calibration_error(Prediction(before[None]), label[None], 10)),
-        "error_after": float(metrics.calibration_error(said, label[None], 10)),
-        "error_interval": _resampled_error(said, label),
+        "error_after": float(metrics.calibration_error(prediction, label[None], 10)),
+        "error_interval": _resampled_error(prediction, label),
     }
 
 
-def _resampled_error(said: Prediction, label: Tensor, draws: int = 200) -> list[float]:
+def _resampled_error(prediction: Prediction, label: Tensor, draws: int = 200) -> list[float]:
     """A 95 % bootstrap interval of the calibration error."""
     nodes = torch.randint(len(label), (draws, len(label)), generator=torch.Generator().manual_seed(0))
-    errors = metrics.calibration_error(Prediction(said.logits[0][nodes]), label[nodes], 10)
+    errors = metrics.calibration_error(Prediction(prediction.logits[0][nodes]), label[nodes], 10)
     return torch.quantile(errors, torch.tensor([0.025, 0.975], dtype=errors.dtype)).tolist()
 
 
@@ -83,7 +83,7 @@ def _test(model: SelfTrainingClassifier, truth: Tensor) -> dict[str, Any]:
     return {
         "nodes": int(asked.sum()),
         "accuracy": float(metrics.accuracy(after, truth[None])),
-        "raw": float((snapshot.said[0] == truth)[asked].double().mean()),
+        "raw": float((snapshot.round_labels[0] == truth)[asked].double().mean()),
         "error": float(metrics.calibration_error(after, truth[None], 10)),
         "adopted": int(adopted.sum()),
         "adopted_right": int((adopted & (snapshot.target == truth)).sum()),

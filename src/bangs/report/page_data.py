@@ -54,7 +54,7 @@ def _round(run_data: RunData, index: int) -> dict[str, Any]:
     row, snapshot, truth = run_data.rows[index], run_data.snapshot, run_data.truth
     test = row.get("test")
     if test is None and truth is not None and snapshot is not None:
-        test = [float((snapshot.said[index] == truth)[truth >= 0].double().mean())]
+        test = [float((snapshot.round_labels[index] == truth)[truth >= 0].double().mean())]
     right = [share for share in row.get("pseudo_accuracy") or [] if share is not None]
     adopted = [0.0] * len(run_data.classes)
     known, hits = 0, 0

@@ -73,8 +73,8 @@ class PageObserver:
             given=task.given.target[0].cpu(),
             held=task.validation[0].cpu(),
             **self._chosen,
-            said=torch.stack(self._labels),
-            sure=torch.stack(self._confidences),
+            round_labels=torch.stack(self._labels),
+            round_confidence=torch.stack(self._confidences),
             candidate_log=CandidateLog.joined(self._candidate_logs),
             rows=self.rows,
         )

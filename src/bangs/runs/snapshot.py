@@ -35,8 +35,10 @@ class Snapshot:
     adopted_round: Tensor  # long [N], 0 = given, t = adopted in round t, -1 = none
     raw: Tensor  # float [N, C], the chosen student's logits
     calibrated: Tensor  # float [N, C]
-    said: Tensor  # long [T, N], the label each round's student gives; of a store one byte, where classes are few
-    sure: Tensor  # float [T, N], its calibrated confidence; of a store float16
+    round_labels: (
+        Tensor  # long [T, N], the label each round's student gives; of a store one byte, where classes are few
+    )
+    round_confidence: Tensor  # float [T, N], its calibrated confidence; of a store float16
     candidate_log: CandidateLog
     chosen: int
     rows: list[dict[str, Any]]  # of `history`
@@ -109,7 +111,7 @@ class Snapshot:
             chosen, rows = facts["chosen"], facts["rows"]
         except KeyError as error:
             raise InvalidInput(f"the saved run holds no '{error.args[0]}'; it was not written by bangs") from error
-        _check_rounds(chosen, rows, len(parts["said"]))
+        _check_rounds(chosen, rows, len(parts["round_labels"]))
         found = cls(
             graph=graph, candidate_log=candidate_log, chosen=chosen, rows=with_adopted(rows, candidate_log), **parts
         )
@@ -118,9 +120,9 @@ class Snapshot:
 
     def _check(self) -> None:
         """Raises where the numbers of a file from outside do not fit each other."""
-        rounds, classes = len(self.said), self.classes
+        rounds, classes = len(self.round_labels), self.classes
         self._check_graph()
-        least = {"given": -1, "held": -1, "target": -1, "adopted_round": -1, "said": 0}
+        least = {"given": -1, "held": -1, "target": -1, "adopted_round": -1, "round_labels": 0}
         for name, low in least.items():
             check_whole(name, getattr(self, name), low, rounds if name == "adopted_round" else classes)
         given, known = self.adopted_round == 0, self.adopted_round >= 0
@@ -129,9 +131,9 @@ class Snapshot:
         for name in ("raw", "calibrated", "unseen", "unseen_calibrated"):
             if (part := getattr(self, name)) is not None and len(part):
                 check_finite(name, part.amax(-1))  # a class may have no chance at all, but not every one
-        for name in ("sure", "points", "belief", "weight", "disagreement"):
+        for name in ("round_confidence", "points", "belief", "weight", "disagreement"):
             if (part := getattr(self, name)) is not None:
-                check_finite(name, part, negative=name in ("sure", "points"))
+                check_finite(name, part, negative=name in ("round_confidence", "points"))
         self.candidate_log.check(self.nodes, classes, rounds)
 
     def _check_graph(self) -> None:
@@ -164,15 +166,15 @@ def _graph(tensors: Mapping[str, Tensor], facts: Mapping[str, Any], folder: Path
 
 def _check_shapes(parts: Mapping[str, Tensor]) -> None:
     """Raises where tensors of a file differ in type or shape from those of N nodes, C classes and T rounds."""
-    if parts["raw"].dim() != 2 or parts["raw"].shape[1] < 1 or parts["said"].dim() != 2:
-        raise InvalidInput("'raw' and 'said' of the saved run must have shapes [N, C] and [T, N]")
-    (nodes, classes), rounds = parts["raw"].shape, len(parts["said"])
+    if parts["raw"].dim() != 2 or parts["raw"].shape[1] < 1 or parts["round_labels"].dim() != 2:
+        raise InvalidInput("'raw' and 'round_labels' of the saved run must have shapes [N, C] and [T, N]")
+    (nodes, classes), rounds = parts["raw"].shape, len(parts["round_labels"])
     own, of_class, of_round = (nodes,), (nodes, classes), (rounds, nodes)
     wanted = {
         **dict.fromkeys(("given", "held", "target", "adopted_round"), (own, (torch.long,))),
         **dict.fromkeys(("raw", "calibrated"), (of_class, _FLOAT)),
-        "said": (of_round, (torch.long, torch.int32, torch.uint8)),
-        "sure": (of_round, _FLOAT),
+        "round_labels": (of_round, (torch.long, torch.int32, torch.uint8)),
+        "round_confidence": (of_round, _FLOAT),
         "belief": (of_class, _FLOAT),
         **dict.fromkeys(("unseen", "unseen_calibrated"), ((int((parts["held"] >= 0).sum()), classes), _FLOAT)),
         "weight": (own, _FLOAT),

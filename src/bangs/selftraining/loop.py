@@ -182,13 +182,13 @@ class SelfTrainer:
             if took_part.any():
                 transition = None if method.correct is None else method.correct(round)
                 fitted = learner.fit(labels, rng, start=self._start(state), transition=transition)
-                said = fitted.predict(task.graph)
-                rejected = took_part & ~_sound(fitted, said)
+                predicted = fitted.predict(task.graph)
+                rejected = took_part & ~_sound(fitted, predicted)
                 if rejected.any():
                     took_part, chosen = took_part & ~rejected, chosen & ~rejected[:, None]
                     labels = Labels.where(took_part, labels, state.labels)
                 student = Teacher.where(took_part, fitted, state.student)
-                prediction_now = Prediction.where(took_part, said, state.prediction)
+                prediction_now = Prediction.where(took_part, predicted, state.prediction)
 
         better = beats(student.validation, state.best.validation)
         return State(

@@ -35,16 +35,16 @@ def expected_errors(situation: Situation, taken: Sequence[int], rough: Tensor) -
     likely = p[candidates].topk(min(LABELS, situation.classes), dim=1)
     chance = likely.values / likely.values.sum(1, keepdim=True)  # [K, L]
     change = torch.eye(situation.classes)[likely.indices] - p[candidates][:, None]  # [K, L, C]
-    said = p[judged]
+    current = p[judged]
     gains = torch.empty(len(candidates))
     size = max(1, NUMBERS // max(1, change[0].numel() * len(judged)))
     for begin in range(0, len(candidates), size):
         some = slice(begin, begin + size)
-        moved = said + step[some][:, None, :, None] * change[some][:, :, None]  # [k, L, J, C]
-        sure = moved.clamp_(0, 1).amax(-1).mean(-1)  # [k, L]
-        gains[some] = (chance[some] * sure).sum(1)
+        moved = current + step[some][:, None, :, None] * change[some][:, :, None]  # [k, L, J, C]
+        confidence = moved.clamp_(0, 1).amax(-1).mean(-1)  # [k, L]
+        gains[some] = (chance[some] * confidence).sum(1)
     score = torch.full((situation.nodes,), float("-inf"))
-    gains -= said.amax(1).mean()
+    gains -= current.amax(1).mean()
     much = rough[candidates] >= FLOOR * rough[candidates].amax().clamp_min(0)
     score[candidates] = torch.where(much, gains, gains - 1) if bool((gains[much] > 0).any()) else rough[candidates]
     return score

@@ -177,14 +177,14 @@ def _words(
     topic = np.where(
         random.random(len(speaker)) < people.leaning[speaker], people.second[speaker], people.topic[speaker]
     )
-    # squared, so that the first words of a list are said most often
+    # squared, so that the first words of a list occur most often
     rank = random.random(len(speaker)) ** 2
     telling = random.random(len(speaker)) < signal
     word = np.where(telling, lexicon[topic, (rank * size).astype(np.int64)], common[(rank * features).astype(np.int64)])
     pointers = np.concatenate([[0], np.cumsum(counts)])
-    said = sp.csr_array((np.ones(len(word), np.float32), word, pointers), shape=(nodes, features))
-    said.sum_duplicates()
-    per_node = np.diff(said.indptr)
+    bags = sp.csr_array((np.ones(len(word), np.float32), word, pointers), shape=(nodes, features))
+    bags.sum_duplicates()
+    per_node = np.diff(bags.indptr)
     return sp.csr_array(
-        ((1 / per_node).astype(np.float32).repeat(per_node), said.indices, said.indptr), shape=said.shape
+        ((1 / per_node).astype(np.float32).repeat(per_node), bags.indices, bags.indptr), shape=bags.shape
     )
