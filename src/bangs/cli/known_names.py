@@ -42,7 +42,7 @@ def docstring(module: str, name: str) -> str:
 def _sentence(module: str, node: Any) -> str:
     """The first line of the docstring of a function or class, or of what a lambda makes."""
     while not isinstance(node, ast.Name):
-        node = node.body if isinstance(node, ast.Lambda) else node.func
+        node = node.body if isinstance(node, ast.Lambda | ast.IfExp) else node.func
     return docstring(module, node.id).split("\n")[0]
 
 

@@ -110,7 +110,14 @@ def perform(job: Job, watchers: Sequence[Watcher] = (), patience: float = 0.0) -
                 return Outcome("already done")
             try:
                 data = _load(job.experiment.dataset, job.data)
-                job.experiment.run(None, job.device, watchers, data, run_folder=folder, pause=PAUSE, blind=job.blind)
+                job.experiment.run(
+                    device=job.device,
+                    observers=watchers,
+                    data=data,
+                    run_folder=folder,
+                    pause=PAUSE,
+                    blind=job.blind,
+                )
             except Exception as error:
                 folder.event(
                     "failed", error=_sentence(error), trace="" if isinstance(error, BangsError) else _trace(error)
