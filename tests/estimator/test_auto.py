@@ -366,6 +366,13 @@ def test_a_small_graph_gets_an_appnp_unasked(most: int, tried: set[str], monkeyp
     assert {"gcn", "appnp", "grand"} & {line["model"] for line in board} == tried
 
 
+def test_the_number_of_candidates_is_known_from_the_first_on() -> None:
+    reports: list[contest.Tried] = []
+    model = SelfTrainingClassifier(rounds=0, epochs=3, device="cpu").fit(world()[0], tell=reports.append)
+    assert {own.count for own in reports} == {len(model.leaderboard_)}
+    assert [own.number for own in reports] == list(range(1, len(reports) + 1))
+
+
 def test_no_neural_network_is_begun_late_in_a_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(contest, "NEURAL", 0.0)  # late is at once
     model = SelfTrainingClassifier(rounds=0, epochs=3, device="cpu", features="features", time_limit=600)

@@ -98,6 +98,8 @@ class Contest:
         standings: list[str] = []
         queue, tried = list(candidates), list[Candidate]()
         linear = sum(own.cheap for own in queue)
+        refine = self.refine if self.folds.judged else None
+        later = 0 if refine is None else len(refine(queue[:linear]))  # as many, whoever is ahead
         while queue:
             candidate, number = queue.pop(0), len(tried)
             spent = time.perf_counter() - began
@@ -107,7 +109,7 @@ class Contest:
                 leader = self._leader(members)
                 accuracy = float(self._right(leader).double().mean()) if leader is not None else 0.0
                 name = "" if leader is None else leader.name
-                self.tell(Tried(candidate.name, number + 1, number + 1 + len(queue), name, accuracy, spent))
+                self.tell(Tried(candidate.name, number + 1, number + 1 + len(queue) + later, name, accuracy, spent))
             found = None if keep is None else keep.finished(candidate)
             if found is None:
                 try:
@@ -121,9 +123,9 @@ class Contest:
             tried.append(candidate)
             members.append(found[0])
             standings.append(found[1])
-            if self.refine is not None and len(tried) == linear and self.folds.judged:
+            if refine is not None and len(tried) == linear:
                 ranked = sorted(range(linear), key=lambda own: -float(self._likely(members[own].unseen).mean()))
-                queue = self.refine([tried[own] for own in ranked]) + queue
+                queue, later = refine([tried[own] for own in ranked]) + queue, 0
         return self._averaged(members, standings)
 
     def _fit(
