@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bangs.cli import main
+from bangs.__main__ import main  # the program itself, with its guard against a Ctrl-C during its start
 from tests.cli.invoke import Said, bangs
 
 QUIET = ("--device=cpu", "--quiet")
