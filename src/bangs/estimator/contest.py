@@ -96,8 +96,7 @@ class Contest:
         began = time.perf_counter()
         members: list[Member] = []
         standings: list[str] = []
-        queue, tried = list(candidates), list[Candidate]()
-        linear = sum(own.cheap for own in queue)
+        queue, tried, refine = list(candidates), list[Candidate](), self.refine if self.folds.judged else None
         while queue:
             candidate, number = queue.pop(0), len(tried)
             spent = time.perf_counter() - began
@@ -112,18 +111,18 @@ class Contest:
             if found is None:
                 try:
                     found = self._fit(candidate, members, observers, keep, began)
+                    if keep is not None and len(candidates) > 1:
+                        keep.done(candidate, *found)
                 except Diverged:
                     if not members and not queue:
                         raise
-                    continue
-                if keep is not None and len(candidates) > 1:
-                    keep.done(candidate, *found)
-            tried.append(candidate)
-            members.append(found[0])
-            standings.append(found[1])
-            if self.refine is not None and len(tried) == linear and self.folds.judged:
-                ranked = sorted(range(linear), key=lambda own: -float(self._likely(members[own].unseen).mean()))
-                queue = self.refine([tried[own] for own in ranked]) + queue
+            if found is not None:
+                tried.append(candidate)
+                members.append(found[0])
+                standings.append(found[1])
+            if refine is not None and tried and candidate.cheap and not any(own.cheap for own in queue):
+                ranked = sorted(range(len(tried)), key=lambda own: -float(self._likely(members[own].unseen).mean()))
+                queue, refine = refine([tried[own] for own in ranked]) + queue, None
         return self._averaged(members, standings)
 
     def _fit(
