@@ -19,7 +19,6 @@ import torch
 from bangs import SelfTrainingClassifier
 from bangs.estimator.saved_run import read_saved_run
 from bangs.labelling.cards import make_cards, write_queue
-from bangs.labelling.page import label_page
 from bangs.labelling.server import LabelServer
 from bangs.labelling.session import Session
 from bangs.utils.threads import thread_count
@@ -46,7 +45,7 @@ def made(nodes: int, edges: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray,
 
 def keys(folder: Path) -> list[float]:
     """Milliseconds that every key takes until the page has its answer."""
-    server = LabelServer(Session(folder, batch=10 * KEYS), lambda: label_page("a graph"))
+    server = LabelServer(Session(folder, batch=10 * KEYS), "a graph")
     worker = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
     worker.start()
     origin, took = f"http://127.0.0.1:{server.server_port}", []
@@ -81,7 +80,7 @@ def main() -> None:
         begin, busy = time.perf_counter(), time.process_time()
         read_saved_run(folder).suggest(asked.count)
         found = {"suggest_seconds": time.perf_counter() - begin, "suggest_cpu_seconds": time.process_time() - busy}
-        queue = make_cards(read_saved_run(folder), KEYS, None, {})
+        queue = make_cards(read_saved_run(folder), KEYS, None, torch.zeros(asked.nodes, dtype=torch.bool))
         write_queue(folder, queue, {"answers": 0})
         took = keys(folder)
     found |= {"key_ms_median": float(np.median(took)), "key_ms_most": max(took)}

@@ -12,6 +12,7 @@ from torch_geometric.data import Data
 from bangs import SelfTrainingClassifier
 from bangs.core.rng import Streams
 from bangs.core.types import Labels, Task, one_hot
+from bangs.errors import Diverged
 from bangs.estimator import candidates, contest, linear
 from bangs.estimator.candidates import linear_candidates, refined, soft_method
 from bangs.estimator.keeper import Keeper
@@ -418,3 +419,22 @@ def test_the_interval_of_a_log_likelihood_ends_at_zero() -> None:
     assert found["value"] == pytest.approx(-0.5075)
     assert found["low"] < -1
     assert found["high"] == 0
+
+
+@pytest.mark.parametrize("lost", ["pagerank", "scales", "logistic"])
+def test_a_linear_model_that_diverges_leaves_the_others_to_be_refined(
+    lost: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin = contest.SelfTrainer.begin
+    queue = linear_candidates(world()[0], soft_method("soft", 1), "soft", candidates.VIEWS)
+    gone = [own.trainer for own in queue if own.label.startswith(lost)][-1]
+
+    def diverging(own: Any, learner: Any, rng: Streams) -> Any:
+        if own.trainer == gone:
+            raise Diverged("as asked")
+        return begin(own, learner, rng)
+
+    monkeypatch.setattr(contest.SelfTrainer, "begin", diverging)
+    board = SelfTrainingClassifier(rounds=1, epochs=2, device="cpu").fit(world()[0]).leaderboard_
+    assert {line["method"] for line in board} == {"soft", "soft-aligned", "bangs-soft"}
+    assert sum(line["model"] == "appnp" for line in board) == 1

@@ -151,3 +151,9 @@ def test_a_matrix_too_large_for_its_indices_is_refused() -> None:
         Pattern(few.repeat(2), few.expand(2**31), (1, 1))
     with pytest.raises(InvalidInput, match=r"2,147,483,648 × 1 with 0 entries"):
         Pattern(few, few[:0], (2**31, 1))
+
+
+def test_copies_too_many_for_the_indices_are_refused_before_they_are_made() -> None:
+    one = Pattern(torch.tensor([0, 2**20], dtype=torch.int32), torch.zeros(1, dtype=torch.int32).expand(2**20), (1, 1))
+    with pytest.raises(InvalidInput, match=r"2,048 × 2,048 with 2,147,483,648 entries is too large"):
+        one.repeat(2**11)

@@ -169,6 +169,8 @@ def test_the_architecture_page_names_every_folder_and_no_file_that_is_missing() 
     assert folders <= set(re.findall(r"\b(\w+)/ ", page.split("```")[1]))
     for name in set(re.findall(r"`([\w/]+/(?:\w+\.py)?)`", page)):
         assert (source / name.removeprefix("src/bangs/")).exists() or (ROOT / name).exists(), name
+    for name in set(re.findall(r"`(\w+\.py)`", page)):
+        assert list(source.rglob(name)), name
 
 
 def test_every_page_can_be_found_from_the_readme() -> None:

@@ -81,3 +81,24 @@ def test_the_line_under_the_title_of_a_run_does_not_repeat_it(run_data: RunData)
     result = {"method": "bangs", "dataset": "Cora", "model": "gcn"}
     lead = headline(replace(run_data, kind="run", name="bangs on Cora", result=result))["lead"]
     assert lead == f"Model gcn, {len(run_data.rows) - 1} rounds of self-training, 1 seed."
+
+
+def test_of_several_models_only_the_one_with_the_most_weight_is_said_to_have_learned_no_pseudo_label(
+    run_data: RunData,
+) -> None:
+    """It may have been stopped before its first round while the others went through all of theirs."""
+    line = {"method": "soft", "features": "features", "weight": 0.5, "seconds": 1.0}
+    board = [
+        {**line, "model": "appnp", "standing": "behind", "round": 0},
+        {**line, "model": "walk", "standing": "whole", "round": 3},
+    ]
+    result = {"adopted": 0, "adopted_in_all": 0, "soft": False, "rounds": 0, "chosen": 0, "folds": True}
+    several = changed(run_data, **result, leaderboard=board)
+    shown = headline(several)
+    assert shown["lead"].endswith(
+        "The model with the most weight learned from these only; others learned from soft labels too."
+    )
+    assert "asked for" not in shown["lead"]
+    (figure,) = (own for own in shown["figures"] if own["label"] == "Pseudo-labels")
+    assert figure["note"] == "of the model with the most weight"
+    assert "labelled nodes only" not in card(several)

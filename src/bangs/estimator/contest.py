@@ -96,10 +96,8 @@ class Contest:
         began = time.perf_counter()
         members: list[Member] = []
         standings: list[str] = []
-        queue, tried = list(candidates), list[Candidate]()
-        linear = sum(own.cheap for own in queue)
-        refine = self.refine if self.folds.judged else None
-        later = 0 if refine is None else len(refine(queue[:linear]))  # as many, whoever is ahead
+        queue, tried, refine = list(candidates), list[Candidate](), self.refine if self.folds.judged else None
+        later = 0 if refine is None else len(refine([own for own in queue if own.cheap]))  # as many, whoever is ahead
         while queue:
             candidate, number = queue.pop(0), len(tried)
             spent = time.perf_counter() - began
@@ -114,18 +112,18 @@ class Contest:
             if found is None:
                 try:
                     found = self._fit(candidate, members, observers, keep, began)
+                    if keep is not None and len(candidates) > 1:
+                        keep.done(candidate, *found)
                 except Diverged:
                     if not members and not queue:
                         raise
-                    continue
-                if keep is not None and len(candidates) > 1:
-                    keep.done(candidate, *found)
-            tried.append(candidate)
-            members.append(found[0])
-            standings.append(found[1])
-            if refine is not None and len(tried) == linear:
-                ranked = sorted(range(linear), key=lambda own: -float(self._likely(members[own].unseen).mean()))
-                queue, later = refine([tried[own] for own in ranked]) + queue, 0
+            if found is not None:
+                tried.append(candidate)
+                members.append(found[0])
+                standings.append(found[1])
+            if refine is not None and tried and candidate.cheap and not any(own.cheap for own in queue):
+                ranked = sorted(range(len(tried)), key=lambda own: -float(self._likely(members[own].unseen).mean()))
+                queue, refine, later = refine([tried[own] for own in ranked]) + queue, None, 0
         return self._averaged(members, standings)
 
     def _fit(

@@ -47,11 +47,7 @@ class Pattern:
     block: "Pattern | None" = None  # if the whole is copies of it along the diagonal
 
     def __post_init__(self) -> None:
-        if max(len(self.cols), *self.shape) > MOST:
-            raise InvalidInput(
-                f"a sparse matrix of {self.shape[0]:,} × {self.shape[1]:,} with {len(self.cols):,} entries is too "
-                f"large; each may be at most {MOST:,}. Run fewer seeds at once, or train with --batch-size and --fanout"
-            )
+        _check_size(self.shape, len(self.cols))
 
     @property
     def runs(self) -> int:
@@ -101,11 +97,13 @@ class Pattern:
 
     def repeat(self, runs: int) -> "Pattern":
         """R copies along the diagonal [R·n, R·m]."""
+        shape = (runs * self.shape[0], runs * self.shape[1])
+        _check_size(shape, runs * len(self.cols))  # before int32 overflows
         step = torch.arange(runs, dtype=self.rows.dtype, device=self.rows.device)[:, None]
         starts = (self.rows[:-1] + step * len(self.cols)).flatten()
         end = torch.tensor([runs * len(self.cols)], dtype=starts.dtype, device=starts.device)
         cols = (self.cols + step * self.shape[1]).flatten()
-        return Pattern(torch.cat([starts, end]), cols, (runs * self.shape[0], runs * self.shape[1]), self)
+        return Pattern(torch.cat([starts, end]), cols, shape, self)
 
     def to(self, device: torch.device | str) -> "Pattern":
         block = None if self.block is None else self.block.to(device)
@@ -295,6 +293,14 @@ def _fused(matrix: Sparse, dense: Tensor, *, transposed: bool = False) -> Tensor
     return spmm(
         block.schedule, block.cols, matrix.values, dense.contiguous(), matrix.pattern.runs, order, matrix.active
     )
+
+
+def _check_size(shape: tuple[int, int], entries: int) -> None:
+    if max(entries, *shape) > MOST:
+        raise InvalidInput(
+            f"a sparse matrix of {shape[0]:,} × {shape[1]:,} with {entries:,} entries is too large; each may be at "
+            f"most {MOST:,}. Run fewer seeds at once, or train with --batch-size and --fanout"
+        )
 
 
 def _row_index(pattern: Pattern) -> Tensor:

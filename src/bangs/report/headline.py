@@ -63,6 +63,9 @@ def _of_fit(result: Mapping[str, Any]) -> dict[str, Any]:
 
 def _lead(result: Mapping[str, Any]) -> str:
     start = f"{result['nodes']:,} nodes in {len(result['classes'])} classes, {result['given']:,} labels to learn from. "
+    board = result.get("leaderboard", [])
+    if not result["adopted"] and any(line["weight"] > 0 and line["round"] > 0 for line in board[1:]):
+        return f"{start}The model with the most weight learned from these only; others learned from soft labels too."
     if not result["rounds"]:
         return f"{start}The model learned from these labels only: no rounds of self-training were asked for."
     if not result["adopted"]:
@@ -108,12 +111,12 @@ def _pseudo_labels(result: Mapping[str, Any]) -> dict[str, str]:
         )
         return {"label": "Soft labels", "value": f"{result['adopted']:,}", "note": note}
     unused = result["adopted_in_all"] - result["adopted"]
-    return {
-        "label": "Pseudo-labels",
-        "value": f"{result['adopted']:,}",
-        "note": f"adopted in {counted(result['chosen'], 'round')}"
-        + (f"; {unused:,} of later rounds not used" if unused else ""),
-    }
+    note = f"adopted in {counted(result['chosen'], 'round')}" + (
+        f"; {unused:,} of later rounds not used" if unused else ""
+    )
+    if averaged(result.get("leaderboard", [])):
+        note = "of the model with the most weight"
+    return {"label": "Pseudo-labels", "value": f"{result['adopted']:,}", "note": note}
 
 
 def _of_run(run_data: RunData) -> dict[str, Any]:

@@ -64,7 +64,8 @@ def model_card(config: Mapping[str, Any], result: Mapping[str, Any], environment
 
 def _pseudo_labels(result: Mapping[str, Any]) -> str:
     if not result["adopted"]:
-        return " only"
+        # of several models this is the one with the most weight; the others may have had more
+        return "" if averaged(result.get("leaderboard", [])) else " only"
     if result.get("soft"):
         return (
             f" and from soft labels of {result['adopted']:,} others: the probabilities that the model before round "

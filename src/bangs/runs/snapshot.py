@@ -35,9 +35,7 @@ class Snapshot:
     adopted_round: Tensor  # long [N], 0 = given, t = adopted in round t, -1 = none
     raw: Tensor  # float [N, C], the chosen student's logits
     calibrated: Tensor  # float [N, C]
-    round_labels: (
-        Tensor  # long [T, N], the label each round's student gives; of a store one byte, where classes are few
-    )
+    round_labels: Tensor  # long [T, N], what each round's student predicts; of a store one byte where classes are few
     round_confidence: Tensor  # float [T, N], its calibrated confidence; of a store float16
     candidate_log: CandidateLog
     chosen: int
@@ -110,7 +108,9 @@ class Snapshot:
             graph = _graph(tensors, facts, folder)
             chosen, rows = facts["chosen"], facts["rows"]
         except KeyError as error:
-            raise InvalidInput(f"the saved run holds no '{error.args[0]}'; it was not written by bangs") from error
+            raise InvalidInput(
+                f"the saved run holds no '{error.args[0]}', so this version of bangs did not write it; fit again"
+            ) from error
         _check_rounds(chosen, rows, len(parts["round_labels"]))
         found = cls(
             graph=graph, candidate_log=candidate_log, chosen=chosen, rows=with_adopted(rows, candidate_log), **parts
