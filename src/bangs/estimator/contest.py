@@ -168,7 +168,9 @@ class Contest:
             unseen, label = [own.unseen for own in members], self._judged
             scales, sharper = member_temperatures(unseen, label), self._sharper()
             scaled = [own / scale for own, scale in zip(unseen, scales.tolist(), strict=True)]
-            weights = stack(torch.stack([self._likely(own) for own in scaled]).exp())
+            whole = [own for own in range(count) if standings[own] != "behind"]  # who was stopped gets no weight
+            likely = torch.stack([self._likely(scaled[own]) for own in whole]).exp()
+            weights = torch.zeros_like(scales).index_copy(0, torch.tensor(whole), stack(likely))
             scales = scales * common_factor(scaled, weights, label)
         order = sorted(range(count), key=lambda own: -float(weights[own]))
         board = [self._line(members[own], float(weights[own]), float(scales[own]), standings[own]) for own in order]
