@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import bangs
-from bangs.core.number_checks import check_number, check_whole
+from bangs.core.number_checks import check_integer, check_number
 from bangs.errors import InvalidInput, UnknownName
 from tests.conftest import two_rings
 
@@ -16,7 +16,7 @@ from tests.conftest import two_rings
 @pytest.mark.parametrize("value", [None, True, "3", [3], (3,), {}, 2j, pd.NA, torch.tensor(2), np.array([1]), int, 2.5])
 def test_what_is_no_whole_number_is_refused(value: object) -> None:
     with pytest.raises(InvalidInput, match=r"Top.k must be a whole number, got "):
-        check_whole("Top.k", value)
+        check_integer("Top.k", value)
 
 
 @pytest.mark.parametrize(("value", "within"), [(0, "(0, 1]"), (1.5, "(0, 1]"), (1, "[0, 1)"), (float("nan"), "[0, 2)")])
@@ -35,9 +35,9 @@ def test_an_interval_without_an_end_is_said_in_words(value: float, within: str, 
 
 
 def test_a_whole_number_below_the_least_is_refused() -> None:
-    check_whole("Part.k", 1, 2, least=1)
+    check_integer("Part.k", 1, 2, least=1)
     with pytest.raises(InvalidInput, match=r"Part\.k must be at least 1, got 0"):
-        check_whole("Part.k", 1, 0, least=1)
+        check_integer("Part.k", 1, 0, least=1)
 
 
 @pytest.mark.parametrize("value", [pd.NA, None, "yes", 1, np.array([True])])
@@ -49,7 +49,7 @@ def test_directed_is_true_or_false(value: object) -> None:
 
 @pytest.mark.parametrize("value", [3, np.int64(3), np.uint8(3), 10**30])
 def test_every_whole_number_is_one(value: int) -> None:
-    check_whole("Top.k", value)
+    check_integer("Top.k", value)
     check_number("Top.k", value, 0.5, np.float32(0.5), float("inf"))
 
 

@@ -12,7 +12,7 @@ from bangs.errors import InvalidInput
 from bangs.estimator.classifier import SelfTrainingClassifier
 from bangs.nn.models import GCN
 from bangs.training.trainer import Trainer
-from bangs.utils.torch_modes import usual_modes
+from bangs.utils.torch_modes import default_torch_modes
 from tests.conftest import two_rings
 from tests.estimator.test_classifier import half_known
 
@@ -60,11 +60,11 @@ def test_the_modes_come_back(mode: str) -> None:
         grad, inference = torch.is_grad_enabled(), torch.is_inference_mode_enabled()
         return grad, inference, torch.is_autocast_enabled("cpu"), torch.get_default_dtype(), torch.get_default_device()
 
-    with usual_modes():
+    with default_torch_modes():
         usual = now()
     with MODES[mode]():
         before = now()
-        with usual_modes():
+        with default_torch_modes():
             assert now() == usual
         assert now() == before != usual
 

@@ -19,10 +19,10 @@ from bangs.utils.files import (
     canonical,
     digest,
     is_temporary,
+    json_value,
     parse,
-    plain,
-    read_plain,
-    typed,
+    read_regular_file,
+    to_dataclass,
     write_atomic,
 )
 
@@ -32,9 +32,9 @@ VALUES = st.recursive(SCALARS, lambda inner: st.lists(inner) | st.dictionaries(s
 
 def test_what_is_written_is_read(tmp_path: Path) -> None:
     write_atomic(tmp_path / "a", "één")
-    assert read_plain(tmp_path / "a", 100) == "één".encode()
+    assert read_regular_file(tmp_path / "a", 100) == "één".encode()
     write_atomic(str(tmp_path / "a"), b"\0\1")
-    assert read_plain(tmp_path / "a", 2) == b"\0\1"
+    assert read_regular_file(tmp_path / "a", 2) == b"\0\1"
     assert os.listdir(tmp_path) == ["a"]
 
 
@@ -126,13 +126,13 @@ def test_links_pipes_and_oversize_files_are_not_read(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for name, message in (("link", "could not be read"), ("pipe", "regular file"), ("precious", "at most 4 bytes")):
         with pytest.raises(InvalidInput, match=message):
-            read_plain(tmp_path / name, 4)
+            read_regular_file(tmp_path / name, 4)
     with pytest.raises(FileNotFoundError):
-        read_plain(tmp_path / "missing", 4)
-    assert read_plain(tmp_path / "link", 8, follow=True) == b"precious"
+        read_regular_file(tmp_path / "missing", 4)
+    assert read_regular_file(tmp_path / "link", 8, follow=True) == b"precious"
     (tmp_path / "circle").symlink_to(tmp_path / "circle")
     with pytest.raises(InvalidInput, match="could not be read"):
-        read_plain(tmp_path / "circle", 4, follow=True)
+        read_regular_file(tmp_path / "circle", 4, follow=True)
 
 
 def test_only_our_temporary_files_are_called_so() -> None:
@@ -143,7 +143,7 @@ def test_only_our_temporary_files_are_called_so() -> None:
 @given(VALUES)
 @settings(max_examples=60, deadline=None)
 def test_the_canonical_spelling_is_strict_json_and_a_fixed_point(value: object) -> None:
-    text = canonical(plain(value, "value"))
+    text = canonical(json_value(value, "value"))
     assert text.isascii()
 
     def refuse(token: str) -> None:
@@ -151,7 +151,7 @@ def test_the_canonical_spelling_is_strict_json_and_a_fixed_point(value: object) 
 
     again = json.loads(text, parse_constant=refuse)
     assert canonical(again) == text
-    assert digest(again) == digest(plain(value, "value"))
+    assert digest(again) == digest(json_value(value, "value"))
 
 
 def test_the_order_of_keys_does_not_matter_but_kinds_of_numbers_do() -> None:
@@ -171,14 +171,14 @@ def test_the_order_of_keys_does_not_matter_but_kinds_of_numbers_do() -> None:
 )
 def test_what_json_cannot_give_back_is_refused_by_its_place(value: object, message: str) -> None:
     with pytest.raises(InvalidInput, match=message):
-        plain(value, "x")
+        json_value(value, "x")
 
 
 def test_a_value_that_holds_itself_is_refused() -> None:
     loop: list[object] = []
     loop.append(loop)
     with pytest.raises(InvalidInput, match=f"at most {DEEPEST} deep"):
-        plain(loop, "x")
+        json_value(loop, "x")
 
 
 @pytest.mark.parametrize(
@@ -203,8 +203,8 @@ def test_a_plain_value_becomes_a_dataclass_or_the_wrong_field_is_named() -> None
         name: str
         sizes: tuple[int, ...] = ()
 
-    assert typed(Pair, {"name": "a", "sizes": [1, 2], "more": 3}) == Pair("a", (1, 2))
+    assert to_dataclass(Pair, {"name": "a", "sizes": [1, 2], "more": 3}) == Pair("a", (1, 2))
     with pytest.raises(ValueError, match=r"^sizes\.1: Input should be a valid integer"):
-        typed(Pair, {"name": "a", "sizes": [1, "x"]})
+        to_dataclass(Pair, {"name": "a", "sizes": [1, "x"]})
     with pytest.raises(ValueError, match=r"^name: Field required"):
-        typed(Pair, {})
+        to_dataclass(Pair, {})

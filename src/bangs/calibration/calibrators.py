@@ -23,9 +23,9 @@ from bangs.calibration import scaling
 from bangs.calibration.graph_calibrators import GATS, CaGCN
 from bangs.calibration.proven import ProvenTemperature
 from bangs.calibration.scaling import Sample, check_prior, cooled
+from bangs.core.choice_checks import check_name
 from bangs.core.number_checks import check_number
 from bangs.core.types import CHUNK, Prediction, Task
-from bangs.core.word_checks import check_name
 from bangs.errors import InvalidInput
 
 

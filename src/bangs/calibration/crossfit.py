@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from bangs.calibration.scaling import Sample
-from bangs.core.number_checks import check_number, check_whole
+from bangs.core.number_checks import check_integer, check_number
 
 _ASK_EVERY = 10
 
@@ -35,7 +35,7 @@ class Crossfit:
 
     def __post_init__(self) -> None:
         for name, least in (("epochs", 0), ("patience", 1), ("folds", 2)):
-            check_whole(f"Crossfit.{name}", getattr(self, name), least=least)
+            check_integer(f"Crossfit.{name}", getattr(self, name), least=least)
         check_number("Crossfit.lr", self.lr, within="(0, inf)")
         check_number("Crossfit.weight_decay", self.weight_decay, within="[0, inf)")
 

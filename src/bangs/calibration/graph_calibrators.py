@@ -18,7 +18,7 @@ from torch.nn import functional
 from bangs.calibration import scaling
 from bangs.calibration.crossfit import Crossfit
 from bangs.calibration.scaling import Sample, check_prior, cooled
-from bangs.core.number_checks import check_number, check_whole
+from bangs.core.number_checks import check_integer, check_number
 from bangs.core.rng import Streams
 from bangs.core.types import Prediction, Task
 from bangs.graphs.neighbours import ragged_index
@@ -46,7 +46,7 @@ class CaGCN:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        check_whole("CaGCN.hidden", self.hidden, least=1)
+        check_integer("CaGCN.hidden", self.hidden, least=1)
         check_number("CaGCN.margin", self.margin, within="[0, inf)")
         check_prior(type(self).__name__, self.prior)
 
@@ -93,7 +93,7 @@ class GATS:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        check_whole("GATS.heads", self.heads, least=1)
+        check_integer("GATS.heads", self.heads, least=1)
         check_prior(type(self).__name__, self.prior)
 
     def __call__(self, prediction: Prediction, task: Task) -> Prediction:

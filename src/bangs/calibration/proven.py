@@ -7,7 +7,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from bangs.calibration.scaling import cooled, shrunk_temperature
-from bangs.core.number_checks import check_number, check_whole
+from bangs.core.number_checks import check_integer, check_number
 from bangs.core.types import Prediction, Task
 
 MILDEST, STRONGEST = 0.25, 4.0  # temperatures stay between these, so that no run is flattened
@@ -27,7 +27,7 @@ class ProvenTemperature:
 
     def __post_init__(self) -> None:
         check_number("ProvenTemperature.spread", self.spread, within="(0, inf)")
-        check_whole("ProvenTemperature.folds", self.folds, least=2)
+        check_integer("ProvenTemperature.folds", self.folds, least=2)
 
     def __call__(self, prediction: Prediction, task: Task) -> Prediction:
         return cooled(prediction, self.fit(prediction, task))

@@ -21,9 +21,9 @@ def explain(
 
     Example: bangs explain out/library R-0616
     """
-    from bangs.utils.collection import no_collection
+    from bangs.utils.garbage_collection import gc_paused
 
-    with no_collection():
+    with gc_paused():
         from bangs.estimator.saved_run import read_saved_run
 
     found = read_saved_run(folder, store).explain(node, top)

@@ -10,7 +10,7 @@ from bangs.cli.console import Output
 from bangs.cli.interrupts import again, stoppable
 from bangs.cli.parsing import parse_fanout
 from bangs.selftraining.choices import TEACHER
-from bangs.utils.limits import MOST
+from bangs.utils.limits import MAX_COUNT
 
 
 @options.reads_tables(options.TABLES)
@@ -71,7 +71,9 @@ def fit(
     validation: Annotated[
         float | None, typer.Option(help="train one model without folds, and judge it by this share of the labels")
     ] = None,
-    epochs: Annotated[int | None, typer.Option(min=1, max=MOST, help="most training epochs; 300 if left out")] = None,
+    epochs: Annotated[
+        int | None, typer.Option(min=1, max=MAX_COUNT, help="most training epochs; 300 if left out")
+    ] = None,
     batch_size: options.BatchSize = None,
     fanout: options.Fanout = None,
     seed: Annotated[int, typer.Option(help="the same seed gives the same result")] = 0,

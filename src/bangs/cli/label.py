@@ -8,7 +8,7 @@ import typer
 
 from bangs.cli import options
 from bangs.cli.console import Output
-from bangs.utils.limits import MOST
+from bangs.utils.limits import MAX_COUNT
 
 
 @options.reads_tables(options.TABLES)
@@ -23,7 +23,9 @@ def label(
     out: Annotated[
         Path | None, typer.Option(help="folder for labels.csv and the fits; GRAPH-labels beside it if left out")
     ] = None,
-    batch: Annotated[int, typer.Option(min=1, max=MOST, help="answers after which the model is fitted again")] = 10,
+    batch: Annotated[
+        int, typer.Option(min=1, max=MAX_COUNT, help="answers after which the model is fitted again")
+    ] = 10,
     strategy: options.Strategy = None,
     port: Annotated[int, typer.Option(min=0, max=65535, help="of the page; a free one if left out")] = 0,
     read_only: Annotated[bool, typer.Option("--read-only", help="look at the page, answer nothing")] = False,

@@ -25,7 +25,7 @@ from bangs.labelling.server import LabelServer
 from bangs.labelling.session import Session
 from bangs.report.run_data import read_truth
 from bangs.runs.lock import Lock, hold, is_lock
-from bangs.utils.files import explained, make_folder
+from bangs.utils.files import explain_write_errors, make_folder
 from bangs.utils.signals import Stopped, check, graceful
 
 FIT = "fit"  # the folder of the newest fit, below the labelling folder
@@ -140,7 +140,7 @@ def _held(folder: Path, read_only: bool) -> Lock | None:
 
 def _refuse_strangers(folder: Path) -> None:
     """Refuse a folder with files of others, also under our names, before anything is written into it."""
-    with explained(folder):
+    with explain_write_errors(folder):
         strangers = sorted({path.name for path in folder.iterdir() if not path.name.startswith(".")} - _OURS)
     if os.path.lexists(folder / "lock") and not is_lock(folder / "lock"):
         strangers.append("lock")

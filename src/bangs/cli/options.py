@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from bangs.selftraining.choices import CHOICES
-from bangs.utils.limits import MOST
+from bangs.utils.limits import MAX_COUNT
 
 # how a command speaks
 Json = Annotated[bool, typer.Option("--json", help="print one JSON object to stdout and nothing else")]
@@ -41,7 +41,7 @@ BatchSize = Annotated[
     int | None,
     typer.Option(
         min=1,
-        max=MOST,
+        max=MAX_COUNT,
         help="labelled nodes in one training step, with sampled neighbours; without it and --fanout the whole graph "
         "is trained at once",
     ),

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from bangs.errors import InvalidInput
-from bangs.utils.limits import MOST_NEIGHBOURS
+from bangs.utils.limits import MAX_FANOUT
 
 MOST_SEEDS = 10_000
 
@@ -36,10 +36,8 @@ def parse_fanout(text: str | None) -> tuple[int, ...] | None:
         hops = tuple(-1 if part.strip() == "all" else int(part) for part in text.split(","))
     except ValueError:
         hops = (0,)
-    if any(own != -1 and not 1 <= own <= MOST_NEIGHBOURS for own in hops):
-        raise InvalidInput(
-            f"--fanout must be numbers from 1 to {MOST_NEIGHBOURS:,} such as 10,10, or all, got '{text}'"
-        )
+    if any(own != -1 and not 1 <= own <= MAX_FANOUT for own in hops):
+        raise InvalidInput(f"--fanout must be numbers from 1 to {MAX_FANOUT:,} such as 10,10, or all, got '{text}'")
     return hops
 
 

@@ -21,9 +21,9 @@ def report(
 
     Example: bangs report out/library
     """
-    from bangs.utils.collection import no_collection
+    from bangs.utils.garbage_collection import gc_paused
 
-    with no_collection():
+    with gc_paused():
         from bangs.report.page import PAGE, page_begin, write_page
         from bangs.utils.files import check_replaceable
 

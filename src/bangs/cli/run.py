@@ -13,7 +13,7 @@ from bangs.cli.interrupts import again, stoppable
 from bangs.cli.parsing import parse_fanout, parse_seeds
 from bangs.errors import InvalidInput
 from bangs.selftraining.choices import POOL, ROUNDS, SOFT_ROUNDS, TEACHER
-from bangs.utils.limits import MOST
+from bangs.utils.limits import MAX_COUNT
 
 
 def run(
@@ -85,11 +85,11 @@ def run(
         bool, typer.Option("--blind", help="compute no test accuracy; `bangs unblind` does it later, once")
     ] = False,
     epochs: Annotated[
-        int | None, typer.Option(min=1, max=MOST, help="most training epochs; the preset's if left out")
+        int | None, typer.Option(min=1, max=MAX_COUNT, help="most training epochs; the preset's if left out")
     ] = None,
     patience: Annotated[
         int | None,
-        typer.Option(min=1, max=MOST, help="stop after this many epochs without a better validation accuracy"),
+        typer.Option(min=1, max=MAX_COUNT, help="stop after this many epochs without a better validation accuracy"),
     ] = None,
     batch_size: options.BatchSize = None,
     fanout: options.Fanout = None,

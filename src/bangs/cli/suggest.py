@@ -8,12 +8,12 @@ import typer
 
 from bangs.cli import options
 from bangs.cli.console import Output
-from bangs.utils.limits import MOST
+from bangs.utils.limits import MAX_COUNT
 
 
 def suggest(
     folder: options.FittedFolder,
-    count: Annotated[int, typer.Option(min=1, max=MOST, help="how many nodes")] = 20,
+    count: Annotated[int, typer.Option(min=1, max=MAX_COUNT, help="how many nodes")] = 20,
     strategy: options.Strategy = None,
     out: Annotated[Path | None, typer.Option(help="a .csv or .json file for them")] = None,
     store: options.FittedStore = None,

@@ -8,7 +8,7 @@ from bangs.errors import InvalidInput
 _RULES = {"(0, inf)": "be positive", "[0, inf)": "not be negative"}
 
 
-def check_whole(name: str, *values: Any, least: int | None = None) -> None:
+def check_integer(name: str, *values: Any, least: int | None = None) -> None:
     """Raises where a value is no whole number, or less than `least`; True is none."""
     _check(name, values, Integral, "a whole number")
     for value in values:

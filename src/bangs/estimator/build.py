@@ -12,8 +12,8 @@ from torch_geometric.data import Data
 
 from bangs.calibration.calibrators import Calibrator
 from bangs.calibration.graph_calibrators import GATS, CaGCN
+from bangs.core.choice_checks import check_name
 from bangs.core.rng import Streams
-from bangs.core.word_checks import check_name
 from bangs.errors import InvalidInput, UnknownName
 from bangs.estimator.candidates import SOFT, VIEWS, Candidate, linear_candidates, small_enough, soft_method
 from bangs.estimator.inference import check_staged
@@ -95,8 +95,8 @@ def _method(settings: Mapping[str, Any], name: str, calibrate: Calibrator, pool:
     k, candidates, teacher = settings["k"], settings["candidates"], settings["teacher"]
     asked: tuple[tuple[str, Any, int], ...] = (("rounds", rounds, 0), ("k", k, 1), ("candidates", candidates, 1))
     for word, value, low in asked:
-        if value is not None and (not isinstance(value, numbers.Integral) or not low <= int(value) <= limits.MOST):
-            raise InvalidInput(f"{word} must be a whole number from {low} to {limits.MOST:,}, got {value!r}")
+        if value is not None and (not isinstance(value, numbers.Integral) or not low <= int(value) <= limits.MAX_COUNT):
+            raise InvalidInput(f"{word} must be a whole number from {low} to {limits.MAX_COUNT:,}, got {value!r}")
     check_name("teacher", teacher, CHOICES["teacher"])
     k = min(max(-(-pool // (2 * max(rounds, 1))), 1), MOST) if k is None else int(k)
     score: Any = "banzhaf" if settings["selector"] is None else settings["selector"]

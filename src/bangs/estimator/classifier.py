@@ -46,7 +46,7 @@ from bangs.training.neighbour_sampling import Sampling
 from bangs.training.trainer import Trainer
 from bangs.utils.devices import choose_device
 from bangs.utils.threads import thread_count, threads
-from bangs.utils.torch_modes import usual_modes
+from bangs.utils.torch_modes import default_torch_modes
 
 Array = npt.NDArray[Any]
 
@@ -153,7 +153,7 @@ class SelfTrainingClassifier(FittedAttributes, ClassifierMixin, BaseEstimator): 
     __metadata_request__predict_proba: ClassVar = {"edge_index": True, "edge_weight": True, "names": True}
     __metadata_request__score: ClassVar = {"edge_index": True, "edge_weight": True, "sample_weight": True}
 
-    @usual_modes()
+    @default_torch_modes()
     def fit(
         self,
         X: Any,
@@ -222,7 +222,7 @@ class SelfTrainingClassifier(FittedAttributes, ClassifierMixin, BaseEstimator): 
             settings["features"] = "features"
         return planned(settings, self._calibrator(), graph, pool, store)
 
-    @usual_modes()
+    @default_torch_modes()
     def predict_proba(
         self, X: Any = None, edge_index: Any = None, *, edge_weight: Any = None, names: Any = None
     ) -> Array:
@@ -234,7 +234,7 @@ class SelfTrainingClassifier(FittedAttributes, ClassifierMixin, BaseEstimator): 
         """
         return self._calibrated_logits(X, edge_index, edge_weight, names).double().softmax(-1).numpy()
 
-    @usual_modes()
+    @default_torch_modes()
     def predict(self, X: Any = None, edge_index: Any = None, *, edge_weight: Any = None, names: Any = None) -> Array:
         """The most likely class [N] of every node of the fitted graph, or of another one."""
         logits = self._calibrated_logits(X, edge_index, edge_weight, names)
@@ -269,7 +269,7 @@ class SelfTrainingClassifier(FittedAttributes, ClassifierMixin, BaseEstimator): 
         share = None if sample_weight is None else as_shares(sample_weight, len(predicted))[nodes]
         return float(np.average(predicted[nodes] == classes[target.numpy()[nodes]], weights=share))
 
-    @usual_modes()
+    @default_torch_modes()
     def explain(self, node: int | str, top: int = 5) -> Explanation:
         """Why a node of the fitted graph, by its name, has the label it has; `print` it to read it as text.
 
@@ -279,20 +279,20 @@ class SelfTrainingClassifier(FittedAttributes, ClassifierMixin, BaseEstimator): 
         found = reasons(self.snapshot_, node_of(node, self.node_names_), top)
         return explanation(found, self.node_names_, self.classes_.tolist(), self.selector, count_models(self.weights_))
 
-    @usual_modes()
+    @default_torch_modes()
     def suggest(self, count: int = 20, strategy: str | None = None) -> Suggestions:
         """The nodes of the fitted graph whose labels would help most, with a reason each; `print` shows them."""
         check_is_fitted(self)
         return suggest(self.snapshot_, self.node_names_, self.classes_.tolist(), count, strategy, seed=self.seed_)
 
-    @usual_modes()
+    @default_torch_modes()
     def save(self, path: str | Path) -> None:
         """Write all that `load` needs to one safetensors file; a folder gets a `model.safetensors`."""
         check_is_fitted(self)
         saved_classifier.save(self, path)
 
     @classmethod
-    @usual_modes()
+    @default_torch_modes()
     def load(cls, path: str | Path, *, store: str | Path | None = None, **parts: Any) -> Self:
         """The classifier saved at the path.
 

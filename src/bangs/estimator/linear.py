@@ -11,10 +11,10 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
+from bangs.core.choice_checks import check_choice
 from bangs.core.number_checks import check_number
 from bangs.core.rng import Streams
 from bangs.core.types import Labels, Prediction, Task, one_hot
-from bangs.core.word_checks import check_word
 from bangs.errors import InvalidInput
 from bangs.graphs.sparse import Sparse, adjacency, to_scipy
 from bangs.nn.dropout import DropoutMasks
@@ -61,7 +61,7 @@ class PropagatedLinear(Checked):
             "normalise": ("symmetric", "row"),
         }
         for name, known in words.items():
-            check_word(f"PropagatedLinear.{name}", getattr(self, name), known)
+            check_choice(f"PropagatedLinear.{name}", getattr(self, name), known)
         if self.reach < 0 or self.width < 1:
             raise InvalidInput(
                 f"PropagatedLinear needs reach of 0 or more and width of 1 or more, got {self.reach} and {self.width}"

@@ -14,7 +14,7 @@ from bangs.errors import BangsError, InvalidInput
 from bangs.graphs.edges import EdgeList
 from bangs.runs.checkpoint import BEGIN, LARGEST, Checkpoint, Damaged, decode, encode
 from bangs.runs.snapshot import Snapshot
-from bangs.utils.files import check_replaceable, make_folder, read_plain, write_atomic
+from bangs.utils.files import check_replaceable, make_folder, read_regular_file, write_atomic
 
 FILE = "model.safetensors"
 KIND = "bangs model, format 1"
@@ -33,7 +33,7 @@ def load(path: str | Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """The tensors and facts of a file that `save` wrote; a changed bit is noticed."""
     file = model_file(path)
     try:
-        found = decode(read_plain(file, LARGEST), KIND)
+        found = decode(read_regular_file(file, LARGEST), KIND)
     except FileNotFoundError as error:
         raise InvalidInput(f"'{file}' does not exist; `bangs fit` and SelfTrainingClassifier.save write one") from error
     except Damaged as error:

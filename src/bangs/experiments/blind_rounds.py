@@ -10,7 +10,7 @@ from torch import Tensor
 from bangs.errors import InvalidInput
 from bangs.runs.folder import round_file
 from bangs.selftraining.loop import State
-from bangs.utils.files import make_folder, read_plain, write_atomic
+from bangs.utils.files import make_folder, read_regular_file, write_atomic
 
 FOLDER = "blind"  # of the predictions, in the run folder
 LARGEST = 1 << 32  # bytes of one round's predictions
@@ -29,7 +29,7 @@ def read_round(run: Path, round: int, shape: torch.Size) -> tuple[Tensor, Tensor
     """The predicted labels and the pseudo-labels of a round, long [R, N] each."""
     file = round_file(run / FOLDER, round)
     try:
-        found = load(read_plain(file, LARGEST))
+        found = load(read_regular_file(file, LARGEST))
     except (FileNotFoundError, SafetensorError) as error:
         raise InvalidInput(f"'{file}' is missing or damaged, so round {round} cannot be marked: run again") from error
     kept = found.get("predicted"), found.get("adopted")

@@ -31,12 +31,12 @@ from bangs.selftraining import published_settings
 from bangs.selftraining.best_round import best_round
 from bangs.selftraining.choices import POOL, Memory, Pool, TeacherChoice
 from bangs.selftraining.loop import Method, Observer, SelfTrainer, State
-from bangs.selftraining.methods import Budget, method, usual_rounds
+from bangs.selftraining.methods import Budget, default_rounds, method
 from bangs.training import presets
 from bangs.training.neighbour_sampling import sampling
 from bangs.utils.devices import choose_device
 from bangs.utils.threads import thread_count, threads
-from bangs.utils.torch_modes import usual_modes
+from bangs.utils.torch_modes import default_torch_modes
 from bangs.valuation.banzhaf import DEFAULT, ESTIMATORS
 from bangs.valuation.influence import Normalisation
 
@@ -123,7 +123,7 @@ class Experiment:
     @property
     def most_rounds(self) -> int:
         """Rounds of self-training at most."""
-        return usual_rounds(self.method) if self.rounds is None else self.rounds
+        return default_rounds(self.method) if self.rounds is None else self.rounds
 
     def config(self) -> dict[str, Any]:
         """Everything the result depends on, including the parts behind the names; its hash names the run."""
@@ -186,7 +186,7 @@ class Experiment:
             data = _relabelled(data, splits.noisy(data.y, split, self.noise, self.seeds, classes))
         return Task.of(data, split, classes)
 
-    @usual_modes()
+    @default_torch_modes()
     def run(
         self,
         data_folder: Path | None = None,

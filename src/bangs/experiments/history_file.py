@@ -12,12 +12,12 @@ from bangs.selftraining.loop import State
 from bangs.utils.files import (
     canonical,
     digest,
-    explained,
+    explain_write_errors,
     finite,
-    open_plain,
+    json_value,
+    open_regular_file,
     parse,
-    plain,
-    read_plain,
+    read_regular_file,
     write_all,
     write_atomic,
 )
@@ -60,8 +60,8 @@ class History:
         """Write a round; when this returns, its row is on the disk, and its state if `pause` has passed."""
         if self.blind:  # before the state: a run that continues after this round does not come back to it
             write_round(self.path.parent, state)
-        with explained(self.path):
-            file = open_plain(self.path, os.O_WRONLY | os.O_APPEND)
+        with explain_write_errors(self.path):
+            file = open_regular_file(self.path, os.O_WRONLY | os.O_APPEND)
             try:
                 write_all(file, canonical(row).encode() + b"\n")
             finally:
@@ -73,7 +73,7 @@ class History:
     def _read(self) -> list[dict[str, Any]]:
         """The rows that the checkpoint knows; raises where one is missing or changed."""
         try:
-            lines = read_plain(self.path, LARGEST).splitlines()[: len(self._digests)]
+            lines = read_regular_file(self.path, LARGEST).splitlines()[: len(self._digests)]
         except FileNotFoundError as error:
             raise InvalidInput(f"{NAME} is missing") from error
         rows = [parse(line, f"a row of {NAME}") for line in lines]
@@ -84,5 +84,5 @@ class History:
 
 def as_row(facts: dict[str, Any]) -> dict[str, Any]:
     """Facts as a history row holds them, the same before and after a resume."""
-    row: dict[str, Any] = finite(plain(facts, "row"))
+    row: dict[str, Any] = finite(json_value(facts, "row"))
     return row

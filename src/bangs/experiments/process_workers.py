@@ -16,7 +16,7 @@ import torch
 
 from bangs.errors import InvalidInput
 from bangs.experiments.jobs import Job, Outcome, Watcher, perform
-from bangs.utils.limits import MOST_JOBS
+from bangs.utils.limits import MAX_JOBS
 from bangs.utils.signals import Stopped, check, graceful
 
 RETRIES = 3  # of a job whose worker died
@@ -89,8 +89,8 @@ class Processes:
 
 def check_jobs(count: int) -> None:
     """Raise if so many runs cannot be done at the same time."""
-    if not 1 <= count <= MOST_JOBS:
-        raise InvalidInput(f"--jobs must be a whole number from 1 to {MOST_JOBS:,}, got {count}")
+    if not 1 <= count <= MAX_JOBS:
+        raise InvalidInput(f"--jobs must be a whole number from 1 to {MAX_JOBS:,}, got {count}")
 
 
 @contextmanager

@@ -15,8 +15,8 @@ from bangs.experiments.experiment import BUDGET, Experiment
 from bangs.experiments.protocols import score
 from bangs.runs import Record, config_hash, read_run
 from bangs.runs.history import STAGES, seconds_by_stage
-from bangs.selftraining.methods import usual_rounds
-from bangs.utils.files import check_size, open_to_read, parse, read_plain
+from bangs.selftraining.methods import default_rounds
+from bangs.utils.files import check_size, open_to_read, parse, read_regular_file
 from bangs.utils.text import plain_name
 
 ASKED = "asked.txt"  # in the folder of a suite
@@ -160,7 +160,7 @@ def machines(results: Iterable[Result]) -> list[list[str]]:
 def requested(out: Path) -> list[str]:
     """The names of a folder's runs, in the order of the requests."""
     try:
-        return read_plain(out / ASKED, _LONGEST).decode(errors="replace").split()
+        return read_regular_file(out / ASKED, _LONGEST).decode(errors="replace").split()
     except FileNotFoundError:
         return []
 
@@ -256,7 +256,7 @@ def _comparable(config: Mapping[str, Any]) -> dict[str, Any]:
     """Settings with the defaults of what was not a setting yet when the run was made."""
     ignored = ("seeds", "parts", *(() if config.get("recipe", "budget") == "budget" else BUDGET))
     filled = {**_USUAL, "rounds": None, **config}
-    filled["rounds"] = usual_rounds(filled["method"]) if filled["rounds"] is None else filled["rounds"]
+    filled["rounds"] = default_rounds(filled["method"]) if filled["rounds"] is None else filled["rounds"]
     filled["dataset"] = plain_name(filled["dataset"])
     return {key: value for key, value in filled.items() if key not in ignored}
 

@@ -12,7 +12,7 @@ from bangs.selftraining.choices import CHOICES
 from bangs.selftraining.methods import METHODS
 from bangs.training.presets import PRESETS
 from bangs.training.trainer import Trainer
-from bangs.utils.limits import MOST, MOST_NEIGHBOURS
+from bangs.utils.limits import MAX_COUNT, MAX_FANOUT
 from bangs.valuation.banzhaf import ESTIMATORS
 from bangs.valuation.influence import Normalisation
 
@@ -34,8 +34,8 @@ def _one_of(known: Collection[str], name: str, value: Any) -> None:
 
 
 def _whole(least: int, name: str, value: Any) -> None:
-    if type(value) is not int or not least <= value <= MOST:
-        raise InvalidInput(f"{name} must be a whole number from {least} to {MOST:,}, got {value!r}")
+    if type(value) is not int or not least <= value <= MAX_COUNT:
+        raise InvalidInput(f"{name} must be a whole number from {least} to {MAX_COUNT:,}, got {value!r}")
 
 
 def _share(name: str, value: Any) -> None:
@@ -69,7 +69,7 @@ def _fanout(name: str, value: Any) -> None:
     if (
         not isinstance(value, list | tuple)
         or not value
-        or any(type(own) is not int or not -1 <= own <= MOST_NEIGHBOURS or not own for own in value)
+        or any(type(own) is not int or not -1 <= own <= MAX_FANOUT or not own for own in value)
     ):
         raise InvalidInput(
             f"{name} must list the neighbours heard at each hop, such as [10, 10], −1 for all, got {value!r}"
@@ -83,8 +83,8 @@ def _changes(name: str, value: Any) -> None:
     for key in value:
         if key not in known:
             raise UnknownName("training setting", str(key), known)
-        if isinstance(value[key], int) and abs(value[key]) > MOST:
-            raise InvalidInput(f"{name}.{key} must be at most {MOST:,}, got {value[key]}")
+        if isinstance(value[key], int) and abs(value[key]) > MAX_COUNT:
+            raise InvalidInput(f"{name}.{key} must be at most {MAX_COUNT:,}, got {value[key]}")
     Trainer(**value)  # which checks the values
 
 

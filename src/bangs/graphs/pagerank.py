@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 import torch
 from torch import Tensor
 
-from bangs.core.number_checks import check_number, check_whole
+from bangs.core.number_checks import check_integer, check_number
 from bangs.errors import InvalidInput
 from bangs.graphs.pagerank_push import Push, PushOperator
 from bangs.graphs.sparse import Sparse, adjacency, batched_adjacency
@@ -61,7 +61,7 @@ class PPR:
 
     def __post_init__(self) -> None:
         check_number("PPR.alpha", self.alpha, within="(0, 1]")
-        check_whole("PPR.steps", self.steps, least=1)
+        check_integer("PPR.steps", self.steps, least=1)
 
     def __call__(self, graph: "Data") -> "PowerIteration | PushOperator":
         if hasattr(graph, "into") or int(graph.num_nodes or 0) > LARGE:

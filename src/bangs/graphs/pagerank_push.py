@@ -12,7 +12,7 @@ import scipy  # its `sparse` is imported when first used
 import torch
 from torch import Tensor
 
-from bangs.core.number_checks import check_number, check_whole
+from bangs.core.number_checks import check_integer, check_number
 from bangs.graphs.edges import EdgeList
 from bangs.graphs.neighbours import NeighbourLists, ragged_index
 from bangs.graphs.sparse import Sparse
@@ -49,7 +49,7 @@ class Push:
 
     def __post_init__(self) -> None:
         check_number("Push.alpha", self.alpha, within="(0, 1]")
-        check_whole("Push.steps", self.steps, least=1)
+        check_integer("Push.steps", self.steps, least=1)
         check_number("Push.error", self.error, within="[0, 1)")
 
     def __call__(self, graph: "Data") -> "PushOperator":

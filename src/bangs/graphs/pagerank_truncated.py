@@ -8,7 +8,7 @@ import scipy  # its `sparse` is imported when first used
 import torch
 from torch import Tensor
 
-from bangs.core.number_checks import check_number, check_whole
+from bangs.core.number_checks import check_integer, check_number
 from bangs.graphs.neighbours import NeighbourLists
 
 
@@ -27,7 +27,7 @@ class TruncatedPPR:
 
     def __post_init__(self) -> None:
         check_number("TruncatedPPR.alpha", self.alpha, within="(0, 1]")
-        check_whole("TruncatedPPR.steps", self.steps, least=1)
+        check_integer("TruncatedPPR.steps", self.steps, least=1)
         check_number("TruncatedPPR.floor", self.floor, within="[0, 1)")
 
     def rows(self, neighbours: NeighbourLists, nodes: Tensor) -> Any:

@@ -17,7 +17,7 @@ from bangs.graphs.tables import OwnGraph
 from bangs.graphs.tables.labels import placeholders
 from bangs.graphs.tables.numbers import MISSING
 from bangs.utils.csv_safe import FORMULA, to_csv
-from bangs.utils.files import GrowingFile, explained, read_plain
+from bangs.utils.files import AppendOnlyFile, explain_write_errors, read_regular_file
 
 FILE = "labels.csv"
 HEADER = ("number", "time", "id", "action", "label")
@@ -42,8 +42,8 @@ class AnswerFile:
 
     def __init__(self, path: Path):
         self.answers, end = _sound(_body(path), path)
-        with explained(path):
-            self._file = GrowingFile(path, end)
+        with explain_write_errors(path):
+            self._file = AppendOnlyFile(path, end)
         if not end:
             self._file.append(to_csv(HEADER, []).encode())
 
@@ -134,7 +134,7 @@ def with_answers(own: OwnGraph, answers: Sequence[Answer]) -> OwnGraph:
 
 def _body(path: Path) -> bytes:
     try:
-        return read_plain(path, LARGEST)
+        return read_regular_file(path, LARGEST)
     except FileNotFoundError:
         return b""
 

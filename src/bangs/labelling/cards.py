@@ -15,7 +15,7 @@ from bangs.estimator.saved_run import SavedRun
 from bangs.graphs.tables.diagnostics import Diagnostics
 from bangs.graphs.tables.read_options import ReadOptions
 from bangs.graphs.tables.table_reader import open_table
-from bangs.utils.files import parse, read_plain, write_atomic
+from bangs.utils.files import parse, read_regular_file, write_atomic
 
 QUEUE = "queue.json"
 PROGRESS = "progress.jsonl"
@@ -77,7 +77,7 @@ def read_queue(folder: Path) -> dict[str, Any] | None:
     """The queue of a folder; None where there is none yet."""
     path = folder / QUEUE
     try:
-        found = parse(read_plain(path, LARGEST), f"'{path}'")
+        found = parse(read_regular_file(path, LARGEST), f"'{path}'")
     except FileNotFoundError:
         return None
     if not isinstance(found, dict) or not {"classes", "cards", "notes", "strategy"} <= found.keys():
@@ -89,7 +89,7 @@ def read_progress(folder: Path) -> list[dict[str, Any]]:
     """A row for every fit: labels, accuracy on labels that were not learned, and its interval."""
     path = folder / PROGRESS
     try:
-        lines = read_plain(path, LARGEST).splitlines()
+        lines = read_regular_file(path, LARGEST).splitlines()
     except FileNotFoundError:
         return []
     rows = [parse(line, f"'{path}'") for line in lines]

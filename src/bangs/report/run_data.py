@@ -12,7 +12,7 @@ from bangs.estimator import model_file
 from bangs.estimator.saved_run import read_saved_run
 from bangs.runs import read_run
 from bangs.runs.snapshot import Snapshot
-from bangs.utils.files import parse, read_plain
+from bangs.utils.files import parse, read_regular_file
 from bangs.utils.text import plain_name
 
 EXAM = "exam.safetensors"
@@ -77,7 +77,7 @@ def _without_folders(facts: dict[str, Any]) -> dict[str, Any]:
 def _rows(folder: Path) -> list[dict[str, Any]]:
     path = folder / HISTORY
     try:
-        lines = read_plain(path, LARGEST).splitlines()
+        lines = read_regular_file(path, LARGEST).splitlines()
     except FileNotFoundError as error:
         raise InvalidInput(f"'{folder}' holds no {HISTORY}; run it again with --out") from error
     rows = [parse(line, f"'{path}', line {number}") for number, line in enumerate(lines, 1)]

@@ -18,7 +18,7 @@ from safetensors.torch import load, save
 from torch import Tensor
 
 from bangs.errors import BangsError, InvalidInput
-from bangs.utils.files import parse, plain
+from bangs.utils.files import json_value, parse
 
 FORMAT = 1
 LARGEST = 1 << 36  # bytes of a checkpoint
@@ -46,7 +46,7 @@ class Checkpoint:
 def encode(checkpoint: Checkpoint, config: str) -> list[memoryview]:
     """The bytes of a checkpoint of the run with this configuration hash, in pieces: none is copied for its checksum."""
     tensors = _apart(checkpoint.tensors)
-    facts = plain(checkpoint.facts, "facts")
+    facts = json_value(checkpoint.facts, "facts")
     entry = {"sha256": _ZEROS.decode(), "format": FORMAT, "config": config, "round": checkpoint.round, "facts": facts}
     entry_text = json.dumps(entry, separators=(",", ":"))  # nan and inf stay numbers here: facts come back as they were
     if len(entry_text) > LARGEST_FACTS:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from bangs.errors import InvalidInput
-from bangs.utils.files import GrowingFile, check_size, finite, open_to_read, parse, plain
+from bangs.utils.files import AppendOnlyFile, check_size, finite, json_value, open_to_read, parse
 
 LARGEST = 1 << 28  # bytes of a log
 _LONGEST = 16 << 20  # bytes of a line
@@ -28,14 +28,14 @@ class Log:
         self._opened = time.monotonic()
         for end, event in _sound_lines(path):  # noqa: B007
             self._count = max(self._count, event["n"])
-        self._file = GrowingFile(path, end)
+        self._file = AppendOnlyFile(path, end)
         self.cut = self._file.cut  # bytes of a torn line, removed
 
     def append(self, kind: str, facts: dict[str, Any]) -> None:
         """Write one event; when this returns, it is on the disk."""
         if taken := [key for key in _OWN if key in facts]:
             raise InvalidInput(f"an event's facts must not be called {' or '.join(taken)}; these names are its own")
-        content = plain(facts, "event")
+        content = json_value(facts, "event")
         self._count += 1
         own = {
             "n": self._count,

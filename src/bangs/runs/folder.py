@@ -19,10 +19,10 @@ from bangs.runs.lock import Lock, hold, is_lock
 from bangs.runs.sealed_json import differences, seal, unseal
 from bangs.utils.files import (
     digest,
-    explained,
+    explain_write_errors,
     is_temporary,
-    plain,
-    read_plain,
+    json_value,
+    read_regular_file,
     remove_temporaries,
     sync_folder,
     write_atomic,
@@ -54,7 +54,7 @@ class Record:
 
 def config_hash(config: Mapping[str, Any]) -> str:
     """The sha256 of a configuration's canonical JSON: keys sorted, no spaces, floats by `repr`."""
-    return digest(plain(dict(config), "config"))
+    return digest(json_value(dict(config), "config"))
 
 
 def read_run(path: str | Path) -> Record:
@@ -108,8 +108,8 @@ class RunFolder:
             raise InvalidInput("a run is either resumed or overwritten; give one of --resume and --overwrite")
         if "\0" in str(path):
             raise InvalidInput(f"a folder's name must not hold a zero byte, got {str(path)!a}")
-        folder, wanted = Path(path), plain(dict(config), "config")
-        with explained(folder):
+        folder, wanted = Path(path), json_value(dict(config), "config")
+        with explain_write_errors(folder):
             if folder.exists() and not folder.is_dir():
                 raise InvalidInput(f"'{folder}' must be a folder, but it is a file; choose another")
             folder.mkdir(parents=True, exist_ok=True)
@@ -156,7 +156,7 @@ class RunFolder:
         body = encode(Checkpoint(round, dict(tensors), dict(facts)), self.hash)
         write_atomic(self._checkpoint(round), body)
         former, self._last = self._last, round
-        with explained(self.path / "checkpoints"):
+        with explain_write_errors(self.path / "checkpoints"):
             for other in self._rounds():
                 if other not in (round, former):
                     os.unlink(self._checkpoint(other))
@@ -167,7 +167,7 @@ class RunFolder:
         for round in self._rounds():
             path = self._checkpoint(round)
             try:
-                checkpoint = decode(read_plain(path, LARGEST), self.hash)
+                checkpoint = decode(read_regular_file(path, LARGEST), self.hash)
                 if checkpoint.round != round:
                     raise Damaged(f"it holds round {checkpoint.round}")
             except (Damaged, InvalidInput, FileNotFoundError) as error:
@@ -180,13 +180,13 @@ class RunFolder:
     def finish(self, result: Mapping[str, Any]) -> None:
         """Write result.json, in which nan and infinities are written as text."""
         self._held_log()
-        seal(self.path / "result.json", plain(dict(result), "result"))
+        seal(self.path / "result.json", json_value(dict(result), "result"))
         self.event("finished")
 
     def forget(self) -> None:
         """Remove all checkpoints: the run is finished, or must begin again."""
         self._held_log()
-        with explained(self.path / "checkpoints"):
+        with explain_write_errors(self.path / "checkpoints"):
             for round in self._rounds():
                 os.unlink(self._checkpoint(round))
         self._last = None

@@ -15,7 +15,7 @@ from typing import Any
 from weakref import WeakSet
 
 from bangs.errors import BangsError, InvalidInput
-from bangs.utils.files import open_plain, open_to_read, parse
+from bangs.utils.files import open_regular_file, open_to_read, parse
 from bangs.utils.signals import check
 
 _PAUSE = 0.2  # seconds between two tries
@@ -37,7 +37,7 @@ class Lock:
     def __init__(self, folder: Path):
         self.stale: dict[str, Any] | None = None
         self._path = folder / "lock"
-        self._file = open_plain(self._path, os.O_RDWR | os.O_CREAT)
+        self._file = open_regular_file(self._path, os.O_RDWR | os.O_CREAT)
         try:
             try:
                 fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from bangs.errors import InvalidInput
-from bangs.utils.files import digest, finite, parse, read_plain, write_atomic
+from bangs.utils.files import digest, finite, parse, read_regular_file, write_atomic
 
 FORMAT = 1
 LARGEST = 16 << 20  # bytes of a file
@@ -28,7 +28,7 @@ def unseal(path: Path) -> dict[str, Any] | None:
     """The content of a sealed file, None if there is no file; raises, with the broken rule, if it is not valid."""
     way = "restore the original, or choose another folder"
     try:
-        body = parse(read_plain(path, LARGEST), f"'{path}'")
+        body = parse(read_regular_file(path, LARGEST), f"'{path}'")
     except FileNotFoundError:
         return None
     except InvalidInput as error:

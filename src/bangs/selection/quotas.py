@@ -6,7 +6,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from bangs.core.number_checks import check_number, check_whole
+from bangs.core.number_checks import check_integer, check_number
 
 
 class Quota(Protocol):
@@ -23,7 +23,7 @@ class Top:
     floor: float = float("-inf")
 
     def __post_init__(self) -> None:
-        check_whole("Top.k", self.k, least=1)
+        check_integer("Top.k", self.k, least=1)
         check_number("Top.floor", self.floor)
 
     def __call__(self, score: Tensor, label: Tensor) -> Tensor:
@@ -38,7 +38,7 @@ class TopPerClass:
     k: int
 
     def __post_init__(self) -> None:
-        check_whole("TopPerClass.k", self.k, least=1)
+        check_integer("TopPerClass.k", self.k, least=1)
 
     def __call__(self, score: Tensor, label: Tensor) -> Tensor:
         chosen = torch.zeros_like(score, dtype=torch.bool)
@@ -57,7 +57,7 @@ class Balanced:
     k: int
 
     def __post_init__(self) -> None:
-        check_whole("Balanced.k", self.k, least=1)
+        check_integer("Balanced.k", self.k, least=1)
 
     def __call__(self, score: Tensor, label: Tensor) -> Tensor:
         nodes = score.shape[1]

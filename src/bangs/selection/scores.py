@@ -7,9 +7,9 @@ from typing import Literal, Protocol, get_args
 import torch
 from torch import Tensor
 
-from bangs.core.number_checks import check_whole
+from bangs.core.choice_checks import check_choice
+from bangs.core.number_checks import check_integer
 from bangs.core.types import Ranking, Round
-from bangs.core.word_checks import check_word
 from bangs.distributed import ranks
 from bangs.errors import InvalidInput
 from bangs.graphs.pagerank import PPR, Propagator
@@ -68,8 +68,8 @@ class Agreement:
 
     def __post_init__(self) -> None:
         for name in ("clusters", "steps"):
-            check_whole(f"Agreement.{name}", getattr(self, name), least=1)
-        check_word("Agreement.space", self.space, ("embeddings", "logits"))
+            check_integer(f"Agreement.{name}", getattr(self, name), least=1)
+        check_choice("Agreement.space", self.space, ("embeddings", "logits"))
 
     def __call__(self, round: Round) -> Ranking:
         confidence = round.prediction.confidence.masked_fill(~round.pool, float("-inf"))
@@ -99,8 +99,8 @@ class Banzhaf:
 
     def __post_init__(self) -> None:
         for name in ("k", "candidates", "budget"):
-            check_whole(f"Banzhaf.{name}", getattr(self, name), least=1)
-        check_word("Banzhaf.normalise", self.normalise, get_args(Normalisation))
+            check_integer(f"Banzhaf.{name}", getattr(self, name), least=1)
+        check_choice("Banzhaf.normalise", self.normalise, get_args(Normalisation))
         if self.candidates < self.k:
             raise InvalidInput(
                 f"Banzhaf.candidates (K) must be at least k, got K = {self.candidates} and k = {self.k}; "

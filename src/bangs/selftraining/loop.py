@@ -10,11 +10,11 @@ import torch
 from torch import Tensor
 
 from bangs.calibration.calibrators import Calibrator, Uncalibrated
-from bangs.core.number_checks import check_whole
+from bangs.core.choice_checks import check_choice
+from bangs.core.number_checks import check_integer
 from bangs.core.part_checks import check_calibrated, check_mask, check_ranking, check_soft_labels
 from bangs.core.rng import Streams
 from bangs.core.types import Labels, Prediction, Ranking, Round, Task
-from bangs.core.word_checks import check_word
 from bangs.distributed import ranks
 from bangs.errors import Diverged, InvalidInput
 from bangs.graphs.graph_views import Same
@@ -26,7 +26,7 @@ from bangs.selftraining.soft_labels import Believe
 from bangs.training.model_views import ModelView, predict_view
 from bangs.training.teacher import Teacher
 from bangs.training.trainer import Learner, Trainer
-from bangs.utils.torch_modes import usual_modes
+from bangs.utils.torch_modes import default_torch_modes
 
 
 class Weigh(Protocol):
@@ -64,10 +64,10 @@ class Method:
     pool: Pool = POOL
 
     def __post_init__(self) -> None:
-        check_whole("Method.rounds", self.rounds, least=0)
+        check_integer("Method.rounds", self.rounds, least=0)
         for name, known in CHOICES.items():
             if name != "start" or not isinstance(self.start, int):
-                check_word(f"Method.{name}", getattr(self, name), known)
+                check_choice(f"Method.{name}", getattr(self, name), known)
         if not isinstance(self.views, Sequence) or not self.views:
             raise InvalidInput("Method.views must hold at least one view, such as Same()")
         if isinstance(self.start, int) and self.start < 1:
@@ -121,7 +121,7 @@ class SelfTrainer:
     method: Method
     observers: Sequence[Observer] = ()
 
-    @usual_modes()
+    @default_torch_modes()
     def fit(self, task: Task, seeds: Sequence[int], resume: Callable[[Learner], State] | None = None) -> State:
         """The state after the last round; `state.best` holds the students chosen by validation score."""
         if len(seeds) != task.runs:

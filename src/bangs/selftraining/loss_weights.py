@@ -6,9 +6,9 @@ from typing import Literal, Protocol
 import torch
 from torch import Tensor
 
-from bangs.core.number_checks import check_number, check_whole
+from bangs.core.choice_checks import check_choice
+from bangs.core.number_checks import check_integer, check_number
 from bangs.core.types import Labels, Round
-from bangs.core.word_checks import check_word
 from bangs.graphs.pagerank import PPR, Propagator
 from bangs.valuation.banzhaf import Estimator, MeanField
 from bangs.valuation.influence import Normalisation
@@ -76,9 +76,9 @@ class BanzhafWeight:
     normalise: Normalisation = "mass"
 
     def __post_init__(self) -> None:
-        check_word("BanzhafWeight.scale", self.scale, ("value", "rank"))
+        check_choice("BanzhafWeight.scale", self.scale, ("value", "rank"))
         if self.k is not None:
-            check_whole("BanzhafWeight.k", self.k, least=1)
+            check_integer("BanzhafWeight.k", self.k, least=1)
 
     def __call__(self, round: Round, labels: Labels) -> Tensor:
         value = self.values(round)

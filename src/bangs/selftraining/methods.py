@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from bangs.calibration.calibrators import ETS, Calibrator, Uncalibrated
 from bangs.calibration.graph_calibrators import CaGCN
-from bangs.core.word_checks import check_name
+from bangs.core.choice_checks import check_name
 from bangs.graphs.graph_views import DropEdges, DropFeatures, Noise, Same
 from bangs.graphs.pagerank import PPR, Propagator
 from bangs.selection.quotas import Balanced, Everyone, Nobody, Top
@@ -151,7 +151,7 @@ def method(name: str, budget: Budget | None = None) -> Method:
     return METHODS[name](budget or Budget())
 
 
-def usual_rounds(name: str) -> int:
+def default_rounds(name: str) -> int:
     """The number of rounds of a method where none is asked for; a name that is unknown here counts as hard labels."""
     recipe = METHODS.get(name)
     return ROUNDS if recipe is None or recipe(Budget()).believe is None else SOFT_ROUNDS

@@ -6,7 +6,7 @@ from typing import Any, Literal, TypeVar
 
 from bangs.calibration.calibrators import ETS, Calibrator
 from bangs.calibration.graph_calibrators import CaGCN
-from bangs.core.word_checks import check_name
+from bangs.core.choice_checks import check_name
 from bangs.errors import InvalidInput, UnknownName
 from bangs.graphs.graph_views import DropEdges
 from bangs.selection.quotas import Above, TopPerClass

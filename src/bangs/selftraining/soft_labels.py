@@ -6,9 +6,9 @@ from typing import Literal, Protocol
 import torch
 from torch import Tensor
 
+from bangs.core.choice_checks import check_choice
 from bangs.core.number_checks import check_number
 from bangs.core.types import Round
-from bangs.core.word_checks import check_word
 
 
 class Believe(Protocol):
@@ -32,7 +32,7 @@ class Sharpen:
 
     def __post_init__(self) -> None:
         check_number("Sharpen.temperature", self.temperature, within="(0, inf)")
-        check_word("Sharpen.shares", self.shares, ("none", "validation", "given"))
+        check_choice("Sharpen.shares", self.shares, ("none", "validation", "given"))
 
     def __call__(self, round: Round) -> Tensor:
         logs = round.prediction.log_probs

@@ -12,7 +12,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from bangs.core.metrics import entropy
-from bangs.core.number_checks import check_number, check_whole
+from bangs.core.number_checks import check_integer, check_number
 from bangs.core.rng import Streams
 from bangs.core.types import Labels, Model, Round, one_hot
 from bangs.training.model_views import Dropout, ModelView, predict_view
@@ -34,7 +34,7 @@ class InformationGain:
     beta: float = 1 / 3
 
     def __post_init__(self) -> None:
-        check_whole("InformationGain.passes", self.passes, least=1)
+        check_integer("InformationGain.passes", self.passes, least=1)
         check_number("InformationGain.beta", self.beta, within="(0, inf)")
 
     def __call__(self, round: Round, labels: Labels) -> Tensor:

@@ -5,8 +5,8 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
+from bangs.core.choice_checks import check_name
 from bangs.core.rng import Streams
-from bangs.core.word_checks import check_name
 from bangs.errors import InvalidInput
 from bangs.suggestion.coverage import k_centre, pagerank, typical
 from bangs.suggestion.error_reduction import expected_errors

@@ -15,7 +15,7 @@ from bangs.suggestion.reasons import Facts, facts, in_words
 from bangs.suggestion.situation import Situation
 from bangs.suggestion.strategies import DEFAULT, strategy
 from bangs.utils.csv_safe import to_csv
-from bangs.utils.limits import MOST
+from bangs.utils.limits import MAX_COUNT
 
 SHOWN = 5  # skipped nodes that are named
 
@@ -88,7 +88,7 @@ def suggest(
     exclude: Tensor | None = None,
 ) -> Suggestions:
     """The nodes of a run to label next, by the strategy of that name; nodes in `exclude` bool [N] are left out."""
-    if isinstance(count, bool) or not isinstance(count, numbers.Integral) or not 1 <= int(count) <= MOST:
+    if isinstance(count, bool) or not isinstance(count, numbers.Integral) or not 1 <= int(count) <= MAX_COUNT:
         raise InvalidInput(f"count must be a whole number of at least 1, got {count!r}")
     chosen = DEFAULT if name is None else name
     choose = strategy(chosen)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from bangs.core.number_checks import check_whole
+from bangs.core.number_checks import check_integer
 from bangs.errors import InvalidInput
 from bangs.graphs.neighbours import NeighbourLists, ragged_index
 from bangs.graphs.sparse import Normalise, Pattern, Sparse, degree_scale, row_pointers
@@ -37,7 +37,7 @@ class Sampling:
 
     def __post_init__(self) -> None:
         for name, least in (("size", 1), ("memory", 1), ("pieces", 1), ("workers", 0)):
-            check_whole(f"Sampling.{name}", getattr(self, name), least=least)
+            check_integer(f"Sampling.{name}", getattr(self, name), least=least)
         if (
             not isinstance(self.fanout, tuple)
             or not self.fanout

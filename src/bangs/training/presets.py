@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from bangs.core.word_checks import check_name
+from bangs.core.choice_checks import check_name
 from bangs.nn.models import APPNP, GAT, GCN, GCNII, GIN, GRAND, MODELS, SGC, Architecture, GraphSAGE
 from bangs.training.trainer import Trainer
 

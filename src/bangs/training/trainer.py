@@ -10,10 +10,10 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from bangs.core.number_checks import check_number, check_whole
+from bangs.core.choice_checks import check_choice
+from bangs.core.number_checks import check_integer, check_number
 from bangs.core.rng import Streams
 from bangs.core.types import Labels, Prediction, Task
-from bangs.core.word_checks import check_word
 from bangs.distributed import ranks
 from bangs.errors import InvalidInput
 from bangs.nn.dropout import DropoutMasks
@@ -30,7 +30,7 @@ from bangs.training.minibatch import MinibatchSession, NodeLoader
 from bangs.training.neighbour_sampling import Sampler, Sampling
 from bangs.training.precomputed_hop import FirstHop
 from bangs.training.teacher import Teacher
-from bangs.utils.torch_modes import usual_modes
+from bangs.utils.torch_modes import default_torch_modes
 
 WHOLE_GRAPH_FROM = 0.7  # share of labelled nodes from which a subgraph saves nothing
 
@@ -66,18 +66,18 @@ class Trainer:
         check_number("Trainer.lr", self.lr, within="(0, inf)")
         check_number("Trainer.weight_decay", self.weight_decay, within="[0, inf)")
         for name in ("epochs", "patience"):
-            check_whole(f"Trainer.{name}", getattr(self, name), least=1)
+            check_integer(f"Trainer.{name}", getattr(self, name), least=1)
         if self.batches is not None and not isinstance(self.batches, Sampling):
             raise InvalidInput(f"Trainer.batches must be None or a Sampling(size=…, fanout=…), got {self.batches!r}")
         choices = {"monitor": ("accuracy", "loss"), "subgraph": ("needed", "whole"), "precision": ("float32", "tf32")}
         for name, known in choices.items():
-            check_word(f"Trainer.{name}", getattr(self, name), known)
+            check_choice(f"Trainer.{name}", getattr(self, name), known)
 
     def prepare(self, task: Task) -> "Learner":
         """A learner for this task; what rounds share is built once."""
         return Learner(self, task)
 
-    @usual_modes()
+    @default_torch_modes()
     def fit(self, task: Task, labels: Labels, rng: Streams) -> "Teacher":
         """R models trained from scratch on the labels [R, N]."""
         return self.prepare(task).fit(labels, rng)

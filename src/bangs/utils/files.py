@@ -51,7 +51,7 @@ def write_atomic(path: str | Path, content: bytes | str | Iterable[str | memoryv
     path = Path(path)
     pieces = [content] if isinstance(content, bytes | str) else content
     temporary = temporary_beside(path)
-    with explained(path):
+    with explain_write_errors(path):
         try:
             file = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
             try:
@@ -86,7 +86,7 @@ def check_replaceable(path: Path, begin: bytes | re.Pattern[bytes], command: str
 
 def make_folder(path: Path) -> None:
     """Create the folder and its parents if they do not exist."""
-    with explained(path):
+    with explain_write_errors(path):
         path.mkdir(parents=True, exist_ok=True)
 
 
@@ -102,12 +102,12 @@ def _write(file: int, body: bytes | memoryview) -> None:
         rest = rest[os.write(file, rest) :]
 
 
-class GrowingFile:
+class AppendOnlyFile:
     """A file that only grows, open behind its first `end` bytes; what lies behind them, torn by a crash, is cut."""
 
     def __init__(self, path: Path, end: int):
         self.path = path
-        self._file = open_plain(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+        self._file = open_regular_file(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
         try:
             self.cut = os.fstat(self._file).st_size - end  # bytes
             if self.cut:
@@ -119,7 +119,7 @@ class GrowingFile:
 
     def append(self, body: bytes) -> None:
         """Add all of it or nothing; when this returns, it is on the disk."""
-        with explained(self.path):
+        with explain_write_errors(self.path):
             before = os.fstat(self._file).st_size
             try:
                 write_all(self._file, body)
@@ -153,7 +153,7 @@ def temporary_beside(path: Path) -> Path:
 
 def remove_temporaries(folder: Path) -> None:
     """Remove what a killed `write_atomic` left in the folder."""
-    with explained(folder):
+    with explain_write_errors(folder):
         for entry in list(os.scandir(folder)):
             if is_temporary(entry.name) and not entry.is_dir(follow_symlinks=False):
                 os.unlink(entry.path)
@@ -163,7 +163,7 @@ def is_temporary(name: str) -> bool:
     return _TEMPORARY.fullmatch(name) is not None
 
 
-def open_plain(path: Path, flags: int, *, follow: bool = False) -> int:
+def open_regular_file(path: Path, flags: int, *, follow: bool = False) -> int:
     """A descriptor of a regular file; pipes and devices are refused before they can hang, links unless `follow`."""
     file = os.open(path, flags | (0 if follow else os.O_NOFOLLOW) | os.O_CLOEXEC | os.O_NONBLOCK, 0o666)
     if not stat.S_ISREG(os.fstat(file).st_mode):
@@ -177,14 +177,14 @@ def open_plain(path: Path, flags: int, *, follow: bool = False) -> int:
 def open_to_read(path: Path, *, follow: bool = False) -> BufferedReader:
     """A regular file's content; FileNotFoundError where there is none. A link is read only with `follow`."""
     try:
-        return open(open_plain(path, os.O_RDONLY, follow=follow), "rb")
+        return open(open_regular_file(path, os.O_RDONLY, follow=follow), "rb")
     except FileNotFoundError:
         raise
     except OSError as error:
         raise InvalidInput(f"'{path}' could not be read: {error.strerror or error}") from error
 
 
-def read_plain(path: Path, limit: int, *, follow: bool = False) -> bytes:
+def read_regular_file(path: Path, limit: int, *, follow: bool = False) -> bytes:
     """The content of a regular file of at most `limit` bytes; FileNotFoundError where there is none."""
     with open_to_read(path, follow=follow) as stream:
         size = check_size(stream, path, limit)
@@ -203,7 +203,7 @@ def check_size(stream: BufferedReader, path: Path, limit: int) -> int:
 
 
 @contextlib.contextmanager
-def explained(path: Path) -> Iterator[None]:
+def explain_write_errors(path: Path) -> Iterator[None]:
     """Turn a fault of the disk into a sentence about the path."""
     try:
         yield
@@ -216,7 +216,7 @@ def explained(path: Path) -> Iterator[None]:
         raise fault from error
 
 
-def plain(value: Any, name: str, depth: int = 0) -> Any:
+def json_value(value: Any, name: str, depth: int = 0) -> Any:
     """The value as JSON holds it (tuples become lists); refuses, by its place, what JSON cannot give back."""
     if depth > DEEPEST:
         raise InvalidInput(f"{name[:40]}… must be nested at most {DEEPEST} deep")
@@ -225,12 +225,12 @@ def plain(value: Any, name: str, depth: int = 0) -> Any:
     if isinstance(value, float):
         return float(value)
     if isinstance(value, list | tuple):
-        return [plain(item, f"{name}[{index}]", depth + 1) for index, item in enumerate(value)]
+        return [json_value(item, f"{name}[{index}]", depth + 1) for index, item in enumerate(value)]
     if isinstance(value, dict):
         for key in value:
             if not isinstance(key, str):
                 raise InvalidInput(f"keys of {name} must be text, got {key!r}; write '{key}'")
-        return {key: plain(item, f"{name}.{key}", depth + 1) for key, item in value.items()}
+        return {key: json_value(item, f"{name}.{key}", depth + 1) for key, item in value.items()}
     raise InvalidInput(
         f"{name} must be made of text, numbers, lists and dicts, got {type(value).__name__}; "
         "use .item() or .tolist() for arrays and tensors"
@@ -261,7 +261,7 @@ def digest(value: Any) -> str:
 def parse(text: bytes | str, name: str) -> Any:
     """The value of a JSON text from outside, or a sentence that says what is wrong with it."""
     try:
-        return plain(json.loads(text), name, depth=-2)  # what is written is wrapped once or twice
+        return json_value(json.loads(text), name, depth=-2)  # what is written is wrapped once or twice
     except RecursionError as error:
         raise InvalidInput(f"{name} must be nested at most {DEEPEST} deep") from error
     except InvalidInput:
@@ -270,7 +270,7 @@ def parse(text: bytes | str, name: str) -> Any:
         raise InvalidInput(f"{name} is not valid JSON: {str(error)[:200]}") from error
 
 
-def typed(kind: type[T], value: Any) -> T:
+def to_dataclass(kind: type[T], value: Any) -> T:
     """A plain value as a dataclass of that kind; raises a ValueError that names the first field that does not fit."""
     from pydantic import TypeAdapter, ValidationError  # a tenth of a second that few commands need
 

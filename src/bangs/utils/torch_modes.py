@@ -7,11 +7,11 @@ import torch
 
 
 @contextmanager
-def usual_modes() -> Iterator[None]:
+def default_torch_modes() -> Iterator[None]:
     """Inside, gradients are recorded, nothing is autocast, and new tensors are float32 on the CPU.
 
     It undoes `torch.no_grad`, `torch.inference_mode`, `torch.autocast`, `torch.set_default_dtype` and
-    `torch.set_default_device`, and gives the caller's modes back at the end. Also a decorator: `@usual_modes()`.
+    `torch.set_default_device`, and restores them at the end. Also a decorator.
     """
     with ExitStack() as modes:
         modes.enter_context(torch.inference_mode(False))

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from bangs.errors import InvalidInput, UnknownName
-from bangs.utils.files import read_plain
+from bangs.utils.files import read_regular_file
 
 LARGEST = 1 << 18  # bytes of a suite file
 
@@ -32,7 +32,7 @@ def suite_files() -> dict[str, Path]:
 def suite_text(path: Path) -> str:
     """The text of a suite file, which must be regular and not too large."""
     try:
-        return read_plain(path, LARGEST, follow=True).decode()
+        return read_regular_file(path, LARGEST, follow=True).decode()
     except FileNotFoundError as error:
         raise InvalidInput(f"the suite {path} could not be read: {error.strerror}") from error
     except UnicodeDecodeError as error:

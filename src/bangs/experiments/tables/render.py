@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from bangs.experiments.suites.suite import TIMED
 from bangs.experiments.tables.table import Entry, Line, Table, as_facts
 from bangs.utils.csv_safe import to_csv
-from bangs.utils.files import finite, plain
+from bangs.utils.files import finite, json_value
 from bangs.utils.text import escape_markdown, markdown_table
 
 RULES = {
@@ -77,7 +77,7 @@ def as_csv(table: Table) -> str:
 
 def as_json(table: Table) -> str:
     """Everything, tests included."""
-    return json.dumps(finite(plain(as_facts(table), "table")), indent=1, allow_nan=False) + "\n"
+    return json.dumps(finite(json_value(as_facts(table), "table")), indent=1, allow_nan=False) + "\n"
 
 
 FORMATS: dict[str, Callable[[Table], str]] = {"markdown": markdown, "latex": latex, "csv": as_csv, "json": as_json}

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bangs.graphs.store.writer import Writer
-from bangs.utils.files import explained
+from bangs.utils.files import explain_write_errors
 
 RANGES = 256
 
@@ -129,7 +129,7 @@ def _sorted(keys: Ints, weight: Floats | None) -> tuple[Ints, Floats | None]:
 
 
 def _append(path: Path, numbers: npt.NDArray[Any]) -> None:
-    with explained(path), path.open("ab") as file:
+    with explain_write_errors(path), path.open("ab") as file:
         file.write(np.ascontiguousarray(numbers).data.cast("B"))
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from bangs.errors import DataUnavailable, InvalidInput
-from bangs.utils.files import digest, parse, plain, read_plain, typed
+from bangs.utils.files import digest, json_value, parse, read_regular_file, to_dataclass
 
 FILE = "manifest.json"
 KIND = "bangs graph"
@@ -59,11 +59,11 @@ class Manifest:
     @property
     def digest(self) -> str:
         """A sha256 of the whole store: it covers the checksum of every file."""
-        return digest(plain(asdict(self), "manifest"))
+        return digest(json_value(asdict(self), "manifest"))
 
     def text(self) -> str:
         """The content of manifest.json; its seal shows that bangs wrote it."""
-        content = {"kind": KIND, "version": VERSION, "seal": self.digest, **plain(asdict(self), "manifest")}
+        content = {"kind": KIND, "version": VERSION, "seal": self.digest, **json_value(asdict(self), "manifest")}
         return json.dumps(content, indent=1)
 
 
@@ -85,7 +85,7 @@ def sealed_arrays(folder: Path) -> list[str]:
 def _read(folder: Path) -> tuple[Manifest, Any]:
     """The manifest of a store, and its seal."""
     try:
-        content = parse(read_plain(folder / FILE, LARGEST), str(folder / FILE))
+        content = parse(read_regular_file(folder / FILE, LARGEST), str(folder / FILE))
     except FileNotFoundError as error:
         raise DataUnavailable(f"'{folder}' is not a store: it has no {FILE}; make one with `bangs convert`") from error
     if not isinstance(content, dict) or content.get("kind") != KIND:
@@ -96,7 +96,7 @@ def _read(folder: Path) -> tuple[Manifest, Any]:
             "convert the graph again"
         )
     try:
-        return typed(Manifest, content), content.get("seal")
+        return to_dataclass(Manifest, content), content.get("seal")
     except ValueError as error:
         raise InvalidInput(f"'{folder / FILE}' is damaged ({error}); convert the graph again") from error
 

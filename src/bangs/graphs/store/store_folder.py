@@ -11,7 +11,7 @@ from pathlib import Path
 
 from bangs.errors import BangsError, InvalidInput
 from bangs.graphs.store.manifest import FILE, read_manifest, sealed_arrays
-from bangs.utils.files import explained, sync_folder, temporary_beside
+from bangs.utils.files import explain_write_errors, sync_folder, temporary_beside
 
 SCRATCH = "scratch"
 _OURS = re.compile(r"[a-z]+(\.[a-z]+)?\.bin|manifest\.json|\.manifest\.json\.[0-9a-f]{16}\.tmp")
@@ -54,7 +54,7 @@ def check_replaceable(out: Path, *, overwrite: bool) -> list[str]:
     if out.is_symlink() or not out.is_dir():
         what = "is a symbolic link" if out.is_symlink() else "is not a folder"
         raise InvalidInput(f"{only} {what}; name another folder")
-    with explained(out):
+    with explain_write_errors(out):
         present = sorted(entry.name for entry in os.scandir(out))
     if not present:
         return []
@@ -78,7 +78,7 @@ def put_in_place(new: Path, out: Path) -> None:
     `recover` completes the exchange after a kill between the two renames.
     """
     former = check_replaceable(out, overwrite=True)
-    with explained(out):
+    with explain_write_errors(out):
         if not former:  # nothing there, or an empty folder, which a rename replaces
             os.rename(new, out)
         elif _exchange(new, out):

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from bangs.errors import InvalidInput
 from bangs.graphs.store.manifest import FILE, Array, Manifest
 from bangs.graphs.store.store_folder import SCRATCH, check_replaceable, lock, put_in_place, recover
-from bangs.utils.files import explained, temporary_beside, write_atomic
+from bangs.utils.files import explain_write_errors, temporary_beside, write_atomic
 
 
 class ArrayFile:
@@ -31,7 +31,7 @@ class ArrayFile:
         if rows.shape[1:] != self.sides:
             raise ValueError(f"rows of {self.path.name} must have sides {self.sides}, got {rows.shape[1:]}")
         body = rows.data.cast("B") if rows.size else b""
-        with explained(self.path):
+        with explain_write_errors(self.path):
             self._file.write(body)
         self._hash.update(body)
         self.rows += len(rows)
@@ -42,7 +42,7 @@ class ArrayFile:
         return self._hash.hexdigest()
 
     def close(self) -> Array:
-        with explained(self.path):
+        with explain_write_errors(self.path):
             self._file.flush()
             os.fsync(self._file.fileno())
             self._file.close()
@@ -60,7 +60,7 @@ class Writer:
                 "Use it, or add --overwrite to convert again"
             )
         check_replaceable(out, overwrite=overwrite)
-        with explained(out):
+        with explain_write_errors(out):
             out.parent.mkdir(parents=True, exist_ok=True)
             self.folder = temporary_beside(out)
             self.folder.mkdir()

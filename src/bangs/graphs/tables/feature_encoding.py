@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from bangs.errors import InvalidInput
 from bangs.graphs.tables.dates import FORMATS
-from bangs.utils.files import typed
+from bangs.utils.files import to_dataclass
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,7 @@ class Encoding:
             for field in fields(cls):
                 if field.name not in plain and field.name not in ("unknown", "ignore_case"):  # which are newer
                     raise ValueError(f"{field.name}: missing")
-            return typed(cls, plain)
+            return to_dataclass(cls, plain)
         except (TypeError, ValueError) as error:
             raise InvalidInput(
                 f"this is not an encoding as bangs writes it ({error}); take the one that was saved with the model, "

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Literal
 
-from bangs.core.word_checks import check_word
+from bangs.core.choice_checks import check_choice
 from bangs.errors import InvalidInput
 from bangs.graphs.tables.feature_encoding import Encoding
 from bangs.graphs.tables.table import Limits, Table
@@ -40,8 +40,8 @@ class ReadOptions:
     def __post_init__(self) -> None:
         if self.fill not in (None, "mean"):
             raise InvalidInput(f"--fill knows one way, 'mean', got '{self.fill}'")
-        check_word("--scale", self.scale, SCALES)
-        check_word("--unknown-edges", self.unknown_edges, UNKNOWN_EDGES)
+        check_choice("--scale", self.scale, SCALES)
+        check_choice("--unknown-edges", self.unknown_edges, UNKNOWN_EDGES)
 
     @property
     def as_fitted(self) -> "ReadOptions":

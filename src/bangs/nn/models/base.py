@@ -6,7 +6,7 @@ from typing import ClassVar, Protocol
 
 from torch import nn
 
-from bangs.core.number_checks import check_number, check_whole
+from bangs.core.number_checks import check_integer, check_number
 from bangs.core.rng import Streams
 from bangs.nn.ensemble import Network
 
@@ -29,7 +29,7 @@ class Checked:
         for own in fields(self):
             name, value = f"{type(self).__name__}.{own.name}", getattr(self, own.name)
             if own.name in _SIZES:
-                check_whole(name, value, least=1)
+                check_integer(name, value, least=1)
             elif own.name in _WITHIN:
                 check_number(name, value, within=_WITHIN[own.name])
 

@@ -6,8 +6,8 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from bangs.core.choice_checks import check_choice
 from bangs.core.rng import Streams
-from bangs.core.word_checks import check_word
 from bangs.nn.dropout import DropoutMasks
 from bangs.nn.ensemble import Network, Targets
 from bangs.nn.matmul import batched_matmul
@@ -45,7 +45,7 @@ class GRAND(Checked):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_word("GRAND.spread", self.spread, ("hidden", "features"))
+        check_choice("GRAND.spread", self.spread, ("hidden", "features"))
 
     def build(self, features: int, classes: int, rng: Streams) -> Network:
         return _RandomPropagation(self, features, classes, rng)

@@ -6,7 +6,7 @@ from typing import Any
 from bangs.errors import InvalidInput, UnknownName
 
 
-def check_word(name: str, value: Any, known: Iterable[str]) -> None:
+def check_choice(name: str, value: Any, known: Iterable[str]) -> None:
     """Raises where a value is none of the words a setting may be; NA and arrays, which compare oddly, are none."""
     if not isinstance(value, str) or value not in known:
         raise InvalidInput(f"{name} must be one of {', '.join(known)}, got '{value}'")
