@@ -32,9 +32,9 @@ FIRST = f" {RIDGES[0]:g} · soft · "  # in the names of candidates that every f
 class Watched(Contest):
     """A contest that keeps its members."""
 
-    def _averaged(self, members: Any, standings: Any) -> Ensemble:
-        found = super()._averaged(members, standings)
-        KEPT.update(members=members, found=found, judged=self._judged)
+    def _average(self, members: Any, standings: Any) -> Ensemble:
+        found = super()._average(members, standings)
+        KEPT.update(members=members, found=found, judged=self._held_out)
         return found
 
 
@@ -60,7 +60,7 @@ def dump(name: str, count: int, draw: int, out: Path) -> str:
     folds: Any = 0.0
     for own in model.members_:
         said = apply(own.architecture, own.weights, len(model.classes_), views[own.view], torch.device("cpu"))
-        said = (said[:, nodes] / own.temperature * found.sharper).log_softmax(-1).exp() * own.weight
+        said = (said[:, nodes] / own.temperature * found.fold_mean_factor).log_softmax(-1).exp() * own.weight
         folds = folds + said
     edges = graph.edge_index
     label = model.snapshot_.calibrated.argmax(-1)
@@ -76,7 +76,7 @@ def dump(name: str, count: int, draw: int, out: Path) -> str:
         all_unseen=torch.stack([own.unseen for own in members]).float().numpy(),
         temperatures=found.temperatures.numpy(),
         weights=found.weights.numpy(),
-        sharper=found.sharper,
+        sharper=found.fold_mean_factor,
         folds=folds.half().numpy(),
         said=torch.stack([own.mean[nodes].argmax(-1) for own in members if FIRST in own.name]).numpy(),
         shares=found.mean.softmax(-1).mean(0).numpy(),

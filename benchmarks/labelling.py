@@ -37,7 +37,7 @@ from bangs.core.types import Labels, Task
 from bangs.estimator.candidates import linear_candidates
 from bangs.estimator.folds import FOLDS, Folds, mean_of_runs, unseen
 from bangs.estimator.linear import LinearLearner
-from bangs.estimator.stacking import mixed, stack
+from bangs.estimator.stacking import mixture, stacking_weights
 from bangs.experiments.tables.significance import LEVEL, Comparison, holm, paired
 from bangs.graphs.datasets import by_name
 from bangs.selftraining.methods import Budget, method
@@ -101,8 +101,8 @@ def fitted(learners: list[LinearLearner], label: Tensor, draw: int) -> tuple[Ten
         doubts.append((p * p.clamp_min(1e-12).log()).sum(-1).mean(0))
         told = unseen(said, held).logits[0].log_softmax(-1)
         likely.append(told.gather(1, judged[:, None])[:, 0].exp())
-    weights = stack(torch.stack(likely)) if folds.judged else torch.full((len(means),), 1 / len(means))
-    probs = mixed(means, weights).softmax(-1)
+    weights = stacking_weights(torch.stack(likely)) if folds.has_held_out else torch.full((len(means),), 1 / len(means))
+    probs = mixture(means, weights).softmax(-1)
     sharp = sum(weight * own for weight, own in zip(weights.tolist(), doubts, strict=True))
     apart = (-(probs * probs.clamp_min(1e-12).log()).sum(1) + sharp).clamp_min(0)
     used = [number for number, weight in enumerate(weights.tolist()) if weight > 0]

@@ -23,9 +23,9 @@ from bangs.estimator.stacking import (
     far_behind,
     mean_interval,
     member_temperatures,
-    mixed,
+    mixture,
     share_interval,
-    stack,
+    stacking_weights,
 )
 from bangs.graphs.datasets.synthetic import citation
 from bangs.runs import RunFolder
@@ -113,7 +113,7 @@ def test_a_stopped_contest_goes_on_after_the_candidates_that_are_finished(
 
 def test_members_that_cannot_be_told_apart_share_and_one_far_behind_is_left_out() -> None:
     alike = torch.full((2, 200), 0.9)
-    weights = stack(torch.cat([alike, torch.full((1, 200), 0.05)]))
+    weights = stacking_weights(torch.cat([alike, torch.full((1, 200), 0.05)]))
     assert weights[0] == pytest.approx(float(weights[1]))
     assert weights[2] == 0
     assert float(weights.sum()) == pytest.approx(1)
@@ -172,18 +172,18 @@ def test_of_very_many_nodes_a_linear_model_learns_from_a_sample(monkeypatch: pyt
     learner = LinearTrainer(PropagatedLinear(width=8)).prepare(task)
     belief = one_hot(truth, 3)[None]
     soft = replace(task.given, target=truth[None], belief=belief, weight=torch.ones(1, 240))
-    monkeypatch.setattr(linear, "MOST", 100)
+    monkeypatch.setattr(linear, "MAX_SAMPLED_NODES", 100)
     nodes, times = learner._sampled(soft)
     assert nodes[:30].tolist() == list(range(30))  # every given label
     assert len(nodes.unique()) == len(nodes) == 130
     assert float(times.sum()) == pytest.approx(240)
-    monkeypatch.setattr(linear, "MOST", 210)
+    monkeypatch.setattr(linear, "MAX_SAMPLED_NODES", 210)
     assert learner._sampled(soft)[0].tolist() == list(range(240))
 
 
 def test_a_mixture_is_the_mean_of_probabilities() -> None:
     logs = [torch.tensor([[0.9, 0.1]]).log(), torch.tensor([[0.5, 0.5]]).log()]
-    assert mixed(logs, torch.tensor([0.25, 0.75])).exp()[0].tolist() == pytest.approx([0.6, 0.4])
+    assert mixture(logs, torch.tensor([0.25, 0.75])).exp()[0].tolist() == pytest.approx([0.6, 0.4])
 
 
 def test_wilsons_interval_is_that_of_the_book() -> None:
@@ -274,7 +274,7 @@ def test_words_are_propagated_with_rare_ones_enlarged_and_measurements_are_not()
     def tried(x: torch.Tensor) -> dict[str, PropagatedLinear]:
         graph = Data(x=x, edge_index=torch.zeros(2, 0, dtype=torch.long))
         found = linear_candidates(graph, soft_method("soft", None), "soft", ("features",))
-        return {own.label: own.trainer.model for own in found}  # type: ignore[misc]
+        return {own.model_kind: own.trainer.model for own in found}  # type: ignore[misc]
 
     words = (torch.rand(50, 40, generator=torch.Generator().manual_seed(0)) < 0.2).float()
     assert set(tried(words)) == {"pagerank-idf", "walk-idf", "scales-idf", "logistic"}
@@ -286,7 +286,7 @@ def test_words_are_propagated_with_rare_ones_enlarged_and_measurements_are_not()
 
 def test_places_are_propagated_and_stand_beside_features_as_they_are() -> None:
     def tried(*views: View) -> list[tuple[str, str]]:
-        return [(own.view, own.label) for own in linear_candidates(data, soft_method("soft", None), "soft", views)]
+        return [(own.view, own.model_kind) for own in linear_candidates(data, soft_method("soft", None), "soft", views)]
 
     data, _ = world(nodes=90)
     assert tried("features", "structure", "both")[-2:] == [("structure", "pagerank"), ("both", "logistic")]
@@ -318,7 +318,7 @@ def test_in_a_random_walk_all_neighbours_count_alike() -> None:
     graph = Data(x=torch.eye(5), edge_index=star)
     said = {
         name: PropagatedLinear("hops", 1, normalise=name).propagate(  # type: ignore[arg-type]
-            PropagatedLinear(normalise=name)._matrix(graph, torch.device("cpu")),  # type: ignore[arg-type]
+            PropagatedLinear(normalise=name)._adjacency(graph, torch.device("cpu")),  # type: ignore[arg-type]
             graph.x,
         )[0]
         for name in ("row", "symmetric")
@@ -334,7 +334,7 @@ def test_soft_labels_are_aligned_where_labels_are_uneven_or_few_and_not_with_cho
     even[:30] = torch.tensor([0, 1, 2]).repeat(10)
     uneven[:30] = torch.tensor([0] * 20 + [1] * 5 + [2] * 5)
     few = torch.where(torch.arange(240) < 15, even, -1)
-    taught = [{own.taught for own in refined(best, 1, labels)} for labels in (even, uneven, few)]
+    taught = [{own.method_name for own in refined(best, 1, labels)} for labels in (even, uneven, few)]
     assert taught == [{"soft", "bangs-soft"}, *[{"soft", "soft-aligned", "bangs-soft"}] * 2]
 
 
@@ -364,20 +364,20 @@ def test_a_time_limit_admits_neural_networks_and_stops_what_is_behind() -> None:
 
 @pytest.mark.parametrize(("most", "tried"), [(10**6, {"appnp"}), (10, set())])
 def test_a_small_graph_gets_an_appnp_unasked(most: int, tried: set[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(candidates, "QUICK", most)
+    monkeypatch.setattr(candidates, "MAX_NEURAL_ENTRIES", most)
     board = SelfTrainingClassifier(rounds=0, epochs=3, device="cpu").fit(world()[0]).leaderboard_
     assert {"gcn", "appnp", "grand"} & {line["model"] for line in board} == tried
 
 
 def test_the_number_of_candidates_is_known_from_the_first_on() -> None:
-    reports: list[contest.Tried] = []
+    reports: list[contest.Progress] = []
     model = SelfTrainingClassifier(rounds=0, epochs=3, device="cpu").fit(world()[0], tell=reports.append)
     assert {own.count for own in reports} == {len(model.leaderboard_)}
     assert [own.number for own in reports] == list(range(1, len(reports) + 1))
 
 
 def test_no_neural_network_is_begun_late_in_a_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(contest, "NEURAL", 0.0)  # late is at once
+    monkeypatch.setattr(contest, "NEURAL_DEADLINE", 0.0)  # late is at once
     model = SelfTrainingClassifier(rounds=0, epochs=3, device="cpu", features="features", time_limit=600)
     board = model.fit(world()[0]).leaderboard_
     assert len(board) > 10
@@ -429,7 +429,7 @@ def test_a_linear_model_that_diverges_leaves_the_others_to_be_refined(
 ) -> None:
     begin = contest.SelfTrainer.begin
     queue = linear_candidates(world()[0], soft_method("soft", 1), "soft", candidates.VIEWS)
-    gone = [own.trainer for own in queue if own.label.startswith(lost)][-1]
+    gone = [own.trainer for own in queue if own.model_kind.startswith(lost)][-1]
 
     def diverging(own: Any, learner: Any, rng: Streams) -> Any:
         if own.trainer == gone:

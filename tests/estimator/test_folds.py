@@ -39,7 +39,7 @@ def test_every_label_judges_one_model_and_is_learned_by_the_others() -> None:
     target = labels(10, 7, 5)
     made = Folds.of(target, 4, seed=0)
     there = target >= 0
-    assert made.judged
+    assert made.has_held_out
     assert ((made.held >= 0).sum(0) == there).all()
     assert ((made.given >= 0).sum(0) == 3 * there).all()
     assert torch.where(made.given >= 0, made.given, made.held)[0].equal(target)
@@ -57,7 +57,7 @@ def test_the_same_seed_gives_the_same_folds() -> None:
 
 def test_a_class_of_one_label_is_learned_by_all_and_judges_none() -> None:
     made = Folds.of(labels(1, 6), 3, seed=0)
-    assert made.unjudged == (0,)
+    assert made.single_label_classes == (0,)
     assert (made.given == 0).sum(1).tolist() == [1, 1, 1]
     assert not (made.held == 0).any()
 
@@ -71,7 +71,7 @@ def test_fewer_labels_than_folds_make_fewer_folds() -> None:
 
 def test_one_label_a_class_is_learned_by_all_models() -> None:
     made = Folds.of(labels(1, 1, 1), 4, seed=0)
-    assert not made.judged
+    assert not made.has_held_out
     assert (made.given == labels(1, 1, 1)).all()
 
 

@@ -4,13 +4,13 @@ from pathlib import Path
 from typing import Any
 
 from bangs.cli.console import Output
-from bangs.estimator.contest import Tried
+from bangs.estimator.contest import Progress
 from bangs.report.headline import optimism
 from bangs.selftraining.loop import State
 from bangs.training.neighbour_sampling import Sampling
 
 
-def tell_candidate(output: Output, tried: Tried) -> None:
+def tell_candidate(output: Output, tried: Progress) -> None:
     """A line for a candidate: what is being tried, and the one with the best log-likelihood so far."""
     ahead = f"; best log-likelihood so far: {tried.leader}, accuracy {tried.accuracy:.1%}" if tried.leader else ""
     output.say(f"{tried.number:>3} of {tried.count:<3} {tried.seconds:6.1f} s  {tried.name}{ahead}")

@@ -1,4 +1,4 @@
-"""Recipe: the candidates that the parameters of a classifier describe, each checked."""
+"""Build the candidates of a fit from the parameters of the classifier, and check these."""
 
 import logging
 import numbers
@@ -14,8 +14,8 @@ from bangs.calibration.calibrators import Calibrator
 from bangs.calibration.graph_calibrators import GATS, CaGCN
 from bangs.core.choice_checks import check_name
 from bangs.core.rng import Streams
-from bangs.errors import InvalidInput, UnknownName
-from bangs.estimator.candidates import SOFT, VIEWS, Candidate, linear_candidates, small_enough, soft_method
+from bangs.errors import InvalidInput
+from bangs.estimator.candidates import SOFT_METHODS, VIEWS, Candidate, linear_candidates, small_enough, soft_method
 from bangs.estimator.inference import check_staged
 from bangs.estimator.linear import LinearTrainer, PropagatedLinear
 from bangs.estimator.members import View
@@ -26,7 +26,8 @@ from bangs.selection.scores import Agreement, Banzhaf, Chance, Confidence, Score
 from bangs.selftraining.choices import CHOICES
 from bangs.selftraining.loop import Method
 from bangs.training.neighbour_sampling import Sampling
-from bangs.training.presets import PRESETS, trainer
+from bangs.training.presets import PRESETS
+from bangs.training.presets import trainer as preset_trainer
 from bangs.training.trainer import Trainer
 from bangs.utils import limits
 
@@ -34,10 +35,10 @@ log = logging.getLogger(__name__)
 
 EPOCHS, PATIENCE = 300, 50
 HARD_ROUNDS = 10
-METHODS = ("auto", "hard", "raw", *SOFT)
-NEURAL = ("gcn", "appnp", "grand")  # tried within a time limit, the cheapest first
-UNASKED = ("appnp",)  # tried without one, where the graph is small
-MOST = 100  # nodes a round by default, since values of very many candidates take long
+METHODS = ("auto", "hard", "raw", *SOFT_METHODS)
+TIME_LIMIT_MODELS = ("gcn", "appnp", "grand")  # tried where a time limit is given, the cheapest first
+SMALL_GRAPH_MODELS = ("appnp",)  # tried without a time limit, where the graph is small
+MAX_DEFAULT_K = 100  # nodes per round, since Banzhaf values of very many candidates take long
 
 SELECTORS: dict[str, Callable[[int, int], Score]] = {
     "banzhaf": lambda k, candidates: Banzhaf(k, candidates, normalise="mass"),
@@ -47,100 +48,100 @@ SELECTORS: dict[str, Callable[[int, int], Score]] = {
 }
 
 
-def planned(
+def build_candidates(
     settings: Mapping[str, Any], calibrate: Calibrator, graph: Any = None, pool: int = 1, store: Store | None = None
 ) -> list[Candidate]:
-    """What a fit with these parameters tries, on a graph of which `pool` nodes have no label; all are checked.
+    """What a fit with these parameters tries, on a graph of which `pool` nodes have no label; checks them all.
 
-    Without a graph, those that any graph gets. Give a `store` that stays on the disk, and parts that need the whole
-    graph at once are refused; what is left open is then a GCN with hard labels.
+    Without a graph: the candidates that every graph gets. With a `store` that stays on the disk, parts that need the
+    whole graph at once are refused, and "auto" means a GCN with hard labels.
     """
-    model, name, batches = settings["model"], settings["method"], settings["batches"]
-    check_name("method", name, METHODS)
+    model, method_name, batches = settings["model"], settings["method"], settings["batches"]
+    check_name("method", method_name, METHODS)
     check_name("preset", settings["preset"], PRESETS)
     check_name("features", settings["features"], ("auto", *VIEWS))
     views: tuple[View, ...] = VIEWS if settings["features"] == "auto" else (settings["features"],)
-    whole = store is None and batches is None
-    if name == "auto" and (settings["selector"] is not None or not whole):
-        name = "hard"
+    whole_graph = store is None and batches is None
+    if method_name == "auto":
+        method_name = "soft" if whole_graph and settings["selector"] is None else "hard"
     automatic = isinstance(model, str) and model == "auto"
-    if automatic and (name == "hard" or not whole):
+    if automatic and (method_name == "hard" or not whole_graph):
         model, automatic = "gcn", False
-    taught = "soft" if name == "auto" else name
-    recipe = _method(settings, taught, calibrate, pool)
+    method = _build_method(settings, method_name, calibrate, pool)
     if not automatic:
-        learner = training(model, settings["preset"], settings["epochs"], settings["patience"], batches)
+        trainer = _build_trainer(model, settings["preset"], settings["epochs"], settings["patience"], batches)
         if store is not None:
-            learner = from_disk(learner, recipe, store)
+            trainer = _trainer_from_disk(trainer, method, store)
         view = views[0] if len(views) == 1 else "features"
-        kind = model if isinstance(model, str) else type(learner.model).__name__
-        if isinstance(learner, LinearTrainer):
-            recipe = replace(recipe, start="teacher")
-        return [Candidate(kind, taught, learner, recipe, view)]
-    out = linear_candidates(Data(x=torch.zeros(1, 1)) if graph is None else graph, recipe, taught, views)
+        model_name = model if isinstance(model, str) else type(trainer.model).__name__
+        if isinstance(trainer, LinearTrainer):
+            method = replace(method, start="teacher")
+        return [Candidate(model_name, method_name, trainer, method, view)]
+    out = linear_candidates(Data(x=torch.zeros(1, 1)) if graph is None else graph, method, method_name, views)
     timed = settings["time_limit"] is not None
     if "features" in views and (timed or (graph is not None and small_enough(graph))):
-        for kind in NEURAL if timed else UNASKED:
-            learner = training(kind, settings["preset"], settings["epochs"], settings["patience"], None)
-            out.append(Candidate(kind, taught, learner, recipe))
+        for name in TIME_LIMIT_MODELS if timed else SMALL_GRAPH_MODELS:
+            trainer = _build_trainer(name, settings["preset"], settings["epochs"], settings["patience"], None)
+            out.append(Candidate(name, method_name, trainer, method))
     return out
 
 
-def _method(settings: Mapping[str, Any], name: str, calibrate: Calibrator, pool: int) -> Method:
-    """The method of that name, on a graph of which `pool` nodes have no label; all settings are checked.
+def _build_method(settings: Mapping[str, Any], name: str, calibrate: Calibrator, pool: int) -> Method:
+    """The method of that name, on a graph of which `pool` nodes have no label; checks all settings.
 
-    k: None = the pool shared out so that all rounds adopt half of it, at most 100 a round; candidates: None = 5 k.
+    k: None = all rounds together adopt half of the pool, at most 100 nodes per round; candidates: None = 5 k.
     """
     rounds = HARD_ROUNDS if settings["rounds"] is None else settings["rounds"]
     k, candidates, teacher = settings["k"], settings["candidates"], settings["teacher"]
-    asked: tuple[tuple[str, Any, int], ...] = (("rounds", rounds, 0), ("k", k, 1), ("candidates", candidates, 1))
-    for word, value, low in asked:
+    counts: tuple[tuple[str, Any, int], ...] = (("rounds", rounds, 0), ("k", k, 1), ("candidates", candidates, 1))
+    for option, value, low in counts:
         if value is not None and (not isinstance(value, numbers.Integral) or not low <= int(value) <= limits.MAX_COUNT):
-            raise InvalidInput(f"{word} must be a whole number from {low} to {limits.MAX_COUNT:,}, got {value!r}")
+            raise InvalidInput(f"{option} must be a whole number from {low} to {limits.MAX_COUNT:,}, got {value!r}")
     check_name("teacher", teacher, CHOICES["teacher"])
-    k = min(max(-(-pool // (2 * max(rounds, 1))), 1), MOST) if k is None else int(k)
+    k = min(max(-(-pool // (2 * max(rounds, 1))), 1), MAX_DEFAULT_K) if k is None else int(k)
     score: Any = "banzhaf" if settings["selector"] is None else settings["selector"]
     if isinstance(score, str):
-        if score not in SELECTORS:
-            raise UnknownName("selector", score, SELECTORS)
+        check_name("selector", score, SELECTORS)
         score = SELECTORS[score](k, 5 * k if candidates is None else int(candidates))
-    for word, part in (("selector", score), ("calibrator", calibrate)):
-        # a class makes parts and is none; a function of Python's own, such as len, knows no round
+    for option, part in (("selector", score), ("calibrator", calibrate)):
+        # a class is not a part, only its instances are; a builtin such as len cannot take a round
         if not callable(part) or isinstance(part, type | BuiltinFunctionType):
-            raise InvalidInput(f"{word} must be a name or a part that can be called, got {part!r}")
-    if name in SOFT:
+            raise InvalidInput(f"{option} must be a name or a part that can be called, got {part!r}")
+    if name in SOFT_METHODS:
         return soft_method(name, settings["rounds"])
     rounds = 0 if name == "raw" else int(rounds)
     return Method(rounds, calibrate=calibrate, score=score, quota=Top(k), teacher=teacher)
 
 
-def training(model: Any, preset: str, epochs: int | None, patience: int | None, batches: Sampling | None) -> Any:
-    """How a model is trained; what is None is the default's, or that of a `Trainer` given as model."""
-    asked = (("epochs", epochs), ("patience", patience), ("batches", batches))
-    changes: dict[str, Any] = {name: value for name, value in asked if value is not None}
+def _build_trainer(model: Any, preset: str, epochs: int | None, patience: int | None, batches: Sampling | None) -> Any:
+    """The trainer of a model; what is None comes from the defaults, or from a `Trainer` given as model."""
+    options = {"epochs": epochs, "patience": patience, "batches": batches}
+    changes: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
     if isinstance(model, Trainer):
         return replace(model, **changes)
-    if isinstance(model, PropagatedLinear | LinearTrainer):
-        return LinearTrainer(model) if isinstance(model, PropagatedLinear) else model
+    if isinstance(model, LinearTrainer):
+        return model
+    if isinstance(model, PropagatedLinear):
+        return LinearTrainer(model)
     changes = {"epochs": EPOCHS, "patience": PATIENCE, **changes}
     if isinstance(model, str):
         check_name("model", model, ("auto", *MODELS))
-        return trainer(model, preset, **changes)
+        return preset_trainer(model, preset, **changes)
     if not callable(getattr(model, "build", None)):
         raise InvalidInput(f"model must be a name, an architecture such as GCN() or a Trainer, got {model!r}")
-    return replace(trainer("gcn", preset, **changes), model=model)
+    return replace(preset_trainer("gcn", preset, **changes), model=model)
 
 
-def from_disk(learner: Trainer, method: Method, store: Store) -> Trainer:
-    """The trainer of a graph that stays on the disk: in the usual batches, where it says none.
+def _trainer_from_disk(trainer: Trainer, method: Method, store: Store) -> Trainer:
+    """The trainer for a graph that stays on the disk: with default batches, if it has none.
 
-    Raises where a part of the recipe needs the whole graph at once.
+    Raises where a part of the method needs the whole graph at once.
     """
-    if learner.batches is None:
-        learner = replace(learner, batches=Sampling())
-        log.info("'%s' stays on the disk, so training goes in %s", store.path.name, learner.batches)
+    if trainer.batches is None:
+        trainer = replace(trainer, batches=Sampling())
+        log.info("'%s' stays on the disk, so training goes in %s", store.path.name, trainer.batches)
     manifest = store.manifest
-    check_staged(learner.model.build(manifest.features, len(manifest.classes), Streams((0,))), learner.model)
+    check_staged(trainer.model.build(manifest.features, len(manifest.classes), Streams((0,))), trainer.model)
     if isinstance(method.calibrate, CaGCN | GATS) or isinstance(method.score, Agreement):
         check_edges(manifest.edges)
-    return learner
+    return trainer

@@ -9,124 +9,134 @@ from torch_geometric.data import Data
 
 from bangs.estimator.linear import LinearTrainer, PropagatedLinear
 from bangs.estimator.members import View
-from bangs.estimator.views import counted, sparse
+from bangs.estimator.views import looks_like_counts, mostly_zeros
 from bangs.selftraining.loop import Method
 from bangs.selftraining.methods import Budget, method
 from bangs.selftraining.soft_labels import Sharpen
 from bangs.training.trainer import Trainer
 
-SOFT = ("soft", "soft-aligned", "bangs-soft")
+SOFT_METHODS = ("soft", "soft-aligned", "bangs-soft")
 VIEWS: tuple[View, ...] = ("features", "structure", "both")
-ROUNDS = 3  # of soft labels, after which they hardly change
+SOFT_ROUNDS = 3  # soft labels hardly change after them
 RIDGES = (3e-3, 3e-4, 1e-3, 1e-2, 3e-2)  # the first is tried for every model, the others for the best
-REFINED, LARGE = 3, 50_000  # candidates of graphs up to so many nodes; of larger ones one
-FEW, UNEVEN = 8, 1.5  # labels of the median class, and times as many of the largest
-QUICK = 150_000  # entries of features and edges up to which a neural network is tried unasked
+REFINED = 3  # candidates that are tried with other ridges
+REFINE_ONE_ABOVE = 50_000  # unlabelled nodes; on a larger graph only one candidate is refined
+FEW_LABELS = 8  # median number of labels per class below which labels are few
+UNEVEN_RATIO = 1.5  # largest class over median class, above which labels are uneven
+MAX_NEURAL_ENTRIES = 150_000  # stored features plus edges up to which a neural network is tried by default
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A kind of model, how it teaches itself, and what it sees of a node."""
+    """A model, its self-training method, and what it sees of a node."""
 
-    kind: str  # of model
-    taught: str  # the name of the method
+    model_name: str  # with the ridge of a linear model: "pagerank 0.003"
+    method_name: str
     trainer: Trainer | LinearTrainer
     method: Method
     view: View = "features"
 
     @property
     def name(self) -> str:
-        return f"{self.kind} · {self.taught} · {self.view}"
+        return f"{self.model_name} · {self.method_name} · {self.view}"
 
     @property
-    def label(self) -> str:
-        """The kind of model without its settings."""
-        return self.kind.split(" ")[0]
+    def model_kind(self) -> str:
+        """The name of the model without its ridge."""
+        return self.model_name.split(" ")[0]
 
     @property
-    def cheap(self) -> bool:
-        """Whether trying it costs seconds on any graph."""
+    def is_linear(self) -> bool:
+        """Whether it is a linear model, which trains in seconds on any graph."""
         return isinstance(self.trainer, LinearTrainer)
 
 
 def soft_method(name: str, rounds: int | None) -> Method:
-    """A recipe of soft labels by name; class shares are those of the labels a fold learns from."""
-    recipe = method(name, Budget(rounds=ROUNDS if rounds is None else rounds, teacher="latest"))
+    """A method of soft labels by name; class shares are those of the labels a fold learns from."""
+    recipe = method(name, Budget(rounds=SOFT_ROUNDS if rounds is None else rounds, teacher="latest"))
     if isinstance(recipe.believe, Sharpen) and recipe.believe.shares == "validation":
         return replace(recipe, believe=replace(recipe.believe, shares="given"))
     return recipe
 
 
-def linear_candidates(graph: Data, method: Method, name: str, views: Sequence[View]) -> list[Candidate]:
+def linear_candidates(graph: Data, method: Method, method_name: str, views: Sequence[View]) -> list[Candidate]:
     """Logistic regression on what each view shows of a node.
 
-    Features: as they are, after personalised PageRank, after a random walk's, and as they are, after two hops and after
-    PageRank side by side; words are propagated with rare ones enlarged. Structure: after PageRank. Both: as they are.
+    View "features": X itself; X after personalised PageRank; X after PageRank of a random walk; and X, two hops and
+    PageRank side by side. Propagated word counts are weighted by inverse document frequency. View "structure": after
+    PageRank. View "both": X itself.
     """
     out = []
     for view in views:
-        models = _of_features(graph) if view == "features" else _of_places(view, len(views) == 1)
-        for label, model in models.items():
-            out.append(_linear(label, name, LinearTrainer(model, RIDGES[0]), method, view))
+        models = _feature_models(graph) if view == "features" else _structure_models(view, only_view=len(views) == 1)
+        for kind, model in models.items():
+            out.append(_linear_candidate(kind, method_name, LinearTrainer(model, RIDGES[0]), method, view))
     return out
 
 
-def _of_features(graph: Data) -> dict[str, PropagatedLinear]:
-    """The models of a graph's own features by their names."""
-    counts = counted(graph.x)
-    words = counts and sparse(graph.x)
-    own = PropagatedLinear(rows="unit" if counts else "given", columns="idf" if words else "given")
-    spread = {
-        "pagerank": own,
-        "walk": replace(own, normalise="row"),
-        "scales": replace(own, spread="scales"),
+def _feature_models(graph: Data) -> dict[str, PropagatedLinear]:
+    """The models of the view "features", by their names."""
+    counts = looks_like_counts(graph.x)
+    words = counts and mostly_zeros(graph.x)
+    pagerank = PropagatedLinear(rows="unit" if counts else "given", columns="idf" if words else "given")
+    propagated = {
+        "pagerank": pagerank,
+        "walk": replace(pagerank, normalise="row"),
+        "scales": replace(pagerank, spread="scales"),
     }
-    named = {f"{label}-idf": model for label, model in spread.items()} if words else spread
-    return named | {"logistic": replace(own, spread="none", reach=0, columns="given")}
+    if words:
+        propagated = {f"{kind}-idf": model for kind, model in propagated.items()}
+    return propagated | {"logistic": replace(pagerank, spread="none", reach=0, columns="given")}
 
 
-def _of_places(view: View, alone: bool) -> dict[str, PropagatedLinear]:
-    """The models of places in the graph, without or with features; of each view one, unless it is tried alone."""
+def _structure_models(view: View, only_view: bool) -> dict[str, PropagatedLinear]:
+    """The models of the views "structure" and "both": one each, or two where no other view is tried."""
     models = {"pagerank": PropagatedLinear(), "logistic": PropagatedLinear("none", 0)}
-    kept = "pagerank" if view == "structure" else "logistic"
-    return models if alone else {kept: models[kept]}
+    if only_view:
+        return models
+    kind = "pagerank" if view == "structure" else "logistic"
+    return {kind: models[kind]}
 
 
 def refined(best: Sequence[Candidate], rounds: int | None, labels: Tensor) -> list[Candidate]:
-    """The best linear candidates with other ridges, of large graphs one, and the very best with other soft labels.
+    """The best linear candidates with other ridges, and the first of them with other soft labels.
 
-    Soft labels are aligned with the class shares of the labels [N] only where that may help, see `alignable`.
+    Soft labels are aligned with the class shares of the labels [N] only where that may help, see `should_align`.
     """
     out = []
-    for own in best[: REFINED if int((labels < 0).sum()) <= LARGE else 1]:
+    for candidate in best[: REFINED if int((labels < 0).sum()) <= REFINE_ONE_ABOVE else 1]:
         for ridge in RIDGES[1:]:
-            trainer = replace(own.trainer, ridge=ridge)  # type: ignore[arg-type]
-            out.append(_linear(own.label, own.taught, trainer, own.method, own.view))
+            trainer = replace(candidate.trainer, ridge=ridge)  # type: ignore[arg-type]
+            out.append(
+                _linear_candidate(
+                    candidate.model_kind, candidate.method_name, trainer, candidate.method, candidate.view
+                )
+            )
     first = best[0]
-    for name in SOFT:
-        if name != first.taught and (name != "soft-aligned" or alignable(labels)):
-            out.append(_linear(first.label, name, first.trainer, soft_method(name, rounds), first.view))
+    for name in SOFT_METHODS:
+        if name != first.method_name and (name != "soft-aligned" or should_align(labels)):
+            out.append(_linear_candidate(first.model_kind, name, first.trainer, soft_method(name, rounds), first.view))
     return out
 
 
-def alignable(labels: Tensor) -> bool:
-    """Whether the class shares of labels long [N] are worth learning: they are uneven, or labels are few.
+def should_align(labels: Tensor) -> bool:
+    """Whether to align soft labels with the class shares of labels long [N]: these are uneven or few.
 
-    As many labels of every class are a choice of the person who labels, and judged labels share it: they cannot tell
-    that the classes of the graph are of different sizes. With a few labels a class, even shares still help, since a
-    weak teacher favours some classes.
+    Equally many labels per class were chosen by the person who labels. The held-out labels have the same shares, so
+    they cannot show that the classes of the graph differ in size. With few labels per class even shares still help,
+    since a weak teacher favours some classes.
     """
     counts = labels[labels >= 0].unique(return_counts=True)[1]
-    usual = int(counts.median())
-    return usual < FEW or int(counts.max()) > UNEVEN * usual
+    median = int(counts.median())
+    return median < FEW_LABELS or int(counts.max()) > UNEVEN_RATIO * median
 
 
-def _linear(label: str, name: str, trainer: Any, method: Method, view: View) -> Candidate:
-    return Candidate(f"{label} {trainer.ridge:g}", name, trainer, replace(method, start="teacher"), view)
+def _linear_candidate(kind: str, method_name: str, trainer: Any, method: Method, view: View) -> Candidate:
+    return Candidate(f"{kind} {trainer.ridge:g}", method_name, trainer, replace(method, start="teacher"), view)
 
 
 def small_enough(graph: Data) -> bool:
-    """Whether a neural network is trained in seconds."""
+    """Whether a neural network trains in seconds."""
     x = graph.x
-    stored = int(x.values().numel() if x.is_sparse_csr else x.numel())
-    return stored + int(graph.edge_index.shape[1]) <= QUICK
+    entries = int(x.values().numel() if x.is_sparse_csr else x.numel())
+    return entries + int(graph.edge_index.shape[1]) <= MAX_NEURAL_ENTRIES

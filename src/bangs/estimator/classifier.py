@@ -21,9 +21,9 @@ from bangs.calibration.calibrators import Calibrator, calibrator
 from bangs.core.types import Task
 from bangs.errors import InvalidInput
 from bangs.estimator import saved_classifier
-from bangs.estimator.build import planned
+from bangs.estimator.build import build_candidates
 from bangs.estimator.candidates import Candidate, refined
-from bangs.estimator.contest import Contest, Ensemble, Tried
+from bangs.estimator.contest import Contest, Ensemble, Progress
 from bangs.estimator.explanation import Explanation, count_models, explanation
 from bangs.estimator.fitted import FittedAttributes, averaged, fitted_members, snapshot_of, with_points
 from bangs.estimator.folds import check_folds, seeds_of
@@ -164,7 +164,7 @@ class SelfTrainingClassifier(FittedAttributes, ClassifierMixin, BaseEstimator): 
         names: Any = None,
         observers: Sequence[Observer] = (),
         keeper: Keeper | None = None,
-        tell: Callable[[Tried], None] | None = None,
+        tell: Callable[[Progress], None] | None = None,
     ) -> Self:
         """Learn from features X [N, F], labels y [N] and edges [2, E]; or from a PyG `Data`, `NodeRows` or a `Store`.
 
@@ -193,7 +193,9 @@ class SelfTrainingClassifier(FittedAttributes, ClassifierMixin, BaseEstimator): 
             where = None if store is None else StoreReference.of(store)
             runs = seeds_of(seed, learned.folds.runs)
             contest = Contest(learned.folds, learned.labels, tasks, runs, self._calibrator(), where)
-            contest = replace(contest, limit=self.time_limit, tell=tell, refine=self._refine(tried, learned.labels))
+            contest = replace(
+                contest, time_limit=self.time_limit, tell=tell, refine=self._refine(tried, learned.labels)
+            )
             self._remember(given, seed, learned, contest(tried, observers, keeper), where, tasks)
         return self
 
@@ -220,7 +222,7 @@ class SelfTrainingClassifier(FittedAttributes, ClassifierMixin, BaseEstimator): 
         settings = {name: getattr(self, name) for name in SelfTrainingClassifier._get_param_names()}
         if bare and self.features == "auto":
             settings["features"] = "features"
-        return planned(settings, self._calibrator(), graph, pool, store)
+        return build_candidates(settings, self._calibrator(), graph, pool, store)
 
     @default_torch_modes()
     def predict_proba(
@@ -322,12 +324,12 @@ class SelfTrainingClassifier(FittedAttributes, ClassifierMixin, BaseEstimator): 
         tasks: Mapping[View, Task],
     ) -> None:
         """Keep what the fit left; everything on the CPU."""
-        held = learned.folds.held.amax(0) if learned.folds.judged else torch.full_like(learned.labels, -1)
+        held = learned.folds.held.amax(0) if learned.folds.has_held_out else torch.full_like(learned.labels, -1)
         self.snapshot_ = snapshot_of(learned.graph, where, held, found, self._calibrator())
         self.members_ = fitted_members(found)
         if where is None:
             self.snapshot_ = with_points(self.snapshot_, self.members_, tasks)
-        self.seed_, self.leaderboard_ = seed, found.board
+        self.seed_, self.leaderboard_ = seed, found.leaderboard
         self.n_features_in_ = int(learned.graph.x.shape[1])
         if given.frame is not None and all(isinstance(name, str) for name in given.frame.columns):
             self.feature_names_in_ = np.array(given.frame.columns, dtype=object)

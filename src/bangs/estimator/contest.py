@@ -1,4 +1,4 @@
-"""Contest: candidates fitted one after the other, and averaged as far as unseen labels cannot tell them apart."""
+"""Contest: fits the candidates one after the other, and averages them by their out-of-fold predictions."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -12,7 +12,7 @@ from bangs.calibration.calibrators import Calibrator
 from bangs.core.types import Task
 from bangs.errors import Diverged
 from bangs.estimator.candidates import Candidate
-from bangs.estimator.folds import Folds, judged_labels, label_logs
+from bangs.estimator.folds import Folds, held_out_labels, label_log_probs
 from bangs.estimator.keeper import Keeper
 from bangs.estimator.members import FoldRecorder, Member, View
 from bangs.estimator.stacking import (
@@ -20,38 +20,38 @@ from bangs.estimator.stacking import (
     far_behind,
     mean_interval,
     member_temperatures,
-    mixed,
+    mixture,
     share_interval,
-    stack,
+    stacking_weights,
 )
 from bangs.graphs.store import StoreReference
 from bangs.selftraining.loop import Observer, SelfTrainer, State
 
-MISSED = 0.75  # labels a class
-NEURAL = 0.5  # share of a time limit after which no neural network is begun, since its first round may take long
+FOLD_MEAN_CORRECTION = 0.75  # labels per class, see `Contest._fold_mean_factor`
+NEURAL_DEADLINE = 0.5  # share of a time limit after which no neural network starts: its first round may take long
 
 
 @dataclass(frozen=True)
-class Tried:
-    """What is reported while candidates are tried."""
+class Progress:
+    """A report before every candidate."""
 
     name: str
     number: int
     count: int
-    leader: str  # who is ahead; "" = nobody yet
-    accuracy: float  # of the leader, on unseen labels
+    leader: str  # the best candidate so far; "" = none yet
+    accuracy: float  # of the leader, on held-out labels
     seconds: float
 
 
 @dataclass(frozen=True, eq=False)
 class Ensemble:
-    """Members and their weights, as one."""
+    """The weighted average of members."""
 
     members: list[Member]  # those with a weight, the heaviest first
     weights: Tensor  # float64 [K]
-    temperatures: Tensor  # float64 [K], of what members say of nodes they have not learned
-    sharper: float = 1.0  # a factor of these for what all models of a member say together
-    board: list[dict[str, Any]] = field(default_factory=list)  # every candidate tried, the best first
+    temperatures: Tensor  # float64 [K], of a member's out-of-fold predictions
+    fold_mean_factor: float = 1.0  # times these temperatures, for the mean over all folds of a member
+    leaderboard: list[dict[str, Any]] = field(default_factory=list)  # every candidate tried, the best first
 
     @property
     def leader(self) -> Member:
@@ -60,18 +60,18 @@ class Ensemble:
     @property
     def mean(self) -> Tensor:
         """Log-probabilities float [N, C]."""
-        scales = (self.temperatures * self.sharper).tolist()
-        return mixed([own.mean / scale for own, scale in zip(self.members, scales, strict=True)], self.weights)
+        temperatures = (self.temperatures * self.fold_mean_factor).tolist()
+        return mixture([member.mean / t for member, t in zip(self.members, temperatures, strict=True)], self.weights)
 
     @property
     def unseen(self) -> Tensor:
-        """Log-probabilities of judged nodes float [M, C], by models that have not learned them."""
-        scales = self.temperatures.tolist()
-        return mixed([own.unseen / scale for own, scale in zip(self.members, scales, strict=True)], self.weights)
+        """Out-of-fold log-probabilities of held-out nodes: float [M, C]."""
+        temperatures = self.temperatures.tolist()
+        return mixture([member.unseen / t for member, t in zip(self.members, temperatures, strict=True)], self.weights)
 
 
 class _Stopped(Exception):
-    """The end of a candidate before its last round."""
+    """A candidate was stopped before its last round."""
 
     def __init__(self, state: State, standing: str):
         super().__init__(standing)
@@ -87,44 +87,47 @@ class Contest:
     tasks: Mapping[View, Task]
     seeds: Sequence[int]
     calibrate: Calibrator
-    where: StoreReference | None = None
-    limit: float | None = None  # seconds; the first candidate is always fitted
-    tell: Callable[[Tried], None] | None = None
+    store_reference: StoreReference | None = None
+    time_limit: float | None = None  # seconds; the first candidate is always fitted
+    tell: Callable[[Progress], None] | None = None
     refine: Callable[[Sequence[Candidate]], list[Candidate]] | None = None  # what else to try, given the best first
 
     def __call__(self, candidates: Sequence[Candidate], observers: Sequence[Observer], keep: Keeper | None) -> Ensemble:
-        began = time.perf_counter()
+        start = time.perf_counter()
         members: list[Member] = []
         standings: list[str] = []
-        queue, tried, refine = list(candidates), list[Candidate](), self.refine if self.folds.judged else None
-        later = 0 if refine is None else len(refine([own for own in queue if own.cheap]))  # as many, whoever is ahead
+        queue, tried, refine = list(candidates), list[Candidate](), self.refine if self.folds.has_held_out else None
+        # the number of refined candidates does not depend on which are the best
+        to_refine = 0 if refine is None else len(refine([candidate for candidate in queue if candidate.is_linear]))
         while queue:
-            candidate, number = queue.pop(0), len(tried)
-            spent = time.perf_counter() - began
-            if members and self.limit is not None and spent > self.limit * (1 if candidate.cheap else NEURAL):
+            candidate, number = queue.pop(0), len(tried) + 1
+            seconds = time.perf_counter() - start
+            deadline = 1 if candidate.is_linear else NEURAL_DEADLINE
+            if members and self.time_limit is not None and seconds > deadline * self.time_limit:
                 break
             if self.tell is not None:
                 leader = self._leader(members)
-                accuracy = float(self._right(leader).double().mean()) if leader is not None else 0.0
-                name = "" if leader is None else leader.name
-                self.tell(Tried(candidate.name, number + 1, number + 1 + len(queue) + later, name, accuracy, spent))
-            found = None if keep is None else keep.finished(candidate)
-            if found is None:
+                accuracy = float(self._correct(leader).double().mean()) if leader is not None else 0.0
+                leader_name = "" if leader is None else leader.name
+                count = number + len(queue) + to_refine
+                self.tell(Progress(candidate.name, number, count, leader_name, accuracy, seconds))
+            fitted = None if keep is None else keep.finished(candidate)
+            if fitted is None:
                 try:
-                    found = self._fit(candidate, members, observers, keep, began)
+                    fitted = self._fit(candidate, members, observers, keep, start)
                     if keep is not None and len(candidates) > 1:
-                        keep.done(candidate, *found)
+                        keep.done(candidate, *fitted)
                 except Diverged:
                     if not members and not queue:
                         raise
-            if found is not None:
+            if fitted is not None:
                 tried.append(candidate)
-                members.append(found[0])
-                standings.append(found[1])
-            if refine is not None and tried and candidate.cheap and not any(own.cheap for own in queue):
-                ranked = sorted(range(len(tried)), key=lambda own: -float(self._likely(members[own].unseen).mean()))
-                queue, refine, later = refine([tried[own] for own in ranked]) + queue, None, 0
-        return self._averaged(members, standings)
+                members.append(fitted[0])
+                standings.append(fitted[1])
+            if refine is not None and tried and candidate.is_linear and not any(other.is_linear for other in queue):
+                ranked = sorted(range(len(tried)), key=lambda i: self._log_likelihood(members[i]), reverse=True)
+                queue, refine, to_refine = refine([tried[i] for i in ranked]) + queue, None, 0
+        return self._average(members, standings)
 
     def _fit(
         self,
@@ -132,65 +135,67 @@ class Contest:
         members: Sequence[Member],
         observers: Sequence[Observer],
         keep: Keeper | None,
-        began: float,
+        contest_start: float,
     ) -> tuple[Member, str]:
         task, start = self.tasks[candidate.view], time.perf_counter()
         rule = "likelihood" if self.folds.runs > 1 else "accuracy"
-        recorder = FoldRecorder(self.labels, self.calibrate, rule, self.where)  # type: ignore[arg-type]
+        recorder = FoldRecorder(self.labels, self.calibrate, rule, self.store_reference)  # type: ignore[arg-type]
         leader = self._leader(members)
-        resume = None if keep is None or candidate.cheap else keep.resume(candidate, task, recorder)
+        resume = None if keep is None or candidate.is_linear else keep.resume(candidate, task, recorder)
 
-        def write(state: State) -> None:
-            if keep is not None and not candidate.cheap:
+        def save_round(state: State) -> None:
+            if keep is not None and not candidate.is_linear:
                 keep.keep(candidate, state, recorder)
 
         def stop(state: State) -> None:
-            if leader is not None and not candidate.cheap and self.folds.judged:
-                if far_behind(self._likely(recorder.unseen), self._likely(leader.unseen)):
+            if leader is not None and not candidate.is_linear and self.folds.has_held_out:
+                if far_behind(self._log_probs(recorder.unseen), self._log_probs(leader.unseen)):
                     raise _Stopped(state, "behind")
-                if self.limit is not None and time.perf_counter() - began > self.limit:
+                if self.time_limit is not None and time.perf_counter() - contest_start > self.time_limit:
                     raise _Stopped(state, "time")
 
-        everyone = (recorder, write, *observers, stop)
+        trainer = SelfTrainer(candidate.trainer, candidate.method, (recorder, save_round, *observers, stop))  # type: ignore[arg-type]
         standing = "whole"
         try:
-            state = SelfTrainer(candidate.trainer, candidate.method, everyone).fit(task, self.seeds, resume)  # type: ignore[arg-type]
+            state = trainer.fit(task, self.seeds, resume)
         except _Stopped as stopped:
             state, standing = stopped.state, stopped.standing
         seconds = time.perf_counter() - start
         return recorder.member(candidate.name, candidate.view, candidate.trainer.model, state, seconds), standing
 
-    def _averaged(self, members: list[Member], standings: list[str]) -> Ensemble:
+    def _average(self, members: list[Member], standings: list[str]) -> Ensemble:
         count = len(members)
-        scales, sharper = torch.ones(count, dtype=torch.float64), 1.0
-        weights = scales / count
-        if self.folds.judged and count > 1:
-            unseen, label = [own.unseen for own in members], self._judged
-            scales, sharper = member_temperatures(unseen, label), self._sharper()
-            scaled = [own / scale for own, scale in zip(unseen, scales.tolist(), strict=True)]
-            whole = [own for own in range(count) if standings[own] != "behind"]  # who was stopped gets no weight
-            likely = torch.stack([self._likely(scaled[own]) for own in whole]).exp()
-            weights = torch.zeros_like(scales).index_copy(0, torch.tensor(whole), stack(likely))
-            scales = scales * common_factor(scaled, weights, label)
-        order = sorted(range(count), key=lambda own: -float(weights[own]))
-        board = [self._line(members[own], float(weights[own]), float(scales[own]), standings[own]) for own in order]
-        kept = [own for own in order if weights[own] > 0]
-        return Ensemble([members[own] for own in kept], weights[kept], scales[kept], sharper, board)
+        temperatures, fold_mean_factor = torch.ones(count, dtype=torch.float64), 1.0
+        weights = temperatures / count
+        if self.folds.has_held_out and count > 1:
+            unseen, labels = [member.unseen for member in members], self._held_out
+            temperatures, fold_mean_factor = member_temperatures(unseen, labels), self._fold_mean_factor()
+            scaled = [logits / t for logits, t in zip(unseen, temperatures.tolist(), strict=True)]
+            eligible = [i for i in range(count) if standings[i] != "behind"]  # one stopped as behind gets no weight
+            probs = torch.stack([self._log_probs(scaled[i]) for i in eligible]).exp()
+            weights = torch.zeros_like(temperatures).index_copy(0, torch.tensor(eligible), stacking_weights(probs))
+            temperatures = temperatures * common_factor(scaled, weights, labels)
+        order = sorted(range(count), key=lambda i: -float(weights[i]))
+        leaderboard = [self._row(members[i], float(weights[i]), float(temperatures[i]), standings[i]) for i in order]
+        used = [i for i in order if weights[i] > 0]
+        return Ensemble([members[i] for i in used], weights[used], temperatures[used], fold_mean_factor, leaderboard)
 
-    def _sharper(self) -> float:
-        """How much sharper the mean of all folds may be than models that have not learned a node: 1 − 0.75/m.
+    def _fold_mean_factor(self) -> float:
+        """How much sharper the mean over all folds may be than out-of-fold predictions: 1 − 0.75/m.
 
-        With m labels a class a fold's model misses a quarter of them, and it stands alone.
+        With m labels per class, the model of one fold learns three quarters of them, and no other fold supports it.
         """
-        return 1 - MISSED / (len(self._judged) / len(self._judged.unique())) if self.folds.runs > 1 else 1.0
+        if self.folds.runs == 1:
+            return 1.0
+        return 1 - FOLD_MEAN_CORRECTION / (len(self._held_out) / len(self._held_out.unique()))
 
-    def _line(self, member: Member, weight: float, scale: float, standing: str) -> dict[str, Any]:
+    def _row(self, member: Member, weight: float, temperature: float, standing: str) -> dict[str, Any]:
         model, method, view = [*member.name.split(" · "), "", ""][:3]
         score = {}
-        if self.folds.judged:
+        if self.folds.has_held_out:
             score = {
-                "accuracy": share_interval(self._right(member)),
-                "log_likelihood": mean_interval(self._likely(member.unseen / scale)),
+                "accuracy": share_interval(self._correct(member)),
+                "log_likelihood": mean_interval(self._log_probs(member.unseen / temperature)),
             }
         return {
             "model": model,
@@ -198,22 +203,27 @@ class Contest:
             "features": view,
             "weight": round(weight, 6),
             **score,
-            "temperature": round(scale, 4),
+            "temperature": round(temperature, 4),
             "round": member.chosen,
             "standing": standing,
             "seconds": round(member.seconds, 3),
         }
 
     def _leader(self, members: Sequence[Member]) -> Member | None:
-        return max(members, key=lambda own: float(self._likely(own.unseen).mean()), default=None)
+        return max(members, key=self._log_likelihood, default=None)
 
-    def _likely(self, logs: Tensor) -> Tensor:
-        """The log-probabilities of the judged nodes' labels: float64 [M]."""
-        return label_logs(logs, self._judged)
+    def _log_likelihood(self, member: Member) -> float:
+        """The mean log-probability of the held-out labels."""
+        return float(self._log_probs(member.unseen).mean())
 
-    def _right(self, member: Member) -> Tensor:
-        return member.unseen.argmax(-1) == self._judged
+    def _log_probs(self, logits: Tensor) -> Tensor:
+        """The log-probabilities that logits [M, C] give to the held-out labels: float64 [M]."""
+        return label_log_probs(logits, self._held_out)
+
+    def _correct(self, member: Member) -> Tensor:
+        return member.unseen.argmax(-1) == self._held_out
 
     @property
-    def _judged(self) -> Tensor:
-        return judged_labels(self.folds.held)
+    def _held_out(self) -> Tensor:
+        """The held-out labels long [M]."""
+        return held_out_labels(self.folds.held)

@@ -20,7 +20,7 @@ from bangs.estimator.folds import mean_of_runs
 from bangs.estimator.inference import apply, calibrate_beside, calibrate_judged
 from bangs.estimator.linear import LinearTrainer, PropagatedLinear
 from bangs.estimator.members import View
-from bangs.estimator.stacking import mixed
+from bangs.estimator.stacking import mixture
 from bangs.estimator.views import STRUCTURE, view_of
 from bangs.graphs.edges import EdgeList
 from bangs.graphs.store import StoreReference
@@ -53,7 +53,7 @@ class FittedMember:
 
 def fitted_members(found: Ensemble) -> list[FittedMember]:
     """What predicts other graphs, from members that have been fitted."""
-    scales = (found.temperatures * found.sharper).tolist()
+    scales = (found.temperatures * found.fold_mean_factor).tolist()
     return [
         FittedMember(own.name, own.view, own.architecture, weight, scale, own.weights)
         for own, weight, scale in zip(found.members, found.weights.tolist(), scales, strict=True)
@@ -96,7 +96,7 @@ def averaged(
     ]
     if len(logs) == 1:
         return logs[0]
-    return mixed(logs, torch.tensor([own.weight for own in members], dtype=torch.float64))
+    return mixture(logs, torch.tensor([own.weight for own in members], dtype=torch.float64))
 
 
 def snapshot_of(

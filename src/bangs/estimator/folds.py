@@ -19,8 +19,8 @@ class Folds:
 
     given: Tensor  # long [R, N], -1 = not learned from
     held: Tensor  # long [R, N], -1 = does not judge
-    judged: bool  # False where labels are too few to hold any back: then all are learned from, and held only in name
-    unjudged: tuple[int, ...] = ()  # classes of one label, which all runs learn from
+    has_held_out: bool  # False = labels are too few to hold any back: every run learns from all of them
+    single_label_classes: tuple[int, ...] = ()  # classes of one label, which all runs learn from
 
     @classmethod
     def of(cls, target: Tensor, folds: int, seed: int) -> "Folds":
@@ -81,13 +81,13 @@ def mean_of_runs(prediction: Prediction) -> Prediction:
     return Prediction(torch.logsumexp(prediction.log_probs, 0, keepdim=True) - torch.tensor(float(runs)).log())
 
 
-def judged_labels(held: Tensor) -> Tensor:
+def held_out_labels(held: Tensor) -> Tensor:
     """The labels of the M nodes held from some run: long [M] from long [R, N]; nodes in their order."""
     label = held.amax(0)
     return label[label >= 0]
 
 
-def label_logs(logits: Tensor, label: Tensor) -> Tensor:
+def label_log_probs(logits: Tensor, label: Tensor) -> Tensor:
     """The log-probabilities, at least -50, that logits [M, C] give to labels [M]: float64 [M]."""
     return logits.double().log_softmax(-1).gather(-1, label[:, None]).squeeze(-1).clamp_min(-50)
 

@@ -1,8 +1,8 @@
-"""Linear models on propagated features: the cheapest models that are hard to beat with few labels."""
+"""Linear models on propagated features: cheap to train, and accurate with few labels."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import numpy as np
 import numpy.typing as npt
@@ -24,24 +24,24 @@ from bangs.nn.subgraphs import Subgraph
 from bangs.training.teacher import Teacher
 
 Matrix = npt.NDArray[np.float32]
-Wide = Any  # numpy [N, F], or a scipy matrix
+FeatureMatrix = Any  # numpy [N, F], or a scipy matrix
 
-MOST = 20_000  # nodes without a given label that one fit learns from; more hardly move so few weights
-OVERSAMPLED = 16  # directions beyond those asked for, that make a random projection exact enough
-TINY = 1e-6
+MAX_SAMPLED_NODES = 20_000  # nodes without a given label that one fit learns from; more hardly change the weights
+OVERSAMPLING = 16  # directions beyond `width`, which make the random projection exact enough
+EPSILON = 1e-6
 
 
 @dataclass(frozen=True)
 class PropagatedLinear(Checked):
-    """Logits = u((P X̃ − m) / s) W + b, with a propagation P without weights.
+    """Logits = u((P X̃ − m) / s) W + b, with a propagation P that has no weights.
 
-    X̃ are the features, with rows of length one if `rows = "unit"`; P is the identity (`spread = "none"`), Â^reach
-    (`"hops"`, SGC of Wu et al. 2019), or H' = (1−alpha) Â H + alpha X̃ taken `reach` times (`"pagerank"`, as in APPNP).
-    `"scales"` has all three side by side, with two hops. Â is D^-½ (A + I) D^-½, or a random walk's D^-1 (A + I) with
-    `normalise = "row"`: then all neighbours count alike. With `columns = "idf"` a column that n of N nodes have is
-    multiplied by √log((1 + N) / (1 + n)), as rare words are. Of P X̃ the first `width` principal directions are kept; m
-    and s are its mean and scale, and u makes rows of length one if `rows = "unit"`. The directions are found once, from
-    the fitted graph; W and b are learned.
+    X̃ are the features, with rows of length one if `rows = "unit"`. P is the identity (`spread = "none"`), Â^reach
+    (`"hops"`, SGC of Wu et al. 2019), or `reach` steps of H' = (1−alpha) Â H + alpha X̃ (`"pagerank"`, as in APPNP).
+    `"scales"` has all three side by side, with two hops. Â is D^-½ (A + I) D^-½, or the random walk D^-1 (A + I) with
+    `normalise = "row"`, where all neighbours count alike. With `columns = "idf"` a column that is not zero for n of N
+    nodes is multiplied by √log((1 + N) / (1 + n)): inverse document frequency. Only the first `width` principal
+    directions of P X̃ are used; m and s are their mean and scale, and u makes rows of length one if `rows = "unit"`.
+    The directions are computed once, from the fitted graph; W and b are learned.
     """
 
     spread: Literal["none", "hops", "pagerank", "scales"] = "pagerank"
@@ -54,14 +54,9 @@ class PropagatedLinear(Checked):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        words: dict[str, tuple[str, ...]] = {
-            "spread": ("none", "hops", "pagerank", "scales"),
-            "rows": ("unit", "given"),
-            "columns": ("given", "idf"),
-            "normalise": ("symmetric", "row"),
-        }
-        for name, known in words.items():
-            check_choice(f"PropagatedLinear.{name}", getattr(self, name), known)
+        for name, hint in get_type_hints(type(self)).items():
+            if get_origin(hint) is Literal:
+                check_choice(f"PropagatedLinear.{name}", getattr(self, name), get_args(hint))
         if self.reach < 0 or self.width < 1:
             raise InvalidInput(
                 f"PropagatedLinear needs reach of 0 or more and width of 1 or more, got {self.reach} and {self.width}"
@@ -69,7 +64,7 @@ class PropagatedLinear(Checked):
 
     @property
     def parts(self) -> "tuple[PropagatedLinear, ...]":
-        """The models whose inputs stand side by side: of `"scales"` three, else itself."""
+        """The models whose inputs are concatenated: three for `"scales"`, else the model itself."""
         if self.spread != "scales":
             return (self,)
         near, far = replace(self, spread="hops", reach=2), replace(self, spread="pagerank")
@@ -89,82 +84,67 @@ class PropagatedLinear(Checked):
                 h = h * (1 - self.alpha)
         return h
 
-    def logits(self, weights: Mapping[str, Tensor], graph: Data, place: torch.device) -> Tensor:
-        """What models with these weights say of every node of a graph: [R, N, C]."""
-        at = {name: value.to(place) for name, value in weights.items()}
-        x, matrix, parts = _rows(graph.x, self.rows), self._matrix(graph, place), self.parts
-        basis, centre = (at[name][0].chunk(len(parts), 1) for name in ("basis", "centre"))
-        found = []
-        for own, directions, mean in zip(parts, basis, centre, strict=True):
-            product = torch.from_numpy(_times(x, directions.cpu().numpy())).to(place)
-            found.append((own._shaped(own.propagate(matrix, product), mean), directions, mean))
-        return torch.matmul(_side_by_side(found)[0], at["weight"]) + at["bias"]
+    def logits(self, weights: Mapping[str, Tensor], graph: Data, device: torch.device) -> Tensor:
+        """Logits [R, N, C] of R models with these weights, for every node of a graph."""
+        weights = {name: value.to(device) for name, value in weights.items()}
+        x, matrix, parts = _feature_matrix(graph.x, self.rows), self._adjacency(graph, device), self.parts
+        basis, centre = (weights[name][0].chunk(len(parts), 1) for name in ("basis", "centre"))
+        projections = []
+        for part, directions, mean in zip(parts, basis, centre, strict=True):
+            projected = torch.from_numpy(_product(x, directions.cpu().numpy())).to(device)
+            projections.append((part._centred(part.propagate(matrix, projected), mean), directions, mean))
+        return torch.matmul(_concatenated(projections)[0], weights["weight"]) + weights["bias"]
 
-    def principal(self, graph: Data, rng: Streams, place: torch.device) -> tuple[Tensor, Tensor, Tensor]:
-        """The inputs of W [N, d], the directions [F, d] and the mean [1, d], found from a graph.
+    def principal(self, graph: Data, rng: Streams, device: torch.device) -> tuple[Tensor, Tensor, Tensor]:
+        """The inputs of W [N, d], the principal directions [F, d] and the mean [1, d] of a graph.
 
-        A random projection and two power iterations (Halko, Martinsson & Tropp 2011).
+        Computed by a random projection and two power iterations (Halko, Martinsson & Tropp 2011).
         """
         if len(self.parts) > 1:
-            return _side_by_side([own.principal(graph, rng, place) for own in self.parts])
-        x = _rows(graph.x, self.rows)
+            return _concatenated([part.principal(graph, rng, device) for part in self.parts])
+        x = _feature_matrix(graph.x, self.rows)
         if self.columns == "idf":
-            rarity = _rarity(x)
-            x = x * rarity if isinstance(x, np.ndarray) else sp.csr_array(x.multiply(rarity))
-        matrix = self._matrix(graph, place)
+            idf = _inverse_document_frequency(x)
+            x = x * idf if isinstance(x, np.ndarray) else sp.csr_array(x.multiply(idf))
+        matrix = self._adjacency(graph, device)
 
-        def spread(by: Sparse, dense: Matrix) -> Matrix:
-            own: Matrix = self.propagate(by, torch.from_numpy(np.ascontiguousarray(dense)).to(place)).cpu().numpy()
-            return own
+        def propagate(matrix: Sparse, dense: Matrix) -> Matrix:
+            h = self.propagate(matrix, torch.from_numpy(np.ascontiguousarray(dense)).to(device))
+            return np.asarray(h.cpu())
 
         features = x.shape[1]
         if features <= self.width:
             basis: Matrix = np.eye(features, dtype=np.float32)
-            z = spread(matrix, _times(x, basis))
+            z = propagate(matrix, _product(x, basis))
         else:
-            width = min(self.width + OVERSAMPLED, *x.shape)
-            start = rng.at("projection").randn(features, width)[0].numpy()
-            span = spread(matrix, _times(x, start))
-            turned = start
+            width = min(self.width + OVERSAMPLING, *x.shape)
+            q = rng.at("projection").randn(features, width)[0].numpy()
+            span = propagate(matrix, _product(x, q))
             for _ in range(2):
-                turned = _orthonormal(_times(x.T, spread(matrix.T, _orthonormal(span))))
-                span = spread(matrix, _times(x, turned))
+                q = _orthonormal(_product(x.T, propagate(matrix.T, _orthonormal(span))))
+                span = propagate(matrix, _product(x, q))
             _, vectors = np.linalg.eigh((span.T @ span).astype(np.float64))
-            basis = turned @ vectors[:, ::-1][:, : self.width].astype(np.float32)
-            z = span @ vectors[:, ::-1][:, : self.width].astype(np.float32)
-            # a graph of fewer nodes has fewer directions; the others are zero, so that shapes follow from the settings
-            basis, z = (np.pad(own, ((0, 0), (0, self.width - own.shape[1]))) for own in (basis, z))
+            leading = vectors[:, ::-1][:, : self.width].astype(np.float32)
+            # a graph of fewer nodes has fewer directions; zeros fill up, so that shapes depend on the settings only
+            padding = ((0, 0), (0, self.width - leading.shape[1]))
+            basis, z = np.pad(q @ leading, padding), np.pad(span @ leading, padding)
         if self.columns == "idf":
-            basis = rarity[:, None] * basis  # so that new nodes need no weights of their own
+            basis = idf[:, None] * basis  # so that new nodes need no idf
         centre = z.mean(0, keepdims=True)
-        scale = 1 / max(float(np.sqrt(np.square(z - centre).sum(1).mean())), TINY)
-        inputs, directions, mean = (torch.from_numpy(np.ascontiguousarray(own * scale)) for own in (z, basis, centre))
-        return self._shaped(inputs.to(place), mean.to(place)), directions, mean
+        scale = 1 / max(float(np.sqrt(np.square(z - centre).sum(1).mean())), EPSILON)
+        inputs, directions, mean = (torch.from_numpy(np.ascontiguousarray(a * scale)) for a in (z, basis, centre))
+        return self._centred(inputs.to(device), mean.to(device)), directions, mean
 
-    def _matrix(self, graph: Data, place: torch.device) -> Sparse:
-        return Sparse.of(adjacency(graph, loops=1.0, normalise=self.normalise), place)
+    def _adjacency(self, graph: Data, device: torch.device) -> Sparse:
+        return Sparse.of(adjacency(graph, loops=1.0, normalise=self.normalise), device)
 
-    def _shaped(self, z: Tensor, centre: Tensor) -> Tensor:
-        z = z - centre
-        return z / z.norm(dim=1, keepdim=True).clamp_min(TINY) if self.rows == "unit" else z
-
-
-class _Linear(Network):
-    """The weights of R linear models; directions and mean are shared."""
-
-    def __init__(self, runs: int, features: int, width: int, classes: int) -> None:
-        super().__init__()
-        self.basis = nn.Parameter(torch.zeros(1, features, width))
-        self.centre = nn.Parameter(torch.zeros(1, 1, width))
-        self.weight = nn.Parameter(torch.zeros(runs, width, classes))
-        self.bias = nn.Parameter(torch.zeros(runs, 1, classes))
-
-    def forward(self, subgraph: Subgraph, masks: DropoutMasks | None = None) -> Tensor:
-        raise NotImplementedError("PropagatedLinear.logits computes the logits")
+    def _centred(self, z: Tensor, mean: Tensor) -> Tensor:
+        z = z - mean
+        return z / z.norm(dim=1, keepdim=True).clamp_min(EPSILON) if self.rows == "unit" else z
 
 
 class _Head(Network):
-    """What is learned of R linear models."""
+    """The learned weights of R linear models."""
 
     def __init__(self, runs: int, width: int, classes: int) -> None:
         super().__init__()
@@ -172,9 +152,21 @@ class _Head(Network):
         self.bias = nn.Parameter(torch.zeros(runs, 1, classes))
 
 
+class _Linear(_Head):
+    """All weights of R linear models; these share directions and mean."""
+
+    def __init__(self, runs: int, features: int, width: int, classes: int) -> None:
+        super().__init__(runs, width, classes)
+        self.basis = nn.Parameter(torch.zeros(1, features, width))
+        self.centre = nn.Parameter(torch.zeros(1, 1, width))
+
+    def forward(self, subgraph: Subgraph, masks: DropoutMasks | None = None) -> Tensor:
+        raise NotImplementedError("PropagatedLinear.logits computes the logits")
+
+
 @dataclass(frozen=True)
 class LinearTrainer:
-    """Multinomial logistic regression by L-BFGS, to convergence; stands where a `Trainer` does.
+    """Multinomial logistic regression by L-BFGS, to convergence; used in place of a `Trainer`.
 
     The loss of a run is the weighted mean cross-entropy over its labelled nodes plus ridge/2 · |W|².
     """
@@ -182,7 +174,7 @@ class LinearTrainer:
     model: PropagatedLinear = field(default_factory=PropagatedLinear)
     ridge: float = 1e-3
     iterations: int = 40
-    again: int = 15  # iterations where the last round's weights are the start
+    again: int = 15  # iterations of a warm start, from the weights of the last round
 
     batches = None
 
@@ -198,35 +190,34 @@ class LinearLearner:
 
     def __init__(self, trainer: LinearTrainer, task: Task):
         self.trainer, self.task = trainer, task
-        parts = [task.cached(_Principal(own, task.device)) for own in trainer.model.parts]
-        self.inputs, basis, centre = _side_by_side(parts)
+        parts = [task.cached(_Principal(part, task.device)) for part in trainer.model.parts]
+        self.inputs, basis, centre = _concatenated(parts)
         self.shared = {"basis": basis[None], "centre": centre[None]}  # the weights that all runs share
         self.network = _Head(task.runs, self.inputs.shape[1], task.classes)
 
     def fit(
         self, labels: Labels, rng: Streams, *, start: dict[str, Tensor] | None = None, **corrections: Any
     ) -> Teacher:
-        """R models of the labels [R, N]; `start` only saves time, since the loss has one minimum."""
+        """R models of the labels [R, N]; a warm start only saves time, since the loss has one minimum."""
         if any(part is not None for part in corrections.values()):
             raise InvalidInput("a linear model corrects no loss and keeps no early weights; choose another method")
-        known, (nodes, times) = labels.known, self._sampled(labels)
+        nodes, node_weight = self._sampled(labels)
         inputs, classes = self.inputs[nodes], self.task.classes
         belief = labels.belief[:, nodes] if labels.belief is not None else one_hot(labels.target[:, nodes], classes)
-        share = labels.weight[:, nodes] * times / known.sum(1, keepdim=True)
+        share = labels.weight[:, nodes] * node_weight / labels.known.sum(1, keepdim=True)
         target = (belief * share[..., None]).permute(2, 0, 1).contiguous()  # [C, R, n]
-        weight, bias = self._minimum(inputs, target, start)
-        weights = {"weight": weight, "bias": bias}
+        weights = self._minimise(inputs, target, start)
         logits = self._logits(weights)
         held = self.task.held
-        right = ((logits.argmax(-1) == self.task.validation) & held).sum(1)
-        sound = logits.isfinite().flatten(1).all(1)
-        epochs = torch.full_like(right, self.trainer.iterations)
-        return Teacher(self, weights, right.double() / held.sum(1).clamp_min(1), epochs, sound)  # type: ignore[arg-type]
+        correct = ((logits.argmax(-1) == self.task.validation) & held).sum(1)
+        finite = logits.isfinite().flatten(1).all(1)
+        epochs = torch.full_like(correct, self.trainer.iterations)
+        return Teacher(self, weights, correct.double() / held.sum(1).clamp_min(1), epochs, finite)  # type: ignore[arg-type]
 
     def predict(self, weights: Mapping[str, Tensor], graph: Any, masks: DropoutMasks | None = None) -> Prediction:
         """Logits [R, N, C] under the given weights."""
         if graph is not self.task.graph or masks is not None:
-            raise InvalidInput("a linear model is looked at on its own graph only; choose a method without views")
+            raise InvalidInput("a linear model predicts the graph it was fitted on only; choose a method without views")
         return Prediction(self._logits(weights))
 
     def embed(self, weights: Mapping[str, Tensor], graph: Data) -> Tensor:
@@ -234,19 +225,20 @@ class LinearLearner:
         return self.inputs.expand(self.task.runs, -1, -1)
 
     def _sampled(self, labels: Labels) -> tuple[Tensor, Tensor]:
-        """Nodes to learn from long [n], and how many nodes each stands for float [n].
+        """Nodes to learn from long [n], and how many nodes each represents float [n].
 
-        All with a given label; of very many others a sample, the same in every round.
+        All nodes with a given label, and at most `MAX_SAMPLED_NODES` of the others, the same in every round.
         """
         nodes = labels.known.any(0).nonzero().squeeze(1)
         given = self.task.given.known.any(0)[nodes]
         others = int((~given).sum())
-        if others <= MOST:
+        if others <= MAX_SAMPLED_NODES:
             return nodes, self.inputs.new_ones(len(nodes))
-        order = torch.randperm(others, generator=Streams((0,)).at("sample").generators()[0])[:MOST].sort().values
-        drawn = nodes[~given][order.to(nodes.device)]
-        times = self.inputs.new_full((len(drawn),), others / MOST)
-        return torch.cat([nodes[given], drawn]), torch.cat([self.inputs.new_ones(int(given.sum())), times])
+        generator = Streams((0,)).at("sample").generators()[0]
+        order = torch.randperm(others, generator=generator)[:MAX_SAMPLED_NODES].sort().values
+        sample = nodes[~given][order.to(nodes.device)]
+        represented = self.inputs.new_full((len(sample),), others / MAX_SAMPLED_NODES)
+        return torch.cat([nodes[given], sample]), torch.cat([self.inputs.new_ones(int(given.sum())), represented])
 
     def _logits(self, weights: Mapping[str, Tensor]) -> Tensor:
         weight, bias = weights["weight"], weights["bias"]
@@ -254,8 +246,8 @@ class LinearLearner:
         flat = self.inputs @ weight.transpose(0, 1).reshape(width, runs * classes)
         return flat.view(-1, runs, classes).transpose(0, 1) + bias
 
-    def _minimum(self, inputs: Tensor, target: Tensor, start: Mapping[str, Tensor] | None) -> tuple[Tensor, Tensor]:
-        """W [R, d, C] and b [R, 1, C] of least loss; target [C, R, n] holds beliefs times weights.
+    def _minimise(self, inputs: Tensor, target: Tensor, start: Mapping[str, Tensor] | None) -> dict[str, Tensor]:
+        """W [R, d, C] and b [R, 1, C] of least loss; target [C, R, n] holds label distributions times weights.
 
         Classes come first and nodes last, since a softmax over a short last axis is slow on a CPU.
         """
@@ -272,69 +264,67 @@ class LinearLearner:
             tolerance_change=1e-6,
             line_search_fn="strong_wolfe",
         )
-        mass = target.sum(0)
+        total = target.sum(0)
 
         def loss() -> Tensor:
             logits = (weight.view(-1, width) @ inputs.T).view(classes, runs, nodes)
-            logs = logits.add_(bias[..., None]).log_softmax(0)
+            log_probs = logits.add_(bias[..., None]).log_softmax(0)
             # a sum over runs keeps them independent
-            value = self.trainer.ridge / 2 * weight.square().sum() - (target * logs).sum()
-            rest = logs.exp_().mul_(mass).sub_(target)
-            weight.grad = (rest.view(-1, nodes) @ inputs).view_as(weight) + self.trainer.ridge * weight
-            bias.grad = rest.sum(-1)
+            value = self.trainer.ridge / 2 * weight.square().sum() - (target * log_probs).sum()
+            residual = log_probs.exp_().mul_(total).sub_(target)
+            weight.grad = (residual.view(-1, nodes) @ inputs).view_as(weight) + self.trainer.ridge * weight
+            bias.grad = residual.sum(-1)
             return value
 
         optimiser.step(loss)
-        return weight.permute(1, 2, 0).contiguous(), bias.T.contiguous()[:, None]
+        return {"weight": weight.permute(1, 2, 0).contiguous(), "bias": bias.T.contiguous()[:, None]}
 
 
 @dataclass(frozen=True)
 class _Principal:
-    """What a linear model makes of a graph, made once for all of one kind."""
+    """`PropagatedLinear.principal` as a key of a task's cache: models that differ in their ridge only share it."""
 
     model: PropagatedLinear
-    place: torch.device
+    device: torch.device
 
     def __call__(self, graph: Data) -> tuple[Tensor, Tensor, Tensor]:
-        return self.model.principal(graph, Streams((0,)), self.place)
+        return self.model.principal(graph, Streams((0,)), self.device)
 
 
-def _rows(x: Tensor, rows: str) -> Wide:
-    """The features, sparse as scipy has them or dense as numpy, perhaps with rows of length one."""
-    wide: Wide = to_scipy(x) if x.layout == torch.sparse_csr else x.cpu().numpy()
+def _feature_matrix(x: Tensor, rows: str) -> FeatureMatrix:
+    """The features as a scipy matrix if sparse, else as a numpy array; rows have length one if `rows` is "unit"."""
+    matrix: FeatureMatrix = to_scipy(x) if x.layout == torch.sparse_csr else x.cpu().numpy()
     if rows != "unit":
-        return wide
-    if x.layout == torch.sparse_csr:
-        length = np.sqrt(np.asarray(wide.multiply(wide).sum(1))).ravel()
-        scale: Wide = sp.diags_array((1 / np.maximum(length, TINY)).astype(np.float32))
-        return sp.csr_array(scale @ wide)
-    return wide / np.maximum(np.linalg.norm(wide, axis=1, keepdims=True), TINY)
+        return matrix
+    if isinstance(matrix, np.ndarray):
+        return matrix / np.maximum(np.linalg.norm(matrix, axis=1, keepdims=True), EPSILON)
+    length = np.sqrt(np.asarray(matrix.multiply(matrix).sum(1))).ravel()
+    scale: FeatureMatrix = sp.diags_array((1 / np.maximum(length, EPSILON)).astype(np.float32))
+    return sp.csr_array(scale @ matrix)
 
 
-def _rarity(x: Wide) -> Matrix:
-    """√log((1 + N) / (1 + n)) of every column, which n of N rows have: [F]."""
-    having = np.asarray((x != 0).sum(0)).ravel()
-    rarity: Matrix = np.sqrt(np.log((1 + x.shape[0]) / (1 + having))).astype(np.float32)
-    return rarity
+def _inverse_document_frequency(x: FeatureMatrix) -> Matrix:
+    """√log((1 + N) / (1 + n)) of every column, of which n of N rows are not zero: [F]."""
+    nonzero = np.asarray((x != 0).sum(0)).ravel()
+    return np.asarray(np.sqrt(np.log((1 + x.shape[0]) / (1 + nonzero))), dtype=np.float32)
 
 
-def _times(wide: Wide, dense: Matrix) -> Matrix:
-    product: Matrix = np.asarray(wide @ dense, dtype=np.float32)
-    return product
+def _product(x: FeatureMatrix, dense: Matrix) -> Matrix:
+    return np.asarray(x @ dense, dtype=np.float32)
 
 
-def _side_by_side(parts: Sequence[tuple[Tensor, Tensor, Tensor]]) -> tuple[Tensor, Tensor, Tensor]:
+def _concatenated(parts: Sequence[tuple[Tensor, Tensor, Tensor]]) -> tuple[Tensor, Tensor, Tensor]:
     """Inputs [N, d], directions [F, d] and means [1, d] of K models as those of one, its inputs divided by √K."""
     if len(parts) == 1:
         return parts[0]
-    inputs, directions, means = (torch.cat(own, 1) for own in zip(*parts, strict=True))
+    inputs, directions, means = (torch.cat(tensors, 1) for tensors in zip(*parts, strict=True))
     return inputs / len(parts) ** 0.5, directions, means
 
 
 def _orthonormal(columns: Matrix) -> Matrix:
-    """An orthonormal basis of the same span, by its Gram matrix, four times faster than QR; zero where it has none."""
-    wide = columns.astype(np.float64)
-    power, turn = np.linalg.eigh(wide.T @ wide)
-    shrink = np.where(power > 1e-12 * power[-1], 1 / np.sqrt(np.maximum(power, 1e-300)), 0.0)
-    basis: Matrix = columns @ (turn * shrink).astype(np.float32)
-    return basis
+    """An orthonormal basis of the same span, zero beyond its rank; the Gram matrix is 4 times faster than QR."""
+    exact = columns.astype(np.float64)
+    eigenvalues, eigenvectors = np.linalg.eigh(exact.T @ exact)
+    positive = eigenvalues > 1e-12 * eigenvalues[-1]
+    inverse_root = np.where(positive, 1 / np.sqrt(np.maximum(eigenvalues, 1e-300)), 0.0)
+    return np.asarray(columns @ (eigenvectors * inverse_root).astype(np.float32))

@@ -10,7 +10,7 @@ from torch import Tensor
 from bangs.calibration.calibrators import Calibrator
 from bangs.core import part_checks
 from bangs.core.types import Labels, Prediction, Task, one_hot
-from bangs.estimator.folds import judged_labels, label_logs, mean_of_runs, unseen
+from bangs.estimator.folds import held_out_labels, label_log_probs, mean_of_runs, unseen
 from bangs.graphs.store import StoreReference
 from bangs.nn.models import Architecture
 from bangs.runs.candidate_log import CandidateLog
@@ -108,8 +108,8 @@ class FoldRecorder:
         task = state.student.learner.task
         mean = mean_of_runs(state.prediction)
         told = unseen(state.prediction, task.validation)
-        label = judged_labels(task.validation)
-        likely = label_logs(told.logits[0], label).cpu()
+        label = held_out_labels(task.validation)
+        likely = label_log_probs(told.logits[0], label).cpu()
         accuracy = float((told.label[0] == label).double().mean())
         self.rows.append(_row(state, accuracy))
         self._remember(mean, told, task)

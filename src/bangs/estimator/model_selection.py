@@ -39,8 +39,8 @@ class LabelMask:
             raise InvalidInput(f"LabelMask hides labels in a whole number of parts from 2, got {self.n_splits!r}")
         target, _ = as_labels(y, count_rows(y, "y"))
         folds = Folds.of(target, self.n_splits, self.random_state)
-        if not folds.judged or folds.runs < self.n_splits:
-            found = int((folds.held >= 0).any(0).sum()) if folds.judged else 0
+        if not folds.has_held_out or folds.runs < self.n_splits:
+            found = int((folds.held >= 0).any(0).sum()) if folds.has_held_out else 0
             raise InvalidInput(
                 f"LabelMask({self.n_splits}) needs {self.n_splits} labels in classes of two or more, got {found}; "
                 "give more labels, or hide them in fewer parts"

@@ -16,7 +16,7 @@ FACTORS = tuple(step / 20 for step in range(-20, 21))  # logarithms of factors t
 LEAST = 0.02  # a member of less weight is left out
 
 
-def stack(likely: Tensor) -> Tensor:
+def stacking_weights(likely: Tensor) -> Tensor:
     """Weights [K] of K members that sum to one, from the probabilities [K, M] they give to unseen labels.
 
     Maximises Σ_i log Σ_k w_k p_ki + prior · Σ_k log w_k by expectation maximisation; it has one maximum. Members that
@@ -51,13 +51,13 @@ def common_factor(unseen: Sequence[Tensor], weights: Tensor, label: Tensor) -> f
     nodes = torch.arange(len(label))
 
     def merit(log: float) -> float:
-        likely = mixed([own.double() / math.exp(log) for own in unseen], weights)[nodes, label]
+        likely = mixture([own.double() / math.exp(log) for own in unseen], weights)[nodes, label]
         return float(likely.clamp_min(-50).sum()) - log**2 / (2 * SPREAD**2)
 
     return math.exp(max(FACTORS, key=merit))
 
 
-def mixed(logs: list[Tensor], weights: Tensor) -> Tensor:
+def mixture(logs: list[Tensor], weights: Tensor) -> Tensor:
     """The log of the weighted mean of probabilities: float [N, C] from K log-probabilities [N, C]."""
     total = None
     for own, weight in zip(logs, weights.tolist(), strict=True):

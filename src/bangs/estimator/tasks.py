@@ -80,14 +80,14 @@ def _words(source: Any, classes: Classes) -> list[Any]:
 def _told(made: Folds, asked: int, classes: Sequence[Any]) -> tuple[str, ...]:
     """What a person should know of the folds."""
     out = []
-    if made.unjudged:
-        names = ", ".join(repr(str(classes[label])) for label in made.unjudged[:5])
-        more = f" and {len(made.unjudged) - 5} more" if len(made.unjudged) > 5 else ""
+    if made.single_label_classes:
+        names = ", ".join(repr(str(classes[label])) for label in made.single_label_classes[:5])
+        more = f" and {len(made.single_label_classes) - 5} more" if len(made.single_label_classes) > 5 else ""
         out.append(
             f"one label only for {names}{more}: all models learn it, so no accuracy is known for "
-            f"{'this class' if len(made.unjudged) == 1 else 'these classes'}"
+            f"{'this class' if len(made.single_label_classes) == 1 else 'these classes'}"
         )
-    if not made.judged:
+    if not made.has_held_out:
         out.append("no class has two labels, so no label can be held back: accuracy is not known")
     elif made.runs < asked:
         out.append(f"{made.runs} folds instead of {asked}, since only {made.runs} labels can judge")

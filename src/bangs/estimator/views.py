@@ -34,13 +34,13 @@ def view_of(graph: Data, view: View, names: npt.NDArray[np.object_], seed: int) 
     return seen
 
 
-def counted(x: Tensor) -> bool:
+def looks_like_counts(x: Tensor) -> bool:
     """Whether features are many and none is negative, as counts and words are; then rows are best of length one."""
     values = x.values() if x.layout == torch.sparse_csr else x
     return x.shape[1] >= 32 and bool((values >= 0).all())
 
 
-def sparse(x: Tensor) -> bool:
+def mostly_zeros(x: Tensor) -> bool:
     """Whether most features of most nodes are zero, as words are; only then a column can be rare."""
     stored = x.values() if x.layout == torch.sparse_csr else x
     return 2 * int((stored != 0).sum()) <= x.shape[0] * x.shape[1]
@@ -51,7 +51,7 @@ def _beside(x: Tensor, place: Tensor) -> Tensor:
     sparse = x.layout == torch.sparse_csr
     own: Any = to_scipy(x) if sparse else sp.csr_array(x.cpu().numpy())
     length = np.sqrt(np.asarray(own.multiply(own).sum(1))).ravel()
-    if not counted(x):
+    if not looks_like_counts(x):
         length = np.full_like(length, np.sqrt(np.square(length).mean()))
     own = sp.diags_array((1 / np.maximum(length, 1e-6)).astype(np.float32)) @ own
     if sparse:
