@@ -50,7 +50,7 @@ def test_tables_are_fitted_and_predicted_from_stores(tmp_path, monkeypatch):
 
     table = tmp_path / "fit" / "grown-predictions.csv"
     whole = pd.read_csv(table)
-    monkeypatch.setattr(stored_graph, "WHOLE", 0)  # so that the store stays on the disk
+    monkeypatch.setattr(stored_graph, "MAX_BYTES_IN_MEMORY", 0)  # so that the store stays on the disk
     assert bangs("predict", out, grown, "--device", "cpu").code == 0
     pd.testing.assert_frame_equal(pd.read_csv(table), whole, rtol=1e-4)
 

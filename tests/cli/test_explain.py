@@ -12,7 +12,7 @@ import pytest
 from bangs import SelfTrainingClassifier
 from bangs.errors import InvalidInput
 from bangs.graphs.datasets.synthetic import citation
-from bangs.graphs.store.node_names import place_of
+from bangs.graphs.store.node_names import node_index
 from tests.cli.invoke import bangs
 from tests.conftest import two_rings
 from tests.runs.test_soft_snapshot import with_beliefs
@@ -127,7 +127,7 @@ def test_a_label_against_its_labelled_influences_says_what_decided(library: Path
 
 def test_long_names_are_cut_where_they_are_examples() -> None:
     with pytest.raises(InvalidInput, match=r"^no node is called 'x+…'; names look like 'y+…', 'z'$") as refusal:
-        place_of("x" * 5000, np.array(["y" * 5000, "z"], dtype=object))
+        node_index("x" * 5000, np.array(["y" * 5000, "z"], dtype=object))
     assert len(str(refusal.value)) < 200
 
 

@@ -36,7 +36,7 @@ def store(tmp_path: Path) -> str:
 
 def test_its_files_are_those_of_the_same_fit_in_memory(store, tmp_path, monkeypatch):
     assert bangs("fit", store, "--out", str(tmp_path / "whole"), *ASKED, *BATCHES).code == 0
-    monkeypatch.setattr(stored_graph, "WHOLE", 0)  # so that the store counts as large
+    monkeypatch.setattr(stored_graph, "MAX_BYTES_IN_MEMORY", 0)  # so that the store counts as large
     said = bangs("fit", store, "--out", str(tmp_path / "fit"), *ASKED, *BATCHES)
     assert said.code == 0, said.err
     assert "which stays on disk" in said.out
@@ -57,7 +57,7 @@ def test_its_files_are_those_of_the_same_fit_in_memory(store, tmp_path, monkeypa
 
 
 def test_folds_can_be_asked_for_on_a_store_and_answer_every_command(store, tmp_path, monkeypatch):
-    monkeypatch.setattr(stored_graph, "WHOLE", 0)
+    monkeypatch.setattr(stored_graph, "MAX_BYTES_IN_MEMORY", 0)
     asked = [word for word in ASKED if word not in ("--validation", "0.25")]
     said = bangs("fit", store, "--out", str(tmp_path / "fit"), *asked, *BATCHES, "--folds", "2", "--json")
     assert said.code == 0, said.err
@@ -71,7 +71,7 @@ def test_folds_can_be_asked_for_on_a_store_and_answer_every_command(store, tmp_p
 
 
 def test_a_store_that_moved_is_told_and_found_again(store, tmp_path, monkeypatch):
-    monkeypatch.setattr(stored_graph, "WHOLE", 0)
+    monkeypatch.setattr(stored_graph, "MAX_BYTES_IN_MEMORY", 0)
     out, moved = str(tmp_path / "fit"), str(tmp_path / "elsewhere")
     said = bangs("fit", store, "--out", out, *ASKED)
     assert said.code == 0, said.err
@@ -94,8 +94,8 @@ def test_a_store_that_moved_is_told_and_found_again(store, tmp_path, monkeypatch
     [(("--model", "gat"), "GAT needs the whole graph"), (("--calibrator", "gats"), "edges at once")],
 )
 def test_what_cannot_be_done_from_the_disk_is_told_before_a_folder_is_made(store, tmp_path, monkeypatch, words, told):
-    monkeypatch.setattr(stored_graph, "WHOLE", 0)
-    monkeypatch.setattr(stored_graph, "EDGES", 10)
+    monkeypatch.setattr(stored_graph, "MAX_BYTES_IN_MEMORY", 0)
+    monkeypatch.setattr(stored_graph, "MAX_EDGES_AT_ONCE", 10)
     said = bangs("fit", store, "--out", str(tmp_path / "fit"), *ASKED, *words)
     assert said.code == 2
     assert told in said.err
@@ -103,7 +103,7 @@ def test_what_cannot_be_done_from_the_disk_is_told_before_a_folder_is_made(store
 
 
 def test_nodes_to_label_next_are_found_without_reading_its_features(store, tmp_path, monkeypatch):
-    monkeypatch.setattr(stored_graph, "WHOLE", 0)
+    monkeypatch.setattr(stored_graph, "MAX_BYTES_IN_MEMORY", 0)
     assert bangs("fit", store, "--out", str(tmp_path / "fit"), *ASKED, *BATCHES).code == 0
     said = bangs("suggest", str(tmp_path / "fit"), "--count", "4", "--json")
     assert said.code == 0, said.err

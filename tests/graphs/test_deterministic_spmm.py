@@ -27,7 +27,7 @@ def product(ours: Sparse, dense: Tensor) -> Tensor:
 
 
 def test_a_row_of_three_is_known_on_paper_in_pieces_of_two(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(deterministic_spmm, "LONGEST", 2)
+    monkeypatch.setattr(deterministic_spmm, "MAX_PIECE_LENGTH", 2)
     rows = torch.tensor([0, 3, 3, 4], dtype=torch.int32)
     pieces = RowPieces.of(rows)
     assert pieces.starts.tolist() == [0, 2, 3, 3, 4]
@@ -41,7 +41,9 @@ def test_a_row_of_three_is_known_on_paper_in_pieces_of_two(monkeypatch: pytest.M
 
 
 def test_rows_no_longer_than_a_piece_are_not_cut() -> None:
-    rows = torch.tensor([0, deterministic_spmm.LONGEST, deterministic_spmm.LONGEST + 1], dtype=torch.int32)
+    rows = torch.tensor(
+        [0, deterministic_spmm.MAX_PIECE_LENGTH, deterministic_spmm.MAX_PIECE_LENGTH + 1], dtype=torch.int32
+    )
     assert RowPieces.of(rows) == (rows, None)
 
 
@@ -51,7 +53,7 @@ def test_rows_no_longer_than_a_piece_are_not_cut() -> None:
 def test_products_are_those_of_scipy(
     device: str, longest: int, kind: torch.dtype, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(deterministic_spmm, "LONGEST", longest)
+    monkeypatch.setattr(deterministic_spmm, "MAX_PIECE_LENGTH", longest)
     matrix = hubs()
     ours = Sparse.of(matrix, device)
     ours = ours.with_values(ours.values.to(kind))

@@ -68,8 +68,8 @@ def test_products_are_those_of_the_power_iteration_block_by_block(
     graph = random_graph(50, 3, directed, weighted)
     x = torch.randn(50, 3, generator=torch.Generator().manual_seed(0))
     before = x.clone()
-    for block in (pagerank_push.BLOCK, 7):
-        monkeypatch.setattr(pagerank_push, "BLOCK", block)
+    for block in (pagerank_push.BLOCK_SIZE, 7):
+        monkeypatch.setattr(pagerank_push, "BLOCK_SIZE", block)
         slow, fast = PPR()(graph), Push(error=0.0)(graph)
         torch.testing.assert_close(fast(x), slow(x))
         torch.testing.assert_close(fast.adjoint(x), slow.adjoint(x))
@@ -108,7 +108,7 @@ def test_the_bound_of_several_columns_is_the_largest_of_theirs(
     whole: set[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pagerank_push, "DENSE_DEVICES", whole)
-    monkeypatch.setattr(pagerank_push, "BLOCK", 1)  # each by itself
+    monkeypatch.setattr(pagerank_push, "BLOCK_SIZE", 1)  # each by itself
     operator = Push(steps=4, error=0.05)(random_graph(12, 1, directed=True))
     bounds = [operator.pairs(torch.tensor([node])).bound for node in range(12)]
     assert len(set(bounds)) > 1
@@ -124,7 +124,7 @@ def test_a_threshold_rises_fourfold_and_from_nothing_to_almost_nothing() -> None
 def test_a_large_graph_uses_push_which_is_logged(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(pagerank, "LARGE", 10)
+    monkeypatch.setattr(pagerank, "MAX_POWER_ITERATION_NODES", 10)
     with caplog.at_level(logging.INFO, "bangs.graphs.pagerank"):
         operator = PPR(0.2, 7)(random_graph(11, 0))
     assert isinstance(operator, PushOperator)
@@ -151,8 +151,8 @@ def test_whole_columns_as_a_gpu_pushes_them_are_the_pushed_ones(
     graph, nodes = random_graph(80, 5, directed, weighted), torch.arange(0, 80, 3)
     few = Push(error=error)(graph).pairs(nodes)
     monkeypatch.setattr(pagerank_push, "DENSE_DEVICES", {"cpu"})
-    for block in (pagerank_push.BLOCK, 4 * 80):
-        monkeypatch.setattr(pagerank_push, "BLOCK", block)  # all columns at once, or four
+    for block in (pagerank_push.BLOCK_SIZE, 4 * 80):
+        monkeypatch.setattr(pagerank_push, "BLOCK_SIZE", block)  # all columns at once, or four
         whole = Push(error=error)(graph).pairs(nodes)
         assert torch.equal(whole.node, few.node)
         assert torch.equal(whole.player, few.player)

@@ -9,7 +9,15 @@ from hypothesis import strategies as st
 from torch_geometric.data import Data
 
 from bangs.errors import InvalidInput
-from bangs.graphs.sparse import WIDE, Pattern, Sparse, adjacency, batched_adjacency, to_scipy, to_torch
+from bangs.graphs.sparse import (
+    MIN_EMBEDDING_BAG_COLUMNS,
+    Pattern,
+    Sparse,
+    adjacency,
+    batched_adjacency,
+    to_scipy,
+    to_torch,
+)
 
 
 def matrix(rows: int, columns: int, seed: int = 0, density: float = 0.3) -> sp.csr_array:
@@ -34,7 +42,7 @@ def test_a_product_and_its_gradient_equal_the_dense_ones(rows: int, columns: int
     torch.testing.assert_close(weight.grad, twin.grad)
 
 
-@pytest.mark.parametrize("width", [3, WIDE])
+@pytest.mark.parametrize("width", [3, MIN_EMBEDDING_BAG_COLUMNS])
 def test_a_share_of_something_else_is_added_to_a_product(width: int) -> None:
     ours, x, y = matrix(7, 5), torch.randn(5, width), torch.randn(7, width)
     torch.testing.assert_close(Sparse.of(ours).matmul(x, y, 0.15), dense(ours) @ x + 0.15 * y)

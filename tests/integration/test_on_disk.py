@@ -47,7 +47,7 @@ def graph() -> Data:
 @pytest.fixture
 def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
     convert_from(graph(), tmp_path / "store")
-    monkeypatch.setattr(stored_graph, "WHOLE", 0)  # so that it counts as large
+    monkeypatch.setattr(stored_graph, "MAX_BYTES_IN_MEMORY", 0)  # so that it counts as large
     return Store.open(tmp_path / "store")
 
 
@@ -159,7 +159,7 @@ def test_batches_that_nobody_asked_for_are_told(store: Store, caplog: pytest.Log
 def test_parts_that_need_the_whole_graph_are_refused_before_a_round(
     store: Store, monkeypatch: pytest.MonkeyPatch, changes: dict[str, str], told: str
 ) -> None:
-    monkeypatch.setattr(stored_graph, "EDGES", 100)
+    monkeypatch.setattr(stored_graph, "MAX_EDGES_AT_ONCE", 100)
     with pytest.raises(InvalidInput, match=told):
         classifier(**changes).fit(store, observers=[lambda state: pytest.fail("a round was run")])
 

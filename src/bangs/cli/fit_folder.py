@@ -31,7 +31,7 @@ from bangs.utils.files import write_atomic
 from bangs.utils.text import counted
 
 
-def set_by_tables(learner: SelfTrainingClassifier, own: tables.OwnGraph) -> None:
+def set_by_tables(learner: SelfTrainingClassifier, own: tables.UserGraph) -> None:
     """Set the parameters that the tables decide."""
     learner.set_params(directed=own.columns.directed)
     if learner.features == "auto" and own.columns.structural is not None and not isinstance(own.data, Store):
@@ -40,7 +40,7 @@ def set_by_tables(learner: SelfTrainingClassifier, own: tables.OwnGraph) -> None
 
 def fit_in(
     out: Path,
-    own: tables.OwnGraph,
+    own: tables.UserGraph,
     learner: SelfTrainingClassifier,
     tables_read: FittedTables,
     output: Output,
@@ -63,7 +63,7 @@ def fit_in(
         return done
 
 
-def _fit(folder: RunFolder, own: tables.OwnGraph, learner: SelfTrainingClassifier, output: Output) -> dict[str, Any]:
+def _fit(folder: RunFolder, own: tables.UserGraph, learner: SelfTrainingClassifier, output: Output) -> dict[str, Any]:
     """Learn, from wherever an earlier attempt left off, and write every file."""
     keeper = Keeper(folder)
     if keeper.round is not None:
@@ -103,7 +103,7 @@ def _write(folder: RunFolder, learner: SelfTrainingClassifier, truth: Tensor, re
     folder.finish(result)
 
 
-def _config(name: str, own: tables.OwnGraph, learner: SelfTrainingClassifier) -> dict[str, Any]:
+def _config(name: str, own: tables.UserGraph, learner: SelfTrainingClassifier) -> dict[str, Any]:
     """Everything the result depends on; names no path beyond the folder itself."""
     params = learner.get_params(deep=False)
     recipe = {"model", "method", "features", "selector", "calibrator"}

@@ -9,8 +9,8 @@ from typing import Any
 from bangs.errors import BangsError, InvalidInput
 from bangs.estimator import saved_parameters
 from bangs.estimator.classifier import SelfTrainingClassifier
-from bangs.graphs.store import read_own
-from bangs.graphs.tables import OwnGraph
+from bangs.graphs.store import read_user_graph
+from bangs.graphs.tables import UserGraph
 from bangs.graphs.tables.read_options import ReadOptions
 from bangs.labelling.answers import read_answers, with_answers
 from bangs.runs.sealed_json import seal, unseal
@@ -39,9 +39,9 @@ class FittedTables:
         more = [own for own in map(Path.resolve, labels) if own not in self.labels]
         return FittedTables(self.path, {**self.options, **_given(options)}, (*self.labels, *more))
 
-    def read(self) -> OwnGraph:
+    def read(self) -> UserGraph:
         """The graph, with all labels that were added to it."""
-        own = read_own(self.path, **self.options)
+        own = read_user_graph(self.path, **self.options)
         for file in self.labels:
             own = with_answers(own, read_answers(file))
         return own

@@ -37,7 +37,7 @@ def predict(
     Example: bangs predict out/library examples/own-graph-grown
     """
     from bangs.estimator.classifier import SelfTrainingClassifier
-    from bangs.graphs.store import known_names, read_own
+    from bangs.graphs.store import are_node_names, read_user_graph
     from bangs.graphs.tables import Encoding
     from bangs.report.predictions_csv import new_predictions
     from bangs.runs import read_run
@@ -54,9 +54,9 @@ def predict(
     if not isinstance(columns, dict):
         raise InvalidInput(f"'{folder}' does not say how columns became features; make it with `bangs fit`")
     encoding = Encoding.from_dict(columns)
-    own = read_own(graph, **tables, fill=fill, encoding=encoding)
+    own = read_user_graph(graph, **tables, fill=fill, encoding=encoding)
     output.notes(own.notes)
-    new = ~known_names(own.ids, model.node_names_)  # which needs the store of the fit, so it comes before the work
+    new = ~are_node_names(own.ids, model.node_names_)  # which needs the store of the fit, so it comes before the work
     probs = model.predict_proba(own.data, names=own.ids)
     classes = [str(name) for name in model.classes_]
     known = [own.classes[label] if label >= 0 else "" for label in own.data.y.tolist()]

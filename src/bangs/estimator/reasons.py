@@ -142,9 +142,9 @@ def node_of(node: Any, names: Any) -> int:
         return int(node)
     if isinstance(names, np.ndarray) and len(found := np.flatnonzero(names == str(node))):
         return int(found[0])
-    from bangs.graphs.store import place_of  # imports the readers of tables, which takes a second
+    from bangs.graphs.store import node_index  # imports the readers of tables, which takes a second
 
-    return place_of(str(node), names)
+    return node_index(str(node), names)
 
 
 def reasons(snapshot: Snapshot, node: int, top: Any = 5) -> Reasons:

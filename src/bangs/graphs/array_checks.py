@@ -15,7 +15,7 @@ from bangs.graphs.splits import MASKS
 
 Array = npt.NDArray[Any]
 
-MOST_FEATURES = 10_000_000
+MAX_FEATURES = 10_000_000
 
 
 def check_shapes(arrays: Mapping[str, Any], what: object) -> int:
@@ -28,7 +28,7 @@ def check_shapes(arrays: Mapping[str, Any], what: object) -> int:
     if weight is not None and weight.shape != edges.shape[1:]:
         raise InvalidInput(f"'edge_weight' of {what} must have shape [{edges.shape[1]}], got {_form(weight)}")
     nodes = next((array.shape[0] for array in (y, x) if array is not None and array.shape), 0)
-    if x is not None and (len(x.shape) != 2 or x.shape[0] != nodes or 0 in x.shape or x.shape[1] > MOST_FEATURES):
+    if x is not None and (len(x.shape) != 2 or x.shape[0] != nodes or 0 in x.shape or x.shape[1] > MAX_FEATURES):
         raise InvalidInput(f"'x' of {what} must have shape [{nodes or 'N'}, F], one row per node, got {_form(x)}")
     masks = {name: arrays[name] for name in MASKS if name in arrays}
     if masks and len(masks) < len(MASKS):

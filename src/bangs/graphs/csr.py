@@ -24,16 +24,16 @@ def checked_csr(
 
 def check_indices(pointers: Array, columns: Array, shape: tuple[int, int], what: str) -> int:
     """The number of entries of a CSR matrix [n, m]; raises where a pointer or column number is out of range."""
-    rows, width = shape
+    rows, columns_count = shape
     if any(array.ndim != 1 or array.dtype.kind not in "iu" for array in (pointers, columns)):
         raise InvalidInput(f"the row pointers and column numbers of {what} must be whole numbers in one dimension")
-    wide = pointers.astype(np.int64)
-    if len(wide) != rows + 1 or (np.diff(wide, prepend=0) < 0).any() or wide[0] != 0 or wide[-1] > len(columns):
+    starts = pointers.astype(np.int64)
+    if len(starts) != rows + 1 or (np.diff(starts, prepend=0) < 0).any() or starts[0] != 0 or starts[-1] > len(columns):
         raise InvalidInput(
             f"the row pointers of {what} must be {rows + 1} numbers that rise from 0 to its {len(columns)} entries"
         )
-    check_range(columns[: wide[-1]], width, f"the column numbers of {what}")
-    return int(wide[-1])
+    check_range(columns[: starts[-1]], columns_count, f"the column numbers of {what}")
+    return int(starts[-1])
 
 
 def check_range(numbers: Array, count: int, what: str) -> None:

@@ -10,11 +10,11 @@ from torch import Tensor
 
 from bangs.kernels.row_schedule import divide_rows
 
-LONGEST = 128  # entries of a row that one thread sums
+MAX_PIECE_LENGTH = 128  # entries of a row that one thread sums
 
 
 class RowPieces(NamedTuple):
-    """The rows of a CSR in pieces of at most LONGEST entries, so that threads have about equal work."""
+    """The rows of a CSR in pieces of at most MAX_PIECE_LENGTH entries, so that threads have about equal work."""
 
     starts: Tensor  # int [P + 1], row pointers of the P pieces
     merge: "RowPieces | None"  # sums the pieces of every row; None if every row is one piece
@@ -22,7 +22,7 @@ class RowPieces(NamedTuple):
     @classmethod
     def of(cls, rows: Tensor) -> "RowPieces":
         """The pieces of rows with these pointers int [n + 1]."""
-        divided = divide_rows(rows, LONGEST)
+        divided = divide_rows(rows, MAX_PIECE_LENGTH)
         return cls(rows, None) if divided is None else cls(divided[0], cls.of(divided[1]))
 
 

@@ -29,11 +29,11 @@ def undirected(
 
     Weights of a repeated edge add up; of two opposite edges the larger counts.
     """
-    apart = source != target
-    keys, total = merged(source[apart], target[apart], None if weight is None else weight[apart], nodes)
-    keys, total = mirrored(keys, total, nodes)
-    ends = torch.from_numpy(np.stack(np.divmod(keys, nodes)))
-    return EdgeList(ends, nodes, None if total is None else torch.from_numpy(total).float())
+    not_loop = source != target
+    keys, weights = merged(source[not_loop], target[not_loop], None if weight is None else weight[not_loop], nodes)
+    keys, weights = mirrored(keys, weights, nodes)
+    edge_index = torch.from_numpy(np.stack(np.divmod(keys, nodes)))
+    return EdgeList(edge_index, nodes, None if weights is None else torch.from_numpy(weights).float())
 
 
 def merged(
@@ -43,8 +43,8 @@ def merged(
     keys = source.astype(np.int64) * nodes + target.astype(np.int64)
     if weight is None:
         return distinct(keys), None
-    unique, place = np.unique(keys, return_inverse=True)
-    return unique, np.bincount(place, weight, len(unique)).astype(np.float64)
+    unique, inverse = np.unique(keys, return_inverse=True)
+    return unique, np.bincount(inverse, weight, len(unique)).astype(np.float64)
 
 
 def mirrored(
@@ -54,13 +54,13 @@ def mirrored(
 
     Of an edge and its reverse the larger weight counts, since files often list each edge both ways.
     """
-    listed = np.concatenate([keys, keys % nodes * nodes + keys // nodes])
+    both_directions = np.concatenate([keys, keys % nodes * nodes + keys // nodes])
     if weight is None:
-        return distinct(listed), None
-    both, place = np.unique(listed, return_inverse=True)
-    larger = np.zeros(len(both))
-    np.maximum.at(larger, place, np.concatenate([weight, weight]))
-    return both, larger
+        return distinct(both_directions), None
+    unique, inverse = np.unique(both_directions, return_inverse=True)
+    larger = np.zeros(len(unique))
+    np.maximum.at(larger, inverse, np.concatenate([weight, weight]))
+    return unique, larger
 
 
 def distinct(numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:

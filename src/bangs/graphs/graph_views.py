@@ -37,8 +37,8 @@ class DropFeatures:
     def __call__(self, graph: Data, generator: torch.Generator) -> Data:
         x = graph.x
         values = x.values() if x.layout == torch.sparse_csr else x
-        kept = _uniform(values.shape, generator, values) >= self.rate
-        values = values * kept / (1 - self.rate)
+        keep = _uniform(values.shape, generator, values) >= self.rate
+        values = values * keep / (1 - self.rate)
         if x.layout == torch.sparse_csr:
             # zeros stay stored, so that the pattern stays the same and is not prepared again
             values = csr(x.crow_indices(), x.col_indices(), values, tuple(x.shape))
@@ -64,12 +64,12 @@ class DropEdges:
         pairs, member = pair.unique(return_inverse=True)
         dropped = torch.randperm(len(pairs), generator=generator, device=generator.device)
         dropped = dropped[: round(self.rate * len(pairs))].to(pair.device)
-        stays = torch.ones(len(pairs), dtype=torch.bool, device=pair.device)
-        stays[dropped] = False
-        kept = stays[member]
-        smaller = _changed(graph, edge_index=graph.edge_index[:, kept])
+        keep_pair = torch.ones(len(pairs), dtype=torch.bool, device=pair.device)
+        keep_pair[dropped] = False
+        keep = keep_pair[member]
+        smaller = _changed(graph, edge_index=graph.edge_index[:, keep])
         if graph.get("edge_weight") is not None:
-            smaller.edge_weight = graph.edge_weight[kept]
+            smaller.edge_weight = graph.edge_weight[keep]
         return smaller
 
 

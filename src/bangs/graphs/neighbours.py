@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 BAD_POINTERS = "the row pointers of a stored graph decrease; the store is damaged, so convert it again"
 BAD_NODES = "an edge of a stored graph leads to no node; the store is damaged, so convert it again"
-CHECKED = 2**24  # edges checked at once
+EDGES_PER_CHECK = 2**24  # edges checked at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,9 +66,9 @@ class NeighbourLists:
         """The edges into some nodes long [n]: their number for each node, long [n], and for every edge its source,
         long [m], and its weight, float [m]."""
         starts, counts = self.row_ranges(nodes)
-        places = ragged_index(starts, counts)
-        sources = self.checked(self.nodes[places].long())
-        weights = torch.ones(len(sources), device=sources.device) if self.weights is None else self.weights[places]
+        positions = ragged_index(starts, counts)
+        sources = self.checked(self.nodes[positions].long())
+        weights = torch.ones(len(sources), device=sources.device) if self.weights is None else self.weights[positions]
         return counts, sources, weights
 
     def checked(self, sources: Tensor) -> Tensor:
@@ -87,7 +87,7 @@ class NeighbourLists:
         """What is wrong with the edges, all of which are read for it, once."""
         if bool((self.pointers.diff() < 0).any()):
             return BAD_POINTERS
-        return None if all(map(self._exist, self.nodes.split(CHECKED))) else BAD_NODES
+        return None if all(map(self._exist, self.nodes.split(EDGES_PER_CHECK))) else BAD_NODES
 
     def _exist(self, nodes: Tensor) -> bool:
         return len(nodes) == 0 or 0 <= int(nodes.min()) <= int(nodes.max()) < len(self)

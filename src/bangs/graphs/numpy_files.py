@@ -18,7 +18,7 @@ from bangs.utils.memory import available_memory, gib
 
 Array = npt.NDArray[Any]
 
-MOST_BYTES = 8 * 2**30  # of one file's arrays together, unpacked
+MAX_BYTES = 8 * 2**30  # of one file's arrays together, unpacked
 _BLOCK = 2**24
 _KINDS = "biuf"
 
@@ -94,8 +94,8 @@ def open_regular(path: Path) -> Iterator[IO[bytes]]:
 
 def check_room(size: int, what: str) -> None:
     """Raises where arrays of so many bytes, and as much again for what is made of them, exceed the free memory."""
-    if size > MOST_BYTES:
-        raise InvalidInput(f"{what} unpacks to {gib(size)}, more than the {gib(MOST_BYTES)} allowed; it is refused")
+    if size > MAX_BYTES:
+        raise InvalidInput(f"{what} unpacks to {gib(size)}, more than the {gib(MAX_BYTES)} allowed; it is refused")
     free = available_memory()
     if 2 * size > free:
         raise OutOfMemory(
@@ -107,12 +107,15 @@ def check_room(size: int, what: str) -> None:
 @contextmanager
 def _archive(path: Path, names: Iterable[str] | None) -> Iterator[tuple[ZipFile, dict[str, ZipInfo]]]:
     """An .npz file and its members by the name of their array, of those named."""
-    wanted = None if names is None else set(names)
+    selected = None if names is None else set(names)
     with open_regular(path) as file:
         try:
             with ZipFile(file) as archive:
                 members = {member.filename.removesuffix(".npy"): member for member in archive.infolist()}
-                yield archive, {name: member for name, member in members.items() if wanted is None or name in wanted}
+                yield (
+                    archive,
+                    {name: member for name, member in members.items() if selected is None or name in selected},
+                )
         except (BangsError, MemoryError):
             raise
         except Exception as error:  # a broken archive may raise any error

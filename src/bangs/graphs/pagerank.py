@@ -17,7 +17,7 @@ from bangs.graphs.sparse import Sparse, adjacency, batched_adjacency
 if TYPE_CHECKING:
     from torch_geometric.data import Data
 
-LARGE = 200_000  # nodes from which `Push` computes the columns
+MAX_POWER_ITERATION_NODES = 200_000  # a larger graph gets its columns from `Push`
 
 log = logging.getLogger(__name__)
 
@@ -39,7 +39,7 @@ class Operator(Protocol):
 
 
 class Propagator(Protocol):
-    """Makes the operator of a graph, on the graph's device."""
+    """Makes the operator of a graph, on the device of the graph."""
 
     def __call__(self, graph: "Data") -> Operator: ...
 
@@ -64,11 +64,11 @@ class PPR:
         check_integer("PPR.steps", self.steps, least=1)
 
     def __call__(self, graph: "Data") -> "PowerIteration | PushOperator":
-        if hasattr(graph, "into") or int(graph.num_nodes or 0) > LARGE:
+        if hasattr(graph, "into") or int(graph.num_nodes or 0) > MAX_POWER_ITERATION_NODES:
             if self.symmetric:
                 raise InvalidInput(
-                    f"PPR.symmetric works for graphs in memory of at most {LARGE:,} nodes, not one of "
-                    f"{graph.num_nodes:,} or on disk; leave it out"
+                    f"PPR.symmetric works for graphs in memory of at most {MAX_POWER_ITERATION_NODES:,} nodes, "
+                    f"not one of {graph.num_nodes:,} or on disk; leave it out"
                 )
             push = Push(self.alpha, self.steps)
             log.info("%s: the graph is large, so columns are computed by %s", self, push)
@@ -126,10 +126,10 @@ class PowerIteration:
         return x
 
     def _iterate(self, multiply: Callable[[Tensor, Tensor, float], Tensor], x: Tensor) -> Tensor:
-        now = x = x.contiguous()
+        result = x = x.contiguous()
         for _ in range(self.steps):
-            now = multiply(now, x, self.alpha)
-        return now
+            result = multiply(result, x, self.alpha)
+        return result
 
     @cached_property
     def _damped(self) -> Sparse:

@@ -21,11 +21,11 @@ from bangs.utils import signals
 if TYPE_CHECKING:
     from torch_geometric.data import Data
 
-BLOCK = 2**24  # edges multiplied or pushed, or numbers of dense columns, at once
+BLOCK_SIZE = 2**24  # edges multiplied or pushed, or numbers of dense columns, at once
 DENSE_DEVICES = {"cuda"}  # devices on which dense columns over all edges are faster than sparse ones
 DENSE_RATIO = 2  # numbers of a dense column that take the memory of one sparse entry
-PROBE = 8  # columns tried before all are computed
-RAISE = 4.0  # factor on the threshold if columns have too many entries
+TRIAL_COLUMNS = 8  # columns tried before all are computed
+THRESHOLD_FACTOR = 4.0  # factor on the threshold if columns have too many entries
 
 Indices = npt.NDArray[np.integer[Any]]
 
@@ -91,9 +91,9 @@ class PushOperator:
     def columns(self, nodes: Tensor) -> Tensor:
         """The dense columns P[:, nodes] of some nodes long [K]: float [N, K]."""
         pairs = self.pairs(nodes)
-        whole = torch.zeros(len(self.into), len(nodes))
-        whole[pairs.node, pairs.player] = pairs.weight
-        return whole.to(self.into.device)
+        dense = torch.zeros(len(self.into), len(nodes))
+        dense[pairs.node, pairs.player] = pairs.weight
+        return dense.to(self.into.device)
 
     def pairs(self, nodes: Tensor, max_entries: int | None = None) -> Pairs:
         """The nonzero entries of some nodes' columns long [K], at most `max_entries` in all, on the CPU.
@@ -101,21 +101,21 @@ class PushOperator:
         If there would be more, the push threshold is raised, and the error bound with it.
         """
         threshold = self.threshold(nodes, max_entries)
-        while (found := self.push(nodes, threshold, max_entries)) is None:
+        while (pairs := self.push(nodes, threshold, max_entries)) is None:
             threshold = raised(threshold)
-        if found.bound > self.error:
+        if pairs.bound > self.error:
             log.info(
                 "error bound of the PPR columns of %d candidates is %.1e, not %.1e; a larger budget allows more",
-                *(len(nodes), found.bound, self.error),
+                *(len(nodes), pairs.bound, self.error),
             )
-        return found
+        return pairs
 
     def threshold(self, nodes: Tensor, max_entries: int | None) -> float:
         """The push threshold: error / steps, or more if a few trial columns have too many entries."""
         threshold = self.error / self.steps
-        if max_entries is not None and len(nodes) > PROBE:
-            few = nodes[:: len(nodes) // PROBE]
-            while self.push(few, threshold, max_entries * len(few) // len(nodes)) is None:
+        if max_entries is not None and len(nodes) > TRIAL_COLUMNS:
+            trial = nodes[:: len(nodes) // TRIAL_COLUMNS]
+            while self.push(trial, threshold, max_entries * len(trial) // len(nodes)) is None:
                 threshold = raised(threshold)
         return threshold
 
@@ -127,23 +127,23 @@ class PushOperator:
 
     def _push_dense(self, nodes: Tensor, threshold: float, max_entries: int | None) -> Pairs | None:
         """The same as `_push_sparse` by dense columns [N, c], as many at once as a block or `max_entries` allow."""
-        size, taken, bound = len(self.into), 0, 0.0
-        none = torch.empty(0, dtype=torch.long)
-        found = [(none, none, torch.empty(0))]
-        width = max(1, min(BLOCK, DENSE_RATIO * (BLOCK if max_entries is None else max_entries)) // size)
+        size, entries, bound = len(self.into), 0, 0.0
+        empty = torch.empty(0, dtype=torch.long)
+        parts = [(empty, empty, torch.empty(0))]
+        width = max(1, min(BLOCK_SIZE, DENSE_RATIO * (BLOCK_SIZE if max_entries is None else max_entries)) // size)
         for first in range(0, len(nodes), width):
             signals.check()
-            own = nodes[first : first + width]
-            start = torch.zeros(size, len(own), device=nodes.device)
-            start[own, torch.arange(len(own), device=nodes.device)] = 1
-            columns, missed = push_dense(self._hop, start, self.alpha, self.steps, threshold)
+            chunk = nodes[first : first + width]
+            start = torch.zeros(size, len(chunk), device=nodes.device)
+            start[chunk, torch.arange(len(chunk), device=nodes.device)] = 1
+            columns, bounds = push_dense(self._hop, start, self.alpha, self.steps, threshold)
             rows = columns.T.contiguous()
             player, node = rows.nonzero().unbind(1)
-            bound, taken = max(bound, float(missed.max())), taken + len(node)
-            if max_entries is not None and taken > max_entries:
+            bound, entries = max(bound, float(bounds.max())), entries + len(node)
+            if max_entries is not None and entries > max_entries:
                 return None
-            found.append((node.cpu(), (player + first).cpu(), rows[player, node].cpu()))
-        node, player, weight = (torch.cat(parts) for parts in zip(*found, strict=True))
+            parts.append((node.cpu(), (player + first).cpu(), rows[player, node].cpu()))
+        node, player, weight = (torch.cat(part) for part in zip(*parts, strict=True))
         return Pairs(node, player, weight, bound)
 
     def _hop(self, x: Tensor) -> Tensor:
@@ -156,23 +156,23 @@ class PushOperator:
     def _push_sparse(self, nodes: Indices, threshold: float, max_entries: int | None) -> Pairs | None:
         """All columns at a threshold, or None if there are too many entries; in groups whose edges fit a block."""
         done: list[scipy.sparse.csr_array[Any]] = []
-        waiting, bound, taken = [nodes], 0.0, 0
-        while waiting:
+        groups, bound, entries = [nodes], 0.0, 0
+        while groups:
             signals.check()
-            group = waiting.pop()
+            group = groups.pop()
             pushed = self._push_group(group, threshold)
             if pushed is None:
                 half = len(group) // 2
-                waiting += [group[half:], group[:half]]
+                groups += [group[half:], group[:half]]
                 continue
-            columns, missed = pushed
+            columns, group_bound = pushed
             done.append(columns)
-            bound, taken = max(bound, missed), taken + columns.nnz
-            if max_entries is not None and taken > max_entries:
+            bound, entries = max(bound, group_bound), entries + columns.nnz
+            if max_entries is not None and entries > max_entries:
                 return None
-        whole = scipy.sparse.vstack(done, format="csr")
-        player = np.repeat(np.arange(len(nodes)), np.diff(whole.indptr))
-        node, weight = whole.indices.astype(np.int64), whole.data.astype(np.float32)
+        rows = scipy.sparse.vstack(done, format="csr")
+        player = np.repeat(np.arange(len(nodes)), np.diff(rows.indptr))
+        node, weight = rows.indices.astype(np.int64), rows.data.astype(np.float32)
         return Pairs(torch.from_numpy(node), torch.from_numpy(player), torch.from_numpy(weight), bound)
 
     def _push_group(self, nodes: Indices, threshold: float) -> "tuple[scipy.sparse.csr_array[Any], float] | None":
@@ -181,35 +181,35 @@ class PushOperator:
         None if a group of several nodes would push more than a block of edges at once.
         """
         shape = (len(nodes), len(self.into))
-        now = scipy.sparse.csr_array((np.ones(len(nodes)), nodes, np.arange(len(nodes) + 1)), shape=shape)
+        current = scipy.sparse.csr_array((np.ones(len(nodes)), nodes, np.arange(len(nodes) + 1)), shape=shape)
         settled, bound = [], 0.0
         for _ in range(self.steps):
-            large = now.data > threshold
-            bound += float(now.data.max(initial=0.0, where=~large))
-            settled.append(_with_data(now, np.where(large, self.alpha * now.data, now.data)))
-            active = _with_data(now, np.where(large, (1 - self.alpha) * now.data, 0.0))
+            large = current.data > threshold
+            bound += float(current.data.max(initial=0.0, where=~large))
+            settled.append(_with_data(current, np.where(large, self.alpha * current.data, current.data)))
+            active = _with_data(current, np.where(large, (1 - self.alpha) * current.data, 0.0))
             active.eliminate_zeros()
             pushed = self._push_level(active)
             if pushed is None:
                 return None
-            now = pushed
-        return _sum([*settled, now]), bound
+            current = pushed
+        return _sum([*settled, current]), bound
 
     def _push_level(self, rows: "scipy.sparse.csr_array[Any]") -> "scipy.sparse.csr_array[Any] | None":
         """Rows [k, N] times Ãᵀ, reading only the edges of their nodes; None if those are too many at once."""
         out = self._cpu_neighbours[1]
         nodes, local_index = np.unique(rows.indices, return_inverse=True)
         starts, counts = out.row_ranges(torch.from_numpy(nodes.astype(np.int64)))
-        if int(counts[torch.from_numpy(local_index)].sum()) > BLOCK and rows.shape[0] > 1:
+        if int(counts[torch.from_numpy(local_index)].sum()) > BLOCK_SIZE and rows.shape[0] > 1:
             return None
-        places = ragged_index(starts, counts)
-        target = out.checked(out.nodes[places].long())
+        positions = ragged_index(starts, counts)
+        target = out.checked(out.nodes[positions].long())
         # every node has a self-loop
         receivers = np.concatenate([target.numpy(), nodes])
         value = (
             np.ones(len(receivers))
             if out.weights is None
-            else np.concatenate([out.weights[places], np.ones(len(nodes))])
+            else np.concatenate([out.weights[positions], np.ones(len(nodes))])
         )
         degree = self._cpu_neighbours[0].degree(torch.from_numpy(receivers.astype(np.int64)))
         value *= (1 / (degree + 1.0)).double().numpy()
@@ -233,31 +233,31 @@ class PushOperator:
     def _blocks(self, neighbours: NeighbourLists) -> "Iterator[tuple[slice, Sparse]]":
         """The adjacency in blocks of rows; cached on a GPU, read again each time on a CPU."""
         if neighbours.device.type == "cpu":
-            return neighbours.blocks(BLOCK)
+            return neighbours.blocks(BLOCK_SIZE)
         return iter(self._cached_blocks[neighbours is not self.into])
 
     @cached_property
     def _cached_blocks(self) -> "tuple[list[tuple[slice, Sparse]], list[tuple[slice, Sparse]]]":
         """The blocks by target and by source."""
-        into = list(self.into.blocks(BLOCK))
-        return into, into if self.out is self.into else list(self.out.blocks(BLOCK))
+        into = list(self.into.blocks(BLOCK_SIZE))
+        return into, into if self.out is self.into else list(self.out.blocks(BLOCK_SIZE))
 
     def _iterate(self, x: Tensor, *, forward: bool) -> Tensor:
         """`steps` products with Ã, or its transpose, each in blocks of rows."""
         neighbours = self.into if forward else self.out
         first = x.to(neighbours.device)
-        now, free = first, torch.empty_like(first)
+        current, buffer = first, torch.empty_like(first)
         for step in range(self.steps):
             signals.check()
-            signal = now if forward else now * self._inverse_degrees
+            signal = current if forward else current * self._inverse_degrees
             for rows, matrix in self._blocks(neighbours):
                 product = matrix.matmul(signal) + signal[rows]
                 if forward:
                     product *= self._inverse_degrees[rows]
-                torch.add(self.alpha * first[rows], product, alpha=1 - self.alpha, out=free[rows])
+                torch.add(self.alpha * first[rows], product, alpha=1 - self.alpha, out=buffer[rows])
             # two buffers take turns; the argument is never overwritten
-            now, free = free, torch.empty_like(first) if step == 0 and self.steps > 1 else now
-        return now.to(x.device)
+            current, buffer = buffer, torch.empty_like(first) if step == 0 and self.steps > 1 else current
+        return current.to(x.device)
 
 
 def push_dense(
@@ -267,19 +267,19 @@ def push_dense(
 
     `hop` computes Ã x of x [N, c]. Entries of at most the threshold are not pushed on, as in `Push`.
     """
-    now, settled = start, torch.zeros_like(start)
+    current, settled = start, torch.zeros_like(start)
     bound = torch.zeros(start.shape[1], device=start.device)
     for _ in range(steps):
-        small = now <= threshold
-        bound += (now * small).amax(0)
-        settled += torch.where(small, now, alpha * now)
-        now = hop(now.masked_fill_(small, 0.0).mul_(1 - alpha))
-    return settled.add_(now), bound
+        small = current <= threshold
+        bound += (current * small).amax(0)
+        settled += torch.where(small, current, alpha * current)
+        current = hop(current.masked_fill_(small, 0.0).mul_(1 - alpha))
+    return settled.add_(current), bound
 
 
 def raised(threshold: float) -> float:
     """The next threshold to try."""
-    return max(threshold, 1e-9) * RAISE
+    return max(threshold, 1e-9) * THRESHOLD_FACTOR
 
 
 def _by_source(graph: "Data", into: NeighbourLists) -> NeighbourLists:

@@ -32,8 +32,8 @@ class TruncatedPPR:
 
     def rows(self, neighbours: NeighbourLists, nodes: Tensor) -> Any:
         """The PPR rows of some nodes long [K]: scipy CSR [K, N]; only the edges of nodes that walks visit are read."""
-        count, one = len(nodes), np.ones(len(nodes), dtype=np.float32)
-        walks = scipy.sparse.csr_array((one, (np.arange(count), nodes.numpy())), shape=(count, len(neighbours)))
+        count, ones = len(nodes), np.ones(len(nodes), dtype=np.float32)
+        walks = scipy.sparse.csr_array((ones, (np.arange(count), nodes.numpy())), shape=(count, len(neighbours)))
         total = self.alpha * walks
         for step in range(self.steps):
             walks = (1 - self.alpha) * _step(neighbours, walks)
@@ -49,11 +49,11 @@ def _step(neighbours: NeighbourLists, walks: Any) -> Any:
     nodes, local_index = np.unique(walks.indices, return_inverse=True)
     reached = torch.from_numpy(nodes.astype(np.int64))
     counts, sources, weights = neighbours.rows(reached)
-    own = np.arange(len(nodes))
-    row = np.concatenate([np.repeat(own, counts.numpy()), own])
+    index = np.arange(len(nodes))
+    row = np.concatenate([np.repeat(index, counts.numpy()), index])
     entries = np.concatenate([weights.numpy(), np.ones(len(nodes), dtype=np.float32)])
     entries /= (neighbours.degree(reached) + 1).numpy()[row]
-    ends = (row, np.concatenate([sources.numpy(), nodes]))
-    step = scipy.sparse.csr_array((entries, ends), shape=(len(nodes), len(neighbours)))
+    coordinates = (row, np.concatenate([sources.numpy(), nodes]))
+    step = scipy.sparse.csr_array((entries, coordinates), shape=(len(nodes), len(neighbours)))
     shape = (len(walks.indptr) - 1, len(nodes))
     return scipy.sparse.csr_array((walks.data, local_index, walks.indptr), shape=shape) @ step

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 Normalise = Literal["row", "symmetric", "none", "count"]
 
-WIDE = 32  # columns from which `embedding_bag` is faster on a CPU than a sparse product
-MOST = 2**31 - 1  # rows, columns or entries of a matrix, whose indices are int32
+MIN_EMBEDDING_BAG_COLUMNS = 32  # columns from which `embedding_bag` is faster on a CPU than a sparse product
+MAX_INT32 = 2**31 - 1  # rows, columns or entries of a matrix, whose indices are int32
 
 # every command would print these: CSR products are stable since torch 2.0, and `csr` leaves checks out on purpose
 warnings.filterwarnings(
@@ -198,8 +198,8 @@ def batched_adjacency(
     nodes = int(graphs[0].num_nodes or 0)
     size = len(graphs) * nodes
     edges = torch.cat([graph.edge_index + number * nodes for number, graph in enumerate(graphs)], dim=1)
-    own = torch.arange(size, device=edges.device)
-    source, target = torch.cat([edges, own.expand(2, -1)], dim=1)
+    loop_index = torch.arange(size, device=edges.device)
+    source, target = torch.cat([edges, loop_index.expand(2, -1)], dim=1)
     weight = torch.cat([*(edge_weights(graph) for graph in graphs), torch.full((size,), loops, device=edges.device)])
     order = (target * size + source).argsort()
     target, source, weight = target[order], source[order], weight[order]
@@ -223,9 +223,9 @@ def adjacency(
     """The normalised adjacency of one graph (see `batched_adjacency`) as a scipy array: float32 [N, N]."""
     matrix = batched_adjacency([graph], loops, normalise)
     parts = (matrix.values, matrix.pattern.cols, matrix.pattern.rows)
-    whole = scipy.sparse.csr_array(tuple(part.cpu().numpy() for part in parts), shape=matrix.shape)
-    whole.sum_duplicates()
-    return whole
+    array = scipy.sparse.csr_array(tuple(part.cpu().numpy() for part in parts), shape=matrix.shape)
+    array.sum_duplicates()
+    return array
 
 
 def to_scipy(matrix: Tensor) -> "scipy.sparse.csr_array[Any]":
@@ -271,7 +271,7 @@ class _Product(torch.autograd.Function):
 
 def multiply(matrix: Tensor, dense: Tensor, plus: Tensor | None = None, beta: float = 0.0) -> Tensor:
     """The product [n, d] of a torch CSR matrix and a dense one on a CPU, plus beta · plus [n, d]."""
-    if dense.shape[1] >= WIDE and dense.dtype == torch.float32:
+    if dense.shape[1] >= MIN_EMBEDDING_BAG_COLUMNS and dense.dtype == torch.float32:
         # weighted sums of rows, up to twice as fast as MKL's sparse product
         product = deterministic_spmm.weighted_row_sums(
             dense, matrix.col_indices(), matrix.crow_indices(), matrix.values()
@@ -296,10 +296,10 @@ def _fused(matrix: Sparse, dense: Tensor, *, transposed: bool = False) -> Tensor
 
 
 def _check_size(shape: tuple[int, int], entries: int) -> None:
-    if max(entries, *shape) > MOST:
+    if max(entries, *shape) > MAX_INT32:
         raise InvalidInput(
             f"a sparse matrix of {shape[0]:,} × {shape[1]:,} with {entries:,} entries is too large; each may be at "
-            f"most {MOST:,}. Run fewer seeds at once, or train with --batch-size and --fanout"
+            f"most {MAX_INT32:,}. Run fewer seeds at once, or train with --batch-size and --fanout"
         )
 
 

@@ -69,8 +69,8 @@ def per_class(
         raise InvalidInput(
             f"a split per class needs n and val of at least 1 and no negative test, got n={n}, val={val}, test={test}"
         )
-    known = _known(y)
-    sizes = torch.bincount(y[known])
+    labelled = _known(y)
+    sizes = torch.bincount(y[labelled])
     small = (sizes < n).nonzero().flatten()
     quota = torch.full_like(sizes, n)
     if scarce == "half":
@@ -78,23 +78,24 @@ def per_class(
     elif len(small):
         label = int(small[0])
         raise InvalidInput(f"class {label} has {int(sizes[label])} nodes, but the split needs {n} per class; lower n")
-    rest = len(known) - int(quota.sum())
-    if val + (test or 0) > rest:
+    remaining = len(labelled) - int(quota.sum())
+    if val + (test or 0) > remaining:
         raise InvalidInput(
-            f"{n} per class leave {rest} labelled nodes, but val + test need {val + (test or 0)}; lower one of them"
+            f"{n} per class leave {remaining} labelled nodes, but val + test need {val + (test or 0)}; "
+            "lower one of them"
         )
     starts = torch.cumsum(sizes, 0) - sizes
     masks = torch.zeros(3, len(seeds), len(y), dtype=torch.bool)
     for run, generator in enumerate(Streams(tuple(seeds)).at("split").generators()):
-        drawn = known[torch.randperm(len(known), generator=generator)]
+        drawn = labelled[torch.randperm(len(labelled), generator=generator)]
         by_label = drawn[torch.argsort(y[drawn], stable=True)]
-        place = torch.arange(len(by_label)) - starts[y[by_label]]
+        rank = torch.arange(len(by_label)) - starts[y[by_label]]
         train = torch.zeros(len(y), dtype=torch.bool)
-        train[by_label[place < quota[y[by_label]]]] = True
-        others = drawn[~train[drawn]]
+        train[by_label[rank < quota[y[by_label]]]] = True
+        unused = drawn[~train[drawn]]
         masks[0, run] = train
-        masks[1, run, others[:val]] = True
-        masks[2, run, others[val : None if test is None else val + test]] = True
+        masks[1, run, unused[:val]] = True
+        masks[2, run, unused[val : None if test is None else val + test]] = True
     return Split(*masks)
 
 
@@ -106,22 +107,22 @@ def by_share(y: Tensor, train: float, val: float, seeds: Sequence[int]) -> Split
     """
     if not (train > 0 and val > 0 and train + val < 1):
         raise InvalidInput(f"the shares train and val must be positive and sum to less than 1, got {train} and {val}")
-    known = _known(y)
-    first, second = _count(train, len(known)), _count(val, len(known))
-    if first == 0 or second == 0:
+    labelled = _known(y)
+    train_count, val_count = _count(train, len(labelled)), _count(val, len(labelled))
+    if train_count == 0 or val_count == 0:
         raise InvalidInput(
-            f"{train:g} and {val:g} of {len(known)} labelled nodes are {first} training and {second} validation "
-            "nodes; each needs at least one node, so raise the share"
+            f"{train:g} and {val:g} of {len(labelled)} labelled nodes are {train_count} training and {val_count} "
+            "validation nodes; each needs at least one node, so raise the share"
         )
     masks = torch.zeros(3, len(seeds), len(y), dtype=torch.bool)
     for run, generator in enumerate(Streams(tuple(seeds)).at("split").generators()):
-        drawn = known[torch.randperm(len(known), generator=generator)]
-        masks[0, run, drawn[:first]] = True
-        masks[1, run, drawn[first : first + second]] = True
-        masks[2, run, drawn[first + second :]] = True
-        if len(y[drawn[:first]].unique()) < 2:
+        drawn = labelled[torch.randperm(len(labelled), generator=generator)]
+        masks[0, run, drawn[:train_count]] = True
+        masks[1, run, drawn[train_count : train_count + val_count]] = True
+        masks[2, run, drawn[train_count + val_count :]] = True
+        if len(y[drawn[:train_count]].unique()) < 2:
             raise InvalidInput(
-                f"the {first} training nodes of run {run} (seed {seeds[run]}) are all of one class; "
+                f"the {train_count} training nodes of run {run} (seed {seeds[run]}) are all of one class; "
                 "raise the training share or use per_class"
             )
     return Split(*masks)
@@ -165,16 +166,16 @@ def validation_split(
     if len(seeds) == 0:
         raise InvalidInput("a split needs at least one seed, got none")
     known = y.cpu() >= 0
-    none = torch.zeros_like(known)[None]
-    start = Split(known[None], none, none) if given is None else given
+    empty = torch.zeros_like(known)[None]
+    start = Split(known[None], empty, empty) if given is None else given
     if start.train.shape[1] != len(y):
         raise InvalidInput(f"the given split has {start.train.shape[1]} nodes, y has {len(y)}")
     start = start.only([run % len(start.train) for run in range(len(seeds))])
-    held = start.val.clone()
+    val = start.val.clone()
     for run, generator in enumerate(Streams(tuple(seeds)).at("validation").generators()):
-        if not held[run].any():
-            held[run] = _held(y.cpu(), start.train[run] & known, share, generator, classes)
-    return Split(start.train & ~held, held, start.test)
+        if not val[run].any():
+            val[run] = _held(y.cpu(), start.train[run] & known, share, generator, classes)
+    return Split(start.train & ~val, val, start.test)
 
 
 def check_share(share: float) -> None:
@@ -209,7 +210,7 @@ def _count(share: float, nodes: int) -> int:
 
 
 def _held(y: Tensor, train: Tensor, share: float, generator: torch.Generator, classes: Sequence[Any] | None) -> Tensor:
-    held = torch.zeros_like(train)
+    val = torch.zeros_like(train)
     for label in y[train].unique().tolist():
         nodes = (train & (y == label)).nonzero().flatten()
         if len(nodes) < 2:
@@ -219,5 +220,5 @@ def _held(y: Tensor, train: Tensor, share: float, generator: torch.Generator, cl
                 "label a second one, drop the label, or give a split with validation nodes"
             )
         count = min(max(round(share * len(nodes)), 1), len(nodes) - 1)
-        held[nodes[torch.randperm(len(nodes), generator=generator)[:count]]] = True
-    return held
+        val[nodes[torch.randperm(len(nodes), generator=generator)[:count]]] = True
+    return val

@@ -13,7 +13,7 @@ from torch_geometric.data import Data
 
 from bangs.core.types import Split
 from bangs.errors import InvalidInput
-from bangs.graphs.tables import OwnGraph
+from bangs.graphs.tables import UserGraph
 from bangs.graphs.tables.labels import placeholders
 from bangs.graphs.tables.numbers import MISSING
 from bangs.utils.csv_safe import FORMULA, to_csv
@@ -105,7 +105,7 @@ def check_class(name: str, known: Sequence[str] = ()) -> str:
     return name
 
 
-def with_answers(own: OwnGraph, answers: Sequence[Answer]) -> OwnGraph:
+def with_answers(own: UserGraph, answers: Sequence[Answer]) -> UserGraph:
     """The same graph with the labels of the answers, perhaps of new classes."""
     labels = labels_of(answers)
     if not labels:

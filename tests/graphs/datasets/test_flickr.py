@@ -75,7 +75,7 @@ def test_every_flaw_has_its_sentence(tmp_path: Path, changes: dict[str, Any], se
 
 def test_a_file_too_large_or_missing_is_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     put(tmp_path)
-    monkeypatch.setattr(flickr, "MOST_BYTES", 5)
+    monkeypatch.setattr(flickr, "MAX_BYTES", 5)
     with pytest.raises(InvalidInput, match="has over 5 bytes"):
         read_flickr(tmp_path)
     (tmp_path / flickr.CLASSES).unlink()

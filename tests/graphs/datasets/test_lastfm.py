@@ -56,7 +56,7 @@ def test_names_that_climb_out_of_the_archive_write_nothing(tmp_path: Path) -> No
 
 
 def test_a_bomb_is_refused_by_what_it_unpacks_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lastfm, "MOST_BYTES", 10_000)
+    monkeypatch.setattr(lastfm, "MAX_BYTES", 10_000)
     with pytest.raises(InvalidInput, match="unpacks to over 10000 bytes; it is refused"):
         read_lastfm(zipped(tmp_path, contents(edges=EDGES + "0,1\n" * 5000)))
 

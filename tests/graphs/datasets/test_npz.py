@@ -155,7 +155,7 @@ def test_a_header_that_claims_too_much_is_refused_before_anything_is_allocated(t
 
 
 def test_a_bomb_is_refused_by_what_it_unpacks_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(numpy_files, "MOST_BYTES", 2**20)
+    monkeypatch.setattr(numpy_files, "MAX_BYTES", 2**20)
     path = saved(tmp_path, x=np.zeros((N, 2**18), np.float32))
     assert path.stat().st_size < 2**15
     with pytest.raises(InvalidInput, match=r"unpacks to .* GiB, more than the .* allowed"):

@@ -9,7 +9,7 @@ import torch
 
 from bangs.errors import InvalidInput
 from bangs.graphs import tables
-from bangs.graphs.store import Store, convert_from, read_own
+from bangs.graphs.store import Store, convert_from, read_user_graph
 from bangs.graphs.tables import BadTables
 from bangs.graphs.tables.id_index import IdIndex, key
 from bangs.graphs.tables.read_options import ReadOptions
@@ -20,9 +20,9 @@ OWN = EXAMPLES / "own-graph"
 
 
 def test_tables_become_what_they_become_in_memory(tmp_path, monkeypatch):
-    monkeypatch.setattr("bangs.graphs.tables.delimited.BLOCK", 4096)
+    monkeypatch.setattr("bangs.graphs.tables.delimited.BLOCK_BYTES", 4096)
     convert_from(str(OWN), tmp_path / "store")
-    stored, plain = read_own(tmp_path / "store"), tables.read(OWN)
+    stored, plain = read_user_graph(tmp_path / "store"), tables.read(OWN)
     assert list(stored.ids) == list(plain.ids)
     assert stored.classes == plain.classes
     assert torch.equal(stored.data.y, plain.data.y)
@@ -109,12 +109,12 @@ def test_tables_may_be_read_as_other_tables_were(tmp_path):
     encoding = tables.Encoding.from_dict(Store.open(tmp_path / "first").manifest.encoding)
     grown = OWN.parent / "own-graph-grown"
     convert_from(str(grown), tmp_path / "grown", options=ReadOptions(encoding=encoding))
-    stored, plain = read_own(tmp_path / "grown", encoding=encoding), tables.read(grown, encoding=encoding)
+    stored, plain = read_user_graph(tmp_path / "grown", encoding=encoding), tables.read(grown, encoding=encoding)
     torch.testing.assert_close(stored.data.x, plain.data.x, atol=1e-5, rtol=1e-5)
     assert torch.equal(stored.data.y, plain.data.y)
     convert_from(str(grown), tmp_path / "alone")
     with pytest.raises(InvalidInput, match=r"in another way.*--like"):
-        read_own(tmp_path / "alone", encoding=encoding)
+        read_user_graph(tmp_path / "alone", encoding=encoding)
 
 
 @pytest.mark.parametrize("weighted", [True, False])
@@ -125,7 +125,7 @@ def test_edges_and_blanks_are_read_as_those_of_the_other_tables_were(tmp_path, w
     (again := tmp_path / "again").mkdir()
     folder(again, NODES.replace("3.0,green", ",green"), heavy)
     convert_from(str(again), tmp_path / "store", options=ReadOptions(encoding=encoding))
-    stored, read = read_own(tmp_path / "store", encoding=encoding), tables.read(again, encoding=encoding)
+    stored, read = read_user_graph(tmp_path / "store", encoding=encoding), tables.read(again, encoding=encoding)
     assert edges_of(stored.data) == edges_of(read.data)
     assert ("edge_weight" in stored.data) == weighted
     torch.testing.assert_close(stored.data.x, read.data.x)
@@ -145,9 +145,9 @@ def test_a_store_whose_edges_were_read_otherwise_is_refused(tmp_path, fitted, to
     source = str(folder(tmp_path, edges="source,target,weight\na,b,2\nc,d,3\n"))
     convert_from(source, tmp_path / "store")
     own = tables.read(Path(source)).columns
-    assert read_own(tmp_path / "store", encoding=own).data.edge_weight is not None
+    assert read_user_graph(tmp_path / "store", encoding=own).data.edge_weight is not None
     with pytest.raises(InvalidInput, match=told):
-        read_own(tmp_path / "store", encoding=replace(own, **fitted))
+        read_user_graph(tmp_path / "store", encoding=replace(own, **fitted))
 
 
 def test_the_weights_of_edges_can_be_left_out(tmp_path):
@@ -166,7 +166,7 @@ def test_words_and_numbers_are_found_by_their_keys():
     assert ids(words).tolist() == [0, 1, 2, 3, 4, 5]
     assert ids(pa.array(["07", "1", ""])).tolist() == [-1, -1, -1]
     plain = IdIndex(key(pa.array(["0", "1", "2"])))
-    assert plain.plain
+    assert plain.consecutive
     assert plain(pa.array(["2", "3", "a", "1"])).tolist() == [2, -1, -1, 1]
 
 
@@ -176,5 +176,5 @@ def test_a_class_with_one_label_is_named_when_a_store_is_to_be_learned_from(tmp_
     with pytest.raises(
         BadTables, match="label 'emu' is seen once; a node cannot be both learned from and validated on"
     ):
-        read_own(tmp_path / "store", two_labels=True)
-    assert read_own(tmp_path / "store").classes == ["cat", "dog", "emu"]
+        read_user_graph(tmp_path / "store", two_labels=True)
+    assert read_user_graph(tmp_path / "store").classes == ["cat", "dog", "emu"]

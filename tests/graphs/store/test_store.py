@@ -16,7 +16,7 @@ from bangs.experiments.experiment import Experiment, exam_of
 from bangs.graphs.datasets import by_name
 from bangs.graphs.datasets.synthetic import citation
 from bangs.graphs.neighbours import NeighbourLists
-from bangs.graphs.store import Store, convert_from, is_store, read_own, release, stored_graph
+from bangs.graphs.store import Store, convert_from, is_store, read_user_graph, release, stored_graph
 from bangs.graphs.store.edge_sort import EdgeWriter
 from bangs.graphs.store.synthetic import Synthetic
 from bangs.graphs.store.writer import Writer
@@ -277,12 +277,12 @@ def test_what_was_let_go_is_still_there(made):
 
 
 def test_a_large_store_says_what_cannot_be_done_with_it(made, monkeypatch):
-    monkeypatch.setattr(stored_graph, "WHOLE", 100)
-    monkeypatch.setattr(stored_graph, "EDGES", 100)
+    monkeypatch.setattr(stored_graph, "MAX_BYTES_IN_MEMORY", 100)
+    monkeypatch.setattr(stored_graph, "MAX_EDGES_AT_ONCE", 100)
     assert isinstance(by_name.load(made), Store)
     with pytest.raises(InvalidInput, match="--batch-size"):
         Trainer(GCN(hidden=4), epochs=1).fit(*_given(Store.open(made)), Streams((0,)))
-    assert isinstance(read_own(made).data, Store)
+    assert isinstance(read_user_graph(made).data, Store)
 
 
 def _given(store: Store):

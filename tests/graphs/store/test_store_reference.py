@@ -9,7 +9,7 @@ import torch
 from torch_geometric.data import Data
 
 from bangs.errors import InvalidInput
-from bangs.graphs.store import NodeNames, Store, StoreReference, convert_from, known_names
+from bangs.graphs.store import NodeNames, Store, StoreReference, are_node_names, convert_from
 from bangs.graphs.store import node_names as names_module
 
 
@@ -34,7 +34,7 @@ def named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> NodeNames:
     (folder / "nodes.csv").write_text(f"id,size,label\n{rows}", encoding="utf-8")
     (folder / "edges.csv").write_text("source,target\na,née\nnée,7\n7,a b\n", encoding="utf-8")
     convert_from(str(folder), tmp_path / "store")
-    monkeypatch.setattr(names_module, "BLOCK", 2)
+    monkeypatch.setattr(names_module, "BLOCK_NAMES", 2)
     return NodeNames(StoreReference.of(Store.open(tmp_path / "store")))
 
 
@@ -85,15 +85,15 @@ def test_nodes_without_names_are_called_by_their_numbers(where: StoreReference) 
 
 def test_words_are_known_as_they_are_to_a_set(named: NodeNames) -> None:
     asked = ["a b", "née", "b", "", "7", "07", "\ud800"]
-    assert known_names(asked, named).tolist() == known_names(asked, list(named)).tolist()
-    assert known_names(asked, np.array(list(named), dtype=object)).sum() == 3
+    assert are_node_names(asked, named).tolist() == are_node_names(asked, list(named)).tolist()
+    assert are_node_names(asked, np.array(list(named), dtype=object)).sum() == 3
 
 
 def test_names_that_do_not_follow_each_other_are_told(named: NodeNames) -> None:
-    ends = named.where.store.array("ids.ends")
-    np.array([3, 1, *ends[2:]], dtype="<i8").tofile(named.where.path / "ids.ends.bin")
+    ends = named.reference.store.array("ids.ends")
+    np.array([3, 1, *ends[2:]], dtype="<i8").tofile(named.reference.path / "ids.ends.bin")
     with pytest.raises(InvalidInput, match=r"ids.ends.bin' is damaged.*do not follow each other"):
-        list(NodeNames(StoreReference.of(Store.open(named.where.path))))
+        list(NodeNames(StoreReference.of(Store.open(named.reference.path))))
 
 
 def test_a_model_that_names_a_strange_folder_gets_a_sentence_that_tells_nothing_of_it(

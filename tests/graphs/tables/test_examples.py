@@ -75,7 +75,7 @@ def test_neighbours_help_to_tell_a_readers_shelf(truth: dict[str, str]) -> None:
     right = np.array([graph.classes.index(truth[name]) for name in grown.ids])
     unknown = grown.data.y.numpy() < 0
 
-    def accuracy(smooth: Callable[[tables.OwnGraph], np.ndarray]) -> float:
+    def accuracy(smooth: Callable[[tables.UserGraph], np.ndarray]) -> float:
         model = LogisticRegression(max_iter=500).fit(smooth(graph)[known], graph.data.y.numpy()[known])
         return float((model.predict(smooth(grown)) == right)[unknown].mean())
 

@@ -9,7 +9,7 @@ import pytest
 
 from bangs.errors import InvalidInput
 from bangs.graphs import tables
-from bangs.graphs.store import convert_from, read_own
+from bangs.graphs.store import convert_from, read_user_graph
 from bangs.graphs.tables.dates import FORMATS, read_dates
 from bangs.graphs.tables.read_options import ReadOptions
 from tests.graphs.tables.messy_folders import FOLDERS, write
@@ -95,7 +95,7 @@ def test_ids_with_a_trailing_zero_are_found_where_that_is_unambiguous(tmp_path: 
     assert edges_of(graph.data).keys() == {(0, 1), (1, 0), (1, 2), (2, 1), (2, 3), (3, 2)}
     assert any("differ in a trailing '.0', as '1000" in note for note in graph.notes)
     convert_from(str(tmp_path), tmp_path / "store")
-    assert edges_of(read_own(tmp_path / "store").data) == edges_of(graph.data)
+    assert edges_of(read_user_graph(tmp_path / "store").data) == edges_of(graph.data)
 
 
 def test_an_ambiguous_trailing_zero_is_not_guessed(tmp_path: Path) -> None:
@@ -119,11 +119,11 @@ def test_edges_to_unknown_nodes_are_refused_dropped_or_added(tmp_path: Path, for
     folder(tmp_path, edges=STRAYS)
     np.save(tmp_path / "features.npy", np.ones((6, 2)))
 
-    def read(choice: str) -> tables.OwnGraph:
+    def read(choice: str) -> tables.UserGraph:
         if form == "memory":
             return tables.read(tmp_path, unknown_edges=choice)
         convert_from(str(tmp_path), tmp_path / choice, options=ReadOptions(unknown_edges=choice))
-        return read_own(tmp_path / choice)
+        return read_user_graph(tmp_path / choice)
 
     with pytest.raises(tables.BadTables, match="--unknown-edges drop or add does so for all"):
         read("refuse")

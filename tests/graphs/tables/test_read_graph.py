@@ -16,23 +16,23 @@ from bangs.errors import InvalidInput
 from bangs.graphs import tables
 from bangs.graphs.splits import validation_split
 from bangs.graphs.store import convert_from
-from bangs.graphs.tables.column_kinds import ColumnStatistics
+from bangs.graphs.tables.column_statistics import ColumnStatistics
 from bangs.graphs.tables.diagnostics import Diagnostics
 from bangs.graphs.tables.read_options import ReadOptions
 from bangs.graphs.tables.table import Table
 from tests.graphs.tables.sample_tables import EDGES, NODES, folder
 
 
-def read(path: Path, *, nodes: str = NODES, edges: str = EDGES, **options: object) -> tables.OwnGraph:
+def read(path: Path, *, nodes: str = NODES, edges: str = EDGES, **options: object) -> tables.UserGraph:
     return tables.read(folder(path, nodes, edges), **options)  # type: ignore[arg-type]
 
 
-def edges_of(graph: tables.OwnGraph) -> set[tuple[str, str]]:
+def edges_of(graph: tables.UserGraph) -> set[tuple[str, str]]:
     source, target = graph.data.edge_index.tolist()
     return {(graph.ids[s], graph.ids[t]) for s, t in zip(source, target, strict=True)}
 
 
-def said(graph: tables.OwnGraph, *words: str) -> bool:
+def said(graph: tables.UserGraph, *words: str) -> bool:
     return any(all(word in note for word in words) for note in graph.notes)
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from bangs.errors import BangsError, OutOfMemory
 from bangs.graphs import tables
-from bangs.graphs.store import Store, convert_from, read_own
+from bangs.graphs.store import Store, convert_from, read_user_graph
 from bangs.graphs.tables import delimited, parquet, table_reader
 from bangs.graphs.tables.diagnostics import Diagnostics, FileDiagnostics
 from bangs.graphs.tables.read_options import ReadOptions
@@ -39,7 +39,7 @@ WRONG = {
 def test_memory_and_disk_report_the_same_problems(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wrong: str, block: int
 ) -> None:
-    monkeypatch.setattr(delimited, "BLOCK", block)
+    monkeypatch.setattr(delimited, "BLOCK_BYTES", block)
     nodes, edges = WRONG[wrong]
     folder(tmp_path, nodes, edges)
     with pytest.raises(tables.BadTables) as in_memory:
@@ -57,7 +57,7 @@ SPLIT = "id,x,label,split\na,1,u,\nb,2,u,\nc,3,v,\nd,4,v,\ne,5,v,test\nf,6,,\n"
 def test_memory_and_disk_read_the_same_graph(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, nodes: str, array: str | None
 ) -> None:
-    monkeypatch.setattr(delimited, "BLOCK", 64)
+    monkeypatch.setattr(delimited, "BLOCK_BYTES", 64)
     folder(tmp_path, nodes)
     beside = np.arange(12.0).reshape(6, 2)
     if array == "features.npy":
@@ -65,7 +65,7 @@ def test_memory_and_disk_read_the_same_graph(
     elif array is not None:
         np.savez(tmp_path / array, x=beside)
     convert_from(str(tmp_path), tmp_path / "store")
-    stored, read = read_own(tmp_path / "store"), tables.read(tmp_path)
+    stored, read = read_user_graph(tmp_path / "store"), tables.read(tmp_path)
     assert list(stored.ids) == list(read.ids)
     assert stored.columns == read.columns
     assert stored.data.x.tolist() == read.data.x.tolist()
@@ -86,7 +86,7 @@ def test_an_array_the_model_does_not_know_is_left_out_on_disk_too(tmp_path: Path
 def test_a_column_that_turns_from_numbers_to_words_late_keeps_all_its_words(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(delimited, "BLOCK", 64)
+    monkeypatch.setattr(delimited, "BLOCK_BYTES", 64)
     rows = [f"n{i},{1 if i < 9 else 'red'},{'uv'[i % 2]}\n" for i in range(30)]
     graph = tables.read(folder(tmp_path, "id,size,label\n" + "".join(rows), "source,target\nn0,n1\n"))
     assert graph.columns.features == ["size=1", "size=red"]
@@ -152,7 +152,7 @@ def test_a_parquet_file_may_hold_no_more_text_than_is_allowed(tmp_path: Path, mo
     assert (tmp_path / "nodes.parquet").stat().st_size < 20_000
     with pytest.raises(tables.BadTables, match=r"or too much of it|its text takes more than 90,000 bytes"):
         tables.read(tmp_path, limits=tables.Limits(bytes=90_000))
-    monkeypatch.setattr(parquet, "ROWS", 50)
+    monkeypatch.setattr(parquet, "BATCH_ROWS", 50)
     with pytest.raises(tables.BadTables, match="its text takes more than 90,000 bytes"):
         tables.read(tmp_path, limits=tables.Limits(bytes=90_000))
 

@@ -62,10 +62,10 @@ def load(name: str | Path, folder: Path | None = None, *, base: str | None = Non
 
 def npz_files(folder: Path | None = None) -> dict[str, Path]:
     """The files NAME.npz in the data folder, by name."""
-    place = data_folder(folder)
-    if place is None or not place.is_dir():
+    folder_path = data_folder(folder)
+    if folder_path is None or not folder_path.is_dir():
         return {}
-    return {file.stem.lower().replace("-", "_"): file for file in sorted(place.glob("*.npz"))}
+    return {file.stem.lower().replace("-", "_"): file for file in sorted(folder_path.glob("*.npz"))}
 
 
 def data_folder(folder: Path | None = None) -> Path | None:
@@ -83,28 +83,28 @@ def cache_folder() -> Path:
 
 def _locate(dataset: Dataset, folder: Path | None, base: str | None) -> Path:
     """A folder that holds the dataset's files."""
-    given = data_folder(folder)
+    data = data_folder(folder)
     cache = cache_folder() / dataset.folder
-    for place in (given / dataset.folder if given else None, cache):
-        if place is not None and (_holds(place, dataset.files) or _holds(place, dataset.instead)):
-            return place
+    for candidate in (data / dataset.folder if data else None, cache):
+        if candidate is not None and (_holds(candidate, dataset.files) or _holds(candidate, dataset.instead)):
+            return candidate
     for file, remote in dataset.files.items():
         if (cache / file).is_file():
             continue
         try:
             download(remote if base is None else replace(remote, url=f"{base.rstrip('/')}/{file}"), cache / file)
         except DataUnavailable as error:
-            place = given or Path("$BANGS_DATA")
+            candidate = data or Path("$BANGS_DATA")
             raise DataUnavailable(
                 f"dataset '{dataset.name}' is not on this machine and {error}. "
-                f"Put {', '.join(dataset.instead or dataset.files)} into {place / dataset.folder} or {cache}; "
+                f"Put {', '.join(dataset.instead or dataset.files)} into {candidate / dataset.folder} or {cache}; "
                 f"the source is {dataset.source}"
             ) from error
     return cache
 
 
-def _holds(place: Path, files: Collection[str]) -> bool:
-    return len(files) > 0 and all((place / file).is_file() for file in files)
+def _holds(folder: Path, files: Collection[str]) -> bool:
+    return len(files) > 0 and all((folder / file).is_file() for file in files)
 
 
 def _no_graph(path: Path, known: Collection[str]) -> BangsError:
@@ -116,8 +116,8 @@ def _no_graph(path: Path, known: Collection[str]) -> BangsError:
     if path.exists():
         return InvalidInput(f"'{path}' is neither an .npz file nor a store; `bangs convert` makes a store of tables")
     if path.suffix == ".npz" or len(path.parts) > 1:
-        ways = f"give the path of an .npz file or one of {', '.join(sorted(known))}"
-        return DataUnavailable(f"{path} does not exist; {ways}")
+        remedy = f"give the path of an .npz file or one of {', '.join(sorted(known))}"
+        return DataUnavailable(f"{path} does not exist; {remedy}")
     return UnknownName("dataset", str(path), known)
 
 

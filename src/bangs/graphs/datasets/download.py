@@ -27,7 +27,7 @@ def download(remote: Remote, target: Path, attempts: int = 3) -> Path:
     if urlsplit(remote.url).scheme not in ("http", "https"):
         raise DataUnavailable(f"{remote.url} cannot be fetched: only http and https are supported")
     pooch.get_logger().setLevel("WARNING")
-    known = pooch.create(
+    registry = pooch.create(
         target.parent,
         base_url="",
         registry={target.name: remote.sha256 and f"sha256:{remote.sha256}"},
@@ -35,15 +35,15 @@ def download(remote: Remote, target: Path, attempts: int = 3) -> Path:
         retry_if_failed=attempts - 1,
     )
 
-    def fetch(url: str, file: str, own: Any) -> None:
+    def fetch(url: str, file: str, pooch_registry: Any) -> None:
         web = pooch.HTTPDownloader(progressbar=sys.stderr.isatty(), timeout=TIMEOUT, headers={"User-Agent": "bangs"})
-        web(url, file, own)
-        with open(file, "rb") as came:
-            if came.read(len(remote.starts)) != remote.starts:
+        web(url, file, pooch_registry)
+        with open(file, "rb") as stream:
+            if stream.read(len(remote.starts)) != remote.starts:
                 raise ValueError("it is not the kind of file expected; the server may have answered with a web page")
 
     try:
-        return Path(known.fetch(target.name, downloader=fetch))
+        return Path(registry.fetch(target.name, downloader=fetch))
     except (OSError, ValueError) as error:  # requests raises the first, a checksum the second
         reason = " ".join(str(error).split()) or type(error).__name__
         raise DataUnavailable(f"{remote.url} could not be fetched: {reason}") from error

@@ -15,7 +15,7 @@ from bangs.graphs.edges import undirected
 from bangs.graphs.numpy_files import read_npy, read_npz
 
 LINKS, FEATURES, CLASSES, ROLES = "adj_full.npz", "feats.npy", "class_map.json", "role.json"
-MOST_BYTES = 2**28  # of one JSON file
+MAX_BYTES = 2**28  # of one JSON file
 
 
 def read_flickr(folder: Path) -> Data:
@@ -51,8 +51,8 @@ def _links(path: Path, nodes: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[n
     if shape.tolist() != [nodes, nodes]:
         raise InvalidInput(f"{path} must be a matrix of {nodes} × {nodes}, as feats.npy has rows, got {shape.tolist()}")
     entries = check_indices(pointers, columns, (nodes, nodes), str(path))
-    wide = pointers.astype(np.int64)
-    return np.repeat(np.arange(nodes), wide[1:] - wide[:-1]), columns[:entries].astype(np.int64)
+    starts = pointers.astype(np.int64)
+    return np.repeat(np.arange(nodes), starts[1:] - starts[:-1]), columns[:entries].astype(np.int64)
 
 
 def _classes(path: Path, nodes: int) -> npt.NDArray[np.int64]:
@@ -87,8 +87,8 @@ def _roles(path: Path, nodes: int) -> npt.NDArray[np.int64]:
 
 def _json(path: Path) -> Any:
     try:
-        if path.stat().st_size > MOST_BYTES:
-            raise InvalidInput(f"{path} has over {MOST_BYTES} bytes; it is refused")
+        if path.stat().st_size > MAX_BYTES:
+            raise InvalidInput(f"{path} has over {MAX_BYTES} bytes; it is refused")
         return json.loads(path.read_bytes())
     except OSError as error:
         raise DataUnavailable(f"{path} cannot be read: {error.strerror or error}") from error

@@ -13,14 +13,14 @@ import torch
 from torch_geometric.data import Data
 
 from bangs.errors import DataUnavailable, InvalidInput
-from bangs.graphs.array_checks import MOST_FEATURES
+from bangs.graphs.array_checks import MAX_FEATURES
 from bangs.graphs.csr import check_range
 from bangs.graphs.edges import undirected
 
 ARCHIVE = "lastfm_asia.zip"
 COLUMNS = 128
 EDGES, ARTISTS, COUNTRIES = "lastfm_asia_edges.csv", "lastfm_asia_features.json", "lastfm_asia_target.csv"
-MOST_BYTES = 2**28  # of one file, unpacked; the largest has 15 million
+MAX_BYTES = 2**28  # of one file, unpacked; the largest has 15 million
 
 
 def read_lastfm(folder: Path) -> Data:
@@ -70,10 +70,8 @@ def _files(folder: Path) -> dict[str, bytes]:
             for name in names:
                 if name not in members:
                     raise InvalidInput(f"{folder / ARCHIVE} has no file {name}")
-                if members[name].file_size > MOST_BYTES:
-                    raise InvalidInput(
-                        f"{name} of {folder / ARCHIVE} unpacks to over {MOST_BYTES} bytes; it is refused"
-                    )
+                if members[name].file_size > MAX_BYTES:
+                    raise InvalidInput(f"{name} of {folder / ARCHIVE} unpacks to over {MAX_BYTES} bytes; it is refused")
                 contents[name] = archive.read(members[name])
             return contents
     except InvalidInput:
@@ -112,12 +110,12 @@ def _artists(raw: bytes, users: int, path: Path) -> "sp.csr_array[np.float64]":
         likes: dict[str, Any] = json.loads(raw)
         user = np.fromiter((int(key) for key in likes), np.int64, len(likes))
         counts = np.fromiter((len(artists) for artists in likes.values()), np.int64, len(likes))
-        artist = np.fromiter((one for artists in likes.values() for one in artists), np.int64, counts.sum())
+        artist = np.fromiter((artist_id for artists in likes.values() for artist_id in artists), np.int64, counts.sum())
     except (ValueError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise InvalidInput(f"{path} must map each user to a list of artists' numbers: {error}") from error
     check_range(user, users, f"the users of {path}")
-    if artist.size == 0 or not 0 <= artist.min() <= artist.max() < MOST_FEATURES:
-        raise InvalidInput(f"{path} must number artists 0 … {MOST_FEATURES - 1}")
+    if artist.size == 0 or not 0 <= artist.min() <= artist.max() < MAX_FEATURES:
+        raise InvalidInput(f"{path} must number artists 0 … {MAX_FEATURES - 1}")
     shape = (users, int(artist.max()) + 1)
     matrix = sp.coo_array((np.ones(len(artist)), (np.repeat(user, counts), artist)), shape=shape).tocsr()
     matrix.data[:] = 1

@@ -12,7 +12,7 @@ import torch
 from torch_geometric.data import Data
 
 from bangs.errors import InvalidInput
-from bangs.graphs.array_checks import MOST_FEATURES, check_disjoint, check_edges, check_shapes, edge_weights, finite
+from bangs.graphs.array_checks import MAX_FEATURES, check_disjoint, check_edges, check_shapes, edge_weights, finite
 from bangs.graphs.csr import checked_csr
 from bangs.graphs.edges import undirected
 from bangs.graphs.numpy_files import Array, Header, npz_headers, read_npz
@@ -64,14 +64,14 @@ def read_as_listed(path: Path) -> Data:
 
 
 def _check_sparse_shapes(headers: dict[str, Header], path: Path) -> None:
-    there = [name for name in _PARTS if name in headers]
-    if there and len(there) < len(_PARTS):
+    present = [name for name in _PARTS if name in headers]
+    if present and len(present) < len(_PARTS):
         missing = next(name for name in _PARTS if name not in headers)
-        raise InvalidInput(f"{path} has '{there[0]}' but not '{missing}'; sparse features need {', '.join(_PARTS)}")
-    if there and headers["x_data"].shape != headers["x_indices"].shape:
-        came = f"{_what(headers['x_data'])} and {_what(headers['x_indices'])}"
-        raise InvalidInput(f"'x_data' and 'x_indices' of {path} must be of one length, got {came}")
-    if there and (headers["x_shape"].shape != (2,) or headers["x_shape"].dtype.kind not in "iu"):
+        raise InvalidInput(f"{path} has '{present[0]}' but not '{missing}'; sparse features need {', '.join(_PARTS)}")
+    if present and headers["x_data"].shape != headers["x_indices"].shape:
+        shapes = f"{_what(headers['x_data'])} and {_what(headers['x_indices'])}"
+        raise InvalidInput(f"'x_data' and 'x_indices' of {path} must be of one length, got {shapes}")
+    if present and (headers["x_shape"].shape != (2,) or headers["x_shape"].dtype.kind not in "iu"):
         raise InvalidInput(f"'x_shape' of {path} must be two whole numbers, got {_what(headers['x_shape'])}")
 
 
@@ -89,8 +89,8 @@ def _sparse(arrays: dict[str, Array], path: Path) -> "sp.csr_array[np.float32]":
     nodes, (rows, width) = len(arrays["y"]), map(int, arrays["x_shape"])
     if rows != nodes:
         raise InvalidInput(f"'x_shape' of {path} must be ({nodes}, F), one row per label in 'y', got {rows}, {width}")
-    if not 1 <= width <= MOST_FEATURES:
-        raise InvalidInput(f"'x_shape' of {path} must ask for 1 … {MOST_FEATURES} columns, got {width}")
+    if not 1 <= width <= MAX_FEATURES:
+        raise InvalidInput(f"'x_shape' of {path} must ask for 1 … {MAX_FEATURES} columns, got {width}")
     values, what = finite(arrays["x_data"], "x_data", path), f"the sparse features of {path}"
     matrix = checked_csr(values, arrays["x_indices"], arrays["x_indptr"], (nodes, width), what)
     matrix.sum_duplicates()

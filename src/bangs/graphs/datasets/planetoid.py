@@ -11,7 +11,7 @@ import torch
 from torch_geometric.data import Data
 
 from bangs.errors import DataUnavailable, InvalidInput
-from bangs.graphs.array_checks import MOST_FEATURES
+from bangs.graphs.array_checks import MAX_FEATURES
 from bangs.graphs.csr import check_range, checked_csr
 from bangs.graphs.edges import undirected
 from bangs.graphs.numpy_files import Array
@@ -28,29 +28,29 @@ def read_planetoid(folder: Path, name: str) -> Data:
     the label −1, and are in no part of the split.
     """
     files = {part: folder / f"ind.{name}.{part}" for part in PARTS}
-    known, tested = _matrix(files["allx"]), _matrix(files["tx"])
-    known_labels, tested_labels = _one_hot(files["ally"], known.shape[0]), _one_hot(files["ty"], tested.shape[0])
-    given = _matrix(files["x"]).shape[0]
-    if known.shape[1] != tested.shape[1] or known_labels.shape[1] != tested_labels.shape[1]:
+    train_x, test_x = _matrix(files["allx"]), _matrix(files["tx"])
+    train_labels, test_labels = _one_hot(files["ally"], train_x.shape[0]), _one_hot(files["ty"], test_x.shape[0])
+    labelled = _matrix(files["x"]).shape[0]
+    if train_x.shape[1] != test_x.shape[1] or train_labels.shape[1] != test_labels.shape[1]:
         raise InvalidInput(f"{files['tx']} and {files['allx']} (or ty and ally) must have the same number of columns")
-    nodes = _test_nodes(files["test.index"], known.shape[0], tested.shape[0])
+    nodes = _test_nodes(files["test.index"], train_x.shape[0], test_x.shape[0])
     total = int(nodes.max()) + 1
-    if given + VALIDATION > known.shape[0]:
-        raise InvalidInput(f"{files['allx']} must hold the {given} rows of x and {VALIDATION} for validation")
+    if labelled + VALIDATION > train_x.shape[0]:
+        raise InvalidInput(f"{files['allx']} must hold the {labelled} rows of x and {VALIDATION} for validation")
 
-    labels = np.zeros((total, known_labels.shape[1]), known_labels.dtype)
-    labels[: known.shape[0]] = known_labels
-    labels[nodes] = tested_labels
+    labels = np.zeros((total, train_labels.shape[1]), train_labels.dtype)
+    labels[: train_x.shape[0]] = train_labels
+    labels[nodes] = test_labels
     y = np.where(labels.any(axis=1), labels.argmax(axis=1), -1)
     data = Data(
-        x=to_torch(_normalised(_stacked(known, tested, nodes))),
+        x=to_torch(_normalised(_stacked(train_x, test_x, nodes))),
         edge_index=_edges(files["graph"], total),
         y=torch.from_numpy(y),
         num_nodes=total,
     )
     node = torch.arange(total)
-    data.train_mask = node < given
-    data.val_mask = (node >= given) & (node < given + VALIDATION)
+    data.train_mask = node < labelled
+    data.val_mask = (node >= labelled) & (node < labelled + VALIDATION)
     data.test_mask = torch.zeros(total, dtype=torch.bool)
     data.test_mask[torch.from_numpy(nodes)] = True
     data.num_classes = int(labels.shape[1])
@@ -130,13 +130,13 @@ def _unpickle(path: Path) -> Any:
 
 
 def _matrix(path: Path) -> "sp.csr_array[np.float32]":
-    held = _unpickle(path)
-    parts = vars(held) if isinstance(held, _Csr) else {}
+    content = _unpickle(path)
+    parts = vars(content) if isinstance(content, _Csr) else {}
     try:
         shape = parts.get("_shape") or parts["shape"]
         values, columns, pointers = (parts[name].array() for name in ("data", "indices", "indptr"))
         rows, width = (int(side) for side in shape)
-        if not 1 <= width <= MOST_FEATURES:
+        if not 1 <= width <= MAX_FEATURES:
             raise ValueError(f"{width} columns are too many")
         matrix = checked_csr(values.astype(np.float32), columns, pointers, (rows, width), "the matrix")
     except (KeyError, AttributeError, TypeError, ValueError, OverflowError) as error:
@@ -147,9 +147,9 @@ def _matrix(path: Path) -> "sp.csr_array[np.float32]":
 
 
 def _one_hot(path: Path, rows: int) -> Array:
-    held = _unpickle(path)
+    content = _unpickle(path)
     try:
-        labels = held.array()
+        labels = content.array()
     except (AttributeError, TypeError, ValueError, OverflowError) as error:
         raise InvalidInput(f"{path} must hold an array: {error}") from error
     if labels.ndim != 2 or len(labels) != rows or labels.shape[1] < 2:
@@ -179,7 +179,9 @@ def _edges(path: Path, nodes: int) -> torch.Tensor:
         if sum(sizes) > path.stat().st_size:  # a pickle may name one long list again and again
             raise ValueError(f"{sum(sizes)} links do not fit into {path.stat().st_size} bytes")
         source = np.repeat(np.fromiter(links.keys(), np.int64, len(links)), sizes)
-        target = np.fromiter((other for neighbours in links.values() for other in neighbours), np.int64, sum(sizes))
+        target = np.fromiter(
+            (neighbour for neighbours in links.values() for neighbour in neighbours), np.int64, sum(sizes)
+        )
     except (AttributeError, TypeError, ValueError, OverflowError) as error:
         raise InvalidInput(f"{path} must hold a list of neighbours for every node: {error}") from error
     check_range(np.concatenate([source, target]), nodes, f"the nodes that {path} links")
@@ -187,14 +189,14 @@ def _edges(path: Path, nodes: int) -> torch.Tensor:
 
 
 def _stacked(
-    known: "sp.csr_array[np.float32]", tested: "sp.csr_array[np.float32]", nodes: Array
+    train_x: "sp.csr_array[np.float32]", test_x: "sp.csr_array[np.float32]", nodes: Array
 ) -> "sp.csr_array[np.float32]":
     """The known rows, then the test rows, each at its node; nodes without features have empty rows."""
-    rows = sp.vstack([known, tested, sp.csr_array((1, known.shape[1]), dtype=np.float32)], format="csr")
-    place = np.full(int(nodes.max()) + 1, -1)
-    place[: known.shape[0]] = np.arange(known.shape[0])
-    place[nodes] = known.shape[0] + np.arange(len(nodes))
-    return sp.csr_array(rows[place])
+    rows = sp.vstack([train_x, test_x, sp.csr_array((1, train_x.shape[1]), dtype=np.float32)], format="csr")
+    row = np.full(int(nodes.max()) + 1, -1)
+    row[: train_x.shape[0]] = np.arange(train_x.shape[0])
+    row[nodes] = train_x.shape[0] + np.arange(len(nodes))
+    return sp.csr_array(rows[row])
 
 
 def _normalised(x: "sp.csr_array[np.float32]") -> "sp.csr_array[np.float32]":

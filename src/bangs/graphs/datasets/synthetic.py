@@ -17,12 +17,12 @@ from bangs.graphs.sparse import to_torch
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
-TOPICS = 4  # of a class
+TOPICS_PER_CLASS = 4  # of a class
 COHESION = 0.8  # share of the edges inside a class that stay inside a topic
-LEXICON = 16  # a topic's vocabulary is one in so many words
-WORDS = 18  # of a node, in the mean; Cora has 18.2
-TAIL = 2.8  # exponent of the degree law
-MIXED = 0.8  # the smaller, the more nodes stand either firmly in their class or mostly in another
+LEXICON_SHARE = 16  # a topic's vocabulary is one in so many words
+MEAN_WORDS = 18  # of a node, in the mean; Cora has 18.2
+DEGREE_EXPONENT = 2.8  # exponent of the degree law
+LEANING_CONCENTRATION = 0.8  # the smaller, the more nodes stand either firmly in their class or mostly in another
 
 
 def citation(
@@ -79,7 +79,7 @@ def citation(
 @dataclass(frozen=True, eq=False)
 class _Population:
     label: Ints  # [N]
-    topic: Ints  # [N], in 0 … classes · TOPICS − 1; a topic belongs to class topic // TOPICS
+    topic: Ints  # [N], in 0 … classes · TOPICS_PER_CLASS − 1; a topic belongs to class topic // TOPICS_PER_CLASS
     second: Ints  # [N], a topic of another class
     leaning: Floats  # [N], strength of the second topic
 
@@ -89,34 +89,38 @@ def _population(random: np.random.Generator, nodes: int, classes: int, homophily
     # one node of every class first, so that a small graph misses none
     sizes = 1 + random.multinomial(nodes - classes, random.permutation(share / share.sum()))
     label = random.permutation(np.repeat(np.arange(classes), sizes))
-    other = (label + random.integers(1, classes, nodes)) % classes
+    other_class = (label + random.integers(1, classes, nodes)) % classes
     mean = 1 - homophily
-    leaning = random.beta(MIXED * mean, MIXED * homophily, nodes) if 0 < mean < 1 else np.full(nodes, mean)
+    leaning = (
+        random.beta(LEANING_CONCENTRATION * mean, LEANING_CONCENTRATION * homophily, nodes)
+        if 0 < mean < 1
+        else np.full(nodes, mean)
+    )
     return _Population(
         label=label,
-        topic=label * TOPICS + random.integers(0, TOPICS, nodes),
-        second=other * TOPICS + random.integers(0, TOPICS, nodes),
+        topic=label * TOPICS_PER_CLASS + random.integers(0, TOPICS_PER_CLASS, nodes),
+        second=other_class * TOPICS_PER_CLASS + random.integers(0, TOPICS_PER_CLASS, nodes),
         leaning=leaning,
     )
 
 
 def _edges(random: np.random.Generator, people: _Population, mean_degree: float, isolated: float) -> Ints:
     nodes = len(people.label)
-    attraction = random.pareto(TAIL - 1, nodes) + 1
+    attraction = random.pareto(DEGREE_EXPONENT - 1, nodes) + 1
     # a hub with more attraction than this would mostly draw edges it already has
     attraction = np.minimum(attraction, attraction.mean() * np.sqrt(nodes))
     attraction[random.permutation(nodes)[: round(isolated * nodes)]] = 0
     urn = _Urn.of(people.topic, attraction)
-    wanted = round(nodes * mean_degree / 2)
-    found = np.empty(0, np.int64)
+    target_count = round(nodes * mean_degree / 2)
+    edges = np.empty(0, np.int64)
     for _ in range(20):
-        missing = wanted - len(found)
-        if missing <= 0 or urn.total == 0:
+        remaining = target_count - len(edges)
+        if remaining <= 0 or urn.total == 0:
             break
-        found = distinct(np.concatenate([found, _draw(random, people, urn, missing + missing // 8 + 8)]))
+        edges = distinct(np.concatenate([edges, _draw(random, people, urn, remaining + remaining // 8 + 8)]))
         # a surplus is cut at random, not by node number
-        found = found[np.sort(random.permutation(len(found))[:wanted])]
-    first, last = np.divmod(found, nodes)
+        edges = edges[np.sort(random.permutation(len(edges))[:target_count])]
+    first, last = np.divmod(edges, nodes)
     return np.stack([np.concatenate([first, last]), np.concatenate([last, first])])
 
 
@@ -125,14 +129,16 @@ def _draw(random: np.random.Generator, people: _Population, urn: "_Urn", count: 
     source = urn.draw(random, np.zeros(count), np.full(count, urn.total))
     away = random.random(count) < people.leaning[source]
     close = random.random(count) < COHESION
-    start = np.where(away, people.second[source], np.where(close, people.topic[source], people.label[source] * TOPICS))
-    stop = np.where(away | close, start + 1, start + TOPICS)
+    start = np.where(
+        away, people.second[source], np.where(close, people.topic[source], people.label[source] * TOPICS_PER_CLASS)
+    )
+    stop = np.where(away | close, start + 1, start + TOPICS_PER_CLASS)
     low, high = urn.bounds[start], urn.bounds[stop]
     # an empty topic has nobody to cite
-    found = high > low
-    source, target = source[found], urn.draw(random, low[found], high[found])
-    proper = source != target
-    source, target = source[proper], target[proper]
+    nonempty = high > low
+    source, target = source[nonempty], urn.draw(random, low[nonempty], high[nonempty])
+    not_loop = source != target
+    source, target = source[not_loop], target[not_loop]
     candidates: Ints = np.minimum(source, target) * len(people.label) + np.maximum(source, target)
     return candidates
 
@@ -149,7 +155,7 @@ class _Urn:
     def of(cls, topic: Ints, weight: Floats) -> "_Urn":
         order = np.argsort(topic, kind="stable")
         ends = np.cumsum(weight[order])
-        topics = (int(topic.max()) // TOPICS + 1) * TOPICS
+        topics = (int(topic.max()) // TOPICS_PER_CLASS + 1) * TOPICS_PER_CLASS
         starts = np.searchsorted(topic[order], np.arange(topics + 1))
         return cls(order, ends, np.concatenate([[0.0], ends])[starts])
 
@@ -159,28 +165,30 @@ class _Urn:
 
     def draw(self, random: np.random.Generator, low: Floats, high: Floats) -> Ints:
         """Nodes [count], each drawn by weight between its bounds."""
-        place = low + random.random(len(low)) * (high - low)
-        found: Ints = self.order[np.minimum(np.searchsorted(self.ends, place, side="right"), len(self.order) - 1)]
-        return found
+        position = low + random.random(len(low)) * (high - low)
+        nodes: Ints = self.order[np.minimum(np.searchsorted(self.ends, position, side="right"), len(self.order) - 1)]
+        return nodes
 
 
 def _words(
     random: np.random.Generator, people: _Population, features: int, signal: float
 ) -> "sp.csr_array[np.float32]":
     nodes = len(people.label)
-    size = max(1, features // LEXICON)
+    size = max(1, features // LEXICON_SHARE)
     topics = int(max(people.topic.max(), people.second.max())) + 1
     lexicon = np.stack([random.permutation(features)[:size] for _ in range(topics)])
     common = random.permutation(features)
-    counts = 1 + random.poisson(WORDS - 1, nodes)
+    counts = 1 + random.poisson(MEAN_WORDS - 1, nodes)
     speaker = np.repeat(np.arange(nodes, dtype=np.int64), counts)
     topic = np.where(
         random.random(len(speaker)) < people.leaning[speaker], people.second[speaker], people.topic[speaker]
     )
     # squared, so that the first words of a list occur most often
     rank = random.random(len(speaker)) ** 2
-    telling = random.random(len(speaker)) < signal
-    word = np.where(telling, lexicon[topic, (rank * size).astype(np.int64)], common[(rank * features).astype(np.int64)])
+    from_topic = random.random(len(speaker)) < signal
+    word = np.where(
+        from_topic, lexicon[topic, (rank * size).astype(np.int64)], common[(rank * features).astype(np.int64)]
+    )
     pointers = np.concatenate([[0], np.cumsum(counts)])
     bags = sp.csr_array((np.ones(len(word), np.float32), word, pointers), shape=(nodes, features))
     bags.sum_duplicates()

@@ -2,11 +2,11 @@
 
 from bangs.graphs.store.convert import convert_from
 from bangs.graphs.store.manifest import Manifest
-from bangs.graphs.store.node_names import NodeNames, known_names, place_of
+from bangs.graphs.store.node_names import NodeNames, are_node_names, node_index
 from bangs.graphs.store.store_folder import is_store
 from bangs.graphs.store.store_reference import StoreReference
 from bangs.graphs.store.stored_graph import Store, StoredGraph, check_edges, mapped, release
-from bangs.graphs.store.user_graph import read_own
+from bangs.graphs.store.user_graph import read_user_graph
 
 __all__ = [
     "Manifest",
@@ -14,12 +14,12 @@ __all__ = [
     "Store",
     "StoreReference",
     "StoredGraph",
+    "are_node_names",
     "check_edges",
     "convert_from",
     "is_store",
-    "known_names",
     "mapped",
-    "place_of",
-    "read_own",
+    "node_index",
+    "read_user_graph",
     "release",
 ]

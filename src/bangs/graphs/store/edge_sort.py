@@ -73,31 +73,31 @@ class EdgeSorter:
     ):
         self.writer, self.side, self.nodes, self.weighted, self.merge = writer, side, nodes, weighted, merge
         self.width = -(-nodes // min(RANGES, nodes))
-        self._keys = [writer.scratch(f"{side}.{place}.keys") for place in range(-(-nodes // self.width))]
-        self._values = [writer.scratch(f"{side}.{place}.values") for place in range(len(self._keys))]
+        self._keys = [writer.scratch(f"{side}.{number}.keys") for number in range(-(-nodes // self.width))]
+        self._values = [writer.scratch(f"{side}.{number}.values") for number in range(len(self._keys))]
 
     def add(self, target: npt.NDArray[Any], source: npt.NDArray[Any], weight: Floats | None = None) -> None:
         """More edges, at most a few million at once."""
         keys, weight = _sorted(target.astype(np.int64) * self.nodes + source, weight)
         cuts = np.searchsorted(keys, np.arange(len(self._keys) + 1) * (self.width * self.nodes))
-        for place, (start, end) in enumerate(pairwise(cuts)):
+        for number, (start, end) in enumerate(pairwise(cuts)):
             if end > start:
-                _append(self._keys[place], keys[start:end])
+                _append(self._keys[number], keys[start:end])
                 if weight is not None:
-                    _append(self._values[place], weight[start:end])
+                    _append(self._values[number], weight[start:end])
 
     def ranges(self) -> Iterator[tuple[Ints, Ints, Floats | None]]:
         """Targets, sources and weights of all edges without repeats, one range of targets at a time."""
         merge = np.add if self.merge == "sum" else np.maximum
-        for place, file in enumerate(self._keys):
-            weight = _taken(self._values[place], np.float32) if self.weighted else None
-            keys, weight = _sorted(_taken(file, np.int64), weight)
-            fresh = np.ones(len(keys), bool)
-            np.not_equal(keys[1:], keys[:-1], out=fresh[1:])
-            places = np.flatnonzero(fresh)
-            if weight is not None and len(places):
-                weight = merge.reduceat(weight, places)
-            target, source = np.divmod(keys[places], self.nodes)
+        for number, file in enumerate(self._keys):
+            weight = _read_and_remove(self._values[number], np.float32) if self.weighted else None
+            keys, weight = _sorted(_read_and_remove(file, np.int64), weight)
+            is_new = np.ones(len(keys), bool)
+            np.not_equal(keys[1:], keys[:-1], out=is_new[1:])
+            starts = np.flatnonzero(is_new)
+            if weight is not None and len(starts):
+                weight = merge.reduceat(weight, starts)
+            target, source = np.divmod(keys[starts], self.nodes)
             yield target, source, weight
 
     def write(self) -> int:
@@ -108,8 +108,8 @@ class EdgeSorter:
         sums = self.writer.array_file(f"{self.side}.sums", "float32") if self.weighted else None
         pointers.append(np.zeros(1, np.int64))
         edges = 0
-        for place, (target, source, weight) in enumerate(self.ranges()):
-            first = place * self.width
+        for number, (target, source, weight) in enumerate(self.ranges()):
+            first = number * self.width
             rows = min(self.width, self.nodes - first)
             pointers.append(edges + np.cumsum(np.bincount(target - first, minlength=rows)))
             nodes.append(source)
@@ -133,7 +133,7 @@ def _append(path: Path, numbers: npt.NDArray[Any]) -> None:
         file.write(np.ascontiguousarray(numbers).data.cast("B"))
 
 
-def _taken(path: Path, dtype: Any) -> npt.NDArray[Any]:
+def _read_and_remove(path: Path, dtype: Any) -> npt.NDArray[Any]:
     """The numbers of a temporary file, which is removed."""
     if not path.exists():
         return np.empty(0, dtype)

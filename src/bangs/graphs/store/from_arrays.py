@@ -16,7 +16,7 @@ from bangs.graphs.numpy_files import map_npy
 from bangs.graphs.sparse import to_scipy
 from bangs.graphs.splits import MASKS
 from bangs.graphs.store.edge_sort import EdgeWriter
-from bangs.graphs.store.manifest import MOST_NODES, Manifest
+from bangs.graphs.store.manifest import MAX_NODES, Manifest
 from bangs.graphs.store.writer import Writer
 
 NAMES = ("edge_index", "x", "y", "edge_weight", *MASKS)
@@ -46,8 +46,8 @@ def write_arrays(
     """The store of arrays by name; edges go both ways unless `directed`, and from a node to itself with `loops`."""
     x, edges = arrays["x"], arrays["edge_index"]
     nodes = check_shapes(arrays, what)
-    if nodes > MOST_NODES:
-        raise InvalidInput(f"{what} must have at most {MOST_NODES:,} nodes, got {nodes:,}")
+    if nodes > MAX_NODES:
+        raise InvalidInput(f"{what} must have at most {MAX_NODES:,} nodes, got {nodes:,}")
     classes = _labels(arrays.get("y"), nodes, writer, what)
     _split({name: arrays[name] for name in MASKS if name in arrays}, nodes, writer, what)
     file = writer.array_file("features", dtype, int(x.shape[1]))
@@ -55,17 +55,17 @@ def write_arrays(
         block = x[rows].toarray() if hasattr(x, "toarray") else np.asarray(x[rows])
         file.append(finite(block, dtype, rows.start, what))
     weight, sizes = arrays.get("edge_weight"), {"nodes": nodes, "features": int(x.shape[1])}
-    count, both = _write_edges(edges, weight, nodes, writer, what, directed, loops)
-    return writer.finish(**sizes, edges=count, classes=classes, directed=both, weighted=weight is not None)
+    count, needs_both = _write_edges(edges, weight, nodes, writer, what, directed, loops)
+    return writer.finish(**sizes, edges=count, classes=classes, directed=needs_both, weighted=weight is not None)
 
 
 def finite(block: Array, dtype: str, first: int, what: str) -> Array:
     """The rows in the type they are stored in; raises where one holds NaN, or a number too large for the type."""
     with np.errstate(over="ignore"):
         block = block.astype(dtype)
-    if not (sound := np.isfinite(block).all(axis=1)).all():
+    if not (finite_rows := np.isfinite(block).all(axis=1)).all():
         raise InvalidInput(
-            f"row {first + int(np.flatnonzero(~sound)[0]):,} of the features of {what} holds NaN, infinity or a number "
+            f"row {first + int(finite_rows.argmin()):,} of the features of {what} holds NaN, infinity or a number "
             f"too large for {dtype}; fill or drop it" + (", or leave out --half" if dtype == "float16" else "")
         )
     return block
@@ -102,11 +102,11 @@ def _write_edges(
     for columns in _slices(edges.shape[1], _CHUNK):
         block = np.asarray(edges[:, columns]).astype(np.int64)
         check_edges(block, nodes, what, columns.start)
-        own = None if weight is None else edge_weights(np.asarray(weight[columns]), what)
+        block_weight = None if weight is None else edge_weights(np.asarray(weight[columns]), what)
         if not loops:
-            apart = block[0] != block[1]
-            block, own = block[:, apart], None if own is None else own[apart]
-        edge_writer.add(block[0], block[1], own)
+            not_loop = block[0] != block[1]
+            block, block_weight = block[:, not_loop], None if block_weight is None else block_weight[not_loop]
+        edge_writer.add(block[0], block[1], block_weight)
     return edge_writer.write()
 
 

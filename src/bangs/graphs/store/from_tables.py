@@ -13,18 +13,18 @@ import pyarrow.compute as pc
 
 from bangs.graphs.store.edge_sort import EdgeWriter
 from bangs.graphs.store.from_arrays import finite
-from bangs.graphs.store.manifest import MOST_NODES, Manifest
+from bangs.graphs.store.manifest import MAX_NODES, Manifest
 from bangs.graphs.store.writer import ArrayFile, Writer
 from bangs.graphs.tables.diagnostics import Diagnostics, counted
 from bangs.graphs.tables.edge_table import Indices, Weights
 from bangs.graphs.tables.feature_array import padded
 from bangs.graphs.tables.folder import read_folder
-from bangs.graphs.tables.nodes import NodeBlock
+from bangs.graphs.tables.node_table import NodeBlock
 from bangs.graphs.tables.read_options import ReadOptions
 from bangs.graphs.tables.table import Limits
 from bangs.graphs.tables.table_reader import memory_explained
 
-_ANY_SIZE = Limits(bytes=2**62, nodes=MOST_NODES, edges=2**62, cells=2**62)
+_ANY_SIZE = Limits(bytes=2**62, nodes=MAX_NODES, edges=2**62, cells=2**62)
 
 
 def from_tables(folder: Path, writer: Writer, dtype: str, options: ReadOptions) -> Manifest:
@@ -34,35 +34,35 @@ def from_tables(folder: Path, writer: Writer, dtype: str, options: ReadOptions) 
     """
     diagnostics = Diagnostics(str(folder))
     options = replace(options.as_fitted, limits=_ANY_SIZE)
-    pieces = _InStore(writer, options.directed, dtype, str(folder))
+    collector = _StoreCollector(writer, options.directed, dtype, str(folder))
     with memory_explained(str(folder), "free some memory; a conversion needs some thirty bytes for every node"):
-        found = read_folder(folder, options, pieces, diagnostics)
-        if found is not None and not pieces.width:
-            found[0].diagnostics.add(
+        tables = read_folder(folder, options, collector, diagnostics)
+        if tables is not None and not collector.width:
+            tables[0].diagnostics.add(
                 "no-features",
                 "no column can be a feature, and a store needs some",
                 "add columns of numbers or words, or keep features as an array in features.npy",
             )
         diagnostics.raise_any()
-        assert found is not None  # None comes with a problem
-        assert pieces.edge_writer is not None
-        nodes, table, _, encoding = found
-        edges, directed = pieces.edge_writer.write()
+        assert tables is not None  # None comes with a problem
+        assert collector.edge_writer is not None
+        nodes, table, _, encoding = tables
+        edges, directed = collector.edge_writer.write()
     number, kind = (edges, "directed edge") if options.directed else (edges // 2, "undirected edge")
     table.diagnostics.note(f"{counted(table.rows, 'row')} read, {counted(number, kind)} stored")
     return writer.finish(
         nodes=nodes.size,
         edges=edges,
-        features=pieces.width,
+        features=collector.width,
         classes=encoding.classes,
         directed=directed,
-        weighted=pieces.edge_writer.weighted,
+        weighted=collector.edge_writer.weighted,
         encoding=encoding.to_dict(),
         notes=tuple(dict.fromkeys(diagnostics.notes)),
     )
 
 
-class _InStore:
+class _StoreCollector:
     """Writes the pieces of two tables to the files of a store."""
 
     in_memory = False
@@ -74,9 +74,9 @@ class _InStore:
         self._written = self._node = self.width = 0
         self._files: dict[str, ArrayFile] = {}
 
-    def ids(self, words: Any) -> None:
-        lengths = np.asarray(pc.binary_length(words)).astype(np.int64)
-        self._names.append(np.frombuffer("".join(words.to_pylist()).encode(), np.uint8))
+    def ids(self, ids: Any) -> None:
+        lengths = np.asarray(pc.binary_length(ids)).astype(np.int64)
+        self._names.append(np.frombuffer("".join(ids.to_pylist()).encode(), np.uint8))
         self._ends.append(self._written + np.cumsum(lengths))
         self._written += int(lengths.sum())
 

@@ -13,8 +13,8 @@ from bangs.utils.files import digest, json_value, parse, read_regular_file, to_d
 FILE = "manifest.json"
 KIND = "bangs graph"
 VERSION = 1
-LARGEST = 64 * 2**20  # bytes of a manifest
-MOST_NODES = 2**31 - 1  # neighbours are stored as int32
+MAX_MANIFEST_BYTES = 64 * 2**20  # bytes of a manifest
+MAX_NODES = 2**31 - 1  # neighbours are stored as int32
 
 _SIZES = {"int8": 1, "uint8": 1, "float16": 2, "int32": 4, "float32": 4, "int64": 8}
 
@@ -85,7 +85,7 @@ def sealed_arrays(folder: Path) -> list[str]:
 def _read(folder: Path) -> tuple[Manifest, Any]:
     """The manifest of a store, and its seal."""
     try:
-        content = parse(read_regular_file(folder / FILE, LARGEST), str(folder / FILE))
+        content = parse(read_regular_file(folder / FILE, MAX_MANIFEST_BYTES), str(folder / FILE))
     except FileNotFoundError as error:
         raise DataUnavailable(f"'{folder}' is not a store: it has no {FILE}; make one with `bangs convert`") from error
     if not isinstance(content, dict) or content.get("kind") != KIND:
@@ -104,35 +104,35 @@ def _read(folder: Path) -> tuple[Manifest, Any]:
 def _shapes(manifest: Manifest) -> dict[str, tuple[tuple[str, ...], tuple[int, ...]]]:
     """The types and shape that every array must have; -1 is any size."""
     nodes, edges = manifest.nodes, manifest.edges
-    wanted: dict[str, tuple[tuple[str, ...], tuple[int, ...]]] = {}
+    expected: dict[str, tuple[tuple[str, ...], tuple[int, ...]]] = {}
     for side in ("in", "out") if manifest.directed else ("in",):
-        wanted |= {f"{side}.pointers": (("int64",), (nodes + 1,)), f"{side}.nodes": (("int32",), (edges,))}
+        expected |= {f"{side}.pointers": (("int64",), (nodes + 1,)), f"{side}.nodes": (("int32",), (edges,))}
         if manifest.weighted:
-            wanted |= {f"{side}.weights": (("float32",), (edges,)), f"{side}.sums": (("float32",), (nodes,))}
-    wanted |= {
+            expected |= {f"{side}.weights": (("float32",), (edges,)), f"{side}.sums": (("float32",), (nodes,))}
+    expected |= {
         "features": (("float32", "float16"), (nodes, manifest.features)),
         "labels": (("int32",), (nodes,)),
     }
     if "split" in manifest.arrays:
-        wanted["split"] = (("int8",), (-1, nodes))
+        expected["split"] = (("int8",), (-1, nodes))
     if "ids.bytes" in manifest.arrays:
-        wanted |= {"ids.bytes": (("uint8",), (-1,)), "ids.ends": (("int64",), (nodes,))}
-    return wanted
+        expected |= {"ids.bytes": (("uint8",), (-1,)), "ids.ends": (("int64",), (nodes,))}
+    return expected
 
 
-def _check(folder: Path, manifest: Manifest, wanted: dict[str, tuple[tuple[str, ...], tuple[int, ...]]]) -> None:
-    if not 1 <= manifest.nodes <= MOST_NODES or manifest.features < 1:
+def _check(folder: Path, manifest: Manifest, expected: dict[str, tuple[tuple[str, ...], tuple[int, ...]]]) -> None:
+    if not 1 <= manifest.nodes <= MAX_NODES or manifest.features < 1:
         raise InvalidInput(
-            f"'{folder}' must hold 1 to {MOST_NODES:,} nodes with at least one feature, "
+            f"'{folder}' must hold 1 to {MAX_NODES:,} nodes with at least one feature, "
             f"got {manifest.nodes:,} and {manifest.features:,}"
         )
-    if wrong := sorted(wanted.keys() ^ manifest.arrays.keys()):
-        what = "is missing" if wrong[0] in wanted else "is unknown"
-        raise InvalidInput(f"array '{wrong[0]}' of '{folder}' {what}; convert the graph again")
-    for name, (dtypes, shape) in wanted.items():
+    if unexpected := sorted(expected.keys() ^ manifest.arrays.keys()):
+        what = "is missing" if unexpected[0] in expected else "is unknown"
+        raise InvalidInput(f"array '{unexpected[0]}' of '{folder}' {what}; convert the graph again")
+    for name, (dtypes, shape) in expected.items():
         array = manifest.arrays[name]
         fits = len(array.shape) == len(shape) and all(
-            side in (-1, own) for side, own in zip(shape, array.shape, strict=True)
+            side in (-1, actual) for side, actual in zip(shape, array.shape, strict=True)
         )
         if array.dtype not in dtypes or not fits:
             raise InvalidInput(

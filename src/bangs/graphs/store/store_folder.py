@@ -52,8 +52,8 @@ def check_replaceable(out: Path, *, overwrite: bool) -> list[str]:
         )
     only = f"--overwrite replaces a store and nothing else, and '{out}'"
     if out.is_symlink() or not out.is_dir():
-        what = "is a symbolic link" if out.is_symlink() else "is not a folder"
-        raise InvalidInput(f"{only} {what}; name another folder")
+        reason = "is a symbolic link" if out.is_symlink() else "is not a folder"
+        raise InvalidInput(f"{only} {reason}; name another folder")
     with explain_write_errors(out):
         present = sorted(entry.name for entry in os.scandir(out))
     if not present:
@@ -62,11 +62,11 @@ def check_replaceable(out: Path, *, overwrite: bool) -> list[str]:
         written = {FILE, *(f"{name}.bin" for name in sealed_arrays(out))}
     except (BangsError, FileNotFoundError) as error:
         raise InvalidInput(f"{only} is not a store that bangs wrote ({error}); name another folder") from error
-    others = [name for name in present if name not in written or not _is_regular(out / name)]
-    if others:
+    foreign = [name for name in present if name not in written or not _is_regular(out / name)]
+    if foreign:
         raise InvalidInput(
-            f"{only} also holds {', '.join(map(repr, others[:5]))}{' …' * (len(others) > 5)}, which is not part of the "
-            "store; move it elsewhere, or name another folder"
+            f"{only} also holds {', '.join(map(repr, foreign[:5]))}{' …' * (len(foreign) > 5)}, which is not part of "
+            "the store; move it elsewhere, or name another folder"
         )
     return present
 
@@ -77,20 +77,20 @@ def put_in_place(new: Path, out: Path) -> None:
     Where the system can, the two folders are exchanged in one step. Elsewhere the old one is renamed first, and
     `recover` completes the exchange after a kill between the two renames.
     """
-    former = check_replaceable(out, overwrite=True)
+    old_files = check_replaceable(out, overwrite=True)
     with explain_write_errors(out):
-        if not former:  # nothing there, or an empty folder, which a rename replaces
+        if not old_files:  # nothing there, or an empty folder, which a rename replaces
             os.rename(new, out)
         elif _exchange(new, out):
-            _remove(new, former)
+            _remove(new, old_files)
         else:
-            aside = temporary_beside(out)
-            held = lock(out)
-            os.rename(out, aside)
+            moved = temporary_beside(out)
+            descriptor = lock(out)
+            os.rename(out, moved)
             os.rename(new, out)
-            _remove(aside, former)
-            if held is not None:
-                os.close(held)
+            _remove(moved, old_files)
+            if descriptor is not None:
+                os.close(descriptor)
         sync_folder(out.parent)
 
 
@@ -103,14 +103,14 @@ def recover(out: Path, *, clean: bool) -> bool:
     pattern = re.compile(re.escape(f".{out.name}.") + r"[0-9a-f]{16}\.tmp")
     placed = False
     try:
-        left = [entry for entry in os.scandir(out.parent) if pattern.fullmatch(entry.name)]
+        leftovers = [entry for entry in os.scandir(out.parent) if pattern.fullmatch(entry.name)]
     except OSError:
         return False
-    folders = [Path(entry.path) for entry in left if entry.is_dir(follow_symlinks=False)]
+    folders = [Path(entry.path) for entry in leftovers if entry.is_dir(follow_symlinks=False)]
     for folder in sorted(folders, key=_written_at, reverse=True):
         with contextlib.suppress(OSError):
-            held = lock(folder)
-            if held is None:
+            descriptor = lock(folder)
+            if descriptor is None:
                 continue
             try:
                 if not os.path.lexists(out) and _is_whole(folder):
@@ -119,7 +119,7 @@ def recover(out: Path, *, clean: bool) -> bool:
                 elif clean and _all_ours(folder):
                     shutil.rmtree(folder, ignore_errors=True)
             finally:
-                os.close(held)
+                os.close(descriptor)
     return placed
 
 
@@ -160,8 +160,8 @@ def _is_regular(path: Path) -> bool:
     return path.is_file() and not path.is_symlink()
 
 
-def _exchange(one: Path, other: Path) -> bool:
+def _exchange(first: Path, second: Path) -> bool:
     """Swap two folders in one step, by Linux's renameat2; False where it is not supported."""
     call = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
-    paths = os.fsencode(one), os.fsencode(other)
+    paths = os.fsencode(first), os.fsencode(second)
     return call is not None and call(_AT_FDCWD, paths[0], _AT_FDCWD, paths[1], _RENAME_EXCHANGE) == 0

@@ -12,7 +12,7 @@ from bangs.graphs.store.manifest import FILE
 from bangs.graphs.store.store_folder import is_store
 from bangs.graphs.store.stored_graph import Store
 
-WAY_OUT = "put it back, or give its new path: --store PATH, in Python load(…, store=PATH)"
+REMEDY = "put it back, or give its new path: --store PATH, in Python load(…, store=PATH)"
 
 
 @dataclass(frozen=True)
@@ -28,24 +28,24 @@ class StoreReference:
     def of(cls, store: Store) -> "StoreReference":
         manifest = store.manifest
         checksums = {name: array.sha256 for name, array in manifest.arrays.items()}
-        found = cls(Path(store.path).resolve(), manifest.digest, manifest.nodes, checksums)
-        found.__dict__["store"] = store
-        return found
+        reference = cls(Path(store.path).resolve(), manifest.digest, manifest.nodes, checksums)
+        reference.__dict__["store"] = store
+        return reference
 
     @cached_property
     def store(self) -> Store:
         """The store; raises if it is not there, or if another one is."""
         if not is_store(self.path):
             raise InvalidInput(
-                f"the model was fitted on a store at '{self.path}', which is not there (no {FILE}); {WAY_OUT}"
+                f"the model was fitted on a store at '{self.path}', which is not there (no {FILE}); {REMEDY}"
             )
-        found = Store.open(self.path)
-        if found.manifest.digest != self.digest:
+        store = Store.open(self.path)
+        if store.manifest.digest != self.digest:
             raise InvalidInput(
-                f"the store at '{self.path}' is not the one the model was fitted on: {self._changed(found)}; "
-                f"{WAY_OUT}, or fit the model again"
+                f"the store at '{self.path}' is not the one the model was fitted on: {self._changed(store)}; "
+                f"{REMEDY}, or fit the model again"
             )
-        return found
+        return store
 
     def at(self, path: str | Path) -> "StoreReference":
         """The same store at another path."""
@@ -62,16 +62,16 @@ class StoreReference:
         path, digest, nodes, checksums = (facts[name] for name in ("path", "digest", "nodes", "checksums"))
         if not isinstance(checksums, dict) or "\0" in path:
             raise InvalidInput("the saved run does not name its store as bangs does")
-        spelled = {str(name): str(value) for name, value in checksums.items()}
-        return cls(Path(os.path.normpath(folder.resolve() / str(path))), str(digest), int(nodes), spelled)
+        by_name = {str(name): str(value) for name, value in checksums.items()}
+        return cls(Path(os.path.normpath(folder.resolve() / str(path))), str(digest), int(nodes), by_name)
 
-    def _changed(self, found: Store) -> str:
+    def _changed(self, store: Store) -> str:
         """How a store differs from this reference."""
-        if found.num_nodes != self.nodes:
-            return f"it has {found.num_nodes:,} nodes, the other had {self.nodes:,}"
-        now = {name: array.sha256 for name, array in found.manifest.arrays.items()}
+        if store.num_nodes != self.nodes:
+            return f"it has {store.num_nodes:,} nodes, the other had {self.nodes:,}"
+        current = {name: array.sha256 for name, array in store.manifest.arrays.items()}
         changed = sorted(
-            name for name in now.keys() | self.checksums.keys() if now.get(name) != self.checksums.get(name)
+            name for name in current.keys() | self.checksums.keys() if current.get(name) != self.checksums.get(name)
         )
         return (
             f"the checksums of {', '.join(changed)} differ" if changed else "its manifest differs, such as the classes"

@@ -21,9 +21,9 @@ from bangs.graphs.splits import MASKS
 from bangs.graphs.store.manifest import Manifest, read_manifest
 from bangs.utils.files import open_to_read
 
-WHOLE = 2**30  # bytes up to which a store is read into memory by default
-EDGES = 2**25  # the most edges for a part that needs all of them at once
-BLOCK = 2**24  # bytes read at once
+MAX_BYTES_IN_MEMORY = 2**30  # bytes up to which a store is read into memory by default
+MAX_EDGES_AT_ONCE = 2**25  # the most edges for a part that needs all of them at once
+BLOCK_BYTES = 2**24  # bytes read at once
 
 _PARTS = {name: part for part, name in enumerate(MASKS, 1)}  # as numbers in the array of splits
 
@@ -67,11 +67,11 @@ class StoredGraph:
 
 def check_edges(count: int) -> None:
     """Raises where a stored graph has too many edges for a part that needs all of them at once."""
-    if count > EDGES:
+    if count > MAX_EDGES_AT_ONCE:
         raise InvalidInput(
-            f"this part of the method needs all {count:,} edges at once, and a store with more than {EDGES:,} is read "
-            "piece by piece; train with --batch-size and --fanout, on a gcn, graphsage or sgc, with a calibrator "
-            "that does not use edges (ets, temperature, vector)"
+            f"this part of the method needs all {count:,} edges at once, and a store with more than "
+            f"{MAX_EDGES_AT_ONCE:,} is read piece by piece; train with --batch-size and --fanout, on a gcn, graphsage "
+            "or sgc, with a calibrator that does not use edges (ets, temperature, vector)"
         )
 
 
@@ -98,15 +98,15 @@ class Store:
     @property
     def fits(self) -> bool:
         """Whether it is small enough to be read into memory."""
-        return self.manifest.bytes <= WHOLE
+        return self.manifest.bytes <= MAX_BYTES_IN_MEMORY
 
     def array(self, name: str) -> npt.NDArray[Any]:
         """One array, mapped; writing to it changes memory only."""
-        own = self.manifest.arrays[name]
-        dtype = np.dtype(own.dtype).newbyteorder("<")
-        if own.bytes == 0:
-            return np.empty(own.shape, dtype)
-        return mapped(self.path / f"{name}.bin", dtype, own.shape, "c")
+        entry = self.manifest.arrays[name]
+        dtype = np.dtype(entry.dtype).newbyteorder("<")
+        if entry.bytes == 0:
+            return np.empty(entry.shape, dtype)
+        return mapped(self.path / f"{name}.bin", dtype, entry.shape, "c")
 
     @cached_property
     def y(self) -> Tensor:
@@ -127,9 +127,9 @@ class Store:
 
     def relabelled(self, y: Tensor) -> "Store":
         """The same store with other labels: long [N], or [R, N] if runs have different ones."""
-        other = replace(self)
-        other.__dict__["y"] = y
-        return other
+        relabelled = replace(self)
+        relabelled.__dict__["y"] = y
+        return relabelled
 
     def keys(self) -> list[str]:
         """The keys whose values identify the graph, as in a `Data`: its digest alone."""
@@ -161,8 +161,8 @@ class Store:
 
     def verify(self, *, checksums: bool = True) -> None:
         """Read everything once; raises where a file was changed, or holds what no graph can hold."""
-        for name, own in self.manifest.arrays.items() if checksums else ():
-            if _sha256(self.path / f"{name}.bin") != own.sha256:
+        for name, entry in self.manifest.arrays.items() if checksums else ():
+            if _sha256(self.path / f"{name}.bin") != entry.sha256:
                 raise self.damaged(name, "another checksum than when it was written")
         for side in ("in", "out") if self.manifest.directed else ("in",):
             pointers = self.array(f"{side}.pointers")
@@ -192,7 +192,7 @@ class Store:
 
 def _blocks(array: npt.NDArray[Any]) -> Iterator[npt.NDArray[Any]]:
     row = max(int(array[:1].nbytes), 1)
-    step = max(BLOCK // row, 1)
+    step = max(BLOCK_BYTES // row, 1)
     for start in range(0, len(array), step):
         yield array[start : start + step]
     release(array)
@@ -205,14 +205,14 @@ def _sha256(path: Path) -> str:
 
 def mapped(file: Path | IO[bytes], dtype: Any, shape: tuple[int, ...], mode: Any) -> npt.NDArray[Any]:
     """The memory-mapped array of a file."""
-    found = np.memmap(file, dtype, mode=mode, shape=shape)
-    _maps[found.ctypes.data] = found
-    return found
+    array = np.memmap(file, dtype, mode=mode, shape=shape)
+    _maps[array.ctypes.data] = array
+    return array
 
 
 def release(array: Tensor | npt.NDArray[Any]) -> None:
     """Free the memory of the pages of a mapped array that were read; other arrays are left alone."""
     address = array.untyped_storage().data_ptr() if isinstance(array, Tensor) else array.ctypes.data
-    found: Any = _maps.get(address)
-    if found is not None and hasattr(mmap, "MADV_DONTNEED"):
-        found._mmap.madvise(mmap.MADV_DONTNEED)
+    memmap: Any = _maps.get(address)
+    if memmap is not None and hasattr(mmap, "MADV_DONTNEED"):
+        memmap._mmap.madvise(mmap.MADV_DONTNEED)

@@ -9,7 +9,7 @@ from bangs.core.number_checks import check_number
 from bangs.core.rng import Streams
 from bangs.errors import InvalidInput, UnknownName
 from bangs.graphs.store.edge_sort import EdgeSorter
-from bangs.graphs.store.manifest import MOST_NODES, Manifest
+from bangs.graphs.store.manifest import MAX_NODES, Manifest
 from bangs.graphs.store.writer import Writer
 
 PREFIX = "synthetic:"
@@ -39,8 +39,8 @@ class Synthetic:
     signal: float = 1.0
 
     def __post_init__(self) -> None:
-        if self.nodes > MOST_NODES:
-            raise InvalidInput(f"synthetic nodes must be at most {MOST_NODES:,}, got {self.nodes:.3g}")
+        if self.nodes > MAX_NODES:
+            raise InvalidInput(f"synthetic nodes must be at most {MAX_NODES:,}, got {self.nodes:.3g}")
         if not 2 <= self.classes <= self.nodes:
             raise InvalidInput(
                 f"synthetic nodes must be at least as many as classes, of which there must be two, "
@@ -57,7 +57,7 @@ class Synthetic:
     @classmethod
     def parse(cls, text: str) -> "Synthetic":
         """The graph of a text such as `synthetic:nodes=1e6,edges=1e7`."""
-        kinds = {own.name: own.type for own in fields(cls)}
+        kinds = {field.name: field.type for field in fields(cls)}
         settings: dict[str, int | float] = {}
         for part in filter(None, text.removeprefix(PREFIX).split(",")):
             name, _, value = part.partition("=")
@@ -108,9 +108,9 @@ class Synthetic:
         file = writer.array_file("features", dtype, self.features)
         step = max(_CHUNK // self.features, 1)
         for number, start in enumerate(range(0, self.nodes, step)):
-            own = label[start : start + step]
-            noise = _random(rng.at("features", number)).standard_normal((len(own), self.features), np.float32)
-            file.append(noise + direction[own])
+            labels = label[start : start + step]
+            noise = _random(rng.at("features", number)).standard_normal((len(labels), self.features), np.float32)
+            file.append(noise + direction[labels])
 
     def _edges(self, writer: Writer, rng: Streams, label: npt.NDArray[np.int32]) -> int:
         order = np.argsort(label, kind="stable").astype(np.int32)
@@ -122,14 +122,14 @@ class Synthetic:
             random = _random(rng.at("edges", number))
             count = min(_CHUNK, pairs - start)
             first = random.integers(0, self.nodes, count)
-            place = random.random(count) ** 2
-            own = label[first]
-            low, high = bounds[own], bounds[own + 1]
-            near = order[(low + place * (high - low)).astype(np.int64)]
-            far = hub[(place * self.nodes).astype(np.int64)]
-            second = np.where(random.random(count) < self.homophily, near, far)
-            apart = first != second
-            first, second = first[apart], second[apart]
+            rank = random.random(count) ** 2
+            first_label = label[first]
+            low, high = bounds[first_label], bounds[first_label + 1]
+            same_class = order[(low + rank * (high - low)).astype(np.int64)]
+            any_class = hub[(rank * self.nodes).astype(np.int64)]
+            second = np.where(random.random(count) < self.homophily, same_class, any_class)
+            not_loop = first != second
+            first, second = first[not_loop], second[not_loop]
             sorter.add(np.concatenate([first, second]), np.concatenate([second, first]))
         return sorter.write()
 

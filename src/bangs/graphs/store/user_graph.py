@@ -19,7 +19,7 @@ from bangs.graphs.tables.labels import check_enough
 from bangs.graphs.tables.read_options import ReadOptions
 
 
-def read_own(path: Path, *, encoding: Encoding | None = None, **options: Any) -> tables.OwnGraph:
+def read_user_graph(path: Path, *, encoding: Encoding | None = None, **options: Any) -> tables.UserGraph:
     """The graph of a folder of tables, an .npz file or a store; `options` are `ReadOptions`.
 
     A store was read when it was converted, and an .npz file has no columns: options about columns are refused. A store
@@ -36,9 +36,9 @@ def read_own(path: Path, *, encoding: Encoding | None = None, **options: Any) ->
     plain = Encoding(
         array=manifest.features, classes=manifest.classes, directed=manifest.directed, weighted=manifest.weighted
     )
-    own = plain if manifest.encoding is None else Encoding.from_dict(manifest.encoding)
+    store_encoding = plain if manifest.encoding is None else Encoding.from_dict(manifest.encoding)
     if encoding is not None:
-        _check_alike(own, encoding, path)
+        _check_alike(store_encoding, encoding, path)
         store = store.relabelled(_renumbered(store.y, manifest.classes, encoding.classes, path))
     elif not (store.y >= 0).any():
         raise InvalidInput(f"no node of '{path}' has a label; convert tables that have some")
@@ -49,13 +49,15 @@ def read_own(path: Path, *, encoding: Encoding | None = None, **options: Any) ->
     size = f"of {manifest.bytes / 2**20:,.1f} MiB"
     if not store.fits:
         notes = [*manifest.notes, f"{path.name}: a store {size}, which stays on disk"]
-        return tables.OwnGraph(store, names, classes, own, every_public(store), notes)
+        return tables.UserGraph(store, names, classes, store_encoding, every_public(store), notes)
     data = store.whole()
     for name in MASKS:
         if name in data:
             del data[name]
     notes = [*manifest.notes, f"{path.name}: read from a store {size}"]
-    return tables.OwnGraph(data, np.array(list(names), dtype=object), classes, own, every_public(store), notes)
+    return tables.UserGraph(
+        data, np.array(list(names), dtype=object), classes, store_encoding, every_public(store), notes
+    )
 
 
 def _refuse(path: Path, stored: bool, options: dict[str, Any]) -> None:
@@ -67,15 +69,15 @@ def _refuse(path: Path, stored: bool, options: dict[str, Any]) -> None:
         raise InvalidInput(f"'{path}' has no columns to name or fill; leave {unused} out, or give a folder of tables")
 
 
-def _check_alike(own: Encoding, fitted: Encoding, path: Path) -> None:
+def _check_alike(stored: Encoding, fitted: Encoding, path: Path) -> None:
     """Raises where a store was converted in another way than the fitted graph was read."""
     reason = None
-    if (own.columns, own.array) != (fitted.columns, fitted.array):
+    if (stored.columns, stored.array) != (fitted.columns, fitted.array):
         reason = f"the columns of '{path}' became features in another way than those the model was fitted with"
-    elif own.directed != fitted.directed:
-        reason = f"the edges of '{path}' are {_direction(own)}, the model was fitted with {_direction(fitted)} ones"
-    elif own.weighted != fitted.weighted:
-        reason = f"the edges of '{path}' have {_weights(own)}, the model was fitted with {_weights(fitted)}"
+    elif stored.directed != fitted.directed:
+        reason = f"the edges of '{path}' are {_direction(stored)}, the model was fitted with {_direction(fitted)} ones"
+    elif stored.weighted != fitted.weighted:
+        reason = f"the edges of '{path}' have {_weights(stored)}, the model was fitted with {_weights(fitted)}"
     if reason is not None:
         raise InvalidInput(f"{reason}; convert it again with --like and the store or folder of the fit")
 
@@ -90,17 +92,25 @@ def _weights(edges: Encoding) -> str:
 
 def _check_classes(store: Store, path: Path) -> None:
     """Raises, with their names, where classes with one label would be needed for validation."""
-    split, known, diagnostics = every_public(store), store.y >= 0, Diagnostics(str(path))
+    split, labelled, diagnostics = every_public(store), store.y >= 0, Diagnostics(str(path))
     if split is None or not split.val.any():
-        train = known if split is None else split.train.any(0)
+        train = labelled if split is None else split.train.any(0)
         check_enough(store.y.numpy(), train.numpy(), store.manifest.classes, None, diagnostics.of(path.name))
     diagnostics.raise_any()
 
 
-def _renumbered(y: torch.Tensor, names: tuple[str, ...], wanted: tuple[str, ...], path: Path) -> torch.Tensor:
+def _renumbered(
+    y: torch.Tensor, store_classes: tuple[str, ...], model_classes: tuple[str, ...], path: Path
+) -> torch.Tensor:
     """The class numbers of the model: long [N]."""
-    unknown = [name for number, name in enumerate(names) if name not in wanted and bool((y == number).any())]
+    unknown = [
+        name
+        for model_number, name in enumerate(store_classes)
+        if name not in model_classes and bool((y == model_number).any())
+    ]
     if unknown:
-        raise InvalidInput(f"unknown label '{unknown[0]}' in '{path}'; the model knows {', '.join(wanted)}")
-    number = torch.tensor([wanted.index(name) if name in wanted else -1 for name in names] or [-1])
-    return torch.where(y >= 0, number[y.clamp(min=0)], -1)
+        raise InvalidInput(f"unknown label '{unknown[0]}' in '{path}'; the model knows {', '.join(model_classes)}")
+    model_number = torch.tensor(
+        [model_classes.index(name) if name in model_classes else -1 for name in store_classes] or [-1]
+    )
+    return torch.where(y >= 0, model_number[y.clamp(min=0)], -1)

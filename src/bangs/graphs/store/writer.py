@@ -71,7 +71,9 @@ class Writer:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
         if not self._placed:
             shutil.rmtree(self.folder, ignore_errors=True)
         if self._lock is not None:

@@ -2,7 +2,7 @@
 
 from bangs.graphs.tables.diagnostics import BadTables
 from bangs.graphs.tables.feature_encoding import Categorical, Date, Encoding
-from bangs.graphs.tables.read_graph import OwnGraph, read
+from bangs.graphs.tables.read_graph import UserGraph, read
 from bangs.graphs.tables.table import Limits
 
 __all__ = [
@@ -11,6 +11,6 @@ __all__ = [
     "Date",
     "Encoding",
     "Limits",
-    "OwnGraph",
+    "UserGraph",
     "read",
 ]

@@ -54,18 +54,18 @@ def node_roles(
     reserved = [] if options.encoding is None else [column.name for column in options.encoding.columns]
     if _headless(table, diagnostics, "id,label,…"):
         return None
-    identity = _pick(table, "id", given["id"], [*reserved, *ignore], diagnostics)
-    if identity is None and given["id"] is None:
-        identity = _first_unique(table, ignore, diagnostics)
-    if identity is None:
+    id_column = _pick(table, "id", given["id"], [*reserved, *ignore], diagnostics)
+    if id_column is None and given["id"] is None:
+        id_column = _first_unique(table, ignore, diagnostics)
+    if id_column is None:
         return None
-    taken = [identity]
-    found: dict[str, str | None] = {"id": identity, "label": None, "split": None}
+    taken = [id_column]
+    roles: dict[str, str | None] = {"id": id_column, "label": None, "split": None}
     for role in ("label", "split"):
         if given[role] is not None or not fitted:
-            found[role] = _pick(table, role, given[role], [*taken, *reserved, *ignore], diagnostics)
-            taken += [name for name in (found[role],) if name]
-    if found["label"] is None and needs_label and given["label"] is None:
+            roles[role] = _pick(table, role, given[role], [*taken, *reserved, *ignore], diagnostics)
+            taken += [name for name in (roles[role],) if name]
+    if roles["label"] is None and needs_label and given["label"] is None:
         diagnostics.add(
             "no-label-column",
             f"no column looks like a label (label, class, y …); the table has {listed(table.names)}",
@@ -76,7 +76,7 @@ def node_roles(
     if nameless:
         diagnostics.note(f"{listed(nameless)} has no name; left out")
     features = [name for name in table.names if name not in {*taken, *ignore, *nameless}]
-    guessed = [f"{role} from {name!r}" for role, name in found.items() if name and given[role] is None]
+    guessed = [f"{role} from {name!r}" for role, name in roles.items() if name and given[role] is None]
     if guessed:
         diagnostics.note(", ".join(guessed))
     for name in features:
@@ -85,7 +85,7 @@ def node_roles(
                 f"column {name!r} has the name of a label and is taken as a feature; "
                 f"leave it out with --ignore {name} if it holds the answer"
             )
-    return NodeRoles(identity, found["label"], found["split"], tuple(features))
+    return NodeRoles(id_column, roles["label"], roles["split"], tuple(features))
 
 
 def edge_roles(
@@ -124,41 +124,44 @@ def edge_roles(
         ends[role] = spare.pop(0)
     guessed = [f"{role} from {name!r}" for role, name in (*ends.items(), ("weight", weight)) if name]
     diagnostics.note(", ".join(guessed) + (f"; {listed(spare)} not used" if spare else ""))
-    absent = f"but no column of {listed(table.names)} looks like one", "add it or name it with --weight COLUMN"
-    weight = weight_as_fitted(weight, options, absent, diagnostics)
+    if_absent = f"but no column of {listed(table.names)} looks like one", "add it or name it with --weight COLUMN"
+    weight = weight_as_fitted(weight, options, if_absent, diagnostics)
     return EdgeRoles(str(ends["source"]), str(ends["target"]), weight)
 
 
 def weight_as_fitted(
-    found: str | None, options: ReadOptions, absent: tuple[str, str], diagnostics: FileDiagnostics
+    weight: str | None, options: ReadOptions, if_absent: tuple[str, str], diagnostics: FileDiagnostics
 ) -> str | None:
     """The column of weights, if it is to be read: a fitted model reads weights if it was fitted with them.
 
     `absent` says what is missing, and what to do, where the model needs weights and there are none.
     """
     if options.encoding is None:
-        return found
-    if found is not None and not options.encoding.weighted:
-        diagnostics.note(f"the model was fitted without edge weights; {found!r} not used")
+        return weight
+    if weight is not None and not options.encoding.weighted:
+        diagnostics.note(f"the model was fitted without edge weights; {weight!r} not used")
         return None
-    if found is None and options.encoding.weighted:
-        message, remedy = f"the model was fitted with edge weights, {absent[0]}", f"{absent[1]}, or fit the model again"
+    if weight is None and options.encoding.weighted:
+        message, remedy = (
+            f"the model was fitted with edge weights, {if_absent[0]}",
+            f"{if_absent[1]}, or fit the model again",
+        )
         diagnostics.add("column-missing", message, remedy)
-    return found
+    return weight
 
 
 def check_names(
-    option: str, names: Collection[str], known: list[str], diagnostics: FileDiagnostics, there: str | None = None
+    option: str, names: Collection[str], known: list[str], diagnostics: FileDiagnostics, present: str | None = None
 ) -> bool:
     """Whether all columns that an option names are known; `there` says what is, if it is not one table."""
-    there = there or f"the table has {listed(known)}"
+    present = present or f"the table has {listed(known)}"
     absent = [name for name in names if name not in known]
     for name in absent:
-        near = get_close_matches(name, known, n=1, cutoff=0.6)
+        matches = get_close_matches(name, known, n=1, cutoff=0.6)
         diagnostics.add(
             "no-such-column",
-            f"--{option} names column {name!r}, which is not there; {there}",
-            f"did you mean {near[0]!r}?" if near else "name one of these",
+            f"--{option} names column {name!r}, which is not there; {present}",
+            f"did you mean {matches[0]!r}?" if matches else "name one of these",
         )
     return not absent
 

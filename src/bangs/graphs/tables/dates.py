@@ -20,25 +20,25 @@ FORMATS: Mapping[str, str] = {
 }
 
 
-def any_dates(words: Any) -> bool:
+def any_dates(cells: Any) -> bool:
     """Whether some cell looks like a date in any format."""
-    return bool(pc.any(pc.match_substring_regex(words, r"^\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}")).as_py())
+    return bool(pc.any(pc.match_substring_regex(cells, r"^\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}")).as_py())
 
 
-def read_dates(words: Any, form: str) -> Days:
+def read_dates(cells: Any, form: str) -> Days:
     """Days since 1970-01-01, with the time of day as a fraction, NaN where a cell is no date: float [n]."""
-    parts = pc.extract_regex(words, FORMATS[form])
+    parts = pc.extract_regex(cells, FORMATS[form])
     if hasattr(parts, "combine_chunks"):
         parts = parts.combine_chunks()
     year, month, day, hour, minute, second = (
         np.nan_to_num(np.array(_numbers(parts, name), dtype=np.float64)) for name in ("y", "m", "d", "h", "min", "s")
     )
     months = (year - 1970) * 12 + month - 1
-    first = months.astype("datetime64[M]").astype("datetime64[D]")
-    date = first + (day - 1).astype("timedelta64[D]")
-    there = (month >= 1) & (month <= 12) & (day >= 1) & (date.astype("datetime64[M]").astype(np.int64) == months)
+    month_start = months.astype("datetime64[M]").astype("datetime64[D]")
+    date = month_start + (day - 1).astype("timedelta64[D]")
+    valid = (month >= 1) & (month <= 12) & (day >= 1) & (date.astype("datetime64[M]").astype(np.int64) == months)
     days = date.astype(np.int64) + hour / 24 + minute / 1440 + second / 86400
-    return np.where(there & np.asarray(parts.is_valid()), days, np.nan)
+    return np.where(valid & np.asarray(parts.is_valid()), days, np.nan)
 
 
 def time_of_year(days: Days) -> npt.NDArray[np.float64]:
@@ -51,5 +51,5 @@ def time_of_year(days: Days) -> npt.NDArray[np.float64]:
 
 def _numbers(parts: Any, name: str) -> Any:
     """A part of the dates as numbers, null where it is not there."""
-    words = pc.struct_field(parts, name)
-    return pc.cast(pc.if_else(pc.equal(words, ""), None, words), "float64")
+    texts = pc.struct_field(parts, name)
+    return pc.cast(pc.if_else(pc.equal(texts, ""), None, texts), "float64")

@@ -17,8 +17,8 @@ import pyarrow.csv as pacsv
 from bangs.graphs.tables.diagnostics import FileDiagnostics, counted, quoted
 from bangs.graphs.tables.table import Limits, Table, column_names, trimmed_table
 
-BLOCK = 2**24  # bytes of text read at once
-_HEAD = 2**20
+BLOCK_BYTES = 2**24  # bytes of text read at once
+_HEAD_BYTES = 2**20
 _DELIMITERS = {
     ",": ("commas", "a comma"),
     ";": ("semicolons", "a semicolon"),
@@ -26,7 +26,7 @@ _DELIMITERS = {
     "|": ("bars", "a bar"),
     " ": ("spaces", "a space"),
 }
-_FOREIGN = {
+_OTHER_FORMATS = {
     b"PK\x03\x04": ("an Excel workbook or another zip archive", "save the sheet as 'CSV UTF-8'"),
     b"\xd0\xcf\x11\xe0": ("an old Excel workbook", "save the sheet as 'CSV UTF-8'"),
     b"\x1f\x8b": ("compressed with gzip", "unpack it"),
@@ -36,14 +36,14 @@ _FOREIGN = {
 
 def read_delimited(path: Path, diagnostics: FileDiagnostics, limits: Limits) -> Iterator[Table]:
     """The pieces of a .csv or .tsv file; none after a problem with its beginning is reported."""
-    usual = "\t" if path.suffix == ".tsv" else ","
+    expected = "\t" if path.suffix == ".tsv" else ","
     text = _beginning(path, diagnostics)
     if text is None:
         return
-    delimiter, header, bare = _header(text, usual)
+    delimiter, header, no_rows = _header(text, expected)
     if header is None or not any(header):
-        what = "is blank" if header is not None else f"has a cell of more than {csv.field_size_limit():,} letters"
-        diagnostics.add("no-header", f"the first row {what}", "let the first row name the columns")
+        problem = "is blank" if header is not None else f"has a cell of more than {csv.field_size_limit():,} letters"
+        diagnostics.add("no-header", f"the first row {problem}", "let the first row name the columns")
         return
     if len(header) > limits.columns:
         diagnostics.add(
@@ -52,24 +52,24 @@ def read_delimited(path: Path, diagnostics: FileDiagnostics, limits: Limits) -> 
             "keep wide features as an array in features.npz",
         )
         return
-    if delimiter != usual:
-        diagnostics.every.notes.append(f"{path.name} is separated by {_DELIMITERS[delimiter][0]}; read so")
+    if delimiter != expected:
+        diagnostics.all_files.notes.append(f"{path.name} is separated by {_DELIMITERS[delimiter][0]}; read so")
     names = column_names(header, diagnostics)
-    if bare:
+    if no_rows:
         return
-    wrong = _WrongRows(len(header), delimiter, diagnostics)
+    wrong_rows = _WrongRows(len(header), delimiter, diagnostics)
     try:
         row, last = 2, ""
-        for batch in _batches(path, delimiter, len(header), wrong.handler()):
-            rows = wrong.numbers(row, batch.num_rows)
+        for batch in _batches(path, delimiter, len(header), wrong_rows.handler()):
+            rows = wrong_rows.numbers(row, batch.num_rows)
             if len(rows):
                 row, last = int(rows[-1]) + 1, batch.column(len(header) - 1)[-1].as_py()
             yield trimmed_table(path.name, names, pa.Table.from_batches([batch]).columns, rows, delimiter)
     except (pa.ArrowInvalid, UnicodeDecodeError) as error:
-        _explain(path, str(error), diagnostics)
+        _report_unreadable(path, str(error), diagnostics)
         return
     finally:
-        wrong.dropped.wait(timeout=1)
+        wrong_rows.dropped.wait(timeout=1)
     if "\n" in last and not _ends_quoted(path):
         diagnostics.add(
             "open-quote",
@@ -80,19 +80,19 @@ def read_delimited(path: Path, diagnostics: FileDiagnostics, limits: Limits) -> 
 
 
 def _batches(path: Path, delimiter: str, width: int, on_wrong: Any) -> Iterator[Any]:
-    with _open(path, delimiter, width, on_wrong) as stream:
+    with _open_csv(path, delimiter, width, on_wrong) as stream:
         del on_wrong
         yield from stream
 
 
-def _open(path: Path, delimiter: str, width: int, on_wrong: Any) -> Any:
-    names = [str(place) for place in range(width)]
+def _open_csv(path: Path, delimiter: str, width: int, on_wrong: Any) -> Any:
+    names = [str(number) for number in range(width)]
     return pacsv.open_csv(
         str(path),
         read_options=pacsv.ReadOptions(
             column_names=names,
             skip_rows_after_names=1,
-            block_size=BLOCK,
+            block_size=BLOCK_BYTES,
             use_threads=False,  # only one thread knows row numbers
             encoding="utf-8-sig",  # decoded by Python, which refuses wrong bytes before rows are parsed
         ),
@@ -118,9 +118,9 @@ class _WrongRows:
 
         Arrow's reading thread does so a moment after the last row. A program that ends in that moment is aborted.
         """
-        own = self.__call__
-        weakref.finalize(own, self.dropped.set)
-        return own
+        handler = self.__call__
+        weakref.finalize(handler, self.dropped.set)
+        return handler
 
     def __call__(self, row: Any) -> str:
         self.skipped.append(row.number)
@@ -135,16 +135,16 @@ class _WrongRows:
 
     def numbers(self, first: int, count: int) -> npt.NDArray[np.int64]:
         """The numbers of the next `count` rows that were not skipped."""
-        ahead = [row for row in self.skipped if row >= first]
-        rows = np.arange(first, first + count + len(ahead))
-        return np.setdiff1d(rows, ahead, assume_unique=True)[:count] if ahead else rows
+        skipped = [row for row in self.skipped if row >= first]
+        rows = np.arange(first, first + count + len(skipped))
+        return np.setdiff1d(rows, skipped, assume_unique=True)[:count] if skipped else rows
 
 
 def _beginning(path: Path, diagnostics: FileDiagnostics) -> str | None:
     """The beginning of a file as text, without its byte-order mark; None after a problem is reported."""
     with path.open("rb") as stream:
-        head = stream.read(_HEAD)
-    for magic, (what, remedy) in _FOREIGN.items():
+        head = stream.read(_HEAD_BYTES)
+    for magic, (what, remedy) in _OTHER_FORMATS.items():
         if head.startswith(magic):
             diagnostics.add("not-text", f"it is {what}, not a table of text", remedy)
             return None
@@ -155,9 +155,9 @@ def _beginning(path: Path, diagnostics: FileDiagnostics) -> str | None:
         diagnostics.add("not-text", "it holds binary data", "save it as a table of text in UTF-8")
         return None
     if head.startswith(codecs.BOM_UTF8):
-        diagnostics.every.notes.append(f"{path.name} begins with a byte-order mark; skipped")
+        diagnostics.all_files.notes.append(f"{path.name} begins with a byte-order mark; skipped")
     try:
-        text = codecs.getincrementaldecoder("utf-8-sig")().decode(head, final=len(head) < _HEAD)
+        text = codecs.getincrementaldecoder("utf-8-sig")().decode(head, final=len(head) < _HEAD_BYTES)
     except UnicodeDecodeError:
         _report_bad_byte(io.BytesIO(head), diagnostics)
         return None
@@ -175,15 +175,15 @@ def _beginning(path: Path, diagnostics: FileDiagnostics) -> str | None:
     return text
 
 
-def _header(text: str, usual: str) -> tuple[str, list[str] | None, bool]:
+def _header(text: str, expected: str) -> tuple[str, list[str] | None, bool]:
     """The delimiter, the cells of the first row (None where one is too long), and whether nothing follows it."""
-    header, second = _first_rows(text, usual)
-    delimiter = usual
+    header, second = _first_rows(text, expected)
+    delimiter = expected
     if header is not None and len(header) == 1:
-        for other in _DELIMITERS:
-            cells, below = _first_rows(text, other)
+        for candidate in _DELIMITERS:
+            cells, below = _first_rows(text, candidate)
             if cells is not None and len(cells) > len(header) and (not below or len(below) == len(cells)):
-                delimiter, header, second = other, cells, below
+                delimiter, header, second = candidate, cells, below
     return delimiter, None if header is None else [cell.strip() for cell in header], second == []
 
 
@@ -198,7 +198,7 @@ def _first_rows(text: str, delimiter: str) -> tuple[list[str] | None, list[str] 
         return header, None
 
 
-def _explain(path: Path, error: str, diagnostics: FileDiagnostics) -> None:
+def _report_unreadable(path: Path, error: str, diagnostics: FileDiagnostics) -> None:
     """Report why a file cannot be parsed."""
     with path.open("rb") as stream:
         if _report_bad_byte(stream, diagnostics):

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from bangs.errors import BangsError
 from bangs.utils.text import counted as counted
 
-SHOWN = 20
+MAX_SHOWN = 20
 
 
 @dataclass(frozen=True)
@@ -23,8 +23,8 @@ class Diagnostic:
     kind: str = ""  # problems of one kind in one file are reported together
 
     def __str__(self) -> str:
-        place = self.file if self.row is None else f"{self.file}, row {self.row:,}"
-        return f"{place}: {self.message}; {self.remedy}"
+        location = self.file if self.row is None else f"{self.file}, row {self.row:,}"
+        return f"{location}: {self.message}; {self.remedy}"
 
 
 class BadTables(BangsError, ValueError):
@@ -58,7 +58,7 @@ class Diagnostics:
         """Problems of one kind in one file, perhaps only the first ones of a larger `total`."""
         key = (problems[0].file, problems[0].kind)
         group = self._groups.setdefault(key, [])
-        group.extend(problems[: max(SHOWN - len(group), 0)])
+        group.extend(problems[: max(MAX_SHOWN - len(group), 0)])
         self._totals[key] = self._totals.get(key, 0) + total
 
     def raise_any(self) -> None:
@@ -66,8 +66,8 @@ class Diagnostics:
         if not self._groups:
             return
         total = sum(self._totals.values())
-        every = [problem for group in self._groups.values() for problem in group]
-        raise BadTables(self.where, every, total, self._text(total))
+        problems = [problem for group in self._groups.values() for problem in group]
+        raise BadTables(self.where, problems, total, self._text(total))
 
     def _text(self, total: int) -> str:
         lines = [f"{self.where} cannot be read as {self.what}: {counted(total, 'problem')}"]
@@ -89,14 +89,14 @@ class FileDiagnostics:
     """The part of the list that is about one file."""
 
     file: str
-    every: Diagnostics
+    all_files: Diagnostics
 
     def __bool__(self) -> bool:
-        return any(file == self.file for file, _ in self.every._groups)
+        return any(file == self.file for file, _ in self.all_files._groups)
 
     def note(self, sentence: str) -> None:
         """One more sentence that is no problem."""
-        self.every.notes.append(f"{self.file}: {sentence}")
+        self.all_files.notes.append(f"{self.file}: {sentence}")
 
     def add(self, kind: str, message: str, remedy: str, row: int | None = None) -> None:
         """One more problem."""
@@ -106,15 +106,15 @@ class FileDiagnostics:
         self, kind: str, messages: Sequence[tuple[int | None, str]], remedy: str, total: int | None = None
     ) -> None:
         """Problems of one kind as (row, message); these may be only the first ones of a larger `total`."""
-        problems = [Diagnostic(self.file, row, message, remedy, kind) for row, message in messages[:SHOWN]]
-        self.every.add(problems, len(messages) if total is None else total)
+        problems = [Diagnostic(self.file, row, message, remedy, kind) for row, message in messages[:MAX_SHOWN]]
+        self.all_files.add(problems, len(messages) if total is None else total)
 
     def add_rows(
         self, kind: str, rows: Sequence[int] | npt.NDArray[np.int64], message: Callable[[int], str], remedy: str
     ) -> None:
         """One problem per row number, if there are any; `message(i)` is called for the first few only."""
         if len(rows):
-            self.add_many(kind, [(int(row), message(i)) for i, row in enumerate(rows[:SHOWN])], remedy, len(rows))
+            self.add_many(kind, [(int(row), message(i)) for i, row in enumerate(rows[:MAX_SHOWN])], remedy, len(rows))
 
 
 def quoted(value: object, limit: int = 60) -> str:

@@ -12,9 +12,9 @@ import torch
 
 from bangs.graphs.edges import EdgeList, merged, mirrored
 from bangs.graphs.tables.column_roles import EdgeRoles, edge_roles
-from bangs.graphs.tables.diagnostics import SHOWN, FileDiagnostics, counted, listed, quoted
-from bangs.graphs.tables.nodes import NodeTable
-from bangs.graphs.tables.numbers import LARGEST, read_numbers
+from bangs.graphs.tables.diagnostics import MAX_SHOWN, FileDiagnostics, counted, listed, quoted
+from bangs.graphs.tables.node_table import NodeTable
+from bangs.graphs.tables.numbers import MAX_MAGNITUDE, read_numbers
 from bangs.graphs.tables.read_options import ReadOptions
 from bangs.graphs.tables.table import Table, equals
 from bangs.graphs.tables.table_reader import TableReader
@@ -38,17 +38,17 @@ class EdgeTable:
 
     def unknown_ids(self) -> list[str]:
         """The ends of edges that no node has as its id, each once, sorted."""
-        found: set[str] = set()
+        unknown: set[str] = set()
         for table in () if self.nodes is None else self.reader:
-            for words in self._ends(table).values():
-                lost = (self.nodes.find(words)[0] < 0) & ~equals(words, "")  # type: ignore[union-attr]
-                found.update(words.filter(pa.array(lost)).to_pylist())
-        return sorted(found)
+            for cells in self._ends(table).values():
+                is_unknown = (self.nodes.find(cells)[0] < 0) & ~equals(cells, "")  # type: ignore[union-attr]
+                unknown.update(cells.filter(pa.array(is_unknown)).to_pylist())
+        return sorted(unknown)
 
     def pieces(self) -> Iterator[tuple[Indices, Weights | None]]:
         """The ends [2, n] and weights [n] of the edges, piece by piece, without loops; problems are reported."""
         unknown = {"source": _UnknownEnds("source"), "target": _UnknownEnds("target")}
-        respelled, example = 0, ""
+        respelled_count, example = 0, ""
         dropping = self.options.unknown_edges == "drop"
         for table in self.reader:
             ends = self._ends(table)
@@ -58,22 +58,22 @@ class EdgeTable:
             if not ends or self.nodes is None:
                 continue
             index = np.empty((2, len(table)), np.int64)
-            for side, (role, words) in enumerate(ends.items()):
-                index[side], plain = self.nodes.find(words)
-                if plain.any():
-                    respelled += int(plain.sum())
-                    example = example or words[int(plain.argmax())].as_py()
-                unknown[role].add(table, words, index[side], self.diagnostics)
+            for side, (role, cells) in enumerate(ends.items()):
+                index[side], matched_without_zeros = self.nodes.find(cells)
+                if matched_without_zeros.any():
+                    respelled_count += int(matched_without_zeros.sum())
+                    example = example or cells[int(matched_without_zeros.argmax())].as_py()
+                unknown[role].add(table, cells, index[side], self.diagnostics)
             self.rows += len(table)
             known = (index >= 0).all(axis=0)
             self.dropped += int((~known).sum()) if dropping else 0
             self.loops += int((known & (index[0] == index[1])).sum())
             keep = known & (index[0] != index[1])
             yield index[:, keep], None if weight is None else weight[keep]
-        if respelled:
+        if respelled_count:
             plain_example = example.partition(".")[0]
             self.diagnostics.note(
-                f"{counted(respelled, 'end')} of edges found by ids that differ in a trailing '.0', as "
+                f"{counted(respelled_count, 'end')} of edges found by ids that differ in a trailing '.0', as "
                 f"{quoted(example)} and {quoted(plain_example if '.' in example else example + '.0')}"
             )
         self._finish(unknown)
@@ -91,50 +91,49 @@ class EdgeTable:
     def _finish(self, unknown: "dict[str, _UnknownEnds]") -> None:
         if self.loops:
             self.diagnostics.note(f"{counted(self.loops, 'edge')} from a node to itself dropped")
-        lost = [end for end in unknown.values() if end.total]
+        unknown_ends = [end for end in unknown.values() if end.total]
         if self.rows and self.loops == self.rows - self.dropped:
             what = "every edge leads from a node to itself" if self.loops else "every edge has an unknown end"
             self.diagnostics.add("only-loops", what, "a graph needs edges between nodes")
-        if self.nodes is None or not lost:
+        if self.nodes is None or not unknown_ends:
             return
-        words = [word for end in lost for word in end.words[:_SAMPLE]]
+        ids = [id for end in unknown_ends for id in end.ids[:_SAMPLE]]
         if self.options.unknown_edges == "drop":
-            some = listed(list(dict.fromkeys(words)), 3)
-            self.diagnostics.note(f"{counted(self.dropped, 'edge')} to unknown nodes dropped: {some}")
+            examples = listed(list(dict.fromkeys(ids)), 3)
+            self.diagnostics.note(f"{counted(self.dropped, 'edge')} to unknown nodes dropped: {examples}")
             return
-        all_unknown = sum(end.total for end in lost) == 2 * self.rows
-        remedy = self._way_out(self.nodes, pa.array(words, pa.string()), all_unknown)
-        for end in lost:
+        all_unknown = sum(end.total for end in unknown_ends) == 2 * self.rows
+        remedy = self._remedy(self.nodes, pa.array(ids, pa.string()), all_unknown)
+        for end in unknown_ends:
             messages = [
-                (row, f"{end.role} {quoted(word)} is not a node of {self.nodes.file}")
-                for row, word in zip(end.rows[:SHOWN], end.words[:SHOWN], strict=True)
+                (row, f"{end.role} {quoted(id)} is not a node of {self.nodes.file}")
+                for row, id in zip(end.rows[:MAX_SHOWN], end.ids[:MAX_SHOWN], strict=True)
             ]
             self.diagnostics.add_many("unknown-node", messages, remedy, total=end.total)
 
-    def _way_out(self, nodes: NodeTable, words: Any, all_unknown: bool) -> str:
+    def _remedy(self, nodes: NodeTable, ids: Any, all_unknown: bool) -> str:
         """What to do about ends that are no ids: they are spelled differently, or stand in another column."""
-        spelled = {what: np.zeros(len(words), bool) for what in _SPELLINGS}
-        columns = {name: np.zeros(len(words), bool) for name in nodes.names}
+        matches = {difference: np.zeros(len(ids), bool) for difference in _SPELLINGS}
+        in_column = {name: np.zeros(len(ids), bool) for name in nodes.names}
         for table in nodes.reader:
-            ids = table.columns[nodes.roles.id].combine_chunks()
-            for what, spell in _SPELLINGS.items():
-                spelled[what] |= np.asarray(pc.is_in(spell(words), spell(ids)))
-            for name in columns if all_unknown else ():
-                columns[name] |= np.asarray(pc.is_in(words, table.columns[name].combine_chunks()))
-        what = max(spelled, key=lambda own: int(spelled[own].sum()))
-        if spelled[what].all():
-            return f"ids of the two tables differ in {what}; write them alike in both"
-        other = next((name for name, found in columns.items() if all_unknown and found.all()), None)
-        looked = f"ids were looked for in column {nodes.roles.id!r}"
-        if other is not None:
-            return f"{looked}; these stand in another, so say --id {other!r}"
-        if spelled[what].any():
-            part = f"{int(spelled[what].sum()):,} of {len(words):,}"
-            return (
-                f"{part} differ from ids of {nodes.file} in {what} only; write them alike, and add or drop the others"
-            )
+            node_ids = table.columns[nodes.roles.id].combine_chunks()
+            for difference, spell in _SPELLINGS.items():
+                matches[difference] |= np.asarray(pc.is_in(spell(ids), spell(node_ids)))
+            for name in in_column if all_unknown else ():
+                in_column[name] |= np.asarray(pc.is_in(ids, table.columns[name].combine_chunks()))
+        difference = max(matches, key=lambda difference: int(matches[difference].sum()))
+        if matches[difference].all():
+            return f"ids of the two tables differ in {difference}; write them alike in both"
+        other_column = next((name for name, contained in in_column.items() if all_unknown and contained.all()), None)
+        searched = f"ids were looked for in column {nodes.roles.id!r}"
+        if other_column is not None:
+            return f"{searched}; these stand in another, so say --id {other_column!r}"
+        if matches[difference].any():
+            part = f"{int(matches[difference].sum()):,} of {len(ids):,}"
+            only = f"{part} differ from ids of {nodes.file} in {difference} only"
+            return f"{only}; write them alike, and add or drop the others"
         if all_unknown:
-            return f"{looked}; --id names another"
+            return f"{searched}; --id names another"
         also = "" if self.options.encoding is None else ", which must hold those of the fitted graph too"
         return f"add the node to {nodes.file}{also}, or delete the edge; --unknown-edges drop or add does so for all"
 
@@ -145,26 +144,26 @@ class _UnknownEnds:
 
     role: str
     rows: list[int] = field(default_factory=list)
-    words: list[str] = field(default_factory=list)
+    ids: list[str] = field(default_factory=list)
     total: int = 0
 
-    def add(self, table: Table, words: Any, places: Indices, diagnostics: FileDiagnostics) -> None:
+    def add(self, table: Table, cells: Any, nodes: Indices, diagnostics: FileDiagnostics) -> None:
         """One more piece; blank ends are reported at once."""
-        lost = places < 0
-        if not lost.any():
+        unknown = nodes < 0
+        if not unknown.any():
             return
-        blank = lost & equals(words, "")
+        blank = unknown & equals(cells, "")
         diagnostics.add_rows(
             "blank-end",
             table.rows[blank],
             lambda i: f"the {self.role} is blank",
             "an edge needs two nodes; fill it in or delete the row",
         )
-        nodes = np.flatnonzero(lost & ~blank)
-        room = nodes[: max(_SAMPLE - len(self.words), 0)]
-        self.rows += table.rows[room].tolist()
-        self.words += words.take(pa.array(room)).to_pylist()
-        self.total += len(nodes)
+        positions = np.flatnonzero(unknown & ~blank)
+        sampled = positions[: max(_SAMPLE - len(self.ids), 0)]
+        self.rows += table.rows[sampled].tolist()
+        self.ids += cells.take(pa.array(sampled)).to_pylist()
+        self.total += len(positions)
 
 
 _SPELLINGS = {
@@ -177,13 +176,13 @@ _SPELLINGS = {
 
 def read_weights(table: Table, name: str, diagnostics: FileDiagnostics) -> Weights:
     """The weights [n] of the rows of an edge table; what is not a weight is reported."""
-    found = read_numbers(table, name, diagnostics.every.notes)
+    numbers = read_numbers(table, name, diagnostics.all_files.notes)
     with np.errstate(invalid="ignore"):
-        bad = found.missing | found.wrong | ~(found.values >= 0) | (found.values > LARGEST)
+        bad = numbers.missing | numbers.wrong | ~(numbers.values >= 0) | (numbers.values > MAX_MAGNITUDE)
     message = "the weight is {}, not a number from 0 to 1e30"
     remedy = "correct it, or delete the row; --weight names another column, --ignore COLUMN takes all edges alike"
     table.report(diagnostics, "bad-weight", name, bad, message.format, remedy)
-    return np.where(bad, 0, found.values).astype(np.float32)
+    return np.where(bad, 0, numbers.values).astype(np.float32)
 
 
 def tidy(
@@ -193,33 +192,37 @@ def tidy(
 
     Weights of a repeated edge add up; of two opposite edges of an undirected graph the larger counts.
     """
-    unique, total = merged(index[0], index[1], weight, nodes)
-    if repeats := index.shape[1] - len(unique):
+    keys, weights = merged(index[0], index[1], weight, nodes)
+    if repeats := index.shape[1] - len(keys):
         how = "merged" if weight is None else "merged, their weights added"
         diagnostics.note(f"{counted(repeats, 'repeated edge')} {how}")
     if not directed:
-        both, larger = mirrored(unique, total, nodes)
-        smaller = 0 if total is None or larger is None else int((total < larger[np.searchsorted(both, unique)]).sum())
-        if smaller:
+        both_keys, both_weights = mirrored(keys, weights, nodes)
+        overruled = (
+            0
+            if weights is None or both_weights is None
+            else int((weights < both_weights[np.searchsorted(both_keys, keys)]).sum())
+        )
+        if overruled:
             diagnostics.note(
-                f"{counted(smaller, 'edge')} with another weight in the other direction; the larger counts"
+                f"{counted(overruled, 'edge')} with another weight in the other direction; the larger counts"
             )
-        unique, total = both, larger
-    number = len(unique) if directed else len(unique) // 2
+        keys, weights = both_keys, both_weights
+    count = len(keys) if directed else len(keys) // 2
     kind = "directed" if directed else "undirected"
-    diagnostics.note(f"{counted(rows, 'row')} {'makes' if rows == 1 else 'make'} {counted(number, f'{kind} edge')}")
-    if total is not None and len(total):
-        _note_size(float(np.median(total)), diagnostics)
-    ends = np.stack([unique // nodes, unique % nodes])
-    joined = np.zeros(nodes, dtype=bool)
-    joined[ends] = True
-    alone = nodes - int(joined.sum())
-    if alone:
-        diagnostics.note(f"{counted(alone, 'node')} {'has' if alone == 1 else 'have'} no edge")
-    return EdgeList(torch.from_numpy(ends), nodes, None if total is None else torch.from_numpy(total).float())
+    diagnostics.note(f"{counted(rows, 'row')} {'makes' if rows == 1 else 'make'} {counted(count, f'{kind} edge')}")
+    if weights is not None and len(weights):
+        _note_median_weight(float(np.median(weights)), diagnostics)
+    ends = np.stack([keys // nodes, keys % nodes])
+    has_edge = np.zeros(nodes, dtype=bool)
+    has_edge[ends] = True
+    isolated = nodes - int(has_edge.sum())
+    if isolated:
+        diagnostics.note(f"{counted(isolated, 'node')} {'has' if isolated == 1 else 'have'} no edge")
+    return EdgeList(torch.from_numpy(ends), nodes, None if weights is None else torch.from_numpy(weights).float())
 
 
-def _note_size(middle: float, diagnostics: FileDiagnostics) -> None:
+def _note_median_weight(middle: float, diagnostics: FileDiagnostics) -> None:
     """Say that weights are far from 1, the weight of a node's own features in a graph network."""
     if not 0.01 <= middle <= 100:
         diagnostics.note(

@@ -10,47 +10,47 @@ import scipy.sparse as sp
 from bangs.errors import BangsError, OutOfMemory
 from bangs.graphs.csr import checked_csr
 from bangs.graphs.numpy_files import map_npy, read_npy, read_npz
-from bangs.graphs.tables.diagnostics import SHOWN, Diagnostics, FileDiagnostics, counted
+from bangs.graphs.tables.diagnostics import MAX_SHOWN, Diagnostics, FileDiagnostics, counted
 
 FILES = ("features.npz", "features.npy")
 _DENSE = ("x", "features", "arr_0")
 _SPARSE = (("x_data", "x_indices", "x_indptr", "x_shape"), ("data", "indices", "indptr", "shape"))
 
 
-def read_array(folder: Path, nodes: int | None, diagnostics: Diagnostics, *, whole: bool) -> Any:
+def read_array(folder: Path, nodes: int | None, diagnostics: Diagnostics, *, load: bool) -> Any:
     """The matrix [N, F] of features.npz or features.npy, dense or scipy CSR; None without one or after a problem.
 
     With `whole` it is read and checked, else an .npy file is mapped, and whoever reads its rows checks them.
     """
-    there = [folder / name for name in FILES if (folder / name).is_file()]
-    if len(there) == 2:
+    present = [folder / name for name in FILES if (folder / name).is_file()]
+    if len(present) == 2:
         message = "both features.npz and features.npy are there"
         diagnostics.of("features").add("two-tables", message, "remove or rename one")
-    if not there:
+    if not present:
         return None
-    path = there[0]
-    own = diagnostics.of(path.name)
+    path = present[0]
+    file_diagnostics = diagnostics.of(path.name)
     try:
         if path.suffix == ".npz":
             matrix = _from_archive(path)
         else:
-            matrix = _dense(read_npy(path)) if whole else _two_axes(map_npy(path))
+            matrix = _dense(read_npy(path)) if load else _two_axes(map_npy(path))
     except OutOfMemory:
         raise
     except (BangsError, ValueError) as error:
         reason = str(error).replace(str(path), path.name)
-        own.add("bad-array", reason, "save it again with numpy.save, numpy.savez or scipy.sparse.save_npz")
+        file_diagnostics.add("bad-array", reason, "save it again with numpy.save, numpy.savez or scipy.sparse.save_npz")
         return None
     if nodes is not None and matrix.shape[0] != nodes:
-        own.add(
+        file_diagnostics.add(
             "array-rows",
             f"it has {matrix.shape[0]:,} rows, the node table has {nodes:,}",
             "give every node one row, in the order of the node table",
         )
         return None
-    if whole and not _finite(matrix, own):
+    if load and not _finite(matrix, file_diagnostics):
         return None
-    own.note(f"{counted(matrix.shape[1], 'feature')} a node, taken as they are")
+    file_diagnostics.note(f"{counted(matrix.shape[1], 'feature')} a node, taken as they are")
     return matrix
 
 
@@ -92,12 +92,12 @@ def _sparse(path: Path, data: Any, indices: Any, indptr: Any, shape: Any) -> Any
         raise ValueError("its sparse matrix is not in CSR form; save matrix.tocsr()")
     if shape.shape != (2,) or shape.dtype.kind not in "iu":
         raise ValueError("the shape of a sparse matrix must be two whole numbers")
-    sides = (int(shape[0]), int(shape[1]))
-    if min(sides) < 1 or max(sides) >= 2**31:
-        raise ValueError(f"features must have shape [N, F], got {list(sides)}")
+    size = (int(shape[0]), int(shape[1]))
+    if min(size) < 1 or max(size) >= 2**31:
+        raise ValueError(f"features must have shape [N, F], got {list(size)}")
     with np.errstate(over="ignore"):
         values = data.astype(np.float32)
-    matrix = checked_csr(values, indices, indptr, sides, "the sparse matrix")
+    matrix = checked_csr(values, indices, indptr, size, "the sparse matrix")
     matrix.sum_duplicates()
     return matrix
 
@@ -121,6 +121,6 @@ def _finite(matrix: Any, diagnostics: FileDiagnostics) -> bool:
         nodes = np.unique(np.searchsorted(np.asarray(matrix.indptr), np.flatnonzero(bad), side="right") - 1)
     else:
         nodes = np.flatnonzero(bad.any(axis=1))
-    messages = [(None, f"row {int(node):,}, counted from 0, holds NaN or infinity") for node in nodes[:SHOWN]]
+    messages = [(None, f"row {int(node):,}, counted from 0, holds NaN or infinity") for node in nodes[:MAX_SHOWN]]
     diagnostics.add_many("array-not-finite", messages, "fill or drop it", total=len(nodes))
     return False

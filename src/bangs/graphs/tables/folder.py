@@ -10,7 +10,7 @@ from bangs.graphs.tables.diagnostics import Diagnostics, FileDiagnostics, counte
 from bangs.graphs.tables.edge_table import EdgeTable, Indices, Weights
 from bangs.graphs.tables.feature_array import read_array
 from bangs.graphs.tables.feature_encoding import Encoding
-from bangs.graphs.tables.nodes import NodeBlock, NodeTable
+from bangs.graphs.tables.node_table import NodeBlock, NodeTable
 from bangs.graphs.tables.read_options import ReadOptions
 from bangs.graphs.tables.table_reader import open_table
 
@@ -52,12 +52,12 @@ def read_folder(
         for index, weight in edges.pieces():
             collector.edges(index, weight, 0 if nodes is None else nodes.size)
     rows = None if nodes is None else nodes.size - nodes.added
-    array = read_array(folder, rows, diagnostics, whole=hold)
+    array = read_array(folder, rows, diagnostics, load=hold)
     if nodes is None:
         return None
     if edges is not None and edges.names:
-        there = f"{nodes.file} has {listed(nodes.names)}, {edges.file} has {listed(edges.names)}"
-        check_names("ignore", options.ignore, [*nodes.names, *edges.names], nodes.diagnostics, there)
+        present = f"{nodes.file} has {listed(nodes.names)}, {edges.file} has {listed(edges.names)}"
+        check_names("ignore", options.ignore, [*nodes.names, *edges.names], nodes.diagnostics, present)
     encoder = nodes.encoder()
     array = array_as_fitted(array, encoder.width, options.encoding, nodes.diagnostics)
     _check_size(encoder.width, nodes, options)

@@ -8,14 +8,14 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from bangs.graphs.tables.column_kinds import ColumnStatistics, decided
+from bangs.graphs.tables.column_statistics import ColumnStatistics, decided
 from bangs.graphs.tables.diagnostics import Diagnostics, FileDiagnostics
+from bangs.graphs.tables.feature_encoder import Encoder, Matrix, check_columns
 from bangs.graphs.tables.feature_encoding import Encoding
-from bangs.graphs.tables.features import Encoder, Matrix, check_columns
 from bangs.graphs.tables.parquet import as_text
 from bangs.graphs.tables.table import Limits, Table, column_names, trimmed_table
 
-NAME = "X"
+FILE = "X"
 _CELLS = str | int | float | np.generic | Decimal | date | type(None) | type(pd.NA) | type(pd.NaT)
 
 
@@ -27,7 +27,7 @@ def encode_frame(
     Numbers are scaled, words become categories and dates days; with an `encoding`, as in the frame it was made for.
     Missing numbers and dates are refused, or filled with the mean.
     """
-    diagnostics = Diagnostics(NAME, "features", notes).of(NAME)
+    diagnostics = Diagnostics(FILE, "features", notes).of(FILE)
     names = column_names([str(name) for name in frame.columns], diagnostics)
     kinds = dict(zip(names, frame.dtypes, strict=True))
     table = _table(frame, names, diagnostics)
@@ -43,7 +43,7 @@ def encode_frame(
         check_columns(table, encoding, (), diagnostics)
     encoder = Encoder(encoding, diagnostics, "frame")
     features = encoder(table)
-    diagnostics.every.raise_any()
+    diagnostics.all_files.raise_any()
     encoder.note()
     return features, encoding
 
@@ -51,8 +51,8 @@ def encode_frame(
 def _table(frame: pd.DataFrame, names: list[str | None], diagnostics: FileDiagnostics) -> Table:
     """The cells of a frame as text; rows are counted from 0, as `iloc` counts them."""
     columns: list[Any] = []
-    for place, name in enumerate(frame.columns):
-        column = frame.iloc[:, place]
+    for position, name in enumerate(frame.columns):
+        column = frame.iloc[:, position]
         if isinstance(column.dtype, pd.SparseDtype):
             column = column.astype(column.dtype.subtype)
         refused = [str(column.dtype)] if column.dtype.kind == "c" else []
@@ -65,4 +65,4 @@ def _table(frame: pd.DataFrame, names: list[str | None], diagnostics: FileDiagno
             diagnostics.add("column-type", message, f"drop it: X.drop(columns={name!r})")
         columns.append(text)
     names = [None if text is None else name for name, text in zip(names, columns, strict=True)]
-    return trimmed_table(NAME, names, columns, np.arange(len(frame)), drop_blank=False)
+    return trimmed_table(FILE, names, columns, np.arange(len(frame)), drop_blank=False)

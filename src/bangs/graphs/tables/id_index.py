@@ -8,66 +8,66 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-_WHOLE = r"^(0|[1-9]\d{0,17})$"
-_WORD = np.uint64(1) << np.uint64(63)  # set in the key of a word that is no number
-_BLANK = pd.util.hash_array(np.array([""], dtype=object), categorize=False)[0] | _WORD
+_INTEGER = r"^(0|[1-9]\d{0,17})$"
+_HASHED = np.uint64(1) << np.uint64(63)  # set in the key of a word that is no number
+_BLANK = pd.util.hash_array(np.array([""], dtype=object), categorize=False)[0] | _HASHED
 
 
 class IdIndex:
     """The nodes by their ids: a whole number is its own key, the key of any other word is a hash of 63 bits."""
 
     def __init__(self, keys: npt.NDArray[np.uint64]):
-        self.plain = bool((keys == np.arange(len(keys), dtype=np.uint64)).all())
-        self.order = np.empty(0, np.int64) if self.plain else np.argsort(keys, kind="stable")
-        self.keys = keys if self.plain else keys[self.order]
+        self.consecutive = bool((keys == np.arange(len(keys), dtype=np.uint64)).all())
+        self.order = np.empty(0, np.int64) if self.consecutive else np.argsort(keys, kind="stable")
+        self.keys = keys if self.consecutive else keys[self.order]
 
-    def __call__(self, words: Any) -> npt.NDArray[np.int64]:
+    def __call__(self, ids: Any) -> npt.NDArray[np.int64]:
         """The node that has each id, −1 where none has it or the word is blank: long [n]."""
-        wanted = key(words)
-        if self.plain:
-            return np.where(wanted < len(self.keys), wanted, np.uint64(2**64 - 1)).astype(np.int64)
-        place = np.minimum(np.searchsorted(self.keys, wanted), len(self.keys) - 1)
-        return np.where((self.keys[place] == wanted) & (wanted != _BLANK), self.order[place], -1)
+        keys = key(ids)
+        if self.consecutive:
+            return np.where(keys < len(self.keys), keys, np.uint64(2**64 - 1)).astype(np.int64)
+        position = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
+        return np.where((self.keys[position] == keys) & (keys != _BLANK), self.order[position], -1)
 
     def extended(self, keys: npt.NDArray[np.uint64]) -> "IdIndex":
         """The index with more nodes after these."""
-        mine = np.empty_like(self.keys)
-        mine[np.arange(len(mine)) if self.plain else self.order] = self.keys
-        return IdIndex(np.concatenate([mine, keys]))
+        by_node = np.empty_like(self.keys)
+        by_node[np.arange(len(by_node)) if self.consecutive else self.order] = self.keys
+        return IdIndex(np.concatenate([by_node, keys]))
 
-    def unambiguous(self, words: Any) -> npt.NDArray[np.int64]:
+    def unambiguous(self, ids: Any) -> npt.NDArray[np.int64]:
         """The node that alone has each id, −1 where none or several have it: long [n]."""
-        found = self(words)
-        twice = np.zeros(len(self.keys) + 1, bool)
-        twice[self.repeats()[1]] = True
-        return np.where(twice[found], -1, found)
+        nodes = self(ids)
+        ambiguous = np.zeros(len(self.keys) + 1, bool)
+        ambiguous[self.repeats()[1]] = True
+        return np.where(ambiguous[nodes], -1, nodes)
 
     def repeats(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """Nodes whose id an earlier node has, in their order, and that node; blank ids are no repeats."""
-        if self.plain:
+        if self.consecutive:
             return np.empty(0, np.int64), np.empty(0, np.int64)
-        fresh = np.ones(len(self.keys), bool)
-        np.not_equal(self.keys[1:], self.keys[:-1], out=fresh[1:])
-        first = self.order[np.flatnonzero(fresh)][np.cumsum(fresh) - 1]
-        nodes = self.order[~fresh & (self.keys != _BLANK)]
+        is_first = np.ones(len(self.keys), bool)
+        np.not_equal(self.keys[1:], self.keys[:-1], out=is_first[1:])
+        first = self.order[np.flatnonzero(is_first)][np.cumsum(is_first) - 1]
+        nodes = self.order[~is_first & (self.keys != _BLANK)]
         by_node = np.argsort(nodes)
-        return nodes[by_node], first[~fresh & (self.keys != _BLANK)][by_node]
+        return nodes[by_node], first[~is_first & (self.keys != _BLANK)][by_node]
 
 
-def without_zeros(words: Any) -> Any:
+def without_zeros(cells: Any) -> Any:
     """The words with 1000.0 written 1000, as programs that know floats only write whole numbers."""
-    return pc.replace_substring_regex(words, r"^(\d+)\.0+$", r"\1")
+    return pc.replace_substring_regex(cells, r"^(\d+)\.0+$", r"\1")
 
 
-def key(words: Any) -> npt.NDArray[np.uint64]:
+def key(ids: Any) -> npt.NDArray[np.uint64]:
     """The keys by which ids are looked up: uint64 [n]."""
-    if isinstance(words, pa.ChunkedArray):
-        words = words.combine_chunks()
-    whole = np.asarray(pc.match_substring_regex(words, _WHOLE))
-    found = np.empty(len(whole), np.uint64)
-    numbers = words if whole.all() else words.filter(pa.array(whole))
-    found[whole] = np.asarray(pc.cast(numbers, pa.int64())).astype(np.uint64)
-    if not whole.all():
-        texts = np.array(words.filter(pa.array(~whole)).to_pylist(), dtype=object)
-        found[~whole] = pd.util.hash_array(texts, categorize=False) | _WORD
-    return found
+    if isinstance(ids, pa.ChunkedArray):
+        ids = ids.combine_chunks()
+    is_number = np.asarray(pc.match_substring_regex(ids, _INTEGER))
+    keys = np.empty(len(is_number), np.uint64)
+    numbers = ids if is_number.all() else ids.filter(pa.array(is_number))
+    keys[is_number] = np.asarray(pc.cast(numbers, pa.int64())).astype(np.uint64)
+    if not is_number.all():
+        others = np.array(ids.filter(pa.array(~is_number)).to_pylist(), dtype=object)
+        keys[~is_number] = pd.util.hash_array(others, categorize=False) | _HASHED
+    return keys

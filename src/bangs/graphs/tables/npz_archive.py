@@ -39,47 +39,47 @@ class GraphParts:
 
 def from_npz(path: Path, options: ReadOptions, diagnostics: Diagnostics) -> GraphParts | None:
     """The parts of the graph in an .npz file; its nodes are called 0, 1, … and its classes by their numbers."""
-    own = diagnostics.of(path.name)
+    file_diagnostics = diagnostics.of(path.name)
     try:
         data = read_as_listed(path)
     except OutOfMemory:
         raise
     except BangsError as error:
         reason = str(error).replace(str(path), path.name)
-        own.add("bad-array", reason, "write the file again with numpy.savez")
+        file_diagnostics.add("bad-array", reason, "write the file again with numpy.savez")
         return None
-    given = data.y.numpy()
-    found = [str(label) for label in np.unique(given[given >= 0])]
-    names = found if options.encoding is None else list(options.encoding.classes)
-    unknown = [name for name in found if name not in names]
+    original = data.y.numpy()
+    present = [str(label) for label in np.unique(original[original >= 0])]
+    names = present if options.encoding is None else list(options.encoding.classes)
+    unknown = [name for name in present if name not in names]
     if unknown:
-        own.add(
+        file_diagnostics.add(
             "unknown-class",
             f"unknown labels {listed(unknown)}; the model knows {listed(names)}",
             "write −1 where a label is unknown; a new class needs a new fit",
         )
         return None
-    number = {int(name): place for place, name in enumerate(names) if name in found}
-    y = np.array([number.get(int(label), -1) for label in given], dtype=np.int64)
-    if many := many_classes(len(names), int((y >= 0).sum())):
-        own.note(many)
+    numbers = {int(name): number for number, name in enumerate(names) if name in present}
+    y = np.array([numbers.get(int(label), -1) for label in original], dtype=np.int64)
+    if warning := many_classes(len(names), int((y >= 0).sum())):
+        file_diagnostics.note(warning)
     split = every_public(data)
     if options.encoding is None:
-        _check(y, names, split, own)
+        _check(y, names, split, file_diagnostics)
         if options.two_labels and split is None:
-            check_enough(y, y >= 0, names, None, own)
-    own.note(f"{counted(int((y >= 0).sum()), 'label')} of {len(y):,} nodes in {listed(names)}")
+            check_enough(y, y >= 0, names, None, file_diagnostics)
+    file_diagnostics.note(f"{counted(int((y >= 0).sum()), 'label')} of {len(y):,} nodes in {listed(names)}")
     weighted = "edge_weight" if "edge_weight" in data else None
     absent = "and there is no array 'edge_weight'", "add it"
-    if weight_as_fitted(weighted, options, absent, own) is None:
+    if weight_as_fitted(weighted, options, absent, file_diagnostics) is None:
         data.edge_weight = None
-    x = array_as_fitted(data.get("x"), 0, options.encoding, own)
+    x = array_as_fitted(data.get("x"), 0, options.encoding, file_diagnostics)
     if x is not None:
-        own.note(f"{counted(x.shape[1], 'feature')} a node, taken as they are")
+        file_diagnostics.note(f"{counted(x.shape[1], 'feature')} a node, taken as they are")
     return GraphParts(
         file=path.name,
         ids=np.array([str(node) for node in range(len(y))], dtype=object),
-        edges=_edges(data, options.directed, own),
+        edges=_edges(data, options.directed, file_diagnostics),
         y=y,
         split=split,
         dense=np.zeros((len(y), 0), np.float32),
@@ -97,11 +97,11 @@ def from_npz(path: Path, options: ReadOptions, diagnostics: Diagnostics) -> Grap
 
 def _edges(data: Data, directed: bool, diagnostics: FileDiagnostics) -> EdgeList:
     index, weight = data.edge_index.numpy(), data.edge_weight
-    apart = index[0] != index[1]
-    if not apart.all():
-        diagnostics.note(f"{counted(int((~apart).sum()), 'edge')} from a node to itself dropped")
-    heavy = None if weight is None else weight.numpy()[apart]
-    return tidy(index[:, apart], heavy, data.num_nodes, index.shape[1], directed, diagnostics)
+    not_loop = index[0] != index[1]
+    if not not_loop.all():
+        diagnostics.note(f"{counted(int((~not_loop).sum()), 'edge')} from a node to itself dropped")
+    weights = None if weight is None else weight.numpy()[not_loop]
+    return tidy(index[:, not_loop], weights, data.num_nodes, index.shape[1], directed, diagnostics)
 
 
 def _check(y: npt.NDArray[np.int64], names: list[str], split: Split | None, diagnostics: FileDiagnostics) -> None:
@@ -110,8 +110,8 @@ def _check(y: npt.NDArray[np.int64], names: list[str], split: Split | None, diag
         diagnostics.add("one-class", f"every label is {names[0]}", remedy)
     if split is None:
         return
-    seen = ((split.train | split.val).any(dim=0)).numpy()
-    nodes = np.flatnonzero(seen & (y < 0))
+    in_mask = ((split.train | split.val).any(dim=0)).numpy()
+    nodes = np.flatnonzero(in_mask & (y < 0))
     if len(nodes):
         messages = [(None, f"node {int(node):,} is in train_mask or val_mask, but has no label") for node in nodes]
         diagnostics.add_many("split-without-label", messages, "label it, or take it out of the mask")

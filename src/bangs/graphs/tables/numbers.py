@@ -9,11 +9,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bangs.graphs.tables.diagnostics import quoted
-from bangs.graphs.tables.table import Table, among
+from bangs.graphs.tables.table import Table, is_any_of
 
 MISSING = ("", "na", "n/a", "#n/a", "nan", "null", "none", "nil", "?", "-")
-LARGEST = 1e30  # its square still fits a double, and it still fits a 32-bit float
-FORGIVEN = 0.5  # a column with more numbers than this is meant as numbers
+MAX_MAGNITUDE = 1e30  # its square still fits a double, and it still fits a 32-bit float
+MAJORITY = 0.5  # a column with more numbers than this is meant as numbers
 
 _NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$|^[+-]?([iI][nN][fF]([iI][nN][iI][tT][yY])?)$"
 _DECIMAL_COMMA = r"^[+-]?\d+,\d+$"
@@ -38,17 +38,17 @@ class Numbers:
 
 def read_numbers(table: Table, name: str, notes: list[str]) -> Numbers:
     """The numbers of a column; with decimal commas where the file's delimiter leaves the comma free."""
-    words = table.columns[name]
-    found = numbers(words)
-    if found.wrong.any() and table.delimiter != ",":
-        pointed = numbers(with_points(words))
-        if pointed.wrong.sum() < found.wrong.sum():
-            if pointed.share > FORGIVEN:
+    cells = table.columns[name]
+    plain = numbers(cells)
+    if plain.wrong.any() and table.delimiter != ",":
+        with_commas = numbers(with_points(cells))
+        if with_commas.wrong.sum() < plain.wrong.sum():
+            if with_commas.share > MAJORITY:
                 notes.append(
                     f"{table.file}: column {quoted(name)} is written with decimal commas; read so, 1,234 as 1.234"
                 )
-            return pointed
-    return found
+            return with_commas
+    return plain
 
 
 def numbers(column: Any) -> Numbers:
@@ -68,7 +68,7 @@ def numbers(column: Any) -> Numbers:
 
 def is_missing(column: Any) -> npt.NDArray[np.bool_]:
     """Where a cell is blank or a word such as NA: bool [n]."""
-    return among(pc.utf8_lower(column), MISSING)
+    return is_any_of(pc.utf8_lower(column), MISSING)
 
 
 def with_points(column: Any) -> Any:

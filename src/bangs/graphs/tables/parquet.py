@@ -13,8 +13,8 @@ from bangs.graphs.tables.diagnostics import FileDiagnostics
 from bangs.graphs.tables.table import Limits, Table, column_names, trimmed_table
 from bangs.utils.memory import ran_out
 
-ROWS = 2**18  # read at once
-MOST_TEXT = 2**31 - 2**20  # bytes of a column of these rows
+BATCH_ROWS = 2**18  # read at once
+MAX_TEXT_BYTES = 2**31 - 2**20  # bytes of a column of these rows
 
 
 def read_parquet(path: Path, ignore: tuple[str, ...], diagnostics: FileDiagnostics, limits: Limits) -> Iterator[Table]:
@@ -37,7 +37,7 @@ def read_parquet(path: Path, ignore: tuple[str, ...], diagnostics: FileDiagnosti
             field.name for field in schema if pa.types.is_string(field.type) or pa.types.is_large_string(field.type)
         ]
         with pq.ParquetFile(path, read_dictionary=texts) as stream:
-            yield from _as_tables(schema.names, stream.iter_batches(batch_size=ROWS), ignore, diagnostics, limits)
+            yield from _as_tables(schema.names, stream.iter_batches(batch_size=BATCH_ROWS), ignore, diagnostics, limits)
     except (pa.ArrowException, OSError, ValueError, KeyError) as error:
         if ran_out(error):
             raise
@@ -77,7 +77,7 @@ def as_text(column: Any, limits: Limits) -> Any:
         kind = kind.value_type
         if pa.types.is_string(kind) or pa.types.is_large_string(kind):
             lengths = (pc.take(pc.binary_length(part.dictionary), part.indices) for part in column.chunks)
-            if sum(pc.sum(length).as_py() or 0 for length in lengths) > min(limits.bytes, MOST_TEXT):
+            if sum(pc.sum(length).as_py() or 0 for length in lengths) > min(limits.bytes, MAX_TEXT_BYTES):
                 return None
         column = column.cast(kind)
     if pa.types.is_nested(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind):

@@ -18,7 +18,7 @@ from bangs.graphs.tables.feature_array import padded
 from bangs.graphs.tables.feature_encoding import Encoding
 from bangs.graphs.tables.folder import read_folder
 from bangs.graphs.tables.labels import check_enough
-from bangs.graphs.tables.nodes import NodeBlock
+from bangs.graphs.tables.node_table import NodeBlock
 from bangs.graphs.tables.npz_archive import GraphParts, from_npz
 from bangs.graphs.tables.read_options import ReadOptions
 from bangs.graphs.tables.structural_features import standardised
@@ -26,7 +26,7 @@ from bangs.graphs.tables.table_reader import memory_explained
 
 
 @dataclass(frozen=True, eq=False)
-class OwnGraph:
+class UserGraph:
     """A person's graph, with the names of its nodes, classes and columns."""
 
     data: Data  # x float [N, F] dense or CSR, edge_index [2, E], perhaps edge_weight [E], y long [N]; or a `Store`
@@ -37,19 +37,19 @@ class OwnGraph:
     notes: list[str]  # what was guessed, made, merged or left out, in sentences
 
 
-def read(path: Path | str, **options: Any) -> OwnGraph:
+def read(path: Path | str, **options: Any) -> UserGraph:
     """The graph of a folder with an `edges` and a `nodes` table, or of one .npz file; `options` are `ReadOptions`.
 
     All problems are raised at once as `BadTables`.
     """
-    wanted = ReadOptions(**options).as_fitted
+    read_options = ReadOptions(**options).as_fitted
     path = Path(path)
     diagnostics = Diagnostics(str(path))
     with memory_explained(str(path), "free some memory, or make a store with `bangs convert`, which reads in pieces"):
-        parts = _parts(path, wanted, diagnostics)
+        parts = _parts(path, read_options, diagnostics)
         diagnostics.raise_any()
         assert parts is not None  # None comes with a problem
-        return _assembled(parts, wanted, diagnostics)
+        return _assembled(parts, read_options, diagnostics)
 
 
 def _parts(path: Path, options: ReadOptions, diagnostics: Diagnostics) -> GraphParts | None:
@@ -57,13 +57,13 @@ def _parts(path: Path, options: ReadOptions, diagnostics: Diagnostics) -> GraphP
         return _from_folder(path, options, diagnostics)
     if path.is_file() and path.suffix == ".npz":
         return from_npz(path, options, diagnostics)
-    what = "is neither a folder nor an .npz file" if path.exists() else "does not exist"
+    reason = "is neither a folder nor an .npz file" if path.exists() else "does not exist"
     remedy = "give a folder with edges.csv and nodes.csv, or one .npz file"
-    diagnostics.of(path.name or str(path)).add("no-folder", f"it {what}", remedy)
+    diagnostics.of(path.name or str(path)).add("no-folder", f"it {reason}", remedy)
     return None
 
 
-class _InMemory:
+class _MemoryCollector:
     """Collects the pieces of two tables as arrays."""
 
     in_memory = True
@@ -74,8 +74,8 @@ class _InMemory:
         self.weight: list[Weights] = []
         self.blocks: list[NodeBlock] = []
 
-    def ids(self, words: Any) -> None:
-        self.names += words.to_pylist()
+    def ids(self, ids: Any) -> None:
+        self.names += ids.to_pylist()
 
     def edges(self, index: Indices, weight: Weights | None, nodes: int) -> None:
         self.index.append(index)
@@ -87,11 +87,11 @@ class _InMemory:
 
 def _from_folder(folder: Path, options: ReadOptions, diagnostics: Diagnostics) -> GraphParts | None:
     """The parts of the graph in a folder, or None after the problems in its files are reported."""
-    pieces = _InMemory()
-    found = read_folder(folder, options, pieces, diagnostics)
-    if found is None:
+    pieces = _MemoryCollector()
+    tables = read_folder(folder, options, pieces, diagnostics)
+    if tables is None:
         return None
-    nodes, edges, array, encoding = found
+    nodes, edges, array, encoding = tables
     y, rows = (np.concatenate([getattr(block, name) for block in pieces.blocks]) for name in ("labels", "rows"))
     parts = [block.parts for block in pieces.blocks if block.parts is not None]
     split = None
@@ -114,7 +114,7 @@ def _from_folder(folder: Path, options: ReadOptions, diagnostics: Diagnostics) -
     )
 
 
-def _assembled(parts: GraphParts, options: ReadOptions, diagnostics: Diagnostics) -> OwnGraph:
+def _assembled(parts: GraphParts, options: ReadOptions, diagnostics: Diagnostics) -> UserGraph:
     encoding = parts.encoding
     graph = Data(edge_index=parts.edges.edge_index, y=torch.from_numpy(parts.y), num_nodes=len(parts.ids))
     if parts.edges.edge_weight is not None:
@@ -124,7 +124,7 @@ def _assembled(parts: GraphParts, options: ReadOptions, diagnostics: Diagnostics
     else:
         graph.x, encoding = _structural(graph, parts, encoding, options, diagnostics.of(parts.file))
     notes = list(dict.fromkeys(diagnostics.notes))
-    return OwnGraph(graph, parts.ids, list(encoding.classes), encoding, parts.split, notes)
+    return UserGraph(graph, parts.ids, list(encoding.classes), encoding, parts.split, notes)
 
 
 def _features(parts: GraphParts, encoding: Encoding) -> Tensor:
@@ -141,11 +141,11 @@ def _structural(
     graph: Data, parts: GraphParts, encoding: Encoding, options: ReadOptions, diagnostics: FileDiagnostics
 ) -> tuple[Tensor, Encoding]:
     """Features made from the edges [N, F], and the encoding with their scale."""
-    x, known = standardised(graph, parts.ids, options.seed, encoding.structural)
+    x, scale = standardised(graph, parts.ids, options.seed, encoding.structural)
     diagnostics.note(
         f"there are no features, so {counted(x.shape[1], 'feature')} were made from the edges: "
         "degree, log degree and spectral position"
     )
     if options.encoding is not None:
         diagnostics.note("positions can be compared only if most nodes are those the model was fitted on")
-    return torch.from_numpy(x), replace(encoding, structural=known)
+    return torch.from_numpy(x), replace(encoding, structural=scale)

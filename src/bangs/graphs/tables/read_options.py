@@ -46,29 +46,29 @@ class ReadOptions:
     @property
     def as_fitted(self) -> "ReadOptions":
         """The same, with the options of the fitted graph where none are given here."""
-        known = self.encoding
-        if known is None:
+        fitted = self.encoding
+        if fitted is None:
             return self
-        fill = self.fill or known.fill
+        fill = self.fill or fitted.fill
         return replace(
             self,
-            directed=self.directed or known.directed,
+            directed=self.directed or fitted.directed,
             fill=fill,
-            unknown=known.unknown if self.unknown is None else self.unknown,
-            labels_ignore_case=self.labels_ignore_case or known.ignore_case,
-            encoding=replace(known, fill=fill),
+            unknown=fitted.unknown if self.unknown is None else self.unknown,
+            labels_ignore_case=self.labels_ignore_case or fitted.ignore_case,
+            encoding=replace(fitted, fill=fill),
         )
 
     @property
     def given(self) -> list[str]:
         """The options about tables that differ from the defaults, as the command line spells them."""
-        spelled = {own.name: own.name.replace("_", "-") for own in fields(self)} | {"encoding": "like"}
+        option_names = {field.name: field.name.replace("_", "-") for field in fields(self)} | {"encoding": "like"}
         return [
-            f"--{spelled[own.name]}"
-            for own in fields(self)
-            if own.name not in ("two_labels", "seed", "limits")
-            and (value := getattr(self, own.name))
-            and value != own.default
+            f"--{option_names[field.name]}"
+            for field in fields(self)
+            if field.name not in ("two_labels", "seed", "limits")
+            and (value := getattr(self, field.name))
+            and value != field.default
         ]
 
     @property
@@ -80,6 +80,6 @@ class ReadOptions:
         """The column given for a role, or the one that had it when the encoding was made, unless left out."""
         column: str | None = getattr(self, name)
         if column is None and self.encoding is not None:
-            known = self.encoding.role(name)
-            return known if known in table.columns and known not in self.ignore else None
+            fitted_column = self.encoding.role(name)
+            return fitted_column if fitted_column in table.columns and fitted_column not in self.ignore else None
         return column

@@ -8,10 +8,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bangs.graphs.tables.column_kinds import ValueCounts
+from bangs.graphs.tables.column_statistics import ValueCounts
 from bangs.graphs.tables.diagnostics import FileDiagnostics, counted
 from bangs.graphs.tables.labels import Classes
-from bangs.graphs.tables.table import Table, places_in
+from bangs.graphs.tables.table import Table, index_in
 
 Parts = npt.NDArray[np.int8]
 
@@ -40,17 +40,17 @@ class SplitColumn:
 
     def __call__(self, table: Table, labels: Classes) -> Parts:
         """The parts of a piece: int8 [n]. Where no row at all says train, labelled rows without a part do."""
-        place = places_in(pc.utf8_lower(table.columns[self.name]), pa.array(list(_PART_OF), pa.string()))
-        part = np.where(place < 0, -1, np.array(list(_PART_OF.values()), np.int8)[place]).astype(np.int8)
+        position = index_in(pc.utf8_lower(table.columns[self.name]), pa.array(list(_PART_OF), pa.string()))
+        part = np.where(position < 0, -1, np.array(list(_PART_OF.values()), np.int8)[position]).astype(np.int8)
         remedy = "write train, val or test, or leave it blank; --split names another column"
         table.report(self.diagnostics, "split-word", self.name, part < 0, "the split says {}".format, remedy)
         unlabelled = ((part == 1) | (part == 2)) & (labels < 0)
         message, remedy = "the split says {}, but there is no label", "label the node, or leave its split blank"
         table.report(self.diagnostics, "split-without-label", self.name, unlabelled, message.format, remedy)
-        without = (part == 0) & (labels >= 0)
-        self.without += int(without.sum())
+        outside = (part == 0) & (labels >= 0)
+        self.without += int(outside.sum())
         if not self._says_train:
-            part = np.where(without, np.int8(1), part)
+            part = np.where(outside, np.int8(1), part)
         self.trained += int((part == 1).sum())
         return np.maximum(part, 0)
 
@@ -67,4 +67,4 @@ class SplitColumn:
 
     @cached_property
     def _says_train(self) -> bool:
-        return any(_PART_OF.get(word.lower()) == 1 for word in self.counts.words)
+        return any(_PART_OF.get(word.lower()) == 1 for word in self.counts.counter)

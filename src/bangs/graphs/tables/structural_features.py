@@ -14,7 +14,7 @@ from bangs.graphs.tables.feature_encoding import Structural
 WIDTH = 64  # codes have one bit of a 64-bit hash per column
 DIRECTIONS = 32
 _STEPS = 20
-_TOGETHER = 2  # products between two orthogonalisations
+_STEPS_PER_ORTHOGONALISATION = 2  # products between two orthogonalisations
 
 
 def structural(graph: Data, ids: npt.NDArray[np.object_], seed: int) -> npt.NDArray[np.float64]:
@@ -34,43 +34,43 @@ def structural(graph: Data, ids: npt.NDArray[np.object_], seed: int) -> npt.NDAr
     degree = np.diff(matrix.indptr).astype(np.float64) - 1
     scale = (1 / np.sqrt(degree + 2)).astype(np.float32)
     matrix.data *= np.repeat(scale, np.diff(matrix.indptr)) * scale[matrix.indices]
-    places = _places(Sparse.of(matrix), _codes(ids, seed))
-    return np.column_stack([degree, np.log1p(degree), places.double().numpy()])
+    positions = _spectral_positions(Sparse.of(matrix), _codes(ids, seed))
+    return np.column_stack([degree, np.log1p(degree), positions.double().numpy()])
 
 
 def standardised(
-    graph: Data, ids: npt.NDArray[np.object_], seed: int, known: Structural | None = None
+    graph: Data, ids: npt.NDArray[np.object_], seed: int, scaling: Structural | None = None
 ) -> tuple[npt.NDArray[np.float32], Structural]:
     """Structural features, centred and scaled: float [N, 66], and their scale; that of another graph, if `known`."""
-    made = structural(graph, ids, seed if known is None else known.seed)
-    if known is None:
-        scale = made.std(axis=0)
+    features = structural(graph, ids, seed if scaling is None else scaling.seed)
+    if scaling is None:
+        scale = features.std(axis=0)
         scales = np.where(scale > 1e-9, scale, 1.0)
-        known = Structural(seed, tuple(made.mean(axis=0).tolist()), tuple(scales.tolist()))
-    return ((made - np.array(known.means)) / np.array(known.scales)).astype(np.float32), known
+        scaling = Structural(seed, tuple(features.mean(axis=0).tolist()), tuple(scales.tolist()))
+    return ((features - np.array(scaling.means)) / np.array(scaling.scales)).astype(np.float32), scaling
 
 
-def _places(step: Sparse, codes: Tensor) -> Tensor:
+def _spectral_positions(matrix: Sparse, codes: Tensor) -> Tensor:
     """The leading eigenvectors, rotated towards the codes: float [N, 64]."""
     basis = codes
-    for turn in range(_STEPS):
-        basis = step @ basis
-        if turn % _TOGETHER == _TOGETHER - 1:
+    for step in range(_STEPS):
+        basis = matrix @ basis
+        if step % _STEPS_PER_ORTHOGONALISATION == _STEPS_PER_ORTHOGONALISATION - 1:
             basis = _orthonormal(basis)
-    values, ritz = torch.linalg.eigh(_product(basis, step @ basis))
+    values, ritz = torch.linalg.eigh(_product(basis, matrix @ basis))
     leading = basis @ ritz.flip(1)[:, :DIRECTIONS].float()
-    sure = values.flip(0)[:DIRECTIONS, None].clamp_min(0) ** 4
+    confidence = values.flip(0)[:DIRECTIONS, None].clamp_min(0) ** 4
     left, _, right = torch.linalg.svd(_product(leading, codes), full_matrices=False)
     # times √N: the columns of an orthonormal basis shrink as a graph grows
-    places: Tensor = leading @ (sure * (left @ right)).float() * len(codes) ** 0.5
-    return places
+    positions: Tensor = leading @ (confidence * (left @ right)).float() * len(codes) ** 0.5
+    return positions
 
 
 def _orthonormal(basis: Tensor) -> Tensor:
     """An orthonormal basis of the same span, by its Gram matrix; directions of no length become zero."""
-    power, turn = torch.linalg.eigh(_product(basis, basis))
-    shrink = torch.where(power > 1e-9 * power[-1], power.clamp_min(1e-300).rsqrt(), 0.0)
-    orthonormal: Tensor = basis @ (turn * shrink).float()
+    values, vectors = torch.linalg.eigh(_product(basis, basis))
+    shrink = torch.where(values > 1e-9 * values[-1], values.clamp_min(1e-300).rsqrt(), 0.0)
+    orthonormal: Tensor = basis @ (vectors * shrink).float()
     return orthonormal
 
 

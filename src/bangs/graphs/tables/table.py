@@ -51,25 +51,25 @@ class Table:
         diagnostics: FileDiagnostics,
         kind: str,
         name: str,
-        where: Mask,
+        mask: Mask,
         message: Callable[[str], str],
         remedy: str,
     ) -> None:
         """Report the cells of a column where the mask is true; `message` makes a sentence of a quoted cell."""
-        cells, words = np.flatnonzero(where), self.columns[name]
-        rows = self.rows[cells]
-        diagnostics.add_rows(kind, rows, lambda i: message(quoted(words[int(cells[i])].as_py())), remedy)
+        positions, column = np.flatnonzero(mask), self.columns[name]
+        rows = self.rows[positions]
+        diagnostics.add_rows(kind, rows, lambda i: message(quoted(column[int(positions[i])].as_py())), remedy)
 
 
 def column_names(header: Sequence[str], diagnostics: FileDiagnostics) -> list[str | None]:
     """A name for every column: blanks are numbered; a repeated name is reported, and None stands for it."""
     names: list[str | None] = []
-    for place, cell in enumerate(header, start=1):
-        name = cell.strip() or f"column {place}"
+    for position, cell in enumerate(header, start=1):
+        name = cell.strip() or f"column {position}"
         if name in names:
             diagnostics.add(
                 "duplicate-column",
-                f"the header names {name!r} twice, in columns {names.index(name) + 1} and {place}",
+                f"the header names {name!r} twice, in columns {names.index(name) + 1} and {position}",
                 "give every column its own name",
             )
             names.append(None)
@@ -108,16 +108,16 @@ def trimmed_table(
     return Table(file, trimmed, rows, delimiter)
 
 
-def equals(words: Any, word: str) -> npt.NDArray[np.bool_]:
+def equals(cells: Any, text: str) -> npt.NDArray[np.bool_]:
     """Where a column of text is this word: bool [n]."""
-    return np.asarray(pc.equal(words, word))
+    return np.asarray(pc.equal(cells, text))
 
 
-def among(words: Any, choices: Sequence[str]) -> npt.NDArray[np.bool_]:
+def is_any_of(cells: Any, choices: Sequence[str]) -> npt.NDArray[np.bool_]:
     """Where a column of text is one of these words: bool [n]."""
-    return np.asarray(pc.is_in(words, pa.array(choices, pa.string())))
+    return np.asarray(pc.is_in(cells, pa.array(choices, pa.string())))
 
 
-def places_in(words: Any, choices: Any) -> npt.NDArray[np.int64]:
+def index_in(cells: Any, choices: Any) -> npt.NDArray[np.int64]:
     """The first place of each word in a pyarrow array of choices, −1 if it is not there: long [n]."""
-    return np.asarray(pc.index_in(words, choices).fill_null(-1)).astype(np.int64)
+    return np.asarray(pc.index_in(cells, choices).fill_null(-1)).astype(np.int64)

@@ -27,11 +27,11 @@ class TableReader:
 
     pieces: Callable[[FileDiagnostics], Iterator[Table]]
     diagnostics: FileDiagnostics
-    most_bytes: int
-    most_rows: int
+    max_bytes: int
+    max_rows: int
     hold: bool
     _held: list[Table] | None = None
-    _times: int = 0
+    _readings: int = 0
 
     @property
     def file(self) -> str:
@@ -41,16 +41,16 @@ class TableReader:
         if self._held is not None:
             yield from self._held
             return
-        self._times += 1
-        diagnostics = self.diagnostics if self._times == 1 else Diagnostics(self.file).of(self.file)
+        self._readings += 1
+        diagnostics = self.diagnostics if self._readings == 1 else Diagnostics(self.file).of(self.file)
         held: list[Table] = []
         size = rows = 0
         try:
             for table in self.pieces(diagnostics):
                 rows += len(table)
                 size += table.nbytes
-                if size > self.most_bytes:
-                    self._too_large(f"its text takes more than {self.most_bytes:,} bytes", diagnostics)
+                if size > self.max_bytes:
+                    self._too_large(f"its text takes more than {self.max_bytes:,} bytes", diagnostics)
                     return
                 if self.hold:
                     if 2 * table.nbytes > available_memory():  # as much again is needed for its numbers
@@ -64,11 +64,11 @@ class TableReader:
             reason = f"it cannot be opened: {error.strerror or error}"
             diagnostics.add("unreadable", reason, "look at its permissions")
             return
-        if rows > self.most_rows:
-            self._too_large(f"it has {rows:,} rows, {self.most_rows:,} are allowed", diagnostics)
+        if rows > self.max_rows:
+            self._too_large(f"it has {rows:,} rows, {self.max_rows:,} are allowed", diagnostics)
         if rows == 0 and not diagnostics:
-            things = Path(self.file).stem
-            diagnostics.add("no-rows", "it has a header and no rows", f"a graph needs {things}; add them below it")
+            noun = Path(self.file).stem
+            diagnostics.add("no-rows", "it has a header and no rows", f"a graph needs {noun}; add them below it")
         if self.hold:
             self._held = [table for table in held if len(table)]
 
@@ -95,8 +95,8 @@ def open_table(
         else:
             yield from read_delimited(path, diagnostics, limits)
 
-    most_rows = limits.nodes if stem == "nodes" else limits.edges
-    return TableReader(pieces, diagnostics.of(path.name), limits.bytes, most_rows, hold)
+    max_rows = limits.nodes if stem == "nodes" else limits.edges
+    return TableReader(pieces, diagnostics.of(path.name), limits.bytes, max_rows, hold)
 
 
 def find(folder: Path, stem: str, diagnostics: Diagnostics) -> Path | None:
@@ -106,37 +106,37 @@ def find(folder: Path, stem: str, diagnostics: Diagnostics) -> Path | None:
         diagnostics.of(str(folder)).add("path", "the folder's name is not UTF-8", remedy)
         return None
     names = [f"{stem}{suffix}" for suffix in FORMATS]
-    found = [folder / name for name in names if (folder / name).is_file()]
-    if len(found) > 1:
-        both = " and ".join(path.name for path in found)
-        message = f"both {both} are there, and only one can be the {stem} table"
+    files = [folder / name for name in names if (folder / name).is_file()]
+    if len(files) > 1:
+        joined = " and ".join(path.name for path in files)
+        message = f"both {joined} are there, and only one can be the {stem} table"
         diagnostics.of(stem).add("two-tables", message, "remove or rename one")
-    if found:
-        return found[0]
-    there = [name for name in names if os.path.lexists(folder / name)]
-    if there:
+    if files:
+        return files[0]
+    others = [name for name in names if os.path.lexists(folder / name)]
+    if others:
         remedy = "put a plain file in its place; pipes, devices and folders are not read"
-        diagnostics.of(there[0]).add("not-a-file", "it is not a regular file", remedy)
+        diagnostics.of(others[0]).add("not-a-file", "it is not a regular file", remedy)
         return None
     present = sorted(path.name for path in folder.iterdir() if not path.name.startswith("."))
     message = f"the folder has no {stem}.csv, {stem}.tsv or {stem}.parquet; it holds {listed(present) or 'nothing'}"
-    diagnostics.of(f"{stem}.csv").add("no-table", message, _way_to(stem, folder, present))
+    diagnostics.of(f"{stem}.csv").add("no-table", message, _remedy(stem, folder, present))
     return None
 
 
-def _way_to(stem: str, folder: Path, present: list[str]) -> str:
-    near = get_close_matches(stem, present, n=1, cutoff=0.5)
-    if not near:
+def _remedy(stem: str, folder: Path, present: list[str]) -> str:
+    matches = get_close_matches(stem, present, n=1, cutoff=0.5)
+    if not matches:
         return f"put the {stem} table into {folder} under one of these names"
-    if near[0].endswith((".gz", ".zip", ".bz2", ".xz", ".zst")):
-        return f"unpack {near[0]!r} if that is it; a table is a plain .csv or .tsv file, or a .parquet file"
-    if near[0].endswith((".xlsx", ".xls", ".ods")):
-        return f"save the sheet of {near[0]!r} as 'CSV UTF-8' under the name {stem}.csv if that is it"
-    return f"rename {near[0]!r} if that is it; a table is a .csv, .tsv or .parquet file"
+    if matches[0].endswith((".gz", ".zip", ".bz2", ".xz", ".zst")):
+        return f"unpack {matches[0]!r} if that is it; a table is a plain .csv or .tsv file, or a .parquet file"
+    if matches[0].endswith((".xlsx", ".xls", ".ods")):
+        return f"save the sheet of {matches[0]!r} as 'CSV UTF-8' under the name {stem}.csv if that is it"
+    return f"rename {matches[0]!r} if that is it; a table is a .csv, .tsv or .parquet file"
 
 
 @contextmanager
-def memory_explained(where: str, way_out: str) -> Iterator[None]:
+def memory_explained(path: str, remedy: str) -> Iterator[None]:
     """Turn an error that says that memory ran out into a sentence."""
     try:
         yield
@@ -146,4 +146,4 @@ def memory_explained(where: str, way_out: str) -> Iterator[None]:
         if not ran_out(error):
             raise
         free = gib(available_memory())
-        raise OutOfMemory(f"reading '{where}' needs more memory than is free ({free}); {way_out}") from error
+        raise OutOfMemory(f"reading '{path}' needs more memory than is free ({free}); {remedy}") from error

@@ -14,31 +14,31 @@ import pyarrow.compute as pc
 from bangs.graphs.tables.dates import FORMATS, YEAR, any_dates, read_dates
 from bangs.graphs.tables.diagnostics import FileDiagnostics, counted, listed
 from bangs.graphs.tables.feature_encoding import Categorical, Column, Date, Numeric
-from bangs.graphs.tables.numbers import FORGIVEN, LARGEST, are_codes, is_missing, read_numbers, without_signs
+from bangs.graphs.tables.numbers import MAJORITY, MAX_MAGNITUDE, are_codes, is_missing, read_numbers, without_signs
 from bangs.graphs.tables.table import Table
 
-LEVELS = 50  # the most categories a column keeps; what is rarer becomes "other"
-SMALL_COUNT = 20  # whole numbers from 0 up to it are counts, which are not standardised
-NAMES = 10  # so many cells, no two alike, name nodes and are no categories
-MOST_WORDS = 100_000  # different words of a column that are counted
+MAX_LEVELS = 50  # the most categories a column keeps; what is rarer becomes "other"
+MAX_COUNT = 20  # whole numbers from 0 up to it are counts, which are not standardised
+MIN_NAMES = 10  # so many cells, no two alike, name nodes and are no categories
+MAX_DISTINCT = 100_000  # different words of a column that are counted
 
 
 @dataclass
 class ValueCounts:
     """How often every word of a column occurs; gives up beyond 100,000 different ones."""
 
-    words: "Counter[str]" = field(default_factory=Counter)
+    counter: "Counter[str]" = field(default_factory=Counter)
     too_many: bool = False
 
-    def add(self, words: Any) -> None:
+    def add(self, cells: Any) -> None:
         """One more piece of the column."""
         if self.too_many:
             return
-        values, numbers = pc.value_counts(words).flatten()
-        self.words.update(dict(zip(values.to_pylist(), numbers.to_pylist(), strict=True)))
-        if len(self.words) > MOST_WORDS:
+        values, numbers = pc.value_counts(cells).flatten()
+        self.counter.update(dict(zip(values.to_pylist(), numbers.to_pylist(), strict=True)))
+        if len(self.counter) > MAX_DISTINCT:
             self.too_many = True
-            self.words.clear()
+            self.counter.clear()
 
 
 @dataclass
@@ -50,12 +50,12 @@ class Moments:
     squares: float = 0.0  # Σ (value − mean)²
     low: float = math.inf
     high: float = -math.inf
-    whole: bool = True
+    integral: bool = True
 
     def add(self, values: npt.NDArray[np.float64]) -> None:
         """One more piece; NaN, infinity and numbers beyond ±1e30 do not count."""
         with np.errstate(invalid="ignore"):
-            values = values[np.abs(values) <= LARGEST]
+            values = values[np.abs(values) <= MAX_MAGNITUDE]
         if not len(values):
             return
         total, mean = self.count + len(values), float(values.mean())
@@ -64,7 +64,7 @@ class Moments:
         self.mean += (mean - self.mean) * len(values) / total
         self.count = total
         self.low, self.high = min(self.low, float(values.min())), max(self.high, float(values.max()))
-        self.whole = self.whole and bool((values == np.floor(values)).all())
+        self.integral = self.integral and bool((values == np.floor(values)).all())
 
     @property
     def scale(self) -> float:
@@ -92,21 +92,21 @@ class ColumnStatistics:
 
     def add(self, table: Table) -> None:
         """One more piece of the table."""
-        words = table.columns[self.name]
-        blank = is_missing(words)
-        found = read_numbers(table, self.name, self.notes)
-        self.rows += len(words)
+        cells = table.columns[self.name]
+        blank = is_missing(cells)
+        numbers = read_numbers(table, self.name, self.notes)
+        self.rows += len(cells)
         self.missing += int(blank.sum())
-        wrong = int(found.wrong.sum())
+        wrong = int(numbers.wrong.sum())
         self.wrong += wrong
         if wrong:
-            self.with_signs += int(np.isfinite(without_signs(words).values).sum())
-            for form, days in self.dates.items() if any_dates(words) else ():
-                days.add(read_dates(words, form))
-        self.codes = self.codes or are_codes(words)
-        self.numbers.add(found.values)
+            self.with_signs += int(np.isfinite(without_signs(cells).values).sum())
+            for form, days in self.dates.items() if any_dates(cells) else ():
+                days.add(read_dates(cells, form))
+        self.codes = self.codes or are_codes(cells)
+        self.numbers.add(numbers.values)
         if self.categorical or self.wrong or self.codes:
-            self.counts.add(words.filter(pa.array(~blank)) if blank.any() else words)
+            self.counts.add(cells.filter(pa.array(~blank)) if blank.any() else cells)
         else:
             self.uncounted = True
 
@@ -114,7 +114,7 @@ class ColumnStatistics:
     def as_words(self) -> bool:
         """Whether the column is taken as categories."""
         present = self.rows - self.missing
-        few_numbers = present > 0 and 1 - self.wrong / present <= FORGIVEN
+        few_numbers = present > 0 and 1 - self.wrong / present <= MAJORITY
         return self.categorical or few_numbers or (self.wrong == 0 and self.codes)
 
     def count_again(self, tables: Iterable[Table]) -> None:
@@ -122,101 +122,104 @@ class ColumnStatistics:
         if self.as_words and self.uncounted:
             self.counts = ValueCounts()
             for table in tables:
-                words = table.columns[self.name]
-                self.counts.add(words.filter(pa.array(~is_missing(words))))
+                cells = table.columns[self.name]
+                self.counts.add(cells.filter(pa.array(~is_missing(cells))))
 
     def encoding(self) -> Column | None:
         """How the column becomes features; None where it does not."""
-        place = f"column {self.name!r}"
+        column = f"column {self.name!r}"
         present = self.rows - self.missing
         if present == 0:
-            self.diagnostics.note(f"{place} is blank throughout; left out")
+            self.diagnostics.note(f"{column} is blank throughout; left out")
             return None
         if not self.as_words:
-            self.diagnostics.every.notes += dict.fromkeys(self.notes)
-            return self._numeric(place)
+            self.diagnostics.all_files.notes += dict.fromkeys(self.notes)
+            return self._numeric(column)
         forms = [] if self.categorical else self._date_forms(present)
         if len(forms) == 1:
-            return self._date(forms[0], place)
+            return self._date(forms[0], column)
         if forms:
-            example = next(iter(self.counts.words), "")
+            example = next(iter(self.counts.counter), "")
             self.diagnostics.note(
-                f"{place} holds dates such as {example!r}, where day and month cannot be told apart; taken as "
+                f"{column} holds dates such as {example!r}, where day and month cannot be told apart; taken as "
                 "words. Write them as year-month-day"
             )
         elif not self.categorical and self.wrong == 0:
-            self.diagnostics.note(f"{place} holds digits that begin with 0; taken as categories")
-        elif not self.categorical and self.with_signs > FORGIVEN * present:
+            self.diagnostics.note(f"{column} holds digits that begin with 0; taken as categories")
+        elif not self.categorical and self.with_signs > MAJORITY * present:
             self.diagnostics.note(
-                f"{place} holds numbers with signs as in 1,234 or 45 % or $3, which are read as words; write them plain"
+                f"{column} holds numbers with signs as in 1,234 or 45 % or $3, which are read as words; "
+                "write them plain"
             )
-        return self._categories(place)
+        return self._categories(column)
 
     def _date_forms(self, present: int) -> list[str]:
         """The formats in which most cells are dates, if any; two where day and month cannot be told apart."""
         most = max(days.count for days in self.dates.values())
-        return [form for form, days in self.dates.items() if days.count == most] if most > FORGIVEN * present else []
+        return [form for form, days in self.dates.items() if days.count == most] if most > MAJORITY * present else []
 
-    def _date(self, form: str, place: str) -> Date | None:
+    def _date(self, form: str, column: str) -> Date | None:
         days = self.dates[form]
         if days.low >= days.high and days.count == self.rows - self.missing:
-            self.diagnostics.note(f"{place} has one value throughout; left out")
+            self.diagnostics.note(f"{column} has one value throughout; left out")
             return None
         yearly = days.high - days.low > YEAR
         also = ", sine and cosine of the time of year" if yearly else ""
-        self.diagnostics.note(f"{place} holds dates ({form}), which become days since 1970{also}")
+        self.diagnostics.note(f"{column} holds dates ({form}), which become days since 1970{also}")
         return Date(self.name, days.mean, days.scale or 1.0, form, yearly)
 
-    def _numeric(self, place: str) -> Numeric | None:
-        found = self.numbers
-        if self.wrong == 0 and found.low >= found.high:
-            self.diagnostics.note(f"{place} has one value throughout; left out")
+    def _numeric(self, column: str) -> Numeric | None:
+        numbers = self.numbers
+        if self.wrong == 0 and numbers.low >= numbers.high:
+            self.diagnostics.note(f"{column} has one value throughout; left out")
             return None
         # differences in the last digits are rounding, but not between whole numbers
-        if self.wrong == 0 and (found.scale == 0 or (found.scale <= 1e-12 * abs(found.mean) and not found.whole)):
+        if self.wrong == 0 and (
+            numbers.scale == 0 or (numbers.scale <= 1e-12 * abs(numbers.mean) and not numbers.integral)
+        ):
             self.diagnostics.note(
-                f"{place} differs in its last digits only, from {found.low!r} to {found.high!r}; left out"
+                f"{column} differs in its last digits only, from {numbers.low!r} to {numbers.high!r}; left out"
             )
             return None
-        small = found.whole and found.low >= 0 and found.high <= SMALL_COUNT
+        small = numbers.integral and numbers.low >= 0 and numbers.high <= MAX_COUNT
         if self.scaling == "none" or (self.scaling == "auto" and small):
-            return Numeric(self.name, found.mean, 1.0, centred=False)
-        return Numeric(self.name, found.mean, found.scale or 1.0)
+            return Numeric(self.name, numbers.mean, 1.0, centred=False)
+        return Numeric(self.name, numbers.mean, numbers.scale or 1.0)
 
-    def _categories(self, place: str) -> Categorical | None:
-        levels = sorted(self.counts.words, key=lambda word: (-self.counts.words[word], word))
+    def _categories(self, column: str) -> Categorical | None:
+        levels = sorted(self.counts.counter, key=lambda level: (-self.counts.counter[level], level))
         present = self.rows - self.missing
-        if len(levels) == present >= NAMES:
-            self.diagnostics.note(f"{place} has a different word in every cell, which makes no categories; left out")
+        if len(levels) == present >= MIN_NAMES:
+            self.diagnostics.note(f"{column} has a different word in every cell, which makes no categories; left out")
             return None
-        if self.counts.too_many or (len(levels) > LEVELS and 2 * len(levels) > present):
-            many = f"more than {MOST_WORDS:,}" if self.counts.too_many else f"{len(levels):,}"
+        if self.counts.too_many or (len(levels) > MAX_LEVELS and 2 * len(levels) > present):
+            count = f"more than {MAX_DISTINCT:,}" if self.counts.too_many else f"{len(levels):,}"
             self.diagnostics.note(
-                f"{place} has {many} different words in {present:,} cells, too many for categories; left out"
+                f"{column} has {count} different words in {present:,} cells, too many for categories; left out"
             )
             return None
         if len(levels) < 2:
-            self.diagnostics.note(f"{place} has one value throughout; left out")
+            self.diagnostics.note(f"{column} has one value throughout; left out")
             return None
         if self.missing:
             self.diagnostics.note(f"no category for {counted(self.missing, 'blank')} of column {self.name!r}")
-        if len(levels) > LEVELS:
+        if len(levels) > MAX_LEVELS:
             self.diagnostics.note(
-                f"{place} has {len(levels):,} categories; the {LEVELS} most frequent are kept, others as one"
+                f"{column} has {len(levels):,} categories; the {MAX_LEVELS} most frequent are kept, others as one"
             )
-        return Categorical(self.name, tuple(sorted(levels[:LEVELS])), other=len(levels) > LEVELS)
+        return Categorical(self.name, tuple(sorted(levels[:MAX_LEVELS])), other=len(levels) > MAX_LEVELS)
 
 
 def decided(statistics: Iterable[ColumnStatistics]) -> tuple[tuple[Column, ...], tuple[str, ...]]:
     """How columns become features, and the names of those that do not."""
-    found = {own.name: own.encoding() for own in statistics}
-    kept = tuple(column for column in found.values() if column is not None)
-    return kept, tuple(name for name, column in found.items() if column is None)
+    encodings = {column.name: column.encoding() for column in statistics}
+    used = tuple(encoding for encoding in encodings.values() if encoding is not None)
+    return used, tuple(name for name, encoding in encodings.items() if encoding is None)
 
 
 def note_kinds(columns: Iterable[Column], diagnostics: FileDiagnostics) -> None:
     """Say which columns are numbers, which are words and which are dates."""
-    for what, kind in (("numeric", Numeric), ("categorical", Categorical), ("date", Date)):
+    for kind_name, kind in (("numeric", Numeric), ("categorical", Categorical), ("date", Date)):
         names = [column.name for column in columns if isinstance(column, kind)]
         if names:
-            diagnostics.note(f"{counted(len(names), f'{what} column')} {listed(names)}")
+            diagnostics.note(f"{counted(len(names), f'{kind_name} column')} {listed(names)}")

@@ -11,16 +11,16 @@ import pyarrow.compute as pc
 from bangs.graphs.tables.dates import read_dates, time_of_year
 from bangs.graphs.tables.diagnostics import FileDiagnostics, counted, listed
 from bangs.graphs.tables.feature_encoding import Categorical, Date, Encoding, Numeric
-from bangs.graphs.tables.numbers import LARGEST, Numbers, is_missing, read_numbers
-from bangs.graphs.tables.table import Mask, Table, places_in
+from bangs.graphs.tables.numbers import MAX_MAGNITUDE, Numbers, is_missing, read_numbers
+from bangs.graphs.tables.table import Mask, Table, index_in
 
-_FARTHEST = 1e6  # standard deviations; never reached by the table an encoding was fitted on
-_MOST_WORDS = 1000  # of new words that are kept for a note
+_MAX_DEVIATIONS = 1e6  # standard deviations; never reached by the table an encoding was fitted on
+_MAX_NEW_LEVELS = 1000  # of new words that are kept for a note
 
 Matrix = npt.NDArray[np.float32]
 
 # the way out of a cell that is not a number: in tables to learn from, in tables for a fitted model, and in a frame
-_WAYS_OUT = {
+_REMEDIES = {
     "learning": {
         "not-a-number": "correct it, or take the column as categories with --categorical COLUMN",
         "missing-number": "fill it in, take the column's mean with --fill mean, or leave the column out with "
@@ -47,99 +47,99 @@ class Encoder:
     def __init__(self, encoding: Encoding, diagnostics: FileDiagnostics, kind: Literal["learning", "fitted", "frame"]):
         self.columns, self.fill, self.diagnostics = encoding.columns, encoding.fill, diagnostics
         self.width = sum(len(column.features) for column in encoding.columns)
-        self._ways_out = _WAYS_OUT[kind]
-        self._written: list[str] = []  # how numbers are written
+        self._remedies = _REMEDIES[kind]
+        self._number_notes: list[str] = []  # how numbers are written
         self._filled: dict[str, int] = {}
-        self._new_words: dict[str, tuple[int, list[str]]] = {}  # column -> cells, and some of their words
+        self._new_levels: dict[str, tuple[int, list[str]]] = {}  # column -> cells, and some of their words
 
     def __call__(self, table: Table) -> Matrix:
         """The features of a piece: float [n, F]."""
         x = np.zeros((len(table), self.width), np.float32)
-        place = 0
+        start = 0
         for column in self.columns:
-            end = place + len(column.features)
+            end = start + len(column.features)
             if column.name in table.columns:
                 if isinstance(column, Categorical):
-                    self._one_hot(table, column, x[:, place:end])
+                    self._one_hot(table, column, x[:, start:end])
                 else:
-                    self._scaled(table, column, x[:, place:end])
-            place = end
+                    self._scaled(table, column, x[:, start:end])
+            start = end
         return x
 
     def unknown(self, nodes: int) -> Matrix:
         """The features of nodes of which nothing is known: means, and no categories: float [nodes, F]."""
         x = np.zeros((nodes, self.width), np.float32)
-        place = 0
+        start = 0
         for column in self.columns:
             if isinstance(column, Numeric) and not column.centred:
-                x[:, place] = column.mean / column.scale
-            place += len(column.features)
+                x[:, start] = column.mean / column.scale
+            start += len(column.features)
         return x
 
     def note(self) -> None:
         """Say what was filled and what was not known, over all pieces."""
-        self.diagnostics.every.notes += dict.fromkeys(self._written)
+        self.diagnostics.all_files.notes += dict.fromkeys(self._number_notes)
         for name, blanks in self._filled.items():
             self.diagnostics.note(f"{counted(blanks, 'blank')} of column {name!r} filled with its mean")
-        for name, (count, words) in self._new_words.items():
+        for name, (count, examples) in self._new_levels.items():
             self.diagnostics.note(
-                f"column {name!r} holds {listed(words, 4)}, unknown to the model; "
+                f"column {name!r} holds {listed(examples, 4)}, unknown to the model; "
                 f"no category there for {counted(count, 'node')}"
             )
 
     def _scaled(self, table: Table, column: Numeric | Date, block: Matrix) -> None:
         if isinstance(column, Date):
-            words = table.columns[column.name]
-            days, blank = read_dates(words, column.form), is_missing(words)
-            found = Numbers(days, blank, np.isnan(days) & ~blank)
+            cells = table.columns[column.name]
+            days, blank = read_dates(cells, column.form), is_missing(cells)
+            numbers = Numbers(days, blank, np.isnan(days) & ~blank)
         else:
-            found = read_numbers(table, column.name, self._written)
-        if self._report_bad(table, column, found):
+            numbers = read_numbers(table, column.name, self._number_notes)
+        if self._report_bad(table, column, numbers):
             return
-        if found.missing.any():
-            self._filled[column.name] = self._filled.get(column.name, 0) + int(found.missing.sum())
-        values = np.where(found.missing, column.mean, found.values)
+        if numbers.missing.any():
+            self._filled[column.name] = self._filled.get(column.name, 0) + int(numbers.missing.sum())
+        values = np.where(numbers.missing, column.mean, numbers.values)
         centre = column.mean if isinstance(column, Date) or column.centred else 0.0
         scaled = (values - centre) / column.scale
-        far = ~(np.abs(scaled) <= _FARTHEST)
-        if far.any():
-            self._report("not-finite", table, column.name, far, "far beyond what the model was fitted with")
+        too_far = ~(np.abs(scaled) <= _MAX_DEVIATIONS)
+        if too_far.any():
+            self._report("not-finite", table, column.name, too_far, "far beyond what the model was fitted with")
             return
         block[:, 0] = scaled
         if isinstance(column, Date) and column.yearly:
-            block[:, 1:] = np.where(found.missing[:, None], 0.0, time_of_year(values))
+            block[:, 1:] = np.where(numbers.missing[:, None], 0.0, time_of_year(values))
 
     def _one_hot(self, table: Table, column: Categorical, block: Matrix) -> None:
-        words = table.columns[column.name]
-        level = places_in(words, pa.array(column.levels, pa.string()))
-        new = (level < 0) & ~is_missing(words)
+        cells = table.columns[column.name]
+        level = index_in(cells, pa.array(column.levels, pa.string()))
+        new = (level < 0) & ~is_missing(cells)
         if column.other:
             level = np.where(new, len(column.levels), level)
         elif new.any():
-            count, some = self._new_words.get(column.name, (0, []))
-            here = pc.unique(words.filter(pa.array(new))).to_pylist()
-            some = list(dict.fromkeys([*some, *here]))[:_MOST_WORDS]
-            self._new_words[column.name] = count + int(new.sum()), some
+            count, examples = self._new_levels.get(column.name, (0, []))
+            new_levels = pc.unique(cells.filter(pa.array(new))).to_pylist()
+            examples = list(dict.fromkeys([*examples, *new_levels]))[:_MAX_NEW_LEVELS]
+            self._new_levels[column.name] = count + int(new.sum()), examples
         nodes = np.flatnonzero(level >= 0)
         block[nodes, level[nodes]] = 1.0
 
-    def _report_bad(self, table: Table, column: Numeric | Date, found: Numbers) -> bool:
+    def _report_bad(self, table: Table, column: Numeric | Date, numbers: Numbers) -> bool:
         """Report cells that cannot be used as numbers or dates; whether there are any."""
-        thing = "date" if isinstance(column, Date) else "number"
+        noun = "date" if isinstance(column, Date) else "number"
         with np.errstate(invalid="ignore"):
-            huge = np.abs(found.values) > LARGEST
-        blank = found.missing if self.fill is None else np.zeros_like(found.missing)
-        for kind, where, what in (
-            ("not-a-number", found.wrong, f"which is not a {thing}"),
-            ("missing-number", blank, f"where a {thing} should be"),
+            huge = np.abs(numbers.values) > MAX_MAGNITUDE
+        blank = numbers.missing if self.fill is None else np.zeros_like(numbers.missing)
+        for kind, mask, reason in (
+            ("not-a-number", numbers.wrong, f"which is not a {noun}"),
+            ("missing-number", blank, f"where a {noun} should be"),
             ("not-finite", huge, "which is infinite or beyond ±1e30"),
         ):
-            self._report(kind, table, column.name, where, what)
-        return bool((found.wrong | blank | huge).any())
+            self._report(kind, table, column.name, mask, reason)
+        return bool((numbers.wrong | blank | huge).any())
 
-    def _report(self, kind: str, table: Table, name: str, where: Mask, what: str) -> None:
-        remedy = self._ways_out[kind]
-        table.report(self.diagnostics, kind, name, where, lambda cell: f"column {name!r} holds {cell}, {what}", remedy)
+    def _report(self, kind: str, table: Table, name: str, mask: Mask, reason: str) -> None:
+        remedy = self._remedies[kind]
+        table.report(self.diagnostics, kind, name, mask, lambda cell: f"column {name!r} holds {cell}, {reason}", remedy)
 
 
 def check_columns(table: Table, encoding: Encoding, spare: Collection[str], diagnostics: FileDiagnostics) -> None:

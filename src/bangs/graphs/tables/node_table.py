@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bangs.graphs.tables.column_kinds import ColumnStatistics, decided, note_kinds
 from bangs.graphs.tables.column_roles import NodeRoles, check_names, node_roles
+from bangs.graphs.tables.column_statistics import ColumnStatistics, decided, note_kinds
 from bangs.graphs.tables.diagnostics import quoted
+from bangs.graphs.tables.feature_encoder import Encoder, check_columns
 from bangs.graphs.tables.feature_encoding import Column, Encoding
-from bangs.graphs.tables.features import Encoder, check_columns
 from bangs.graphs.tables.id_index import IdIndex, key, without_zeros
 from bangs.graphs.tables.labels import LabelColumn
 from bangs.graphs.tables.read_options import ReadOptions
@@ -56,20 +56,20 @@ class NodeTable:
         """
         usable = False
         keys: list[npt.NDArray[np.uint64]] = []
-        plain: list[npt.NDArray[np.uint64]] = []
+        plain_keys: list[npt.NDArray[np.uint64]] = []
         rows: list[npt.NDArray[np.int64]] = []
         for table in self.reader:
             if not self.names:
                 usable = self._begin(table)
             if not usable:
                 continue
-            words = table.columns[self.roles.id]
+            ids = table.columns[self.roles.id]
             self._report_blanks(table, self.roles.id)
-            keys.append(key(words))
-            respelled = without_zeros(words)
-            plain.append(keys[-1] if respelled.equals(words) else key(respelled))
+            keys.append(key(ids))
+            respelled = without_zeros(ids)
+            plain_keys.append(keys[-1] if respelled.equals(ids) else key(respelled))
             rows.append(table.rows)
-            take_ids(words)
+            take_ids(ids)
             self.size += len(table)
             for column in (self.labels, self.split, *self._statistics):
                 if column is not None:
@@ -77,47 +77,47 @@ class NodeTable:
         if not usable:
             return False
         self.ids = self.plain_ids = IdIndex(np.concatenate(keys))
-        if any(own is not other for own, other in zip(keys, plain, strict=True)):
-            self.plain_ids = IdIndex(np.concatenate(plain))
+        if any(exact is not plain for exact, plain in zip(keys, plain_keys, strict=True)):
+            self.plain_ids = IdIndex(np.concatenate(plain_keys))
         self._report_repeats(np.concatenate(rows))
         if self.labels is not None:
             self.labels.decide(learning=self.learning)
         self._decide_columns()
         return True
 
-    def find(self, words: Any) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+    def find(self, ids: Any) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
         """The node that has each id, −1 where none has it: long [n]; and where it has 1000.0 for 1000: bool [n]."""
-        found = self.ids(words)
-        if (found >= 0).all():
-            return found, np.zeros(len(found), bool)
-        plain = np.where(found < 0, self.plain_ids.unambiguous(without_zeros(words)), found)
-        return plain, (found < 0) & (plain >= 0)
+        nodes = self.ids(ids)
+        if (nodes >= 0).all():
+            return nodes, np.zeros(len(nodes), bool)
+        with_plain = np.where(nodes < 0, self.plain_ids.unambiguous(without_zeros(ids)), nodes)
+        return with_plain, (nodes < 0) & (with_plain >= 0)
 
-    def add(self, words: Any, take_ids: Callable[[Any], None]) -> None:
+    def add(self, ids: Any, take_ids: Callable[[Any], None]) -> None:
         """More nodes, of which nothing but the id is known."""
-        self.ids, self.plain_ids = self.ids.extended(key(words)), self.plain_ids.extended(key(without_zeros(words)))
-        self.added += len(words)
-        self.size += len(words)
-        take_ids(words)
+        self.ids, self.plain_ids = self.ids.extended(key(ids)), self.plain_ids.extended(key(without_zeros(ids)))
+        self.added += len(ids)
+        self.size += len(ids)
+        take_ids(ids)
 
     def blocks(self, encoder: Encoder) -> Iterator[NodeBlock]:
         """Second reading: features, labels and split, piece by piece."""
         learned = np.zeros(0 if self.labels is None else len(self.labels.names), bool)
         for table in self.reader:
-            number = np.full(len(table), -1) if self.labels is None else self.labels(table)
-            parts = None if self.split is None else self.split(table, number)
+            labels = np.full(len(table), -1) if self.labels is None else self.labels(table)
+            parts = None if self.split is None else self.split(table, labels)
             if parts is not None:
-                learned[number[(parts == 1) & (number >= 0)]] = True
-            yield NodeBlock(encoder(table), number, parts, table.rows)
+                learned[labels[(parts == 1) & (labels >= 0)]] = True
+            yield NodeBlock(encoder(table), labels, parts, table.rows)
         if self.added:
-            none = None if self.split is None else np.zeros(self.added, np.int8)
+            no_parts = None if self.split is None else np.zeros(self.added, np.int8)
             rows = np.zeros(self.added, np.int64)
-            yield NodeBlock(encoder.unknown(self.added), np.full(self.added, -1), none, rows)
+            yield NodeBlock(encoder.unknown(self.added), np.full(self.added, -1), no_parts, rows)
         encoder.note()
         if self.split is not None and self.labels is not None:
             self.split.finish()
-            for name, seen in zip(self.labels.names, learned.tolist(), strict=True):
-                if not seen and self.options.encoding is None:
+            for name, trained in zip(self.labels.names, learned.tolist(), strict=True):
+                if not trained and self.options.encoding is None:
                     self.diagnostics.note(f"no row with label {name!r} says train, so it cannot be learned")
 
     def encoder(self) -> Encoder:
@@ -168,23 +168,23 @@ class NodeTable:
         table.report(self.diagnostics, "blank-id", name, blank, lambda _: f"the id (column {name!r}) is blank", remedy)
 
     def _report_repeats(self, rows: npt.NDArray[np.int64]) -> None:
-        again, first = self.ids.repeats()
-        if not len(again):
+        repeats, first = self.ids.repeats()
+        if not len(repeats):
             return
-        words = self._ids_at(again)
+        ids = self._ids_at(repeats)
         self.diagnostics.add_rows(
             "duplicate-id",
-            rows[again],
-            lambda i: f"id {quoted(words[int(again[i])])} stands in row {rows[first[i]]:,} already",
+            rows[repeats],
+            lambda i: f"id {quoted(ids[int(repeats[i])])} stands in row {rows[first[i]]:,} already",
             "give every node one row and an id of its own; --id names another column",
         )
 
     def _ids_at(self, nodes: npt.NDArray[np.int64]) -> dict[int, str]:
         """The ids of some nodes, read again."""
-        found, start = {}, 0
+        ids, start = {}, 0
         for table in self.reader:
-            here = nodes[(nodes >= start) & (nodes < start + len(table))]
-            words = table.columns[self.roles.id]
-            found.update({int(node): words[int(node - start)].as_py() for node in here})
+            in_piece = nodes[(nodes >= start) & (nodes < start + len(table))]
+            cells = table.columns[self.roles.id]
+            ids.update({int(node): cells[int(node - start)].as_py() for node in in_piece})
             start += len(table)
-        return found
+        return ids
