@@ -1,1 +1,1 @@
-"""Graphs: files, stores, datasets, splits, sparse matrices and propagation."""
+"""Graphs: tables, stores, datasets, splits, sparse matrices and PageRank."""

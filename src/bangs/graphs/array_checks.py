@@ -1,7 +1,7 @@
-"""The rules for a graph in arrays: which shapes fit together, and which numbers they may hold.
+"""Check the shapes and values of a graph in arrays.
 
-Arrays: `edge_index` integer [2, E]; `y` integer [N], −1 where unknown; `x` [N, F]; `edge_weight` [E] where edges have
-weights; `train_mask, val_mask, test_mask` bool [N] or [N, S] where a split exists.
+The arrays are `edge_index` integer [2, E], `y` integer [N] with −1 = unknown, `x` [N, F], and optionally `edge_weight`
+[E] and `train_mask, val_mask, test_mask` bool [N] or [N, S].
 """
 
 from collections.abc import Mapping
@@ -19,30 +19,30 @@ MAX_FEATURES = 10_000_000
 
 
 def check_shapes(arrays: Mapping[str, Any], what: object) -> int:
-    """The number of nodes, by `y` or else by `x`; raises where arrays, or headers of some, do not fit together."""
+    """The number of nodes in `y`, or else in `x`; raises if the shapes of arrays, or of their headers, do not fit."""
     y, x, edges, weight = arrays.get("y"), arrays.get("x"), arrays["edge_index"], arrays.get("edge_weight")
     if y is not None and (len(y.shape) != 1 or y.dtype.kind not in "iu" or 0 in y.shape):
-        raise InvalidInput(f"'y' of {what} must be integers of shape [N], got {_form(y)}")
+        raise InvalidInput(f"'y' of {what} must be integers of shape [N], got {_describe(y)}")
     if len(edges.shape) != 2 or edges.shape[0] != 2 or edges.dtype.kind not in "iu":
-        raise InvalidInput(f"'edge_index' of {what} must be integers of shape [2, E], got {_form(edges)}")
+        raise InvalidInput(f"'edge_index' of {what} must be integers of shape [2, E], got {_describe(edges)}")
     if weight is not None and weight.shape != edges.shape[1:]:
-        raise InvalidInput(f"'edge_weight' of {what} must have shape [{edges.shape[1]}], got {_form(weight)}")
+        raise InvalidInput(f"'edge_weight' of {what} must have shape [{edges.shape[1]}], got {_describe(weight)}")
     nodes = next((array.shape[0] for array in (y, x) if array is not None and array.shape), 0)
     if x is not None and (len(x.shape) != 2 or x.shape[0] != nodes or 0 in x.shape or x.shape[1] > MAX_FEATURES):
-        raise InvalidInput(f"'x' of {what} must have shape [{nodes or 'N'}, F], one row per node, got {_form(x)}")
+        raise InvalidInput(f"'x' of {what} must have shape [{nodes or 'N'}, F], one row per node, got {_describe(x)}")
     masks = {name: arrays[name] for name in MASKS if name in arrays}
     if masks and len(masks) < len(MASKS):
         raise InvalidInput(f"{what} has {' and '.join(masks)} only; a split needs {', '.join(MASKS)}")
     for name, mask in masks.items():
         if mask.dtype.kind != "b" or len(mask.shape) not in (1, 2) or mask.shape[0] != nodes or 0 in mask.shape:
-            raise InvalidInput(f"'{name}' of {what} must be bool [{nodes}] or [{nodes}, S], got {_form(mask)}")
+            raise InvalidInput(f"'{name}' of {what} must be bool [{nodes}] or [{nodes}, S], got {_describe(mask)}")
         if mask.shape != masks[MASKS[0]].shape:
-            raise InvalidInput(f"the masks of {what} must share one shape, got {_form(mask)} for '{name}'")
+            raise InvalidInput(f"the masks of {what} must share one shape, got {_describe(mask)} for '{name}'")
     return nodes
 
 
 def check_edges(edges: Array, nodes: int, what: object, first: int = 0) -> None:
-    """Raises where an edge of a block [2, n], whose first one has the number `first`, joins what is not a node."""
+    """Raises if an edge of a block [2, n] has an end that is not a node; the block begins with edge number `first`."""
     if edges.size and (int(edges.min()) < 0 or int(edges.max()) >= nodes):
         edge = int(((edges < 0) | (edges >= nodes)).any(axis=0).argmax())
         raise InvalidInput(
@@ -52,15 +52,15 @@ def check_edges(edges: Array, nodes: int, what: object, first: int = 0) -> None:
 
 
 def edge_weights(values: Array, what: object) -> Array:
-    """The weights of some edges as float32; raises where one is negative or not finite."""
-    weights = finite(values, "edge_weight", what)
+    """The weights as float32; raises if one is negative or not finite."""
+    weights = as_finite_float32(values, "edge_weight", what)
     if (weights < 0).any():
         raise InvalidInput(f"'edge_weight' of {what} must hold numbers from 0, got {float(weights.min()):g}")
     return weights
 
 
-def finite(values: Array, name: str, what: object) -> Array:
-    """The numbers of an array as float32; raises where one is NaN or infinite, or too large for float32."""
+def as_finite_float32(values: Array, name: str, what: object) -> Array:
+    """The array as float32; raises if a number is NaN, infinite or too large for float32."""
     with np.errstate(over="ignore"):
         numbers = np.ascontiguousarray(values, dtype=np.float32)
     if not np.isfinite(numbers).all():
@@ -71,10 +71,10 @@ def finite(values: Array, name: str, what: object) -> Array:
 
 
 def check_disjoint(masks: Array, what: object) -> None:
-    """Raises where a node is in two of the masks [3, …]."""
+    """Raises if a node is in two of the masks [3, …]."""
     if (masks.sum(axis=0) > 1).any():
         raise InvalidInput(f"the masks of {what} must be disjoint, but a node stands in two of them")
 
 
-def _form(array: Any) -> str:
+def _describe(array: Any) -> str:
     return f"{array.dtype} {list(array.shape)}"

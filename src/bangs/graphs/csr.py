@@ -1,4 +1,4 @@
-"""CSR parts of unknown origin, checked before anything follows their indices."""
+"""Check CSR arrays from files before their indices are used."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ Array = npt.NDArray[Any]
 def checked_csr(
     values: Array, columns: Array, pointers: Array, shape: tuple[int, int], what: str
 ) -> "sp.csr_array[Any]":
-    """The scipy CSR array [n, m] of these parts, with 64-bit indices; raises where they point outside of it."""
+    """The scipy CSR array [n, m] of these parts, with 64-bit indices; raises if an index is out of range."""
     entries = check_indices(pointers, columns, shape, what)
     if values.ndim != 1 or len(values) < entries:
         raise InvalidInput(f"{what} must have one value for each of its {entries} column numbers, got {len(values)}")
@@ -23,27 +23,31 @@ def checked_csr(
 
 
 def check_indices(pointers: Array, columns: Array, shape: tuple[int, int], what: str) -> int:
-    """The number of entries of a CSR matrix [n, m]; raises where a pointer or column number is out of range."""
-    rows, columns_count = shape
+    """The number of entries of a CSR matrix [n, m]; raises if a pointer or column number is out of range."""
     if any(array.ndim != 1 or array.dtype.kind not in "iu" for array in (pointers, columns)):
         raise InvalidInput(f"the row pointers and column numbers of {what} must be whole numbers in one dimension")
     starts = pointers.astype(np.int64)
-    if len(starts) != rows + 1 or (np.diff(starts, prepend=0) < 0).any() or starts[0] != 0 or starts[-1] > len(columns):
+    if (
+        len(starts) != shape[0] + 1
+        or (np.diff(starts, prepend=0) < 0).any()
+        or starts[0] != 0
+        or starts[-1] > len(columns)
+    ):
         raise InvalidInput(
-            f"the row pointers of {what} must be {rows + 1} numbers that rise from 0 to its {len(columns)} entries"
+            f"the row pointers of {what} must be {shape[0] + 1} numbers that rise from 0 to its {len(columns)} entries"
         )
-    check_range(columns[: starts[-1]], columns_count, f"the column numbers of {what}")
+    check_range(columns[: starts[-1]], shape[1], f"the column numbers of {what}")
     return int(starts[-1])
 
 
 def check_range(numbers: Array, count: int, what: str) -> None:
-    """Raises where one of the numbers is not in 0 … count − 1."""
+    """Raises if one of the numbers is not in 0 … count − 1."""
     if numbers.size and not 0 <= int(numbers.min()) <= int(numbers.max()) < count:
         raise InvalidInput(f"{what} must be 0 … {count - 1}, got {int(numbers.min())} … {int(numbers.max())}")
 
 
 def check_scipy(matrix: Any, what: str) -> None:
-    """Raises where a scipy sparse matrix of any form has an index outside of its shape."""
+    """Raises if a scipy sparse matrix of any format has an index out of range."""
     rows, width = matrix.shape
     if matrix.format in ("csr", "csc", "bsr"):
         if matrix.format == "bsr":

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from bangs.kernels.row_schedule import divide_rows
 
-MAX_PIECE_LENGTH = 128  # entries of a row that one thread sums
+MAX_PIECE_LENGTH = 128  # entries that one thread sums
 
 
 class RowPieces(NamedTuple):

@@ -27,7 +27,7 @@ def undirected(
 ) -> EdgeList:
     """Both directions of every edge, without self-loops or duplicates, sorted by source.
 
-    Weights of a repeated edge add up; of two opposite edges the larger counts.
+    Weights of a repeated edge add up; of two opposite edges the larger weight counts.
     """
     not_loop = source != target
     keys, weights = merged(source[not_loop], target[not_loop], None if weight is None else weight[not_loop], nodes)
@@ -39,7 +39,7 @@ def undirected(
 def merged(
     source: npt.NDArray[Any], target: npt.NDArray[Any], weight: npt.NDArray[Any] | None, nodes: int
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64] | None]:
-    """The sorted keys source · N + target of edges, each once, and the sums of their weights."""
+    """The sorted keys source · N + target of the distinct edges, and the sums of their weights."""
     keys = source.astype(np.int64) * nodes + target.astype(np.int64)
     if weight is None:
         return distinct(keys), None

@@ -40,7 +40,7 @@ class DropFeatures:
         keep = _uniform(values.shape, generator, values) >= self.rate
         values = values * keep / (1 - self.rate)
         if x.layout == torch.sparse_csr:
-            # zeros stay stored, so that the pattern stays the same and is not prepared again
+            # zeros are stored, so that the pattern stays the same and is not prepared again
             values = csr(x.crow_indices(), x.col_indices(), values, tuple(x.shape))
         return _changed(graph, x=values)
 

@@ -1,4 +1,4 @@
-"""The adjacency as lists of neighbours, in memory or mapped from disk."""
+"""The adjacency in CSR, in memory or mapped from disk."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -72,19 +72,19 @@ class NeighbourLists:
         return counts, sources, weights
 
     def checked(self, sources: Tensor) -> Tensor:
-        """The same sources of edges; raises `InvalidInput` if one of them is not a node."""
+        """The same sources of edges; raises `InvalidInput` if one is not a node."""
         if not self._exist(sources):
             raise InvalidInput(BAD_NODES)
         return sources
 
     def check(self) -> None:
         """Raises `InvalidInput` if rows or nodes of a store are damaged; a product with them would crash."""
-        if self._flaw is not None:
-            raise InvalidInput(self._flaw)
+        if self._damage is not None:
+            raise InvalidInput(self._damage)
 
     @cached_property
-    def _flaw(self) -> str | None:
-        """What is wrong with the edges, all of which are read for it, once."""
+    def _damage(self) -> str | None:
+        """The first error found in the edges; all of them are read, once."""
         if bool((self.pointers.diff() < 0).any()):
             return BAD_POINTERS
         return None if all(map(self._exist, self.nodes.split(EDGES_PER_CHECK))) else BAD_NODES

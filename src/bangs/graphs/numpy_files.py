@@ -1,4 +1,4 @@
-"""Numpy files from strangers: regular files only, and sizes are checked before anything is unpacked."""
+"""Read numpy files safely: regular files only, and sizes are checked before anything is unpacked."""
 
 import os
 from collections.abc import Iterable, Iterator
@@ -32,22 +32,18 @@ class Header:
     fortran: bool
 
     @property
-    def ndim(self) -> int:
-        return len(self.shape)
-
-    @property
     def nbytes(self) -> int:
         return prod(self.shape) * self.dtype.itemsize
 
 
 def npz_headers(path: Path, names: Iterable[str] | None = None) -> dict[str, Header]:
-    """The headers of the arrays of an .npz file by name; of those named, the ones that are there."""
+    """The headers of the arrays of an .npz file by name; only those in `names`, if given."""
     with _archive(path, names) as (archive, members):
         return {name: _member_header(archive, member, name, path) for name, member in members.items()}
 
 
 def read_npz(path: Path, names: Iterable[str] | None = None) -> dict[str, Array]:
-    """The arrays of an .npz file by name; of those named, the ones that are there."""
+    """The arrays of an .npz file by name; only those in `names`, if given."""
     with _archive(path, names) as (archive, members):
         headers = {name: _member_header(archive, member, name, path) for name, member in members.items()}
         check_room(sum(header.nbytes for header in headers.values()), str(path))
@@ -93,7 +89,7 @@ def open_regular(path: Path) -> Iterator[IO[bytes]]:
 
 
 def check_room(size: int, what: str) -> None:
-    """Raises where arrays of so many bytes, and as much again for what is made of them, exceed the free memory."""
+    """Raises if arrays of this size in bytes, and copies of them, do not fit into the free memory."""
     if size > MAX_BYTES:
         raise InvalidInput(f"{what} unpacks to {gib(size)}, more than the {gib(MAX_BYTES)} allowed; it is refused")
     free = available_memory()
@@ -106,7 +102,7 @@ def check_room(size: int, what: str) -> None:
 
 @contextmanager
 def _archive(path: Path, names: Iterable[str] | None) -> Iterator[tuple[ZipFile, dict[str, ZipInfo]]]:
-    """An .npz file and its members by the name of their array, of those named."""
+    """An open .npz file, and its members by the names of their arrays."""
     selected = None if names is None else set(names)
     with open_regular(path) as file:
         try:
@@ -149,7 +145,7 @@ def _header(file: IO[bytes], size: int, what: str) -> Header:
 
 def _read(file: IO[bytes], size: int, what: str) -> Array:
     header = _header(file, size, what)
-    raw = np.empty(header.nbytes, np.uint8)  # filled in place: a second copy would double what is needed
+    raw = np.empty(header.nbytes, np.uint8)  # filled in place, since a copy would double the memory
     done = 0
     while done < len(raw) and (block := file.read(min(_BLOCK, len(raw) - done))):
         raw[done : done + len(block)] = np.frombuffer(block, np.uint8)
@@ -158,5 +154,5 @@ def _read(file: IO[bytes], size: int, what: str) -> Array:
         raise InvalidInput(f"{what} ends after {done} of {len(raw)} bytes; fetch the file again")
     try:
         return raw.view(header.dtype).reshape(header.shape, order="F" if header.fortran else "C")
-    except ValueError as error:  # an empty array of impossible sides
+    except ValueError as error:  # an empty array of an impossible shape
         raise InvalidInput(f"{what} claims shape {header.shape}, which no array has: {error}") from error

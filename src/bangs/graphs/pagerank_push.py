@@ -21,11 +21,11 @@ from bangs.utils import signals
 if TYPE_CHECKING:
     from torch_geometric.data import Data
 
-BLOCK_SIZE = 2**24  # edges multiplied or pushed, or numbers of dense columns, at once
+BLOCK_SIZE = 2**24  # edges, or numbers of dense columns, processed at once
 DENSE_DEVICES = {"cuda"}  # devices on which dense columns over all edges are faster than sparse ones
-DENSE_RATIO = 2  # numbers of a dense column that take the memory of one sparse entry
-TRIAL_COLUMNS = 8  # columns tried before all are computed
-THRESHOLD_FACTOR = 4.0  # factor on the threshold if columns have too many entries
+DENSE_RATIO = 2  # numbers of a dense column that take as much memory as one sparse entry
+TRIAL_COLUMNS = 8  # computed first to find the threshold
+THRESHOLD_FACTOR = 4.0  # by which the threshold grows if columns have too many entries
 
 Indices = npt.NDArray[np.integer[Any]]
 

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 Normalise = Literal["row", "symmetric", "none", "count"]
 
-MIN_EMBEDDING_BAG_COLUMNS = 32  # columns from which `embedding_bag` is faster on a CPU than a sparse product
-MAX_INT32 = 2**31 - 1  # rows, columns or entries of a matrix, whose indices are int32
+MIN_EMBEDDING_BAG_COLUMNS = 32  # from here on `embedding_bag` is faster on a CPU than a sparse product
+MAX_INT32 = 2**31 - 1  # indices of a matrix are int32
 
 # every command would print these: CSR products are stable since torch 2.0, and `csr` leaves checks out on purpose
 warnings.filterwarnings(
@@ -44,7 +44,7 @@ class Pattern:
     rows: Tensor  # int [n + 1], row pointers
     cols: Tensor  # int [nnz]
     shape: tuple[int, int]
-    block: "Pattern | None" = None  # if the whole is copies of it along the diagonal
+    block: "Pattern | None" = None  # if the matrix is copies of this block along the diagonal
 
     def __post_init__(self) -> None:
         _check_size(self.shape, len(self.cols))

@@ -160,7 +160,7 @@ def validation_split(
 
     A given split with validation nodes is kept; of S given splits run r takes number r mod S. Otherwise about `share`
     of the training nodes of each class is held for validation: at least one, never all, drawn from the run's seed.
-    `classes` are the names of the classes, if they are not 0, 1, ….
+    `classes` are the names of the classes for error messages, if they are not 0, 1, ….
     """
     check_share(share)
     if len(seeds) == 0:
@@ -174,12 +174,12 @@ def validation_split(
     val = start.val.clone()
     for run, generator in enumerate(Streams(tuple(seeds)).at("validation").generators()):
         if not val[run].any():
-            val[run] = _held(y.cpu(), start.train[run] & known, share, generator, classes)
+            val[run] = _validation_nodes(y.cpu(), start.train[run] & known, share, generator, classes)
     return Split(start.train & ~val, val, start.test)
 
 
 def check_share(share: float) -> None:
-    """Raises where a share of labels would leave none for training or none for validation."""
+    """Raises if the share would leave no labels for training or none for validation."""
     check_number("the validation share", share, within="(0, 1)")
 
 
@@ -209,7 +209,9 @@ def _count(share: float, nodes: int) -> int:
     return floor(share * nodes + 1e-9)
 
 
-def _held(y: Tensor, train: Tensor, share: float, generator: torch.Generator, classes: Sequence[Any] | None) -> Tensor:
+def _validation_nodes(
+    y: Tensor, train: Tensor, share: float, generator: torch.Generator, classes: Sequence[Any] | None
+) -> Tensor:
     val = torch.zeros_like(train)
     for label in y[train].unique().tolist():
         nodes = (train & (y == label)).nonzero().flatten()

@@ -119,7 +119,7 @@ def test_a_kill_while_a_store_is_replaced_leaves_a_store_and_the_next_start_clea
         if not exchange:
             store_folder._exchange = lambda *_: False
         if moment == "before":
-            writer.put_in_place = die
+            writer.move_into_place = die
         elif moment == "between":
             store_folder.os.rename = second_kills
         if moment == "after":
@@ -140,7 +140,7 @@ def test_a_kill_while_a_store_is_replaced_leaves_a_store_and_the_next_start_clea
 
 def test_a_first_conversion_killed_at_its_end_is_finished_and_that_is_said(tmp_path: Path) -> None:
     def killed() -> int:
-        writer.put_in_place = die
+        writer.move_into_place = die
         convert_from(NEW, tmp_path / "store")
         return 0
 

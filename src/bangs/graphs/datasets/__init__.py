@@ -1,1 +1,1 @@
-"""Graphs by name: loaded from files, downloaded or made."""
+"""Datasets by name: read from files, downloaded or generated."""

@@ -1,4 +1,4 @@
-"""Datasets by name: the PyG graph of a dataset, an .npz file or a store."""
+"""Load the graph of a named dataset, an .npz file or a store."""
 
 import os
 import sys
@@ -19,7 +19,7 @@ from bangs.graphs.store import Store, is_store
 
 @dataclass(frozen=True)
 class Dataset:
-    """The facts about a dataset that are known before it is read."""
+    """What is known about a dataset before it is read."""
 
     name: str
     description: str
@@ -32,7 +32,7 @@ class Dataset:
     folder: str  # of its files, below the data folder
     files: Mapping[str, Remote]  # file name -> source
     read: Callable[[Path], Data]  # folder of the files -> graph
-    instead: tuple[str, ...] = ()  # files that can be read instead
+    instead: tuple[str, ...] = ()  # other files that can be read instead
 
 
 def load(name: str | Path, folder: Path | None = None, *, base: str | None = None) -> Data:
@@ -52,7 +52,7 @@ def load(name: str | Path, folder: Path | None = None, *, base: str | None = Non
     if key in DATASETS:
         dataset = DATASETS[key]
         data = dataset.read(_locate(dataset, folder, base))
-        data.num_classes = dataset.classes  # declared, not counted: test labels must not decide it
+        data.num_classes = dataset.classes  # declared, not counted, so that test labels do not decide it
         return data
     files = npz_files(folder)
     if key not in files or len(path.parts) > 1:
@@ -108,7 +108,7 @@ def _holds(folder: Path, files: Collection[str]) -> bool:
 
 
 def _no_graph(path: Path, known: Collection[str]) -> BangsError:
-    """The error for a path or name that is no graph."""
+    """The error for a path or name that is not a graph."""
     if path.is_dir():
         return InvalidInput(
             f"'{path}' is a folder, but not a store; `bangs fit` reads tables, `bangs convert` makes a store of them"

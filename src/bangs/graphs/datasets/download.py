@@ -1,4 +1,4 @@
-"""Download: a file from the network, whole and checked, or not at all."""
+"""Download a file completely, with its checksum verified, or not at all."""
 
 import sys
 from dataclasses import dataclass
@@ -16,13 +16,13 @@ class Remote:
     """A file on a server."""
 
     url: str
-    sha256: str | None = None  # None where the source publishes none; then the first bytes must do
-    starts: bytes = b""  # what the file begins with; an error page does not
+    sha256: str | None = None  # None if the source publishes none; then only the first bytes are checked
+    starts: bytes = b""  # the first bytes of the file, which an error page does not have
 
 
 def download(remote: Remote, target: Path, attempts: int = 3) -> Path:
-    """The target, once it holds the whole file with the right sha256; it never holds a part of it."""
-    import pooch  # with requests, half a second that only a download needs
+    """Download to `target`, which never holds a part of the file; returns `target`."""
+    import pooch  # imported late: it takes half a second, and only a download needs it
 
     if urlsplit(remote.url).scheme not in ("http", "https"):
         raise DataUnavailable(f"{remote.url} cannot be fetched: only http and https are supported")

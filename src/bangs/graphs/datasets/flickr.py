@@ -1,4 +1,4 @@
-"""Flickr from GraphSAINT's four files: links, features, classes and roles."""
+"""Read Flickr from GraphSAINT's four files: links, features, classes and roles."""
 
 import json
 from pathlib import Path
@@ -19,7 +19,7 @@ MAX_BYTES = 2**28  # of one JSON file
 
 
 def read_flickr(folder: Path) -> Data:
-    """The graph of adj_full.npz, feats.npy, class_map.json and role.json: x dense [N, F] as it came, edge_index, y.
+    """The graph of adj_full.npz, feats.npy, class_map.json and role.json: x dense [N, F], edge_index, y.
 
     GraphSAINT's split (half of the nodes for training) becomes `role` long [N], 0 train, 1 val, 2 test. It does not
     become masks, since the paper draws 5 / 15 / 80 %, and so does the default split.

@@ -1,4 +1,4 @@
-"""LastFM Asia from its original files: friendships, liked artists, countries."""
+"""Read LastFM Asia from its original files: friendships, liked artists, countries."""
 
 import io
 import json

@@ -1,7 +1,7 @@
-"""Npz: one file, one graph.
+"""Read a graph from one .npz file.
 
 Its arrays are those of `array_checks`. Features are dense `x`, or the CSR parts `x_data, x_indices, x_indptr, x_shape`,
-or none. Other arrays are not read.
+or missing. Other arrays are not read.
 """
 
 from pathlib import Path
@@ -12,7 +12,14 @@ import torch
 from torch_geometric.data import Data
 
 from bangs.errors import InvalidInput
-from bangs.graphs.array_checks import MAX_FEATURES, check_disjoint, check_edges, check_shapes, edge_weights, finite
+from bangs.graphs.array_checks import (
+    MAX_FEATURES,
+    as_finite_float32,
+    check_disjoint,
+    check_edges,
+    check_shapes,
+    edge_weights,
+)
 from bangs.graphs.csr import checked_csr
 from bangs.graphs.edges import undirected
 from bangs.graphs.numpy_files import Array, Header, npz_headers, read_npz
@@ -23,9 +30,9 @@ _PARTS = ("x_data", "x_indices", "x_indptr", "x_shape")
 
 
 def read_graph(path: Path) -> Data:
-    """The graph of an .npz file; features stay sparse if they came so, and edges are read as undirected.
+    """The graph of an .npz file, with undirected edges; sparse features stay sparse.
 
-    Weights of a repeated edge add up; of two opposite edges the larger counts.
+    Weights of a repeated edge add up; of two opposite edges the larger weight counts.
     """
     data = read_as_listed(path)
     (source, target), weight = data.edge_index.numpy(), data.get("edge_weight")
@@ -54,7 +61,7 @@ def read_as_listed(path: Path) -> Data:
     if "edge_weight" in arrays:
         data.edge_weight = torch.from_numpy(edge_weights(arrays["edge_weight"], path))
     if "x" in arrays:
-        data.x = torch.from_numpy(finite(arrays["x"], "x", path))
+        data.x = torch.from_numpy(as_finite_float32(arrays["x"], "x", path))
     elif "x_shape" in arrays:
         data.x = to_torch(_sparse(arrays, path))
     if MASKS[0] in arrays:
@@ -69,10 +76,10 @@ def _check_sparse_shapes(headers: dict[str, Header], path: Path) -> None:
         missing = next(name for name in _PARTS if name not in headers)
         raise InvalidInput(f"{path} has '{present[0]}' but not '{missing}'; sparse features need {', '.join(_PARTS)}")
     if present and headers["x_data"].shape != headers["x_indices"].shape:
-        shapes = f"{_what(headers['x_data'])} and {_what(headers['x_indices'])}"
+        shapes = f"{_describe(headers['x_data'])} and {_describe(headers['x_indices'])}"
         raise InvalidInput(f"'x_data' and 'x_indices' of {path} must be of one length, got {shapes}")
     if present and (headers["x_shape"].shape != (2,) or headers["x_shape"].dtype.kind not in "iu"):
-        raise InvalidInput(f"'x_shape' of {path} must be two whole numbers, got {_what(headers['x_shape'])}")
+        raise InvalidInput(f"'x_shape' of {path} must be two whole numbers, got {_describe(headers['x_shape'])}")
 
 
 def _labels(y: Array, path: Path) -> Array:
@@ -91,11 +98,11 @@ def _sparse(arrays: dict[str, Array], path: Path) -> "sp.csr_array[np.float32]":
         raise InvalidInput(f"'x_shape' of {path} must be ({nodes}, F), one row per label in 'y', got {rows}, {width}")
     if not 1 <= width <= MAX_FEATURES:
         raise InvalidInput(f"'x_shape' of {path} must ask for 1 … {MAX_FEATURES} columns, got {width}")
-    values, what = finite(arrays["x_data"], "x_data", path), f"the sparse features of {path}"
+    values, what = as_finite_float32(arrays["x_data"], "x_data", path), f"the sparse features of {path}"
     matrix = checked_csr(values, arrays["x_indices"], arrays["x_indptr"], (nodes, width), what)
     matrix.sum_duplicates()
     return matrix
 
 
-def _what(array: Header) -> str:
+def _describe(array: Header) -> str:
     return f"{array.dtype} {list(array.shape)}"

@@ -1,4 +1,4 @@
-"""Planetoid: Cora, CiteSeer and PubMed from the pickles of Yang et al., 2016, read without running them."""
+"""Read Cora, CiteSeer and PubMed from the pickles of Yang et al., 2016, without running their code."""
 
 import pickle  # by an unpickler that admits a few names, none of which runs code  # nosec B403
 from collections.abc import Callable
@@ -58,7 +58,7 @@ def read_planetoid(folder: Path, name: str) -> Data:
 
 
 class _Array:
-    """Takes the place of a numpy array while a pickle is read; becomes one only if its size is right."""
+    """Stands for a numpy array while a pickle is read; `array` checks its size."""
 
     def __init__(self, *_: Any) -> None:
         self.state: tuple[Any, ...] = ()
@@ -77,7 +77,7 @@ class _Array:
 
 
 class _Dtype:
-    """Takes the place of a numpy dtype: numbers only."""
+    """Stands for a numpy dtype; only numbers are allowed."""
 
     def __init__(self, code: str, *_: Any) -> None:
         self.code = code
@@ -93,7 +93,7 @@ class _Dtype:
 
 
 class _Csr:
-    """Takes the place of a scipy CSR matrix."""
+    """Stands for a scipy CSR matrix."""
 
 
 # numpy and scipy reconstruction, and the dictionary of lists that holds the links; nothing here runs foreign code
@@ -111,7 +111,7 @@ _ALLOWED: dict[tuple[str, str], Callable[..., Any] | str] = {
 
 
 class _Unpickler(pickle._Unpickler):
-    """Python's unpickler: the one in C allocates gigabytes if nine bytes claim so."""
+    """Python's unpickler, since the one in C allocates gigabytes if a small file claims to need them."""
 
     def find_class(self, module: str, name: str) -> Any:
         if (module, name) not in _ALLOWED:

@@ -1,4 +1,4 @@
-"""Synthetic: the embedded graph, a citation network made from a seed."""
+"""Generate a random citation network from a seed."""
 
 from dataclasses import dataclass
 
@@ -17,12 +17,12 @@ from bangs.graphs.sparse import to_torch
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
-TOPICS_PER_CLASS = 4  # of a class
+TOPICS_PER_CLASS = 4
 COHESION = 0.8  # share of the edges inside a class that stay inside a topic
-LEXICON_SHARE = 16  # a topic's vocabulary is one in so many words
-MEAN_WORDS = 18  # of a node, in the mean; Cora has 18.2
-DEGREE_EXPONENT = 2.8  # exponent of the degree law
-LEANING_CONCENTRATION = 0.8  # the smaller, the more nodes stand either firmly in their class or mostly in another
+LEXICON_DIVISOR = 16  # the vocabulary of a topic is one in this many words
+MEAN_WORDS = 18  # of a node; Cora has 18.2
+DEGREE_EXPONENT = 2.8  # of the degree distribution
+LEANING_CONCENTRATION = 0.8  # if smaller, more nodes are either firmly in their class or mostly in another
 
 
 def citation(
@@ -110,33 +110,33 @@ def _edges(random: np.random.Generator, people: _Population, mean_degree: float,
     # a hub with more attraction than this would mostly draw edges it already has
     attraction = np.minimum(attraction, attraction.mean() * np.sqrt(nodes))
     attraction[random.permutation(nodes)[: round(isolated * nodes)]] = 0
-    urn = _Urn.of(people.topic, attraction)
+    sampler = _WeightedSampler.of(people.topic, attraction)
     target_count = round(nodes * mean_degree / 2)
     edges = np.empty(0, np.int64)
     for _ in range(20):
         remaining = target_count - len(edges)
-        if remaining <= 0 or urn.total == 0:
+        if remaining <= 0 or sampler.total == 0:
             break
-        edges = distinct(np.concatenate([edges, _draw(random, people, urn, remaining + remaining // 8 + 8)]))
+        edges = distinct(np.concatenate([edges, _draw(random, people, sampler, remaining + remaining // 8 + 8)]))
         # a surplus is cut at random, not by node number
         edges = edges[np.sort(random.permutation(len(edges))[:target_count])]
     first, last = np.divmod(edges, nodes)
     return np.stack([np.concatenate([first, last]), np.concatenate([last, first])])
 
 
-def _draw(random: np.random.Generator, people: _Population, urn: "_Urn", count: int) -> Ints:
+def _draw(random: np.random.Generator, people: _Population, sampler: "_WeightedSampler", count: int) -> Ints:
     """Candidates for edges as numbers lower · N + higher, without loops; long [<= count]."""
-    source = urn.draw(random, np.zeros(count), np.full(count, urn.total))
+    source = sampler.draw(random, np.zeros(count), np.full(count, sampler.total))
     away = random.random(count) < people.leaning[source]
     close = random.random(count) < COHESION
     start = np.where(
         away, people.second[source], np.where(close, people.topic[source], people.label[source] * TOPICS_PER_CLASS)
     )
     stop = np.where(away | close, start + 1, start + TOPICS_PER_CLASS)
-    low, high = urn.bounds[start], urn.bounds[stop]
-    # an empty topic has nobody to cite
+    low, high = sampler.bounds[start], sampler.bounds[stop]
+    # an empty topic has no node to cite
     nonempty = high > low
-    source, target = source[nonempty], urn.draw(random, low[nonempty], high[nonempty])
+    source, target = source[nonempty], sampler.draw(random, low[nonempty], high[nonempty])
     not_loop = source != target
     source, target = source[not_loop], target[not_loop]
     candidates: Ints = np.minimum(source, target) * len(people.label) + np.maximum(source, target)
@@ -144,15 +144,15 @@ def _draw(random: np.random.Generator, people: _Population, urn: "_Urn", count: 
 
 
 @dataclass(frozen=True, eq=False)
-class _Urn:
-    """Nodes in order of topic, each as wide as its weight: drawing from topics is drawing from an interval."""
+class _WeightedSampler:
+    """Draws nodes by weight from a range of topics: nodes lie side by side on a line, sorted by topic."""
 
     order: Ints  # [N]
-    ends: Floats  # [N], where each node's stretch ends
+    ends: Floats  # [N], where the interval of each node ends
     bounds: Floats  # [topics + 1], where topics begin; the last is the total
 
     @classmethod
-    def of(cls, topic: Ints, weight: Floats) -> "_Urn":
+    def of(cls, topic: Ints, weight: Floats) -> "_WeightedSampler":
         order = np.argsort(topic, kind="stable")
         ends = np.cumsum(weight[order])
         topics = (int(topic.max()) // TOPICS_PER_CLASS + 1) * TOPICS_PER_CLASS
@@ -174,7 +174,7 @@ def _words(
     random: np.random.Generator, people: _Population, features: int, signal: float
 ) -> "sp.csr_array[np.float32]":
     nodes = len(people.label)
-    size = max(1, features // LEXICON_SHARE)
+    size = max(1, features // LEXICON_DIVISOR)
     topics = int(max(people.topic.max(), people.second.max())) + 1
     lexicon = np.stack([random.permutation(features)[:size] for _ in range(topics)])
     common = random.permutation(features)

@@ -1,4 +1,4 @@
-"""Store: a graph on disk, of any size."""
+"""Graphs on disk, of any size."""
 
 from bangs.graphs.store.convert import convert_from
 from bangs.graphs.store.manifest import Manifest

@@ -1,4 +1,4 @@
-"""Converting: a graph in any form, into a store."""
+"""Convert a graph in any form into a store."""
 
 from pathlib import Path
 
@@ -25,17 +25,17 @@ def convert_from(
 ) -> Manifest:
     """The store of a source: `synthetic:…`, a folder of tables or of .npy files, or a graph in memory.
 
-    Edges of a folder are mirrored unless `options.directed`; those of a graph in memory stay as they are. Options about
-    columns are refused where there are none.
+    Edges of a folder go both ways unless `options.directed`; those of a graph in memory stay as they are. Options about
+    columns are refused if the source has no columns.
     """
     options = options or ReadOptions()
     of_arrays = isinstance(source, str) and (Path(source) / "edge_index.npy").is_file()
     if not isinstance(source, str) or source.startswith(PREFIX) or of_arrays:
-        idle = [option for option in options.given if not of_arrays or option != "--directed"]
-        if idle:
+        unused = [option for option in options.given if not of_arrays or option != "--directed"]
+        if unused:
             raise InvalidInput(
                 f"'{name}' has no columns to name or fill, and its edges are taken as they are; leave "
-                f"{' and '.join(idle)} out, or convert a folder of tables"
+                f"{' and '.join(unused)} out, or convert a folder of tables"
             )
     dtype = "float16" if half else "float32"
     with Writer(out, overwrite=overwrite) as writer:

@@ -1,8 +1,8 @@
-"""Sorting edges on disk: edges in any order and number become the CSR arrays of a store.
+"""Sort any number of edges on disk, and write the CSR arrays of a store.
 
-Every edge is the number target · N + source. A chunk of edges is sorted and cut into ranges of targets, and each piece
-is appended to the file of its range. At the end each range is read, sorted, merged and written. Memory is bounded by
-the largest range.
+Every edge has the key target · N + source. A chunk of edges is sorted and cut into ranges of targets, and each piece
+is appended to the file of its range. At the end each range is read, sorted, merged and written. The largest range
+bounds the memory.
 """
 
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ import numpy.typing as npt
 from bangs.graphs.store.writer import Writer
 from bangs.utils.files import explain_write_errors
 
-RANGES = 256
+RANGES = 256  # of targets, each with a temporary file
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float32]
@@ -26,8 +26,8 @@ class EdgeWriter:
     """Writes the edges of a store, given in any order: in both directions unless `directed`.
 
     Weights of a repeated edge add up. Of two opposite edges of an undirected graph the larger weight counts, since
-    files often list each edge in both directions. If a directed graph has every edge in both directions, one side is
-    kept.
+    files often list each edge in both directions. If a directed graph has every edge in both directions, the edges are
+    stored once.
     """
 
     def __init__(self, writer: Writer, nodes: int, *, directed: bool, weighted: bool):
@@ -37,7 +37,7 @@ class EdgeWriter:
         self._out = EdgeSorter(writer, "out", nodes, weighted=weighted) if directed else None
 
     def add(self, source: Ints, target: Ints, weight: Floats | None = None) -> None:
-        """More edges, at most a few million at once."""
+        """Add edges, at most a few million at once."""
         if self._merged is not None:
             self._merged.add(target, source, weight)
             return
@@ -45,7 +45,7 @@ class EdgeWriter:
         (self._out or self._into).add(source, target, weight)
 
     def write(self) -> tuple[int, bool]:
-        """The number of edges, and whether the store needs both sides."""
+        """Write the arrays; returns the number of edges, and whether the store needs edges by target and by source."""
         for target, source, weight in () if self._merged is None else self._merged.ranges():
             self._into.add(target, source, weight)
             self._into.add(source, target, weight)
@@ -53,13 +53,13 @@ class EdgeWriter:
         if self._out is None:
             return edges, False
         self._out.write()
-        return edges, not self.writer.drop_if_same()
+        return edges, not self.writer.drop_out_if_same()
 
 
 class EdgeSorter:
-    """Collects edges; `write` turns them into the arrays of one side of a store.
+    """Collects edges; `write` makes the CSR arrays `in.…` (by target) or `out.…` (by source) of a store.
 
-    Weights of repeated edges are added (`merge="sum"`), or the largest counts (`merge="max"`).
+    Weights of repeated edges add up (`merge="sum"`), or the largest counts (`merge="max"`).
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class EdgeSorter:
         self._values = [writer.scratch(f"{side}.{number}.values") for number in range(len(self._keys))]
 
     def add(self, target: npt.NDArray[Any], source: npt.NDArray[Any], weight: Floats | None = None) -> None:
-        """More edges, at most a few million at once."""
+        """Add edges, at most a few million at once."""
         keys, weight = _sorted(target.astype(np.int64) * self.nodes + source, weight)
         cuts = np.searchsorted(keys, np.arange(len(self._keys) + 1) * (self.width * self.nodes))
         for number, (start, end) in enumerate(pairwise(cuts)):
@@ -101,7 +101,7 @@ class EdgeSorter:
             yield target, source, weight
 
     def write(self) -> int:
-        """The arrays `pointers`, `nodes` and perhaps `weights` and `sums` of this side; the number of edges."""
+        """Write `pointers` and `nodes`, with weights also `weights` and `sums`; returns the number of edges."""
         pointers = self.writer.array_file(f"{self.side}.pointers", "int64")
         nodes = self.writer.array_file(f"{self.side}.nodes", "int32")
         weights = self.writer.array_file(f"{self.side}.weights", "float32") if self.weighted else None
@@ -134,7 +134,7 @@ def _append(path: Path, numbers: npt.NDArray[Any]) -> None:
 
 
 def _read_and_remove(path: Path, dtype: Any) -> npt.NDArray[Any]:
-    """The numbers of a temporary file, which is removed."""
+    """The numbers in a temporary file, which is removed."""
     if not path.exists():
         return np.empty(0, dtype)
     numbers = np.fromfile(path, dtype=dtype)

@@ -1,6 +1,6 @@
-"""Arrays: a graph in arrays, in memory or in a folder of .npy files of any size, into a store.
+"""Write the store of a graph in arrays, in memory or in a folder of .npy files of any size.
 
-The arrays are those of `array_checks`, each in a file such as `edge_index.npy`; `x.npy` must be there.
+The arrays are those of `array_checks`, each in a file such as `edge_index.npy`; `x.npy` is required.
 """
 
 from collections.abc import Iterator, Mapping
@@ -20,11 +20,11 @@ from bangs.graphs.store.manifest import MAX_NODES, Manifest
 from bangs.graphs.store.writer import Writer
 
 NAMES = ("edge_index", "x", "y", "edge_weight", *MASKS)
-_CHUNK = 2**21
+_CHUNK = 2**21  # numbers or edges written at once
 
 
 def from_folder(path: Path, writer: Writer, dtype: str, *, directed: bool) -> Manifest:
-    """The store of a folder of .npy files, which are memory-mapped; edges from a node to itself are dropped."""
+    """The store of a folder of .npy files, which are memory-mapped; self-loops are dropped."""
     arrays = {name: map_npy(path / f"{name}.npy") for name in NAMES if (path / f"{name}.npy").is_file()}
     if "x" not in arrays:
         raise InvalidInput(f"'{path}' has edge_index.npy but no x.npy; a graph needs features [N, F]")
@@ -43,7 +43,7 @@ def from_data(data: Data, writer: Writer, dtype: str, what: str) -> Manifest:
 def write_arrays(
     arrays: Mapping[str, Any], writer: Writer, dtype: str, what: str, *, directed: bool, loops: bool
 ) -> Manifest:
-    """The store of arrays by name; edges go both ways unless `directed`, and from a node to itself with `loops`."""
+    """The store of arrays by name; edges go both ways unless `directed`; self-loops are kept with `loops`."""
     x, edges = arrays["x"], arrays["edge_index"]
     nodes = check_shapes(arrays, what)
     if nodes > MAX_NODES:
@@ -53,14 +53,14 @@ def write_arrays(
     file = writer.array_file("features", dtype, int(x.shape[1]))
     for rows in _slices(nodes, max(_CHUNK // int(x.shape[1]), 1)):
         block = x[rows].toarray() if hasattr(x, "toarray") else np.asarray(x[rows])
-        file.append(finite(block, dtype, rows.start, what))
+        file.append(as_finite(block, dtype, rows.start, what))
     weight, sizes = arrays.get("edge_weight"), {"nodes": nodes, "features": int(x.shape[1])}
     count, needs_both = _write_edges(edges, weight, nodes, writer, what, directed, loops)
     return writer.finish(**sizes, edges=count, classes=classes, directed=needs_both, weighted=weight is not None)
 
 
-def finite(block: Array, dtype: str, first: int, what: str) -> Array:
-    """The rows in the type they are stored in; raises where one holds NaN, or a number too large for the type."""
+def as_finite(block: Array, dtype: str, first: int, what: str) -> Array:
+    """The rows in the type of the store; raises if one holds NaN, or a number too large for the type."""
     with np.errstate(over="ignore"):
         block = block.astype(dtype)
     if not (finite_rows := np.isfinite(block).all(axis=1)).all():
@@ -97,7 +97,7 @@ def _split(masks: dict[str, Array], nodes: int, writer: Writer, what: str) -> No
 def _write_edges(
     edges: Array, weight: Array | None, nodes: int, writer: Writer, what: str, directed: bool, loops: bool
 ) -> tuple[int, bool]:
-    """The number of edges, and whether the store needs both directions."""
+    """Returns the number of edges, and whether the store needs edges by target and by source."""
     edge_writer = EdgeWriter(writer, nodes, directed=directed, weighted=weight is not None)
     for columns in _slices(edges.shape[1], _CHUNK):
         block = np.asarray(edges[:, columns]).astype(np.int64)

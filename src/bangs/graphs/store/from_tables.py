@@ -1,7 +1,6 @@
-"""Tables: an edge table and a node table of any length, into a store, a piece at a time.
+"""Write the store of an edge table and a node table of any length, piece by piece.
 
-The edge table is read once, the node table twice. What is held in memory grows with the nodes alone, by some thirty
-bytes each.
+The edge table is read once, the node table twice. Memory grows with the nodes only, by about thirty bytes each.
 """
 
 from dataclasses import replace
@@ -12,7 +11,7 @@ import numpy as np
 import pyarrow.compute as pc
 
 from bangs.graphs.store.edge_sort import EdgeWriter
-from bangs.graphs.store.from_arrays import finite
+from bangs.graphs.store.from_arrays import as_finite
 from bangs.graphs.store.manifest import MAX_NODES, Manifest
 from bangs.graphs.store.writer import ArrayFile, Writer
 from bangs.graphs.tables.diagnostics import Diagnostics, counted
@@ -33,7 +32,7 @@ def from_tables(folder: Path, writer: Writer, dtype: str, options: ReadOptions) 
     All problems are raised at once as `BadTables`.
     """
     diagnostics = Diagnostics(str(folder))
-    options = replace(options.as_fitted, limits=_ANY_SIZE)
+    options = replace(options.as_fitted(), limits=_ANY_SIZE)
     collector = _StoreCollector(writer, options.directed, dtype, str(folder))
     with memory_explained(str(folder), "free some memory; a conversion needs some thirty bytes for every node"):
         tables = read_folder(folder, options, collector, diagnostics)
@@ -44,7 +43,7 @@ def from_tables(folder: Path, writer: Writer, dtype: str, options: ReadOptions) 
                 "add columns of numbers or words, or keep features as an array in features.npy",
             )
         diagnostics.raise_any()
-        assert tables is not None  # None comes with a problem
+        assert tables is not None  # None means a problem, which was raised
         assert collector.edge_writer is not None
         nodes, table, _, encoding = tables
         edges, directed = collector.edge_writer.write()
@@ -63,7 +62,7 @@ def from_tables(folder: Path, writer: Writer, dtype: str, options: ReadOptions) 
 
 
 class _StoreCollector:
-    """Writes the pieces of two tables to the files of a store."""
+    """Writes the pieces of a folder to the files of a store."""
 
     in_memory = False
 
@@ -99,7 +98,7 @@ class _StoreCollector:
             self._files["labels"] = self.writer.array_file("labels", "int32")
             if block.parts is not None:
                 self._files["split"] = self.writer.array_file("split", "int8")
-        self._files["features"].append(finite(features, self.dtype, self._node, self.what))
+        self._files["features"].append(as_finite(features, self.dtype, self._node, self.what))
         self._files["labels"].append(block.labels)
         if block.parts is not None:
             self._files["split"].append(block.parts)

@@ -1,4 +1,4 @@
-"""Manifest: the list of the arrays in a store's folder, with their sizes and checksums."""
+"""The manifest of a store: the list of its arrays, with their sizes and checksums."""
 
 import json
 import math
@@ -13,7 +13,7 @@ from bangs.utils.files import digest, json_value, parse, read_regular_file, to_d
 FILE = "manifest.json"
 KIND = "bangs graph"
 VERSION = 1
-MAX_MANIFEST_BYTES = 64 * 2**20  # bytes of a manifest
+MAX_MANIFEST_BYTES = 64 * 2**20
 MAX_NODES = 2**31 - 1  # neighbours are stored as int32
 
 _SIZES = {"int8": 1, "uint8": 1, "float16": 2, "int32": 4, "float32": 4, "int64": 8}
@@ -48,21 +48,21 @@ class Manifest:
     arrays: Mapping[str, Array]
     directed: bool = False
     weighted: bool = False
-    encoding: Mapping[str, Any] | None = None  # how columns became features, where the graph came from tables
+    encoding: Mapping[str, Any] | None = None  # how columns became features, if the graph came from tables
     notes: tuple[str, ...] = ()
 
     @property
     def bytes(self) -> int:
-        """The size of all arrays together."""
+        """The size of all arrays."""
         return sum(array.bytes for array in self.arrays.values())
 
     @property
     def digest(self) -> str:
-        """A sha256 of the whole store: it covers the checksum of every file."""
+        """The sha256 of the manifest, which includes the checksum of every file."""
         return digest(json_value(asdict(self), "manifest"))
 
     def text(self) -> str:
-        """The content of manifest.json; its seal shows that bangs wrote it."""
+        """The content of manifest.json; the digest in `seal` shows that bangs wrote it."""
         content = {"kind": KIND, "version": VERSION, "seal": self.digest, **json_value(asdict(self), "manifest")}
         return json.dumps(content, indent=1)
 
@@ -75,7 +75,7 @@ def read_manifest(folder: Path) -> Manifest:
 
 
 def sealed_arrays(folder: Path) -> list[str]:
-    """The names of the arrays of a store whose manifest is as bangs wrote it; its files may be damaged."""
+    """The names of the arrays of a store; raises if bangs did not write the manifest. Its files may be damaged."""
     manifest, seal = _read(folder)
     if seal != manifest.digest:
         raise InvalidInput(f"the seal in '{folder / FILE}' is missing or does not match")
@@ -102,7 +102,7 @@ def _read(folder: Path) -> tuple[Manifest, Any]:
 
 
 def _shapes(manifest: Manifest) -> dict[str, tuple[tuple[str, ...], tuple[int, ...]]]:
-    """The types and shape that every array must have; -1 is any size."""
+    """The allowed types and the shape of every array; -1 is any size."""
     nodes, edges = manifest.nodes, manifest.edges
     expected: dict[str, tuple[tuple[str, ...], tuple[int, ...]]] = {}
     for side in ("in", "out") if manifest.directed else ("in",):

@@ -1,4 +1,4 @@
-"""NodeNames: the names of the nodes of a store, read when needed."""
+"""The names of the nodes of a store, read when needed."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
@@ -18,7 +18,7 @@ BLOCK_NAMES = 2**16  # names read at once
 
 
 class NodeNames(Sequence[str]):
-    """The names of N nodes, or their numbers if they have none. The store is opened when the first name is needed."""
+    """The names of N nodes, or their numbers if they have no names. The first access opens the store."""
 
     def __init__(self, reference: StoreReference):
         self.reference = reference
@@ -48,7 +48,7 @@ class NodeNames(Sequence[str]):
         return next((node for node, node_name in enumerate(self) if node_name == name), None)
 
     def known(self, names: Iterable[str]) -> npt.NDArray[np.bool_]:
-        """Which words are names of nodes: bool [n]. Memory: eight bytes for each node."""
+        """Which of the names are names of nodes: bool [n]. Memory: eight bytes for each node."""
         keys = np.concatenate([key(pa.array(block, pa.string())) for block in self._blocks()])
         encodable = [name.encode("utf-8", "replace").decode() for name in names]  # pyarrow refuses lone surrogates
         return np.asarray(IdIndex(keys)(pa.array(encodable, pa.string())) >= 0)
@@ -82,7 +82,7 @@ class NodeNames(Sequence[str]):
 
 
 def node_index(name: str, names: Any) -> int:
-    """The number of the node with this name, in `NodeNames` or an array."""
+    """The index of the node with this name, in `NodeNames` or an array."""
     node = names.find(name) if isinstance(names, NodeNames) else next(iter(np.flatnonzero(names == name)), None)
     if node is None:
         raise InvalidInput(f"no node is called {quoted(name)}; names look like {listed(list(names[:3]))}")
@@ -90,7 +90,7 @@ def node_index(name: str, names: Any) -> int:
 
 
 def are_node_names(candidates: Iterable[str], names: "NodeNames | Iterable[str]") -> npt.NDArray[np.bool_]:
-    """Which words are among the names: bool [n]."""
+    """Which of the candidates are names of nodes: bool [n]."""
     if isinstance(names, NodeNames):
         return names.known(candidates)
     known = set(names)

@@ -1,4 +1,4 @@
-"""Store folders: which folder is a store, and how a new one takes the place of an old one; only our files go."""
+"""Recognise the folder of a store, and replace it by a new one; only files of the store are removed."""
 
 import contextlib
 import ctypes
@@ -14,15 +14,15 @@ from bangs.graphs.store.manifest import FILE, read_manifest, sealed_arrays
 from bangs.utils.files import explain_write_errors, sync_folder, temporary_beside
 
 SCRATCH = "scratch"
-_OURS = re.compile(r"[a-z]+(\.[a-z]+)?\.bin|manifest\.json|\.manifest\.json\.[0-9a-f]{16}\.tmp")
-_OUR_SCRATCH = re.compile(r"[a-z]+\.\d+\.(keys|values)")
+_STORE_FILE = re.compile(r"[a-z]+(\.[a-z]+)?\.bin|manifest\.json|\.manifest\.json\.[0-9a-f]{16}\.tmp")
+_SCRATCH_FILE = re.compile(r"[a-z]+\.\d+\.(keys|values)")
 _AT_FDCWD, _RENAME_EXCHANGE = -100, 2
 
 
 def is_store(path: Path | str) -> bool:
-    """Whether a path is a folder with a manifest, sound or not.
+    """Whether a path is a folder with a manifest, valid or not.
 
-    Where a conversion was killed while it replaced a store, the whole store beside the path is put there first.
+    If a conversion was killed while it replaced a store, the complete store beside the path is first moved there.
     """
     path = Path(path)
     try:
@@ -32,7 +32,7 @@ def is_store(path: Path | str) -> bool:
 
 
 def lock(folder: Path) -> int | None:
-    """A descriptor that holds the folder's lock until it is closed; None if another process holds it."""
+    """A file descriptor that locks the folder until it is closed; None if another process has the lock."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -43,7 +43,7 @@ def lock(folder: Path) -> int | None:
 
 
 def check_replaceable(out: Path, *, overwrite: bool) -> list[str]:
-    """The files of the store at `out` that will be removed; raises where anything at `out` is not ours to remove."""
+    """The files of the store at `out` that will be removed; raises if anything at `out` is not part of a store."""
     if not os.path.lexists(out):
         return []
     if not overwrite:
@@ -71,10 +71,10 @@ def check_replaceable(out: Path, *, overwrite: bool) -> list[str]:
     return present
 
 
-def put_in_place(new: Path, out: Path) -> None:
-    """Rename the folder `new` to `out`; a store that stood there is removed afterwards.
+def move_into_place(new: Path, out: Path) -> None:
+    """Rename the folder `new` to `out`, then remove the store that was at `out`.
 
-    Where the system can, the two folders are exchanged in one step. Elsewhere the old one is renamed first, and
+    If the system supports it, the two folders are exchanged in one step. Otherwise the old one is renamed first, and
     `recover` completes the exchange after a kill between the two renames.
     """
     old_files = check_replaceable(out, overwrite=True)
@@ -95,10 +95,10 @@ def put_in_place(new: Path, out: Path) -> None:
 
 
 def recover(out: Path, *, clean: bool) -> bool:
-    """Finish what a killed conversion to `out` left beside it; whether a whole store was put in its place.
+    """Finish a killed conversion to `out`; returns whether a complete store was moved to `out`.
 
-    Where nothing is at `out`, the newest whole store among the leftovers goes there. With `clean`, the other leftovers
-    are removed. Folders of conversions that still run, and folders with anything that is not ours, are left alone.
+    If nothing is at `out`, the newest complete store among the temporary folders goes there. With `clean`, the other
+    temporary folders are removed. Folders of running conversions, and folders with other files, are left alone.
     """
     pattern = re.compile(re.escape(f".{out.name}.") + r"[0-9a-f]{16}\.tmp")
     placed = False
@@ -113,10 +113,10 @@ def recover(out: Path, *, clean: bool) -> bool:
             if descriptor is None:
                 continue
             try:
-                if not os.path.lexists(out) and _is_whole(folder):
+                if not os.path.lexists(out) and _is_complete(folder):
                     os.rename(folder, out)
                     placed = True
-                elif clean and _all_ours(folder):
+                elif clean and _has_only_store_files(folder):
                     shutil.rmtree(folder, ignore_errors=True)
             finally:
                 os.close(descriptor)
@@ -130,7 +130,7 @@ def _written_at(folder: Path) -> float:
         return -1
 
 
-def _is_whole(folder: Path) -> bool:
+def _is_complete(folder: Path) -> bool:
     try:
         read_manifest(folder)
         return bool(sealed_arrays(folder))
@@ -138,13 +138,13 @@ def _is_whole(folder: Path) -> bool:
         return False
 
 
-def _all_ours(folder: Path) -> bool:
-    """Whether a folder holds nothing but files that a conversion writes."""
+def _has_only_store_files(folder: Path) -> bool:
+    """Whether a folder holds only files that a conversion writes."""
     scratch = folder / SCRATCH
     within = os.listdir(scratch) if scratch.is_dir() and not scratch.is_symlink() else []
     files = [name for name in os.listdir(folder) if name != SCRATCH or not scratch.is_dir()]
-    return all(_OURS.fullmatch(name) and _is_regular(folder / name) for name in files) and all(
-        _OUR_SCRATCH.fullmatch(name) and _is_regular(scratch / name) for name in within
+    return all(_STORE_FILE.fullmatch(name) and _is_regular(folder / name) for name in files) and all(
+        _SCRATCH_FILE.fullmatch(name) and _is_regular(scratch / name) for name in within
     )
 
 

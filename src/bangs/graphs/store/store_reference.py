@@ -1,4 +1,4 @@
-"""StoreReference: the path of a store and its checksums, for models that were fitted on it."""
+"""The reference of a fitted model to its store: a path and checksums."""
 
 import os
 from collections.abc import Mapping
@@ -17,10 +17,10 @@ REMEDY = "put it back, or give its new path: --store PATH, in Python load(…, s
 
 @dataclass(frozen=True)
 class StoreReference:
-    """The path of a store and its checksums; it is opened, and compared, when it is first needed."""
+    """The path of a store and its checksums. The first access to `store` opens and compares it."""
 
     path: Path
-    digest: str  # of its manifest, which covers the checksums
+    digest: str  # of its manifest, which includes the checksums
     nodes: int
     checksums: Mapping[str, str]  # the sha256 of every array, by name
 
@@ -34,7 +34,7 @@ class StoreReference:
 
     @cached_property
     def store(self) -> Store:
-        """The store; raises if it is not there, or if another one is."""
+        """The open store; raises if it is missing or another one."""
         if not is_store(self.path):
             raise InvalidInput(
                 f"the model was fitted on a store at '{self.path}', which is not there (no {FILE}); {REMEDY}"

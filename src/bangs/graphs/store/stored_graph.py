@@ -1,4 +1,4 @@
-"""Stored graph: an open store, memory-mapped from disk."""
+"""An open store, memory-mapped from disk."""
 
 import mmap
 from collections.abc import Iterator
@@ -21,13 +21,13 @@ from bangs.graphs.splits import MASKS
 from bangs.graphs.store.manifest import Manifest, read_manifest
 from bangs.utils.files import open_to_read
 
-MAX_BYTES_IN_MEMORY = 2**30  # bytes up to which a store is read into memory by default
-MAX_EDGES_AT_ONCE = 2**25  # the most edges for a part that needs all of them at once
+MAX_BYTES_IN_MEMORY = 2**30  # a larger store stays on disk
+MAX_EDGES_AT_ONCE = 2**25  # for a part of a method that needs all edges
 BLOCK_BYTES = 2**24  # bytes read at once
 
 _PARTS = {name: part for part, name in enumerate(MASKS, 1)}  # as numbers in the array of splits
 
-# maps in use, by address: a tensor over a map does not know it, and other memory must not be released
+# memory maps by address: a tensor does not know its map, and other memory must not be released
 _maps: "WeakValueDictionary[int, np.memmap[Any, Any]]" = WeakValueDictionary()
 
 
@@ -35,13 +35,13 @@ _maps: "WeakValueDictionary[int, np.memmap[Any, Any]]" = WeakValueDictionary()
 class StoredGraph:
     """A graph without labels whose features and edges stay on disk.
 
-    It takes the place of a `Data` in a `Task`. Parts that know stores read `x` and `into` piece by piece. For others
-    `edge_index` makes all edges at once, up to 2²⁵ of them.
+    It replaces a `Data` in a `Task`. Parts that support stores read `x` and `into` piece by piece. For the others
+    `edge_index` makes all edges at once, at most 2²⁵.
     """
 
     x: Tensor  # float32 or float16 [N, F], mapped
     into: NeighbourLists  # A[target, source] by target
-    out: NeighbourLists  # the same by source; `into` itself where the graph is undirected
+    out: NeighbourLists  # the same by source; `into` itself if the graph is undirected
     identity: str  # the store's digest
 
     @property
@@ -61,12 +61,12 @@ class StoredGraph:
         return self.into.weights if name == "edge_weight" else getattr(self, name, default)
 
     def to(self, device: torch.device | str) -> "StoredGraph":
-        """Itself: a store stays on disk, and parts move what they read."""
+        """The graph itself: it stays on disk, and its users move what they read."""
         return self
 
 
 def check_edges(count: int) -> None:
-    """Raises where a stored graph has too many edges for a part that needs all of them at once."""
+    """Raises if a stored graph has too many edges for a part that needs all of them at once."""
     if count > MAX_EDGES_AT_ONCE:
         raise InvalidInput(
             f"this part of the method needs all {count:,} edges at once, and a store with more than "
@@ -132,7 +132,7 @@ class Store:
         return relabelled
 
     def keys(self) -> list[str]:
-        """The keys whose values identify the graph, as in a `Data`: its digest alone."""
+        """The keys whose values identify the graph, as in a `Data`: only its digest."""
         return ["digest"]
 
     def __getitem__(self, name: str) -> Any:
@@ -160,7 +160,7 @@ class Store:
         return data
 
     def verify(self, *, checksums: bool = True) -> None:
-        """Read everything once; raises where a file was changed, or holds what no graph can hold."""
+        """Read everything once; raises if a file was changed or holds invalid numbers."""
         for name, entry in self.manifest.arrays.items() if checksums else ():
             if _sha256(self.path / f"{name}.bin") != entry.sha256:
                 raise self.damaged(name, "another checksum than when it was written")
@@ -186,7 +186,7 @@ class Store:
         return NeighbourLists(pointers, tensor("nodes"), tensor("weights"), tensor("sums"))
 
     def damaged(self, name: str, what: str) -> InvalidInput:
-        """The error that says what is wrong with a file."""
+        """The error for a damaged file."""
         return InvalidInput(f"'{self.path / name}.bin' is damaged: it holds {what}; convert the graph again")
 
 
@@ -211,7 +211,7 @@ def mapped(file: Path | IO[bytes], dtype: Any, shape: tuple[int, ...], mode: Any
 
 
 def release(array: Tensor | npt.NDArray[Any]) -> None:
-    """Free the memory of the pages of a mapped array that were read; other arrays are left alone."""
+    """Free the pages of a mapped array that are in memory; other arrays are left alone."""
     address = array.untyped_storage().data_ptr() if isinstance(array, Tensor) else array.ctypes.data
     memmap: Any = _maps.get(address)
     if memmap is not None and hasattr(mmap, "MADV_DONTNEED"):

@@ -1,4 +1,4 @@
-"""Synthetic: a graph of any size, made from a seed and written to a store."""
+"""Make a random graph of any size from a seed, and write it to a store."""
 
 from dataclasses import dataclass, fields
 
@@ -34,7 +34,7 @@ class Synthetic:
     features: int = 64
     classes: int = 16
     train: int = 0  # 0 = a thousandth of the nodes, at least 20 a class
-    val: int = 0  # 0 = as many
+    val: int = 0  # 0 = as many as train
     homophily: float = 0.8
     signal: float = 1.0
 
@@ -81,7 +81,7 @@ class Synthetic:
         return self.val or self.given
 
     def write(self, writer: Writer, seed: int, dtype: str) -> Manifest:
-        """Write the store; memory grows with the nodes alone, by a few numbers each."""
+        """Write the store; memory grows with the nodes only, by a few numbers each."""
         rng = Streams((seed,)).at("synthetic store")
         label = _random(rng.at("labels")).integers(0, self.classes, self.nodes).astype(np.int32)
         writer.array_file("labels", "int32").append(label)

@@ -1,4 +1,4 @@
-"""Own graph: the graph of a person's tables, .npz file or store."""
+"""Read a user's graph from tables, an .npz file or a store."""
 
 from pathlib import Path
 from typing import Any
@@ -38,7 +38,7 @@ def read_user_graph(path: Path, *, encoding: Encoding | None = None, **options: 
     )
     store_encoding = plain if manifest.encoding is None else Encoding.from_dict(manifest.encoding)
     if encoding is not None:
-        _check_alike(store_encoding, encoding, path)
+        _check_encoding(store_encoding, encoding, path)
         store = store.relabelled(_renumbered(store.y, manifest.classes, encoding.classes, path))
     elif not (store.y >= 0).any():
         raise InvalidInput(f"no node of '{path}' has a label; convert tables that have some")
@@ -61,7 +61,7 @@ def read_user_graph(path: Path, *, encoding: Encoding | None = None, **options: 
 
 
 def _refuse(path: Path, stored: bool, options: dict[str, Any]) -> None:
-    """Raises where an option has no effect here, though it has one on a folder of tables."""
+    """Raises if an option has no effect on this source, though it has one on a folder of tables."""
     unused = " and ".join(option for option in ReadOptions(**options).given if stored or option != "--directed")
     if unused and stored:
         raise InvalidInput(f"'{path}' is a store, read when it was made; give {unused} to `bangs convert`")
@@ -69,8 +69,8 @@ def _refuse(path: Path, stored: bool, options: dict[str, Any]) -> None:
         raise InvalidInput(f"'{path}' has no columns to name or fill; leave {unused} out, or give a folder of tables")
 
 
-def _check_alike(stored: Encoding, fitted: Encoding, path: Path) -> None:
-    """Raises where a store was converted in another way than the fitted graph was read."""
+def _check_encoding(stored: Encoding, fitted: Encoding, path: Path) -> None:
+    """Raises if a store was converted in another way than the fitted graph was read."""
     reason = None
     if (stored.columns, stored.array) != (fitted.columns, fitted.array):
         reason = f"the columns of '{path}' became features in another way than those the model was fitted with"
@@ -91,7 +91,7 @@ def _weights(edges: Encoding) -> str:
 
 
 def _check_classes(store: Store, path: Path) -> None:
-    """Raises, with their names, where classes with one label would be needed for validation."""
+    """Raises if classes have one label only, and no split says which nodes are for validation."""
     split, labelled, diagnostics = every_public(store), store.y >= 0, Diagnostics(str(path))
     if split is None or not split.val.any():
         train = labelled if split is None else split.train.any(0)
@@ -102,7 +102,7 @@ def _check_classes(store: Store, path: Path) -> None:
 def _renumbered(
     y: torch.Tensor, store_classes: tuple[str, ...], model_classes: tuple[str, ...], path: Path
 ) -> torch.Tensor:
-    """The class numbers of the model: long [N]."""
+    """The labels as class numbers of the model: long [N]."""
     unknown = [
         name
         for model_number, name in enumerate(store_classes)

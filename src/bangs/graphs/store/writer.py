@@ -1,4 +1,4 @@
-"""Writing: a store is made in a temporary folder and renamed when it is whole."""
+"""Write a store in a temporary folder that is renamed when it is complete."""
 
 import os
 import shutil
@@ -12,12 +12,12 @@ import numpy.typing as npt
 
 from bangs.errors import InvalidInput
 from bangs.graphs.store.manifest import FILE, Array, Manifest
-from bangs.graphs.store.store_folder import SCRATCH, check_replaceable, lock, put_in_place, recover
-from bangs.utils.files import explain_write_errors, temporary_beside, write_atomic
+from bangs.graphs.store.store_folder import SCRATCH, check_replaceable, lock, move_into_place, recover
+from bangs.utils.files import explained, temporary_beside, write_atomic
 
 
 class ArrayFile:
-    """A file of an array to which rows are appended; `close` gives its shape and checksum."""
+    """The file of an array; rows are appended, and `close` returns its shape and checksum."""
 
     def __init__(self, path: Path, dtype: str, sides: tuple[int, ...] = ()):
         self.path, self.dtype, self.sides = path, dtype, sides
@@ -26,7 +26,7 @@ class ArrayFile:
         self._file = path.open("xb")
 
     def append(self, rows: npt.NDArray[Any]) -> None:
-        """More rows [n, *sides]."""
+        """Append rows [n, *sides]."""
         rows = np.ascontiguousarray(rows, dtype=np.dtype(self.dtype).newbyteorder("<"))
         if rows.shape[1:] != self.sides:
             raise ValueError(f"rows of {self.path.name} must have sides {self.sides}, got {rows.shape[1:]}")
@@ -80,12 +80,12 @@ class Writer:
             os.close(self._lock)
 
     def array_file(self, name: str, dtype: str, *sides: int) -> ArrayFile:
-        """A new array of the store, to which rows are appended."""
+        """Begin a new array of the store."""
         self._files[name] = ArrayFile(self.folder / f"{name}.bin", dtype, sides)
         return self._files[name]
 
-    def drop_if_same(self) -> bool:
-        """Whether the edges by target and by source are the same, so that one side is enough; `out` is then removed."""
+    def drop_out_if_same(self) -> bool:
+        """Remove the arrays `out.…` if they equal `in.…`, the edges by target; returns whether they did."""
         out = [name for name in self._files if name.startswith("out.")]
         if any(self._files[name].digest != self._files[f"in{name.removeprefix('out')}"].digest for name in out):
             return False
@@ -110,6 +110,6 @@ class Writer:
         manifest = Manifest(nodes, edges, features, classes, arrays, **facts)
         shutil.rmtree(self.folder / SCRATCH, ignore_errors=True)
         write_atomic(self.folder / FILE, manifest.text())
-        put_in_place(self.folder, self.out)
+        move_into_place(self.folder, self.out)
         self._placed = True
         return manifest

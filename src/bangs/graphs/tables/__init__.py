@@ -1,4 +1,4 @@
-"""Tables: a person's own files as a graph; every problem is reported with file, row and way out."""
+"""Read a user's tables as a graph. Every problem is reported with its file, its row and a remedy."""
 
 from bangs.graphs.tables.diagnostics import BadTables
 from bangs.graphs.tables.feature_encoding import Categorical, Date, Encoding

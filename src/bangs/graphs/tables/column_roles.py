@@ -1,4 +1,4 @@
-"""Roles: which column is the id, the label, the split, the source, the target and the weight."""
+"""Decide which column is the id, the label, the split, the source, the target and the weight."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ GUESSES: Mapping[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True)
 class NodeRoles:
-    """The columns of the node table by their use."""
+    """The roles of the columns of the node table."""
 
     id: str
     label: str | None
@@ -35,7 +35,7 @@ class NodeRoles:
 
 @dataclass(frozen=True)
 class EdgeRoles:
-    """The columns of the edge table by their use."""
+    """The roles of the columns of the edge table."""
 
     source: str
     target: str
@@ -45,14 +45,14 @@ class EdgeRoles:
 def node_roles(
     table: Table, options: ReadOptions, diagnostics: FileDiagnostics, *, needs_label: bool
 ) -> NodeRoles | None:
-    """The roles of the node table's columns, as given or guessed; columns to be left out get no role by a guess.
+    """The roles of the node table's columns, given or guessed; a column of `ignore` is never guessed.
 
-    For a fitted model only the id is guessed: what it takes for a feature must not be guessed to be a label.
+    For a fitted model only the id is guessed, so that none of its features is taken as a label.
     """
     given = {role: options.role(role, table) for role in ("id", "label", "split")}
     fitted, ignore = options.encoding is not None, options.ignore
     reserved = [] if options.encoding is None else [column.name for column in options.encoding.columns]
-    if _headless(table, diagnostics, "id,label,…"):
+    if _lacks_header(table, diagnostics, "id,label,…"):
         return None
     id_column = _pick(table, "id", given["id"], [*reserved, *ignore], diagnostics)
     if id_column is None and given["id"] is None:
@@ -91,8 +91,8 @@ def node_roles(
 def edge_roles(
     table: Table, options: ReadOptions, ids: IdIndex | None, diagnostics: FileDiagnostics
 ) -> EdgeRoles | None:
-    """The roles of the edge table's columns, as given or guessed; weights to be left out are not guessed."""
-    if _headless(table, diagnostics, "source,target"):
+    """The roles of the edge table's columns, given or guessed; a weight in `ignore` is never guessed."""
+    if _lacks_header(table, diagnostics, "source,target"):
         return None
     given = {role: options.role(role, table) for role in ("source", "target", "weight")}
     taken: list[str] = []
@@ -132,9 +132,9 @@ def edge_roles(
 def weight_as_fitted(
     weight: str | None, options: ReadOptions, if_absent: tuple[str, str], diagnostics: FileDiagnostics
 ) -> str | None:
-    """The column of weights, if it is to be read: a fitted model reads weights if it was fitted with them.
+    """The column of weights; None for a fitted model that was fitted without weights.
 
-    `absent` says what is missing, and what to do, where the model needs weights and there are none.
+    `if_absent` is the end of the message and the remedy for a model that needs weights if there are none.
     """
     if options.encoding is None:
         return weight
@@ -153,7 +153,7 @@ def weight_as_fitted(
 def check_names(
     option: str, names: Collection[str], known: list[str], diagnostics: FileDiagnostics, present: str | None = None
 ) -> bool:
-    """Whether all columns that an option names are known; `there` says what is, if it is not one table."""
+    """Whether all columns named by an option exist; `present` describes the columns, if not those of one table."""
     present = present or f"the table has {listed(known)}"
     absent = [name for name in names if name not in known]
     for name in absent:
@@ -169,7 +169,7 @@ def check_names(
 def _pick(
     table: Table, role: str, given: str | None, taken: Collection[str], diagnostics: FileDiagnostics
 ) -> str | None:
-    """The column of a role: the one given, or the first guess that exists and has no role yet."""
+    """The column of a role: the given one, or the first guess that exists and is not taken."""
     if given is not None:
         if given in taken:
             diagnostics.add(
@@ -197,8 +197,8 @@ def _first_unique(table: Table, ignore: Collection[str], diagnostics: FileDiagno
     return None
 
 
-def _headless(table: Table, diagnostics: FileDiagnostics, example: str) -> bool:
-    """Whether the header holds numbers, so that it is data."""
+def _lacks_header(table: Table, diagnostics: FileDiagnostics, example: str) -> bool:
+    """Whether the header holds numbers, which means that it is missing."""
     header = pa.array(table.names, pa.string())
     if len(header) == 0 or bool((numbers(header).missing | numbers(header).wrong).any()):
         return False

@@ -1,4 +1,4 @@
-"""Dates: a column of text read as days since 1970."""
+"""Read a column of text as days since 1970."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -26,7 +26,7 @@ def any_dates(cells: Any) -> bool:
 
 
 def read_dates(cells: Any, form: str) -> Days:
-    """Days since 1970-01-01, with the time of day as a fraction, NaN where a cell is no date: float [n]."""
+    """Days since 1970-01-01, with the time of day as a fraction, NaN if a cell is not a date: float [n]."""
     parts = pc.extract_regex(cells, FORMATS[form])
     if hasattr(parts, "combine_chunks"):
         parts = parts.combine_chunks()
@@ -50,6 +50,6 @@ def time_of_year(days: Days) -> npt.NDArray[np.float64]:
 
 
 def _numbers(parts: Any, name: str) -> Any:
-    """A part of the dates as numbers, null where it is not there."""
+    """A part of the dates as numbers, null if it is missing."""
     texts = pc.struct_field(parts, name)
     return pc.cast(pc.if_else(pc.equal(texts, ""), None, texts), "float64")

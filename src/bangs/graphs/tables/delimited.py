@@ -1,4 +1,4 @@
-"""Delimited: a CSV or TSV file with any separator, a piece at a time, with the row numbers of the file."""
+"""Read a CSV or TSV file with any separator in pieces that know the row numbers of the file."""
 
 import codecs
 import csv
@@ -35,9 +35,9 @@ _OTHER_FORMATS = {
 
 
 def read_delimited(path: Path, diagnostics: FileDiagnostics, limits: Limits) -> Iterator[Table]:
-    """The pieces of a .csv or .tsv file; none after a problem with its beginning is reported."""
+    """The pieces of a .csv or .tsv file; none if its head cannot be used, which is reported."""
     expected = "\t" if path.suffix == ".tsv" else ","
-    text = _beginning(path, diagnostics)
+    text = _read_head(path, diagnostics)
     if text is None:
         return
     delimiter, header, no_rows = _header(text, expected)
@@ -79,32 +79,29 @@ def read_delimited(path: Path, diagnostics: FileDiagnostics, limits: Limits) -> 
         )
 
 
-def _batches(path: Path, delimiter: str, width: int, on_wrong: Any) -> Iterator[Any]:
-    with _open_csv(path, delimiter, width, on_wrong) as stream:
-        del on_wrong
-        yield from stream
-
-
-def _open_csv(path: Path, delimiter: str, width: int, on_wrong: Any) -> Any:
+def _batches(path: Path, delimiter: str, width: int, on_wrong_row: Any) -> Iterator[Any]:
     names = [str(number) for number in range(width)]
-    return pacsv.open_csv(
+    stream = pacsv.open_csv(
         str(path),
         read_options=pacsv.ReadOptions(
             column_names=names,
             skip_rows_after_names=1,
             block_size=BLOCK_BYTES,
-            use_threads=False,  # only one thread knows row numbers
-            encoding="utf-8-sig",  # decoded by Python, which refuses wrong bytes before rows are parsed
+            use_threads=False,  # row numbers are known to a single thread only
+            encoding="utf-8-sig",  # Python decodes it, and refuses wrong bytes before rows are parsed
         ),
         parse_options=pacsv.ParseOptions(
-            delimiter=delimiter, newlines_in_values=True, ignore_empty_lines=False, invalid_row_handler=on_wrong
+            delimiter=delimiter, newlines_in_values=True, ignore_empty_lines=False, invalid_row_handler=on_wrong_row
         ),
         convert_options=pacsv.ConvertOptions(column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=False),
     )
+    del on_wrong_row  # Arrow must hold the last reference, see `_WrongRows.handler`
+    with stream:
+        yield from stream
 
 
 class _WrongRows:
-    """Rows with more or fewer values than the header: reported, skipped, and left out of the numbering."""
+    """Reports and skips rows with more or fewer values than the header, and numbers the other rows."""
 
     def __init__(self, width: int, delimiter: str, diagnostics: FileDiagnostics):
         self.width, self.diagnostics = width, diagnostics
@@ -114,9 +111,9 @@ class _WrongRows:
         self.dropped = threading.Event()
 
     def handler(self) -> Any:
-        """This as a function for Arrow alone; `dropped` is set once Arrow has dropped it.
+        """A reference to this object for Arrow; `dropped` is set once Arrow has dropped it.
 
-        Arrow's reading thread does so a moment after the last row. A program that ends in that moment is aborted.
+        Arrow's reading thread drops it a moment after the last row. A program that ends before that is aborted.
         """
         handler = self.__call__
         weakref.finalize(handler, self.dropped.set)
@@ -140,8 +137,8 @@ class _WrongRows:
         return np.setdiff1d(rows, skipped, assume_unique=True)[:count] if skipped else rows
 
 
-def _beginning(path: Path, diagnostics: FileDiagnostics) -> str | None:
-    """The beginning of a file as text, without its byte-order mark; None after a problem is reported."""
+def _read_head(path: Path, diagnostics: FileDiagnostics) -> str | None:
+    """The first MiB of a file as text, without its byte-order mark; None if it cannot be used, which is reported."""
     with path.open("rb") as stream:
         head = stream.read(_HEAD_BYTES)
     for magic, (what, remedy) in _OTHER_FORMATS.items():
@@ -176,7 +173,7 @@ def _beginning(path: Path, diagnostics: FileDiagnostics) -> str | None:
 
 
 def _header(text: str, expected: str) -> tuple[str, list[str] | None, bool]:
-    """The delimiter, the cells of the first row (None where one is too long), and whether nothing follows it."""
+    """The delimiter, the cells of the first row (None if one is too long), and whether the table has no more rows."""
     header, second = _first_rows(text, expected)
     delimiter = expected
     if header is not None and len(header) == 1:
@@ -188,7 +185,7 @@ def _header(text: str, expected: str) -> tuple[str, list[str] | None, bool]:
 
 
 def _first_rows(text: str, delimiter: str) -> tuple[list[str] | None, list[str] | None]:
-    """The first row, and the first row below it that is not blank; None where a cell is too long to be parsed here."""
+    """The first row, and the first row below it that is not blank; None for a row with a cell too long to parse."""
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
     header: list[str] | None = None
     try:

@@ -1,4 +1,4 @@
-"""Diagnostics: all problems with a person's tables, collected first and reported at once."""
+"""Collect all problems with a user's tables, and report them at once."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -9,15 +9,15 @@ import numpy.typing as npt
 from bangs.errors import BangsError
 from bangs.utils.text import counted as counted
 
-MAX_SHOWN = 20
+MAX_SHOWN = 20  # problems of one kind in one file
 
 
 @dataclass(frozen=True)
 class Diagnostic:
-    """One problem: where it is, and what to do about it."""
+    """One problem: its file and row, and its remedy."""
 
     file: str
-    row: int | None  # as a spreadsheet counts: the header is row 1; None where it is not one row
+    row: int | None  # as in a spreadsheet: the header is row 1; None if the problem is not in one row
     message: str
     remedy: str
     kind: str = ""  # problems of one kind in one file are reported together
@@ -30,20 +30,19 @@ class Diagnostic:
 class BadTables(BangsError, ValueError):
     """The tables cannot be read as a graph; `diagnostics` has the problems, the first 20 of each kind in a file."""
 
-    def __init__(self, where: str, diagnostics: Sequence[Diagnostic], total: int, text: str):
+    def __init__(self, diagnostics: Sequence[Diagnostic], total: int, text: str):
         super().__init__(text)
-        self.where = where
         self.diagnostics = list(diagnostics)
         self.total = total
 
 
 @dataclass
 class Diagnostics:
-    """The list of problems, which grows while a folder is read, and of what a person should know besides."""
+    """The problems found so far, and notes for the user."""
 
-    where: str
-    what: str = "a graph"
-    notes: list[str] = field(default_factory=list)  # what was guessed, made, merged or left out, in sentences
+    source: str
+    kind: str = "a graph"
+    notes: list[str] = field(default_factory=list)  # sentences about what was guessed, made, merged or left out
     _groups: dict[tuple[str, str], list[Diagnostic]] = field(default_factory=dict)
     _totals: dict[tuple[str, str], int] = field(default_factory=dict)
 
@@ -51,11 +50,11 @@ class Diagnostics:
         return bool(self._groups)
 
     def of(self, file: str) -> "FileDiagnostics":
-        """Where the problems of one file are reported."""
+        """The diagnostics of one file."""
         return FileDiagnostics(file, self)
 
     def add(self, problems: Sequence[Diagnostic], total: int) -> None:
-        """Problems of one kind in one file, perhaps only the first ones of a larger `total`."""
+        """Add problems of one kind in one file; they may be the first ones of a larger `total`."""
         key = (problems[0].file, problems[0].kind)
         group = self._groups.setdefault(key, [])
         group.extend(problems[: max(MAX_SHOWN - len(group), 0)])
@@ -67,10 +66,10 @@ class Diagnostics:
             return
         total = sum(self._totals.values())
         problems = [problem for group in self._groups.values() for problem in group]
-        raise BadTables(self.where, problems, total, self._text(total))
+        raise BadTables(problems, total, self._text(total))
 
     def _text(self, total: int) -> str:
-        lines = [f"{self.where} cannot be read as {self.what}: {counted(total, 'problem')}"]
+        lines = [f"{self.source} cannot be read as {self.kind}: {counted(total, 'problem')}"]
         for (file, kind), group in self._groups.items():
             lines += ["", file]
             lines += [
@@ -86,7 +85,7 @@ class Diagnostics:
 
 @dataclass(frozen=True)
 class FileDiagnostics:
-    """The part of the list that is about one file."""
+    """The diagnostics of one file."""
 
     file: str
     all_files: Diagnostics
@@ -95,30 +94,30 @@ class FileDiagnostics:
         return any(file == self.file for file, _ in self.all_files._groups)
 
     def note(self, sentence: str) -> None:
-        """One more sentence that is no problem."""
+        """Add a sentence for the user that is not a problem."""
         self.all_files.notes.append(f"{self.file}: {sentence}")
 
     def add(self, kind: str, message: str, remedy: str, row: int | None = None) -> None:
-        """One more problem."""
+        """Add one problem."""
         self.add_many(kind, [(row, message)], remedy)
 
     def add_many(
         self, kind: str, messages: Sequence[tuple[int | None, str]], remedy: str, total: int | None = None
     ) -> None:
-        """Problems of one kind as (row, message); these may be only the first ones of a larger `total`."""
+        """Add problems of one kind as (row, message); they may be the first ones of a larger `total`."""
         problems = [Diagnostic(self.file, row, message, remedy, kind) for row, message in messages[:MAX_SHOWN]]
         self.all_files.add(problems, len(messages) if total is None else total)
 
     def add_rows(
         self, kind: str, rows: Sequence[int] | npt.NDArray[np.int64], message: Callable[[int], str], remedy: str
     ) -> None:
-        """One problem per row number, if there are any; `message(i)` is called for the first few only."""
+        """Add one problem per row number, if any; `message(i)` is called for the first few only."""
         if len(rows):
             self.add_many(kind, [(int(row), message(i)) for i, row in enumerate(rows[:MAX_SHOWN])], remedy, len(rows))
 
 
 def quoted(value: object, limit: int = 60) -> str:
-    """A value from a file as it may stand in a sentence: short, in quotes, control characters escaped."""
+    """A value from a file for use in a sentence: short, in quotes, control characters escaped."""
     text = str(value)
     return repr(text if len(text) <= limit else text[: limit - 1] + "…")
 

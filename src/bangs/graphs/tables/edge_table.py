@@ -1,4 +1,4 @@
-"""Edges: pairs of node ids as an edge index, each edge once in each direction it has."""
+"""The edge table: turn pairs of node ids into an edge index without repeated edges."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -22,11 +22,11 @@ from bangs.graphs.tables.table_reader import TableReader
 Indices = npt.NDArray[np.int64]
 Weights = npt.NDArray[np.float32]
 
-_SAMPLE = 1000  # unknown ids that are compared with the ids of nodes
+_SAMPLE = 1000  # unknown ids that are kept for comparison with known ids
 
 
 class EdgeTable:
-    """The edge table, whose ends are looked up among the ids of the nodes; iterate over `pieces` once."""
+    """The edge table; its ends are looked up among the ids of the nodes. Iterate over `pieces` once."""
 
     def __init__(self, reader: TableReader, nodes: NodeTable | None, options: ReadOptions):
         self.reader, self.options, self.diagnostics = reader, options, reader.diagnostics
@@ -37,7 +37,7 @@ class EdgeTable:
         self.rows = self.loops = self.dropped = 0
 
     def unknown_ids(self) -> list[str]:
-        """The ends of edges that no node has as its id, each once, sorted."""
+        """The ids in this table that no node has, without repeats, sorted."""
         unknown: set[str] = set()
         for table in () if self.nodes is None else self.reader:
             for cells in self._ends(table).values():
@@ -46,7 +46,7 @@ class EdgeTable:
         return sorted(unknown)
 
     def pieces(self) -> Iterator[tuple[Indices, Weights | None]]:
-        """The ends [2, n] and weights [n] of the edges, piece by piece, without loops; problems are reported."""
+        """The ends [2, n] and weights [n] of the edges in pieces, without self-loops; problems are reported."""
         unknown = {"source": _UnknownEnds("source"), "target": _UnknownEnds("target")}
         respelled_count, example = 0, ""
         dropping = self.options.unknown_edges == "drop"
@@ -79,7 +79,7 @@ class EdgeTable:
         self._finish(unknown)
 
     def _ends(self, table: Table) -> dict[str, Any]:
-        """The columns of sources and targets; none where their roles cannot be found."""
+        """The columns of sources and targets; empty if there are no such columns."""
         if not self.names:
             self.names = table.names
             ids = None if self.nodes is None else self.nodes.ids
@@ -112,7 +112,7 @@ class EdgeTable:
             self.diagnostics.add_many("unknown-node", messages, remedy, total=end.total)
 
     def _remedy(self, nodes: NodeTable, ids: Any, all_unknown: bool) -> str:
-        """What to do about ends that are no ids: they are spelled differently, or stand in another column."""
+        """The remedy for unknown ids: they may be spelled differently, or be in another column."""
         matches = {difference: np.zeros(len(ids), bool) for difference in _SPELLINGS}
         in_column = {name: np.zeros(len(ids), bool) for name in nodes.names}
         for table in nodes.reader:
@@ -140,7 +140,7 @@ class EdgeTable:
 
 @dataclass
 class _UnknownEnds:
-    """The ends of edges in one role that no node has as its id: the first ones, and their number."""
+    """The unknown ids among the sources or the targets: a sample, and their number."""
 
     role: str
     rows: list[int] = field(default_factory=list)
@@ -148,7 +148,7 @@ class _UnknownEnds:
     total: int = 0
 
     def add(self, table: Table, cells: Any, nodes: Indices, diagnostics: FileDiagnostics) -> None:
-        """One more piece; blank ends are reported at once."""
+        """Add a piece; blank ends are reported at once."""
         unknown = nodes < 0
         if not unknown.any():
             return
@@ -175,7 +175,7 @@ _SPELLINGS = {
 
 
 def read_weights(table: Table, name: str, diagnostics: FileDiagnostics) -> Weights:
-    """The weights [n] of the rows of an edge table; what is not a weight is reported."""
+    """The weights [n] of the rows of an edge table; cells that are not weights are reported."""
     numbers = read_numbers(table, name, diagnostics.all_files.notes)
     with np.errstate(invalid="ignore"):
         bad = numbers.missing | numbers.wrong | ~(numbers.values >= 0) | (numbers.values > MAX_MAGNITUDE)
@@ -188,9 +188,10 @@ def read_weights(table: Table, name: str, diagnostics: FileDiagnostics) -> Weigh
 def tidy(
     index: Indices, weight: Weights | None, nodes: int, rows: int, directed: bool, diagnostics: FileDiagnostics
 ) -> EdgeList:
-    """Edges of a file of so many rows without repeats, mirrored unless directed; loops must be dropped before.
+    """The edges of a file with `rows` rows, without repeats, in both directions unless directed.
 
-    Weights of a repeated edge add up; of two opposite edges of an undirected graph the larger counts.
+    The given edges have no self-loops. Weights of a repeated edge add up; of two opposite edges of an undirected graph
+    the larger weight counts.
     """
     keys, weights = merged(index[0], index[1], weight, nodes)
     if repeats := index.shape[1] - len(keys):
@@ -223,7 +224,7 @@ def tidy(
 
 
 def _note_median_weight(middle: float, diagnostics: FileDiagnostics) -> None:
-    """Say that weights are far from 1, the weight of a node's own features in a graph network."""
+    """Note that weights are far from 1, the weight of the self-loops that graph networks add."""
     if not 0.01 <= middle <= 100:
         diagnostics.note(
             f"the median weight is {middle:.3g}, while a node counts itself with weight 1; "

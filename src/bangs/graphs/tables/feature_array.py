@@ -1,4 +1,4 @@
-"""Feature array: features kept as an array next to the node table, one row per node in the table's order."""
+"""Read features.npz or features.npy beside the node table: one row per node, in the order of the table."""
 
 from pathlib import Path
 from typing import Any
@@ -18,9 +18,9 @@ _SPARSE = (("x_data", "x_indices", "x_indptr", "x_shape"), ("data", "indices", "
 
 
 def read_array(folder: Path, nodes: int | None, diagnostics: Diagnostics, *, load: bool) -> Any:
-    """The matrix [N, F] of features.npz or features.npy, dense or scipy CSR; None without one or after a problem.
+    """The matrix [N, F] of features.npz or features.npy, dense or scipy CSR; None if there is none or it is reported.
 
-    With `whole` it is read and checked, else an .npy file is mapped, and whoever reads its rows checks them.
+    With `load` it is read and checked. Otherwise an .npy file is mapped, and the caller checks the rows it reads.
     """
     present = [folder / name for name in FILES if (folder / name).is_file()]
     if len(present) == 2:
@@ -55,7 +55,7 @@ def read_array(folder: Path, nodes: int | None, diagnostics: Diagnostics, *, loa
 
 
 def padded(array: Any, rows: int) -> Any:
-    """The matrix with so many rows of zeros below it; None stays None."""
+    """The matrix with rows of zeros appended; None stays None."""
     if array is None or rows == 0:
         return array
     shape = (rows, array.shape[1])
@@ -103,7 +103,7 @@ def _sparse(path: Path, data: Any, indices: Any, indptr: Any, shape: Any) -> Any
 
 
 def _is_csr(path: Path) -> bool:
-    """Whether the format that scipy stored, where it did, is csr."""
+    """Whether scipy stored the matrix as CSR; True if the file does not say."""
     try:
         with ZipFile(path) as archive, archive.open("format.npy") as stream:
             return b"csr" in stream.read(1024)

@@ -1,4 +1,4 @@
-"""Features: the columns of a node table as a matrix of numbers, a piece of the table at a time."""
+"""Turn the columns of a node table into a feature matrix, piece by piece."""
 
 from collections.abc import Collection
 from typing import Literal
@@ -14,12 +14,12 @@ from bangs.graphs.tables.feature_encoding import Categorical, Date, Encoding, Nu
 from bangs.graphs.tables.numbers import MAX_MAGNITUDE, Numbers, is_missing, read_numbers
 from bangs.graphs.tables.table import Mask, Table, index_in
 
-_MAX_DEVIATIONS = 1e6  # standard deviations; never reached by the table an encoding was fitted on
-_MAX_NEW_LEVELS = 1000  # of new words that are kept for a note
+_MAX_DEVIATIONS = 1e6  # from the mean; the table of the fit never reaches it
+_MAX_NEW_LEVELS = 1000  # of a column that are kept for a note
 
 Matrix = npt.NDArray[np.float32]
 
-# the way out of a cell that is not a number: in tables to learn from, in tables for a fitted model, and in a frame
+# for cells that are not numbers: in tables to learn from, in tables for a fitted model, and in a pandas frame
 _REMEDIES = {
     "learning": {
         "not-a-number": "correct it, or take the column as categories with --categorical COLUMN",
@@ -48,9 +48,9 @@ class Encoder:
         self.columns, self.fill, self.diagnostics = encoding.columns, encoding.fill, diagnostics
         self.width = sum(len(column.features) for column in encoding.columns)
         self._remedies = _REMEDIES[kind]
-        self._number_notes: list[str] = []  # how numbers are written
+        self._number_notes: list[str] = []  # about how numbers are written
         self._filled: dict[str, int] = {}
-        self._new_levels: dict[str, tuple[int, list[str]]] = {}  # column -> cells, and some of their words
+        self._new_levels: dict[str, tuple[int, list[str]]] = {}  # column -> number of cells, and some new levels
 
     def __call__(self, table: Table) -> Matrix:
         """The features of a piece: float [n, F]."""
@@ -67,7 +67,7 @@ class Encoder:
         return x
 
     def unknown(self, nodes: int) -> Matrix:
-        """The features of nodes of which nothing is known: means, and no categories: float [nodes, F]."""
+        """The features of nodes without a row in the table: means, and no categories: float [nodes, F]."""
         x = np.zeros((nodes, self.width), np.float32)
         start = 0
         for column in self.columns:
@@ -77,7 +77,7 @@ class Encoder:
         return x
 
     def note(self) -> None:
-        """Say what was filled and what was not known, over all pieces."""
+        """Note what was filled and which levels were unknown in all pieces."""
         self.diagnostics.all_files.notes += dict.fromkeys(self._number_notes)
         for name, blanks in self._filled.items():
             self.diagnostics.note(f"{counted(blanks, 'blank')} of column {name!r} filled with its mean")
@@ -143,7 +143,7 @@ class Encoder:
 
 
 def check_columns(table: Table, encoding: Encoding, spare: Collection[str], diagnostics: FileDiagnostics) -> None:
-    """Report columns that an encoding needs and the table lacks; say which new ones are not used."""
+    """Report columns of the encoding that the table lacks; note columns that the encoding does not use."""
     for column in encoding.columns:
         if column.name not in table.columns:
             diagnostics.add(

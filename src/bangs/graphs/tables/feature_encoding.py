@@ -1,4 +1,4 @@
-"""Encoding: how columns of a table became features, so that another table can be read alike."""
+"""The encoding of columns as features, with which another table can be read alike."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
@@ -14,7 +14,7 @@ class Numeric:
     """A column of numbers: feature = (value − mean) / scale, or value / scale if it is not centred."""
 
     name: str
-    mean: float  # stands for a missing number, too
+    mean: float  # also replaces missing numbers
     scale: float
     centred: bool = True
     kind: Literal["numeric"] = "numeric"
@@ -26,7 +26,7 @@ class Numeric:
 
 @dataclass(frozen=True)
 class Categorical:
-    """A column of words: one feature per level, 1 where the cell holds it, and one for all other words if `other`."""
+    """A column of categories: one 0/1 feature per level, and one for all other levels if `other`."""
 
     name: str
     levels: tuple[str, ...]
@@ -77,18 +77,18 @@ class Structural:
 
 @dataclass(frozen=True)
 class Encoding:
-    """What is needed to read another graph like the first; goes to JSON and back."""
+    """All that is needed to read another graph like the first; can be stored as JSON."""
 
     columns: tuple[Column, ...] = ()
-    array: int = 0  # features taken as they are from an array beside the table
+    array: int = 0  # number of features in an array beside the table
     structural: Structural | None = None
     classes: tuple[str, ...] = ()
     roles: tuple[tuple[str, str], ...] = ()  # (role, column name): id, label, split, source, target, weight
-    left_out: tuple[str, ...] = ()  # columns that were seen and not used
+    left_out: tuple[str, ...] = ()  # columns that are not used
     directed: bool = False
     weighted: bool = False
     fill: Literal["mean"] | None = None
-    unknown: tuple[str, ...] | None = None  # labels that mean "no label", where they were given
+    unknown: tuple[str, ...] | None = None  # labels that mean "no label", if given
     ignore_case: bool = False  # of labels
 
     @property
@@ -99,11 +99,11 @@ class Encoding:
         return names + (self.structural.features if self.structural else [])
 
     def role(self, name: str) -> str | None:
-        """The column that played a role, such as `id` or `label`."""
+        """The column with a role, such as `id` or `label`."""
         return dict(self.roles).get(name)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain lists, numbers and strings, for JSON."""
+        """The encoding as plain values for JSON."""
         return asdict(self)
 
     @classmethod

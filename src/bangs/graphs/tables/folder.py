@@ -1,4 +1,4 @@
-"""Folder: an edge table and a node table, read in pieces and handed to whatever collects them."""
+"""Read the edge table and the node table of a folder in pieces, and pass the pieces to a collector."""
 
 from pathlib import Path
 from typing import Any, Protocol
@@ -16,26 +16,26 @@ from bangs.graphs.tables.table_reader import open_table
 
 
 class Collector(Protocol):
-    """What becomes of the pieces: arrays in memory, or files of a store."""
+    """Receives the pieces: makes arrays in memory, or files of a store."""
 
-    in_memory: bool  # text is held between two readings, arrays are read whole, and labels are needed to learn
+    in_memory: bool  # keep text between two readings, load arrays at once, and require labels
 
-    def ids(self, words: Any) -> None:
-        """The ids of the next nodes."""
+    def ids(self, ids: Any) -> None:
+        """Take the ids of the next nodes."""
 
     def edges(self, index: Indices, weight: Weights | None, nodes: int) -> None:
-        """The next edges [2, n] of a graph of so many nodes."""
+        """Take the next edges [2, n] of a graph with this number of nodes."""
 
     def nodes(self, block: NodeBlock, array: Any) -> None:
-        """Features, labels and split of the next nodes; `array` [N, F] holds more features, or is None."""
+        """Take features, labels and split of the next nodes; `array` [N, F] has more features, or is None."""
 
 
 def read_folder(
     folder: Path, options: ReadOptions, collector: Collector, diagnostics: Diagnostics
 ) -> "tuple[NodeTable, EdgeTable, Any, Encoding] | None":
-    """Give the collector all pieces of a folder's tables; None after problems in any of its files are reported.
+    """Pass all pieces of a folder's tables to the collector; None if a file has problems, which are reported.
 
-    The node table, the edge table, the array of features beside them, and how columns became features are returned.
+    Returns the node table, the edge table, the feature array, and how columns became features.
     """
     hold = collector.in_memory
     readers = {stem: open_table(folder, stem, options, diagnostics, hold=hold) for stem in ("nodes", "edges")}
@@ -83,7 +83,7 @@ def read_folder(
 
 
 def array_as_fitted(array: Any, columns: int, encoding: Encoding | None, diagnostics: FileDiagnostics) -> Any:
-    """The array of features beside a table with so many features, if a fitted model reads one; the width is checked."""
+    """The feature array that a fitted model needs beside `columns` features of a table; its width is checked."""
     if encoding is None:
         return array
     if columns != sum(len(column.features) for column in encoding.columns):

@@ -1,4 +1,4 @@
-"""Frames: a pandas frame with words, dates and gaps as features, read as `bangs fit` reads a table."""
+"""Encode a pandas frame with words, dates and gaps as features, as `bangs fit` encodes a table."""
 
 from datetime import date
 from decimal import Decimal
@@ -22,9 +22,9 @@ _CELLS = str | int | float | np.generic | Decimal | date | type(None) | type(pd.
 def encode_frame(
     frame: pd.DataFrame, encoding: Encoding | None, notes: list[str], fill: Literal["mean"] | None = None
 ) -> tuple[Matrix, Encoding]:
-    """The features float [N, F] of a frame, and how its columns became them; all problems are raised at once.
+    """The features float [N, F] of a frame, and its encoding; all problems are raised at once.
 
-    Numbers are scaled, words become categories and dates days; with an `encoding`, as in the frame it was made for.
+    Numbers are scaled, words become categories and dates days; a given `encoding` is applied as it is.
     Missing numbers and dates are refused, or filled with the mean.
     """
     diagnostics = Diagnostics(FILE, "features", notes).of(FILE)
@@ -49,7 +49,7 @@ def encode_frame(
 
 
 def _table(frame: pd.DataFrame, names: list[str | None], diagnostics: FileDiagnostics) -> Table:
-    """The cells of a frame as text; rows are counted from 0, as `iloc` counts them."""
+    """The cells of a frame as text; rows are counted from 0, as by `iloc`."""
     columns: list[Any] = []
     for position, name in enumerate(frame.columns):
         column = frame.iloc[:, position]

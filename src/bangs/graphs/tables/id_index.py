@@ -1,4 +1,4 @@
-"""IdIndex: which node has an id, in eight bytes a node."""
+"""Look up nodes by their ids, with eight bytes of memory for each node."""
 
 from typing import Any
 
@@ -9,12 +9,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 _INTEGER = r"^(0|[1-9]\d{0,17})$"
-_HASHED = np.uint64(1) << np.uint64(63)  # set in the key of a word that is no number
+_HASHED = np.uint64(1) << np.uint64(63)  # this bit marks the key of an id that is not an integer
 _BLANK = pd.util.hash_array(np.array([""], dtype=object), categorize=False)[0] | _HASHED
 
 
 class IdIndex:
-    """The nodes by their ids: a whole number is its own key, the key of any other word is a hash of 63 bits."""
+    """Maps ids to nodes. The key of an integer is the integer itself, the key of any other id is a 63-bit hash."""
 
     def __init__(self, keys: npt.NDArray[np.uint64]):
         self.consecutive = bool((keys == np.arange(len(keys), dtype=np.uint64)).all())
@@ -22,7 +22,7 @@ class IdIndex:
         self.keys = keys if self.consecutive else keys[self.order]
 
     def __call__(self, ids: Any) -> npt.NDArray[np.int64]:
-        """The node that has each id, −1 where none has it or the word is blank: long [n]."""
+        """The node with each id, −1 if there is none or the id is blank: long [n]."""
         keys = key(ids)
         if self.consecutive:
             return np.where(keys < len(self.keys), keys, np.uint64(2**64 - 1)).astype(np.int64)
@@ -30,20 +30,20 @@ class IdIndex:
         return np.where((self.keys[position] == keys) & (keys != _BLANK), self.order[position], -1)
 
     def extended(self, keys: npt.NDArray[np.uint64]) -> "IdIndex":
-        """The index with more nodes after these."""
+        """The index with the keys of more nodes appended."""
         by_node = np.empty_like(self.keys)
         by_node[np.arange(len(by_node)) if self.consecutive else self.order] = self.keys
         return IdIndex(np.concatenate([by_node, keys]))
 
     def unambiguous(self, ids: Any) -> npt.NDArray[np.int64]:
-        """The node that alone has each id, −1 where none or several have it: long [n]."""
+        """The only node with each id, −1 if there is none or several: long [n]."""
         nodes = self(ids)
         ambiguous = np.zeros(len(self.keys) + 1, bool)
         ambiguous[self.repeats()[1]] = True
         return np.where(ambiguous[nodes], -1, nodes)
 
     def repeats(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """Nodes whose id an earlier node has, in their order, and that node; blank ids are no repeats."""
+        """The nodes that repeat the id of an earlier node, sorted, and that earlier node; blank ids are skipped."""
         if self.consecutive:
             return np.empty(0, np.int64), np.empty(0, np.int64)
         is_first = np.ones(len(self.keys), bool)
@@ -55,12 +55,12 @@ class IdIndex:
 
 
 def without_zeros(cells: Any) -> Any:
-    """The words with 1000.0 written 1000, as programs that know floats only write whole numbers."""
+    """The ids with 1000.0 written 1000; some programs write integers as floats."""
     return pc.replace_substring_regex(cells, r"^(\d+)\.0+$", r"\1")
 
 
 def key(ids: Any) -> npt.NDArray[np.uint64]:
-    """The keys by which ids are looked up: uint64 [n]."""
+    """The keys of ids: uint64 [n]."""
     if isinstance(ids, pa.ChunkedArray):
         ids = ids.combine_chunks()
     is_number = np.asarray(pc.match_substring_regex(ids, _INTEGER))

@@ -1,4 +1,4 @@
-"""Labels: the class number of every node, from a column of words."""
+"""Turn a column of labels into class numbers."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -17,8 +17,8 @@ from bangs.graphs.tables.table import Table, index_in
 Classes = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
-MANY_CLASSES = 50  # classes, from which on few labels in each are unusual
-# words for "no label", without spaces and signs
+MANY_CLASSES = 50  # with more classes, a few labels in each are unusual
+# spellings of "no label", without spaces and signs
 PLACEHOLDERS = {
     *("unknown", "unlabeled", "unlabelled", "notlabeled", "notlabelled", "nolabel", "unassigned", "undefined"),
     *("tbd", "tba", "tobedetermined", "todo", "missing", "na", "notavailable", "pending"),
@@ -27,10 +27,10 @@ PLACEHOLDERS = {
 
 @dataclass
 class LabelColumn:
-    """The labels: `add` counts the words, `decide` makes classes of them, a call gives class numbers.
+    """The label column: `add` counts the labels, `decide` finds the classes, a call gives class numbers.
 
-    Names are kept as they were written, sorted as numbers if all of them are. Blanks, words such as NA, and −1 among
-    numbers mean "no label", or the words that the options name.
+    Class names are those of the file, sorted as numbers if all are numbers. "No label" is a blank, a placeholder such
+    as NA, or −1 among numbers, unless the options name other labels for it.
     """
 
     name: str
@@ -38,14 +38,16 @@ class LabelColumn:
     options: ReadOptions
     counts: ValueCounts = field(default_factory=ValueCounts)
     names: list[str] = field(default_factory=list)
-    _number: Classes = field(default_factory=lambda: np.empty(0, np.int64))  # of every word, −1 unknown, −2 no class
+    _number: Classes = field(
+        default_factory=lambda: np.empty(0, np.int64)
+    )  # of every label, −1 = no label, −2 = not a class
 
     def add(self, table: Table) -> None:
-        """One more piece of the table."""
+        """Add a piece of the table."""
         self.counts.add(table.columns[self.name])
 
     def decide(self, *, learning: bool) -> None:
-        """Find the classes; where a model is to learn from them, too few are reported."""
+        """Find the classes; for `learning`, fewer than two are reported."""
         if self.counts.too_many:
             self.diagnostics.add(
                 "too-many-classes",
@@ -85,7 +87,7 @@ class LabelColumn:
                 self.diagnostics.note(warning)
 
     def __call__(self, table: Table) -> Classes:
-        """The class numbers of a piece, −1 = unknown: long [n]; labels that the model does not know are reported."""
+        """The class numbers of a piece, −1 = no label: long [n]; labels unknown to the model are reported."""
         if not len(self._number):
             return np.full(len(table), -1)
         number = self._number[index_in(table.columns[self.name], pa.array(list(self.counts.counter), pa.string()))]
@@ -113,7 +115,7 @@ class LabelColumn:
         ]
 
     def _check_given(self, labels: Sequence[str]) -> None:
-        """Report words of --unknown and --keep that no node has: a slip would leave a class, or lose one."""
+        """Report labels of --unknown and --keep that no node has: a typing error would change the classes."""
         present = [label for label in labels if label]
         for option in ("unknown", "keep"):
             for label in getattr(self.options, option) or ():
@@ -128,7 +130,7 @@ class LabelColumn:
                     )
 
     def _report_placeholders(self, present: Sequence[str], unlabelled: Sequence[str]) -> None:
-        """Report classes whose names are words for "no label", unless --keep names them."""
+        """Report classes whose names look like "no label", unless --keep names them."""
         suspects = [label for label in placeholders(present) if label not in self.options.keep]
         if suspects:
             rows = counted(sum(self.counts.counter[label] for label in suspects), "row")
@@ -141,7 +143,7 @@ class LabelColumn:
             )
 
     def _merged(self, present: Sequence[str]) -> list[str]:
-        """The classes without other spellings of the same class; these are reported unless options decide."""
+        """The classes, one for each spelling; spellings that differ in case are reported unless the options decide."""
         ranked = sorted(present, key=lambda label: (-self.counts.counter[label], label))
         variants = case_variants(ranked)
         if self.options.labels_ignore_case:
@@ -179,7 +181,7 @@ class LabelColumn:
 
 
 def many_classes(classes: int, labelled: int) -> str | None:
-    """A warning where so many classes have so few labels that they may be names or numbers; else None."""
+    """A warning if there are so many classes with few labels that they may be ids or measurements; else None."""
     if classes <= MANY_CLASSES or labelled >= 5 * classes:
         return None
     return (
@@ -189,12 +191,12 @@ def many_classes(classes: int, labelled: int) -> str | None:
 
 
 def placeholders(labels: Sequence[str]) -> list[str]:
-    """Those of the words that look like words for "no label"."""
+    """The labels that look like "no label"."""
     return [label for label in labels if _letters(label) in PLACEHOLDERS]
 
 
 def case_variants(labels: Sequence[str]) -> list[list[str]]:
-    """Groups of words that differ in capital letters only, each in the order of the words."""
+    """Groups of labels that differ in capital letters only, each in the given order."""
     groups: dict[str, list[str]] = {}
     for label in labels:
         groups.setdefault(label.casefold(), []).append(label)
@@ -204,29 +206,23 @@ def case_variants(labels: Sequence[str]) -> list[list[str]]:
 def check_enough(
     y: Classes, train: Mask, names: Sequence[str], rows: Classes | None, diagnostics: FileDiagnostics
 ) -> None:
-    """Report classes with one label, where part of the training nodes must be held for validation."""
+    """Report classes with one label, if some training nodes of every class are needed for validation."""
     nodes = np.flatnonzero(train & (y >= 0))
     counts = np.bincount(y[nodes], minlength=len(names))
     single = nodes[counts[y[nodes]] == 1]
     if not len(single):
         return
-    tables = "a column 'split'"
-    place = tables if rows is not None else f"masks train_mask and val_mask, of tables in {tables}"
+    masks = "" if rows is not None else "masks train_mask and val_mask, of tables in "
     remedy = (
-        f"give this label to a second node, give the node another label, leave it blank, or name the validation nodes "
-        f"in {place}"
+        "give this label to a second node, give the node another label, leave it blank, or name the validation nodes "
+        f"in {masks}a column 'split'"
     )
-    diagnostics.add_many(
-        "label-once",
-        [
-            (
-                None if rows is None else int(rows[node]),
-                f"label {quoted(names[y[node]])} is seen once; a node cannot be both learned from and validated on",
-            )
-            for node in single
-        ],
-        remedy,
-    )
+    messages = [
+        f"label {quoted(names[y[node]])} is seen once; a node cannot be both learned from and validated on"
+        for node in single
+    ]
+    numbers = [None if rows is None else int(rows[node]) for node in single]
+    diagnostics.add_many("label-once", list(zip(numbers, messages, strict=True)), remedy)
 
 
 def _letters(label: str) -> str:
@@ -234,7 +230,7 @@ def _letters(label: str) -> str:
 
 
 def _alike(names: Sequence[str]) -> list[list[str]]:
-    """Classes that may be one: their names differ in spaces only, or are the same number."""
+    """Groups of classes that may be the same: names that differ in spaces only, or are the same number."""
     groups: dict[str | float, list[str]] = {}
     as_numbers = numbers(pa.array(names, pa.string()))
     for name, wrong, value in zip(

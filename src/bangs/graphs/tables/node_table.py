@@ -1,4 +1,4 @@
-"""Nodes: the node table, read once to learn what its columns are and once more to turn them into numbers."""
+"""The node table: one reading collects ids and statistics, a second one makes features, labels and split."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -22,16 +22,16 @@ from bangs.graphs.tables.table_reader import TableReader
 
 @dataclass(frozen=True, eq=False)
 class NodeBlock:
-    """What a piece of the node table says of its nodes."""
+    """Features, labels and split of a piece of the node table."""
 
     features: npt.NDArray[np.float32]  # [n, F]
     labels: npt.NDArray[np.int64]  # [n], −1 = unknown
     parts: npt.NDArray[np.int8] | None  # [n], 0 = none, 1 = train, 2 = val, 3 = test
-    rows: npt.NDArray[np.int64]  # [n], in the file
+    rows: npt.NDArray[np.int64]  # [n], row numbers in the file
 
 
 class NodeTable:
-    """The node table. Call `learn` first, then iterate over `blocks`; `learning` says that labels are needed."""
+    """The node table. Call `learn` first, then iterate over `blocks`; with `learning`, labels are required."""
 
     def __init__(self, reader: TableReader, options: ReadOptions, *, learning: bool):
         self.reader, self.options, self.diagnostics = reader, options, reader.diagnostics
@@ -39,10 +39,10 @@ class NodeTable:
         self.file = reader.file
         self.size = 0
         self.names: list[str] = []
-        self.roles: NodeRoles  # of the columns, known with the ids after `learn`
+        self.roles: NodeRoles  # set by `learn`, like the ids
         self.ids: IdIndex
-        self.plain_ids: IdIndex  # the same with 1000.0 written 1000
-        self.added = 0  # nodes that only the edge table has, after those of the node table
+        self.plain_ids: IdIndex  # the ids with 1000.0 written 1000
+        self.added = 0  # nodes that only the edge table has; they follow those of the node table
         self.labels: LabelColumn | None = None
         self.split: SplitColumn | None = None
         self.columns: tuple[Column, ...] = ()
@@ -50,9 +50,9 @@ class NodeTable:
         self._statistics: list[ColumnStatistics] = []
 
     def learn(self, take_ids: Callable[[Any], None]) -> bool:
-        """First reading: ids, which `take_ids` is given piece by piece, classes, and what every column holds.
+        """First reading: collect ids, classes and column statistics; `take_ids` gets the ids piece by piece.
 
-        Whether the table has nodes, and a column that names them; else this is reported, and it has no `ids`.
+        Returns whether the table has nodes and an id column; otherwise this is reported, and `ids` is not set.
         """
         usable = False
         keys: list[npt.NDArray[np.uint64]] = []
@@ -86,7 +86,7 @@ class NodeTable:
         return True
 
     def find(self, ids: Any) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-        """The node that has each id, −1 where none has it: long [n]; and where it has 1000.0 for 1000: bool [n]."""
+        """The node with each id, −1 if there is none: long [n]; and where 1000.0 matched 1000: bool [n]."""
         nodes = self.ids(ids)
         if (nodes >= 0).all():
             return nodes, np.zeros(len(nodes), bool)
@@ -94,14 +94,14 @@ class NodeTable:
         return with_plain, (nodes < 0) & (with_plain >= 0)
 
     def add(self, ids: Any, take_ids: Callable[[Any], None]) -> None:
-        """More nodes, of which nothing but the id is known."""
+        """Add nodes of which only the id is known."""
         self.ids, self.plain_ids = self.ids.extended(key(ids)), self.plain_ids.extended(key(without_zeros(ids)))
         self.added += len(ids)
         self.size += len(ids)
         take_ids(ids)
 
     def blocks(self, encoder: Encoder) -> Iterator[NodeBlock]:
-        """Second reading: features, labels and split, piece by piece."""
+        """Second reading: features, labels and split in pieces."""
         learned = np.zeros(0 if self.labels is None else len(self.labels.names), bool)
         for table in self.reader:
             labels = np.full(len(table), -1) if self.labels is None else self.labels(table)
@@ -121,7 +121,7 @@ class NodeTable:
                     self.diagnostics.note(f"no row with label {name!r} says train, so it cannot be learned")
 
     def encoder(self) -> Encoder:
-        """What turns pieces of this table into features."""
+        """The encoder that turns pieces of this table into features."""
         encoding = Encoding(self.columns, fill=self.options.fill)
         kind = "learning" if self.options.encoding is None else "fitted"
         return Encoder(encoding, self.diagnostics, kind)  # type: ignore[arg-type]
@@ -133,7 +133,7 @@ class NodeTable:
         return () if self.options.encoding is None else self.options.encoding.classes
 
     def _begin(self, table: Table) -> bool:
-        """Find the roles of the columns from the first piece; whether there is one for the ids."""
+        """Find the roles of the columns from the first piece; returns whether there is an id column."""
         options, self.names = self.options, table.names
         roles = node_roles(table, options, self.diagnostics, needs_label=self.learning)
         if roles is None:
@@ -180,7 +180,7 @@ class NodeTable:
         )
 
     def _ids_at(self, nodes: npt.NDArray[np.int64]) -> dict[int, str]:
-        """The ids of some nodes, read again."""
+        """The ids of some nodes, from another reading."""
         ids, start = {}, 0
         for table in self.reader:
             in_piece = nodes[(nodes >= start) & (nodes < start + len(table))]

@@ -1,4 +1,4 @@
-"""Npz archive: the parts of a graph, and one .npz file as such parts."""
+"""Read one .npz file as the parts of a graph."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,7 +25,7 @@ from bangs.graphs.tables.read_options import ReadOptions
 
 @dataclass(frozen=True, eq=False)
 class GraphParts:
-    """A graph in memory whose features are not yet put together."""
+    """A graph in memory; its features are in two parts."""
 
     file: str
     ids: npt.NDArray[np.object_]  # str [N]
@@ -33,8 +33,8 @@ class GraphParts:
     y: npt.NDArray[np.int64]  # [N], −1 = unknown
     split: Split | None  # bool [S, N]
     dense: npt.NDArray[np.float32]  # [N, F], from the table's columns
-    array: Any  # [N, F] as it came, dense or scipy CSR; None where there is none
-    encoding: Encoding  # its classes name the numbers in y
+    array: Any  # [N, F], dense or scipy CSR, as in the file; None if there is none
+    encoding: Encoding  # with the class names
 
 
 def from_npz(path: Path, options: ReadOptions, diagnostics: Diagnostics) -> GraphParts | None:

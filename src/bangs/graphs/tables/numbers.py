@@ -1,4 +1,4 @@
-"""Numbers: a column of text read as numbers."""
+"""Read a column of text as numbers."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -12,8 +12,8 @@ from bangs.graphs.tables.diagnostics import quoted
 from bangs.graphs.tables.table import Table, is_any_of
 
 MISSING = ("", "na", "n/a", "#n/a", "nan", "null", "none", "nil", "?", "-")
-MAX_MAGNITUDE = 1e30  # its square still fits a double, and it still fits a 32-bit float
-MAJORITY = 0.5  # a column with more numbers than this is meant as numbers
+MAX_MAGNITUDE = 1e30  # fits a 32-bit float, and its square fits a double
+MAJORITY = 0.5  # a column with a larger share of numbers is numeric
 
 _NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$|^[+-]?([iI][nN][fF]([iI][nN][iI][tT][yY])?)$"
 _DECIMAL_COMMA = r"^[+-]?\d+,\d+$"
@@ -23,21 +23,21 @@ _SIGNS = r"[,'\s%$€£¥]"
 
 @dataclass(frozen=True, eq=False)
 class Numbers:
-    """The number in each cell."""
+    """The number in each cell of a column."""
 
     values: npt.NDArray[np.float64]  # [n], NaN where there is no number
-    missing: npt.NDArray[np.bool_]  # [n], blank, or a word such as NA
+    missing: npt.NDArray[np.bool_]  # [n], blank, or a placeholder such as NA
     wrong: npt.NDArray[np.bool_]  # [n], text that is not a number
 
     @property
     def share(self) -> float:
-        """The share of numbers among the cells that hold anything."""
+        """The share of numbers among the cells that are not missing."""
         present = int((~self.missing).sum())
         return 1 - int(self.wrong.sum()) / present if present else 0.0
 
 
 def read_numbers(table: Table, name: str, notes: list[str]) -> Numbers:
-    """The numbers of a column; with decimal commas where the file's delimiter leaves the comma free."""
+    """The numbers of a column; decimal commas are allowed unless the comma separates the columns."""
     cells = table.columns[name]
     plain = numbers(cells)
     if plain.wrong.any() and table.delimiter != ",":
@@ -54,7 +54,7 @@ def read_numbers(table: Table, name: str, notes: list[str]) -> Numbers:
 def numbers(column: Any) -> Numbers:
     """The numbers of a text column [n]; 1.5 and 1e3 are numbers, 1,5 is not."""
     try:
-        # most columns are clean, and this is ten times as fast as looking at every cell
+        # most columns are clean, and a cast is ten times as fast as a regular expression
         values = _cast(column, pc.equal(column, ""))
         missing = np.isnan(values)
         return Numbers(values, missing, np.zeros(len(values), dtype=bool))
@@ -67,7 +67,7 @@ def numbers(column: Any) -> Numbers:
 
 
 def is_missing(column: Any) -> npt.NDArray[np.bool_]:
-    """Where a cell is blank or a word such as NA: bool [n]."""
+    """Where a cell is blank or a placeholder such as NA: bool [n]."""
     return is_any_of(pc.utf8_lower(column), MISSING)
 
 
@@ -78,12 +78,12 @@ def with_points(column: Any) -> Any:
 
 
 def are_codes(column: Any) -> bool:
-    """Whether digits are codes, as in 007: some cell begins with a zero that a number would not have."""
+    """Whether digits are codes: some cell has a leading zero, as in 007."""
     return bool(pc.any(pc.match_substring_regex(column, _CODE)).as_py())
 
 
 def without_signs(column: Any) -> Numbers:
-    """The numbers of a text column without signs such as those of 1,234 and 45 % and $3."""
+    """The numbers of a text column after signs such as those of 1,234 and 45 % and $3 are removed."""
     return numbers(pc.replace_substring_regex(column, _SIGNS, ""))
 
 

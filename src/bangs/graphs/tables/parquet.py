@@ -1,4 +1,4 @@
-"""Parquet: a columnar file as text, a piece at a time."""
+"""Read a Parquet file as text, in pieces."""
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -13,14 +13,14 @@ from bangs.graphs.tables.diagnostics import FileDiagnostics
 from bangs.graphs.tables.table import Limits, Table, column_names, trimmed_table
 from bangs.utils.memory import ran_out
 
-BATCH_ROWS = 2**18  # read at once
-MAX_TEXT_BYTES = 2**31 - 2**20  # bytes of a column of these rows
+BATCH_ROWS = 2**18  # rows read at once
+MAX_TEXT_BYTES = 2**31 - 2**20  # of one column of a batch
 
 
 def read_parquet(path: Path, ignore: tuple[str, ...], diagnostics: FileDiagnostics, limits: Limits) -> Iterator[Table]:
-    """The pieces of a .parquet file; rows are numbered from 1, as there is no header.
+    """The pieces of a .parquet file; rows are numbered from 1, since there is no header.
 
-    Columns in `ignore` may hold anything; what has no text is blank there.
+    Columns in `ignore` may have any type; cells that cannot be written as text are blank.
     """
     try:
         with pq.ParquetFile(path) as plain:
@@ -32,7 +32,7 @@ def read_parquet(path: Path, ignore: tuple[str, ...], diagnostics: FileDiagnosti
                 f"at most {limits.columns:,} columns and {max(limits.nodes, limits.edges):,} rows are read",
             )
             return
-        # text stays a dictionary until its true size is known: a few bytes may stand for many
+        # text stays dictionary-encoded until its size is known: a few bytes may stand for many
         texts = [
             field.name for field in schema if pa.types.is_string(field.type) or pa.types.is_large_string(field.type)
         ]
@@ -48,18 +48,18 @@ def read_parquet(path: Path, ignore: tuple[str, ...], diagnostics: FileDiagnosti
 def _as_tables(
     header: list[str], batches: Iterable[Any], ignore: tuple[str, ...], diagnostics: FileDiagnostics, limits: Limits
 ) -> Iterator[Table]:
-    """Arrow batches as tables of text; a column that has no text is reported once and left out."""
+    """Arrow batches as tables of text; a column that cannot become text is reported once and left out."""
     names = column_names(header, diagnostics)
     row = 1
     for batch in batches:
         columns: list[Any] = []
-        for place, name in enumerate(names):
-            column = pa.chunked_array([batch.column(place)])
+        for position, name in enumerate(names):
+            column = pa.chunked_array([batch.column(position)])
             text = None if name is None else as_text(column, limits)
             if text is None and name in ignore:
                 text = pa.chunked_array([pa.repeat("", len(column))])
             if text is None and name is not None:
-                names[place] = None
+                names[position] = None
                 diagnostics.add(
                     "column-type",
                     f"column {name!r} holds {column.type}, which is neither number nor text, or too much of it",
@@ -71,7 +71,7 @@ def _as_tables(
 
 
 def as_text(column: Any, limits: Limits) -> Any:
-    """The cells as text, '' for null; None for a type that has no text, or for more text than is allowed."""
+    """The cells as text, '' for null; None for a type that cannot become text, or if there is too much text."""
     kind = column.type
     if pa.types.is_dictionary(kind):
         kind = kind.value_type
@@ -83,5 +83,5 @@ def as_text(column: Any, limits: Limits) -> Any:
     if pa.types.is_nested(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
         return None
     text = column.cast(pa.string()).fill_null("")
-    text.validate(full=True)  # a file may call bytes text that are none
+    text.validate(full=True)  # a file may declare bytes as text that are not UTF-8
     return text

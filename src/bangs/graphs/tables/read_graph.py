@@ -1,4 +1,4 @@
-"""Reading: a person's folder of tables, or one .npz file, as a graph to learn on."""
+"""Read a user's folder of tables, or one .npz file, as a graph."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -27,14 +27,14 @@ from bangs.graphs.tables.table_reader import memory_explained
 
 @dataclass(frozen=True, eq=False)
 class UserGraph:
-    """A person's graph, with the names of its nodes, classes and columns."""
+    """A graph of a user, with the names of its nodes, classes and columns."""
 
     data: Data  # x float [N, F] dense or CSR, edge_index [2, E], perhaps edge_weight [E], y long [N]; or a `Store`
-    ids: Any  # str [N], as they were written: an array, or `NodeNames` that are read from a disk
-    classes: list[str]  # [C], the labels as they were written
-    columns: Encoding  # how columns became features; give it to `read` for another graph
-    split: Split | None  # bool [S, N], where one was given; val may be empty
-    notes: list[str]  # what was guessed, made, merged or left out, in sentences
+    ids: Any  # str [N], as in the file: an array, or `NodeNames` that are read from disk
+    classes: list[str]  # [C], the labels as in the file
+    columns: Encoding  # how columns became features; pass it to `read` to read another graph alike
+    split: Split | None  # bool [S, N], if the files have one; val may be empty
+    notes: list[str]  # sentences about what was guessed, made, merged or left out
 
 
 def read(path: Path | str, **options: Any) -> UserGraph:
@@ -42,13 +42,13 @@ def read(path: Path | str, **options: Any) -> UserGraph:
 
     All problems are raised at once as `BadTables`.
     """
-    read_options = ReadOptions(**options).as_fitted
+    read_options = ReadOptions(**options).as_fitted()
     path = Path(path)
     diagnostics = Diagnostics(str(path))
     with memory_explained(str(path), "free some memory, or make a store with `bangs convert`, which reads in pieces"):
         parts = _parts(path, read_options, diagnostics)
         diagnostics.raise_any()
-        assert parts is not None  # None comes with a problem
+        assert parts is not None  # None means a problem, which was raised
         return _assembled(parts, read_options, diagnostics)
 
 
@@ -64,7 +64,7 @@ def _parts(path: Path, options: ReadOptions, diagnostics: Diagnostics) -> GraphP
 
 
 class _MemoryCollector:
-    """Collects the pieces of two tables as arrays."""
+    """Collects the pieces of a folder as arrays."""
 
     in_memory = True
 
@@ -86,7 +86,7 @@ class _MemoryCollector:
 
 
 def _from_folder(folder: Path, options: ReadOptions, diagnostics: Diagnostics) -> GraphParts | None:
-    """The parts of the graph in a folder, or None after the problems in its files are reported."""
+    """The parts of the graph in a folder; None if a file has problems, which are reported."""
     pieces = _MemoryCollector()
     tables = read_folder(folder, options, pieces, diagnostics)
     if tables is None:
@@ -128,11 +128,10 @@ def _assembled(parts: GraphParts, options: ReadOptions, diagnostics: Diagnostics
 
 
 def _features(parts: GraphParts, encoding: Encoding) -> Tensor:
-    """The table's columns and the array side by side: [N, F], sparse if the array is."""
+    """The features of the columns and the array side by side: [N, F], sparse if the array is."""
     if encoding.array == 0:
         return torch.from_numpy(parts.dense)
-    sparse = bool(sp.issparse(parts.array))
-    if sparse:
+    if bool(sp.issparse(parts.array)):  # `bool` keeps mypy from narrowing the type
         return to_torch(sp.csr_array(sp.hstack([sp.csr_array(parts.dense), parts.array])))
     return torch.from_numpy(np.concatenate([parts.dense, parts.array], axis=1))
 

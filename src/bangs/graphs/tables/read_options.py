@@ -1,4 +1,4 @@
-"""ReadOptions: how a person wants their tables to be read."""
+"""The options for reading tables."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -15,7 +15,7 @@ UNKNOWN_EDGES = ("refuse", "drop", "add")
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """The options of `read`; names of columns are guessed where they are not given."""
+    """The options of `read`; columns that are not named are guessed."""
 
     id: str | None = None
     label: str | None = None
@@ -23,18 +23,18 @@ class ReadOptions:
     source: str | None = None
     target: str | None = None
     weight: str | None = None
-    directed: bool = False  # else every edge goes both ways
+    directed: bool = False  # otherwise every edge goes both ways
     ignore: Sequence[str] = ()  # columns of either table to leave out
-    categorical: Sequence[str] = ()  # columns of digits or dates to take as words
-    fill: Literal["mean"] | None = None  # put the mean where a number is missing
-    unknown: Sequence[str] | None = None  # labels that mean "no label"; None = blanks, words such as NA, −1
+    categorical: Sequence[str] = ()  # columns of digits or dates to read as categories
+    fill: Literal["mean"] | None = None  # replaces missing numbers
+    unknown: Sequence[str] | None = None  # labels that mean "no label"; None = blanks, placeholders such as NA, −1
     keep: Sequence[str] = ()  # labels that are classes, though they look like "no label" or another class
     labels_ignore_case: bool = False  # labels that differ in capital letters only are one class
-    unknown_edges: str = "refuse"  # edges to ids that no node has; or "drop" them, or "add" the nodes
-    scale: str = "auto"  # numbers: "standard", "none", or "auto" = standard but for 0/1 and small counts
-    two_labels: bool = False  # every class needs two: one to learn from, one to hold back
-    seed: int = 0  # of features made from the edges
-    encoding: Encoding | None = None  # read as the graph a model was fitted on: same features, same classes
+    unknown_edges: str = "refuse"  # edges to unknown ids; or "drop" them, or "add" the nodes
+    scale: str = "auto"  # of numbers: "standard", "none", or "auto" = standard except for 0/1 and small counts
+    two_labels: bool = False  # every class needs two labels: one for training, one for validation
+    seed: int = 0  # of structural features
+    encoding: Encoding | None = None  # of a fitted model: same features, same classes
     limits: Limits = field(default_factory=Limits)
 
     def __post_init__(self) -> None:
@@ -43,9 +43,8 @@ class ReadOptions:
         check_choice("--scale", self.scale, SCALES)
         check_choice("--unknown-edges", self.unknown_edges, UNKNOWN_EDGES)
 
-    @property
     def as_fitted(self) -> "ReadOptions":
-        """The same, with the options of the fitted graph where none are given here."""
+        """These options, completed by those of the fitted graph."""
         fitted = self.encoding
         if fitted is None:
             return self
@@ -61,7 +60,7 @@ class ReadOptions:
 
     @property
     def given(self) -> list[str]:
-        """The options about tables that differ from the defaults, as the command line spells them."""
+        """The names of the options about tables that differ from the defaults, as on the command line."""
         option_names = {field.name: field.name.replace("_", "-") for field in fields(self)} | {"encoding": "like"}
         return [
             f"--{option_names[field.name]}"
@@ -73,11 +72,11 @@ class ReadOptions:
 
     @property
     def unread(self) -> tuple[str, ...]:
-        """Columns that may hold anything: those to leave out, here or when the encoding was made."""
+        """The columns that are not read: those left out here or when the encoding was made."""
         return (*self.ignore, *(self.encoding.left_out if self.encoding is not None else ()))
 
     def role(self, name: str, table: Table) -> str | None:
-        """The column given for a role, or the one that had it when the encoding was made, unless left out."""
+        """The column given for a role, or the one of the fitted graph unless it is ignored."""
         column: str | None = getattr(self, name)
         if column is None and self.encoding is not None:
             fitted_column = self.encoding.role(name)

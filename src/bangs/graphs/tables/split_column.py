@@ -1,4 +1,4 @@
-"""Split column: which nodes are for training, validation and test, from a column of words."""
+"""Read the split of the nodes into training, validation and test from a column of words."""
 
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -26,20 +26,20 @@ _PART_OF = {word: number for number, words in enumerate(PARTS.values()) for word
 
 @dataclass
 class SplitColumn:
-    """The split: `add` counts the words, a call gives 0 = none, 1 = train, 2 = val, 3 = test for every node."""
+    """The split column: `add` counts the words, a call gives 0 = none, 1 = train, 2 = val, 3 = test for every node."""
 
     name: str
     diagnostics: FileDiagnostics
     counts: ValueCounts = field(default_factory=ValueCounts)
     trained: int = 0  # rows that say train
-    without: int = 0  # labelled rows without a part
+    outside: int = 0  # labelled rows without a part
 
     def add(self, table: Table) -> None:
-        """One more piece of the table."""
+        """Add a piece of the table."""
         self.counts.add(table.columns[self.name])
 
     def __call__(self, table: Table, labels: Classes) -> Parts:
-        """The parts of a piece: int8 [n]. Where no row at all says train, labelled rows without a part do."""
+        """The parts of a piece: int8 [n]. If no row says train, labelled rows without a part become train."""
         position = index_in(pc.utf8_lower(table.columns[self.name]), pa.array(list(_PART_OF), pa.string()))
         part = np.where(position < 0, -1, np.array(list(_PART_OF.values()), np.int8)[position]).astype(np.int8)
         remedy = "write train, val or test, or leave it blank; --split names another column"
@@ -48,18 +48,18 @@ class SplitColumn:
         message, remedy = "the split says {}, but there is no label", "label the node, or leave its split blank"
         table.report(self.diagnostics, "split-without-label", self.name, unlabelled, message.format, remedy)
         outside = (part == 0) & (labels >= 0)
-        self.without += int(outside.sum())
+        self.outside += int(outside.sum())
         if not self._says_train:
             part = np.where(outside, np.int8(1), part)
         self.trained += int((part == 1).sum())
         return np.maximum(part, 0)
 
     def finish(self) -> None:
-        """Say what became of labelled rows without a part, and report a split without training nodes."""
-        rows = counted(self.without, "labelled row")
-        if self.without and self._says_train:
+        """Note what became of labelled rows without a part; report a split without training nodes."""
+        rows = counted(self.outside, "labelled row")
+        if self.outside and self._says_train:
             self.diagnostics.note(f"{rows} without a split not used for learning")
-        elif self.without:
+        elif self.outside:
             self.diagnostics.note(f"no row says train; the {rows} without a split do")
         if not self.trained:
             remedy = "write train for some of them"

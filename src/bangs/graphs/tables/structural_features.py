@@ -1,4 +1,4 @@
-"""Structural features: features made from the edges alone, for graphs without features."""
+"""Features made from the edges alone, for graphs without features."""
 
 import numpy as np
 import numpy.typing as npt
@@ -11,10 +11,10 @@ from bangs.graphs.edges import undirected
 from bangs.graphs.sparse import Sparse, adjacency
 from bangs.graphs.tables.feature_encoding import Structural
 
-WIDTH = 64  # codes have one bit of a 64-bit hash per column
-DIRECTIONS = 32
+WIDTH = 64  # columns; a code has one bit of a 64-bit hash for each
+DIRECTIONS = 32  # eigenvectors
 _STEPS = 20
-_STEPS_PER_ORTHOGONALISATION = 2  # products between two orthogonalisations
+_STEPS_PER_ORTHOGONALISATION = 2
 
 
 def structural(graph: Data, ids: npt.NDArray[np.object_], seed: int) -> npt.NDArray[np.float64]:
@@ -41,7 +41,7 @@ def structural(graph: Data, ids: npt.NDArray[np.object_], seed: int) -> npt.NDAr
 def standardised(
     graph: Data, ids: npt.NDArray[np.object_], seed: int, scaling: Structural | None = None
 ) -> tuple[npt.NDArray[np.float32], Structural]:
-    """Structural features, centred and scaled: float [N, 66], and their scale; that of another graph, if `known`."""
+    """Standardised structural features: float [N, 66], and their scaling; a given `scaling` is applied as it is."""
     features = structural(graph, ids, seed if scaling is None else scaling.seed)
     if scaling is None:
         scale = features.std(axis=0)
@@ -79,7 +79,7 @@ def _product(left: Tensor, right: Tensor) -> Tensor:
 
 
 def _codes(ids: npt.NDArray[np.object_], seed: int) -> Tensor:
-    """A random sign per node and column, a pure function of id and seed: ±1 [N, 64]."""
+    """A random sign for each node and column, a function of id and seed only: ±1 [N, 64]."""
     hashed = pd.util.hash_array(ids, hash_key=f"{seed % 10**16:016d}", categorize=False)
     bits = (hashed[:, None] >> np.arange(WIDTH, dtype=np.uint64)) & np.uint64(1)
     return torch.from_numpy((2.0 * bits - 1.0).astype(np.float32))

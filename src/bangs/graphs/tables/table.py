@@ -1,4 +1,4 @@
-"""Table: a piece of a table, whatever its format, as columns of trimmed text."""
+"""A piece of a table as columns of trimmed text, whatever the format of the file."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ Mask = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Limits:
-    """The most that is read into memory; a file from a stranger may claim anything."""
+    """The most that is read into memory, since a file may claim any size."""
 
     bytes: int = 2**31 - 2**20  # of one file, and of a column's text
     nodes: int = 20_000_000
@@ -43,7 +43,7 @@ class Table:
 
     @property
     def nbytes(self) -> int:
-        """The memory that its text takes."""
+        """The memory used by the text."""
         return sum(int(column.nbytes) for column in self.columns.values())
 
     def report(
@@ -55,14 +55,14 @@ class Table:
         message: Callable[[str], str],
         remedy: str,
     ) -> None:
-        """Report the cells of a column where the mask is true; `message` makes a sentence of a quoted cell."""
+        """Report the cells of a column where the mask is true; `message` turns a quoted cell into a sentence."""
         positions, column = np.flatnonzero(mask), self.columns[name]
         rows = self.rows[positions]
         diagnostics.add_rows(kind, rows, lambda i: message(quoted(column[int(positions[i])].as_py())), remedy)
 
 
 def column_names(header: Sequence[str], diagnostics: FileDiagnostics) -> list[str | None]:
-    """A name for every column: blanks are numbered; a repeated name is reported, and None stands for it."""
+    """A name for every column; a blank name becomes a number, a repeated name is reported and becomes None."""
     names: list[str | None] = []
     for position, cell in enumerate(header, start=1):
         name = cell.strip() or f"column {position}"
@@ -79,7 +79,7 @@ def column_names(header: Sequence[str], diagnostics: FileDiagnostics) -> list[st
 
 
 def unnamed(name: str) -> bool:
-    """Whether a column is the nameless index that pandas writes beside a frame."""
+    """Whether a column is the unnamed index that pandas writes with a frame."""
     return name.startswith(("column ", "Unnamed:", "__index_level_"))
 
 
@@ -109,15 +109,15 @@ def trimmed_table(
 
 
 def equals(cells: Any, text: str) -> npt.NDArray[np.bool_]:
-    """Where a column of text is this word: bool [n]."""
+    """Where a column equals a text: bool [n]."""
     return np.asarray(pc.equal(cells, text))
 
 
 def is_any_of(cells: Any, choices: Sequence[str]) -> npt.NDArray[np.bool_]:
-    """Where a column of text is one of these words: bool [n]."""
+    """Where a column is one of the choices: bool [n]."""
     return np.asarray(pc.is_in(cells, pa.array(choices, pa.string())))
 
 
 def index_in(cells: Any, choices: Any) -> npt.NDArray[np.int64]:
-    """The first place of each word in a pyarrow array of choices, −1 if it is not there: long [n]."""
+    """The first index of each cell in a pyarrow array of choices, −1 if it is not there: long [n]."""
     return np.asarray(pc.index_in(cells, choices).fill_null(-1)).astype(np.int64)

@@ -1,7 +1,7 @@
-"""Table reader: the pieces of a table as text, held in memory or read again from disk."""
+"""Find the table files of a folder and read them in pieces of text."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -20,88 +20,84 @@ FORMATS = (".csv", ".tsv", ".parquet")
 
 @dataclass(eq=False)
 class TableReader:
-    """A table that is read from front to back as often as needed; problems are reported the first time only.
+    """Reads a table in pieces, as often as needed; only the first reading reports problems.
 
     With `hold` the text stays in memory after the first reading.
     """
 
-    pieces: Callable[[FileDiagnostics], Iterator[Table]]
+    path: Path
+    options: ReadOptions
     diagnostics: FileDiagnostics
-    max_bytes: int
     max_rows: int
     hold: bool
     _held: list[Table] | None = None
-    _readings: int = 0
+    _is_first_reading: bool = True
 
     @property
     def file(self) -> str:
-        return self.diagnostics.file
+        return self.path.name
 
     def __iter__(self) -> Iterator[Table]:
         if self._held is not None:
             yield from self._held
             return
-        self._readings += 1
-        diagnostics = self.diagnostics if self._readings == 1 else Diagnostics(self.file).of(self.file)
+        diagnostics = self.diagnostics if self._is_first_reading else Diagnostics(self.file).of(self.file)
+        self._is_first_reading = False
         held: list[Table] = []
-        size = rows = 0
+        max_bytes, size, rows = self.options.limits.bytes, 0, 0
         try:
-            for table in self.pieces(diagnostics):
+            for table in self._pieces(diagnostics):
                 rows += len(table)
                 size += table.nbytes
-                if size > self.max_bytes:
-                    self._too_large(f"its text takes more than {self.max_bytes:,} bytes", diagnostics)
+                if size > max_bytes:
+                    self._report_too_large(f"its text takes more than {max_bytes:,} bytes", diagnostics)
                     return
                 if self.hold:
-                    if 2 * table.nbytes > available_memory():  # as much again is needed for its numbers
+                    if 2 * table.nbytes > available_memory():  # its numbers need as much as its text
                         raise MemoryError(f"{self.file} does not fit into memory")
                     held.append(table)
                 if len(table):
                     yield table
         except OSError as error:
-            if isinstance(error, BangsError):
-                raise
             reason = f"it cannot be opened: {error.strerror or error}"
             diagnostics.add("unreadable", reason, "look at its permissions")
             return
         if rows > self.max_rows:
-            self._too_large(f"it has {rows:,} rows, {self.max_rows:,} are allowed", diagnostics)
+            self._report_too_large(f"it has {rows:,} rows, {self.max_rows:,} are allowed", diagnostics)
         if rows == 0 and not diagnostics:
-            noun = Path(self.file).stem
-            diagnostics.add("no-rows", "it has a header and no rows", f"a graph needs {noun}; add them below it")
+            remedy = f"a graph needs {self.path.stem}; add them below it"
+            diagnostics.add("no-rows", "it has a header and no rows", remedy)
         if self.hold:
             self._held = [table for table in held if len(table)]
 
-    def _too_large(self, message: str, diagnostics: FileDiagnostics) -> None:
+    def _pieces(self, diagnostics: FileDiagnostics) -> Iterator[Table]:
+        limits, size = self.options.limits, self.path.stat().st_size
+        if size > limits.bytes:
+            message = f"it has {size:,} bytes, {limits.bytes:,} are allowed"
+            diagnostics.add("too-large", message, "take a part of the graph")
+        elif self.path.suffix == ".parquet":
+            yield from read_parquet(self.path, self.options.unread, diagnostics, limits)
+        else:
+            yield from read_delimited(self.path, diagnostics, limits)
+
+    def _report_too_large(self, message: str, diagnostics: FileDiagnostics) -> None:
         diagnostics.add("too-large", message, "take a part of the graph, or make a store of it with `bangs convert`")
 
 
 def open_table(
     folder: Path, stem: str, options: ReadOptions, diagnostics: Diagnostics, *, hold: bool
 ) -> TableReader | None:
-    """The reader of the table `stem` of a folder; None after it is reported that there is none."""
+    """The reader of the table `stem` of a folder; None if there is no such table, which is reported."""
     path = find(folder, stem, diagnostics)
     if path is None:
         return None
-    limits = options.limits
-
-    def pieces(diagnostics: FileDiagnostics) -> Iterator[Table]:
-        size = path.stat().st_size
-        if size > limits.bytes:
-            message = f"it has {size:,} bytes, {limits.bytes:,} are allowed"
-            diagnostics.add("too-large", message, "take a part of the graph")
-        elif path.suffix == ".parquet":
-            yield from read_parquet(path, options.unread, diagnostics, limits)
-        else:
-            yield from read_delimited(path, diagnostics, limits)
-
-    max_rows = limits.nodes if stem == "nodes" else limits.edges
-    return TableReader(pieces, diagnostics.of(path.name), limits.bytes, max_rows, hold)
+    max_rows = options.limits.nodes if stem == "nodes" else options.limits.edges
+    return TableReader(path, options, diagnostics.of(path.name), max_rows, hold)
 
 
 def find(folder: Path, stem: str, diagnostics: Diagnostics) -> Path | None:
-    """The file `stem.csv`, `stem.tsv` or `stem.parquet` of a folder."""
-    if any("\ud800" <= letter <= "\udfff" for letter in str(folder)):  # Python's spelling of bytes that are no text
+    """The file `stem.csv`, `stem.tsv` or `stem.parquet` of a folder; None if there is none, which is reported."""
+    if any("\ud800" <= letter <= "\udfff" for letter in str(folder)):  # surrogates stand for bytes that are not UTF-8
         remedy = "rename it, or copy the tables elsewhere"
         diagnostics.of(str(folder)).add("path", "the folder's name is not UTF-8", remedy)
         return None
@@ -137,7 +133,7 @@ def _remedy(stem: str, folder: Path, present: list[str]) -> str:
 
 @contextmanager
 def memory_explained(path: str, remedy: str) -> Iterator[None]:
-    """Turn an error that says that memory ran out into a sentence."""
+    """Raise `OutOfMemory` with a remedy if memory runs out inside the block."""
     try:
         yield
     except BangsError:
