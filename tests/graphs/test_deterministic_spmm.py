@@ -10,8 +10,8 @@ from bangs.graphs import deterministic_spmm
 from bangs.graphs.deterministic_spmm import RowPieces
 from bangs.graphs.sparse import Sparse
 
-there = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU here")
-DEVICES = ["cpu", pytest.param("cuda", marks=[pytest.mark.gpu, there])]
+needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU here")
+DEVICES = ["cpu", pytest.param("cuda", marks=[pytest.mark.gpu, needs_gpu])]
 
 
 def hubs(rows: int = 40, columns: int = 600, seed: int = 0) -> sp.csr_array:
@@ -34,10 +34,10 @@ def test_a_row_of_three_is_known_on_paper_in_pieces_of_two(monkeypatch: pytest.M
     assert pieces.merge is not None
     assert (pieces.merge.starts.tolist(), pieces.merge.merge) == ([0, 2, 3, 4], None)
     cols = torch.tensor([0, 1, 2, 0], dtype=torch.int32)
-    found = deterministic_spmm.product(
+    product = deterministic_spmm.product(
         pieces, cols, torch.tensor([1.0, 10.0, 100.0, 5.0]), torch.tensor([[1.0], [2.0], [3.0]])
     )
-    assert found.tolist() == [[321.0], [0.0], [5.0]]
+    assert product.tolist() == [[321.0], [0.0], [5.0]]
 
 
 def test_rows_no_longer_than_a_piece_are_not_cut() -> None:
@@ -70,9 +70,9 @@ def test_the_transposes_pieces_are_cut_by_its_own_rows(device: str) -> None:
     ours = Sparse.of(sp.csr_array(hubs().T), device).repeat(2)
     pattern, order = ours.pattern.transposed
     dense = torch.randn(1200, 5, generator=torch.Generator().manual_seed(1))
-    found = deterministic_spmm.product(pattern.pieces, pattern.cols, ours.values[order], dense.to(device)).cpu()
+    product = deterministic_spmm.product(pattern.pieces, pattern.cols, ours.values[order], dense.to(device)).cpu()
     expected = np.concatenate([hubs() @ part.numpy() for part in dense.split(600)])
-    np.testing.assert_allclose(found.numpy(), expected, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(product.numpy(), expected, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("device", DEVICES)

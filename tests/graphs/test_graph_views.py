@@ -27,26 +27,26 @@ def test_the_graph_given_is_left_alone(view: View, make: object) -> None:
     assert callable(make)
     graph = make()
     features, edges = graph.x.clone().to_dense(), graph.edge_index.clone()
-    seen = view(graph, generator())
+    changed = view(graph, generator())
     assert torch.equal(graph.x.to_dense(), features)
     assert torch.equal(graph.edge_index, edges)
-    assert seen.num_nodes == 24
-    assert seen.x.shape == (24, 2)
+    assert changed.num_nodes == 24
+    assert changed.x.shape == (24, 2)
 
 
 @pytest.mark.parametrize("view", VIEWS)
 def test_a_view_is_a_function_of_its_random_stream(view: View) -> None:
-    first, again = view(two_rings(), generator(3)), view(two_rings(), generator(3))
-    assert torch.equal(first.x, again.x)
-    assert torch.equal(first.edge_index, again.edge_index)
+    first, second = view(two_rings(), generator(3)), view(two_rings(), generator(3))
+    assert torch.equal(first.x, second.x)
+    assert torch.equal(first.edge_index, second.edge_index)
 
 
 @pytest.mark.parametrize("view", [DropFeatures(0), DropEdges(0), Noise(0)])
 def test_a_rate_of_zero_changes_nothing(view: View) -> None:
     graph = two_rings()
-    seen = view(graph, generator())
-    assert torch.equal(seen.x, graph.x)
-    assert torch.equal(seen.edge_index, graph.edge_index)
+    changed = view(graph, generator())
+    assert torch.equal(changed.x, graph.x)
+    assert torch.equal(changed.edge_index, graph.edge_index)
 
 
 def test_the_same_view_is_the_graph() -> None:
@@ -73,13 +73,13 @@ def test_sparse_features_stay_sparse_and_zeros_stay_zero() -> None:
 def test_edges_go_in_both_directions_together() -> None:
     graph = two_rings()
     graph.edge_weight = torch.arange(graph.num_edges, dtype=torch.float)
-    seen = DropEdges(0.4)(graph, generator())
-    pairs = {tuple(pair) for pair in seen.edge_index.T.tolist()}
+    changed = DropEdges(0.4)(graph, generator())
+    pairs = {tuple(pair) for pair in changed.edge_index.T.tolist()}
     assert pairs == {(b, a) for a, b in pairs}
     undirected = len({tuple(sorted(pair)) for pair in graph.edge_index.T.tolist()})
     assert len({tuple(sorted(pair)) for pair in pairs}) == undirected - round(0.4 * undirected)
-    kept = seen.edge_weight.long()
-    assert torch.equal(graph.edge_index[:, kept], seen.edge_index)
+    kept = changed.edge_weight.long()
+    assert torch.equal(graph.edge_index[:, kept], changed.edge_index)
 
 
 def test_noise_is_at_most_half_the_rate_times_the_spread_of_its_column() -> None:

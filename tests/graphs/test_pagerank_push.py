@@ -137,8 +137,8 @@ def test_a_large_graph_uses_push_which_is_logged(
 
 def test_bad_settings_are_named() -> None:
     wrong = [("alpha", 0.0), ("alpha", 1.1), ("steps", 0), ("error", -1.0), ("error", 1.0)]
-    for words, settings_ in ((name, {name: value}) for name, value in wrong):
-        with pytest.raises(InvalidInput, match=f"Push.{words} must"):
+    for message, settings_ in ((name, {name: value}) for name, value in wrong):
+        with pytest.raises(InvalidInput, match=f"Push.{message} must"):
             Push(**settings_)  # type: ignore[arg-type]
 
 

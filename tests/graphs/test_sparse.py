@@ -148,9 +148,9 @@ def test_graphs_of_one_size_stand_along_one_diagonal() -> None:
 
 def test_repeated_edges_add_up_to_one_entry() -> None:
     graph = Data(edge_index=torch.tensor([[0, 0, 1], [1, 1, 0]]), num_nodes=2)
-    found = adjacency(graph, 1.0, "none")
-    assert found.nnz == 4
-    assert found.toarray().tolist() == [[1.0, 1.0], [2.0, 1.0]]
+    matrix = adjacency(graph, 1.0, "none")
+    assert matrix.nnz == 4
+    assert matrix.toarray().tolist() == [[1.0, 1.0], [2.0, 1.0]]
 
 
 def test_a_matrix_too_large_for_its_indices_is_refused() -> None:

@@ -163,11 +163,11 @@ def test_exactly_the_share_of_training_and_validation_labels_is_wrong(share: flo
     y = torch.arange(300) % classes
     split = splits.per_class(y, 10, 40, None, [seed, seed + 1])
     wrong = splits.noisy(y, split, share, [seed, seed + 1], classes)
-    seen = split.train | split.val
+    trained_or_validated = split.train | split.val
     changed = wrong != y
     expected = int(share * (10 * classes + 40) + 0.5)
     assert changed.sum(1).tolist() == [expected, expected]
-    assert not changed[~seen].any()
+    assert not changed[~trained_or_validated].any()
     assert int(wrong.min()) >= 0
     assert int(wrong.max()) < classes
 

@@ -37,12 +37,12 @@ def test_given_validation_nodes_are_kept() -> None:
     node = torch.arange(6)
     given_split = Split((node < 2)[None], ((node == 2) | (node == 3))[None], (node == 4)[None])
     split = validation_split(y, given_split, seeds=[3, 4])
-    for mine, theirs in (
+    for actual, expected in (
         (split.train, given_split.train),
         (split.val, given_split.val),
         (split.test, given_split.test),
     ):
-        assert torch.equal(mine, theirs.expand(2, -1))
+        assert torch.equal(actual, expected.expand(2, -1))
 
 
 def test_validation_comes_from_training_nodes_and_leaves_the_exam_alone() -> None:

@@ -22,22 +22,22 @@ def check_shapes(arrays: Mapping[str, Any], what: object) -> int:
     """The number of nodes in `y`, or else in `x`; raises if the shapes of arrays, or of their headers, do not fit."""
     y, x, edges, weight = arrays.get("y"), arrays.get("x"), arrays["edge_index"], arrays.get("edge_weight")
     if y is not None and (len(y.shape) != 1 or y.dtype.kind not in "iu" or 0 in y.shape):
-        raise InvalidInput(f"'y' of {what} must be integers of shape [N], got {_describe(y)}")
+        raise InvalidInput(f"'y' of {what} must be integers of shape [N], got {describe(y)}")
     if len(edges.shape) != 2 or edges.shape[0] != 2 or edges.dtype.kind not in "iu":
-        raise InvalidInput(f"'edge_index' of {what} must be integers of shape [2, E], got {_describe(edges)}")
+        raise InvalidInput(f"'edge_index' of {what} must be integers of shape [2, E], got {describe(edges)}")
     if weight is not None and weight.shape != edges.shape[1:]:
-        raise InvalidInput(f"'edge_weight' of {what} must have shape [{edges.shape[1]}], got {_describe(weight)}")
+        raise InvalidInput(f"'edge_weight' of {what} must have shape [{edges.shape[1]}], got {describe(weight)}")
     nodes = next((array.shape[0] for array in (y, x) if array is not None and array.shape), 0)
     if x is not None and (len(x.shape) != 2 or x.shape[0] != nodes or 0 in x.shape or x.shape[1] > MAX_FEATURES):
-        raise InvalidInput(f"'x' of {what} must have shape [{nodes or 'N'}, F], one row per node, got {_describe(x)}")
+        raise InvalidInput(f"'x' of {what} must have shape [{nodes or 'N'}, F], one row per node, got {describe(x)}")
     masks = {name: arrays[name] for name in MASKS if name in arrays}
     if masks and len(masks) < len(MASKS):
         raise InvalidInput(f"{what} has {' and '.join(masks)} only; a split needs {', '.join(MASKS)}")
     for name, mask in masks.items():
         if mask.dtype.kind != "b" or len(mask.shape) not in (1, 2) or mask.shape[0] != nodes or 0 in mask.shape:
-            raise InvalidInput(f"'{name}' of {what} must be bool [{nodes}] or [{nodes}, S], got {_describe(mask)}")
+            raise InvalidInput(f"'{name}' of {what} must be bool [{nodes}] or [{nodes}, S], got {describe(mask)}")
         if mask.shape != masks[MASKS[0]].shape:
-            raise InvalidInput(f"the masks of {what} must share one shape, got {_describe(mask)} for '{name}'")
+            raise InvalidInput(f"the masks of {what} must share one shape, got {describe(mask)} for '{name}'")
     return nodes
 
 
@@ -53,13 +53,13 @@ def check_edges(edges: Array, nodes: int, what: object, first: int = 0) -> None:
 
 def edge_weights(values: Array, what: object) -> Array:
     """The weights as float32; raises if one is negative or not finite."""
-    weights = as_finite_float32(values, "edge_weight", what)
+    weights = as_float32(values, "edge_weight", what)
     if (weights < 0).any():
         raise InvalidInput(f"'edge_weight' of {what} must hold numbers from 0, got {float(weights.min()):g}")
     return weights
 
 
-def as_finite_float32(values: Array, name: str, what: object) -> Array:
+def as_float32(values: Array, name: str, what: object) -> Array:
     """The array as float32; raises if a number is NaN, infinite or too large for float32."""
     with np.errstate(over="ignore"):
         numbers = np.ascontiguousarray(values, dtype=np.float32)
@@ -76,5 +76,5 @@ def check_disjoint(masks: Array, what: object) -> None:
         raise InvalidInput(f"the masks of {what} must be disjoint, but a node stands in two of them")
 
 
-def _describe(array: Any) -> str:
+def describe(array: Any) -> str:
     return f"{array.dtype} {list(array.shape)}"

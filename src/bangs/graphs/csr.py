@@ -27,16 +27,12 @@ def check_indices(pointers: Array, columns: Array, shape: tuple[int, int], what:
     if any(array.ndim != 1 or array.dtype.kind not in "iu" for array in (pointers, columns)):
         raise InvalidInput(f"the row pointers and column numbers of {what} must be whole numbers in one dimension")
     starts = pointers.astype(np.int64)
-    if (
-        len(starts) != shape[0] + 1
-        or (np.diff(starts, prepend=0) < 0).any()
-        or starts[0] != 0
-        or starts[-1] > len(columns)
-    ):
+    rows, width = shape
+    if len(starts) != rows + 1 or starts[0] != 0 or (np.diff(starts) < 0).any() or starts[-1] > len(columns):
         raise InvalidInput(
-            f"the row pointers of {what} must be {shape[0] + 1} numbers that rise from 0 to its {len(columns)} entries"
+            f"the row pointers of {what} must be {rows + 1} numbers that rise from 0 to its {len(columns)} entries"
         )
-    check_range(columns[: starts[-1]], shape[1], f"the column numbers of {what}")
+    check_range(columns[: starts[-1]], width, f"the column numbers of {what}")
     return int(starts[-1])
 
 

@@ -16,7 +16,7 @@ class Server:
     breaks: int = 0
     after: int = 0
     length: bool = True  # whether Content-Length is told
-    asked: list[str] = field(default_factory=list)  # the path of each request
+    requests: list[str] = field(default_factory=list)  # the path of each request
     url: str = ""
 
 
@@ -24,7 +24,7 @@ class Server:
 def serving(server: Server) -> Iterator[Server]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            server.asked.append(self.path)
+            server.requests.append(self.path)
             content = server.files.get(self.path.lstrip("/"))
             if server.status != 200 or content is None:
                 self.send_error(404 if server.status == 200 else server.status)
@@ -33,9 +33,9 @@ def serving(server: Server) -> Iterator[Server]:
             if server.length:
                 self.send_header("Content-Length", str(len(content)))
             self.end_headers()
-            whole = server.breaks == 0
-            server.breaks -= not whole
-            self.wfile.write(content if whole else content[: server.after])
+            complete = server.breaks == 0
+            server.breaks -= not complete
+            self.wfile.write(content if complete else content[: server.after])
             self.close_connection = True
 
         def log_message(self, *_: object) -> None:

@@ -56,12 +56,12 @@ def test_what_is_nowhere_is_fetched_once_and_kept(
 ) -> None:
     monkeypatch.setattr(by_name, "DATASETS", {name: small(name, web)})
     first = by_name.load(name, base=web.url)
-    asked = len(web.asked)
-    assert asked == len(by_name.DATASETS[name].files)
-    again = by_name.load(name, base=web.url)
-    assert len(web.asked) == asked
+    requests = len(web.requests)
+    assert requests == len(by_name.DATASETS[name].files)
+    second = by_name.load(name, base=web.url)
+    assert len(web.requests) == requests
     assert first.num_nodes == 4
-    assert torch.equal(first.x, again.x)
+    assert torch.equal(first.x, second.x)
     assert sorted(os.listdir(alone / "cache" / by_name.DATASETS[name].folder)) == sorted(by_name.DATASETS[name].files)
 
 

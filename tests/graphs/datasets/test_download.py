@@ -40,7 +40,7 @@ def test_a_file_arrives_whole_in_a_folder_made_for_it(server: Server, tmp_path: 
 def test_a_broken_transfer_is_begun_again(server: Server, tmp_path: Path) -> None:
     server.breaks, server.after = 2, 100_000
     assert download(remote(server), tmp_path / "file").read_bytes() == CONTENT
-    assert len(server.asked) == 3
+    assert len(server.requests) == 3
 
 
 @pytest.mark.parametrize("length", [True, False])
@@ -75,7 +75,7 @@ def test_a_server_in_trouble_is_asked_again(server: Server, tmp_path: Path) -> N
     server.status = 503
     with pytest.raises(DataUnavailable, match="could not be fetched: 503"):
         download(remote(server), tmp_path / "file")
-    assert len(server.asked) == 3
+    assert len(server.requests) == 3
 
 
 def test_no_server_is_a_sentence(tmp_path: Path) -> None:

@@ -33,8 +33,8 @@ SOUND: dict[str, Any] = {
 
 def saved(folder: Path, **changes: Any) -> Path:
     """A file of the sound arrays with changes; None leaves an array out."""
-    held = {name: array for name, array in {**SOUND, **changes}.items() if array is not None}
-    np.savez_compressed(folder / "graph.npz", **held)
+    arrays = {name: array for name, array in {**SOUND, **changes}.items() if array is not None}
+    np.savez_compressed(folder / "graph.npz", **arrays)
     return folder / "graph.npz"
 
 
@@ -221,19 +221,19 @@ def test_what_is_no_zip_is_said_to_be_none(tmp_path: Path, content: bytes) -> No
 
 
 def test_a_file_cut_short_is_refused(tmp_path: Path) -> None:
-    whole = saved(tmp_path).read_bytes()
-    for length in range(0, len(whole), 97):
-        (tmp_path / "half.npz").write_bytes(whole[:length])
+    content = saved(tmp_path).read_bytes()
+    for length in range(0, len(content), 97):
+        (tmp_path / "half.npz").write_bytes(content[:length])
         with pytest.raises(InvalidInput):
             read_graph(tmp_path / "half.npz")
 
 
 def test_a_flipped_bit_is_noticed_or_harmless(tmp_path: Path) -> None:
-    whole = saved(tmp_path).read_bytes()
+    content = saved(tmp_path).read_bytes()
     random = np.random.default_rng(0)
-    for place in random.integers(0, len(whole), 200):
-        broken = bytearray(whole)
-        broken[place] ^= 1 << random.integers(8)
+    for position in random.integers(0, len(content), 200):
+        broken = bytearray(content)
+        broken[position] ^= 1 << random.integers(8)
         (tmp_path / "bit.npz").write_bytes(broken)
         with contextlib.suppress(InvalidInput):
             assert read_graph(tmp_path / "bit.npz").num_nodes == N

@@ -81,10 +81,10 @@ def test_some_nodes_stand_alone() -> None:
 
 
 def test_a_seed_is_a_graph() -> None:
-    first, again, other = citation(seed=3), citation(seed=3), citation(seed=4)
-    assert torch.equal(first.edge_index, again.edge_index)
-    assert torch.equal(first.x.values(), again.x.values())
-    assert torch.equal(first.y, again.y)
+    first, same, other = citation(seed=3), citation(seed=3), citation(seed=4)
+    assert torch.equal(first.edge_index, same.edge_index)
+    assert torch.equal(first.x.values(), same.x.values())
+    assert torch.equal(first.y, same.y)
     assert not torch.equal(first.y, other.y)
 
 

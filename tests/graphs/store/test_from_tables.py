@@ -40,13 +40,13 @@ def test_parquet_and_an_array_beside_the_table(tmp_path):
     )
     pq.write_table(pa.table({"u": [10, 11, 12], "v": [11, 12, 12]}), tmp_path / "edges.parquet")
     np.save(tmp_path / "features.npy", np.arange(8.0).reshape(4, 2))
-    made = convert_from(str(tmp_path), tmp_path / "store")
+    manifest = convert_from(str(tmp_path), tmp_path / "store")
     data = Store.open(tmp_path / "store").whole()
     assert edges_of(data).keys() == {(0, 1), (1, 0), (1, 2), (2, 1)}
     assert data.y.tolist() == [0, 1, 0, -1]
     assert data.x.tolist() == [[0, 1], [2, 3], [4, 5], [6, 7]]
     assert data.train_mask.tolist() == [True, True, False, False]
-    assert any("1 edge from a node to itself" in note for note in made.notes)
+    assert any("1 edge from a node to itself" in note for note in manifest.notes)
 
 
 def test_every_mistake_is_told_with_its_row(tmp_path):
@@ -54,8 +54,8 @@ def test_every_mistake_is_told_with_its_row(tmp_path):
     tables = folder(tmp_path, nodes, "source,target,weight\n1,2,1\n1,9,2\n2,,3\n5,2,-1\n")
     with pytest.raises(BadTables) as caught:
         convert_from(str(tables), tmp_path / "store")
-    told = {(complaint.file, complaint.row, complaint.kind) for complaint in caught.value.diagnostics}
-    assert told >= {
+    problems = {(problem.file, problem.row, problem.kind) for problem in caught.value.diagnostics}
+    assert problems >= {
         ("nodes.csv", 4, "duplicate-id"),
         ("nodes.csv", 5, "blank-id"),
         ("nodes.csv", 7, "ragged-row"),
@@ -72,21 +72,21 @@ def test_wrong_numbers_and_splits_are_told_with_their_rows(tmp_path):
     with pytest.raises(BadTables) as caught:
         convert_from(str(tables), tmp_path / "store")
     assert ("nodes.csv", 3, "not-a-number") in {
-        (complaint.file, complaint.row, complaint.kind) for complaint in caught.value.diagnostics
+        (problem.file, problem.row, problem.kind) for problem in caught.value.diagnostics
     }
     (tables / "nodes.csv").write_text(nodes.replace("2,x", "2,4"))
     with pytest.raises(BadTables) as caught:
         convert_from(str(tables), tmp_path / "store")
-    told = {(complaint.row, complaint.kind) for complaint in caught.value.diagnostics}
-    assert told == {(4, "split-word"), (6, "split-without-label")}
+    problems = {(problem.row, problem.kind) for problem in caught.value.diagnostics}
+    assert problems == {(4, "split-word"), (6, "split-without-label")}
 
 
 def test_what_became_of_columns_is_said_and_a_wrong_number_told_as_of_a_graph_to_learn_from(tmp_path):
     nodes = "id;height;colour;label\na;1,5;red;\nb;2,5;red;\nc;;blue;\nd;3,5;blue;\n"
     edges = "source;target;weight\na;b;0,5\nc;d;2\n"
     tables = folder(tmp_path, nodes, edges)
-    made = convert_from(str(tables), tmp_path / "store", options=ReadOptions(fill="mean"))
-    assert made.notes[2:] == (
+    manifest = convert_from(str(tables), tmp_path / "store", options=ReadOptions(fill="mean"))
+    assert manifest.notes[2:] == (
         "nodes.csv: 0 labels of 4 nodes",
         "nodes.csv: column 'height' is written with decimal commas; read so, 1,234 as 1.234",
         "nodes.csv: 1 numeric column 'height'",
@@ -122,32 +122,32 @@ def test_edges_and_blanks_are_read_as_those_of_the_other_tables_were(tmp_path, w
     heavy, plain = "source,target,weight\na,b,2\nb,a,1\nc,d,3\n", "source,target\na,b\nc,d\n"
     (first := tmp_path / "first").mkdir()
     encoding = tables.read(folder(first, edges=heavy if weighted else plain), directed=True, fill="mean").columns
-    (again := tmp_path / "again").mkdir()
-    folder(again, NODES.replace("3.0,green", ",green"), heavy)
-    convert_from(str(again), tmp_path / "store", options=ReadOptions(encoding=encoding))
-    stored, read = read_user_graph(tmp_path / "store", encoding=encoding), tables.read(again, encoding=encoding)
+    (second := tmp_path / "again").mkdir()
+    folder(second, NODES.replace("3.0,green", ",green"), heavy)
+    convert_from(str(second), tmp_path / "store", options=ReadOptions(encoding=encoding))
+    stored, read = read_user_graph(tmp_path / "store", encoding=encoding), tables.read(second, encoding=encoding)
     assert edges_of(stored.data) == edges_of(read.data)
     assert ("edge_weight" in stored.data) == weighted
     torch.testing.assert_close(stored.data.x, read.data.x)
     if weighted:
         with pytest.raises(BadTables, match="fitted with edge weights, but no column of 'source', 'target'"):
-            convert_from(str(folder(again, edges=plain)), tmp_path / "other", options=ReadOptions(encoding=encoding))
+            convert_from(str(folder(second, edges=plain)), tmp_path / "other", options=ReadOptions(encoding=encoding))
 
 
 @pytest.mark.parametrize(
-    ("fitted", "told"),
+    ("fitted", "message"),
     [
         ({"directed": True}, r"are undirected, the model was fitted with directed ones; .* --like"),
         ({"weighted": False}, r"have weights, the model was fitted with no weights; .* --like"),
     ],
 )
-def test_a_store_whose_edges_were_read_otherwise_is_refused(tmp_path, fitted, told):
+def test_a_store_whose_edges_were_read_otherwise_is_refused(tmp_path, fitted, message):
     source = str(folder(tmp_path, edges="source,target,weight\na,b,2\nc,d,3\n"))
     convert_from(source, tmp_path / "store")
-    own = tables.read(Path(source)).columns
-    assert read_user_graph(tmp_path / "store", encoding=own).data.edge_weight is not None
-    with pytest.raises(InvalidInput, match=told):
-        read_user_graph(tmp_path / "store", encoding=replace(own, **fitted))
+    encoding = tables.read(Path(source)).columns
+    assert read_user_graph(tmp_path / "store", encoding=encoding).data.edge_weight is not None
+    with pytest.raises(InvalidInput, match=message):
+        read_user_graph(tmp_path / "store", encoding=replace(encoding, **fitted))
 
 
 def test_the_weights_of_edges_can_be_left_out(tmp_path):
@@ -161,9 +161,9 @@ def test_the_weights_of_edges_can_be_left_out(tmp_path):
 
 def test_words_and_numbers_are_found_by_their_keys():
     pa = pytest.importorskip("pyarrow")
-    words = pa.array(["7", "x7", "007", "é", "18446744073709551616", "0"])
-    ids = IdIndex(key(words))
-    assert ids(words).tolist() == [0, 1, 2, 3, 4, 5]
+    names = pa.array(["7", "x7", "007", "é", "18446744073709551616", "0"])
+    ids = IdIndex(key(names))
+    assert ids(names).tolist() == [0, 1, 2, 3, 4, 5]
     assert ids(pa.array(["07", "1", ""])).tolist() == [-1, -1, -1]
     plain = IdIndex(key(pa.array(["0", "1", "2"])))
     assert plain.consecutive

@@ -27,9 +27,11 @@ from tests.graphs.tables.sample_tables import edges_of
 
 
 @pytest.fixture
-def made(tmp_path) -> Path:
-    convert_from("synthetic:nodes=500,edges=3000,features=6,classes=3,train=60,val=60", tmp_path / "made", seed=1)
-    return tmp_path / "made"
+def synthetic_store(tmp_path) -> Path:
+    convert_from(
+        "synthetic:nodes=500,edges=3000,features=6,classes=3,train=60,val=60", tmp_path / "synthetic_store", seed=1
+    )
+    return tmp_path / "synthetic_store"
 
 
 def small(weighted: bool = False) -> Data:
@@ -83,14 +85,14 @@ def test_edges_in_any_order_become_the_same_rows(tmp_path, directed, monkeypatch
         edges = EdgeWriter(writer, 5, directed=directed, weighted=True)
         for edge in np.array_split(np.arange(6), 4):
             edges.add(source[edge], target[edge], weight[edge])
-        count, two = edges.write()
-        kept = {name: np.fromfile(file.path, file.dtype) for name, file in _closed(writer).items()}
-    into = list(zip(np.repeat(np.arange(5), np.diff(kept["in.pointers"])), kept["in.nodes"], strict=True))
-    found = {(int(s), int(t)): float(w) for (t, s), w in zip(into, kept["in.weights"], strict=True)}
+        count, needs_both = edges.write()
+        arrays = {name: np.fromfile(file.path, file.dtype) for name, file in _closed(writer).items()}
+    into = list(zip(np.repeat(np.arange(5), np.diff(arrays["in.pointers"])), arrays["in.nodes"], strict=True))
+    weights = {(int(s), int(t)): float(w) for (t, s), w in zip(into, arrays["in.weights"], strict=True)}
     one_way = {(4, 1): 4.0, (0, 1): 2.0, (2, 0): 4.0, (0, 2): 5.0, (1, 4): 6.0}
     both = {(4, 1): 6.0, (1, 4): 6.0, (0, 1): 2.0, (1, 0): 2.0, (2, 0): 5.0, (0, 2): 5.0}
-    assert (found, two) == ((one_way, True) if directed else (both, False))
-    assert count == len(found)
+    assert (weights, needs_both) == ((one_way, True) if directed else (both, False))
+    assert count == len(weights)
 
 
 def _closed(writer: Writer) -> dict:
@@ -99,15 +101,15 @@ def _closed(writer: Writer) -> dict:
     return writer._files
 
 
-def test_the_same_seed_makes_the_same_store(tmp_path, made):
+def test_the_same_seed_makes_the_same_store(tmp_path, synthetic_store):
     text = "synthetic:nodes=500,edges=3000,features=6,classes=3,train=60,val=60"
-    again = convert_from(text, tmp_path / "again", seed=1)
+    same = convert_from(text, tmp_path / "again", seed=1)
     other = convert_from(text, tmp_path / "other", seed=2)
-    assert again.digest == Store.open(made).manifest.digest != other.digest
+    assert same.digest == Store.open(synthetic_store).manifest.digest != other.digest
 
 
-def test_a_made_graph_is_undirected_and_mostly_stays_within_its_classes(made):
-    store = Store.open(made)
+def test_a_made_graph_is_undirected_and_mostly_stays_within_its_classes(synthetic_store):
+    store = Store.open(synthetic_store)
     data = store.whole()
     assert 2800 < data.num_edges <= 3000
     assert edges_of(data).keys() == {(t, s) for s, t in edges_of(data)}
@@ -116,24 +118,24 @@ def test_a_made_graph_is_undirected_and_mostly_stays_within_its_classes(made):
     assert [int(data[name].sum()) for name in ("train_mask", "val_mask", "test_mask")] == [60, 60, 380]
 
 
-def test_opening_reads_no_array(made):
-    for file in made.glob("*.bin"):
+def test_opening_reads_no_array(synthetic_store):
+    for file in synthetic_store.glob("*.bin"):
         os.chmod(file, 0o000 if os.getuid() else 0o644)
-    store = Store.open(made)
+    store = Store.open(synthetic_store)
     assert (store.num_nodes, store.num_classes) == (500, 3)
 
 
-def test_a_changed_byte_is_found_when_asked(made):
-    Store.open(made).verify()
-    with (made / "features.bin").open("r+b") as file:
+def test_a_changed_byte_is_found_when_asked(synthetic_store):
+    Store.open(synthetic_store).verify()
+    with (synthetic_store / "features.bin").open("r+b") as file:
         file.seek(40)
         file.write(b"\x01")
     with pytest.raises(InvalidInput, match=r"features.bin' is damaged.*checksum"):
-        Store.open(made).verify()
+        Store.open(synthetic_store).verify()
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
         ({"version": 9}, "version 9"),
         ({"kind": "tea"}, "not the manifest"),
@@ -144,23 +146,23 @@ def test_a_changed_byte_is_found_when_asked(made):
         ({"directed": True}, "'out.nodes' of .* is missing"),
     ],
 )
-def test_a_manifest_that_does_not_fit_is_refused_before_anything_is_mapped(made, change, told):
-    content = json.loads((made / "manifest.json").read_text())
-    (made / "manifest.json").write_text(json.dumps({**content, **change}))
-    with pytest.raises(InvalidInput, match=told):
-        Store.open(made)
+def test_a_manifest_that_does_not_fit_is_refused_before_anything_is_mapped(synthetic_store, change, message):
+    content = json.loads((synthetic_store / "manifest.json").read_text())
+    (synthetic_store / "manifest.json").write_text(json.dumps({**content, **change}))
+    with pytest.raises(InvalidInput, match=message):
+        Store.open(synthetic_store)
 
 
-def test_a_file_cut_short_or_replaced_by_a_link_is_refused(made, tmp_path):
-    body = (made / "in.nodes.bin").read_bytes()
-    (made / "in.nodes.bin").write_bytes(body[:-4])
+def test_a_file_cut_short_or_replaced_by_a_link_is_refused(synthetic_store, tmp_path):
+    body = (synthetic_store / "in.nodes.bin").read_bytes()
+    (synthetic_store / "in.nodes.bin").write_bytes(body[:-4])
     with pytest.raises(InvalidInput, match=r"must have [\d,]+ bytes"):
-        Store.open(made)
+        Store.open(synthetic_store)
     (tmp_path / "elsewhere").write_bytes(body)
-    (made / "in.nodes.bin").unlink()
-    (made / "in.nodes.bin").symlink_to(tmp_path / "elsewhere")
+    (synthetic_store / "in.nodes.bin").unlink()
+    (synthetic_store / "in.nodes.bin").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(InvalidInput, match="not a plain file"):
-        Store.open(made)
+        Store.open(synthetic_store)
 
 
 def test_a_folder_without_a_manifest_is_no_store(tmp_path):
@@ -169,11 +171,11 @@ def test_a_folder_without_a_manifest_is_no_store(tmp_path):
         Store.open(tmp_path)
 
 
-def test_links_that_lead_nowhere_are_told_and_not_followed(made):
-    nodes = np.fromfile(made / "in.nodes.bin", np.int32)
+def test_links_that_lead_nowhere_are_told_and_not_followed(synthetic_store):
+    nodes = np.fromfile(synthetic_store / "in.nodes.bin", np.int32)
     nodes[::7] = 2_000_000_000
-    nodes.tofile(made / "in.nodes.bin")
-    store = Store.open(made)
+    nodes.tofile(synthetic_store / "in.nodes.bin")
+    store = Store.open(synthetic_store)
     with pytest.raises(InvalidInput, match="outside 0"):
         store.verify(checksums=False)
     task = _task(store)
@@ -201,7 +203,7 @@ def test_half_precision_halves_the_features_and_refuses_what_it_cannot_hold(tmp_
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("synthetic:nodes=ten", "must be a number, got 'ten'"),
         ("synthetic:noses=10", "'noses' is unknown; did you mean 'nodes'"),
@@ -211,8 +213,8 @@ def test_half_precision_halves_the_features_and_refuses_what_it_cannot_hold(tmp_
         ("synthetic:nodes=40,edges=10,classes=2,train=40", "must leave nodes for the test"),
     ],
 )
-def test_a_synthetic_graph_that_cannot_be_is_told_so(text, told):
-    with pytest.raises(BangsError, match=told):
+def test_a_synthetic_graph_that_cannot_be_is_told_so(text, message):
+    with pytest.raises(BangsError, match=message):
         Synthetic.parse(text)
 
 
@@ -221,29 +223,29 @@ def _task(store: Store) -> Task:
     return Task.of(store, split, store.num_classes)
 
 
-def test_training_from_the_disk_is_training_from_memory(made):
-    store = Store.open(made)
+def test_training_from_the_disk_is_training_from_memory(synthetic_store):
+    store = Store.open(synthetic_store)
     trainer = Trainer(GCN(hidden=8), epochs=5, batches=Sampling(16, (4, 3), memory=5000))
     data = store.whole()
     split = Split.repeated(data.train_mask, data.val_mask, data.test_mask, 1)
     mapped, plain = _task(store), Task.of(data, split)
-    one, other = (trainer.fit(task, task.given, Streams((0,))) for task in (mapped, plain))
-    for name, weight in one.weights.items():
-        torch.testing.assert_close(weight, other.weights[name], atol=1e-5, rtol=1e-5)
+    from_disk, from_memory = (trainer.fit(task, task.given, Streams((0,))) for task in (mapped, plain))
+    for name, weight in from_disk.weights.items():
+        torch.testing.assert_close(weight, from_memory.weights[name], atol=1e-5, rtol=1e-5)
     torch.testing.assert_close(
-        one.predict(mapped.graph).logits, other.predict(plain.graph).logits, atol=1e-4, rtol=1e-4
+        from_disk.predict(mapped.graph).logits, from_memory.predict(plain.graph).logits, atol=1e-4, rtol=1e-4
     )
 
 
-def test_a_task_of_a_store_holds_no_labels_but_those_given(made):
-    graph = _task(Store.open(made)).graph
+def test_a_task_of_a_store_holds_no_labels_but_those_given(synthetic_store):
+    graph = _task(Store.open(synthetic_store)).graph
     assert not hasattr(graph, "y")
     assert graph.get("y") is None
 
 
-def test_a_whole_run_goes_by_the_map(made):
+def test_a_whole_run_goes_by_the_map(synthetic_store):
     experiment = Experiment(
-        dataset=str(made),
+        dataset=str(synthetic_store),
         method="bangs",
         seeds=(0,),
         rounds=1,
@@ -252,23 +254,23 @@ def test_a_whole_run_goes_by_the_map(made):
         batch_size=32,
         changes={"epochs": 3},
     )
-    result = experiment.run(data=Store.open(made), device="cpu")
+    result = experiment.run(data=Store.open(synthetic_store), device="cpu")
     assert len(result["rounds"]) == 2
     assert result["batch_size"] == 32
     assert result["rounds"][1]["labelled"][0] == 65
 
 
-def test_wrong_labels_are_seen_by_the_learner_and_not_by_the_store(made):
-    store = Store.open(made)
-    experiment = Experiment(dataset=str(made), seeds=(0, 1), noise=1.0)
+def test_wrong_labels_are_seen_by_the_learner_and_not_by_the_store(synthetic_store):
+    store = Store.open(synthetic_store)
+    experiment = Experiment(dataset=str(synthetic_store), seeds=(0, 1), noise=1.0)
     task, exam = experiment.task(store), exam_of(experiment, store)
     known = task.given.known
     assert not (task.given.target == store.y)[known].any()
     assert torch.equal(exam.truth[0], store.y)
 
 
-def test_what_was_let_go_is_still_there(made):
-    features = Store.open(made).unlabelled().x
+def test_what_was_let_go_is_still_there(synthetic_store):
+    features = Store.open(synthetic_store).unlabelled().x
     before = features.clone()
     release(features)
     assert torch.equal(features, before)
@@ -276,13 +278,13 @@ def test_what_was_let_go_is_still_there(made):
     assert torch.equal(features, before)
 
 
-def test_a_large_store_says_what_cannot_be_done_with_it(made, monkeypatch):
+def test_a_large_store_says_what_cannot_be_done_with_it(synthetic_store, monkeypatch):
     monkeypatch.setattr(stored_graph, "MAX_BYTES_IN_MEMORY", 100)
     monkeypatch.setattr(stored_graph, "MAX_EDGES_AT_ONCE", 100)
-    assert isinstance(by_name.load(made), Store)
+    assert isinstance(by_name.load(synthetic_store), Store)
     with pytest.raises(InvalidInput, match="--batch-size"):
-        Trainer(GCN(hidden=4), epochs=1).fit(*_given(Store.open(made)), Streams((0,)))
-    assert isinstance(read_user_graph(made).data, Store)
+        Trainer(GCN(hidden=4), epochs=1).fit(*_given(Store.open(synthetic_store)), Streams((0,)))
+    assert isinstance(read_user_graph(synthetic_store).data, Store)
 
 
 def _given(store: Store):

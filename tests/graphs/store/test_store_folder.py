@@ -55,10 +55,10 @@ def test_what_else_lies_in_a_store_is_named_and_kept(store: Path) -> None:
 
 
 def test_what_is_put_into_a_store_while_it_is_converted_again_is_kept(store: Path) -> None:
-    with Writer(store, overwrite=True) as made:
+    with Writer(store, overwrite=True) as new:
         (store / "late.txt").write_text("mine")
         with pytest.raises(InvalidInput, match=r"'late.txt'"):
-            made.finish(nodes=1, edges=0, features=1, classes=())
+            new.finish(nodes=1, edges=0, features=1, classes=())
     assert (store / "late.txt").read_text() == "mine"
     assert Store.open(store).num_nodes == 120
 
@@ -78,19 +78,19 @@ def test_a_damaged_store_can_be_replaced(store: Path) -> None:
     assert Store.open(store).num_nodes == 90
 
 
-@pytest.mark.parametrize("what", ["file", "link", "photos"])
-def test_nothing_but_a_folder_of_ours_is_replaced(store: Path, tmp_path: Path, what: str) -> None:
-    place = tmp_path / "place"
-    if what == "file":
-        place.write_text("mine")
-    elif what == "link":
-        place.symlink_to(store)
+@pytest.mark.parametrize("kind", ["file", "link", "photos"])
+def test_nothing_but_a_folder_of_ours_is_replaced(store: Path, tmp_path: Path, kind: str) -> None:
+    target = tmp_path / "place"
+    if kind == "file":
+        target.write_text("mine")
+    elif kind == "link":
+        target.symlink_to(store)
     else:
-        place.mkdir()
-        (place / "one.jpg").touch()
+        target.mkdir()
+        (target / "one.jpg").touch()
     with pytest.raises(InvalidInput, match="--overwrite replaces a store and nothing else"):
-        convert_from(NEW, place, overwrite=True)
-    assert os.path.lexists(place)
+        convert_from(NEW, target, overwrite=True)
+    assert os.path.lexists(target)
     assert Store.open(store).num_nodes == 120
 
 
@@ -155,10 +155,10 @@ def test_leftovers_are_removed_unless_they_are_in_use_or_not_ours(tmp_path: Path
     dead, strange, other = (
         tmp_path / f".{name}.{number:016x}.tmp" for number, name in enumerate(("store", "store", "another"))
     )
-    for place in (dead, strange, other):
-        (place / "scratch").mkdir(parents=True)
-        (place / "features.bin").write_bytes(b"half")
-        (place / "scratch" / "in.0.keys").write_bytes(b"half")
+    for leftover in (dead, strange, other):
+        (leftover / "scratch").mkdir(parents=True)
+        (leftover / "features.bin").write_bytes(b"half")
+        (leftover / "scratch" / "in.0.keys").write_bytes(b"half")
     (strange / "diary.txt").write_text("mine")
     with Writer(tmp_path / "store") as running:
         convert_from(NEW, tmp_path / "store")

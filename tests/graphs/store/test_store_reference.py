@@ -30,7 +30,7 @@ def named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> NodeNames:
     """The names of a store of tables, read two at a time."""
     folder = tmp_path / "tables"
     folder.mkdir()
-    rows = "".join(f"{word},{number / 2},{number % 2}\n" for number, word in enumerate(["a", "née", "7", "a b"]))
+    rows = "".join(f"{name},{number / 2},{number % 2}\n" for number, name in enumerate(["a", "née", "7", "a b"]))
     (folder / "nodes.csv").write_text(f"id,size,label\n{rows}", encoding="utf-8")
     (folder / "edges.csv").write_text("source,target\na,née\nnée,7\n7,a b\n", encoding="utf-8")
     convert_from(str(folder), tmp_path / "store")
@@ -41,17 +41,17 @@ def named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> NodeNames:
 def test_a_file_names_the_store_as_seen_from_its_folder(where: StoreReference, tmp_path: Path) -> None:
     plain = json.loads(json.dumps(where.to_plain(tmp_path / "models")))
     assert plain["path"] == "../store"
-    again = StoreReference.from_plain(plain, tmp_path / "models")
-    assert again == where
-    assert torch.equal(again.store.y, where.store.y)
+    loaded = StoreReference.from_plain(plain, tmp_path / "models")
+    assert loaded == where
+    assert torch.equal(loaded.store.y, where.store.y)
 
 
 def test_a_store_that_is_gone_is_told_with_its_path_and_the_way_out(where: StoreReference, tmp_path: Path) -> None:
-    lost = StoreReference.from_plain(where.to_plain(tmp_path), tmp_path)
+    reference = StoreReference.from_plain(where.to_plain(tmp_path), tmp_path)
     where.path.rename(tmp_path / "moved")
     with pytest.raises(InvalidInput, match=r"a store at '.*/store', which is not there.*--store PATH"):
-        _ = lost.store
-    assert lost.at(tmp_path / "moved").store.num_nodes == 6
+        _ = reference.store
+    assert reference.at(tmp_path / "moved").store.num_nodes == 6
 
 
 def test_a_store_that_changed_is_told_by_what_did(where: StoreReference, tmp_path: Path) -> None:
@@ -72,7 +72,7 @@ def test_a_store_that_changed_is_told_by_what_did(where: StoreReference, tmp_pat
 def test_names_are_read_where_they_are_asked_for(named: NodeNames) -> None:
     assert list(named) == ["a", "née", "7", "a b"]
     assert (named[1], named[-1], named[1:3]) == ("née", "a b", ["née", "7"])
-    assert [named.find(word) for word in ("a", "7", "a b", "b", "3")] == [0, 2, 3, None, None]
+    assert [named.find(name) for name in ("a", "7", "a b", "b", "3")] == [0, 2, 3, None, None]
     with pytest.raises(IndexError):
         named[4]
 
@@ -80,13 +80,13 @@ def test_names_are_read_where_they_are_asked_for(named: NodeNames) -> None:
 def test_nodes_without_names_are_called_by_their_numbers(where: StoreReference) -> None:
     names = NodeNames(where)
     assert list(names) == ["0", "1", "2", "3", "4", "5"]
-    assert [names.find(word) for word in ("5", "6", "-1", "05", "x", "9" * 30)] == [5, None, None, None, None, None]
+    assert [names.find(name) for name in ("5", "6", "-1", "05", "x", "9" * 30)] == [5, None, None, None, None, None]
 
 
 def test_words_are_known_as_they_are_to_a_set(named: NodeNames) -> None:
-    asked = ["a b", "née", "b", "", "7", "07", "\ud800"]
-    assert are_node_names(asked, named).tolist() == are_node_names(asked, list(named)).tolist()
-    assert are_node_names(asked, np.array(list(named), dtype=object)).sum() == 3
+    candidates = ["a b", "née", "b", "", "7", "07", "\ud800"]
+    assert are_node_names(candidates, named).tolist() == are_node_names(candidates, list(named)).tolist()
+    assert are_node_names(candidates, np.array(list(named), dtype=object)).sum() == 3
 
 
 def test_names_that_do_not_follow_each_other_are_told(named: NodeNames) -> None:
@@ -103,9 +103,9 @@ def test_a_model_that_names_a_strange_folder_gets_a_sentence_that_tells_nothing_
     (tmp_path / "secret" / "manifest.json").write_text('{"kind": "a secret"}')
     for path in ("secret", "../../../../etc", "store/labels.bin"):
         facts = {**where.to_plain(tmp_path), "path": path}
-        with pytest.raises(InvalidInput) as told:
+        with pytest.raises(InvalidInput) as caught:
             _ = StoreReference.from_plain(facts, tmp_path).store
-        assert "a secret" not in str(told.value)
+        assert "a secret" not in str(caught.value)
 
 
 @pytest.mark.parametrize("wrong", [{"path": 7}, {"path": "a\0b"}, {"nodes": "many"}, {"checksums": []}])

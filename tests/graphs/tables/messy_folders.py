@@ -30,14 +30,14 @@ NODES = 60
 
 def nodes() -> pd.DataFrame:
     """Sixty nodes of two classes; twenty-four have a label."""
-    draw = np.random.default_rng(0)
-    kind = np.arange(NODES) % 2
+    rng = np.random.default_rng(0)
+    label = np.arange(NODES) % 2
     return pd.DataFrame(
         {
             "id": np.arange(1000, 1000 + NODES),
-            "height": (draw.normal(size=NODES) + kind).round(3),
-            "width": (draw.normal(size=NODES) - kind).round(3),
-            "label": np.where(np.arange(NODES) < 24, np.array(["cat", "dog"])[kind], ""),
+            "height": (rng.normal(size=NODES) + label).round(3),
+            "width": (rng.normal(size=NODES) - label).round(3),
+            "label": np.where(np.arange(NODES) < 24, np.array(["cat", "dog"])[label], ""),
         }
     )
 
@@ -48,9 +48,9 @@ def edges() -> pd.DataFrame:
     return pd.DataFrame({"source": 1000 + number, "target": 1000 + (number + 2) % NODES})
 
 
-def save(path: Path, own: pd.DataFrame, links: pd.DataFrame) -> None:
-    own.to_csv(path / "nodes.csv", index=False)
-    links.to_csv(path / "edges.csv", index=False)
+def save(path: Path, node_table: pd.DataFrame, edge_table: pd.DataFrame) -> None:
+    node_table.to_csv(path / "nodes.csv", index=False)
+    edge_table.to_csv(path / "edges.csv", index=False)
 
 
 def excel_semicolons(path: Path) -> None:
@@ -89,9 +89,9 @@ def junk_columns(path: Path) -> None:
 
 
 def two_spellings(path: Path) -> None:
-    own = nodes()
-    own.loc[[0, 2], "label"] = "Cat"
-    save(path, own, edges())
+    node_table = nodes()
+    node_table.loc[[0, 2], "label"] = "Cat"
+    save(path, node_table, edges())
 
 
 def edges_to_unknown_ids(path: Path) -> None:
@@ -106,19 +106,19 @@ def weights_with_gaps(path: Path) -> None:
 
 
 def duplicated_nodes(path: Path) -> None:
-    own = nodes()
-    save(path, pd.concat([own, own.iloc[[4, 5]]]), edges())
+    node_table = nodes()
+    save(path, pd.concat([node_table, node_table.iloc[[4, 5]]]), edges())
 
 
 def parquet_with_categories(path: Path) -> None:
-    own = nodes().assign(town=pd.Categorical(np.array(["Rome", "Oslo", "Bonn"])[np.arange(NODES) % 3]))
-    own.assign(label=own["label"].replace("", None).astype("category")).to_parquet(path / "nodes.parquet")
+    node_table = nodes().assign(town=pd.Categorical(np.array(["Rome", "Oslo", "Bonn"])[np.arange(NODES) % 3]))
+    node_table.assign(label=node_table["label"].replace("", None).astype("category")).to_parquet(path / "nodes.parquet")
     edges().to_parquet(path / "edges.parquet")
 
 
 def frame_with_an_index(path: Path) -> None:
-    own = nodes()
-    own.assign(id=[f"n{id}" for id in own["id"]]).set_index("id").rename_axis(None).to_csv(path / "nodes.csv")
+    indexed = nodes().assign(id=lambda table: "n" + table["id"].astype(str)).set_index("id")
+    indexed.rename_axis(None).to_csv(path / "nodes.csv")
     edges().map(lambda id: f"n{id}").to_csv(path / "edges.csv")
 
 

@@ -310,20 +310,20 @@ BROKEN = [
     *(
         Broken(
             "missing-number",
-            f"nodes.csv, row 3: column 'height' holds '{word}', where a number should be",
+            f"nodes.csv, row 3: column 'height' holds '{cell}', where a number should be",
             "--fill mean",
-            nodes(NODES.replace("2.5", word)),
+            nodes(NODES.replace("2.5", cell)),
         )
-        for word in ("", "NaN", "NA", "null", "?")
+        for cell in ("", "NaN", "NA", "null", "?")
     ),
     *(
         Broken(
             "not-finite",
-            f"nodes.csv, row 3: column 'height' holds '{word}', which is infinite or beyond",
+            f"nodes.csv, row 3: column 'height' holds '{cell}', which is infinite or beyond",
             "--ignore",
-            nodes(NODES.replace("2.5", word)),
+            nodes(NODES.replace("2.5", cell)),
         )
-        for word in ("inf", "-Infinity", "1e400", "-2e30")
+        for cell in ("inf", "-Infinity", "1e400", "-2e30")
     ),
     Broken(
         "split-word", "nodes.csv, row 6: the split says 'maybe'", "train, val or test", nodes(SPLIT.format("maybe"))

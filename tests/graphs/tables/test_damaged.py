@@ -95,7 +95,7 @@ def edits(draw: st.DrawFn) -> Damage:
     """One clumsy edit of a table's cells: a column dropped, a row doubled or moved, a value replaced."""
     kind = draw(st.sampled_from(["drop", "double", "swap", "replace", "rename", "widen"]))
     row, column = draw(st.integers(0, 9)), draw(st.integers(0, 4))
-    word = draw(st.sampled_from(NASTY) | st.text(max_size=8))
+    cell = draw(st.sampled_from(NASTY) | st.text(max_size=8))
 
     def edit(content: bytes) -> bytes:
         rows = [line.split(",") for line in content.decode("utf-8", "replace").split("\n")]
@@ -107,11 +107,11 @@ def edits(draw: st.DrawFn) -> Damage:
         elif kind == "swap":
             rows[0], rows[row % len(rows)] = rows[row % len(rows)], rows[0]
         elif kind == "rename":
-            rows[0][column % len(rows[0])] = word
+            rows[0][column % len(rows[0])] = cell
         elif kind == "widen":
-            line.append(word)
+            line.append(cell)
         else:
-            line[column % len(line)] = word
+            line[column % len(line)] = cell
         return "\n".join(",".join(cells) for cells in rows).encode("utf-8", "replace")
 
     return edit
@@ -177,9 +177,9 @@ def test_damaged_archives_are_read_or_refused_in_a_sentence(file: str, damages: 
 def test_what_is_not_damaged_is_read(tmp_path: Path) -> None:
     assert sound(write(tmp_path, TABLES))
     for file, content in ARCHIVES.items():
-        place = tmp_path / file.replace(".", "-")
-        place.mkdir()
-        write(place, {"edges.csv": TABLES["edges.csv"], file: content})
+        subfolder = tmp_path / file.replace(".", "-")
+        subfolder.mkdir()
+        write(subfolder, {"edges.csv": TABLES["edges.csv"], file: content})
         if file == "features.npz":
-            write(place, {"nodes.csv": TABLES["nodes.csv"]})
-        assert sound(place / file if file == "graph.npz" else place)
+            write(subfolder, {"nodes.csv": TABLES["nodes.csv"]})
+        assert sound(subfolder / file if file == "graph.npz" else subfolder)

@@ -41,8 +41,8 @@ def truth(maker: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> dict[s
 
 def test_the_script_makes_the_committed_folders(maker: ModuleType, tmp_path: Path) -> None:
     maker.make(tmp_path, seed=7)
-    for made in tmp_path.rglob("*.csv"):
-        assert made.read_bytes() == (EXAMPLES / made.relative_to(tmp_path)).read_bytes()
+    for file in tmp_path.rglob("*.csv"):
+        assert file.read_bytes() == (EXAMPLES / file.relative_to(tmp_path)).read_bytes()
     assert len(list(tmp_path.rglob("*.csv"))) == 4
 
 

@@ -21,23 +21,22 @@ def labelled(*labels: str) -> str:
     return "id,x,label\n" + "".join(f"{'abcdefgh'[i]},{i},{label}\n" for i, label in enumerate(labels))
 
 
-WORDS = ["unknown", "Unlabeled", "TBD", "missing", "to do", "TODO", "not labelled", "unassigned"]
+PLACEHOLDERS = ["unknown", "Unlabeled", "TBD", "missing", "to do", "TODO", "not labelled", "unassigned"]
 
 
-@pytest.mark.parametrize("word", WORDS)
-def test_a_word_for_no_label_stops_until_an_option_decides(tmp_path: Path, word: str) -> None:
-    folder(tmp_path, labelled("u", "u", "v", "v", word, word, "NA"))
-    with pytest.raises(tables.BadTables, match=rf"label '{word}' in 2 rows looks like a word for .no label.") as stop:
+@pytest.mark.parametrize("placeholder", PLACEHOLDERS)
+def test_a_word_for_no_label_stops_until_an_option_decides(tmp_path: Path, placeholder: str) -> None:
+    folder(tmp_path, labelled("u", "u", "v", "v", placeholder, placeholder, "NA"))
+    with pytest.raises(tables.BadTables, match=rf"label '{placeholder}' in 2 rows looks like a word") as caught:
         tables.read(tmp_path)
-    assert f"if it means that, add --unknown '{word}' --unknown 'NA'; if it is a class, add --keep '{word}'" in str(
-        stop.value
-    )
-    unknown = tables.read(tmp_path, unknown=[word, "NA"])
+    unknown, keep = f"--unknown '{placeholder}' --unknown 'NA'", f"--keep '{placeholder}'"
+    assert f"if it means that, add {unknown}; if it is a class, add {keep}" in str(caught.value)
+    unknown = tables.read(tmp_path, unknown=[placeholder, "NA"])
     assert unknown.classes == ["u", "v"]
     assert unknown.data.y.tolist() == [0, 0, 1, 1, -1, -1, -1]
-    kept = tables.read(tmp_path, keep=[word])
-    assert sorted(kept.classes) == sorted(["u", "v", word])
-    assert kept.data.y.tolist()[6] == -1
+    keeping = tables.read(tmp_path, keep=[placeholder])
+    assert sorted(keeping.classes) == sorted(["u", "v", placeholder])
+    assert keeping.data.y.tolist()[6] == -1
 
 
 def test_n_a_is_unknown_and_stops_where_other_words_were_named(tmp_path: Path) -> None:
@@ -57,25 +56,25 @@ def test_a_slip_in_a_label_to_keep_is_reported(tmp_path: Path) -> None:
 
 def test_words_for_no_label_are_remembered_for_the_next_table(tmp_path: Path) -> None:
     first = tables.read(folder(tmp_path, labelled("u", "u", "v", "v", "TBD", "TBD")), unknown=["TBD"])
-    again = tables.read(folder(tmp_path, labelled("u", "TBD", "v", "v", "TBD", "")), encoding=first.columns)
-    assert again.data.y.tolist() == [0, -1, 1, 1, -1, -1]
+    second = tables.read(folder(tmp_path, labelled("u", "TBD", "v", "v", "TBD", "")), encoding=first.columns)
+    assert second.data.y.tolist() == [0, -1, 1, 1, -1, -1]
 
 
 def test_spellings_of_a_class_stop_until_an_option_decides(tmp_path: Path) -> None:
     folder(tmp_path, labelled("Cat", "cat", "cat", "dog", "dog", "DOG"))
-    with pytest.raises(tables.BadTables) as stop:
+    with pytest.raises(tables.BadTables) as caught:
         tables.read(tmp_path)
-    assert [own.message for own in stop.value.diagnostics if own.kind == "label-case"] == [
+    assert [problem.message for problem in caught.value.diagnostics if problem.kind == "label-case"] == [
         "labels 'cat', 'Cat' differ in capital letters only",
         "labels 'dog', 'DOG' differ in capital letters only",
     ]
-    assert "add --labels-ignore-case" in str(stop.value)
+    assert "add --labels-ignore-case" in str(caught.value)
     merged = tables.read(tmp_path, labels_ignore_case=True)
     assert merged.classes == ["cat", "dog"]
     assert merged.data.y.tolist() == [0, 0, 0, 1, 1, 1]
     assert "nodes.csv: labels 'cat', 'Cat' are one class, 'cat'" in merged.notes
-    again = tables.read(folder(tmp_path, labelled("CAT", "Dog", "", "", "", "")), encoding=merged.columns)
-    assert again.data.y.tolist()[:2] == [0, 1]
+    second = tables.read(folder(tmp_path, labelled("CAT", "Dog", "", "", "", "")), encoding=merged.columns)
+    assert second.data.y.tolist()[:2] == [0, 1]
     folder(tmp_path, labelled("Cat", "Cat", "cat", "cat", "dog", "dog"))
     assert tables.read(tmp_path, keep=["Cat", "cat"]).classes == ["Cat", "cat", "dog"]
 
@@ -86,10 +85,10 @@ FLOATS = (
 )
 
 
-@pytest.mark.parametrize("turned", [False, True], ids=["edges", "nodes"])
-def test_ids_with_a_trailing_zero_are_found_where_that_is_unambiguous(tmp_path: Path, turned: bool) -> None:
+@pytest.mark.parametrize("zeros_in_nodes", [False, True], ids=["edges", "nodes"])
+def test_ids_with_a_trailing_zero_are_found_where_that_is_unambiguous(tmp_path: Path, zeros_in_nodes: bool) -> None:
     nodes, edges = FLOATS
-    if turned:
+    if zeros_in_nodes:
         nodes, edges = nodes.replace("\n1000,", "\n1000.0,").replace("\n1002,", "\n1002.0,"), edges.replace(".0", "")
     graph = tables.read(folder(tmp_path, nodes, edges))
     assert edges_of(graph.data).keys() == {(0, 1), (1, 0), (1, 2), (2, 1), (2, 3), (3, 2)}
@@ -171,7 +170,8 @@ def test_dates_become_days_and_the_time_of_the_year(tmp_path: Path, form: str) -
     assert x[:, 0] == pytest.approx((days - days.mean()) / days.std(), abs=1e-5)
     passed = pd.to_datetime(pd.Series(DATES)).dt.day_of_year.to_numpy() - 1
     assert x[:, 1] == pytest.approx(np.sin(2 * np.pi * passed / 365.25), abs=1e-5)
-    assert any("'seen' holds dates (year-month-day), which become days since 1970, sine" in own for own in graph.notes)
+    expected = "'seen' holds dates (year-month-day), which become days since 1970, sine"
+    assert any(expected in note for note in graph.notes)
     assert tables.Encoding.from_dict(graph.columns.to_dict()) == graph.columns
 
 
@@ -208,16 +208,16 @@ def test_dates_within_a_year_are_days_alone_and_one_date_is_left_out(tmp_path: P
 
 
 def test_a_cell_that_is_no_date_is_reported_and_a_blank_one_is_filled_where_asked(tmp_path: Path) -> None:
-    with pytest.raises(tables.BadTables) as stop:
+    with pytest.raises(tables.BadTables) as caught:
         tables.read(dated(tmp_path, [*DATES[:4], "soon", ""]))
-    assert [own.message for own in stop.value.diagnostics] == [
+    assert [problem.message for problem in caught.value.diagnostics] == [
         "column 'seen' holds 'soon', which is not a date",
         "column 'seen' holds '', where a date should be",
     ]
     filled = tables.read(dated(tmp_path, [*DATES[:5], ""]), fill="mean")
     assert filled.data.x[5].tolist() == [0, 0, 0]
-    words = tables.read(dated(tmp_path, [*DATES[:4], "soon", ""]), categorical=["seen"])
-    assert len(words.columns.features) == 5
+    categorical = tables.read(dated(tmp_path, [*DATES[:4], "soon", ""]), categorical=["seen"])
+    assert len(categorical.columns.features) == 5
 
 
 def test_dates_that_are_none_are_not_read() -> None:
@@ -227,8 +227,8 @@ def test_dates_that_are_none_are_not_read() -> None:
 
 def test_a_table_of_a_fitted_model_is_read_by_the_format_it_was_fitted_with(tmp_path: Path) -> None:
     fitted = tables.read(dated(tmp_path, DATES)).columns
-    again = tables.read(dated(tmp_path, DATES[::-1]), encoding=fitted)
-    assert again.data.x.tolist() == tables.read(dated(tmp_path, DATES)).data.x.tolist()[::-1]
+    reversed_dates = tables.read(dated(tmp_path, DATES[::-1]), encoding=fitted)
+    assert reversed_dates.data.x.tolist() == tables.read(dated(tmp_path, DATES)).data.x.tolist()[::-1]
     with pytest.raises(tables.BadTables, match=r"'15.01.2019', which is not a date"):
         tables.read(dated(tmp_path, ["15.01.2019", *DATES[1:]]), encoding=fitted)
 
@@ -249,8 +249,8 @@ def test_a_blank_among_counts_is_filled_with_their_mean_though_they_are_not_cent
     graph = tables.read(folder(tmp_path, nodes, "source,target\na,b\nc,zoe\n"), fill="mean", unknown_edges="add")
     assert graph.data.x.flatten().tolist() == [0, 3, 6, 3, 3]
     assert tables.Encoding.from_dict(graph.columns.to_dict()) == graph.columns
-    again = tables.read(tmp_path, encoding=graph.columns, unknown_edges="add")
-    assert again.data.x.tolist() == graph.data.x.tolist()
+    second = tables.read(tmp_path, encoding=graph.columns, unknown_edges="add")
+    assert second.data.x.tolist() == graph.data.x.tolist()
 
 
 def test_a_column_is_offered_only_where_its_name_is_near(tmp_path: Path) -> None:

@@ -32,8 +32,8 @@ def edges_of(graph: tables.UserGraph) -> set[tuple[str, str]]:
     return {(graph.ids[s], graph.ids[t]) for s, t in zip(source, target, strict=True)}
 
 
-def said(graph: tables.UserGraph, *words: str) -> bool:
-    return any(all(word in note for word in words) for note in graph.notes)
+def said(graph: tables.UserGraph, *parts: str) -> bool:
+    return any(all(part in note for part in parts) for note in graph.notes)
 
 
 def test_two_small_tables_become_the_graph_they_describe(tmp_path: Path) -> None:
@@ -133,15 +133,15 @@ def test_weights_come_with_the_edges(tmp_path: Path) -> None:
     assert said(graph, "6 rows make 3 undirected edges")
     assert said(graph, "1 edge with another weight in the other direction; the larger counts")
     assert said(graph, "1 node has no edge")
-    one = read(tmp_path, edges="source,target,weight\na,b,2\n")
-    assert said(one, "1 row makes 1 undirected edge")
-    assert not said(one, "another weight")
+    single = read(tmp_path, edges="source,target,weight\na,b,2\n")
+    assert said(single, "1 row makes 1 undirected edge")
+    assert not said(single, "another weight")
 
 
 def test_weights_far_from_the_one_a_node_gives_itself_are_told(tmp_path: Path) -> None:
-    for unit, told in ((1.0, False), (2e6, True), (1e-6, True)):
+    for unit, expected in ((1.0, False), (2e6, True), (1e-6, True)):
         graph = read(tmp_path, edges=f"source,target,weight\na,b,{unit}\nb,c,{3 * unit}\nc,d,{2 * unit}\n")
-        assert said(graph, f"median weight is {2 * unit:.3g}, while a node counts itself with weight 1") is told
+        assert said(graph, f"median weight is {2 * unit:.3g}, while a node counts itself with weight 1") is expected
 
 
 def test_repeats_of_an_edge_without_weights_are_one_edge(tmp_path: Path) -> None:
@@ -173,7 +173,7 @@ def test_a_wrong_word_among_decimal_commas_is_told_and_makes_no_categories_of_th
     nodes = NODES.replace(",", ";").replace(".", ",").replace("2,5", "much")
     with pytest.raises(tables.BadTables) as refusal:
         read(tmp_path, nodes=nodes)
-    assert [str(told.message) for told in refusal.value.diagnostics] == [
+    assert [str(problem.message) for problem in refusal.value.diagnostics] == [
         "column 'height' holds 'much', which is not a number"
     ]
 
@@ -280,8 +280,8 @@ def test_numbers_with_signs_are_words_and_it_is_said(tmp_path: Path) -> None:
     rows = [f"n{i};1,{i:03d},000;{5 * i} %;${i}.5;v{i % 2};{'uv'[i % 2]}\n" for i in range(12)]
     nodes = "id;people;share;price;version;label\n" + "".join(rows)
     graph = read(tmp_path, nodes=nodes, edges="source,target\nn0,n1\nn1,n2\n")
-    told = [note.split("'")[1] for note in graph.notes if "numbers with signs as in 1,234 or 45 % or $3" in note]
-    assert told == ["people", "share", "price"]
+    columns = [note.split("'")[1] for note in graph.notes if "numbers with signs as in 1,234 or 45 % or $3" in note]
+    assert columns == ["people", "share", "price"]
 
 
 def test_a_second_column_called_like_a_label_is_named(tmp_path: Path) -> None:
@@ -317,8 +317,8 @@ def test_a_missing_number_is_filled_with_the_mean_where_asked(tmp_path: Path) ->
     graph = read(tmp_path, nodes=NODES.replace("3.0,green", "NA,green"), fill="mean")
     assert float(graph.data.x[4, 0]) == 0.0
     assert said(graph, "1 blank of column 'height' filled with its mean")
-    again = read(tmp_path, nodes=NODES.replace("3.0,green", ",green"), encoding=graph.columns)
-    assert float(again.data.x[4, 0]) == 0.0
+    second = read(tmp_path, nodes=NODES.replace("3.0,green", ",green"), encoding=graph.columns)
+    assert float(second.data.x[4, 0]) == 0.0
 
 
 def test_a_blank_category_is_no_category(tmp_path: Path) -> None:
@@ -455,22 +455,22 @@ def test_one_npz_file_is_a_graph(tmp_path: Path) -> None:
     assert tables.read(path, directed=True).data.edge_index.tolist() == [[0, 1, 2], [1, 2, 3]]
     assert graph.split is not None
     assert graph.split.val.tolist() == [[False, True, False, True]]
-    again = tables.read(path, encoding=graph.columns)
-    assert again.data.y.tolist() == [0, 0, 1, 1]
+    second = tables.read(path, encoding=graph.columns)
+    assert second.data.y.tolist() == [0, 0, 1, 1]
 
 
 def test_an_npz_file_may_hold_weights_which_a_model_then_needs(tmp_path: Path) -> None:
     arrays = {"edge_index": np.array([[0, 1, 2], [1, 0, 3]]), "y": np.array([0, 0, 1, 1]), "x": np.eye(4)}
     np.savez(tmp_path / "plain.npz", **arrays)
     np.savez(tmp_path / "heavy.npz", **arrays, edge_weight=np.array([2.0, 3.0, 0.5]))
-    plain, heavy = tables.read(tmp_path / "plain.npz"), tables.read(tmp_path / "heavy.npz")
-    assert heavy.data.edge_weight.tolist() == [3.0, 3.0, 0.5, 0.5]
+    plain, weighted = tables.read(tmp_path / "plain.npz"), tables.read(tmp_path / "heavy.npz")
+    assert weighted.data.edge_weight.tolist() == [3.0, 3.0, 0.5, 0.5]
     assert tables.read(tmp_path / "heavy.npz", directed=True).data.edge_weight.tolist() == [2.0, 3.0, 0.5]
     with pytest.raises(tables.BadTables, match="fitted with edge weights, and there is no array 'edge_weight'"):
-        tables.read(tmp_path / "plain.npz", encoding=heavy.columns)
-    again = tables.read(tmp_path / "heavy.npz", encoding=plain.columns)
-    assert again.data.get("edge_weight") is None
-    assert said(again, "fitted without edge weights; 'edge_weight' not used")
+        tables.read(tmp_path / "plain.npz", encoding=weighted.columns)
+    unweighted = tables.read(tmp_path / "heavy.npz", encoding=plain.columns)
+    assert unweighted.data.get("edge_weight") is None
+    assert said(unweighted, "fitted without edge weights; 'edge_weight' not used")
 
 
 def test_an_encoding_goes_through_json_unharmed(tmp_path: Path) -> None:

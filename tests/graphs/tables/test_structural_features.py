@@ -28,11 +28,11 @@ def names(nodes: int) -> np.ndarray:
 
 def test_a_star_has_the_degrees_of_a_star() -> None:
     star = Data(edge_index=torch.tensor([[0, 0, 0], [1, 2, 3]]), num_nodes=5)
-    made = structural(star, names(5), seed=0)
-    assert made.shape == (5, 2 + WIDTH)
-    assert made[:, 0].tolist() == [3, 1, 1, 1, 0]
-    assert made[:, 1].tolist() == np.log1p([3, 1, 1, 1, 0]).tolist()
-    assert np.isfinite(made).all()
+    features = structural(star, names(5), seed=0)
+    assert features.shape == (5, 2 + WIDTH)
+    assert features[:, 0].tolist() == [3, 1, 1, 1, 0]
+    assert features[:, 1].tolist() == np.log1p([3, 1, 1, 1, 0]).tolist()
+    assert np.isfinite(features).all()
 
 
 def test_places_span_the_leading_eigenvectors() -> None:
@@ -54,8 +54,8 @@ def test_places_have_as_many_directions_as_are_kept() -> None:
 
 def test_members_of_a_community_stand_together() -> None:
     graph, y = communities([50, 50, 50], inside=0.25, across=0.01, seed=2)
-    places = structural(graph, names(150), seed=0)[:, 2:]
-    unit = places / np.linalg.norm(places, axis=1, keepdims=True)
+    positions = structural(graph, names(150), seed=0)[:, 2:]
+    unit = positions / np.linalg.norm(positions, axis=1, keepdims=True)
     nearness = unit @ unit.T
     same = (y[:, None] == y[None, :]).numpy() & ~np.eye(150, dtype=bool)
     other = (y[:, None] != y[None, :]).numpy()
@@ -102,6 +102,6 @@ def test_tables_without_features_get_them_and_say_so(tmp_path: Path) -> None:
     assert graph.columns.structural is not None
     assert graph.columns.structural.seed == 5
     assert torch.isfinite(graph.data.x).all()
-    again = tables.read(tmp_path, encoding=graph.columns)
-    assert torch.allclose(again.data.x, graph.data.x, atol=1e-4)
-    assert any("positions can be compared only if" in note for note in again.notes)
+    second = tables.read(tmp_path, encoding=graph.columns)
+    assert torch.allclose(second.data.x, graph.data.x, atol=1e-4)
+    assert any("positions can be compared only if" in note for note in second.notes)

@@ -78,9 +78,9 @@ def test_memory_and_disk_read_the_same_graph(
 def test_an_array_the_model_does_not_know_is_left_out_on_disk_too(tmp_path: Path) -> None:
     encoding = tables.read(folder(tmp_path)).columns
     np.save(tmp_path / "features.npy", np.eye(6))
-    made = convert_from(str(tmp_path), tmp_path / "store", options=ReadOptions(encoding=encoding))
-    assert made.features == len(encoding.features)
-    assert "nodes.csv: the model was fitted without an array of features; not used" in made.notes
+    manifest = convert_from(str(tmp_path), tmp_path / "store", options=ReadOptions(encoding=encoding))
+    assert manifest.features == len(encoding.features)
+    assert "nodes.csv: the model was fitted without an array of features; not used" in manifest.notes
 
 
 def test_a_column_that_turns_from_numbers_to_words_late_keeps_all_its_words(

@@ -2,6 +2,7 @@
 
 import io
 import json
+from itertools import chain
 from pathlib import Path
 from typing import Any
 from zipfile import ZipFile
@@ -110,7 +111,7 @@ def _artists(raw: bytes, users: int, path: Path) -> "sp.csr_array[np.float64]":
         likes: dict[str, Any] = json.loads(raw)
         user = np.fromiter((int(key) for key in likes), np.int64, len(likes))
         counts = np.fromiter((len(artists) for artists in likes.values()), np.int64, len(likes))
-        artist = np.fromiter((artist_id for artists in likes.values() for artist_id in artists), np.int64, counts.sum())
+        artist = np.fromiter(chain.from_iterable(likes.values()), np.int64, counts.sum())
     except (ValueError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise InvalidInput(f"{path} must map each user to a list of artists' numbers: {error}") from error
     check_range(user, users, f"the users of {path}")

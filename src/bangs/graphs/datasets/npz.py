@@ -14,10 +14,11 @@ from torch_geometric.data import Data
 from bangs.errors import InvalidInput
 from bangs.graphs.array_checks import (
     MAX_FEATURES,
-    as_finite_float32,
+    as_float32,
     check_disjoint,
     check_edges,
     check_shapes,
+    describe,
     edge_weights,
 )
 from bangs.graphs.csr import checked_csr
@@ -61,7 +62,7 @@ def read_as_listed(path: Path) -> Data:
     if "edge_weight" in arrays:
         data.edge_weight = torch.from_numpy(edge_weights(arrays["edge_weight"], path))
     if "x" in arrays:
-        data.x = torch.from_numpy(as_finite_float32(arrays["x"], "x", path))
+        data.x = torch.from_numpy(as_float32(arrays["x"], "x", path))
     elif "x_shape" in arrays:
         data.x = to_torch(_sparse(arrays, path))
     if MASKS[0] in arrays:
@@ -76,10 +77,10 @@ def _check_sparse_shapes(headers: dict[str, Header], path: Path) -> None:
         missing = next(name for name in _PARTS if name not in headers)
         raise InvalidInput(f"{path} has '{present[0]}' but not '{missing}'; sparse features need {', '.join(_PARTS)}")
     if present and headers["x_data"].shape != headers["x_indices"].shape:
-        shapes = f"{_describe(headers['x_data'])} and {_describe(headers['x_indices'])}"
+        shapes = f"{describe(headers['x_data'])} and {describe(headers['x_indices'])}"
         raise InvalidInput(f"'x_data' and 'x_indices' of {path} must be of one length, got {shapes}")
     if present and (headers["x_shape"].shape != (2,) or headers["x_shape"].dtype.kind not in "iu"):
-        raise InvalidInput(f"'x_shape' of {path} must be two whole numbers, got {_describe(headers['x_shape'])}")
+        raise InvalidInput(f"'x_shape' of {path} must be two whole numbers, got {describe(headers['x_shape'])}")
 
 
 def _labels(y: Array, path: Path) -> Array:
@@ -98,11 +99,7 @@ def _sparse(arrays: dict[str, Array], path: Path) -> "sp.csr_array[np.float32]":
         raise InvalidInput(f"'x_shape' of {path} must be ({nodes}, F), one row per label in 'y', got {rows}, {width}")
     if not 1 <= width <= MAX_FEATURES:
         raise InvalidInput(f"'x_shape' of {path} must ask for 1 … {MAX_FEATURES} columns, got {width}")
-    values, what = as_finite_float32(arrays["x_data"], "x_data", path), f"the sparse features of {path}"
+    values, what = as_float32(arrays["x_data"], "x_data", path), f"the sparse features of {path}"
     matrix = checked_csr(values, arrays["x_indices"], arrays["x_indptr"], (nodes, width), what)
     matrix.sum_duplicates()
     return matrix
-
-
-def _describe(array: Header) -> str:
-    return f"{array.dtype} {list(array.shape)}"

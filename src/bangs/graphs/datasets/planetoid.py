@@ -2,6 +2,7 @@
 
 import pickle  # by an unpickler that admits a few names, none of which runs code  # nosec B403
 from collections.abc import Callable
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -28,22 +29,22 @@ def read_planetoid(folder: Path, name: str) -> Data:
     the label −1, and are in no part of the split.
     """
     files = {part: folder / f"ind.{name}.{part}" for part in PARTS}
-    train_x, test_x = _matrix(files["allx"]), _matrix(files["tx"])
-    train_labels, test_labels = _one_hot(files["ally"], train_x.shape[0]), _one_hot(files["ty"], test_x.shape[0])
+    allx, tx = _matrix(files["allx"]), _matrix(files["tx"])
+    ally, ty = _one_hot(files["ally"], allx.shape[0]), _one_hot(files["ty"], tx.shape[0])
     labelled = _matrix(files["x"]).shape[0]
-    if train_x.shape[1] != test_x.shape[1] or train_labels.shape[1] != test_labels.shape[1]:
+    if allx.shape[1] != tx.shape[1] or ally.shape[1] != ty.shape[1]:
         raise InvalidInput(f"{files['tx']} and {files['allx']} (or ty and ally) must have the same number of columns")
-    nodes = _test_nodes(files["test.index"], train_x.shape[0], test_x.shape[0])
+    nodes = _test_nodes(files["test.index"], allx.shape[0], tx.shape[0])
     total = int(nodes.max()) + 1
-    if labelled + VALIDATION > train_x.shape[0]:
+    if labelled + VALIDATION > allx.shape[0]:
         raise InvalidInput(f"{files['allx']} must hold the {labelled} rows of x and {VALIDATION} for validation")
 
-    labels = np.zeros((total, train_labels.shape[1]), train_labels.dtype)
-    labels[: train_x.shape[0]] = train_labels
-    labels[nodes] = test_labels
+    labels = np.zeros((total, ally.shape[1]), ally.dtype)
+    labels[: allx.shape[0]] = ally
+    labels[nodes] = ty
     y = np.where(labels.any(axis=1), labels.argmax(axis=1), -1)
     data = Data(
-        x=to_torch(_normalised(_stacked(train_x, test_x, nodes))),
+        x=to_torch(_normalised(_stacked(allx, tx, nodes))),
         edge_index=_edges(files["graph"], total),
         y=torch.from_numpy(y),
         num_nodes=total,
@@ -179,9 +180,7 @@ def _edges(path: Path, nodes: int) -> torch.Tensor:
         if sum(sizes) > path.stat().st_size:  # a pickle may name one long list again and again
             raise ValueError(f"{sum(sizes)} links do not fit into {path.stat().st_size} bytes")
         source = np.repeat(np.fromiter(links.keys(), np.int64, len(links)), sizes)
-        target = np.fromiter(
-            (neighbour for neighbours in links.values() for neighbour in neighbours), np.int64, sum(sizes)
-        )
+        target = np.fromiter(chain.from_iterable(links.values()), np.int64, sum(sizes))
     except (AttributeError, TypeError, ValueError, OverflowError) as error:
         raise InvalidInput(f"{path} must hold a list of neighbours for every node: {error}") from error
     check_range(np.concatenate([source, target]), nodes, f"the nodes that {path} links")
@@ -189,13 +188,13 @@ def _edges(path: Path, nodes: int) -> torch.Tensor:
 
 
 def _stacked(
-    train_x: "sp.csr_array[np.float32]", test_x: "sp.csr_array[np.float32]", nodes: Array
+    allx: "sp.csr_array[np.float32]", tx: "sp.csr_array[np.float32]", nodes: Array
 ) -> "sp.csr_array[np.float32]":
     """The known rows, then the test rows, each at its node; nodes without features have empty rows."""
-    rows = sp.vstack([train_x, test_x, sp.csr_array((1, train_x.shape[1]), dtype=np.float32)], format="csr")
+    rows = sp.vstack([allx, tx, sp.csr_array((1, allx.shape[1]), dtype=np.float32)], format="csr")
     row = np.full(int(nodes.max()) + 1, -1)
-    row[: train_x.shape[0]] = np.arange(train_x.shape[0])
-    row[nodes] = train_x.shape[0] + np.arange(len(nodes))
+    row[: allx.shape[0]] = np.arange(allx.shape[0])
+    row[nodes] = allx.shape[0] + np.arange(len(nodes))
     return sp.csr_array(rows[row])
 
 

@@ -26,19 +26,19 @@ def read_user_graph(path: Path, *, encoding: Encoding | None = None, **options: 
     must have been converted with the given encoding. A store of more than 1 GiB stays on disk: `data` is the `Store`,
     and ids are read when needed.
     """
-    stored = is_store(path)
-    if stored or path.suffix == ".npz":
-        _refuse(path, stored, options)
-    if not stored:
+    from_store = is_store(path)
+    if from_store or path.suffix == ".npz":
+        _refuse_unused_options(path, from_store, options)
+    if not from_store:
         return tables.read(path, encoding=encoding, **options)
     store = Store.open(path)
     manifest = store.manifest
     plain = Encoding(
         array=manifest.features, classes=manifest.classes, directed=manifest.directed, weighted=manifest.weighted
     )
-    store_encoding = plain if manifest.encoding is None else Encoding.from_dict(manifest.encoding)
+    stored = plain if manifest.encoding is None else Encoding.from_dict(manifest.encoding)
     if encoding is not None:
-        _check_encoding(store_encoding, encoding, path)
+        _check_encoding(stored, encoding, path)
         store = store.relabelled(_renumbered(store.y, manifest.classes, encoding.classes, path))
     elif not (store.y >= 0).any():
         raise InvalidInput(f"no node of '{path}' has a label; convert tables that have some")
@@ -49,21 +49,19 @@ def read_user_graph(path: Path, *, encoding: Encoding | None = None, **options: 
     size = f"of {manifest.bytes / 2**20:,.1f} MiB"
     if not store.fits:
         notes = [*manifest.notes, f"{path.name}: a store {size}, which stays on disk"]
-        return tables.UserGraph(store, names, classes, store_encoding, every_public(store), notes)
+        return tables.UserGraph(store, names, classes, stored, every_public(store), notes)
     data = store.whole()
     for name in MASKS:
         if name in data:
             del data[name]
     notes = [*manifest.notes, f"{path.name}: read from a store {size}"]
-    return tables.UserGraph(
-        data, np.array(list(names), dtype=object), classes, store_encoding, every_public(store), notes
-    )
+    return tables.UserGraph(data, np.array(list(names), dtype=object), classes, stored, every_public(store), notes)
 
 
-def _refuse(path: Path, stored: bool, options: dict[str, Any]) -> None:
+def _refuse_unused_options(path: Path, from_store: bool, options: dict[str, Any]) -> None:
     """Raises if an option has no effect on this source, though it has one on a folder of tables."""
-    unused = " and ".join(option for option in ReadOptions(**options).given if stored or option != "--directed")
-    if unused and stored:
+    unused = " and ".join(option for option in ReadOptions(**options).given if from_store or option != "--directed")
+    if unused and from_store:
         raise InvalidInput(f"'{path}' is a store, read when it was made; give {unused} to `bangs convert`")
     if unused:
         raise InvalidInput(f"'{path}' has no columns to name or fill; leave {unused} out, or give a folder of tables")
@@ -99,18 +97,10 @@ def _check_classes(store: Store, path: Path) -> None:
     diagnostics.raise_any()
 
 
-def _renumbered(
-    y: torch.Tensor, store_classes: tuple[str, ...], model_classes: tuple[str, ...], path: Path
-) -> torch.Tensor:
-    """The labels as class numbers of the model: long [N]."""
-    unknown = [
-        name
-        for model_number, name in enumerate(store_classes)
-        if name not in model_classes and bool((y == model_number).any())
-    ]
+def _renumbered(y: torch.Tensor, names: tuple[str, ...], classes: tuple[str, ...], path: Path) -> torch.Tensor:
+    """The labels y, numbers of `names`, as numbers of the model's `classes`: long [N]."""
+    unknown = [name for number, name in enumerate(names) if name not in classes and bool((y == number).any())]
     if unknown:
-        raise InvalidInput(f"unknown label '{unknown[0]}' in '{path}'; the model knows {', '.join(model_classes)}")
-    model_number = torch.tensor(
-        [model_classes.index(name) if name in model_classes else -1 for name in store_classes] or [-1]
-    )
-    return torch.where(y >= 0, model_number[y.clamp(min=0)], -1)
+        raise InvalidInput(f"unknown label '{unknown[0]}' in '{path}'; the model knows {', '.join(classes)}")
+    renumbered = torch.tensor([classes.index(name) if name in classes else -1 for name in names] or [-1])
+    return torch.where(y >= 0, renumbered[y.clamp(min=0)], -1)

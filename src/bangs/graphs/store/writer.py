@@ -4,7 +4,6 @@ import os
 import shutil
 from hashlib import sha256
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
@@ -13,7 +12,7 @@ import numpy.typing as npt
 from bangs.errors import InvalidInput
 from bangs.graphs.store.manifest import FILE, Array, Manifest
 from bangs.graphs.store.store_folder import SCRATCH, check_replaceable, lock, move_into_place, recover
-from bangs.utils.files import explained, temporary_beside, write_atomic
+from bangs.utils.files import explain_write_errors, temporary_beside, write_atomic
 
 
 class ArrayFile:
@@ -71,9 +70,7 @@ class Writer:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         if not self._placed:
             shutil.rmtree(self.folder, ignore_errors=True)
         if self._lock is not None:

@@ -38,9 +38,7 @@ class LabelColumn:
     options: ReadOptions
     counts: ValueCounts = field(default_factory=ValueCounts)
     names: list[str] = field(default_factory=list)
-    _number: Classes = field(
-        default_factory=lambda: np.empty(0, np.int64)
-    )  # of every label, −1 = no label, −2 = not a class
+    _numbers: dict[str, int] = field(default_factory=dict)  # label -> class, −1 = no label, −2 = not a class
 
     def add(self, table: Table) -> None:
         """Add a piece of the table."""
@@ -55,42 +53,39 @@ class LabelColumn:
                 "name another column with --label COLUMN",
             )
             return
-        labels, count = list(self.counts.counter), np.array(list(self.counts.counter.values()), np.int64)
-        fitted = self.options.encoding
+        labels, fitted = list(self.counts.counter), self.options.encoding
         self._check_given(labels)
-        is_blank = self._is_unknown(labels)
-        present = [label for label, unlabelled in zip(labels, is_blank, strict=True) if not unlabelled]
+        unknown = self._unknown(labels)
+        present = [label for label in labels if label not in unknown]
+        unlabelled = [label for label in labels if label and label in unknown]
         if fitted is None:
-            self._report_placeholders(present, [label for label in labels if label and label not in present])
+            self._report_placeholders(present, unlabelled)
             present = self._merged(present)
         self.names = _sorted(present) if fitted is None else list(fitted.classes)
-        numbers = {self._spelling(name): number for number, name in enumerate(self.names)}
-        self._number = np.array(
-            [
-                -1 if unlabelled else numbers.get(self._spelling(label), -2)
-                for label, unlabelled in zip(labels, is_blank, strict=True)
-            ],
-            np.int64,
-        )
-        self._note_unknown(labels, count, is_blank)
-        labelled, nodes = int(count[self._number >= 0].sum()), int(count.sum())
+        classes = {self._spelling(name): number for number, name in enumerate(self.names)}
+        self._numbers = {label: -1 if label in unknown else classes.get(self._spelling(label), -2) for label in labels}
+        if unlabelled:
+            mean = "label {} means" if len(unlabelled) == 1 else "labels {} mean"
+            rows = counted(sum(self.counts.counter[label] for label in unlabelled), "row")
+            self.diagnostics.note(f"{mean.format(listed(unlabelled))} unknown in {rows}")
+        labelled = sum(count for label, count in self.counts.counter.items() if self._numbers[label] >= 0)
         if fitted is None and learning and len(self.names) < 2:
             self._report_too_few()
         elif fitted is None:
-            among = f" in {listed(self.names)}" if self.names else ""
-            self.diagnostics.note(f"{counted(labelled, 'label')} of {nodes:,} nodes{among}")
+            names = f" in {listed(self.names)}" if self.names else ""
+            self.diagnostics.note(f"{counted(labelled, 'label')} of {self.counts.counter.total():,} nodes{names}")
             for group in _alike(self.names):
-                self.diagnostics.note(
-                    f"{listed(group)} are taken as different classes; write them alike if they are one"
-                )
+                sentence = f"{listed(group)} are taken as different classes; write them alike if they are one"
+                self.diagnostics.note(sentence)
             if warning := many_classes(len(self.names), labelled):
                 self.diagnostics.note(warning)
 
     def __call__(self, table: Table) -> Classes:
         """The class numbers of a piece, −1 = no label: long [n]; labels unknown to the model are reported."""
-        if not len(self._number):
+        if not self._numbers:
             return np.full(len(table), -1)
-        number = self._number[index_in(table.columns[self.name], pa.array(list(self.counts.counter), pa.string()))]
+        index = index_in(table.columns[self.name], pa.array(list(self._numbers), pa.string()))
+        number = np.array(list(self._numbers.values()), np.int64)[index]
         table.report(
             self.diagnostics,
             "unknown-class",
@@ -104,15 +99,15 @@ class LabelColumn:
     def _spelling(self, label: str) -> str:
         return label.casefold() if self.options.labels_ignore_case else label
 
-    def _is_unknown(self, labels: Sequence[str]) -> list[bool]:
+    def _unknown(self, labels: Sequence[str]) -> set[str]:
+        """The labels that mean "no label"."""
         if self.options.unknown is not None:
-            return [label == "" or label in self.options.unknown for label in labels]
+            return {"", *self.options.unknown}
         column = pa.array(labels, pa.string())
-        as_numbers, blank = numbers(column), is_missing(column)
-        unlabelled = blank if as_numbers.wrong.any() else blank | (as_numbers.values == -1)
-        return [
-            bool(is_none) and label not in self.options.keep for label, is_none in zip(labels, unlabelled, strict=True)
-        ]
+        as_numbers, missing = numbers(column), is_missing(column)
+        if not as_numbers.wrong.any():
+            missing = missing | (as_numbers.values == -1)
+        return {labels[int(position)] for position in np.flatnonzero(missing)} - set(self.options.keep)
 
     def _check_given(self, labels: Sequence[str]) -> None:
         """Report labels of --unknown and --keep that no node has: a typing error would change the classes."""
@@ -120,13 +115,11 @@ class LabelColumn:
         for option in ("unknown", "keep"):
             for label in getattr(self.options, option) or ():
                 if label not in present and self.options.encoding is None:
-                    matches = get_close_matches(label, present, n=1, cutoff=0.5)
+                    match = get_close_matches(label, present, n=1, cutoff=0.5)
                     self.diagnostics.add(
                         "no-such-label",
                         f"--{option} names label {quoted(label)}, which no node has; the labels are {listed(present)}",
-                        f"did you mean {quoted(matches[0])}?"
-                        if matches
-                        else "name one of these, or leave the option out",
+                        f"did you mean {quoted(match[0])}?" if match else "name one of these, or leave the option out",
                     )
 
     def _report_placeholders(self, present: Sequence[str], unlabelled: Sequence[str]) -> None:
@@ -161,20 +154,10 @@ class LabelColumn:
             )
         return list(present)
 
-    def _note_unknown(self, labels: Sequence[str], count: Classes, is_blank: Sequence[bool]) -> None:
-        written = [position for position, label in enumerate(labels) if is_blank[position] and label]
-        if written:
-            mean = "label {} means" if len(written) == 1 else "labels {} mean"
-            names = listed([labels[position] for position in written])
-            self.diagnostics.note(f"{mean.format(names)} unknown in {counted(int(count[written].sum()), 'row')}")
-
     def _report_too_few(self) -> None:
         if self.names:
-            message, remedy = (
-                f"every label is {quoted(self.names[0])}",
-                "a classifier needs nodes of at least two classes",
-            )
-            self.diagnostics.add("one-class", message, remedy)
+            remedy = "a classifier needs nodes of at least two classes"
+            self.diagnostics.add("one-class", f"every label is {quoted(self.names[0])}", remedy)
         else:
             remedy = "label some nodes of every class, say five each; leave the others blank"
             self.diagnostics.add("no-labels", "no node has a label", remedy)
