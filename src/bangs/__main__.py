@@ -6,9 +6,9 @@ import sys
 def main() -> None:
     """Import the command line and run it."""
     try:
-        from bangs.utils.signals import imports_undisturbed
+        from bangs.utils.signals import defer_interrupts_during_imports
 
-        with imports_undisturbed():
+        with defer_interrupts_during_imports():
             from bangs.cli import main
 
             main()

@@ -1,4 +1,4 @@
-"""The named errors of bangs; each is a sentence a person can act on."""
+"""The errors that bangs raises on purpose; each message says what to change."""
 
 from collections.abc import Iterable
 from difflib import SequenceMatcher, get_close_matches
@@ -18,25 +18,27 @@ class UnknownName(BangsError, LookupError):
     def __init__(self, kind: str, name: str, known: Iterable[str]):
         choices, name = sorted(known), str(name)
         near = get_close_matches(name.lower(), choices, n=3, cutoff=0.5)
-        # of those equally near, the one that begins alike
-        near.sort(key=lambda own: (SequenceMatcher(None, own, name.lower()).ratio(), own[:1] == name[:1].lower()))
+        # of names that are equally near, the one with the same first letter
+        near.sort(key=lambda known: (SequenceMatcher(None, known, name.lower()).ratio(), known[:1] == name[:1].lower()))
         hint = f"; did you mean '{near[-1]}'?" if near else "."
         super().__init__(f"{kind} '{name}' is unknown{hint} Known: {', '.join(choices)}")
 
 
 class DataUnavailable(BangsError, OSError):
-    """A data file is neither on this machine nor to be had; the message says what to put where."""
+    """A data file is not on this machine and cannot be downloaded; the message says where to put it."""
 
 
 class Diverged(BangsError):
-    """A first model could not be trained, so there is no one to teach."""
+    """The first model could not be trained, so there is no teacher."""
 
 
 class OutOfMemory(BangsError, MemoryError):
-    """Something does not fit into memory, in however small pieces it is done."""
+    """A computation does not fit into memory, even in small pieces."""
 
 
 def ran_out_of_memory(error: Exception) -> bool:
     """Whether an error of torch, CUDA or numpy says that memory ran out; on a CPU torch has no class for it."""
-    words = ("out of memory", "DefaultCPUAllocator", "bad_alloc", "ALLOC_FAILED", "INSUFFICIENT_RESOURCES")
-    return isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and any(w in str(error) for w in words))
+    messages = ("out of memory", "DefaultCPUAllocator", "bad_alloc", "ALLOC_FAILED", "INSUFFICIENT_RESOURCES")
+    return isinstance(error, MemoryError) or (
+        isinstance(error, RuntimeError) and any(text in str(error) for text in messages)
+    )

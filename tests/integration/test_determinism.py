@@ -136,7 +136,7 @@ def test_an_experiment_on_few_nodes_uses_one_thread_however_many_there_are(name:
 
 
 def test_an_experiment_on_many_nodes_uses_all_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bangs.utils.threads.ALONE", 10)
+    monkeypatch.setattr("bangs.utils.threads.ONE_THREAD_NODES", 10)
     used = set[int]()
     with threads(2):
         experiment("raw").run(data=town(), observers=[lambda state, row: used.add(torch.get_num_threads())])

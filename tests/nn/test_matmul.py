@@ -3,12 +3,12 @@
 import pytest
 import torch
 
-from bangs.nn.matmul import FEW, batched_matmul
+from bangs.nn.matmul import CPU_NARROW_COLUMNS, batched_matmul
 
 
 @pytest.mark.parametrize("runs", [1, 3])
 @pytest.mark.parametrize("shared", [False, True])
-@pytest.mark.parametrize("columns", [1, 7, FEW + 1])
+@pytest.mark.parametrize("columns", [1, 7, CPU_NARROW_COLUMNS + 1])
 def test_values_and_gradients_are_those_of_a_plain_product(runs, shared, columns):
     rows, weight = torch.randn(1 if shared else runs, 20, 6), torch.randn(runs, 6, columns)
     pull = torch.randn(runs, 20, columns)

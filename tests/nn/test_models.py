@@ -211,7 +211,7 @@ def test_grand_spreads_by_the_mean_of_matrix_powers(graph, order):
 
 @pytest.mark.parametrize("kept", [None, torch.tensor([0.0, 2.0]).repeat(9)[None, :, None]], ids=["all", "some"])
 def test_grand_takes_columns_together_or_apart_to_the_last_bit(graph, kept, monkeypatch):
-    graph.x = torch.randn(18, 3 * grand.COLUMNS - 7, generator=torch.Generator().manual_seed(0))
+    graph.x = torch.randn(18, 3 * grand.CPU_COLUMNS - 7, generator=torch.Generator().manual_seed(0))
     network, _ = built(GRAND(hidden=6, order=3), graph, runs=1)
     subgraph = PreparedGraph.of(graph, 1, network.loops, network.normalise).whole
     apart = network._propagate(subgraph, subgraph.features.dense(), kept)

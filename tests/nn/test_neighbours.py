@@ -193,7 +193,7 @@ def test_the_largest_by_hand_with_its_gradient_shared_by_ties():
 
 @pytest.mark.parametrize("chunk", [1, 700, 2**20])
 def test_gradients_of_maxima_summed_in_order_are_those_that_are_scattered(chunk, monkeypatch):
-    monkeypatch.setattr(segment_max_module, "CHUNK", chunk)
+    monkeypatch.setattr(segment_max_module, "GPU_CHUNK", chunk)
     matrix = sp.csr_array(sp.random_array((30, 40), density=0.2, dtype=np.float32, rng=2) + sp.eye_array(30, 40))
     segments = Sparse.of(matrix).repeat(2).pattern
     x = torch.randint(0, 5, (80, 7), generator=torch.Generator().manual_seed(0)).float()  # so that many tie

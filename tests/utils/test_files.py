@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from bangs.errors import BangsError, InvalidInput
 from bangs.utils.files import (
-    DEEPEST,
+    MAX_DEPTH,
     Unwritable,
     canonical,
     digest,
@@ -177,7 +177,7 @@ def test_what_json_cannot_give_back_is_refused_by_its_place(value: object, messa
 def test_a_value_that_holds_itself_is_refused() -> None:
     loop: list[object] = []
     loop.append(loop)
-    with pytest.raises(InvalidInput, match=f"at most {DEEPEST} deep"):
+    with pytest.raises(InvalidInput, match=f"at most {MAX_DEPTH} deep"):
         json_value(loop, "x")
 
 

@@ -1,4 +1,4 @@
-"""Intervals: how far a figure that was measured on few nodes may be from the true one."""
+"""The Wilson confidence interval of a share that was measured on few nodes."""
 
 from math import sqrt
 
@@ -13,11 +13,11 @@ def wilson(share: float, count: int) -> tuple[float, float]:
     if count < 1:
         return 0.0, 1.0
     scale, middle = 1 + Z**2 / count, share + Z**2 / (2 * count)
-    wide = Z * sqrt(share * (1 - share) / count + Z**2 / (4 * count**2))
-    return max(0.0, (middle - wide) / scale), min(1.0, (middle + wide) / scale)
+    margin = Z * sqrt(share * (1 - share) / count + Z**2 / (4 * count**2))
+    return max(0.0, (middle - margin) / scale), min(1.0, (middle + margin) / scale)
 
 
 def in_percent(share: float, count: int) -> str:
-    """The interval in words: `72.1 to 80.3 %`."""
+    """The interval as text: `72.1 to 80.3 %`."""
     low, high = wilson(share, count)
     return f"{100 * low:.1f} to {100 * high:.1f}\N{NO-BREAK SPACE}%"

@@ -36,7 +36,7 @@ def accuracy(prediction: Prediction, target: Tensor) -> Tensor:
 
 def log_likelihood(prediction: Prediction, target: Tensor) -> Tensor:
     """Mean log-probability of the target, (1/n) Σ_i log p_{i,y_i} ≤ 0: float64 [R]."""
-    return _mean(_at(prediction.log_probs, target), target)
+    return _mean(_target_entries(prediction.log_probs, target), target)
 
 
 def negative_log_likelihood(prediction: Prediction, target: Tensor) -> Tensor:
@@ -47,7 +47,7 @@ def negative_log_likelihood(prediction: Prediction, target: Tensor) -> Tensor:
 def brier(prediction: Prediction, target: Tensor) -> Tensor:
     """Brier score (1/n) Σ_i Σ_c (p_ic − 1[y_i = c])², between 0 and 2: float64 [R]."""
     probs = prediction.probs
-    return _mean(probs.square().sum(-1) - 2 * _at(probs, target) + 1, target)
+    return _mean(probs.square().sum(-1) - 2 * _target_entries(probs, target) + 1, target)
 
 
 def calibration_error(prediction: Prediction, target: Tensor, bins: int = 20, binning: Binning = "width") -> Tensor:
@@ -106,7 +106,7 @@ def _mean(value: Tensor, target: Tensor) -> Tensor:
     return torch.where(counted, value.double(), 0.0).sum(-1) / counted.sum(-1)
 
 
-def _at(value: Tensor, target: Tensor) -> Tensor:
+def _target_entries(value: Tensor, target: Tensor) -> Tensor:
     """The entry of the target class: [R, N] from [R, N, C]; arbitrary where there is no target."""
     return value.gather(-1, target.clamp(min=0)[..., None]).squeeze(-1)
 

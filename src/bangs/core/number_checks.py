@@ -1,4 +1,4 @@
-"""Settings that must be numbers, of a certain size; a suite file or a notebook may give anything."""
+"""Checks of settings that must be numbers within bounds."""
 
 from numbers import Integral, Real
 from typing import Any
@@ -9,7 +9,7 @@ _RULES = {"(0, inf)": "be positive", "[0, inf)": "not be negative"}
 
 
 def check_integer(name: str, *values: Any, least: int | None = None) -> None:
-    """Raises where a value is no whole number, or less than `least`; True is none."""
+    """Raises `InvalidInput` if a value is not an integer (bool is not one) or is less than `least`."""
     _check(name, values, Integral, "a whole number")
     for value in values:
         if least is not None and value < least:
@@ -17,7 +17,7 @@ def check_integer(name: str, *values: Any, least: int | None = None) -> None:
 
 
 def check_number(name: str, *values: Any, within: str = "") -> None:
-    """Raises where a value is no real number, or not within an interval such as "(0, 1]"; True is none."""
+    """Raises `InvalidInput` if a value is not a real number (bool is not one) or lies outside of `within`: "(0, 1]"."""
     _check(name, values, Real, "a number")
     if not within:
         return
@@ -29,7 +29,7 @@ def check_number(name: str, *values: Any, within: str = "") -> None:
             raise InvalidInput(f"{name} must {_RULES.get(within, f'lie in {within}')}, got {value}")
 
 
-def _check(name: str, values: tuple[Any, ...], kind: type, word: str) -> None:
+def _check(name: str, values: tuple[Any, ...], kind: type, noun: str) -> None:
     for value in values:
         if isinstance(value, bool) or not isinstance(value, kind):
-            raise InvalidInput(f"{name} must be {word}, got {repr(value)[:100]}")
+            raise InvalidInput(f"{name} must be {noun}, got {repr(value)[:100]}")

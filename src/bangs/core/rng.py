@@ -42,8 +42,8 @@ class Streams:
     def rand(self, *shape: int, device: torch.device | str = "cpu") -> Tensor:
         """Uniform numbers in [0, 1): float [R, *shape]."""
         numbers = torch.empty(len(self), *shape, device=device)
-        for own, generator in zip(numbers, self.generators(device), strict=True):
-            torch.rand(shape, generator=generator, device=device, out=own)
+        for row, generator in zip(numbers, self.generators(device), strict=True):
+            torch.rand(shape, generator=generator, device=device, out=row)
         return numbers
 
     def randn(self, *shape: int, device: torch.device | str = "cpu") -> Tensor:

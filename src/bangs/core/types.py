@@ -51,7 +51,7 @@ class Split:
     def only(self, runs: Sequence[int]) -> "Split":
         """The masks of some of the runs."""
         index = torch.as_tensor(runs)
-        return Split(**_changed(self, lambda own: own[index]))
+        return Split(**_map_tensors(self, lambda tensor: tensor[index]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +93,7 @@ class Labels:
         target, belief = (label.argmax(-1), label) if label.dim() == 3 else (label, None)
         return Labels.where(new, Labels(target, weight, torch.full_like(self.adopted_round, round), belief), self)
 
-    def _dense(self, classes: int) -> Tensor:
+    def _belief_of_all(self, classes: int) -> Tensor:
         """The belief of every node, one-hot for hard labels: float [R, N, C]."""
         return one_hot(self.target, classes) if self.belief is None else self.belief
 
@@ -107,12 +107,12 @@ class Labels:
         return replace(self, weight=torch.where(self.known, weight, 0.0))
 
     def to(self, device: torch.device | str) -> "Labels":
-        return Labels(**_changed(self, lambda own: own.to(device)))
+        return Labels(**_map_tensors(self, lambda tensor: tensor.to(device)))
 
     def only(self, runs: Sequence[int]) -> "Labels":
         """The labels of some of the runs."""
         index = torch.as_tensor(runs, device=self.target.device)
-        return Labels(**_changed(self, lambda own: own[index]))
+        return Labels(**_map_tensors(self, lambda tensor: tensor[index]))
 
     @staticmethod
     def where(mask: Tensor, first: "Labels", second: "Labels") -> "Labels":
@@ -120,8 +120,8 @@ class Labels:
         pick = mask if mask.dim() == 2 else mask[:, None]
         belief = None
         if first.belief is not None or second.belief is not None:
-            classes = next(own.belief.shape[-1] for own in (first, second) if own.belief is not None)
-            belief = torch.where(pick[..., None], first._dense(classes), second._dense(classes))
+            classes = next(labels.belief.shape[-1] for labels in (first, second) if labels.belief is not None)
+            belief = torch.where(pick[..., None], first._belief_of_all(classes), second._belief_of_all(classes))
         return Labels(
             torch.where(pick, first.target, second.target),
             torch.where(pick, first.weight, second.weight),
@@ -208,8 +208,8 @@ class Task:
         classes = top + 1 if classes is None else classes
         if top >= classes:
             raise InvalidInput(f"labels must be 0 … {classes - 1} for {classes} classes, got {top}")
-        for run, (own, mask) in enumerate(zip(target, split.train, strict=True)):
-            if len(own[mask].unique()) < 2:
+        for run, mask in enumerate(split.train):
+            if len(target[run, mask].unique()) < 2:
                 raise InvalidInput(
                     f"the training labels of run {run} hold one class only; a classifier needs at least two"
                 )
@@ -242,8 +242,8 @@ class Task:
         """`make(graph)` of a frozen part, computed once and shared by all rounds."""
         if make not in self._cache:
             self._cache[make] = make(self.graph)
-        made: T = self._cache[make]
-        return made
+        result: T = self._cache[make]
+        return result
 
     def to(self, device: torch.device | str) -> "Task":
         # Data.to moves in place, and this task must stay on its device
@@ -276,7 +276,7 @@ class Model(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Round:
-    """What a score sees of one round."""
+    """What the parts of a method see of one round."""
 
     index: int  # 1, 2, …
     task: Task
@@ -306,9 +306,9 @@ def one_hot(target: Tensor, classes: int) -> Tensor:
     return torch.nn.functional.one_hot(target.clamp_min(0), classes) * (target >= 0)[..., None].float()
 
 
-def _changed(value: Any, change: Callable[[Tensor], Tensor]) -> dict[str, Any]:
-    """The fields of a value, each tensor changed."""
-    return {name: None if own is None else change(own) for name, own in vars(value).items()}
+def _map_tensors(labels: Any, change: Callable[[Tensor], Tensor]) -> dict[str, Any]:
+    """The fields of a dataclass of tensors, each tensor changed; a field that is None stays None."""
+    return {name: None if tensor is None else change(tensor) for name, tensor in vars(labels).items()}
 
 
 def _unlabelled(data: "Data", nodes: int) -> "Data":

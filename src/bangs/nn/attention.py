@@ -12,7 +12,7 @@ from bangs.graphs.sparse import Pattern, Sparse, row_pointers
 from bangs.nn.dropout import DropoutMasks
 
 SLOPE = 0.2  # LeakyReLU's slope below zero
-CHUNK = 2**24  # numbers of either factor gathered at once on a GPU without our kernels
+CHUNK = 2**24  # numbers of each factor gathered at once on a GPU without our kernels
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,9 +76,9 @@ class _Softmax(torch.autograd.Function):
         if kernels.serves(source, target):
             from bangs.kernels.attention import softmax
 
-            own = heads.pattern.one_run
-            parts = (own.whole_schedule, own.cols, source, target, heads.pattern.runs, SLOPE)
-            weights = softmax(*parts, heads.one_run_counts, active)
+            block, runs = heads.pattern.one_run, heads.pattern.runs
+            counts = heads.one_run_counts
+            weights = softmax(block.whole_schedule, block.cols, source, target, runs, SLOPE, counts, active)
         else:
             weights = _softmax(heads, source, target)
         ctx.save_for_backward(source, target, weights)
@@ -92,9 +92,9 @@ class _Softmax(torch.autograd.Function):
         if kernels.serves(source, target):
             from bangs.kernels.attention import softmax_back
 
-            own = heads.pattern.one_run
-            parts = (source, target, weights, gradient.contiguous(), heads.pattern.runs, SLOPE)
-            change, to_target = softmax_back(own.whole_schedule, own.cols, *parts, ctx.active)
+            block = heads.pattern.one_run
+            tensors = (source, target, weights, gradient.contiguous(), heads.pattern.runs, SLOPE)
+            change, to_target = softmax_back(block.whole_schedule, block.cols, *tensors, ctx.active)
             ones = torch.ones(len(target), 1, device=target.device)
             return Sparse(heads.pattern, change, ctx.active).matmul_transposed(ones).flatten(), to_target, None, None
         mean = _sums(weights * gradient, heads.pattern.rows).index_select(0, heads.pattern.row_index)

@@ -31,10 +31,10 @@ class DropoutMasks:
         """1 where dropout keeps a value, else 0: float [R, *shape]."""
         count = math.prod(shape)
         out = torch.empty(len(self.generators), count, device=self.generators[0].device)
-        for run, own in enumerate(out):
-            draws = self._random_words(run, (count + 3) // 4).view(torch.int16)[:count]
+        for run, mask in enumerate(out):
+            draws = self._random_numbers(run, (count + 3) // 4).view(torch.int16)[:count]
             # 0 or 1 in place, which a CPU converts to float faster than bool
-            own.copy_(draws.ge_(round(rate * 65536) - 32768))
+            mask.copy_(draws.ge_(round(rate * 65536) - 32768))
         return out.view(-1, *shape)
 
     def factors(self, shape: tuple[int, ...], rate: float) -> Tensor:
@@ -63,7 +63,7 @@ class DropoutMasks:
         scale = 1 / (1 - rate)
         return torch.add(bias * scale, x, alpha=scale).relu_().mul_(self.keep_mask(tuple(x.shape[1:]), rate))
 
-    def _random_words(self, run: int, count: int) -> Tensor:
+    def _random_numbers(self, run: int, count: int) -> Tensor:
         """The next 64-bit random numbers of a run: long [count]."""
         generator = self.generators[run]
         return torch.empty(count, dtype=torch.int64, device=generator.device).random_(
@@ -82,7 +82,7 @@ class NumpyMasks(DropoutMasks):
         super().restart(numbers)
         self.bit_generators = [np.random.PCG64DXSM(number) for number in numbers]
 
-    def _random_words(self, run: int, count: int) -> Tensor:
+    def _random_numbers(self, run: int, count: int) -> Tensor:
         return torch.from_numpy(self.bit_generators[run].random_raw(count).view(np.int64))
 
 

@@ -100,11 +100,9 @@ class Targets:
         T [R, C, C], p = softmax(logits)·T: the labels a noisy annotator would give (DR-GST's correction).
         """
         log_p = log_softmax(logits) if transition is None else (logits.softmax(-1) @ transition).clamp_min(1e-12).log()
-        if self.belief is None:
-            # counted here, not cached, since a captured CUDA graph reads targets that change in place
-            return (node_nll(log_p, self.target) * self.weight).sum(1) / (self.target >= 0).sum(1)
-        cross = -(self.belief * log_p).sum(-1)
-        return (cross * self.weight).sum(1) / (self.target >= 0).sum(1)
+        loss = node_nll(log_p, self.target) if self.belief is None else -(self.belief * log_p).sum(-1)
+        # counted here, not cached, since a captured CUDA graph reads targets that change in place
+        return (loss * self.weight).sum(1) / (self.target >= 0).sum(1)
 
 
 def log_softmax(logits: Tensor) -> Tensor:
@@ -189,7 +187,7 @@ class _Embedding(nn.Module):
 
 @contextmanager
 def _global_generator(generator: torch.Generator | None) -> Iterator[None]:
-    """Inside, torch draws from this generator on a CPU, if one is given; its own is restored."""
+    """Inside, torch draws from this generator on a CPU, if one is given; the global one is restored."""
     if generator is None:
         yield
         return
@@ -201,15 +199,15 @@ def _global_generator(generator: torch.Generator | None) -> Iterator[None]:
 
 @contextmanager
 def _dropout_rate(module: nn.Module, rate: float | None) -> Iterator[None]:
-    """Inside, all dropout of the module has this rate, if one is given; its own rates are restored."""
-    own = []
-    for part in () if rate is None else module.modules():
-        name = "p" if isinstance(part, nn.Dropout) else "dropout"
-        if isinstance(getattr(part, name, None), int | float):
-            own.append((part, name, getattr(part, name)))
-            setattr(part, name, rate)
+    """Inside, all dropout layers of the module have this rate, if one is given; the old rates are restored."""
+    saved = []
+    for layer in () if rate is None else module.modules():
+        name = "p" if isinstance(layer, nn.Dropout) else "dropout"
+        if isinstance(getattr(layer, name, None), int | float):
+            saved.append((layer, name, getattr(layer, name)))
+            setattr(layer, name, rate)
     try:
         yield
     finally:
-        for part, name, value in own:
-            setattr(part, name, value)
+        for layer, name, value in saved:
+            setattr(layer, name, value)

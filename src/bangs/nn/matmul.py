@@ -9,10 +9,10 @@ from torch import Tensor
 
 from bangs import kernels
 
-WIDE = 64  # columns from which a product uses the whole GPU by itself
-TALL = 256  # rows up to which our own kernel computes the gradient of a narrow weight
-FEW = 32  # columns up to which a CPU computes the transposed product instead
-PIECES = 8  # in which the gradient of a wide weight is summed over the rows
+WIDE_COLUMNS = 64  # of a weight; with more, a product uses the whole GPU
+TALL_ROWS = 256  # of a weight; up to this many, our kernel computes the gradient of a narrow weight
+CPU_NARROW_COLUMNS = 32  # of a weight; up to this many, a CPU computes its gradient as a transposed product
+GRADIENT_PIECES = 8  # in which the gradient of a wide weight is summed over the rows
 
 
 def batched_matmul(x: Tensor, weight: Tensor, *, plus: Tensor | None = None, active: Tensor | None = None) -> Tensor:
@@ -23,26 +23,26 @@ def batched_matmul(x: Tensor, weight: Tensor, *, plus: Tensor | None = None, act
     the gradient of a narrow weight is faster as a transposed product.
     """
     product: Tensor
-    if weight.shape[1] > TALL and full_precision() and kernels.serves(x, weight):
+    if weight.shape[1] > TALL_ROWS and full_precision() and kernels.serves(x, weight):
         from bangs.kernels.matmul import supports
 
         if supports(x, weight):
-            product = _Wide.apply(x, weight, plus, active)
+            product = _KernelMatmul.apply(x, weight, plus, active)
             return product
     if plus is not None:
         return torch.baddbmm(plus, x, weight)
     if not weight.requires_grad or not torch.is_grad_enabled():
         return x @ weight
     if not kernels.serves(x, weight):
-        if weight.shape[2] > FEW or len(x) != len(weight):
+        if weight.shape[2] > CPU_NARROW_COLUMNS or len(x) != len(weight):
             return x @ weight
-        product = _Narrow.apply(x, weight)
+        product = _NarrowMatmul.apply(x, weight)
         return product
-    if weight.shape[1] <= TALL and weight.shape[2] <= WIDE:
-        product = _Narrow.apply(x.expand(len(weight), -1, -1), weight)
+    if weight.shape[1] <= TALL_ROWS and weight.shape[2] <= WIDE_COLUMNS:
+        product = _NarrowMatmul.apply(x.expand(len(weight), -1, -1), weight)
         return product
-    if len(x) == len(weight) and x.shape[1] % PIECES == 0 and not x.requires_grad:
-        product = _InPieces.apply(x, weight)
+    if len(x) == len(weight) and x.shape[1] % GRADIENT_PIECES == 0 and not x.requires_grad:
+        product = _MatmulInPieces.apply(x, weight)
         return product
     return x @ weight
 
@@ -63,7 +63,7 @@ def matmul_precision(precision: str) -> Iterator[None]:
         torch.backends.cuda.matmul.allow_tf32 = before
 
 
-class _Narrow(torch.autograd.Function):
+class _NarrowMatmul(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor) -> Tensor:
         ctx.save_for_backward(x, weight)
@@ -80,8 +80,8 @@ class _Narrow(torch.autograd.Function):
         return back, tall_matmul(x, gradient)
 
 
-class _InPieces(torch.autograd.Function):
-    """A product whose x needs no gradient; the gradient of the weight is summed in PIECES."""
+class _MatmulInPieces(torch.autograd.Function):
+    """A product whose x needs no gradient; the gradient of the weight is summed in GRADIENT_PIECES."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor) -> Tensor:
@@ -92,12 +92,12 @@ class _InPieces(torch.autograd.Function):
     def backward(ctx: Any, gradient: Tensor) -> tuple[None, Tensor]:
         (x,) = ctx.saved_tensors
         runs, rows, width = x.shape
-        pieces = x.reshape(runs * PIECES, rows // PIECES, width)
-        parts = pieces.transpose(1, 2) @ gradient.reshape(runs * PIECES, rows // PIECES, -1)
-        return None, parts.view(runs, PIECES, width, -1).sum(1)
+        pieces = x.reshape(runs * GRADIENT_PIECES, rows // GRADIENT_PIECES, width)
+        parts = pieces.transpose(1, 2) @ gradient.reshape(runs * GRADIENT_PIECES, rows // GRADIENT_PIECES, -1)
+        return None, parts.view(runs, GRADIENT_PIECES, width, -1).sum(1)
 
 
-class _Wide(torch.autograd.Function):
+class _KernelMatmul(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, plus: Tensor | None, active: Tensor | None) -> Tensor:
         from bangs.kernels.matmul import matmul

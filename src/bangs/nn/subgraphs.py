@@ -60,7 +60,7 @@ class Features:
         if isinstance(self.stored, Tensor):
             return self.stored
         one, values = self.stored.pattern.one_run, self.stored.values.view(self.runs, -1)
-        return torch.stack([csr(one.rows, one.cols, own, one.shape).to_dense() for own in values])
+        return torch.stack([csr(one.rows, one.cols, run_values, one.shape).to_dense() for run_values in values])
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,8 +111,8 @@ class PreparedGraph:
         """The subgraph of the given nodes (sorted), `hops` steps deep; the same logits as the whole graph's."""
         layers = self.layers(nodes, hops)
         matrices = tuple(self.hop(inputs, outputs) for inputs, outputs in pairwise(layers))
-        own = (np.searchsorted(inputs, outputs) for inputs, outputs in pairwise(layers))
-        output_index = tuple(torch.as_tensor(places, device=self.device) for places in own)
+        positions = (np.searchsorted(inputs, outputs) for inputs, outputs in pairwise(layers))
+        output_index = tuple(torch.as_tensor(index, device=self.device) for index in positions)
         return Subgraph(self.runs, self.read(layers[0]), matrices, output_index=output_index)
 
     def layers(self, nodes: Nodes, hops: int) -> list[Nodes]:
@@ -161,12 +161,12 @@ def per_run_subgraph(graphs: Sequence[Data], loops: float, normalise: Normalise,
 
 def _stacked(x: list[Tensor], like: Features) -> Features:
     """The features of every run: sparse if they have the pattern of `like`, else dense."""
-    if isinstance(like.stored, Sparse) and all(own.layout == torch.sparse_csr for own in x):
+    if isinstance(like.stored, Sparse) and all(features.layout == torch.sparse_csr for features in x):
         one = like.stored.pattern.one_run
-        parts = [(own.crow_indices().int(), own.col_indices().int()) for own in x]
-        if all(torch.equal(rows, one.rows) and torch.equal(cols, one.cols) for rows, cols in parts):
-            return Features(like.runs, like.stored.with_values(torch.cat([own.values() for own in x])))
-    return Features(like.runs, torch.stack([own.to_dense() for own in x]))
+        patterns = [(features.crow_indices().int(), features.col_indices().int()) for features in x]
+        if all(torch.equal(rows, one.rows) and torch.equal(cols, one.cols) for rows, cols in patterns):
+            return Features(like.runs, like.stored.with_values(torch.cat([features.values() for features in x])))
+    return Features(like.runs, torch.stack([features.to_dense() for features in x]))
 
 
 def feature_rows(graph: Data) -> "Tensor | sp.csr_array[Any]":

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from bangs.estimator.reasons import influences, origins, relative_weights
 from bangs.runs.snapshot import Snapshot
-from bangs.utils.csv_safe import PIECE, csv_pieces, to_csv
+from bangs.utils.csv_safe import CHUNK_ROWS, csv_pieces, to_csv
 
 ALONE = "no labelled node within reach: its own features decide"
 
@@ -24,11 +24,11 @@ def predictions(snapshot: Snapshot, names: Sequence[str], classes: Sequence[str]
 
     def rows() -> Iterator[list[Any]]:
         each = iter(names)  # in order: names of a store are read in blocks
-        for start in range(0, snapshot.nodes, PIECE):
-            here = slice(start, start + PIECE)
+        for start in range(0, snapshot.nodes, CHUNK_ROWS):
+            here = slice(start, start + CHUNK_ROWS)
             known = snapshot.given[here].maximum(snapshot.held[here]).tolist()
             rounds, probs = snapshot.adopted_round[here].tolist(), snapshot.calibrated[here].softmax(-1).tolist()
-            columns = zip(islice(each, PIECE), known, origins(snapshot, here), rounds, probs, strict=True)
+            columns = zip(islice(each, CHUNK_ROWS), known, origins(snapshot, here), rounds, probs, strict=True)
             for name, own, source, round, row in columns:
                 label = classes[own] if own >= 0 else ""
                 yield [name, label, *_best(row, classes), source, round if round > 0 else "", *map(_number, row)]
@@ -75,7 +75,7 @@ def _soft_labels(snapshot: Snapshot, names: Sequence[str], classes: Sequence[str
         header,
         (
             [names[node], round, *_best(row, classes), _number(own), *map(_number, row)]
-            for part in nodes.split(PIECE)
+            for part in nodes.split(CHUNK_ROWS)
             for node, round, own, row in zip(
                 part.tolist(), rounds[part].tolist(), weight[part].tolist(), belief[part].tolist(), strict=True
             )

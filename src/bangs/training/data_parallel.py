@@ -75,10 +75,10 @@ class DistributedSession(MinibatchSession):
         loader, rng = self.val_loader, Streams((0,)).at("look")
         batches = torch.arange(len(loader.nodes)).split(loader.sampling.size)
         logits = torch.zeros(1, len(loader.nodes), self.classes, device=self.device)
-        mine = ranks.shard(len(batches))
-        draws = [partial(loader.part, batches[number], rng.at("batch", number)) for number in mine]
+        my_batches = ranks.shard(len(batches))
+        draws = [partial(loader.part, batches[number], rng.at("batch", number)) for number in my_batches]
         with torch.no_grad():
-            for number, part in zip(mine, prefetch(draws, loader.sampling.workers), strict=True):
+            for number, part in zip(my_batches, prefetch(draws, loader.sampling.workers), strict=True):
                 logits[:, batches[number].to(self.device)] = self.network(part.subgraph)
         return ranks.all_reduce(logits)
 

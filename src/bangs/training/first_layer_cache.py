@@ -58,13 +58,13 @@ class LayerRows(Features):
 
     layer: FirstLayer
     rows: Tensor | slice  # long [n], or the first n
-    own: FirstLayer | None = None  # of these rows alone
+    row_layer: FirstLayer | None = None  # of these rows alone; None = no gradient
 
     def matmul(self, weight: Tensor) -> Tensor:
         """The rows [R, n, h] of Â X W."""
-        whole = self.layer(weight)
-        rows = whole[:, self.rows] if isinstance(self.rows, slice) else whole.index_select(1, self.rows)
-        product: Tensor = rows if self.own is None else _CachedProduct.apply(weight, rows, self.own)
+        layer = self.layer(weight)
+        rows = layer[:, self.rows] if isinstance(self.rows, slice) else layer.index_select(1, self.rows)
+        product: Tensor = rows if self.row_layer is None else _CachedProduct.apply(weight, rows, self.row_layer)
         return product
 
 
@@ -91,18 +91,22 @@ def _target_nodes(targets: Targets, prepared: PreparedGraph, features: Features,
 def shared_first_layer(
     prepared: PreparedGraph, hops: int, train: Targets, val: Targets, *, whole: bool
 ) -> tuple[TargetNodes, TargetNodes]:
-    """The training and the validation nodes of a model with so many hops; they share their first layer.
+    """The training and the validation nodes of a model with this number of hops; they share their first layer.
 
     The layer holds the nodes that training needs, sorted, then those that only validation needs.
     """
     nodes = [np.arange(targets.target.shape[1]) if whole else targets.nodes.cpu().numpy() for targets in (train, val)]
-    layers = [prepared.layers(own, hops - 1) for own in nodes]
-    first, last = layers[0][0], layers[1][0]
-    both = np.concatenate([first, np.setdiff1d(last, first)])
+    train_layers, val_layers = (prepared.layers(part, hops - 1) for part in nodes)
+    train_inputs, val_inputs = train_layers[0], val_layers[0]
+    both = np.concatenate([train_inputs, np.setdiff1d(val_inputs, train_inputs)])
     layer = FirstLayer.of(prepared, both)
-    own = layer if len(both) == len(first) else FirstLayer.of(prepared, first)
+    train_layer = layer if len(both) == len(train_inputs) else FirstLayer.of(prepared, train_inputs)
     order = np.argsort(both)
-    rows = torch.as_tensor(order[np.searchsorted(both, last, sorter=order)], device=prepared.device)
-    learned = LayerRows(prepared.runs, own.features.stored, layer, slice(len(first)), own)
-    seen = LayerRows(prepared.runs, layer.features.stored, layer, rows)
-    return _target_nodes(train, prepared, learned, layers[0]), _target_nodes(val, prepared, seen, layers[1])
+    val_rows = torch.as_tensor(order[np.searchsorted(both, val_inputs, sorter=order)], device=prepared.device)
+    runs, train_rows = prepared.runs, slice(len(train_inputs))
+    train_features = LayerRows(runs, train_layer.features.stored, layer, train_rows, train_layer)
+    val_features = LayerRows(runs, layer.features.stored, layer, val_rows)
+    return (
+        _target_nodes(train, prepared, train_features, train_layers),
+        _target_nodes(val, prepared, val_features, val_layers),
+    )

@@ -13,14 +13,10 @@ import torch
 @contextmanager
 def flush_denormals() -> Iterator[None]:
     """Inside, this thread and those it starts treat subnormal numbers as zero; the old setting is restored."""
-    before = _flushes()
+    smallest = torch.tensor(torch.finfo(torch.float32).tiny)
+    before = not smallest.div(2).is_nonzero()
     torch.set_flush_denormal(True)  # has no effect on CPUs without the mode
     try:
         yield
     finally:
         torch.set_flush_denormal(before)
-
-
-def _flushes() -> bool:
-    smallest = torch.tensor(torch.finfo(torch.float32).tiny)
-    return not smallest.div(2).is_nonzero()

@@ -19,7 +19,7 @@ from bangs.nn.subgraphs import Features
 from bangs.training.neighbour_sampling import Sampler
 from bangs.utils import signals
 
-EDGE_BYTES = 32  # of an edge while its block is multiplied: column, value and temporaries
+EDGE_BYTES = 32  # per edge while its block is multiplied: column, value and temporaries
 
 
 @dataclass(frozen=True)
@@ -59,13 +59,13 @@ class Layerwise:
     def _buffers(self, h: Tensor, nodes: int, *, last: bool) -> list[Tensor]:
         """Empty buffers [R, N, g] for the output of a layer; one buffer for the last layer."""
         runs, _, width = h.shape
-        most = max(self.memory // 2 // (4 * runs * nodes), 1)
-        if last or h.is_cuda or width <= most:
+        max_columns = max(self.memory // 2 // (4 * runs * nodes), 1)
+        if last or h.is_cuda or width <= max_columns:
             return [torch.empty(runs, nodes, width, device=h.device)]
         parts = []
-        for start in range(0, width, most):
+        for start in range(0, width, max_columns):
             with tempfile.TemporaryFile() as file:
-                shape = (runs, nodes, min(most, width - start))
+                shape = (runs, nodes, min(max_columns, width - start))
                 parts.append(torch.from_numpy(mapped(file, np.float32, shape, "w+")))
         return parts
 
@@ -79,13 +79,13 @@ class Layerwise:
     def _blocks(self, sampler: Sampler, buffers: Sequence[Tensor]) -> Iterator[slice]:
         """Blocks of nodes whose edges and sums take a quarter of the memory; at least one node."""
         nodes, pointers = len(sampler.neighbours), sampler.neighbours.pointers
-        row = 4 * 4 * buffers[0].shape[0] * sum(buffer.shape[2] for buffer in buffers)
+        row_bytes = 4 * 4 * buffers[0].shape[0] * sum(buffer.shape[2] for buffer in buffers)
         start = 0
         while start < nodes:
             begin = int(pointers[start])
 
             def cost(end: int, start: int = start, begin: int = begin) -> int:
-                return EDGE_BYTES * (int(pointers[end]) - begin) + row * (end - start)
+                return EDGE_BYTES * (int(pointers[end]) - begin) + row_bytes * (end - start)
 
             end = max(bisect_right(range(nodes + 1), self.memory // 4, lo=start + 1, key=cost) - 1, start + 1)
             yield slice(start, end)
@@ -117,15 +117,17 @@ def _gather(sampler: Sampler, scale: Tensor, buffers: Sequence[Tensor], rows: sl
     if begin > end or (len(counts) and int(counts.min()) < 0) or end > len(neighbours.nodes):
         raise InvalidInput(BAD_POINTERS)
     sources = neighbours.checked(neighbours.nodes[begin:end])
-    own = scale[rows]
-    value = own.repeat_interleave(counts, output_size=len(sources))
+    row_scale = scale[rows]
+    value = row_scale.repeat_interleave(counts, output_size=len(sources))
     if sampler.normalise == "symmetric":
         value = value * scale.index_select(0, sources)
     if neighbours.weights is not None:
         value = value * neighbours.weights[begin:end]
     device = buffers[0].device  # may be a GPU while the edges stay on disk
-    block = Sparse(Pattern((pointers - begin).int(), sources.int(), (len(own), len(neighbours))), value).to(device)
-    loop = sampler.loop_weights(own).to(device)
+    block = Sparse(Pattern((pointers - begin).int(), sources.int(), (len(row_scale), len(neighbours))), value).to(
+        device
+    )
+    loop = sampler.loop_weights(row_scale).to(device)
     parts = []
     for buffer in buffers:
         parts.append(torch.stack([block @ x + loop[:, None] * x[rows] for x in buffer]))

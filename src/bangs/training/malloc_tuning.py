@@ -2,7 +2,7 @@
 
 import torch
 
-LARGEST = 31 * 2**20  # bytes; glibc adapts to freed blocks of up to 32 MiB
+BLOCK_BYTES = 31 * 2**20  # glibc adapts to freed blocks of up to 32 MiB
 
 
 def keep_freed_memory() -> None:
@@ -11,4 +11,4 @@ def keep_freed_memory() -> None:
     glibc keeps twice the largest block that was ever freed, so this allocates and frees one without writing to it.
     Without this the system would clear every page anew in every epoch.
     """
-    torch.empty(LARGEST, dtype=torch.uint8)
+    torch.empty(BLOCK_BYTES, dtype=torch.uint8)

@@ -140,10 +140,10 @@ def prefetch(draws: Sequence[Callable[[], T]], workers: int) -> Iterator[T]:
         depth = PREFETCH * workers
         waiting = deque(pool.submit(draw) for draw in draws[:depth])
         for number in range(len(draws)):
-            found = waiting.popleft().result()
+            result = waiting.popleft().result()
             if number + depth < len(draws):
                 waiting.append(pool.submit(draws[number + depth]))
-            yield found
+            yield result
 
 
 def _bytes(part: TargetNodes) -> int:

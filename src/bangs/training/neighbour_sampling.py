@@ -91,7 +91,7 @@ class Sampler:
     def draw(
         self, nodes: Tensor, bounds: Sequence[int], generator: torch.Generator, device: torch.device | str
     ) -> Subgraph:
-        """The subgraph of some nodes long [n] on a device, with at most so many neighbours at each hop."""
+        """The subgraph of some nodes long [n] on a device, with at most `bounds` neighbours at each hop."""
         hops: list[Sparse] = []
         outputs = nodes.to(self.neighbours.device)
         for bound in bounds:
@@ -137,22 +137,22 @@ class Sampler:
         source = neighbours.checked(neighbours.nodes[edges].long())
         row = torch.arange(size, device=outputs.device).repeat_interleave(sampled, output_size=len(source))
         inputs, local = torch.cat([outputs, source]).unique(return_inverse=True)
-        own, others = local[:size], local[size:]
+        output_cols, source_cols = local[:size], local[size:]
         scale = self.scale(inputs)
-        mine = scale[own]
-        factor = mine * counts / sampled.clamp(min=1)
+        output_scale = scale[output_cols]
+        factor = output_scale * counts / sampled.clamp(min=1)
         value = factor[row]
         if self.normalise == "symmetric":
-            value = value * scale[others]
+            value = value * scale[source_cols]
         if neighbours.weights is not None:
             value = value * neighbours.weights[edges]
         # every row begins with the node itself
         rows = row_pointers(sampled + 1)
         cols = torch.empty(len(source) + size, dtype=torch.int32, device=outputs.device)
         values = torch.empty(len(cols), device=outputs.device)
-        cols[rows[:-1]], values[rows[:-1]] = own.int(), self.loop_weights(mine)
+        cols[rows[:-1]], values[rows[:-1]] = output_cols.int(), self.loop_weights(output_scale)
         after = torch.arange(len(source), device=outputs.device) + row + 1
-        cols[after], values[after] = others.int(), value
+        cols[after], values[after] = source_cols.int(), value
         return Sparse(Pattern(rows.int(), cols, (size, len(inputs))), values), inputs
 
 
@@ -166,6 +166,5 @@ def subsets(counts: Tensor, size: int, generator: torch.Generator) -> Tensor:
     for step, draw in enumerate(draws.to(counts.device)):
         last = counts - size + step
         pick = (draw * (last + 1)).long().minimum(last)
-        there = (out[:step] == pick).any(0)
-        out[step] = torch.where(there, last, pick)
+        out[step] = torch.where((out[:step] == pick).any(0), last, pick)
     return out

@@ -16,7 +16,7 @@ from torch import Tensor
 from bangs import kernels
 from bangs.graphs.sparse import Sparse
 from bangs.nn.ensemble import Targets
-from bangs.nn.matmul import WIDE, batched_matmul, full_precision
+from bangs.nn.matmul import WIDE_COLUMNS, batched_matmul, full_precision
 from bangs.nn.subgraphs import DENSE_ABOVE, Features, Nodes, PreparedGraph, Subgraph
 from bangs.training.epochs import TargetNodes
 
@@ -31,11 +31,7 @@ class PrecomputedHop(Subgraph):
 
     def only(self, active: Tensor) -> "PrecomputedHop":
         """The same subgraph; products of the features may skip inactive runs, those of the hops do not."""
-        return (
-            self
-            if not isinstance(self.features, PaddedFeatures)
-            else replace(self, features=self.features.only(active))
-        )
+        return replace(self, features=self.features.only(active)) if isinstance(self.features, PaddedFeatures) else self
 
     def propagate(self, hop: int, x: Tensor) -> Tensor:
         return x if hop == 0 else super().propagate(hop - 1, x)
@@ -55,7 +51,7 @@ class PaddedFeatures(Features):
 
     def matmul(self, weight: Tensor) -> Tensor:
         """The product [R, n, h] with each run's weight [R, F, h]; rows of padding are undefined."""
-        if weight.shape[2] < WIDE or not full_precision() or not kernels.serves(self.stored, weight):
+        if weight.shape[2] < WIDE_COLUMNS or not full_precision() or not kernels.serves(self.stored, weight):
             return batched_matmul(self.stored[:, :, : self.width], weight)
         product: Tensor = _PaddedMatmul.apply(weight, self)
         return product
@@ -104,26 +100,26 @@ class FirstHop:
         Runs with fewer nodes are padded with nodes that have no target and no edges.
         """
         device, (runs, width) = self.features.device, (len(targets.target), int(self.features.shape[1]))
-        labelled = [own.nonzero().squeeze(1).cpu().numpy() for own in targets.target >= 0]
+        labelled = [mask.nonzero().squeeze(1).cpu().numpy() for mask in targets.target >= 0]
         layers = [self.prepared.layers(nodes, hops - 1) for nodes in labelled]  # [run][layer]
-        size = _round_up(max(len(nodes) for own in layers for nodes in own), NODE_MULTIPLE)
+        size = _round_up(max(len(nodes) for run_layers in layers for nodes in run_layers), NODE_MULTIPLE)
         columns = _round_up(width, COLUMN_MULTIPLE)
         if 4 * runs * size * columns > MAX_BYTES:
             return None
         padded = torch.zeros(runs, size, columns, device=device)
-        place = torch.full((runs, size), -1, device=device)
-        for run, own in enumerate(layers):
-            inputs, outputs = own[0], own[-1]
+        output_nodes = torch.full((runs, size), -1, device=device)  # -1 = padding
+        for run, run_layers in enumerate(layers):
+            inputs, outputs = run_layers[0], run_layers[-1]
             padded[run, : len(inputs), :width] = self.features[torch.as_tensor(inputs, device=device)]
-            place[run, : len(outputs)] = torch.as_tensor(outputs)
-        row_counts = torch.tensor([len(own[0]) for own in layers], dtype=torch.int32, device=device)
-        hop_ends = zip(*(pairwise(own) for own in layers), strict=True)  # for every hop, inputs and outputs of each run
+            output_nodes[run, : len(outputs)] = torch.as_tensor(outputs)
+        row_counts = torch.tensor([len(run_layers[0]) for run_layers in layers], dtype=torch.int32, device=device)
+        hop_ends = zip(*map(pairwise, layers), strict=True)  # for every hop, inputs and outputs of each run
         adjacencies = tuple(Sparse.of(self._block_diagonal(ends, size), device) for ends in hop_ends)
-        known = place.clamp_min(0)
-        target = targets.target.gather(1, known).masked_fill_(place < 0, -1)
+        index = output_nodes.clamp_min(0)
+        target = targets.target.gather(1, index).masked_fill_(output_nodes < 0, -1)
         return TargetNodes(
             PrecomputedHop(runs, PaddedFeatures(runs, padded, width, row_counts), adjacencies),
-            Targets(target, targets.weight.gather(1, known)),
+            Targets(target, targets.weight.gather(1, index)),
         )
 
     def _block_diagonal(self, ends: Sequence[tuple[Nodes, Nodes]], size: int) -> "sp.csr_array[Any]":

@@ -36,8 +36,8 @@ _TUNED: dict[str, Trainer] = {
     "grand": Trainer(GRAND(), monitor="loss"),
 }
 
-# what the authors of a model suggest for datasets other than Cora; the defaults are theirs for Cora
-_ELSEWHERE: dict[tuple[str, str], dict[str, Any]] = {
+# settings that the authors of a model suggest for datasets other than Cora; the defaults are theirs for Cora
+_BY_DATASET: dict[tuple[str, str], dict[str, Any]] = {
     ("gcnii", "pubmed"): {"model": GCNII(decay=1.0)},
     ("grand", "citeseer"): {
         "model": GRAND(order=2, samples=2, dropout=0.2, input_dropout=0.0, consistency=0.7, sharpening=0.3)
@@ -50,8 +50,8 @@ _ELSEWHERE: dict[tuple[str, str], dict[str, Any]] = {
     },
 }
 
-# what soft labels have instead on citation graphs: more dropout, stopped by validation loss, and a patience of 50 for
-# the GCN, as good as 200; found blind, by validation
+# settings for soft labels on citation graphs: more dropout, stopped by validation loss, and a patience of 50 for the
+# GCN, as good as 200; chosen by validation, not by test labels
 _CITATIONS = ("cora", "citeseer", "pubmed")
 _SOFT: dict[tuple[str, str], dict[str, Any]] = {
     **{
@@ -69,7 +69,7 @@ _SOFT: dict[tuple[str, str], dict[str, Any]] = {
 
 def _tuned(model: str, dataset: str) -> Trainer:
     """Our settings: more dropout, a learning rate of 0.01 and less patience; faster and better on citation graphs."""
-    return replace(_TUNED[model], **_ELSEWHERE.get((model, dataset), {}))
+    return replace(_TUNED[model], **_BY_DATASET.get((model, dataset), {}))
 
 
 PRESETS: dict[str, Callable[[str, str], Trainer]] = {"paper": _paper, "tuned": _tuned}

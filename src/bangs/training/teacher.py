@@ -43,15 +43,18 @@ class Teacher:
     def concat(learner: "Learner", teachers: Sequence["Teacher"]) -> "Teacher":
         """Teachers of one run each, as one teacher of all runs."""
 
-        def cat(parts: Sequence[dict[str, Tensor] | None]) -> dict[str, Tensor] | None:
-            given = [part for part in parts if part is not None]
-            return {name: torch.cat([part[name] for part in given]) for name in given[0]} if given else None
+        def cat(weights: Sequence[dict[str, Tensor]]) -> dict[str, Tensor]:
+            return {name: torch.cat([run_weights[name] for run_weights in weights]) for name in weights[0]}
 
-        facts = {
-            name: torch.cat([getattr(own, name) for own in teachers]) for name in ("validation", "epochs", "sound")
-        }
-        early = cat([teacher.early for teacher in teachers])
-        return Teacher(learner, cat([teacher.weights for teacher in teachers]) or {}, **facts, early=early)
+        early = [teacher.early for teacher in teachers if teacher.early is not None]
+        return Teacher(
+            learner,
+            cat([teacher.weights for teacher in teachers]),
+            torch.cat([teacher.validation for teacher in teachers]),
+            torch.cat([teacher.epochs for teacher in teachers]),
+            torch.cat([teacher.sound for teacher in teachers]),
+            cat(early) if early else None,
+        )
 
     @staticmethod
     def where(run: Tensor, first: "Teacher", second: "Teacher") -> "Teacher":

@@ -32,7 +32,7 @@ from bangs.training.precomputed_hop import FirstHop
 from bangs.training.teacher import Teacher
 from bangs.utils.torch_modes import default_torch_modes
 
-WHOLE_GRAPH_FROM = 0.7  # share of labelled nodes from which a subgraph saves nothing
+WHOLE_GRAPH_FROM = 0.7  # share of labelled nodes above which a subgraph saves nothing
 
 
 @dataclass(frozen=True)
@@ -70,8 +70,8 @@ class Trainer:
         if self.batches is not None and not isinstance(self.batches, Sampling):
             raise InvalidInput(f"Trainer.batches must be None or a Sampling(size=…, fanout=…), got {self.batches!r}")
         choices = {"monitor": ("accuracy", "loss"), "subgraph": ("needed", "whole"), "precision": ("float32", "tf32")}
-        for name, known in choices.items():
-            check_choice(f"Trainer.{name}", getattr(self, name), known)
+        for name, allowed in choices.items():
+            check_choice(f"Trainer.{name}", getattr(self, name), allowed)
 
     def prepare(self, task: Task) -> "Learner":
         """A learner for this task; what rounds share is built once."""
@@ -115,13 +115,11 @@ class Learner:
 
     def __init__(self, trainer: Trainer, task: Task):
         self.trainer, self.task = trainer, task
-        width = int(task.graph.x.shape[1])
-        self.network = trainer.model.build(width, task.classes, Streams((0,) * task.runs)).to(task.device)
-        self._width = width
+        self._width = int(task.graph.x.shape[1])
+        self.network = trainer.model.build(self._width, task.classes, Streams((0,) * task.runs)).to(task.device)
         self._captured_sessions: dict[tuple[bool, bool], CapturedSession] = {}
-        self._last_prediction: tuple[dict[str, Tensor], Prediction] | None = (
-            None  # the weights of the last fit and their logits
-        )
+        # the weights of the last fit and their logits
+        self._last_prediction: tuple[dict[str, Tensor], Prediction] | None = None
         if trainer.batches is not None and (self.network.hops is None or not self.network.staged):
             raise InvalidInput(
                 f"Trainer.batches needs a model of a few hops, such as GCN, GraphSAGE or SGC; "
@@ -176,12 +174,11 @@ class Learner:
         self.network.load(fresh.weights() if request.start is None else request.start)
         session = self._session(request.labels, request.transition)
         session.begin(request.rng.at("dropout").numbers(), request.transition)
-        limit = self.trainer.epochs
-        kept = None
+        limit, early = self.trainer.epochs, None
         with matmul_precision(self.trainer.precision), flush_denormals():
             if request.early is not None:
                 session.train(min(request.early, limit), patient=True)
-                kept = self.network.weights()
+                early = self.network.weights()
             session.train(limit)
         # ranks learn the same weights, but on GPUs not to the last bit
         return Teacher(
@@ -190,7 +187,7 @@ class Learner:
             ranks.broadcast(session.accuracy.clone()),
             ranks.broadcast(session.best_epoch.clone()),
             ranks.broadcast(session.sound()),
-            None if kept is None else ranks.broadcast_weights(kept),
+            None if early is None else ranks.broadcast_weights(early),
         )
 
     def predict(
@@ -198,8 +195,8 @@ class Learner:
     ) -> Prediction:
         """Logits [R, N, C] under the given weights; with dropout where masks is given."""
         if self._last_prediction is not None and graph is self.task.graph and masks is None:
-            known, prediction = self._last_prediction
-            if known is weights:
+            fitted_weights, prediction = self._last_prediction
+            if fitted_weights is weights:
                 self._last_prediction = None
                 return prediction
         self.network.load(weights)
@@ -307,9 +304,10 @@ class Learner:
 
     def _target_nodes(self, targets: Targets) -> TargetNodes:
         """The nodes with a target, of any run or of each, and the subgraph that their logits depend on."""
-        own = None if self.first_hop is None else self.first_hop.target_nodes(targets, self.network.hops or 0)
-        if own is not None:
-            return own
+        if self.first_hop is not None:
+            target_nodes = self.first_hop.target_nodes(targets, self.network.hops or 0)
+            if target_nodes is not None:
+                return target_nodes
         nodes = targets.nodes
         whole = self.network.hops is None or self.trainer.subgraph == "whole"
         if whole or len(nodes) > WHOLE_GRAPH_FROM * targets.target.shape[1]:

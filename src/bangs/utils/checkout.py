@@ -7,7 +7,7 @@ _HERE = Path(__file__)
 
 
 def describe(*options: str) -> str | None:
-    """What `git describe` prints for the checkout, with -dirty where files changed; None outside of one."""
+    """The output of `git describe`, with -dirty if files have changed; None outside of a checkout."""
     git = ["git", "--no-optional-locks", "-C", str(_HERE.parent)]
     tracked = [*git, "ls-files", "--error-unmatch", _HERE.name]  # else it is a package inside someone else's checkout
     described = [*git, "describe", "--always", "--dirty", *options]

@@ -1,4 +1,4 @@
-"""Safe CSV: tables whose text a spreadsheet shows and does not run."""
+"""CSV tables whose text a spreadsheet shows and does not run as a formula."""
 
 import csv
 import math
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 from typing import Any
 
-PIECE = 2**14  # rows
+CHUNK_ROWS = 2**14
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
@@ -18,7 +18,7 @@ def to_csv(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
 def csv_pieces(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> Iterator[str]:
     """The same table, some thousand rows at a time."""
     lines = chain([header], rows)
-    while piece := list(islice(lines, PIECE)):
+    while piece := list(islice(lines, CHUNK_ROWS)):
         out = _Lines()
         # Python up to 3.12 quotes only the line ends that it writes itself
         writer = csv.writer(out, lineterminator="\r\n")

@@ -7,19 +7,19 @@ from bangs.utils.threads import guard_forks
 
 
 def choose_device(name: str) -> torch.device:
-    """The device of that name; `auto` is a GPU where there is one.
+    """The device of that name; `auto` is a GPU if there is one.
 
-    A GPU with a number becomes the process's current one, on which our kernels and captured graphs run. Whoever asks
-    for a device is about to compute, so forks are guarded from here on.
+    A GPU with a number becomes the current one of the process, on which our kernels and captured graphs run. The caller
+    is about to compute, so forks are guarded from here on.
     """
     guard_forks()
-    found = torch.cuda.is_available()
+    has_gpu = torch.cuda.is_available()
     if isinstance(name, str) and name == "auto":  # NA compares oddly
-        return torch.device("cuda" if found else "cpu")
+        return torch.device("cuda" if has_gpu else "cpu")
     kind, _, number = str(name).partition(":")
     if kind not in ("cpu", "cuda") or str(name).endswith(":") or (number and not number.isdecimal()):
         raise UnknownName("device", str(name), ("auto", "cpu", "cuda"))
-    if kind == "cuda" and not found:
+    if kind == "cuda" and not has_gpu:
         raise InvalidInput(f"device '{name}' asks for a GPU, but torch sees none here; take 'cpu' or 'auto'")
     if kind == "cuda" and number and int(number) >= torch.cuda.device_count():
         raise InvalidInput(f"device '{name}' is not here; torch sees {torch.cuda.device_count()}, counted from 0")

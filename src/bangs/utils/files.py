@@ -18,7 +18,7 @@ from bangs.errors import BangsError, InvalidInput
 
 T = TypeVar("T")
 
-DEEPEST = 64  # levels of nesting in any JSON we write or read
+MAX_DEPTH = 64  # levels of nesting in any JSON we write or read
 _TEMPORARY = re.compile(r"\..+\.[0-9a-f]{16}\.tmp")
 _REASONS = {
     errno.ENOSPC: "the disk is full; free some space",
@@ -33,17 +33,15 @@ _REASONS = {
     errno.EISDIR: "it is a folder, not a file; name a file",
     errno.ELOOP: "it is a symbolic link, which is not followed here; put a plain file or folder in its place",
 }
-
-
-_BEGIN = 4096  # bytes by which a file is recognised
+_HEAD_BYTES = 4096  # by which a file is recognised
 
 
 class Unwritable(BangsError, OSError):
-    """A file could not be written; what stood under its name before is untouched."""
+    """A file could not be written; its former content is unchanged."""
 
 
 def write_atomic(path: str | Path, content: bytes | str | Iterable[str | memoryview]) -> None:
-    """Put content (text as UTF-8, perhaps in pieces) under the path such that a reader, or a crash, sees all or none.
+    """Replace the file by the content (text as UTF-8, perhaps in pieces); a reader, or a crash, sees all or nothing.
 
     A temporary file beside it is written, synced and renamed, then the folder is synced. If anything fails, the
     temporary file is removed and the former content stays.
@@ -76,9 +74,9 @@ def check_replaceable(path: Path, begin: bytes | re.Pattern[bytes], command: str
     if not os.path.lexists(path):
         return
     with open_to_read(path) as stream:
-        found = stream.read(_BEGIN)
-    ours = begin.match(found) if isinstance(begin, re.Pattern) else found.startswith(begin)
-    if found and not ours:
+        head = stream.read(_HEAD_BYTES)
+    ours = begin.match(head) if isinstance(begin, re.Pattern) else head.startswith(begin)
+    if head and not ours:
         raise InvalidInput(
             f"'{path}' exists and was not written by `bangs {command}`; move it away, or write to another path"
         )
@@ -91,19 +89,19 @@ def make_folder(path: Path) -> None:
 
 
 def write_all(file: int, body: bytes) -> None:
-    """Write all of it, in one call unless the disk fills up, and wait until the disk has it."""
+    """Write the whole body, in one call unless the disk fills up, and sync it."""
     _write(file, body)
     os.fsync(file)
 
 
 def _write(file: int, body: bytes | memoryview) -> None:
-    rest = memoryview(body)
-    while rest:
-        rest = rest[os.write(file, rest) :]
+    remaining = memoryview(body)
+    while remaining:
+        remaining = remaining[os.write(file, remaining) :]
 
 
 class AppendOnlyFile:
-    """A file that only grows, open behind its first `end` bytes; what lies behind them, torn by a crash, is cut."""
+    """A file that only grows; bytes after the first `end`, which a crash left incomplete, are cut off."""
 
     def __init__(self, path: Path, end: int):
         self.path = path
@@ -118,7 +116,7 @@ class AppendOnlyFile:
             raise
 
     def append(self, body: bytes) -> None:
-        """Add all of it or nothing; when this returns, it is on the disk."""
+        """Append the whole body or nothing, and sync it."""
         with explain_write_errors(self.path):
             before = os.fstat(self._file).st_size
             try:
@@ -147,12 +145,12 @@ def sync_folder(folder: Path) -> None:
 
 
 def temporary_beside(path: Path) -> Path:
-    """A new name in the same folder, for what becomes the path when it is whole."""
+    """A new name in the same folder, for a file that is renamed to the path once it is complete."""
     return path.parent / f".{path.name}.{secrets.token_hex(8)}.tmp"
 
 
 def remove_temporaries(folder: Path) -> None:
-    """Remove what a killed `write_atomic` left in the folder."""
+    """Remove temporary files that a killed `write_atomic` left in the folder."""
     with explain_write_errors(folder):
         for entry in list(os.scandir(folder)):
             if is_temporary(entry.name) and not entry.is_dir(follow_symlinks=False):
@@ -164,7 +162,7 @@ def is_temporary(name: str) -> bool:
 
 
 def open_regular_file(path: Path, flags: int, *, follow: bool = False) -> int:
-    """A descriptor of a regular file; pipes and devices are refused before they can hang, links unless `follow`."""
+    """A descriptor of a regular file; refuses pipes and devices, which could hang, and links unless `follow`."""
     file = os.open(path, flags | (0 if follow else os.O_NOFOLLOW) | os.O_CLOEXEC | os.O_NONBLOCK, 0o666)
     if not stat.S_ISREG(os.fstat(file).st_mode):
         os.close(file)
@@ -175,7 +173,7 @@ def open_regular_file(path: Path, flags: int, *, follow: bool = False) -> int:
 
 
 def open_to_read(path: Path, *, follow: bool = False) -> BufferedReader:
-    """A regular file's content; FileNotFoundError where there is none. A link is read only with `follow`."""
+    """A regular file, opened to read; FileNotFoundError if there is none. A link is read only with `follow`."""
     try:
         return open(open_regular_file(path, os.O_RDONLY, follow=follow), "rb")
     except FileNotFoundError:
@@ -185,7 +183,7 @@ def open_to_read(path: Path, *, follow: bool = False) -> BufferedReader:
 
 
 def read_regular_file(path: Path, limit: int, *, follow: bool = False) -> bytes:
-    """The content of a regular file of at most `limit` bytes; FileNotFoundError where there is none."""
+    """The content of a regular file of at most `limit` bytes; FileNotFoundError if there is none."""
     with open_to_read(path, follow=follow) as stream:
         size = check_size(stream, path, limit)
         try:
@@ -195,7 +193,7 @@ def read_regular_file(path: Path, limit: int, *, follow: bool = False) -> bytes:
 
 
 def check_size(stream: BufferedReader, path: Path, limit: int) -> int:
-    """The bytes of an open file; raises if they are more than `limit`."""
+    """The size of an open file in bytes; raises if it is more than `limit`."""
     size = os.fstat(stream.fileno()).st_size
     if size > limit:
         raise InvalidInput(f"'{path}' must have at most {limit:,} bytes, it has {size:,}")
@@ -204,22 +202,22 @@ def check_size(stream: BufferedReader, path: Path, limit: int) -> int:
 
 @contextlib.contextmanager
 def explain_write_errors(path: Path) -> Iterator[None]:
-    """Turn a fault of the disk into a sentence about the path."""
+    """Turn an OSError inside the block into an `Unwritable` that says what to do."""
     try:
         yield
     except BangsError:
         raise
     except OSError as error:
         reason = _REASONS.get(error.errno or 0, error.strerror or str(error))
-        fault = Unwritable(f"'{path}' could not be written: {reason}")
-        fault.errno = error.errno
-        raise fault from error
+        explained = Unwritable(f"'{path}' could not be written: {reason}")
+        explained.errno = error.errno
+        raise explained from error
 
 
 def json_value(value: Any, name: str, depth: int = 0) -> Any:
-    """The value as JSON holds it (tuples become lists); refuses, by its place, what JSON cannot give back."""
-    if depth > DEEPEST:
-        raise InvalidInput(f"{name[:40]}… must be nested at most {DEEPEST} deep")
+    """The value with tuples as lists; raises, with the path to it, if a part of it has no equivalent in JSON."""
+    if depth > MAX_DEPTH:
+        raise InvalidInput(f"{name[:40]}… must be nested at most {MAX_DEPTH} deep")
     if value is None or isinstance(value, str | bool | int):
         return value
     if isinstance(value, float):
@@ -238,7 +236,7 @@ def json_value(value: Any, name: str, depth: int = 0) -> Any:
 
 
 def finite(value: Any) -> Any:
-    """A plain value in which nan, inf and -inf are written as text, since JSON has no numbers for them."""
+    """A JSON value with nan, inf and -inf as text, since JSON has no numbers for them."""
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     if isinstance(value, list):
@@ -249,21 +247,21 @@ def finite(value: Any) -> Any:
 
 
 def canonical(value: Any) -> str:
-    """The one spelling of a plain value: keys sorted, no spaces, floats by `repr`, ASCII only."""
+    """The canonical text of a JSON value: keys sorted, no spaces, floats by `repr`, ASCII only."""
     return json.dumps(finite(value), sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
 def digest(value: Any) -> str:
-    """The sha256 of a plain value's canonical spelling."""
+    """The sha256 of the canonical text of a JSON value."""
     return sha256(canonical(value).encode()).hexdigest()
 
 
 def parse(text: bytes | str, name: str) -> Any:
-    """The value of a JSON text from outside, or a sentence that says what is wrong with it."""
+    """The value of a JSON text from outside; raises `InvalidInput` that says what is wrong with it."""
     try:
-        return json_value(json.loads(text), name, depth=-2)  # what is written is wrapped once or twice
+        return json_value(json.loads(text), name, depth=-2)  # written values are wrapped once or twice
     except RecursionError as error:
-        raise InvalidInput(f"{name} must be nested at most {DEEPEST} deep") from error
+        raise InvalidInput(f"{name} must be nested at most {MAX_DEPTH} deep") from error
     except InvalidInput:
         raise
     except ValueError as error:  # not JSON, not UTF-8, or a number of thousands of digits
@@ -271,7 +269,7 @@ def parse(text: bytes | str, name: str) -> Any:
 
 
 def to_dataclass(kind: type[T], value: Any) -> T:
-    """A plain value as a dataclass of that kind; raises a ValueError that names the first field that does not fit."""
+    """A JSON value as a dataclass; raises a ValueError that names the first field that does not fit."""
     from pydantic import TypeAdapter, ValidationError  # a tenth of a second that few commands need
 
     try:

@@ -1,4 +1,4 @@
-"""Importing a large package without the garbage collector."""
+"""Pausing the garbage collector while a large package is imported."""
 
 import gc
 from collections.abc import Iterator
@@ -7,11 +7,11 @@ from contextlib import contextmanager
 
 @contextmanager
 def gc_paused() -> Iterator[None]:
-    """Inside, no garbage is collected; importing torch so takes a seventh less time, as none of it is garbage."""
-    was = gc.isenabled()
+    """Inside, no garbage is collected; importing torch then takes a seventh less time, since it makes no garbage."""
+    enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
-        if was:
+        if enabled:
             gc.enable()

@@ -8,11 +8,11 @@ from contextlib import contextmanager
 from types import FrameType
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
-_caught: list[int] = []  # signals are the process's, so is this
+_caught: list[int] = []  # global, since signals belong to the process
 
 
 class Stopped(KeyboardInterrupt):
-    """The user (SIGINT) or the system (SIGTERM) asked the work to end.
+    """The user (SIGINT) or the system (SIGTERM) stopped the program.
 
     A KeyboardInterrupt, so that `except Exception` around a round cannot swallow it.
     """
@@ -23,7 +23,7 @@ class Stopped(KeyboardInterrupt):
 
     @property
     def exit_code(self) -> int:
-        """What a shell expects of a process so ended: 130 for SIGINT, 143 for SIGTERM."""
+        """The exit code that a shell expects: 130 for SIGINT, 143 for SIGTERM."""
         return 128 + self.signal
 
 
@@ -39,24 +39,24 @@ def graceful() -> Iterator[None]:
         yield
         return
     _caught.clear()
-    former = {number: handler for number, handler in handlers.items() if handler is not signal.SIG_IGN}
-    for number in former:
+    previous = {number: handler for number, handler in handlers.items() if handler is not signal.SIG_IGN}
+    for number in previous:
         signal.signal(number, _catch)
     try:
         yield
     finally:
-        for number, handler in former.items():
+        for number, handler in previous.items():
             # None means a handler that was not set from Python and cannot be set back
             signal.signal(number, signal.SIG_DFL if handler is None else handler)
         check()
 
 
 @contextmanager
-def imports_undisturbed() -> Iterator[None]:
+def defer_interrupts_during_imports() -> Iterator[None]:
     """Inside, Ctrl-C waits until no module is being imported; a second one does not wait.
 
-    A KeyboardInterrupt amid the import of numpy or torch may be swallowed, end in an ImportError or abort the process.
-    Where Ctrl-C is handled otherwise already, this changes nothing.
+    A KeyboardInterrupt during the import of numpy or torch may be lost, become an ImportError or abort the process.
+    If Ctrl-C already has another handler, this changes nothing.
     """
     if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         yield
@@ -84,7 +84,7 @@ def _catch(number: int, frame: FrameType | None) -> None:
 
 def _after_imports(number: int, frame: FrameType | None) -> None:
     importer = _importer(frame)
-    if importer is None or sys.gettrace() is not None:  # the latter where one is waiting already
+    if importer is None or sys.gettrace() is not None:  # a trace function means that one is already waiting
         sys.settrace(None)
         raise KeyboardInterrupt
     importer.f_trace = _raise_here  # called at the importer's next line, once there is any trace function
@@ -98,9 +98,9 @@ def _raise_here(frame: FrameType, event: str, argument: object) -> None:
 
 def _importer(frame: FrameType | None) -> FrameType | None:
     """The outermost frame on the stack that is importing a module; None if there is none."""
-    found = None
+    importer = None
     while frame is not None:
         if frame.f_code.co_filename.startswith("<frozen importlib."):
-            found = frame.f_back
+            importer = frame.f_back
         frame = frame.f_back
-    return found
+    return importer

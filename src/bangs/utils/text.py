@@ -1,34 +1,34 @@
-"""Text from outside: made safe to show in a terminal or a Markdown page."""
+"""Escaping of text for a terminal or a Markdown page, and small formatting helpers."""
 
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-_COMMANDS = re.compile("[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\u202a-\\u202e\\u2066-\\u2069]")
+_CONTROLS = re.compile("[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\u202a-\\u202e\\u2066-\\u2069]")
 
 _TAG = re.compile(r"<(?=[A-Za-z/!?])")
 _LINK = re.compile(r"\](?=[(\[:])")
 
 
 def escape_controls(text: str) -> str:
-    """A text in which the characters that command a terminal are escaped."""
-    return _COMMANDS.sub(lambda found: found.group().encode("unicode_escape").decode(), text)
+    """The text with terminal control characters escaped."""
+    return _CONTROLS.sub(lambda match: match.group().encode("unicode_escape").decode(), text)
 
 
 def escape_markdown(text: str) -> str:
-    """A text on one line of Markdown that holds no HTML, no link and no image of its own."""
+    """The text on one line of Markdown, without HTML, links or images."""
     line = " ".join(escape_controls(text).split("\n"))
     return _LINK.sub(r"\\]", _TAG.sub("&lt;", line))
 
 
 def markdown_table(header: Sequence[str], body: Iterable[Sequence[str]]) -> str:
-    """A table in Markdown of cells that hold no line break; a bar in one is escaped."""
+    """A Markdown table; cells must not contain line breaks, and bars in them are escaped."""
     rows = [header, ["---"] * len(header), *body]
     return "\n".join("| " + " | ".join(cell.replace("|", r"\|") for cell in row) + " |" for row in rows)
 
 
 def plain_name(name: str) -> str:
-    """A value without its folders: of a path to a graph only its last part, since folders name people and machines."""
+    """The last part of a path to a graph, since its folders may name people and machines; other names unchanged."""
     path = Path(str(name))
     return path.stem if path.suffix == ".npz" else path.name if len(path.parts) > 1 else str(name)
 

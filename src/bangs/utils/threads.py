@@ -1,4 +1,4 @@
-"""Threads: how many a computation uses, and the same bits for any number of them."""
+"""How many threads a computation uses, and a mode whose results do not depend on it."""
 
 import functools
 import os
@@ -8,22 +8,22 @@ from contextlib import contextmanager
 import torch
 from threadpoolctl import threadpool_limits
 
-ALONE = 150_000  # nodes, of all runs together, up to which threads wait for each other longer than they work
+ONE_THREAD_NODES = 150_000  # of all runs together; up to this many, threads wait for each other longer than they work
 
 
 def thread_count(nodes: int) -> int:
-    """One thread for few nodes, else as many as torch has.
+    """The number of threads: 1 for few nodes, else as many as torch has.
 
-    The rule looks at the graph and at no clock: with another number of threads sums differ in their last digits, and
-    equal seeds must give equal results. On a busy machine many threads took ten times as long for 18,000 nodes as one,
-    and two more than twice as long for 100,000.
+    It depends on the graph alone: with another number of threads sums differ in their last digits, and equal seeds
+    must give equal results. On a busy machine many threads took ten times as long as one for 18,000 nodes, and two
+    threads more than twice as long for 100,000.
     """
-    return 1 if nodes <= ALONE else torch.get_num_threads()
+    return 1 if nodes <= ONE_THREAD_NODES else torch.get_num_threads()
 
 
 @contextmanager
 def threads(count: int) -> Iterator[None]:
-    """Torch and numpy with so many threads, and as before afterwards."""
+    """Inside, torch and numpy use this number of threads; the old number is restored."""
     before = torch.get_num_threads()
     torch.set_num_threads(count)
     try:
@@ -35,20 +35,20 @@ def threads(count: int) -> Iterator[None]:
 
 @contextmanager
 def deterministic_kernels() -> Iterator[None]:
-    """Inside, one thread does all arithmetic and torch takes the algorithms it calls deterministic.
+    """Inside, one thread does all arithmetic and torch uses its deterministic algorithms.
 
     The order of every sum is then fixed, so that a result does not depend on how many threads there are. On a GPU
-    torch warns where it has no such algorithm. The former settings come back at the end.
+    torch warns if it has no such algorithm. The old settings are restored.
     """
-    strict = torch.are_deterministic_algorithms_enabled()
-    lenient = torch.is_deterministic_algorithms_warn_only_enabled()
+    enabled = torch.are_deterministic_algorithms_enabled()
+    warn_only = torch.is_deterministic_algorithms_warn_only_enabled()
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # read by CUDA when it is first used
     torch.use_deterministic_algorithms(True, warn_only=torch.cuda.is_available())
     try:
         with threads(1), threadpool_limits(1):  # all of numpy and scipy
             yield
     finally:
-        torch.use_deterministic_algorithms(strict, warn_only=lenient)
+        torch.use_deterministic_algorithms(enabled, warn_only=warn_only)
 
 
 @functools.cache
@@ -62,4 +62,4 @@ def guard_forks() -> None:
 
 def _one_thread() -> None:
     torch.set_num_threads(1)
-    threadpool_limits(1, user_api="openmp")  # of scikit-learn, which brings an OpenMP of its own
+    threadpool_limits(1, user_api="openmp")  # of scikit-learn, which has its own OpenMP

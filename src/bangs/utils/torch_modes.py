@@ -1,4 +1,4 @@
-"""The modes of torch that training and inference assume, whatever a caller has set around them."""
+"""The modes of torch that training and inference need, whatever the caller has set."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager

@@ -26,12 +26,12 @@ class Checked:
     weighted: ClassVar[bool] = True  # whether edge weights are used
 
     def __post_init__(self) -> None:
-        for own in fields(self):
-            name, value = f"{type(self).__name__}.{own.name}", getattr(self, own.name)
-            if own.name in _SIZES:
+        for setting in fields(self):
+            name, value = f"{type(self).__name__}.{setting.name}", getattr(self, setting.name)
+            if setting.name in _SIZES:
                 check_integer(name, value, least=1)
-            elif own.name in _WITHIN:
-                check_number(name, value, within=_WITHIN[own.name])
+            elif setting.name in _WITHIN:
+                check_number(name, value, within=_WITHIN[setting.name])
 
 
 class Architecture(Protocol):

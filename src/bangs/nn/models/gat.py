@@ -46,9 +46,9 @@ class _Attention(Network):
         self.settings, self.hops = settings, settings.layers
         last, heads = settings.layers - 1, settings.heads
         sizes = [features, *[settings.hidden * heads] * last, classes]
-        wide = [settings.hidden] * last + [classes]  # of one head
+        head_widths = [settings.hidden] * last + [classes]
         self.weight, self.source, self.target = (nn.ParameterList() for _ in range(3))
-        for layer, width in enumerate(wide):
+        for layer, width in enumerate(head_widths):
             start = rng.at("init", layer)
             self.weight.append(glorot(start, sizes[layer], heads * width))
             self.source.append(glorot(start.at("source"), heads, width))
@@ -86,26 +86,25 @@ class _Attention(Network):
     def _layer(self, subgraph: Subgraph, layer: int, x: Features | Tensor, masks: DropoutMasks | None) -> Tensor:
         weight: Tensor = self.weight[layer]
         hop = subgraph.hops[min(layer, len(subgraph.hops) - 1)]
-        own = subgraph.output_index[layer] if subgraph.output_index else None
+        output_index = subgraph.output_index[layer] if subgraph.output_index else None
         z = x.matmul(weight) if isinstance(x, Features) else batched_matmul(x, weight, active=hop.active)
         heads = self._heads.get(hop.pattern)
         if heads is None:
             heads = self._heads[hop.pattern] = Heads.of(hop, self.settings.heads)
         source, target = self._scores(layer, z)
-        weights = attention_weights(heads, source, target if own is None else target.index_select(1, own), hop.active)
+        target = target if output_index is None else target.index_select(1, output_index)
+        weights = attention_weights(heads, source, target, hop.active)
         weights = drop_weights(heads, weights, subgraph.runs, masks, self.settings.dropout)
         out = aggregate(heads, weights, z.unflatten(2, (self.settings.heads, -1)), hop.active)
         last = layer == self.settings.layers - 1
         out = out.mean(2) if last else out.flatten(2)
         if isinstance(x, Features) or not self.settings.residual:
             return out
-        mine, residual = x if own is None else x.index_select(1, own), self.residual[layer - 1]
+        x = x if output_index is None else x.index_select(1, output_index)
+        if last:
+            return out + batched_matmul(x, self.residual[layer - 1])
         # adding inside the product saves a pass over the hidden layer
-        return (
-            out + batched_matmul(mine, residual)
-            if last
-            else batched_matmul(mine, residual, plus=out, active=hop.active)
-        )
+        return batched_matmul(x, self.residual[layer - 1], plus=out, active=hop.active)
 
     def _scores(self, layer: int, z: Tensor) -> tuple[Tensor, Tensor]:
         """The attention scores of every node as source and as target: [R, n, H] each, of z [R, n, H·d].

@@ -16,15 +16,14 @@ from bangs.nn.models.base import Checked, uniform
 from bangs.nn.segment_max import SparseNeighbourMax, segment_max
 from bangs.nn.subgraphs import Features, Subgraph
 
-OWN = 1.2  # weight of a node's own features beside the maximum: 1 + ε
+SELF_WEIGHT = 1.2  # of a node's own features beside the maximum: 1 + ε
 
 
 @dataclass(frozen=True)
 class GIN(Checked):
     """Isomorphism network (Xu et al. 2019) with max aggregation, as in the paper's table.
 
-    h' = W(1.2 h_v + max over v and its neighbours) + b, tanh between the two layers. Edge weights are
-    ignored.
+    h' = W(1.2 h_v + max over v and its neighbours) + b, tanh between the two layers. Edge weights are ignored.
     """
 
     weighted: ClassVar[bool] = False
@@ -75,16 +74,14 @@ class _Isomorphism(Network):
         active = hop.active if pattern is hop.pattern else None
         top = segment_max(pattern, x.reshape(-1, x.shape[2]), active).view(len(x), -1, x.shape[2])
         own = x if not subgraph.output_index else x.index_select(1, subgraph.output_index[layer])
-        return torch.add(top, own, alpha=OWN)
+        return torch.add(top, own, alpha=SELF_WEIGHT)
 
     def _mixed_sparse(self, subgraph: Subgraph, stored: Sparse) -> Sparse:
         """The same for sparse features: [R·n, R·F]."""
         hop = subgraph.hops[0]
-        known = self._sparse_max.get(hop.pattern)
-        if known is None or known[0] is not stored.pattern:
-            own = subgraph.output_index[0] if subgraph.output_index else None
-            known = self._sparse_max[hop.pattern] = (
-                stored.pattern,
-                SparseNeighbourMax.of(hop.pattern, stored.pattern, own),
-            )
-        return known[1](stored.values, OWN, hop.active)
+        cached = self._sparse_max.get(hop.pattern)
+        if cached is None or cached[0] is not stored.pattern:
+            output_index = subgraph.output_index[0] if subgraph.output_index else None
+            neighbour_max = SparseNeighbourMax.of(hop.pattern, stored.pattern, output_index)
+            cached = self._sparse_max[hop.pattern] = (stored.pattern, neighbour_max)
+        return cached[1](stored.values, SELF_WEIGHT, hop.active)

@@ -16,7 +16,7 @@ from bangs.nn.models.batch_norm import BatchNorm
 from bangs.nn.models.perceptron import Perceptron
 from bangs.nn.subgraphs import Subgraph
 
-COLUMNS = 64  # that a CPU propagates together
+CPU_COLUMNS = 64  # that a CPU propagates together, so that they fit its cache
 
 
 @dataclass(frozen=True)
@@ -56,8 +56,8 @@ class _RandomPropagation(Network):
         super().__init__()
         self.settings = settings
         self.predict = Perceptron(features, settings.hidden, classes, rng)
-        wide = settings.spread == "features"
-        self.outer = BatchNorm(len(rng), features) if settings.batch_norm and wide else None
+        published = settings.spread == "features"
+        self.outer = BatchNorm(len(rng), features) if settings.batch_norm and published else None
         self.inner = BatchNorm(len(rng), settings.hidden) if settings.batch_norm else None
 
     def forward(self, subgraph: Subgraph, masks: DropoutMasks | None = None) -> Tensor:
@@ -69,11 +69,11 @@ class _RandomPropagation(Network):
         weight = self.predict.first
         if self.outer is None:
             hidden = self.predict.hidden(self._propagate(subgraph, subgraph.features.matmul(weight)))
-            return _normal(self.inner, hidden, training=False)
+            return _normalise(self.inner, hidden, training=False)
         # propagation and normalisation are linear, so the narrow product can be propagated instead of the features
         factor, offset = self.outer.affine()
         product = self._propagate(subgraph, subgraph.features.matmul(factor.transpose(1, 2) * weight)) + offset @ weight
-        return _normal(self.inner, self.predict.hidden(product), training=False)
+        return _normalise(self.inner, self.predict.hidden(product), training=False)
 
     def loss(self, subgraph: Subgraph, targets: Targets, masks: DropoutMasks, transition: Tensor | None) -> Tensor:
         views = self._views(subgraph, masks, self.settings.samples, training=True)
@@ -87,37 +87,40 @@ class _RandomPropagation(Network):
         """The logits [R, n, C] of random views of the features."""
         if self.settings.spread == "features":
             x = subgraph.features.dense()
-            return [self._logits(self._wide(subgraph, x, masks, training), masks, training) for _ in range(count)]
-        narrow = torch.cat([self._narrow(subgraph, masks) for _ in range(count)], dim=2)
-        products = self._propagate(subgraph, narrow).chunk(count, dim=2)
-        return [self._logits(product, masks, training) for product in products]
+            return [
+                self._logits(self._features_product(subgraph, x, masks, training), masks, training)
+                for _ in range(count)
+            ]
+        products = torch.cat([self._hidden_product(subgraph, masks) for _ in range(count)], dim=2)
+        views = self._propagate(subgraph, products).chunk(count, dim=2)
+        return [self._logits(view, masks, training) for view in views]
 
     def _logits(self, product: Tensor, masks: DropoutMasks, training: bool) -> Tensor:
         """The logits [R, n, C] of a view's product with the first weight [R, n, h]."""
-        hidden = _normal(self.inner, self.predict.hidden(product), training)
+        hidden = _normalise(self.inner, self.predict.hidden(product), training)
         return self.predict.logits(hidden, masks, self.settings.dropout)
 
-    def _wide(self, subgraph: Subgraph, x: Tensor, masks: DropoutMasks, training: bool) -> Tensor:
+    def _features_product(self, subgraph: Subgraph, x: Tensor, masks: DropoutMasks, training: bool) -> Tensor:
         """The published view of the features x [1 or R, n, F], times the first weight: [R, n, h]."""
-        kept = masks.factors((x.shape[1], 1), self.settings.drop_node)
-        x = masks.drop(_normal(self.outer, self._propagate(subgraph, x, kept), training), self.settings.input_dropout)
+        factors = masks.factors((x.shape[1], 1), self.settings.drop_node)
+        propagated = _normalise(self.outer, self._propagate(subgraph, x, factors), training)
+        x = masks.drop(propagated, self.settings.input_dropout)
         return batched_matmul(x, self.predict.first)
 
-    def _narrow(self, subgraph: Subgraph, masks: DropoutMasks) -> Tensor:
+    def _hidden_product(self, subgraph: Subgraph, masks: DropoutMasks) -> Tensor:
         """A view's nodes and features dropped, times the first weight, before the hops: [R, n, h]."""
         product = subgraph.features.drop(masks, self.settings.input_dropout).matmul(self.predict.first)
         return product * masks.factors((product.shape[1], 1), self.settings.drop_node)
 
-    def _propagate(self, subgraph: Subgraph, x: Tensor, kept: Tensor | None = None) -> Tensor:
-        """The mean of Â⁰x … Â^order x, of x [1 or R, n, d] or of x times `kept` [R, n, 1].
+    def _propagate(self, subgraph: Subgraph, x: Tensor, factors: Tensor | None = None) -> Tensor:
+        """The mean of Â⁰x … Â^order x, of x [1 or R, n, d] or of x times `factors` [R, n, 1].
 
-        It is linear, so weights may be applied before or after. A CPU propagates a few columns at a time through all
-        hops, since they fit its cache.
+        It is linear, so weights may be applied before or after.
         """
         if x.is_cuda:
-            return self._mean_hop(subgraph, x if kept is None else x * kept)
-        parts = x.tensor_split(-(-x.shape[2] // COLUMNS), dim=2)
-        return torch.cat([self._mean_hop(subgraph, part if kept is None else part * kept) for part in parts], dim=2)
+            return self._mean_hop(subgraph, x if factors is None else x * factors)
+        parts = x.tensor_split(-(-x.shape[2] // CPU_COLUMNS), dim=2)
+        return torch.cat([self._mean_hop(subgraph, p if factors is None else p * factors) for p in parts], dim=2)
 
     def _mean_hop(self, subgraph: Subgraph, x: Tensor) -> Tensor:
         start = x.expand(subgraph.runs, -1, -1)
@@ -129,8 +132,8 @@ class _RandomPropagation(Network):
         return total.div_(self.settings.order + 1)
 
 
-def _normal(norm: BatchNorm | None, x: Tensor, training: bool) -> Tensor:
+def _normalise(norm: BatchNorm | None, x: Tensor, training: bool) -> Tensor:
     if norm is None:
         return x
-    normal: Tensor = norm.normalise_batch(x) if training else norm(x)
-    return normal
+    normalised: Tensor = norm.normalise_batch(x) if training else norm(x)
+    return normalised
