@@ -27,7 +27,7 @@ from training import labelled
 EPOCHS = 50
 GROUPS = {
     "sparse products": ("_embedding_bag", "embedding_bag", "addmm", "_Product", "_Known", "index_select"),
-    "dense products": ("bmm", "mm", "_Narrow"),
+    "dense products": ("bmm", "mm", "_NarrowMatmul"),
     "activation and dropout": (
         "_Activation",
         "ge_",

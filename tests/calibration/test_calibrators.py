@@ -9,8 +9,8 @@ from torch_geometric.data import Data
 
 from bangs.calibration import calibrators, scaling
 from bangs.calibration.calibrators import CALIBRATORS, ETS, GATS, CaGCN, Temperature, Uncalibrated, Vector, calibrator
-from bangs.calibration.proven import ProvenTemperature
-from bangs.calibration.scaling import Sample, mixture, vector
+from bangs.calibration.proven_temperature import ProvenTemperature
+from bangs.calibration.scaling import ValidationSample, mixture, vector
 from bangs.core import metrics
 from bangs.core.types import Labels, Prediction, Task
 from bangs.errors import InvalidInput, UnknownName
@@ -141,7 +141,7 @@ class TestSlowTwins:
     def test_temperature(self, case):
         prediction, task, prior = case
         found = Temperature(prior).fit(prediction, task)
-        sample = Sample.of(prediction, task, prior)
+        sample = ValidationSample.of(prediction, task, prior)
         for run in range(2):
 
             def loss(log_beta: float, run: int = run) -> float:
@@ -153,7 +153,7 @@ class TestSlowTwins:
 
     def test_vector(self, case):
         prediction, task, prior = case
-        sample = Sample.of(prediction, task, prior)
+        sample = ValidationSample.of(prediction, task, prior)
         weight, bias = vector(sample.logits, sample.target, torch.full((2,), 1e-3, dtype=torch.float64))
         for run in range(2):
 
@@ -169,7 +169,7 @@ class TestSlowTwins:
     def test_mixture(self, case):
         prediction, task, prior = case
         temperature, weights = ETS(prior).fit(prediction, task)
-        sample = Sample.of(prediction, task, prior)
+        sample = ValidationSample.of(prediction, task, prior)
         for run in range(2):
             z = sample.logits[run]
             members = torch.stack([(z / temperature[run]).softmax(0), z.softmax(0), torch.full_like(z, 1 / 4)]).numpy()
@@ -259,7 +259,7 @@ def test_without_a_prior_labels_that_are_all_wrong_meet_the_other_bound():
 def test_the_targets_of_a_run_weigh_one_in_all_whatever_the_prior_and_however_few_nodes(prior):
     logits, label = honest(30, runs=3)
     validation = torch.where(torch.arange(30) < torch.tensor([[20], [3], [0]]), label, -1)
-    sample = Sample.of(Prediction(logits), task_of(validation, 4), prior)
+    sample = ValidationSample.of(Prediction(logits), task_of(validation, 4), prior)
     torch.testing.assert_close(sample.target.sum((1, 2)), torch.ones(3, dtype=torch.float64))
     assert (sample.target[1, :, 3:] == 0).all()
 
@@ -270,7 +270,7 @@ def test_what_has_converged_stands_still_however_long_others_take(monkeypatch):
     case = Prediction(3 * logits), halves(label)[0]
     asked_often, asked_never = [], []
     for every, found in ((1, asked_often), (1000, asked_never)):
-        monkeypatch.setattr(scaling, "_ASK_EVERY", every)
+        monkeypatch.setattr(scaling, "_CHECK_EVERY", every)
         found += [Temperature().fit(*case), *Vector().fit(*case), *ETS().fit(*case)]
     assert all(torch.equal(one, other) for one, other in zip(asked_often, asked_never, strict=True))
 

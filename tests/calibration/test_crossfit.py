@@ -8,16 +8,18 @@ import torch
 from torch import Tensor
 
 from bangs.calibration.crossfit import Crossfit, Parameters, _Folds
-from bangs.calibration.scaling import Sample
+from bangs.calibration.scaling import ValidationSample
 
 NODES = 8
 
 
-def right(runs: int = 1) -> Sample:
+def right(runs: int = 1) -> ValidationSample:
     """Nodes of class 0, which every run's logits say they are."""
     logits = torch.tensor([1.0, 0.0], dtype=torch.float64)[None, :, None].repeat(runs, 1, NODES)
     nodes = torch.arange(NODES).expand(runs, -1)
-    return Sample(nodes, torch.ones_like(nodes, dtype=torch.bool), torch.zeros_like(nodes), logits, logits / NODES)
+    return ValidationSample(
+        nodes, torch.ones_like(nodes, dtype=torch.bool), torch.zeros_like(nodes), logits, logits / NODES
+    )
 
 
 def kept_epoch(factors: list[float], patience: int) -> int:
@@ -109,7 +111,7 @@ def test_a_run_is_dealt_into_the_same_folds_alone_and_beside_a_longer_one() -> N
     sample, shuffle = right(2), torch.rand(2, NODES, generator=torch.Generator().manual_seed(0))
     sample.held[0, 5:] = False
     together = _Folds.of(sample, shuffle, folds=2)
-    cut = Sample(*(part[:1, ..., :5] for part in vars(sample).values()))
+    cut = ValidationSample(*(part[:1, ..., :5] for part in vars(sample).values()))
     alone = _Folds.of(cut, shuffle[:1, :5], folds=2)
     torch.testing.assert_close(together.unseen[:, :1, :5], alone.unseen)
     torch.testing.assert_close(together.learned[:, :1, :5], alone.learned)

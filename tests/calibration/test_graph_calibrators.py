@@ -14,7 +14,7 @@ from torch_geometric.data import Data
 from bangs.calibration.calibrators import GATS, CaGCN, Temperature
 from bangs.calibration.crossfit import Crossfit, _Folds
 from bangs.calibration.graph_calibrators import _Attention, _Convolution, hops
-from bangs.calibration.scaling import Sample
+from bangs.calibration.scaling import ValidationSample
 from bangs.core import metrics
 from bangs.core.types import Prediction
 from bangs.errors import InvalidInput
@@ -171,7 +171,7 @@ def test_convolution_equals_a_dense_gcn(tiny):
 class TestCrossfit:
     def test_keeps_the_start_where_learning_only_hurts(self, region):
         """A network that multiplies noise into the logits cannot help unseen nodes."""
-        sample = Sample.of(region.truth, region.task, prior=1.0)
+        sample = ValidationSample.of(region.truth, region.task, prior=1.0)
         generator = torch.Generator().manual_seed(0)
         masks = torch.randn(*sample.nodes.shape, 60, generator=generator, dtype=torch.float64)
 
@@ -189,7 +189,7 @@ class TestCrossfit:
         torch.testing.assert_close(eager, weight)
 
     def test_every_validation_node_is_unseen_by_exactly_one_model(self, region):
-        sample = Sample.of(region.prediction, region.task, prior=1.0)
+        sample = ValidationSample.of(region.prediction, region.task, prior=1.0)
         train_nodes = _Folds.of(sample, torch.rand(sample.nodes.shape), folds=4)
         assert ((train_nodes.unseen > 0).sum(0) == sample.held).all()
         assert ((train_nodes.learned > 0).sum(0) == 4 * sample.held).all()

@@ -16,7 +16,7 @@ from bangs.calibration.calibrators import (
     calibrator,
 )
 from bangs.calibration.crossfit import Crossfit
-from bangs.calibration.proven import ProvenTemperature
+from bangs.calibration.proven_temperature import ProvenTemperature
 from bangs.core import metrics
 from bangs.core.types import Labels, Prediction, Task
 from tests.calibration.miscalibrated import Misled, misled

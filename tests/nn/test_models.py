@@ -215,7 +215,7 @@ def test_grand_takes_columns_together_or_apart_to_the_last_bit(graph, kept, monk
     network, _ = built(GRAND(hidden=6, order=3), graph, runs=1)
     subgraph = PreparedGraph.of(graph, 1, network.loops, network.normalise).whole
     apart = network._propagate(subgraph, subgraph.features.dense(), kept)
-    monkeypatch.setattr(grand, "COLUMNS", graph.x.shape[1])
+    monkeypatch.setattr(grand, "CPU_COLUMNS", graph.x.shape[1])
     assert torch.equal(apart, network._propagate(subgraph, subgraph.features.dense(), kept))
 
 

@@ -9,7 +9,7 @@ from bangs.graphs import splits
 from bangs.graphs.datasets import synthetic
 from bangs.nn.dropout import dropout_masks
 from bangs.nn.ensemble import Targets
-from bangs.nn.matmul import _InPieces
+from bangs.nn.matmul import _MatmulInPieces
 from bangs.nn.models import GCN, SGC
 from bangs.training.precomputed_hop import FirstHop
 from bangs.training.trainer import FitRequest, Trainer
@@ -119,5 +119,5 @@ def test_a_gradient_summed_in_pieces_is_the_gradient():
     outer = torch.randn(3, 64, 80)
     (x @ weight * outer).sum().backward()
     expected, weight.grad = weight.grad, None
-    (_InPieces.apply(x, weight) * outer).sum().backward()
+    (_MatmulInPieces.apply(x, weight) * outer).sum().backward()
     assert torch.allclose(weight.grad, expected, atol=1e-5)

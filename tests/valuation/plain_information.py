@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from bangs.graphs.pagerank import Operator
-from bangs.valuation.influence import TINY, Normalisation
+from bangs.valuation.influence import MIN_MASS, Normalisation
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +42,7 @@ class PlainInformation:
         labelled[self.nodes[run, members]] = True
         h = self.operator(self.logits[run] * labelled[:, None]).double()
         if self.normalise == "mass":
-            h = h / self.operator(labelled[:, None].float()).double().clamp(min=TINY)
+            h = h / self.operator(labelled[:, None].float()).double().clamp(min=MIN_MASS)
         p = h[self.open[run]].softmax(1)
         mean = p.mean(0)
         return torch.xlogy(p, p).sum(1).mean() - torch.xlogy(mean, mean).sum()

@@ -165,9 +165,9 @@ def test_the_size_of_tiles_does_not_change_the_outcome(monkeypatch: pytest.Monke
     game = arena()
     members = some(game)
     worth, change = game(members), game.marginals(members)
-    monkeypatch.setattr(dense_influence, "COLUMNS", 3)
+    monkeypatch.setattr(dense_influence, "CPU_COLUMNS", 3)
     monkeypatch.setattr(information, "COALITIONS_AT_ONCE", 2)
-    monkeypatch.setattr(influence, "TILE", 50)
+    monkeypatch.setattr(influence, "CPU_TILE", 50)
     assert torch.allclose(game(members), worth, atol=1e-9)
     assert torch.allclose(game.marginals(members), change, atol=1e-7)
 

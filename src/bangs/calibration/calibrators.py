@@ -1,15 +1,14 @@
-"""Calibration: making a classifier's probabilities honest after training, by fits to the validation labels.
+"""Calibrators: better probabilities from the logits [R, N, C] of a trained classifier, fitted to validation labels.
 
-A calibrator takes logits [R, N, C] of a frozen classifier and gives others; every run is fitted by itself, all
-runs at once, in float64 and to convergence, for the problems here are convex.
+Every run is fitted by itself, all runs at once, in float64 and to convergence, since the problems here are convex.
 
-With few or perfectly separable validation labels the maximum of the likelihood lies at infinity. Therefore the
-model's own probabilities count as `prior` further validation nodes: the n labels are fitted as the soft targets
+With few or perfectly separable validation labels the maximum of the likelihood lies at infinity. So the model's own
+probabilities count as `prior` further validation nodes: the n labels are fitted as the soft targets
 
-    t_i = (n · onehot(y_i) + prior · softmax(z_i)) / (n + prior),
+    t_i = (n · onehot(y_i) + prior · softmax(z_i)) / (n + prior).
 
-which leaves every problem convex, pulls towards "no change", weighs 1/500 on a usual validation set, and gives
-"no change" where a run has no validation nodes at all. `prior=0` is plain maximum likelihood.
+Every problem stays convex and is pulled towards "no change", with weight 1/500 on a validation set of 500 nodes. A run
+without validation nodes is not changed. `prior=0` is plain maximum likelihood.
 """
 
 from collections.abc import Callable
@@ -21,8 +20,8 @@ from torch import Tensor
 
 from bangs.calibration import scaling
 from bangs.calibration.graph_calibrators import GATS, CaGCN
-from bangs.calibration.proven import ProvenTemperature
-from bangs.calibration.scaling import Sample, check_prior, cooled
+from bangs.calibration.proven_temperature import ProvenTemperature
+from bangs.calibration.scaling import EPSILON, ValidationSample, check_prior, divide_logits
 from bangs.core.choice_checks import check_name
 from bangs.core.number_checks import check_number
 from bangs.core.types import CHUNK, Prediction, Task
@@ -37,7 +36,7 @@ class Calibrator(Protocol):
 
 @dataclass(frozen=True)
 class Uncalibrated:
-    """The prediction as it came."""
+    """The prediction, unchanged."""
 
     def __call__(self, prediction: Prediction, task: Task) -> Prediction:
         return prediction
@@ -56,11 +55,11 @@ class Temperature:
         check_prior(type(self).__name__, self.prior)
 
     def __call__(self, prediction: Prediction, task: Task) -> Prediction:
-        return cooled(prediction, self.fit(prediction, task))
+        return divide_logits(prediction, self.fit(prediction, task))
 
     def fit(self, prediction: Prediction, task: Task) -> Tensor:
         """The temperature of every run: float64 [R]."""
-        sample = Sample.of(prediction, task, self.prior)
+        sample = ValidationSample.of(prediction, task, self.prior)
         return scaling.temperature(sample.logits, sample.target)
 
 
@@ -68,9 +67,9 @@ class Temperature:
 class Vector:
     """Vector scaling: softmax(w ⊙ z + b) with w, b ∈ R^C per run (Guo et al., 2017). May change labels.
 
-    2C numbers are many for a few validation nodes. So temperature scaling comes first, and w and b depart from it
-    against the penalty ridge/2n · (|w − 1|² + |b|²): with ten nodes they hardly can, with hundreds little holds them.
-    The loss is convex; damped Newton steps. (The published GATS code never trains b; we do.)
+    2C numbers are many for a few validation nodes. So temperature scaling comes first, and departures from it have
+    the penalty ridge/2n · (|w − 1|² + |b|²), which is strong for ten nodes and weak for hundreds. The loss is convex
+    and is minimised by damped Newton steps. (The published GATS code never trains b; we do.)
     """
 
     prior: float = 1.0
@@ -87,7 +86,7 @@ class Vector:
 
     def fit(self, prediction: Prediction, task: Task) -> tuple[Tensor, Tensor]:
         """Weights and biases of every run: float64 [R, C] each."""
-        sample = Sample.of(prediction, task, self.prior)
+        sample = ValidationSample.of(prediction, task, self.prior)
         temperature = scaling.temperature(sample.logits, sample.target)[:, None]
         ridge = self.ridge / sample.held.sum(1).clamp(min=1)
         weight, bias = scaling.vector(sample.logits / temperature[..., None], sample.target, ridge.double())
@@ -98,10 +97,9 @@ class Vector:
 class ETS:
     """Ensemble temperature scaling: q = w₁ softmax(z/T) + w₂ softmax(z) + w₃/C (Zhang et al., 2020). Keeps every label.
 
-    T by temperature scaling, then w on the simplex by minimising the cross-entropy, which is convex: every step is
-    the better of an EM step, which never gets worse, and Newton steps, which end the search. w₁ + w₂ is at least
-    `floor`: where w₃ were all, as it is for a model no better than chance, every label would be lost. The logits that
-    come out are log q.
+    T comes from temperature scaling. Then w on the simplex minimises the cross-entropy, which is convex: every step is
+    the better of an EM step, which never increases the loss, and Newton steps, which converge fast. w₁ + w₂ is at least
+    `floor`: with w₃ = 1, the optimum for a model no better than chance, all classes were equal. The logits are log q.
     """
 
     prior: float = 1.0
@@ -114,7 +112,7 @@ class ETS:
     def __call__(self, prediction: Prediction, task: Task) -> Prediction:
         temperature, weights = self.fit(prediction, task)
         out = torch.empty_like(prediction.logits)
-        for start in range(0, out.shape[1], CHUNK):  # in pieces, since the members take three times the room
+        for start in range(0, out.shape[1], CHUNK):  # in chunks, since the members take three times the memory
             logits = prediction.logits[:, start : start + CHUNK].transpose(1, 2).contiguous()
             members = _members(logits, temperature.to(logits.dtype))
             mixed = torch.logsumexp(members + weights.log().to(logits.dtype)[..., None, None], dim=1)
@@ -123,7 +121,7 @@ class ETS:
 
     def fit(self, prediction: Prediction, task: Task) -> tuple[Tensor, Tensor]:
         """Temperature [R] and weights [R, 3] of every run, float64."""
-        sample = Sample.of(prediction, task, self.prior)
+        sample = ValidationSample.of(prediction, task, self.prior)
         temperature = scaling.temperature(sample.logits, sample.target)
         weights = scaling.mixture(_members(sample.logits, temperature).exp(), sample.target)
         return temperature, _floored(weights, self.floor)
@@ -147,16 +145,16 @@ def calibrator(name: str) -> Calibrator:
 
 
 def _floored(weights: Tensor, floor: float) -> Tensor:
-    """The weights [R, 3] where w₁ + w₂ is at least the floor; else the floor is shared as w₁ and w₂ were, or alike."""
-    sharp = weights[:, :2]
-    mass = sharp.sum(1, keepdim=True)
-    raised = torch.where(mass > 0, sharp / mass.clamp_min(1e-300), 0.5) * floor
-    lifted = torch.cat([raised, torch.full_like(mass, 1 - floor)], 1)
-    return torch.where(mass < floor, lifted, weights)
+    """The weights [R, 3], with w₁ + w₂ raised to the floor in their ratio; equally if both are 0."""
+    scaled = weights[:, :2]
+    mass = scaled.sum(1, keepdim=True)
+    raised = torch.where(mass > 0, scaled / mass.clamp_min(EPSILON), 0.5) * floor
+    floored = torch.cat([raised, torch.full_like(mass, 1 - floor)], 1)
+    return torch.where(mass < floor, floored, weights)
 
 
 def _members(logits: Tensor, temperature: Tensor) -> Tensor:
     """Log-probabilities of the three members of ETS: [R, 3, C, V] from [R, C, V] and [R]."""
-    plain = logits.log_softmax(1)
-    level = torch.full_like(plain, 1 / plain.shape[1]).log()
-    return torch.stack([(logits / temperature[:, None, None]).log_softmax(1), plain, level], 1)
+    unscaled = logits.log_softmax(1)
+    uniform = torch.full_like(unscaled, 1 / unscaled.shape[1]).log()
+    return torch.stack([(logits / temperature[:, None, None]).log_softmax(1), unscaled, uniform], 1)

@@ -1,7 +1,7 @@
-"""Graph calibration: a temperature for every node, learned from its neighbourhood.
+"""Graph calibrators: a temperature for every node, learned from its neighbourhood.
 
-CaGCN and GATS start from temperature scaling, which makes them indifferent to the scale of the logits, and learn by
-how much every node departs from it, as `crossfit` describes. All their factors are positive, so labels are kept.
+CaGCN and GATS start from temperature scaling, so that the scale of the logits does not matter, and learn how much every
+node departs from it, as in `crossfit`. All factors are positive, so labels are kept.
 """
 
 import math
@@ -17,14 +17,14 @@ from torch.nn import functional
 
 from bangs.calibration import scaling
 from bangs.calibration.crossfit import Crossfit
-from bangs.calibration.scaling import Sample, check_prior, cooled
+from bangs.calibration.scaling import ValidationSample, check_prior, divide_logits
 from bangs.core.number_checks import check_integer, check_number
 from bangs.core.rng import Streams
 from bangs.core.types import Prediction, Task
 from bangs.graphs.neighbours import ragged_index
 from bangs.graphs.sparse import Pattern, Sparse, adjacency, row_pointers
 
-GIVEN, BESIDE, FARTHER = 0, 1, 2  # distance from a given label
+GIVEN, ADJACENT, DISTANT = 0, 1, 2  # distance from a given label
 
 
 @dataclass(frozen=True)
@@ -32,8 +32,8 @@ class CaGCN:
     """Logits t_i · z_i with t_i = log(1.1 + (e − 1.1)·e^{s_i}), s = GCN(z; A) (Wang et al., 2021). Keeps every label.
 
     The GCN has two layers, C → `hidden` → 1, over D^-½(A + I)D^-½; the loss is the cross-entropy plus `margin` times a
-    term that draws apart the two largest probabilities of a node that is right and brings together those of a node
-    that is wrong. The term is no proper score: 0.5 is the published setting, `margin=0` the more honest one.
+    term that increases the gap between the two largest probabilities of a correct node and decreases that of a wrong
+    one. The term is not a proper score; 0.5 is the published setting, `margin=0` leaves the term out.
 
     Departures from the published code: z comes from temperature scaling, and enters the GCN with unit mean square;
     t = 1 at s = 0, where the last layer starts (published: 0.74); cross-validated stopping in place of dropout.
@@ -51,10 +51,10 @@ class CaGCN:
         check_prior(type(self).__name__, self.prior)
 
     def __call__(self, prediction: Prediction, task: Task) -> Prediction:
-        return cooled(prediction, self.temperatures(prediction, task))
+        return divide_logits(prediction, self.temperatures(prediction, task))
 
     def temperatures(self, prediction: Prediction, task: Task) -> Tensor:
-        """What the logits of every node are divided by: float64 [R, N]."""
+        """The temperature of every node: float64 [R, N]."""
         temperature, scaled, sample = _start(prediction, task, self.prior)
         rng = Streams((self.seed,) * task.runs).at("cagcn")
         device = task.device
@@ -65,12 +65,12 @@ class CaGCN:
             torch.zeros(task.runs, dtype=torch.float64, device=device),
         ]
         matrix = adjacency(task.graph, 1.0, "symmetric")
-        smooth = _spread(_wide(matrix, device), scaled.logits)
+        smooth = _propagate(_float64_sparse(matrix, device), scaled.logits)
         smooth = smooth / smooth.square().mean((1, 2), keepdim=True).sqrt().clamp(min=1e-12)
         factor = _Convolution.of(matrix, smooth, sample.nodes)
         learned = self.fit(factor, start, sample, _shuffle(rng, sample, task), self.margin)
-        every = torch.arange(task.nodes, device=device).expand(task.runs, -1)
-        return temperature / _Convolution.of(matrix, smooth, every)(learned)
+        all_nodes = torch.arange(task.nodes, device=device).expand(task.runs, -1)
+        return temperature / _Convolution.of(matrix, smooth, all_nodes)(learned)
 
 
 @dataclass(frozen=True)
@@ -97,15 +97,15 @@ class GATS:
         check_prior(type(self).__name__, self.prior)
 
     def __call__(self, prediction: Prediction, task: Task) -> Prediction:
-        return cooled(prediction, self.temperatures(prediction, task))
+        return divide_logits(prediction, self.temperatures(prediction, task))
 
     def temperatures(self, prediction: Prediction, task: Task) -> Tensor:
-        """What the logits of every node are divided by: float64 [R, N]."""
+        """The temperature of every node: float64 [R, N]."""
         temperature, scaled, sample = _start(prediction, task, self.prior)
         rng = Streams((self.seed,) * task.runs).at("gats")
         device = task.device
         start = [
-            # small, so that epoch 0 is temperature scaling, but not zero, or the heads would stay alike
+            # small, so that epoch 0 is temperature scaling; not zero, or all heads would stay equal
             0.01 * _glorot(rng.at("shape"), task.classes, self.heads, device),
             torch.zeros(task.runs, dtype=torch.float64, device=device),
             torch.zeros(task.runs, 2, dtype=torch.float64, device=device),
@@ -113,39 +113,39 @@ class GATS:
         ]
         pattern = adjacency(task.graph, 1.0, "none")
         distance = hops(pattern, task.given.known)
-        cooling = _Attention.of(pattern, scaled, distance, sample.nodes)
-        learned = self.fit(lambda part: 1 / cooling(part), start, sample, _shuffle(rng, sample, task))
-        every = torch.arange(task.nodes, device=device)[None]
-        found = []
-        for run in range(task.runs):  # one after the other, since the edges of all runs at once may not fit
-            cooling = _Attention.of(pattern, Prediction(scaled.logits[[run]]), distance[[run]], every)
-            found.append(cooling([part[[run]] for part in learned]))
-        return temperature * torch.cat(found)
+        attention = _Attention.of(pattern, scaled, distance, sample.nodes)
+        learned = self.fit(lambda parameters: 1 / attention(parameters), start, sample, _shuffle(rng, sample, task))
+        all_nodes = torch.arange(task.nodes, device=device)[None]
+        factors = []
+        for run in range(task.runs):  # one after the other, since the edges of all runs may not fit into memory
+            attention = _Attention.of(pattern, Prediction(scaled.logits[[run]]), distance[[run]], all_nodes)
+            factors.append(attention([part[[run]] for part in learned]))
+        return temperature * torch.cat(factors)
 
 
 def hops(pattern: "sp.csr_array[Any]", known: Tensor) -> Tensor:
     """Distance of every node from the nearest known one, cut off at 2: long [R, N] from bool [R, N]."""
     links = sp.csr_array((np.ones_like(pattern.data), pattern.indices, pattern.indptr), shape=pattern.shape)
     touched = torch.as_tensor(links @ known.T.cpu().numpy().astype(np.float32) > 0, device=known.device).T
-    return torch.where(known, GIVEN, torch.where(touched, BESIDE, FARTHER))
+    return torch.where(known, GIVEN, torch.where(touched, ADJACENT, DISTANT))
 
 
 @dataclass(frozen=True, eq=False)
 class _Convolution:
-    """The factors of some nodes under CaGCN's network, touching only the nodes that decide them."""
+    """The factors of some nodes under CaGCN's network, computed from the nodes they depend on alone."""
 
-    smooth: Tensor  # float64 [R, n, C], the logits after one propagation, of the nodes that matter
-    matrix: Sparse  # [m, n], from them to the nodes asked for in any run
-    place: Tensor  # long [R, V], rows of the matrix
+    smooth: Tensor  # float64 [R, n, C], the logits after one propagation, of the input nodes
+    matrix: Sparse  # [m, n], from them to the output nodes of any run
+    rows: Tensor  # long [R, V], rows of the matrix
 
     @classmethod
     def of(cls, matrix: "sp.csr_array[Any]", smooth: Tensor, nodes: Tensor) -> "_Convolution":
         """For nodes long [R, V], from the adjacency [N, N] and the smooth logits of all nodes [R, N, C]."""
-        targets, place = nodes.unique(return_inverse=True)
-        rows = matrix[targets.cpu().numpy()]
-        sources = np.unique(rows.indices)
-        kept = torch.as_tensor(sources, dtype=torch.long, device=nodes.device)
-        return cls(smooth[:, kept], _wide(rows[:, sources], nodes.device), place)
+        outputs, rows = nodes.unique(return_inverse=True)
+        into = matrix[outputs.cpu().numpy()]
+        inputs = np.unique(into.indices)
+        index = torch.as_tensor(inputs, dtype=torch.long, device=nodes.device)
+        return cls(smooth[:, index], _float64_sparse(into[:, inputs], nodes.device), rows)
 
     def __call__(self, parameters: Sequence[Tensor]) -> Tensor:
         """Factors [G, V] for the parameters of G models, a multiple of R."""
@@ -153,8 +153,8 @@ class _Convolution:
         models, runs = len(weight), len(self.smooth)
         smooth = self.smooth.repeat(models // runs, 1, 1)
         hidden = torch.baddbmm(bias[:, None], smooth, weight).relu()
-        spread = (self.matrix @ (hidden @ head[..., None]).squeeze(-1).T).T + offset[:, None]
-        s = spread.gather(1, self.place.repeat(models // runs, 1))
+        propagated = (self.matrix @ (hidden @ head[..., None]).squeeze(-1).T).T + offset[:, None]
+        s = propagated.gather(1, self.rows.repeat(models // runs, 1))
         return torch.log(1.1 + (math.e - 1.1) * s.exp())
 
 
@@ -220,18 +220,18 @@ class _Attention:
         return functional.softplus(inner).mean(-1) + (1 - math.log(2)) * least.exp()[:, None]
 
 
-def _start(prediction: Prediction, task: Task, prior: float) -> tuple[Tensor, Prediction, Sample]:
+def _start(prediction: Prediction, task: Task, prior: float) -> tuple[Tensor, Prediction, ValidationSample]:
     """Temperatures [R, 1], the prediction scaled by them, and its validation nodes, in float64."""
-    sample = Sample.of(prediction, task, prior)
+    sample = ValidationSample.of(prediction, task, prior)
     temperature = scaling.temperature(sample.logits, sample.target)[:, None]
     scaled = Prediction(prediction.logits.double() / temperature[..., None])
-    return temperature, scaled, Sample.of(scaled, task, prior)
+    return temperature, scaled, ValidationSample.of(scaled, task, prior)
 
 
-def _wide(matrix: "sp.csr_array[Any]", device: torch.device) -> Sparse:
+def _float64_sparse(matrix: "sp.csr_array[Any]", device: torch.device) -> Sparse:
     """The matrix with float64 values: hundreds of steps of Adam would make rounding in float32 visible."""
-    narrow = Sparse.of(matrix, device)
-    return narrow.with_values(narrow.values.double())
+    sparse = Sparse.of(matrix, device)
+    return sparse.with_values(sparse.values.double())
 
 
 def _glorot(rng: Streams, rows: int, columns: int, device: torch.device) -> Tensor:
@@ -239,12 +239,12 @@ def _glorot(rng: Streams, rows: int, columns: int, device: torch.device) -> Tens
     return math.sqrt(6 / (rows + columns)) * (2 * rng.rand(rows, columns).double().to(device) - 1)
 
 
-def _shuffle(rng: Streams, sample: Sample, task: Task) -> Tensor:
-    """A random number for every validation node: float [R, V]; drawn for all nodes, so company does not matter."""
+def _shuffle(rng: Streams, sample: ValidationSample, task: Task) -> Tensor:
+    """A random number for every validation node: float [R, V]; drawn for all nodes, so that it depends on no other."""
     return rng.at("folds").rand(task.nodes).to(task.device).gather(1, sample.nodes)
 
 
-def _spread(matrix: Sparse, value: Tensor) -> Tensor:
+def _propagate(matrix: Sparse, value: Tensor) -> Tensor:
     """The product of one matrix with every run's values: [R, N, C] from [R, N, C]."""
     runs, nodes, classes = value.shape
     product = matrix @ value.transpose(0, 1).reshape(nodes, runs * classes)

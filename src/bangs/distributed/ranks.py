@@ -26,7 +26,7 @@ class RankLost(BangsError):
     """Another rank of this run has died or does not answer; torchrun decides whether to restart."""
 
     def __init__(self, why: object):
-        reason = re.sub(r"^\[\S*\] ", "", str(why)).partition(". ")[0]  # gloo begins with a place in its source
+        reason = re.sub(r"^\[\S*\] ", "", str(why)).partition(". ")[0]  # gloo begins with a line of its source code
         super().__init__(
             f"the ranks of this run have lost each other ({reason[:200]}); torchrun restarts them while "
             "--max-restarts allows, afterwards continue with --resume"
@@ -79,7 +79,7 @@ def process_group(device: torch.device) -> Iterator[None]:
             yield
         except BaseException:
             if dist.get_backend() == "gloo":  # nccl would wait for ranks that may be gone
-                dist.destroy_process_group()  # gloo's threads would abort the process where it should end in a sentence
+                dist.destroy_process_group()  # gloo's threads would abort the process before it prints the error
             raise
         dist.destroy_process_group()
 
@@ -115,10 +115,10 @@ def all_gather(x: Tensor) -> Tensor:
     counts = torch.zeros(world_size(), dtype=torch.long)
     counts[rank()] = len(x)
     counts = all_reduce(counts)
-    whole = x.new_zeros(int(counts.sum()), *x.shape[1:])
+    rows = x.new_zeros(int(counts.sum()), *x.shape[1:])
     start = int(counts[: rank()].sum())
-    whole[start : start + len(x)] = x
-    return all_reduce(whole)
+    rows[start : start + len(x)] = x
+    return all_reduce(rows)
 
 
 def sum_gradients(weights: Iterable[Tensor]) -> None:
@@ -151,10 +151,10 @@ def broadcast_object(value: T) -> T:
     """The value of rank 0, in all processes; anything that can be pickled."""
     if world_size() == 1:
         return value
-    box = [value]
+    values = [value]
     with _collective():
-        dist.broadcast_object_list(box, 0)
-    return box[0]
+        dist.broadcast_object_list(values, 0)
+    return values[0]
 
 
 def _initialized() -> bool:
@@ -162,7 +162,7 @@ def _initialized() -> bool:
 
 
 def _join(backend: str) -> None:
-    """Make the group of the processes that are alive now, whatever dead ones left in torchrun's store."""
+    """Form the group of the processes that are alive now; torchrun's store may still hold keys of dead ones."""
     global _attempt
     # imported here, since some builds of torch lack them
     from torch.distributed.distributed_c10d import PrefixStore

@@ -24,13 +24,13 @@ def watchdog(grace: float = GRACE) -> Iterator[None]:
     """
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
-    former = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    previous = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
     watcher = threading.Thread(target=_watch, args=(reader, os.getppid(), grace), name="watchdog", daemon=True)
     watcher.start()
     try:
         yield
     finally:
-        signal.set_wakeup_fd(former)
+        signal.set_wakeup_fd(previous)
         os.close(writer)
         watcher.join()
         os.close(reader)
@@ -41,7 +41,9 @@ def _watch(reader: int, parent: int, grace: float) -> None:
     number, end = 0, float("inf")
     orphaned = False
     while (received := _read_signals(reader, max(0.0, min(POLL_SECONDS, end - time.monotonic())))) != b"":
-        if not number and (stops := [one for one in received or b"" if one in _STOPS]):
+        if not number and (
+            stops := [received_number for received_number in received or b"" if received_number in _STOPS]
+        ):
             number, end = stops[0], time.monotonic() + grace
         if time.monotonic() >= end:
             _report(f"{signal.Signals(number).name} came {grace:g} s ago, and no safe point was reached since")

@@ -9,7 +9,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from bangs.calibration.calibrators import ETS, Calibrator, Temperature, Uncalibrated, Vector
-from bangs.calibration.proven import ProvenTemperature
+from bangs.calibration.proven_temperature import ProvenTemperature
 from bangs.core import part_checks
 from bangs.core.rng import Streams
 from bangs.core.types import Labels, Prediction, Task

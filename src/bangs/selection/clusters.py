@@ -19,10 +19,10 @@ def cluster_labels(
         nodes = pool[run].nonzero().squeeze(1)
         if not len(nodes):
             continue
-        own = points[run]
+        run_points = points[run]
         start = torch.randperm(len(nodes), generator=generator, device=generator.device)[:count]
-        centres, member = kmeans(own[nodes], own[nodes[start.to(nodes.device)]], steps)
-        label[run, nodes] = nearest(centres, *centroids(own, labels.target[run]))[member]
+        centres, member = kmeans(run_points[nodes], run_points[nodes[start.to(nodes.device)]], steps)
+        label[run, nodes] = nearest(centres, *centroids(run_points, labels.target[run]))[member]
     return label
 
 

@@ -65,9 +65,9 @@ class Balanced:
         ordered = label.gather(1, order)
         turn = torch.nn.functional.one_hot(ordered).cumsum(1).gather(2, ordered[..., None]).squeeze(2)
         # sorted by turn, then by score
-        place = turn * nodes + torch.arange(nodes, device=score.device)
-        place = place.masked_fill(score.gather(1, order) == float("-inf"), nodes * (nodes + 1))
-        taken = order.gather(1, place.topk(min(self.k, nodes), dim=1, largest=False).indices)
+        rank = turn * nodes + torch.arange(nodes, device=score.device)
+        rank = rank.masked_fill(score.gather(1, order) == float("-inf"), nodes * (nodes + 1))
+        taken = order.gather(1, rank.topk(min(self.k, nodes), dim=1, largest=False).indices)
         return torch.zeros_like(score, dtype=torch.bool).scatter(1, taken, True) & (score > float("-inf"))
 
 

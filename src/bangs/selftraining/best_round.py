@@ -1,7 +1,7 @@
-"""The best round of a run: the only place that has this rule.
+"""The rule by which the best round of a run is chosen.
 
-The best round has the highest validation accuracy. Of rounds with equal accuracy the one with the lowest validation
-loss is best, where losses were measured; of rounds with equal losses, or none, the earliest. A fit with few labels,
+The best round has the highest validation accuracy. Of rounds with equal accuracy it is the one with the lowest
+validation loss, if losses were measured; of rounds with equal losses, or none, the earliest. A fit with few labels,
 where the best of all rounds is mostly luck, takes the last round that is not clearly behind the best.
 """
 
@@ -18,7 +18,7 @@ class Merit:
     """How well a round did on the validation nodes."""
 
     accuracy: float
-    loss: float = 0.0  # 0 in every round where it is not measured
+    loss: float = 0.0  # 0 if it is not measured
 
     def beats(self, earlier: "Merit") -> bool:
         """Whether this round is better than an earlier one."""

@@ -1,4 +1,4 @@
-"""The choices of a method that are words, and the one default of each. Needs no torch, so that commands can read it."""
+"""The named options of a method and their defaults; imports no torch, so that commands start fast."""
 
 from typing import Literal, get_args
 

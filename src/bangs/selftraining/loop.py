@@ -1,4 +1,4 @@
-"""The loop: what one round of self-training is, top to bottom."""
+"""The self-training loop: the parts of a method, and one round from start to end."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -36,7 +36,7 @@ class Weigh(Protocol):
 
 
 class Correct(Protocol):
-    """How a teacher's classes turn into the labels it was given: float [R, C, C]."""
+    """The transition matrix that corrects the student's loss: float [R, C, C]."""
 
     def __call__(self, round: Round) -> Tensor: ...
 
@@ -51,7 +51,7 @@ class Method:
     """
 
     rounds: int = ROUNDS
-    views: tuple[ModelView, ...] = (Same(),)  # the teacher's logits are averaged over these looks at the graph
+    views: tuple[ModelView, ...] = (Same(),)  # of the graph, over which the teacher's logits are averaged
     calibrate: Calibrator = field(default_factory=Uncalibrated)
     score: Score = field(default_factory=Confidence)
     quota: Quota = field(default_factory=lambda: Top(100))
@@ -65,9 +65,9 @@ class Method:
 
     def __post_init__(self) -> None:
         check_integer("Method.rounds", self.rounds, least=0)
-        for name, known in CHOICES.items():
+        for name, allowed in CHOICES.items():
             if name != "start" or not isinstance(self.start, int):
-                check_choice(f"Method.{name}", getattr(self, name), known)
+                check_choice(f"Method.{name}", getattr(self, name), allowed)
         if not isinstance(self.views, Sequence) or not self.views:
             raise InvalidInput("Method.views must hold at least one view, such as Same()")
         if isinstance(self.start, int) and self.start < 1:
@@ -76,7 +76,7 @@ class Method:
 
 @dataclass(frozen=True, eq=False)
 class Adoption:
-    """What a round adopted, and why."""
+    """The pseudo-labels that a round adopted, with their scores."""
 
     chosen: Tensor  # bool [R, N]
     label: Tensor  # long [R, N], the teacher's after calibration; of soft labels the most likely class
@@ -88,7 +88,7 @@ class Adoption:
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """Where a run stands after a round; round 0 is the first model, taught by the given labels alone."""
+    """Where a run stands after a round; round 0 is the first model, trained on the given labels alone."""
 
     index: int
     labels: Labels
@@ -101,8 +101,8 @@ class State:
     took_part: Tensor  # bool [R], True where this round changed the run
     adoption: Adoption | None = None
     seconds: dict[str, float] = field(default_factory=dict)
-    rejected: tuple[int, ...] = ()  # runs whose student diverged: for them the round was taken back
-    looked: tuple[Prediction, Prediction] | None = None  # raw and calibrated, where the next round would see the same
+    rejected: tuple[int, ...] = ()  # runs whose student diverged; their round was undone
+    looked: tuple[Prediction, Prediction] | None = None  # raw and calibrated, if the next round sees the same
 
     @property
     def validation(self) -> Tensor:
@@ -115,7 +115,7 @@ Observer = Callable[[State], None]
 
 @dataclass(frozen=True)
 class SelfTrainer:
-    """A trainer, a method and whoever looks on."""
+    """Runs a method with a trainer, and calls the observers after every round."""
 
     trainer: Trainer
     method: Method
@@ -130,10 +130,10 @@ class SelfTrainer:
         learner = self.trainer.prepare(task)
         state = self.begin(learner, rng) if resume is None else resume(learner)
         if resume is None:
-            self._tell(state)
+            self._notify(state)
         while state.index < self.method.rounds and state.running.any():
             state = self.advance(state, rng)
-            self._tell(state)
+            self._notify(state)
         return state
 
     def begin(self, learner: Learner, rng: Streams) -> State:
@@ -144,24 +144,24 @@ class SelfTrainer:
             early = self.method.start if isinstance(self.method.start, int) else None
             first = learner.fit(task.given, rng.at("round", 0), early=early)
             prediction = first.predict(task.graph)
-        if lost := _indices(~_sound(first, prediction)):
+        if diverged := _indices(~_sound(first, prediction)):
             raise Diverged(
-                f"the first model of run {lost[0]} diverged: its loss was never finite; "
+                f"the first model of run {diverged[0]} diverged: its loss was never finite; "
                 "lower the learning rate or scale the features"
             )
-        everyone = torch.ones(task.runs, dtype=torch.bool, device=task.device)
+        all_runs = torch.ones(task.runs, dtype=torch.bool, device=task.device)
         zero = torch.zeros(task.runs, dtype=torch.long, device=task.device)
-        return State(0, task.given, first, prediction, first, first, zero, everyone, everyone, None, seconds)
+        return State(0, task.given, first, prediction, first, first, zero, all_runs, all_runs, None, seconds)
 
     def advance(self, state: State, rng: Streams) -> State:
-        """One round: look, value, choose, adopt, retrain, and decide who teaches next."""
+        """One round: predict, score, choose, adopt, train, and choose the next teacher."""
         method, learner = self.method, state.student.learner
         seconds: dict[str, float] = {}
         task, index = learner.task, state.index + 1
         rng = rng.at("round", index)
 
         with _timed(seconds, "calibrate"):
-            raw, prediction = state.looked or self._look(state, task, rng)
+            raw, prediction = state.looked or self._predict(state, task, rng)
         with _timed(seconds, "select"):
             base = state.labels if method.memory == "accumulate" else state.labels.forget()
             pool = self._pool(task, base if method.memory == "rebuild" else state.labels)
@@ -170,8 +170,8 @@ class SelfTrainer:
             wanted = check_mask(method.quota(ranking.score, prediction.label), pool)
             chosen = ranks.broadcast(wanted & pool & state.running[:, None])
             took_part = chosen.any(1)
-            left = (pool & ~chosen).any(1) if method.memory == "accumulate" else took_part
-            # on GPUs ranks differ in the last bits, which must decide neither who is adopted nor as what
+            can_continue = (pool & ~chosen).any(1) if method.memory == "accumulate" else took_part
+            # on GPUs ranks differ in the last bits; that must not change which nodes are adopted, or with which label
             label = ranks.broadcast(self._pseudo_labels(round))
             labels = base.adopt(chosen, label, 1.0, index)
             if method.weigh is not None:
@@ -199,7 +199,7 @@ class SelfTrainer:
             teacher=self._next_teacher(state.teacher, student),
             best=Teacher.where(better, student, state.best),
             best_round=torch.where(better, index, state.best_round),
-            running=rejected | took_part & left,  # a run that has ended takes part in nothing
+            running=rejected | took_part & can_continue,  # a run that has ended has no chosen nodes
             took_part=took_part,
             adoption=Adoption(
                 chosen,
@@ -211,30 +211,30 @@ class SelfTrainer:
             ),
             seconds=seconds,
             rejected=_indices(rejected),
-            looked=(raw, prediction) if self._steady else None,
+            looked=(raw, prediction) if self._same_every_round else None,
         )
 
     @property
-    def _steady(self) -> bool:
-        """Whether every round sees the same: one teacher for all, and views that draw nothing."""
+    def _same_every_round(self) -> bool:
+        """Whether every round sees the same prediction: one teacher for all rounds, and no random views."""
         return self.method.teacher == "first" and all(isinstance(view, Same) for view in self.method.views)
 
-    def _look(self, state: State, task: Task, rng: Streams) -> tuple[Prediction, Prediction]:
+    def _predict(self, state: State, task: Task, rng: Streams) -> tuple[Prediction, Prediction]:
         """The teacher's logits, averaged over the method's views, as they are and calibrated."""
         total: Tensor | None = None
         for number, view in enumerate(self.method.views):
             if isinstance(view, Same) and state.teacher is state.student:
-                seen = state.prediction
+                prediction = state.prediction
             else:
-                seen = predict_view(state.teacher, task.graph, view, rng.at("view", number))
-            total = seen.logits if total is None else total + seen.logits
+                prediction = predict_view(state.teacher, task.graph, view, rng.at("view", number))
+            total = prediction.logits if total is None else total + prediction.logits
         assert total is not None  # a method has at least one view
-        # one look is the mean of itself, and [R, N, C] may be large
+        # a single view is not divided, since [R, N, C] may be large
         raw = Prediction(total if len(self.method.views) == 1 else total / len(self.method.views))
         return raw, check_calibrated(self.method.calibrate(raw, task), raw)
 
     def _pseudo_labels(self, round: Round) -> Tensor:
-        """What the chosen nodes are adopted as: long [R, N], or float [R, N, C] for soft labels."""
+        """The pseudo-labels of all nodes: long [R, N], or float [R, N, C] for soft labels."""
         if self.method.believe is None:
             return round.prediction.label
         return check_soft_labels(self.method.believe(round), round.prediction)
@@ -264,13 +264,13 @@ class SelfTrainer:
             return student
         return Teacher.where(beats(student.validation, teacher.validation), student, teacher)
 
-    def _tell(self, state: State) -> None:
+    def _notify(self, state: State) -> None:
         for observer in self.observers:
             observer(state)
 
 
 def _sound(model: Teacher, prediction: Prediction) -> Tensor:
-    """Runs whose model had a finite loss and says finite numbers of every node: bool [R]."""
+    """Runs whose model had a finite loss and has finite logits for every node: bool [R]."""
     return model.sound & prediction.logits.isfinite().flatten(1).all(1)
 
 
@@ -280,7 +280,7 @@ def _indices(mask: Tensor) -> tuple[int, ...]:
 
 @contextmanager
 def _timed(seconds: dict[str, float], stage: str) -> Iterator[None]:
-    """Write down the seconds of a stage."""
+    """Store how many seconds the block took as `seconds[stage]`."""
     begin = time.perf_counter()
     yield
     if torch.cuda.is_available():

@@ -41,8 +41,8 @@ class Balance:
         given, adopted = labels.adopted_round == 0, labels.adopted
         weight = torch.where(adopted, self.by(round, labels), 0.0).double()
         total = weight.sum(1, keepdim=True)
-        alike = adopted / adopted.sum(1, keepdim=True).clamp_min(1)  # where no pseudo-label has a weight
-        weight = torch.where(total > 0, weight / total.clamp_min(1e-300), alike)
+        equal = adopted / adopted.sum(1, keepdim=True).clamp_min(1)  # used if no pseudo-label has a weight
+        weight = torch.where(total > 0, weight / total.clamp_min(1e-300), equal)
         mean = given / given.sum(1, keepdim=True)
         return ((mean + self.strength * weight) * labels.known.sum(1, keepdim=True)).float()
 
@@ -84,11 +84,11 @@ class BanzhafWeight:
         value = self.values(round)
         out = torch.zeros_like(value)
         for run, pool in enumerate(round.pool):
-            own = value[run, pool]
+            values = value[run, pool]
             if self.scale == "rank":
-                out[run, pool] = (own.argsort().argsort() + 1).to(out.dtype) / len(own)
+                out[run, pool] = (values.argsort().argsort() + 1).to(out.dtype) / len(values)
             else:
-                out[run, pool] = own.clamp_min(0) / own.max().clamp_min(1e-30)
+                out[run, pool] = values.clamp_min(0) / values.max().clamp_min(1e-30)
         return out
 
     def values(self, round: Round) -> Tensor:

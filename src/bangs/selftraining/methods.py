@@ -19,31 +19,31 @@ from bangs.training.model_views import ModelView
 from bangs.valuation.banzhaf import DEFAULT, ESTIMATORS, Estimator
 from bangs.valuation.influence import Normalisation
 
-EARLY = 100  # the epoch of the first model that CPL's students start from
+CPL_START_EPOCH = 100  # of the first model; CPL's students start from its weights at that epoch
 
 
 @dataclass(frozen=True)
 class Budget:
-    """What a comparison holds equal: how many rounds, how many nodes a round, who teaches."""
+    """The settings that all methods of a comparison share, such as rounds and nodes per round."""
 
     k: int = 100
     candidates: int = 200
     rounds: int = ROUNDS
-    teacher: TeacherChoice | None = None  # None = the method's own
+    teacher: TeacherChoice | None = None  # None = the default of the method
     calibrate: Calibrator = field(default_factory=ETS)
     estimate: Estimator = field(default_factory=lambda: ESTIMATORS[DEFAULT](None))
     pool: Pool = POOL
     normalise: Normalisation = "none"  # of the estimated logits in the information game
-    propagate: Propagator = field(default_factory=PPR)  # whom a candidate reaches in that game
+    propagate: Propagator = field(default_factory=PPR)  # which nodes a candidate influences in that game
 
 
 def raw(budget: Budget) -> Method:
-    """The graph neural network as it is: no rounds."""
+    """The first model alone, without self-training."""
     return Method(rounds=0, quota=Nobody())
 
 
 def random(budget: Budget) -> Method:
-    """k nodes by chance."""
+    """k random nodes."""
     return _common(budget, Method(score=Chance()))
 
 
@@ -59,7 +59,7 @@ def confidence_calibrated(budget: Budget) -> Method:
 
 def cpl(budget: Budget, rate: float = 0.1) -> Method:
     """The k nodes most confident over four views of the graph; students start from an early checkpoint."""
-    return _common(budget, Method(views=multiview(rate), start=EARLY))
+    return _common(budget, Method(views=multiview(rate), start=CPL_START_EPOCH))
 
 
 def m3s(budget: Budget) -> Method:
@@ -75,12 +75,12 @@ def cagcn(budget: Budget) -> Method:
 def drgst(budget: Budget, threshold: float = 0.53, gain: InformationGain | None = None) -> Method:
     """All confident nodes anew each round, weighted by information gain under dropout, with a corrected loss.
 
-    The last student teaches, unless the budget says the best one. Pseudo-labels number at most k · rounds, what the
-    others hold in the end.
+    The latest student is the teacher, unless the budget says the best one. There are at most k · rounds pseudo-labels,
+    as many as other methods have after the last round.
     """
     recipe = Method(weigh=gain or InformationGain(), correct=Transition(), memory="rebuild")
     quota = Top(budget.k * max(budget.rounds, 1), threshold)
-    return replace(_common(budget, recipe), quota=quota, teacher=_rebuilding(budget))
+    return replace(_common(budget, recipe), quota=quota, teacher=_rebuild_teacher(budget))
 
 
 def drgst_dropedge(budget: Budget) -> Method:
@@ -95,7 +95,7 @@ def bangs(budget: Budget) -> Method:
 
 
 def bangs_uncalibrated(budget: Budget) -> Method:
-    """BANGS on the teacher's own confidences."""
+    """BANGS on uncalibrated confidences."""
     return replace(bangs(budget), calibrate=Uncalibrated())
 
 
@@ -121,9 +121,9 @@ def bangs_soft(budget: Budget) -> Method:
 
 
 def _soft(budget: Budget, believe: Sharpen, weight: NodeWeight) -> Method:
-    """All free nodes, labelled anew each round, by the last student unless the budget says the best one."""
+    """Soft labels of all free nodes, made anew each round by the latest student, or the best if the budget says so."""
     recipe = Method(quota=Everyone(), believe=believe, weigh=Balance(weight), memory="rebuild")
-    return replace(recipe, rounds=budget.rounds, pool=budget.pool, teacher=_rebuilding(budget))
+    return replace(recipe, rounds=budget.rounds, pool=budget.pool, teacher=_rebuild_teacher(budget))
 
 
 METHODS: dict[str, Callable[[Budget], Method]] = {
@@ -152,13 +152,13 @@ def method(name: str, budget: Budget | None = None) -> Method:
 
 
 def default_rounds(name: str) -> int:
-    """The number of rounds of a method where none is asked for; a name that is unknown here counts as hard labels."""
+    """The default number of rounds of a method; an unknown name counts as a method with hard labels."""
     recipe = METHODS.get(name)
     return ROUNDS if recipe is None or recipe(Budget()).believe is None else SOFT_ROUNDS
 
 
 def multiview(rate: float) -> tuple[ModelView, ...]:
-    """CPL's four looks: the graph itself, with features dropped, with edges dropped, and with noise on the features."""
+    """CPL's four views: the graph itself, with features dropped, with edges dropped, and with noise on the features."""
     return Same(), DropFeatures(rate), DropEdges(rate), Noise(rate)
 
 
@@ -167,6 +167,6 @@ def _common(budget: Budget, recipe: Method) -> Method:
     return replace(recipe, rounds=budget.rounds, quota=Top(budget.k), teacher=teacher, pool=budget.pool)
 
 
-def _rebuilding(budget: Budget) -> TeacherChoice:
-    """The teacher where all labels are made anew: the latest, since the first would make the same ones for ever."""
+def _rebuild_teacher(budget: Budget) -> TeacherChoice:
+    """The teacher of a method that rebuilds its labels: `latest`, since the first would always make the same ones."""
     return "latest" if budget.teacher in (None, "first") else budget.teacher

@@ -1,4 +1,4 @@
-"""Published settings: what the authors of a method suggest, and what stands behind the tables of the BANGS paper."""
+"""Published settings: those that the authors of a method suggest, and those of the tables of the BANGS paper."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -14,7 +14,7 @@ from bangs.selection.scores import Agreement, Chance, Logit
 from bangs.selftraining import methods
 from bangs.selftraining.choices import ROUNDS
 from bangs.selftraining.loop import Method
-from bangs.selftraining.methods import EARLY, METHODS, Budget, method, multiview
+from bangs.selftraining.methods import CPL_START_EPOCH, METHODS, Budget, method, multiview
 from bangs.selftraining.uncertainty import InformationGain
 from bangs.training.model_views import Dropout
 from bangs.valuation.banzhaf import MSR
@@ -25,7 +25,7 @@ T = TypeVar("T")
 def authors(name: str, dataset: str) -> Method:
     """The method with the settings its authors suggest for the dataset.
 
-    Where they suggest none (a dataset they did not try) there is no guess: use `method(name, budget)`.
+    Raises for a dataset they did not try; use `method(name, budget)` there.
     """
     check_name("method", name, METHODS)
     key = _key(dataset)
@@ -35,13 +35,13 @@ def authors(name: str, dataset: str) -> Method:
 def paper(name: str, dataset: str) -> Method:
     """The method as it ran for the tables of the BANGS paper, quirks included where they are named parts.
 
-    All of its own family were taught by the first model, with validation nodes in the pool; the ablations without
-    calibration looked through dropout. On a dataset the paper has not, k is 100; where CaGCN's authors give no
-    settings, those for Cora stand in, since what the paper used is not known, and test nodes are in the pool, since
+    BANGS and its ablations had the first model as teacher, with validation nodes in the pool; the ablations without
+    calibration predicted with dropout on. On a dataset that is not in the paper, k is 100. If CaGCN's authors give no
+    settings, those for Cora are used, since those of the paper are not known; test nodes are then in the pool, since
     splits by shares leave no node unused.
     """
-    if name not in METHODS or name in _LATER:
-        raise UnknownName("method of the BANGS paper", name, set(METHODS) - _LATER)
+    if name not in METHODS or name in _NOT_IN_PAPER:
+        raise UnknownName("method of the BANGS paper", name, set(METHODS) - _NOT_IN_PAPER)
     key = _key(dataset)
     if name in _PAPER:
         return _PAPER[name](key)
@@ -87,7 +87,7 @@ _DROPEDGE: Mapping[str, tuple[int, float, float, float]] = {
 }
 
 # dataset -> threshold of the DR-GST in the BANGS code
-_PORT: Mapping[str, float] = {"cora": 0.5, "citeseer": 0.2, "pubmed": 0.5}
+_DRGST_PORT: Mapping[str, float] = {"cora": 0.5, "citeseer": 0.2, "pubmed": 0.5}
 
 
 def _cpl(dataset: str) -> Method:
@@ -111,8 +111,8 @@ def _drgst(name: str, dataset: str, table: Mapping[str, tuple[int, float, float,
     return replace(methods.drgst(Budget(rounds=stages - 1, pool="unused"), gain=gain), quota=Above(threshold))
 
 
-# the others are methods of the BANGS paper as its text has them: the last student teaches, all unlabelled nodes are
-# eligible
+# the others are methods of the BANGS paper as in its text: the latest student is the teacher, and all unlabelled nodes
+# are in the pool
 _AUTHORS: Mapping[str, Callable[[str], Method]] = {
     "cpl": _cpl,
     "random": lambda dataset: replace(_cpl(dataset), score=Chance()),
@@ -124,8 +124,10 @@ _AUTHORS: Mapping[str, Callable[[str], Method]] = {
 
 
 def _paper_m3s(dataset: str) -> Method:
-    """CPL's port: everything confident that agrees, students fine-tuned from the early checkpoint."""
-    return Method(rounds=20, score=Agreement(200, space="logits"), quota=Above(0.53), teacher="latest", start=EARLY)
+    """CPL's port: all confident nodes that agree, and students fine-tuned from the early checkpoint."""
+    return Method(
+        rounds=20, score=Agreement(200, space="logits"), quota=Above(0.53), teacher="latest", start=CPL_START_EPOCH
+    )
 
 
 def _paper_cagcn(dataset: str) -> Method:
@@ -133,18 +135,18 @@ def _paper_cagcn(dataset: str) -> Method:
 
 
 def _paper_drgst(dataset: str) -> Method:
-    """CPL's port as the BANGS code has it: logits against the threshold, nodes that alternate."""
+    """CPL's port in the BANGS code: logits are compared with the threshold, and nodes alternate."""
     recipe = methods.drgst(Budget(rounds=3, pool="open"))
-    return replace(recipe, score=Logit(), quota=Above(_PORT.get(dataset, 0.53)), memory="alternate")
+    return replace(recipe, score=Logit(), quota=Above(_DRGST_PORT.get(dataset, 0.53)), memory="alternate")
 
 
-_LATER = {"drgst-dropedge"}  # not in the paper's tables
+_NOT_IN_PAPER = {"drgst-dropedge"}  # not in the paper's tables
 _PAPER: Mapping[str, Callable[[str], Method]] = {"m3s": _paper_m3s, "cagcn": _paper_cagcn, "drgst": _paper_drgst}
-# what differs from the method under the paper's budget
+# differences from the method under the paper's budget
 _PAPER_CHANGES: Mapping[str, Mapping[str, Any]] = {
     "random": {"views": multiview(0.1)},
     "cpl": {"start": "fresh"},
-    # the published code leaves the teacher in training mode where it neither calibrates nor takes several views
+    # the published code leaves the teacher in training mode if it neither calibrates nor averages views
     "confidence": {"views": (Dropout(),)},
     "bangs-uncalibrated": {"views": (Dropout(),)},
 }

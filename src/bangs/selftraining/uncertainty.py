@@ -1,8 +1,8 @@
-"""Uncertainty: how much a pseudo-label would teach, and how a teacher confuses the classes (DR-GST).
+"""Uncertainty: the information gain of a pseudo-label, and the class confusion of the teacher (DR-GST).
 
 Both are from Liu et al., "Confidence may cheat: self-training on graph neural networks under distribution shift"
-(2022): a confident node teaches little, so nodes weigh in the loss by their information gain; and the labels a
-student sees are the teacher's, so the student's probabilities pass through the teacher's confusion first.
+(2022). A student learns little from a confident node, so the loss weights nodes by their information gain. The
+pseudo-labels are the teacher's, so the loss multiplies the student's probabilities by the teacher's confusion matrix.
 """
 
 from dataclasses import dataclass, field
@@ -20,13 +20,13 @@ from bangs.training.model_views import Dropout, ModelView, predict_view
 
 @dataclass(frozen=True)
 class InformationGain:
-    """Weights of labelled nodes by what the teacher's weights would learn from them: float [R, N].
+    """Weights of labelled nodes by their information gain: float [R, N].
 
         b_i = H(mean_t p_i^t) − mean_t H(p_i^t) ≥ 0,    w_i = (b_i + ε) / (beta · mean_j (b_j + ε)),
 
-    where p^t is the t-th of `passes` looks of the teacher and j runs over the labelled nodes, given ones too, so
-    the mean weight is 1/beta. `look` is `Dropout()`, at the rate the model was trained with, `Dropout(rate)`, or
-    `DropEdges(rate)`.
+    where p^t is the t-th of `passes` predictions of the teacher and j runs over the labelled nodes, given ones too, so
+    the mean weight is 1/beta. `look` is the view of a pass: `Dropout()`, at the rate the model was trained with,
+    `Dropout(rate)`, or `DropEdges(rate)`.
     """
 
     look: ModelView = field(default_factory=Dropout)
@@ -44,22 +44,23 @@ class InformationGain:
         return (gain / (self.beta * mean)).to(labels.weight.dtype)
 
 
-EPSILON = 1e-6  # nats; keeps nodes of which every pass says the same
+EPSILON = 1e-6  # nats; gives a weight to nodes for which all passes agree
 
 
-def information_gain(model: Model, graph: Data, at: ModelView, passes: int, rng: Streams) -> Tensor:
+def information_gain(model: Model, graph: Data, view: ModelView, passes: int, rng: Streams) -> Tensor:
     """Mutual information between a node's label and the model's weights (or the graph), in nats: float64 [R, N]."""
-    mean = spread = torch.zeros((), dtype=torch.float64)
+    total = total_entropy = torch.zeros((), dtype=torch.float64)
     for number in range(passes):
-        probs = predict_view(model, graph, at, rng.at(number)).probs.double()
-        mean = mean + probs
-        spread = spread + entropy(probs)
-    return (entropy(mean / passes) - spread / passes).clamp_min(0.0)  # Jensen's inequality, but for rounding
+        probs = predict_view(model, graph, view, rng.at(number)).probs.double()
+        total = total + probs
+        total_entropy = total_entropy + entropy(probs)
+    # not negative by Jensen's inequality, except for rounding
+    return (entropy(total / passes) - total_entropy / passes).clamp_min(0.0)
 
 
 @dataclass(frozen=True)
 class Transition:
-    """How the teacher confuses the classes: T [R, C, C], row c what it says of given nodes of class c.
+    """The confusion matrix of the teacher: T [R, C, C], row c its mean prediction for given nodes of class c, shrunk.
 
     T minimises the squared error to the teacher's probabilities p_i on the n given nodes and to the identity,
 

@@ -16,7 +16,7 @@ from bangs.valuation import coalitions
 
 Generators = Sequence[torch.Generator]
 
-TINY = 1e-300  # avoids division by zero
+EPSILON = 1e-300  # avoids division by zero
 
 
 class Game(Protocol):
@@ -176,9 +176,9 @@ class MeanField:
         group = player % groups
         members = torch.full((game.runs, groups, game.players), q, device=game.device)
         if groups > 1:
-            own = min(0.5, groups * q / 2)
-            members[:] = (q - own / groups) / (1 - 1 / groups)
-            members[:, group, player] = own
+            degree = min(0.5, groups * q / 2)
+            members[:] = (q - degree / groups) / (1 - 1 / groups)
+            members[:, group, player] = degree
         return Values(gradient(game, members)[:, group, player].double(), None, groups)
 
 
@@ -202,36 +202,36 @@ def fit(members: Tensor, worth: Tensor, k: int, weight: Tensor | None = None) ->
     weight = torch.ones_like(worth) if weight is None else weight
     weight = weight / weight.sum(1, keepdim=True)
     centred = member - torch.einsum("rb,rbk->rk", weight, member)[:, None]
-    gap = worth - (weight * worth).sum(1, keepdim=True)
-    heavy = centred * weight[..., None]
+    centred_worth = worth - (weight * worth).sum(1, keepdim=True)
+    weighted = centred * weight[..., None]
     # a tiny ridge term gives the smallest solution if there are too few coalitions
-    gram = heavy.transpose(1, 2) @ centred
+    gram = weighted.transpose(1, 2) @ centred
     gram.diagonal(dim1=1, dim2=2).add_(1e-10)
     factor = torch.linalg.cholesky(gram)
-    slope = torch.cholesky_solve((heavy.transpose(1, 2) @ gap[..., None]), factor)[..., 0]
-    residual = gap - torch.einsum("rbk,rk->rb", centred, slope)
-    spread = (weight**2 * residual**2).sum(1, keepdim=True)
-    stderr = (torch.cholesky_inverse(factor).diagonal(dim1=1, dim2=2) * spread).sqrt()
+    slope = torch.cholesky_solve(weighted.transpose(1, 2) @ centred_worth[..., None], factor)[..., 0]
+    residual = centred_worth - torch.einsum("rbk,rk->rb", centred, slope)
+    noise = (weight**2 * residual**2).sum(1, keepdim=True)
+    stderr = (torch.cholesky_inverse(factor).diagonal(dim1=1, dim2=2) * noise).sqrt()
     return slope + _constant(members, residual, weight, k)[:, None], stderr
 
 
 def marginals(game: Game, members: Tensor) -> Tensor:
     """U(S ∪ i) − U(S∖i) for coalitions bool [R, B, K] and every player i: [R, B, K]."""
-    own: Callable[[Tensor], Tensor] | None = getattr(game, "marginals", None)
-    if own is not None:
-        return own(members)
+    compute: Callable[[Tensor], Tensor] | None = getattr(game, "marginals", None)
+    if compute is not None:
+        return compute(members)
     sign = torch.where(members, 1, -1)
-    here = game(members)
+    worth = game(members)
     identity = torch.eye(game.players, dtype=torch.bool, device=members.device)
     flipped = torch.stack([game(members ^ identity[i]) for i in range(game.players)], dim=2)
-    return sign * (here[..., None] - flipped)
+    return sign * (worth[..., None] - flipped)
 
 
 def gradient(game: Game, members: Tensor) -> Tensor:
     """∂U/∂mᵢ at memberships [R, B, K] in [0, 1] for every player i: [R, B, K]."""
-    own: Callable[[Tensor], Tensor] | None = getattr(game, "gradient", None)
-    if own is not None:
-        return own(members)
+    compute: Callable[[Tensor], Tensor] | None = getattr(game, "gradient", None)
+    if compute is not None:
+        return compute(members)
     with torch.enable_grad():
         degree = members.double().requires_grad_()
         return torch.autograd.grad(game(degree).sum(), degree)[0]
@@ -248,7 +248,7 @@ def _constant(members: Tensor, residual: Tensor, weight: Tensor, k: int) -> Tens
     def mean(target: Tensor) -> Tensor:
         """The mean residual if sizes had the target distribution."""
         ratio = (target / law).to(size.device)[size] * weight
-        return (ratio * residual).sum(1) / ratio.sum(1).clamp(min=TINY)
+        return (ratio * residual).sum(1) / ratio.sum(1).clamp(min=EPSILON)
 
     return mean(torch.cat([zero, w])) - mean(torch.cat([w, zero]))
 
@@ -267,8 +267,9 @@ def _moments(worth: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
     total = weight.sum(1)
     mean = (weight * worth).sum(1) / total
     square = (weight**2 * (worth - mean[:, None]) ** 2).sum(1) / total**2
-    number = total**2 / (weight**2).sum(1)
-    return mean, torch.where(number > 1.001, square * number / (number - 1), float("nan"))
+    effective_count = total**2 / (weight**2).sum(1)
+    unbiased = square * effective_count / (effective_count - 1)
+    return mean, torch.where(effective_count > 1.001, unbiased, float("nan"))
 
 
 def _check_samples(estimator: "MSR | WLS | Marginals | Gradient") -> None:

@@ -17,11 +17,10 @@ def draw(players: int, k: int, count: int, generators: Sequence[torch.Generator]
     """Coalitions of at most k of K players: bool [R, B, K], run r drawn from generator r alone.
 
     The size m is drawn from its exact distribution, then the members uniformly, so no draw is rejected. Under `uniform`
-    every coalition is equally likely, P(m) ∝ C(K, m); under `regression`
-    P(m) ∝ η_m C(K, m) with the weights of `regression_weights`.
+    every coalition is equally likely, P(m) ∝ C(K, m); under `regression` P(m) ∝ η_m C(K, m) with `regression_weights`.
     """
     check(players, k)
-    chance, order = _drawn(count, (count, players), generators)
+    chance, order = _random_orders(count, (count, players), generators)
     sizes = _sizes(size_law(players, k, law), chance)
     is_member = torch.arange(players, device=sizes.device) < sizes[..., None]
     # the first players of a random order are members
@@ -39,7 +38,7 @@ def blocks(players: int, limit: int, count: int, generators: Sequence[torch.Gene
     mean = float(law @ torch.arange(len(law), dtype=torch.float64))
     per_order = min(count, max(1, round(players / max(mean, 1.0))))
     orders = -(-count // per_order)
-    chance, position = _drawn(orders * per_order, (orders, 1, players), generators)
+    chance, position = _random_orders(orders * per_order, (orders, 1, players), generators)
     sizes = _sizes(law, chance).view(-1, orders, per_order, 1)
     # an order is circular, since the sizes may add up to more than K
     distance = (position - sizes.cumsum(2) + sizes) % players
@@ -104,7 +103,7 @@ def check(players: int, k: int) -> None:
         raise InvalidInput(f"k, the largest size of a coalition, must be at least 1, got {k}")
 
 
-def _drawn(sizes: int, orders: tuple[int, ...], generators: Sequence[torch.Generator]) -> tuple[Tensor, Tensor]:
+def _random_orders(sizes: int, orders: tuple[int, ...], generators: Sequence[torch.Generator]) -> tuple[Tensor, Tensor]:
     """Uniform numbers float64 [R, sizes] and random orders long [R, …, K], run r from generator r alone."""
     chances, keys = [], []
     for generator in generators:

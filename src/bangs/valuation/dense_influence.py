@@ -9,8 +9,8 @@ from torch import Tensor
 from bangs.graphs.pagerank import Operator
 from bangs.valuation.influence import Influence, Normalisation, to_logits
 
-COLUMNS = 64  # players whose columns a CPU propagates together; a GPU takes all
-COLUMN_BYTES = 12  # of one number of a column, including temporaries
+CPU_COLUMNS = 64  # players whose columns a CPU propagates together; a GPU takes all
+COLUMN_BYTES = 12  # per number of a column, including temporaries
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,8 +54,8 @@ def dense_influence(
     `base` [D, g, N] is P X̂(∅), `player_signals` [g, K, D] the players' signals, `open` bool [g, N] the nodes that
     count. Runs are padded to the longest with nodes of weight zero; a single run needs no padding.
     """
-    width = COLUMNS if nodes.device.type == "cpu" else nodes.shape[1]
-    chunks = [operator.columns(some.flatten()).view(-1, *some.shape) for some in nodes.split(width, dim=1)]
+    width = CPU_COLUMNS if nodes.device.type == "cpu" else nodes.shape[1]
+    chunks = [operator.columns(part.flatten()).view(-1, *part.shape) for part in nodes.split(width, dim=1)]
     reached = torch.stack([chunk.amax(2) for chunk in chunks]).amax(0).T > 0
     rows, weight = _positions(reached & open)
     runs = torch.arange(len(nodes), device=nodes.device)[:, None]

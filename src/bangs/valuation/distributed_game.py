@@ -59,31 +59,31 @@ def _sum_over_ranks(
     value: Callable[[Tensor], Tensor], members: Tensor, shape: torch.Size, dtype: torch.dtype
 ) -> Tensor:
     result = torch.zeros(shape, dtype=dtype, device=members.device)
-    mine = torch.tensor(ranks.shard(members.shape[1]), dtype=torch.long, device=members.device)
-    if len(mine):
-        result[:, mine] = value(members[:, mine]).to(dtype)
+    shard = torch.tensor(ranks.shard(members.shape[1]), dtype=torch.long, device=members.device)
+    if len(shard):
+        result[:, shard] = value(members[:, shard]).to(dtype)
     return ranks.all_reduce(result)
 
 
 def _pairs(operator: PushOperator, nodes: Tensor, max_entries: int) -> Pairs:
     """The PPR columns of some nodes long [K], each computed by one rank; the same as by one process."""
-    mine = torch.tensor(ranks.shard(len(nodes)), dtype=torch.long)
+    shard = torch.tensor(ranks.shard(len(nodes)), dtype=torch.long)
     threshold = operator.threshold(nodes, max_entries)
     while True:
-        found = operator.push(nodes[mine.to(nodes.device)], threshold, max_entries)
-        count = max_entries + 1 if found is None else len(found.node)
-        if int(ranks.all_reduce(torch.tensor(count))) <= max_entries and found is not None:
+        pairs = operator.push(nodes[shard.to(nodes.device)], threshold, max_entries)
+        count = max_entries + 1 if pairs is None else len(pairs.node)
+        if int(ranks.all_reduce(torch.tensor(count))) <= max_entries and pairs is not None:
             break
         threshold = raised(threshold)
-    node, player, weight = (ranks.all_gather(x) for x in (found.node, mine[found.player], found.weight))
+    node, player, weight = (ranks.all_gather(x) for x in (pairs.node, shard[pairs.player], pairs.weight))
     order = player.argsort(stable=True)
-    bound = float(ranks.all_gather(torch.tensor([found.bound])).max())
+    bound = float(ranks.all_gather(torch.tensor([pairs.bound])).max())
     return Pairs(node[order], player[order], weight[order], bound)
 
 
 def _base(game: Information) -> Tensor:
     """P X̂(∅) [D, R, N]; each rank propagates its shard of the D · R columns."""
-    mine = ranks.shard(game.width * game.runs)
+    shard = ranks.shard(game.width * game.runs)
     base = torch.zeros(game.width * game.runs, game.logits.shape[1], device=game.device)
-    base[mine.start :: mine.step] = game.propagate_known(mine)
+    base[shard.start :: shard.step] = game.propagate_known(shard)
     return ranks.all_reduce(base).view(game.width, game.runs, -1)

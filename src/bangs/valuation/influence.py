@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 Normalisation = Literal["none", "mass"]  # propagated logits as they are, or divided by the mass that reached the node
 
-TILE = 2**17  # numbers that fit a CPU's cache
-NUMBER_BYTES = 32  # of one number of a node while marginals are computed
-TINY = 1e-12  # mass below which a node counts as not reached
+CPU_TILE = 2**17  # numbers that fit a CPU's cache
+NUMBER_BYTES = 32  # per number of a node while marginals are computed
+MIN_MASS = 1e-12  # a node with less mass counts as not reached
 MIN_PROBABILITY = 1e-30  # lower bound on a class's mean probability, for its logarithm
 
 
@@ -44,7 +44,7 @@ class Influence:
         member_signals, coalitions = self._member_signals(members), members.shape[1]
         total = self.total[..., None].repeat(1, 1, coalitions)
         neg_entropy = self.neg_entropy[:, None].repeat(1, coalitions)
-        tile = min(TILE, budget // 24) if members.device.type == "cpu" else budget // 24
+        tile = min(CPU_TILE, budget // 24) if members.device.type == "cpu" else budget // 24
         for rows in slices(len(self.columns), tile // member_signals[:, 0].numel()):
             p, log_p = _softmax(to_logits(self._propagate(member_signals, rows), self.normalise))
             if self.weight is not None:
@@ -58,8 +58,8 @@ class Influence:
     def coalitions_at_once(self, budget: int) -> int:
         """The number of coalitions whose marginals are computed at once."""
         size = max(1, self.base.numel())
-        most = budget // (NUMBER_BYTES * size)
-        return min(most, max(8, 4 * TILE // size)) if self.base.device.type == "cpu" else most
+        limit = budget // (NUMBER_BYTES * size)
+        return min(limit, max(8, 4 * CPU_TILE // size)) if self.base.device.type == "cpu" else limit
 
     def marginals(self, members: Tensor, strong_pairs: "StrongPairs", budget: int) -> Tensor:
         """U(S ∪ i) − U(S∖i) of coalitions bool [g, b, K]: [g, b, K]."""
@@ -114,8 +114,8 @@ class Influence:
             h_pairs = h.index_select(1, pairs.node).addcmul_(step, signs[pairs.player])
             q, log_q = _softmax(to_logits(h_pairs, self.normalise))
             # with a single run all pairs share one mean
-            own = log_mean if runs == 1 else log_mean.index_select(1, pairs.player // players)
-            divergence = log_q.sub_(own).mul_(q).sum(0)
+            log_p = log_mean if runs == 1 else log_mean.index_select(1, pairs.player // players)
+            divergence = log_q.sub_(log_p).mul_(q).sum(0)
             sums += torch.stack([pairs.pair_sums.matmul(x) for x in (*q, divergence)])
         sums, count = sums.view(len(sums), *sign.shape), self.count[:, None, None]  # [C + 1, g, K, b]
         moved = sums[:-1] / count
@@ -178,30 +178,30 @@ class Forecast:
         h: Tensor,
         normalise: Normalisation,
         count: Tensor | int,
-        rest: Tensor | float = 0.0,
+        unreached: Tensor | float = 0.0,
         open: Tensor | None = None,
     ) -> "Forecast":
         """Predictions from a propagated signal at n nodes, weighted by `open` […, n, 1].
 
-        `count` is the number of all open nodes, `rest` [C, …, 1, 1] the sum Σ p_j over those not among the n.
+        `count` is the number of all open nodes, `unreached` [C, …, 1, 1] the sum Σ p_j over those not among the n.
         """
         logits = to_logits(h, normalise)
         p, log_ratio = _softmax(logits.clone())
         counted = p if open is None else p * open
-        mean = ((counted.sum(-2, keepdim=True) + rest) / count).clamp_(min=MIN_PROBABILITY)
+        mean = ((counted.sum(-2, keepdim=True) + unreached) / count).clamp_(min=MIN_PROBABILITY)
         log_ratio -= mean.log()
         divergence = (p * log_ratio).sum(0)
         slope = log_ratio.sub_(divergence).mul_(counted)
         if normalise == "mass":
             mass = h[-1:]
             slope = torch.cat([slope, -(slope * logits).sum(0, keepdim=True)])
-            slope = torch.where(mass > TINY, slope / mass.clamp(min=TINY), 0.0)
+            slope = torch.where(mass > MIN_MASS, slope / mass.clamp(min=MIN_MASS), 0.0)
         return cls(h, p, mean, divergence, slope)
 
 
 def to_logits(h: Tensor, normalise: Normalisation) -> Tensor:
     """Logits [C, …] of a propagated signal [D, …]."""
-    return h if normalise == "none" else h[:-1] / h[-1:].clamp(min=TINY)
+    return h if normalise == "none" else h[:-1] / h[-1:].clamp(min=MIN_MASS)
 
 
 def _softmax(logits: Tensor) -> tuple[Tensor, Tensor]:

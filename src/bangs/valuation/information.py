@@ -16,12 +16,12 @@ from bangs.valuation.sparse_influence import PAIR_BYTES, ROW_BYTES, sparse_influ
 
 RUNS_AT_ONCE = {"cpu": 1}  # runs evaluated together, by device; a GPU takes as many as fit
 COALITIONS_AT_ONCE = 128  # coalitions whose utility is computed together
-MIN_BUDGET = 2**16  # bytes; with less the game is given up
+MIN_BUDGET = 2**16  # bytes; with less the game raises `OutOfMemory`
 
-Answer = Callable[["Information", Tensor], Tensor]
+GameFunction = Callable[["Information", Tensor], Tensor]
 
 
-def _within_memory(compute: Answer) -> Answer:
+def _within_memory(compute: GameFunction) -> GameFunction:
     """The same function, called again with half the budget while memory runs out."""
 
     @wraps(compute)
@@ -193,7 +193,7 @@ class Information:
         nodes = self.logits.shape[1]
         base = torch.empty(len(columns), nodes, device=self.device)
         for part in slices(len(columns), self.budget // (16 * nodes)):
-            base[part] = self.operator(torch.stack([self._known_column(own) for own in columns[part]], dim=1)).T
+            base[part] = self.operator(torch.stack([self._known_column(column) for column in columns[part]], dim=1)).T
         return base
 
     def _known_column(self, column: int) -> Tensor:
@@ -204,8 +204,8 @@ class Information:
     def _player_signals(self, runs: slice) -> Tensor:
         """The signals of the players of some runs: [g, K, D]."""
         nodes = self.nodes[runs]
-        own = self.logits[runs].gather(1, nodes[..., None].expand(-1, -1, self.logits.shape[2]))
-        return own if self.normalise == "none" else torch.cat([own, torch.ones_like(own[..., :1])], dim=2)
+        logits = self.logits[runs].gather(1, nodes[..., None].expand(-1, -1, self.logits.shape[2]))
+        return logits if self.normalise == "none" else torch.cat([logits, torch.ones_like(logits[..., :1])], dim=2)
 
     def _propagate(self, members: Tensor) -> Tensor:
         """P X̂(S) at memberships [R, b, K]: [D, R, N, b], with classes first for a fast softmax."""
@@ -219,13 +219,13 @@ class Information:
     def _influence(self, runs: slice) -> Influence:
         """The influence of the players of some runs."""
         base, player_signals, open = self._base[:, runs], self._player_signals(runs), self.open[runs]
-        pairs = getattr(self.operator, "pairs", None)
-        if pairs is None:
+        find_pairs = getattr(self.operator, "pairs", None)
+        if find_pairs is None:
             return dense_influence(self.operator, self.nodes[runs], base, player_signals, open, self.normalise)
         run = runs.start  # a single run
-        found: Pairs = self.shared_pairs[run] if self.shared_pairs else pairs(self.nodes[run], self.max_pairs)
+        pairs: Pairs = self.shared_pairs[run] if self.shared_pairs else find_pairs(self.nodes[run], self.max_pairs)
         return sparse_influence(
-            found.to(self.device),
+            pairs.to(self.device),
             base[:, 0],
             player_signals[0],
             open[0],

@@ -9,9 +9,9 @@ from bangs.graphs.pagerank_push import Pairs
 from bangs.graphs.sparse import Pattern, Sparse, row_pointers, row_sums
 from bangs.valuation.influence import Influence, Normalisation, slices, to_logits
 
-PAIR_BYTES = 64  # of a pair while columns are computed
-ROW_BYTES = 400  # of one number of a reached node while coalitions are evaluated
-BLOCK = 2**20  # nodes processed at once
+PAIR_BYTES = 64  # per pair while columns are computed
+ROW_BYTES = 400  # per number of a reached node while coalitions are evaluated
+NODE_BLOCK = 2**20  # nodes processed at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,8 +68,8 @@ def sparse_influence(
     other reached nodes are sampled without replacement and weighted, so that sums over nodes stay unbiased. Nodes that
     no player reaches are summed exactly.
     """
-    kept = open[pairs.node]
-    node, player, weight = pairs.node[kept], pairs.player[kept], pairs.weight[kept]
+    counted = open[pairs.node]
+    node, player, weight = pairs.node[counted], pairs.player[counted], pairs.weight[counted]
     rows, index = node.unique(return_inverse=True)
     total, neg_entropy = _unreached(base, open, rows, normalise)
 
@@ -94,8 +94,9 @@ def sparse_influence(
     drawn, factor = _sample(~moved, max(max_nodes - int(moved.sum()), max_nodes // 2), generator)
     taken = moved | drawn
     local = taken.cumsum(0) - 1
-    own = taken[index]
-    columns = SparseColumns.of(local[index[own]], player[own], weight[own], (int(taken.sum()), len(player_signals)))
+    in_taken = taken[index]
+    size = int(taken.sum()), len(player_signals)
+    columns = SparseColumns.of(local[index[in_taken]], player[in_taken], weight[in_taken], size)
     return influence(rows[taken], columns, torch.where(drawn, factor, 1.0)[taken])
 
 
@@ -115,7 +116,7 @@ def _unreached(base: Tensor, open: Tensor, rows: Tensor, normalise: Normalisatio
     classes = len(base) - (normalise == "mass")
     total = torch.zeros(classes, dtype=torch.float64, device=base.device)
     neg_entropy = total.new_zeros(())
-    for block in slices(base.shape[1], BLOCK):
+    for block in slices(base.shape[1], NODE_BLOCK):
         p = to_logits(base[:, block][:, counted[block]], normalise).softmax(0)
         total += p.sum(1, dtype=torch.float64)
         neg_entropy += torch.xlogy(p, p).sum(dtype=torch.float64)

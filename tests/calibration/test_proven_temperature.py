@@ -5,7 +5,7 @@ import torch
 from torch_geometric.data import Data
 
 from bangs.calibration.calibrators import ETS, Temperature
-from bangs.calibration.proven import ProvenTemperature
+from bangs.calibration.proven_temperature import ProvenTemperature
 from bangs.core.types import Labels, Prediction, Task
 from bangs.errors import InvalidInput
 
