@@ -101,9 +101,9 @@ def test_the_margin_parts_the_leaders_of_nodes_that_are_right_and_joins_those_of
 ) -> None:
     """Logits (1, 0) have probabilities tanh(½) apart."""
     sample = replace(right(), label=torch.full((1, NODES), label))
-    train_nodes = _Folds.of(sample, torch.rand(1, NODES), folds=2)
-    log_probs = train_nodes.log_probs(torch.ones(3, NODES, dtype=torch.float64))
-    added = train_nodes.loss(log_probs, margin=0.5) - train_nodes.loss(log_probs, margin=0.0)
+    folds = _Folds.of(sample, torch.rand(1, NODES), folds=2)
+    log_probs = folds.log_probs(torch.ones(3, NODES, dtype=torch.float64))
+    added = folds.loss(log_probs, margin=0.5) - folds.loss(log_probs, margin=0.0)
     assert added.item() == pytest.approx(3 * 0.5 * term)  # of the three models
 
 
@@ -113,6 +113,6 @@ def test_a_run_is_dealt_into_the_same_folds_alone_and_beside_a_longer_one() -> N
     together = _Folds.of(sample, shuffle, folds=2)
     cut = ValidationSample(*(part[:1, ..., :5] for part in vars(sample).values()))
     alone = _Folds.of(cut, shuffle[:1, :5], folds=2)
-    torch.testing.assert_close(together.unseen[:, :1, :5], alone.unseen)
-    torch.testing.assert_close(together.learned[:, :1, :5], alone.learned)
-    assert (together.learned[:, 0, 5:] == 0).all()
+    torch.testing.assert_close(together.test_weight[:, :1, :5], alone.test_weight)
+    torch.testing.assert_close(together.train_weight[:, :1, :5], alone.train_weight)
+    assert (together.train_weight[:, 0, 5:] == 0).all()

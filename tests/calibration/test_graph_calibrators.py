@@ -190,10 +190,10 @@ class TestCrossfit:
 
     def test_every_validation_node_is_unseen_by_exactly_one_model(self, region):
         sample = ValidationSample.of(region.prediction, region.task, prior=1.0)
-        train_nodes = _Folds.of(sample, torch.rand(sample.nodes.shape), folds=4)
-        assert ((train_nodes.unseen > 0).sum(0) == sample.held).all()
-        assert ((train_nodes.learned > 0).sum(0) == 4 * sample.held).all()
-        torch.testing.assert_close(train_nodes.learned.sum(-1), torch.ones(5, 2, dtype=torch.float64))
+        folds = _Folds.of(sample, torch.rand(sample.nodes.shape), folds=4)
+        assert ((folds.test_weight > 0).sum(0) == sample.held).all()
+        assert ((folds.train_weight > 0).sum(0) == 4 * sample.held).all()
+        torch.testing.assert_close(folds.train_weight.sum(-1), torch.ones(5, 2, dtype=torch.float64))
 
     def test_bad_settings_say_what_to_do(self):
         for setting, message in (
