@@ -34,25 +34,25 @@ def _row_softmax(
     rows, cols, row_order, source, target, counts, out, first, n, slope,
     COUNTED: tl.constexpr, L: tl.constexpr, K: tl.constexpr,
 ):  # fmt: skip
-    place = first + tl.arange(0, L)
-    row = tl.load(row_order + place, mask=place < n, other=0)
+    position = first + tl.arange(0, L)
+    row = tl.load(row_order + position, mask=position < n, other=0)
     begin = tl.load(rows + row)
-    length = tl.where(place < n, tl.load(rows + row + 1) - begin, 0)
+    length = tl.where(position < n, tl.load(rows + row + 1) - begin, 0)
     longest = tl.max(length, axis=0)
-    own = tl.load(target + row)
+    row_target = tl.load(target + row)
     top = tl.full([L], -float("inf"), dtype=tl.float32)
     for start in range(0, longest, K):
         entry, inside = _entries(begin, length, start, K)
-        score = _score(cols, source, own, entry, inside, slope)
+        score = _score(cols, source, row_target, entry, inside, slope)
         top = tl.maximum(top, tl.max(tl.where(inside, score, -float("inf")), axis=1))
     total = tl.zeros([L], dtype=tl.float32)
     for start in range(0, longest, K):
         entry, inside = _entries(begin, length, start, K)
-        score = _score(cols, source, own, entry, inside, slope)
+        score = _score(cols, source, row_target, entry, inside, slope)
         total += tl.sum(_exp_scores(score, top, counts, entry, inside, COUNTED), axis=1)
     for start in range(0, longest, K):
         entry, inside = _entries(begin, length, start, K)
-        score = _score(cols, source, own, entry, inside, slope)
+        score = _score(cols, source, row_target, entry, inside, slope)
         weight = _exp_scores(score, top, counts, entry, inside, COUNTED) / total[:, None]
         tl.store(out + entry, weight, mask=inside)
 
@@ -64,9 +64,9 @@ def _entries(begin, length, start, K: tl.constexpr):
 
 
 @triton.jit
-def _score(cols, source, own, entry, inside, slope):
-    other = tl.load(cols + entry, mask=inside, other=0)
-    score = tl.load(source + other, mask=inside, other=0.0) + own[:, None]
+def _score(cols, source, row_target, entry, inside, slope):
+    col = tl.load(cols + entry, mask=inside, other=0)
+    score = tl.load(source + col, mask=inside, other=0.0) + row_target[:, None]
     return tl.where(score > 0, score, score * slope)
 
 
@@ -100,12 +100,12 @@ def _row_softmax_back(
     rows, cols, row_order, source, target, weights, gradient, out, sums, first, n, slope,
     L: tl.constexpr, K: tl.constexpr,
 ):  # fmt: skip
-    place = first + tl.arange(0, L)
-    row = tl.load(row_order + place, mask=place < n, other=0)
+    position = first + tl.arange(0, L)
+    row = tl.load(row_order + position, mask=position < n, other=0)
     begin = tl.load(rows + row)
-    length = tl.where(place < n, tl.load(rows + row + 1) - begin, 0)
+    length = tl.where(position < n, tl.load(rows + row + 1) - begin, 0)
     longest = tl.max(length, axis=0)
-    own = tl.load(target + row)
+    row_target = tl.load(target + row)
     mean = tl.zeros([L], dtype=tl.float32)
     for start in range(0, longest, K):
         entry, inside = _entries(begin, length, start, K)
@@ -116,10 +116,10 @@ def _row_softmax_back(
         entry, inside = _entries(begin, length, start, K)
         weight = tl.load(weights + entry, mask=inside, other=0.0)
         change = weight * (tl.load(gradient + entry, mask=inside, other=0.0) - mean[:, None])
-        change = tl.where(_score(cols, source, own, entry, inside, slope) > 0, change, change * slope)
+        change = tl.where(_score(cols, source, row_target, entry, inside, slope) > 0, change, change * slope)
         tl.store(out + entry, change, mask=inside)
         total += tl.sum(change, axis=1)
-    tl.store(sums + row, total, mask=place < n)
+    tl.store(sums + row, total, mask=position < n)
 
 
 @triton.jit(do_not_specialize=["n", "m", "entries"])
@@ -132,15 +132,15 @@ def _sddmm(
         return
     entry = tl.program_id(0) * B + tl.arange(0, B)
     inside = entry < entries
-    line = run * n + tl.load(row_index + entry, mask=inside, other=0)
-    other = run * m + tl.load(cols + entry, mask=inside, other=0)
+    row = run * n + tl.load(row_index + entry, mask=inside, other=0)
+    col = run * m + tl.load(cols + entry, mask=inside, other=0)
     total = tl.zeros([B], dtype=tl.float32)
     for start in range(0, width, D):
         column = start + tl.arange(0, D)
-        here = inside[:, None] & (column < width)[None, :]
-        one = tl.load(left + line[:, None] * width + column[None, :], mask=here, other=0.0)
-        two = tl.load(right + other[:, None] * width + column[None, :], mask=here, other=0.0)
-        total += tl.sum(one * two, axis=1)
+        loaded = inside[:, None] & (column < width)[None, :]
+        left_part = tl.load(left + row[:, None] * width + column[None, :], mask=loaded, other=0.0)
+        right_part = tl.load(right + col[:, None] * width + column[None, :], mask=loaded, other=0.0)
+        total += tl.sum(left_part * right_part, axis=1)
     tl.store(out + run * entries + entry, total, mask=inside)
 
 

@@ -8,7 +8,7 @@ import triton.language as tl
 from torch import Tensor
 
 BLOCK = 1024  # elements per program
-SCALES = 20_000  # steps after which Adam's bias corrections are 1 to the last bit
+BIAS_STEPS = 20_000  # after which Adam's bias corrections are 1 to the last bit
 
 
 @triton.jit(do_not_specialize=["count"])
@@ -40,18 +40,18 @@ def _random_bits(seeds, counter, LARGE: tl.constexpr, B: tl.constexpr):
     run = tl.program_id(1).to(tl.int64)
     lane = tl.arange(0, B)
     step = tl.program_id(0) * B + lane
-    none = step * 0
-    a, b, c, d = tl.philox(tl.load(seeds + run), step, none + tl.load(counter).to(tl.int32), none, none)
+    zero = step * 0
+    a, b, c, d = tl.philox(tl.load(seeds + run), step, zero + tl.load(counter).to(tl.int32), zero, zero)
     program = tl.program_id(0).to(tl.int64) if LARGE else tl.program_id(0)
     return run, program * 4 * B + lane, a, b, c, d
 
 
 @triton.jit
-def _store_activation(x, bias, out, draw, place, count, width, rate, scale):
-    inside = place < count
-    h = tl.load(x + place, mask=inside) + tl.load(bias + place % width, mask=inside)
+def _store_activation(x, bias, out, draw, position, count, width, rate, scale):
+    inside = position < count
+    h = tl.load(x + position, mask=inside) + tl.load(bias + position % width, mask=inside)
     kept = (tl.uint_to_uniform_float(draw) >= rate) & (h > 0)
-    tl.store(out + place, tl.where(kept, h * scale, 0.0), mask=inside)
+    tl.store(out + position, tl.where(kept, h * scale, 0.0), mask=inside)
 
 
 @triton.jit(do_not_specialize=["nodes"])
@@ -60,18 +60,18 @@ def _activate_back(out, gradient, back, sums, nodes, width, scale, N: tl.constex
     column = tl.arange(0, W)
     node = part * N + tl.arange(0, N)
     inside = (node < nodes)[:, None] & (column < width)[None, :]
-    place = (run * nodes + node)[:, None] * width + column[None, :]
-    kept = tl.load(out + place, mask=inside, other=0.0) > 0
-    activate_back = tl.where(kept, tl.load(gradient + place, mask=inside, other=0.0) * scale, 0.0)
-    tl.store(back + place, activate_back, mask=inside)
+    position = (run * nodes + node)[:, None] * width + column[None, :]
+    kept = tl.load(out + position, mask=inside, other=0.0) > 0
+    activate_back = tl.where(kept, tl.load(gradient + position, mask=inside, other=0.0) * scale, 0.0)
+    tl.store(back + position, activate_back, mask=inside)
     tl.store(
         sums + (run * tl.num_programs(0) + part) * width + column, tl.sum(activate_back, axis=0), mask=column < width
     )
 
 
 @triton.jit
-def _store_mask(address, draw, place, count, rate, scale):
-    tl.store(address + place, tl.where(tl.uint_to_uniform_float(draw) >= rate, scale, 0.0), mask=place < count)
+def _store_mask(address, draw, position, count, rate, scale):
+    tl.store(address + position, tl.where(tl.uint_to_uniform_float(draw) >= rate, scale, 0.0), mask=position < count)
 
 
 @triton.jit(do_not_specialize=["nodes", "classes", "patience"])
@@ -93,9 +93,9 @@ def _update_best(
         score = tl.where(known[:, None], score, tl.where(column[None, :] == 0, 0.0, -float("inf")))
         top = tl.max(score, axis=1)
         total = top + tl.log(tl.sum(tl.exp(score - top[:, None]), axis=1))
-        own = tl.sum(tl.where(column[None, :] == label[:, None], score, 0.0), axis=1)
+        target_score = tl.sum(tl.where(column[None, :] == label[:, None], score, 0.0), axis=1)
         hits += (known & (tl.argmax(score, axis=1) == label)).to(tl.int64)
-        nll_sum += tl.where(known, total - own, 0.0).to(tl.float64)
+        nll_sum += tl.where(known, total - target_score, 0.0).to(tl.float64)
     count = tl.load(counts + run).to(tl.float64)
     share, loss = tl.sum(hits, axis=0).to(tl.float64) / count, tl.sum(nll_sum, axis=0) / count
     best, least, now = tl.load(accuracy + run), tl.load(nll + run), tl.load(epoch_count + run)
@@ -116,30 +116,30 @@ def _update_best(
 
 @triton.jit(do_not_specialize=["last", "count"])
 def _adam(weight, gradient, first, second, step, scales, active, last, count, decay, B: tl.constexpr):
-    run, place = tl.program_id(1).to(tl.int64), tl.program_id(0) * B + tl.arange(0, B)
+    run, position = tl.program_id(1).to(tl.int64), tl.program_id(0) * B + tl.arange(0, B)
     if tl.load(active + run) == 0:
         return
-    inside = place < count
-    place = run * count + place
+    inside = position < count
+    position = run * count + position
     address = scales + 2 * tl.minimum(tl.load(step), last)
     rate, root = tl.load(address), tl.load(address + 1)
-    old = tl.load(weight + place, mask=inside)
-    change = tl.load(gradient + place, mask=inside) + decay * old
-    mean = tl.load(first + place, mask=inside)
+    old = tl.load(weight + position, mask=inside)
+    change = tl.load(gradient + position, mask=inside) + decay * old
+    mean = tl.load(first + position, mask=inside)
     mean += 0.1 * (change - mean)
-    spread = 0.999 * tl.load(second + place, mask=inside) + 0.001 * change * change
-    tl.store(first + place, mean, mask=inside)
-    tl.store(second + place, spread, mask=inside)
-    tl.store(weight + place, old - rate * mean / (tl.sqrt(spread) / root + 1e-8), mask=inside)
+    spread = 0.999 * tl.load(second + position, mask=inside) + 0.001 * change * change
+    tl.store(first + position, mean, mask=inside)
+    tl.store(second + position, spread, mask=inside)
+    tl.store(weight + position, old - rate * mean / (tl.sqrt(spread) / root + 1e-8), mask=inside)
 
 
 @triton.jit(do_not_specialize=["count"])
-def _copy_improved(improved, weight, kept, count, B: tl.constexpr):
+def _copy_improved(improved, weight, best, count, B: tl.constexpr):
     run = tl.program_id(1).to(tl.int64)
     if tl.load(improved + run) != 0:
-        place = tl.program_id(0) * B + tl.arange(0, B)
-        inside = place < count
-        tl.store(kept + run * count + place, tl.load(weight + run * count + place, mask=inside), mask=inside)
+        position = tl.program_id(0) * B + tl.arange(0, B)
+        inside = position < count
+        tl.store(best + run * count + position, tl.load(weight + run * count + position, mask=inside), mask=inside)
 
 
 def mask(seeds: Tensor, counter: Tensor, count: int, rate: float) -> Tensor:
@@ -204,7 +204,7 @@ class Adam:
         self.weights, self.decays, self.active = weights, decays, active
         self.moments = [(torch.zeros_like(weight), torch.zeros_like(weight)) for weight in weights]
         device = weights[0].device
-        step = torch.arange(1, SCALES + 1, dtype=torch.float64)
+        step = torch.arange(1, BIAS_STEPS + 1, dtype=torch.float64)
         self.scales = torch.stack([lr / (1 - 0.9**step), (1 - 0.999**step).sqrt()], dim=1).float().to(device)
         self.step_count = torch.zeros((), dtype=torch.int64, device=device)
 
@@ -226,12 +226,12 @@ class Adam:
                 count = weight.numel() // len(weight)
                 _adam[(triton.cdiv(count, BLOCK), len(weight))](
                     weight, weight.grad.contiguous(), first, second, self.step_count, self.scales, self.active,
-                    SCALES - 1, count, decay, B=BLOCK, num_warps=4,
+                    BIAS_STEPS - 1, count, decay, B=BLOCK, num_warps=4,
                 )  # fmt: skip
         self.step_count.add_(1)
 
 
-def copy_improved(improved: Tensor, weight: Tensor, kept: Tensor) -> None:
+def copy_improved(improved: Tensor, weight: Tensor, best: Tensor) -> None:
     """Copy a weight [R, …] to the best one, in place, for the runs that improved."""
     count = weight.numel() // len(weight)
-    _copy_improved[(triton.cdiv(count, BLOCK), len(weight))](improved, weight, kept, count, B=BLOCK, num_warps=4)
+    _copy_improved[(triton.cdiv(count, BLOCK), len(weight))](improved, weight, best, count, B=BLOCK, num_warps=4)

@@ -10,7 +10,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-TALL, WIDE, DEEP = 128, 64, 32  # rows and columns of one program's output, and the length of a partial sum
+TILE_ROWS, TILE_COLUMNS, TILE_DEPTH = 128, 64, 32  # of one program's output, and the length of a partial sum
 GROUP = 8  # programs of one column that run in succession, to share the cache
 PIECES = 8  # in which the gradient of a small weight is summed over the rows
 
@@ -28,26 +28,28 @@ def _matmul(
     column_tiles = tl.cdiv(n, N)
     first = tl.program_id(0) // (G * column_tiles) * G
     high = tl.minimum(tl.cdiv(m, M) - first, G)
-    place = tl.program_id(0) % (G * column_tiles)
-    top = (first + place % high) * M
+    tile = tl.program_id(0) % (G * column_tiles)
+    top = (first + tile % high) * M
     row = (top + tl.arange(0, M)).to(tl.int64)
-    column = place // high * N + tl.arange(0, N)
+    column = tile // high * N + tl.arange(0, N)
     step = tl.arange(0, K)
     count = tl.minimum(tl.load(row_counts + run), m) if COUNTED else m
     left += run * left_run
     right += run * right_run
     total = tl.zeros([M, N], dtype=tl.float32)
     for start in range(0, k * (top < count).to(tl.int32), K):
-        at = start + step
-        one = tl.load(left + row[:, None] * left_line + at[None, :], mask=(row < count)[:, None], other=0.0)
-        inside = (at < depth)[:, None] & (column < n)[None, :]
-        two = tl.load(right + at[:, None] * right_line + column[None, :] * right_column, mask=inside, other=0.0)
-        total = tl.dot(one, two, total, input_precision=PRECISION)
+        inner = start + step
+        left_part = tl.load(left + row[:, None] * left_line + inner[None, :], mask=(row < count)[:, None], other=0.0)
+        inside = (inner < depth)[:, None] & (column < n)[None, :]
+        right_part = tl.load(
+            right + inner[:, None] * right_line + column[None, :] * right_column, mask=inside, other=0.0
+        )
+        total = tl.dot(left_part, right_part, total, input_precision=PRECISION)
     inside = (row < m)[:, None] & (column < n)[None, :]
-    place = (run * m + row)[:, None] * n + column[None, :]
+    offset = (run * m + row)[:, None] * n + column[None, :]
     if ADDED:
-        total += tl.load(plus + place, mask=inside, other=0.0)
-    tl.store(out + place, total, mask=inside)
+        total += tl.load(plus + offset, mask=inside, other=0.0)
+    tl.store(out + offset, total, mask=inside)
 
 
 @triton.jit(do_not_specialize=["m"])
@@ -70,24 +72,28 @@ def _matmul_gradient(
     right += run * right_run
     total = tl.zeros([M, N], dtype=tl.float32)
     for start in range(piece * share, tl.minimum((piece + 1) * share, count), K):
-        at = (start + step).to(tl.int64)
+        inner = (start + step).to(tl.int64)
         # columns beyond a are dropped when the sums are stored
-        one = tl.load(
-            left + at[None, :] * left_line + row[:, None],
-            mask=(at < count)[None, :] & (row < stored)[:, None],
+        left_part = tl.load(
+            left + inner[None, :] * left_line + row[:, None],
+            mask=(inner < count)[None, :] & (row < stored)[:, None],
             other=0.0,
         )
-        two = tl.load(
-            right + at[:, None] * n + column[None, :], mask=(at < count)[:, None] & (column < n)[None, :], other=0.0
+        right_part = tl.load(
+            right + inner[:, None] * n + column[None, :],
+            mask=(inner < count)[:, None] & (column < n)[None, :],
+            other=0.0,
         )
-        total = tl.dot(one, two, total, input_precision=PRECISION)
-    place = ((run * pieces + piece) * a + row)[:, None] * n + column[None, :]
-    tl.store(out + place, total, mask=(row < a)[:, None] & (column < n)[None, :])
+        total = tl.dot(left_part, right_part, total, input_precision=PRECISION)
+    offset = ((run * pieces + piece) * a + row)[:, None] * n + column[None, :]
+    tl.store(out + offset, total, mask=(row < a)[:, None] & (column < n)[None, :])
 
 
 def supports(x: Tensor, weight: Tensor) -> bool:
     """Whether x [R, n, a] has the memory layout that the kernels need and weight [R, a, b] is wide enough."""
-    return len(x) == len(weight) and x.stride(2) == 1 and x.shape[2] % DEEP == 0 and weight.shape[2] >= WIDE
+    return (
+        len(x) == len(weight) and x.stride(2) == 1 and x.shape[2] % TILE_DEPTH == 0 and weight.shape[2] >= TILE_COLUMNS
+    )
 
 
 def matmul(
@@ -106,11 +112,11 @@ def matmul(
     (runs, m, k), (depth, n) = x.shape, weight.shape[1:]
     out = torch.empty(runs, m, n, device=x.device)
     plus = None if plus is None else plus.contiguous()
-    _matmul[(triton.cdiv(m, TALL) * triton.cdiv(n, WIDE), runs)](
+    _matmul[(triton.cdiv(m, TILE_ROWS) * triton.cdiv(n, TILE_COLUMNS), runs)](
         x, weight, x if plus is None else plus, out, x if row_counts is None else row_counts,
         x if active is None else active, m, n, k, depth, x.stride(0), x.stride(1), *weight.stride(),
         ADDED=plus is not None, COUNTED=row_counts is not None, SKIP_INACTIVE=active is not None,
-        PRECISION=_precision(), M=TALL, N=WIDE, K=DEEP, G=GROUP, num_warps=4, num_stages=3,
+        PRECISION=_precision(), M=TILE_ROWS, N=TILE_COLUMNS, K=TILE_DEPTH, G=GROUP, num_warps=4, num_stages=3,
     )  # fmt: skip
     return out
 
@@ -121,14 +127,14 @@ def matmul_gradient(
     """xᵀ·gradient [R, width, b] of x [R, n, ≥ width] and gradient [R, n, b]; see `matmul`."""
     (runs, m, stored), n = x.shape, gradient.shape[2]
     gradient = gradient.contiguous()
-    tiles = triton.cdiv(width, TALL) * triton.cdiv(n, WIDE)
+    tiles = triton.cdiv(width, TILE_ROWS) * triton.cdiv(n, TILE_COLUMNS)
     pieces = PIECES if tiles * runs < 1024 else 1
     out = torch.empty(runs, pieces, width, n, device=x.device)
     _matmul_gradient[(tiles, runs, pieces)](
         x, gradient, out, x if row_counts is None else row_counts, x if active is None else active,
         m, stored, width, n, x.stride(0), x.stride(1), gradient.stride(0),
         COUNTED=row_counts is not None, SKIP_INACTIVE=active is not None, PRECISION=_precision(),
-        M=TALL, N=WIDE, K=DEEP, num_warps=4, num_stages=3,
+        M=TILE_ROWS, N=TILE_COLUMNS, K=TILE_DEPTH, num_warps=4, num_stages=3,
     )  # fmt: skip
     return out.sum(1) if pieces > 1 else out.squeeze(1)
 

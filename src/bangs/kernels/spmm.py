@@ -29,9 +29,9 @@ def _spmm(
             rows, cols, values, order, dense, out, tl.load(row_order + program), column, in_width, width, ORDERED, D, E
         )
     else:
-        place = long + (program - long) * L + tl.arange(0, L)
-        row = tl.load(row_order + place, mask=place < n, other=0)
-        _short(rows, cols, values, order, dense, out, row, place < n, column, in_width, width, ORDERED, L, D)
+        position = long + (program - long) * L + tl.arange(0, L)
+        row = tl.load(row_order + position, mask=position < n, other=0)
+        _short(rows, cols, values, order, dense, out, row, position < n, column, in_width, width, ORDERED, L, D)
 
 
 @triton.jit
@@ -68,8 +68,8 @@ def _short(
 @triton.jit
 def _weighted_rows(cols, values, order, dense, entry, inside, column, in_width, width, ORDERED: tl.constexpr):
     source = tl.load(cols + entry, mask=inside, other=0).to(tl.int64)
-    at = tl.load(order + entry, mask=inside, other=0) if ORDERED else entry
-    value = tl.load(values + at, mask=inside, other=0.0)
+    position = tl.load(order + entry, mask=inside, other=0) if ORDERED else entry
+    value = tl.load(values + position, mask=inside, other=0.0)
     address = dense + source[:, None] * width + column[None, :]
     return value[:, None] * tl.load(address, mask=inside[:, None] & in_width[None, :], other=0.0)
 
@@ -77,22 +77,26 @@ def _weighted_rows(cols, values, order, dense, entry, inside, column, in_width, 
 @triton.jit(do_not_specialize=["nodes"])
 def _tall_matmul(left, right, out, nodes, a, b, chunk, N: tl.constexpr, A: tl.constexpr, B: tl.constexpr):
     part, run = tl.program_id(0), tl.program_id(2).to(tl.int64)
-    address = tl.program_id(1) * A + tl.arange(0, A)
-    column = tl.arange(0, B)
+    left_column = tl.program_id(1) * A + tl.arange(0, A)
+    right_column = tl.arange(0, B)
     total = tl.zeros([A, B], dtype=tl.float32)
     for start in range(part * chunk, tl.minimum((part + 1) * chunk, nodes), N):
         node = start + tl.arange(0, N)
         inside = (node < nodes) & (node < (part + 1) * chunk)
-        place = run * nodes + node
-        one = tl.load(
-            left + place[:, None] * a + address[None, :], mask=inside[:, None] & (address < a)[None, :], other=0.0
+        row = run * nodes + node
+        left_part = tl.load(
+            left + row[:, None] * a + left_column[None, :],
+            mask=inside[:, None] & (left_column < a)[None, :],
+            other=0.0,
         )
-        two = tl.load(
-            right + place[:, None] * b + column[None, :], mask=inside[:, None] & (column < b)[None, :], other=0.0
+        right_part = tl.load(
+            right + row[:, None] * b + right_column[None, :],
+            mask=inside[:, None] & (right_column < b)[None, :],
+            other=0.0,
         )
-        total += tl.dot(tl.trans(one), two, input_precision="ieee")
-    place = out + ((run * tl.num_programs(0) + part) * a + address[:, None]) * b + column[None, :]
-    tl.store(place, total, mask=(address < a)[:, None] & (column < b)[None, :])
+        total += tl.dot(tl.trans(left_part), right_part, input_precision="ieee")
+    address = out + ((run * tl.num_programs(0) + part) * a + left_column[:, None]) * b + right_column[None, :]
+    tl.store(address, total, mask=(left_column < a)[:, None] & (right_column < b)[None, :])
 
 
 def spmm(
@@ -113,8 +117,8 @@ def spmm(
     if schedule.merge is None:
         return out
     count = len(schedule.row_order)
-    each = torch.arange(count, dtype=cols.dtype, device=cols.device)
-    return _spmm_once(schedule.merge, each, torch.ones(runs * count, device=cols.device), out, runs, None, active)
+    pieces = torch.arange(count, dtype=cols.dtype, device=cols.device)
+    return _spmm_once(schedule.merge, pieces, torch.ones(runs * count, device=cols.device), out, runs, None, active)
 
 
 def _spmm_once(
