@@ -176,6 +176,12 @@ def table(rows: Sequence[Mapping[str, Any]]) -> str:
     )
 
 
+def page(title: str, command: str, *parts: str) -> str:
+    """A page of the documentation that holds nothing but what a command wrote."""
+    made = f"Made by `{command}`. Do not edit it by hand: the words are in the script."
+    return "\n\n".join([f"# {title}", made, *parts]) + "\n"
+
+
 def machine() -> dict[str, str]:
     """Where a figure was measured."""
     device = torch.cuda.get_device_name() if torch.cuda.is_available() else f"CPU, {torch.get_num_threads()} threads"

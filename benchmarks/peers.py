@@ -35,12 +35,25 @@ from bangs.graphs.pagerank import PPR
 from bangs.training.presets import trainer
 from bangs.valuation.banzhaf import MSR, Marginals
 from bangs.valuation.information import Information
-from few_labels import write_page
-from measuring import graph, options, peak_bytes, show
+from measuring import graph, options, page, peak_bytes, show
 from plain_training import PlainGCN, PlainTraining
 
 ROWS = Path(__file__).with_name("rows") / "peers.json"
-MARKS = ("<!-- made by benchmarks/peers.py -->", "<!-- end -->")
+ABOUT = """
+Every system gets the same graph and the same labels, and runs in its own process. `predict` is accuracy on all nodes
+without a given label. `values` are Banzhaf values of the same game; their accuracy is the rank correlation with 400
+samples of `marginals`. To measure again: `pip install 'bangs[peers]'`, then `python benchmarks/peers.py --json >
+benchmarks/rows/peers.json`.
+"""
+NOTES = """
+- `bangs fit` is the default fit: folds, several linear models and an APPNP, soft labels.
+- The PyG loop is a GCN of 200 epochs. It has no early stopping, because there are no validation nodes.
+- Label propagation uses no features.
+- pyDVL calls the game once for every coalition. Ours evaluates many coalitions together, and `marginals` gets the
+  effect of every player from one coalition.
+- `predict` ran on two quiet cores, `values` on two busy ones, so the seconds of `values` are upper bounds.
+- pyDVL 0.10 was installed beside NumPy 2 with `pip install --no-deps`.
+"""
 EPOCHS = 200  # of the plain GCN
 PLAYERS, COALITIONS = 200, 400
 
@@ -156,13 +169,11 @@ def main() -> None:
     parser.add_argument("--labels", type=int, default=10, help="given nodes of each class")
     parser.add_argument("--only", help="run one system in this process and print its figures")
     parser.add_argument("--seed", type=int, default=0, help="of the labels, with --only")
-    parser.add_argument(
-        "--page", type=Path, help="run nothing; put the table of benchmarks/rows/peers.json into this page"
-    )
+    parser.add_argument("--page", type=Path, help="run nothing; write this page from benchmarks/rows/peers.json")
     asked = parser.parse_args()
     torch.set_num_threads(asked.threads)
     if asked.page is not None:
-        write_page(asked.page, page_table(json.loads(ROWS.read_text())), MARKS)
+        asked.page.write_text(written(json.loads(ROWS.read_text())))
         return
     if asked.only is not None:
         print(json.dumps(alone(asked.only, asked.dataset, asked.labels, asked.seed)))
@@ -181,6 +192,12 @@ def main() -> None:
             rows.append({"task": task, "system": system, **row, "ratio": row["seconds"] / first})
             print(rows[-1], file=sys.stderr)
     show(rows, asked.json, data=f"{asked.dataset}, {asked.labels} labels a class, medians of {asked.repeats} draws")
+
+
+def written(found: dict[str, Any]) -> str:
+    """The page of what people use instead."""
+    command = "python benchmarks/peers.py --page docs/results/peers.md"
+    return page("What people use instead", command, ABOUT.strip(), page_table(found), NOTES.strip())
 
 
 def page_table(found: dict[str, Any]) -> str:

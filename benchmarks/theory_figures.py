@@ -1,10 +1,10 @@
-"""The figures and the measured tables of docs/theory.md.
+"""The figures of docs/theory.md, and the page of its measured tables.
 
-    python benchmarks/theory_figures.py [--figures docs/figures] [--times]
+    python benchmarks/theory_figures.py [--figures docs/figures] [--page docs/results/theory.md] [--times]
 
-Draws theory-pagerank.svg and theory-bounds.svg into the folder and prints the tables that `tests/theory/measured.py`
-computes; tests hold the page to them. `--times` measures what one utility costs instead: a plain propagation of k
-nodes through a sparse graph, the softmax and the entropies, in milliseconds of the processor.
+Draws theory-pagerank.svg and theory-bounds.svg into the folder and writes the page of the tables that
+`tests/theory/measured.py` computes; a test compares them. `--times` measures what one utility costs instead: a plain
+propagation of k nodes through a sparse graph, the softmax and the entropies, in milliseconds of the processor.
 """
 
 import argparse
@@ -16,13 +16,75 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from measuring import in_turns, power, show
+from measuring import in_turns, page, power, show
 
 sys.path.append(str(Path(__file__).parents[1]))
 from tests.theory import measured
 from tests.theory.definitions import margin, objective, printed_margin, softmax
 
 STEPS, CLASSES, LINKS = 10, 7, 5
+ABOUT = """
+The page [Theory](../theory.md) has the statements. The command computes everything here anew, from the definitions in
+`tests/theory` and not with this library; `pytest tests/theory` compares. Three tables share the same *60 games*: 60
+random graphs of 60 nodes, 3 classes, 10 candidates, k = 4, with the rows of Ĥ as defined or divided by the PageRank
+mass that reached them.
+"""
+HEADS = {
+    "influences": (
+        "Thm 3.1: influence and the random walk",
+        "Total variation between influence and walk on one graph of 20 nodes with hubs. *Expected* is a mean over 400 "
+        "random inputs. With two layers all that is left there is sampling.",
+        "network | layers | mean over nodes | largest",
+    ),
+    "depths": (
+        "PageRank, depth and restarts",
+        "Total variation to PageRank, α = 0.15, one graph of 60 nodes with hubs.",
+        "steps | walk | with restarts",
+    ),
+    "silence": (
+        "Top-k stability in games of information",
+        "Over the 60 games: pairs with τ > 0, games with τ > 0 for all pairs across the border of the best k, and the "
+        "median margin of these games as a share of ‖U − mean U‖.",
+        "labelled | rows of Ĥ | pairs with τ > 0 | games with τ > 0 | margin",
+    ),
+    "margins": (
+        "Thm 3.2 at the sizes of the paper",
+        "The printed margin over the corrected one, and the error per coalition (root mean square) that the theorem "
+        "allows.",
+        "K | k | printed / corrected | error per coalition",
+    ),
+    "regrets": (
+        "The best k by value and the best set of k",
+        "Over the 60 games, 4 of 10 candidates. The regret is 0 for the best set and 1 for a random one. In brackets: "
+        "the share of games in which the best set is found.",
+        "labelled | rows of Ĥ | top k by value | top k by single utility | greedy",
+    ),
+    "larger": (
+        "The same in larger games",
+        "25 of 60 candidates, 600 nodes, 25 labelled, four graphs. The regret is 0 for the greedy set and 1 for a "
+        "random one.",
+        "rows of Ĥ | top k by value | top k by single utility",
+    ),
+    "biases": (
+        "MSR with sets of size k in its second mean",
+        "Rank correlation with the values, over the 60 games.",
+        "labelled | rows of Ĥ | mean | least",
+    ),
+    "constants": (
+        "Lemma B.2: the constant κ_C",
+        "Cora has 7 classes, CiteSeer 6, LastFM 18.",
+        "classes | κ_C | reached at p = | δ/2 holds",
+    ),
+    "premises": (
+        "The premise: Û against students",
+        "20 graphs of 150 nodes, 3 classes, 12 labels, one hop and one linear layer as in Appendix B.5, each of the "
+        "163 coalitions of at most 4 of 8 candidates. The students' loss has one minimum, so there is no noise of "
+        "training. Shown are rank correlations with the students' utility (± 95 % interval over graphs), the share of "
+        "the 4 best by value that Û finds (chance is ½), the share of nodes given the student's class, and the graphs "
+        "where Thm 3.2 covers the error of Û.",
+        "candidates | Û | \\|S\\| alone | Û, sets of 4 | 4 best found | class by Û | class by teacher | Thm 3.2 speaks",
+    ),
+}
 NODES, CHOSEN = (2_000, 8_000, 32_000), (10, 100, 1_000)
 
 
@@ -59,6 +121,17 @@ def draw(folder: Path) -> None:
         right.set(xlabel="classes", xticks=range(2, 21, 3), ylim=(0, None))
         right.legend(frameon=False)
         figure.savefig(folder / "theory-bounds.svg", metadata={"Date": None})
+
+
+def written() -> str:
+    """The page of all tables."""
+    parts = [ABOUT.strip()]
+    for rows in measured.TABLES:
+        title, about, head = HEADS[rows.__name__]
+        lines = [f"| {head} |", "|---" * len(head.replace("\\|", "").split("|")) + "|", *(row.line() for row in rows())]
+        parts += [f"## {title}", about, "\n".join(lines)]
+    command = "python benchmarks/theory_figures.py --page docs/results/theory.md"
+    return page("Theory: measured tables", command, *parts)
 
 
 def utility(nodes: int, chosen: int) -> dict[str, Any]:
@@ -103,15 +176,17 @@ def powers(rows: list[dict[str, Any]]) -> dict[str, str]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--figures", type=Path, default=Path("docs/figures"), metavar="FOLDER")
+    parser.add_argument("--page", type=Path, help="write the page of the tables, and draw nothing")
     parser.add_argument("--times", action="store_true", help="measure what one utility costs")
     asked = parser.parse_args()
     if asked.times:
         rows = times(repeats=5)
         show(rows, as_json=False, **powers(rows))
         return 0
+    if asked.page is not None:
+        asked.page.write_text(written())
+        return 0
     draw(asked.figures)
-    for table in measured.TABLES:
-        print(f"{table.__name__}:", *(row.line() for row in table()), sep="\n", end="\n\n")
     return 0
 
 

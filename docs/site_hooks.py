@@ -31,15 +31,16 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """The page with links that lead out of docs/ turned to pages of the site, or to plain names."""
-    return _linked(markdown, "../") if page.file.abs_src_path else markdown
+    return _linked(markdown, "../" * (1 + page.file.src_uri.count("/"))) if page.file.abs_src_path else markdown
 
 
 def _linked(text: str, up: str) -> str:
+    """`up` leads from the folder of the page to the root of the repository."""
     for name, page in AT_ROOT.items():
-        text = text.replace(f"]({up}{name}", f"]({page}")
+        text = text.replace(f"]({up}{name}", f"]({up.removesuffix('../')}{page}")
     if not up:  # a file at the root says docs/page.md
         return text.replace("](docs/", "](")
-    return re.sub(r"\[`?([^\]`]+)`?\]\(\.\./[^)]+\)", r"`\1`", text)
+    return re.sub(rf"\[`?([^\]`]+)`?\]\({re.escape(up)}[^)]+\)", r"`\1`", text)
 
 
 def notebook(path: Path) -> str:

@@ -5,6 +5,7 @@ import sys
 from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -27,7 +28,9 @@ plain_selection, plain_training = import_module("plain_selection"), import_modul
 calibration, reading, reasons = import_module("calibration"), import_module("reading"), import_module("reasons")
 training, rounds = import_module("training"), import_module("rounds")
 estimators, end_to_end = import_module("estimators"), import_module("end_to_end")
-forecast = import_module("forecast")
+forecast, labelling = import_module("forecast"), import_module("labelling")
+few_labels, few_labels_rules = import_module("few_labels"), import_module("few_labels_rules")
+soft_grid = import_module("soft_grid")
 # by its path, since `selection` is a folder of tests
 spec = spec_from_file_location("benchmark_of_selection", Path(training.__file__).with_name("selection.py"))
 selection = module_from_spec(spec)
@@ -188,10 +191,28 @@ def test_a_mean_with_its_deviation_is_one_cell():
     assert "| 0.5123 ± 0.012 |" in measuring.table([{"nll": {"mean": 0.51234, "std": 0.0123}}])
 
 
-def test_the_table_of_peers_is_made_from_its_rows() -> None:
-    page = (ROOT / "docs" / "peers.md").read_text()
-    table = peers.page_table(json.loads(peers.ROWS.read_text()))
-    assert page.partition(peers.MARKS[0])[2].partition(peers.MARKS[1])[0].strip() == table
+def lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def made_from_rows() -> dict[str, str]:
+    """What the commands write, by the names of the pages."""
+    return {
+        "few-labels": few_labels.written(few_labels.summary(lines(few_labels.ROWS))),
+        "few-labels-rules": few_labels_rules.written(lines(few_labels_rules.ROWS)),
+        "forecast": forecast.written(lines(forecast.ROWS)),
+        "labelling": labelling.written(labelling.read(forecast.ROWS.parent, "test"), 5),
+        "peers": peers.written(json.loads(peers.ROWS.read_text())),
+        "soft-labels": soft_grid.written(soft_grid.cells()),
+    }
+
+
+def test_every_page_of_results_is_what_its_command_writes() -> None:
+    pages = {path.stem: path.read_text() for path in (ROOT / "docs" / "results").glob("*.md")}
+    assert pages.pop("theory").splitlines()[2].startswith("Made by `")  # tests/theory/test_page.py compares its tables
+    made = made_from_rows()
+    assert pages.keys() == made.keys()
+    assert [name for name in pages if pages[name] != made[name]] == []
 
 
 def test_a_peer_that_did_not_run_has_its_line_in_the_table() -> None:
@@ -256,7 +277,6 @@ def test_the_best_possible_correlation_is_that_of_a_planted_worth():
     assert forecast.ceiling(-0.2, 3) == 0.0
 
 
-def test_the_table_of_the_forecast_study_is_made_from_its_rows():
-    rows = [json.loads(line) for line in (ROOT / "benchmarks" / "rows" / "forecast.jsonl").read_text().splitlines()]
+def test_the_forecast_study_has_one_row_for_every_seed_and_forecast():
+    rows = lines(forecast.ROWS)
     assert len({(row["layers"], row["dataset"], row["seed"], row["forecast"]) for row in rows}) == len(rows)
-    assert forecast.table(rows) in (ROOT / "docs" / "forecast.md").read_text()

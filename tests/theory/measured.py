@@ -1,4 +1,4 @@
-"""The tables of docs/theory.md, recomputed: one function a table, one line a row."""
+"""The tables of docs/results/theory.md, recomputed: one function a table, one line a row."""
 
 from dataclasses import dataclass
 from fractions import Fraction

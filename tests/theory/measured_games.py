@@ -1,4 +1,4 @@
-"""The tables of docs/theory.md about games of information, recomputed: one function a table."""
+"""The tables of docs/results/theory.md about games of information, recomputed: one function a table."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

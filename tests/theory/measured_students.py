@@ -1,4 +1,4 @@
-"""The table of docs/theory.md about the premise, recomputed: Û against students that were really taught."""
+"""The table of docs/results/theory.md about the premise, recomputed: Û against students that were really taught."""
 
 from dataclasses import dataclass
 from functools import cache
