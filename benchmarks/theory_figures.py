@@ -76,7 +76,7 @@ HEADS = {
         "classes | κ_C | reached at p = | δ/2 holds",
     ),
     "premises": (
-        "The premise: Û against students",
+        "The premise: forecasts and students",
         "20 graphs of 150 nodes, 3 classes, 12 labels, one hop and one linear layer as in Appendix B.5, each of the "
         "163 coalitions of at most 4 of 8 candidates. The students' loss has one minimum, so there is no noise of "
         "training. Shown are rank correlations with the students' utility (± 95 % interval over graphs), the share of "
