@@ -36,7 +36,7 @@ from torch_geometric.data import Data
 
 from bangs.core.types import Labels, Task
 from bangs.estimator.candidates import linear_candidates
-from bangs.estimator.folds import FOLDS, Folds, mean_of_runs, unseen
+from bangs.estimator.folds import DEFAULT_FOLDS, Folds, mean_of_runs, unseen_prediction
 from bangs.estimator.linear import LinearLearner
 from bangs.estimator.stacking import mixture, stacking_weights
 from bangs.experiments.tables.significance import LEVEL, Comparison, holm, paired
@@ -72,7 +72,7 @@ def opened(name: str) -> tuple[Data, Tensor, list[LinearLearner]]:
     if data.get("edge_weight") is not None:
         graph.edge_weight = data.edge_weight
     classes = int(data.y.max()) + 1
-    none = torch.full((FOLDS, len(data.y)), -1)
+    none = torch.full((DEFAULT_FOLDS, len(data.y)), -1)
     task = Task(graph, Labels.given(none), none, classes)
     tried = linear_candidates(graph, method("raw", Budget()), "raw", ["features"])
     return graph, data.y, [one.trainer.prepare(task) for one in tried]  # type: ignore[union-attr,misc]
@@ -96,11 +96,11 @@ def dealt(truth: Tensor, draw: int) -> tuple[Tensor, dict[str, Tensor], Tensor]:
 
 def fitted(learners: list[LinearLearner], label: Tensor, draw: int) -> tuple[Tensor, Tensor, Tensor]:
     """Probabilities [N, C], the disagreement of the models [N], and the points of the nodes [N, d]."""
-    folds = Folds.of(label, FOLDS, draw)
+    folds = Folds.of(label, DEFAULT_FOLDS, draw)
     given, held = folds.given, folds.held
-    if folds.runs < FOLDS:
-        given = given[torch.arange(FOLDS) % folds.runs]
-        held = held[torch.arange(FOLDS) % folds.runs]
+    if folds.runs < DEFAULT_FOLDS:
+        given = given[torch.arange(DEFAULT_FOLDS) % folds.runs]
+        held = held[torch.arange(DEFAULT_FOLDS) % folds.runs]
     means, likely, doubts = [], [], []
     judged = held.amax(0)
     judged = judged[judged >= 0]
@@ -110,7 +110,7 @@ def fitted(learners: list[LinearLearner], label: Tensor, draw: int) -> tuple[Ten
         means.append(mean_of_runs(said).logits[0])
         p = said.logits.softmax(-1)
         doubts.append((p * p.clamp_min(1e-12).log()).sum(-1).mean(0))
-        told = unseen(said, held).logits[0].log_softmax(-1)
+        told = unseen_prediction(said, held).logits[0].log_softmax(-1)
         likely.append(told.gather(1, judged[:, None])[:, 0].exp())
     weights = stacking_weights(torch.stack(likely)) if folds.has_held_out else torch.full((len(means),), 1 / len(means))
     probs = mixture(means, weights).softmax(-1)

@@ -7,7 +7,7 @@ import torch
 
 from bangs.errors import InvalidInput
 from bangs.estimator.classifier import SelfTrainingClassifier
-from bangs.estimator.explanation import in_words
+from bangs.estimator.explanation import as_text
 from bangs.estimator.reasons import influences, neighbours, origins, reasons
 from bangs.graphs.edges import EdgeList
 from bangs.graphs.pagerank import PPR, ExactPPR
@@ -78,7 +78,7 @@ def test_near_walks_tell_what_personalised_pagerank_tells() -> None:
 
 def test_a_large_graph_is_asked_for_near_walks_only(monkeypatch: pytest.MonkeyPatch) -> None:
     snapshot = line_graph()
-    monkeypatch.setattr("bangs.estimator.reasons.LARGE", 3)
+    monkeypatch.setattr("bangs.estimator.reasons.MAX_EXACT_SIZE", 3)
     assert influences(snapshot, [1]) == influences(snapshot, [1], propagate=TruncatedPPR())
     assert influences(snapshot, [1]) != influences(snapshot, [1], propagate=PPR())
 
@@ -150,7 +150,7 @@ def test_a_node_is_not_its_own_neighbour_and_several_edges_make_one() -> None:
 
 def test_where_nobody_else_is_heard_the_words_say_so() -> None:
     alone = replace(line_graph(), graph=EdgeList(torch.tensor([[1], [1]]), 4))
-    assert "It has no neighbours: its own features decide." in in_words(reasons(alone, 1), list("abcd"), ["u", "v"])
+    assert "It has no neighbours: its own features decide." in as_text(reasons(alone, 1), list("abcd"), ["u", "v"])
 
 
 def test_a_node_that_is_not_there_is_a_sentence() -> None:
@@ -173,7 +173,7 @@ def test_a_soft_label_is_told_with_its_probabilities_and_its_weight() -> None:
     assert found.soft is not None
     assert (found.soft.round, found.soft.weight) == (2, 0.5)
     assert found.soft.probs == pytest.approx([0.9, 0.1])
-    words = in_words(found, list("abcd"), ["u", "v"])
+    words = as_text(found, list("abcd"), ["u", "v"])
     assert "Soft label: before round 2 the model gave it u 90.0%, v 10.0%." in words
     assert "their weight was 0.5 times the mean weight of a given label" in words
     assert reasons(soft_line(), 0).soft is None
@@ -188,6 +188,6 @@ def test_soft_labels_are_no_labelled_influence() -> None:
 def test_a_prediction_against_its_labelled_influence_is_noticed() -> None:
     snapshot = line_graph()
     turned = replace(snapshot, calibrated=snapshot.calibrated.flip(1))
-    words, against = (in_words(reasons(own, 1), list("abcd"), ["u", "v"]) for own in (snapshot, turned))
+    words, against = (as_text(reasons(own, 1), list("abcd"), ["u", "v"]) for own in (snapshot, turned))
     assert "Most labelled influence" not in words
     assert "Most labelled influence is for 'u', but the model predicts 'v'" in against

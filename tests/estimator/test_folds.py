@@ -14,7 +14,7 @@ from bangs import SelfTrainingClassifier
 from bangs.core.types import Prediction
 from bangs.errors import InvalidInput
 from bangs.estimator.candidates import soft_method
-from bangs.estimator.folds import Folds, mean_of_runs, unseen
+from bangs.estimator.folds import Folds, mean_of_runs, unseen_prediction
 from bangs.estimator.linear import LinearTrainer, PropagatedLinear
 from bangs.graphs.datasets.synthetic import citation
 from bangs.selftraining.loop import SelfTrainer
@@ -79,7 +79,7 @@ def test_what_is_unseen_comes_from_models_that_have_not_learned_the_node() -> No
     logits = torch.zeros(2, 3, 2)
     logits[0, 0], logits[1, 0] = torch.tensor([9.0, 0.0]), torch.tensor([0.0, 9.0])
     held = torch.tensor([[-1, 0, -1], [0, -1, -1]])  # node 0 is unseen by the second model, node 1 by the first
-    said = unseen(Prediction(logits), held)
+    said = unseen_prediction(Prediction(logits), held)
     assert said.logits.shape == (1, 2, 2)
     assert said.label[0, 0] == 1
     assert mean_of_runs(Prediction(logits)).probs[0, 0].tolist() == pytest.approx([0.5, 0.5])

@@ -420,7 +420,7 @@ class TestFrames:
             model().fit(frame, Y, edge_index=EDGES)
         with pytest.raises(ValueError, match="column 'age' holds '', where a number should be"):
             model().fit(frame[["age"]], Y, edge_index=EDGES)
-        with pytest.raises(InvalidInput, match="fill knows one way, 'mean', or None, got 'median'"):
+        with pytest.raises(InvalidInput, match="fill must be 'mean' or None, got 'median'"):
             model(fill="median").fit(frame[["town"]], Y, edge_index=EDGES)
         found = model(fill="mean").fit(frame, Y, edge_index=EDGES)
         np.testing.assert_allclose(found.predict_proba(frame, EDGES), found.predict_proba(), atol=1e-5)

@@ -9,10 +9,10 @@ import torch
 from bangs.errors import InvalidInput, UnknownName
 from bangs.graphs.edges import EdgeList
 from bangs.suggestion.batches import batch
-from bangs.suggestion.information import SURE
+from bangs.suggestion.information import LABEL_CONFIDENCE
 from bangs.suggestion.points import merged
 from bangs.suggestion.posterior import NOISE, Posterior, weighted_gram
-from bangs.suggestion.reasons import facts, in_words
+from bangs.suggestion.reasons import as_text, facts
 from bangs.suggestion.situation import Situation
 from bangs.suggestion.strategies import DEFAULT, STRATEGIES, strategy
 from bangs.valuation.banzhaf import Exact
@@ -20,8 +20,8 @@ from bangs.valuation.information import Information
 
 
 def path(nodes: int) -> EdgeList:
-    one = torch.arange(nodes - 1)
-    return EdgeList(torch.cat([torch.stack([one, one + 1]), torch.stack([one + 1, one])], 1), nodes)
+    source = torch.arange(nodes - 1)
+    return EdgeList(torch.cat([torch.stack([source, source + 1]), torch.stack([source + 1, source])], 1), nodes)
 
 
 def world(nodes: int = 40, count: int = 5) -> Situation:
@@ -33,14 +33,16 @@ def world(nodes: int = 40, count: int = 5) -> Situation:
     probs = torch.rand(nodes, 3, generator=rng).add(0.1)
     label = torch.full((nodes,), -1)
     label[0] = 0
-    doubt = torch.rand(nodes, generator=rng)
-    return Situation(path(nodes), probs / probs.sum(1, keepdim=True), label, label < 0, points, doubt, count=count)
+    disagreement = torch.rand(nodes, generator=rng)
+    return Situation(
+        path(nodes), probs / probs.sum(1, keepdim=True), label, label < 0, points, disagreement, count=count
+    )
 
 
 @pytest.mark.parametrize("name", STRATEGIES)
 def test_a_batch_has_distinct_nodes_of_the_pool_and_is_the_same_again(name: str) -> None:
     first, _ = batch(world(), STRATEGIES[name])
-    nodes = [own.node for own in first]
+    nodes = [item.node for item in first]
     assert len(set(nodes)) == 5
     assert 0 not in nodes
     assert first == batch(world(), STRATEGIES[name])[0]
@@ -48,33 +50,35 @@ def test_a_batch_has_distinct_nodes_of_the_pool_and_is_the_same_again(name: str)
 
 @pytest.mark.parametrize("name", sorted(set(STRATEGIES) - {"random", "pagerank"}))
 def test_a_batch_does_not_stay_in_one_place(name: str) -> None:
-    own = world(count=6)
-    alike = replace(own, probs=torch.full_like(own.probs, 1 / 3), disagreement=torch.ones(own.nodes), _kept={})
-    nodes = [one.node for one in batch(alike, STRATEGIES[name])[0]]
+    situation = world(count=6)
+    alike = replace(
+        situation, probs=torch.full_like(situation.probs, 1 / 3), disagreement=torch.ones(situation.nodes), _cache={}
+    )
+    nodes = [item.node for item in batch(alike, STRATEGIES[name])[0]]
     assert any(node >= 20 for node in nodes), "the cluster without a label is asked about"
 
 
 def test_entropy_asks_where_the_model_knows_least() -> None:
-    own = world()
-    probs = torch.tensor([0.9, 0.05, 0.05]).expand(own.nodes, 3).clone()
+    situation = world()
+    probs = torch.tensor([0.9, 0.05, 0.05]).expand(situation.nodes, 3).clone()
     probs[31] = 1 / 3
     for name in ("entropy", "margin"):
-        assert batch(replace(own, probs=probs, _kept={}), STRATEGIES[name])[0][0].node == 31
+        assert batch(replace(situation, probs=probs, _cache={}), STRATEGIES[name])[0][0].node == 31
 
 
 def test_disagreement_asks_where_folds_differ_and_says_where_they_are_not_kept() -> None:
-    own = world()
-    doubt = torch.zeros(own.nodes)
-    doubt[17] = 1
-    assert batch(replace(own, disagreement=doubt, _kept={}), STRATEGIES["disagreement"])[0][0].node == 17
+    situation = world()
+    disagreement = torch.zeros(situation.nodes)
+    disagreement[17] = 1
+    assert batch(replace(situation, disagreement=disagreement, _cache={}), STRATEGIES["disagreement"])[0][0].node == 17
     with pytest.raises(InvalidInput, match="fit it again"):
-        batch(replace(own, disagreement=None, _kept={}), STRATEGIES["disagreement"])
+        batch(replace(situation, disagreement=None, _cache={}), STRATEGIES["disagreement"])
 
 
 def test_k_centre_takes_the_farthest_point_first() -> None:
-    own = world()
-    far = (own.places - own.places[0]).square().sum(1)
-    assert batch(own, STRATEGIES["k-centre"])[0][0].node == int(far.argmax())
+    situation = world()
+    far = (situation.points - situation.points[0]).square().sum(1)
+    assert batch(situation, STRATEGIES["k-centre"])[0][0].node == int(far.argmax())
 
 
 def test_pagerank_takes_the_middle_of_a_star() -> None:
@@ -86,17 +90,17 @@ def test_pagerank_takes_the_middle_of_a_star() -> None:
     tail = torch.tensor([[10, 11], [11, 10]])
     star = EdgeList(torch.cat([edges, tail], 1), 12)
     points = torch.eye(12)
-    own = Situation(star, torch.full((12, 2), 0.5), label, label < 0, points, count=2)
-    assert batch(own, STRATEGIES["pagerank"])[0][0].node == 0
+    situation = Situation(star, torch.full((12, 2), 0.5), label, label < 0, points, count=2)
+    assert batch(situation, STRATEGIES["pagerank"])[0][0].node == 0
 
 
 def test_the_gain_is_the_fall_of_the_variance_on_paper() -> None:
-    own = world()
-    z = own.places
-    before, mass = own.given, weighted_gram(z, torch.ones(len(z)))
-    gain = before.gain(z, mass)
+    situation = world()
+    z = situation.points
+    before, gram = situation.posterior, weighted_gram(z, torch.ones(len(z)))
+    gain = before.gain(z, gram)
     for node in (3, 25):
-        after = before.beside(z[node][None])
+        after = before.updated(z[node][None])
         fall = (before.variance(z) - after.variance(z)).sum() / len(z)
         assert float(gain[node]) == pytest.approx(float(fall), rel=1e-3)
 
@@ -108,93 +112,96 @@ def test_one_label_in_one_direction_leaves_the_variance_known_on_paper() -> None
 
 
 def test_labels_taken_one_by_one_or_together_teach_the_same() -> None:
-    z = world().places
-    one = Posterior.of(z[:3]).beside(z[5:6]).beside(z[7:9])
+    z = world().points
+    one = Posterior.of(z[:3]).updated(z[5:6]).updated(z[7:9])
     assert torch.allclose(one.covariance, Posterior.of(z[[0, 1, 2, 5, 7, 8]]).covariance)
 
 
 def test_duplicates_and_nodes_without_edges_are_skipped_and_said() -> None:
-    own = world(count=30)
-    points = own.points
+    situation = world(count=30)
+    points = situation.features
     assert points is not None
     points = points.clone()
     points[30] = points[0]  # like the labelled node
-    edges = own.graph.edge_index
-    kept = (edges != 12).all(0)  # node 12 loses its edges
-    found, skipped = batch(
-        replace(own, points=points, graph=EdgeList(edges[:, kept], own.nodes), _kept={}), STRATEGIES["random"]
+    edges = situation.graph.edge_index
+    linked = (edges != 12).all(0)  # node 12 loses its edges
+    taken, skipped = batch(
+        replace(situation, features=points, graph=EdgeList(edges[:, linked], situation.nodes), _cache={}),
+        STRATEGIES["random"],
     )
-    like = {one.node: one.like for one in skipped}
+    like = {item.node: item.like for item in skipped}
     assert (like[12], like[30]) == (None, 0)
-    assert not {12, 30} & {one.node for one in found}
+    assert not {12, 30} & {item.node for item in taken}
 
 
 def test_two_nodes_that_are_the_same_are_asked_about_once() -> None:
-    own = world(count=38)
-    points = own.points
+    situation = world(count=38)
+    points = situation.features
     assert points is not None
     points = points.clone()
     points[25] = points[24]
-    found, skipped = batch(replace(own, points=points, _kept={}), STRATEGIES["error"])
-    nodes = [one.node for one in found]
+    taken, skipped = batch(replace(situation, features=points, _cache={}), STRATEGIES["error"])
+    nodes = [item.node for item in taken]
     assert (24 in nodes) != (25 in nodes)
-    assert [one.like is None for one in skipped] == [False]
+    assert [item.like is None for item in skipped] == [False]
 
 
-def exact_values(own: Situation, label: torch.Tensor) -> torch.Tensor:
+def exact_values(situation: Situation, label: torch.Tensor) -> torch.Tensor:
     """The slow twin of `information_values` where the labels of all nodes are certain: every coalition is looked at."""
-    height = math.log(SURE / (1 - SURE) * (own.classes - 1))
-    players = own.pool.nonzero()[:, 0]
-    signal = torch.nn.functional.one_hot(label, own.classes)[None] * height
-    game = Information.of(own.operator, signal, own.known[None], players[None], tolerance=0)
-    values = torch.full((own.nodes,), float("-inf"))
-    values[players] = Exact()(game, own.count).mean[0].float()
+    logit = math.log(LABEL_CONFIDENCE / (1 - LABEL_CONFIDENCE) * (situation.classes - 1))
+    players = situation.pool.nonzero()[:, 0]
+    logits = torch.nn.functional.one_hot(label, situation.classes)[None] * logit
+    game = Information.of(situation.operator, logits, situation.known[None], players[None], tolerance=0)
+    values = torch.full((situation.nodes,), float("-inf"))
+    values[players] = Exact()(game, situation.count).mean[0].float()
     return values
 
 
 def test_information_is_the_banzhaf_value_where_labels_are_certain() -> None:
-    own = world(12, 3)
+    situation = world(12, 3)
     label = torch.arange(12) % 3
-    label[0] = own.label[0]
-    certain = replace(own, probs=torch.nn.functional.one_hot(label, 3).float(), _kept={})
-    found, wanted = STRATEGIES["information"](certain, []), exact_values(certain, label)
-    assert torch.equal(found.isfinite(), own.pool)
-    assert torch.allclose(found[own.pool], wanted[own.pool], atol=0.15 * float(wanted[own.pool].abs().max()))
+    label[0] = situation.label[0]
+    certain = replace(situation, probs=torch.nn.functional.one_hot(label, 3).float(), _cache={})
+    values, expected = STRATEGIES["information"](certain, []), exact_values(certain, label)
+    assert torch.equal(values.isfinite(), situation.pool)
+    assert torch.allclose(
+        values[situation.pool], expected[situation.pool], atol=0.15 * float(expected[situation.pool].abs().max())
+    )
 
 
 def test_information_of_an_uncertain_label_lies_between_those_of_its_classes() -> None:
-    own = world(12, 3)
+    situation = world(12, 3)
     label = torch.arange(12) % 3
-    label[0] = own.label[0]
+    label[0] = situation.label[0]
     probs = torch.nn.functional.one_hot(label, 3).float()
     probs[6] = torch.tensor([0.5, 0.5, 0.0])
-    found = float(STRATEGIES["information"](replace(own, probs=probs, _kept={}), [])[6])
-    ends = sorted(float(exact_values(own, label.index_fill(0, torch.tensor(6), c))[6]) for c in (0, 1))
+    value = float(STRATEGIES["information"](replace(situation, probs=probs, _cache={}), [])[6])
+    ends = sorted(float(exact_values(situation, label.index_fill(0, torch.tensor(6), c))[6]) for c in (0, 1))
     slack = 0.15 * max(map(abs, ends))
-    assert ends[0] - slack <= found <= ends[1] + slack
+    assert ends[0] - slack <= value <= ends[1] + slack
 
 
 def test_merged_points_keep_the_weighted_mean_of_inner_products() -> None:
     rng = torch.Generator().manual_seed(1)
     one, two = torch.randn(50, 5, generator=rng), torch.randn(50, 7, generator=rng)
-    found = merged([one, two], [3.0, 1.0], width=12)
+    points = merged([one, two], [3.0, 1.0], width=12)
     scaled = [part / part.square().sum(1).mean().sqrt() for part in (one, two)]
-    wanted = 0.75 * scaled[0] @ scaled[0].T + 0.25 * scaled[1] @ scaled[1].T
-    assert torch.allclose(found @ found.T, wanted, atol=1e-4)
+    expected = 0.75 * scaled[0] @ scaled[0].T + 0.25 * scaled[1] @ scaled[1].T
+    assert torch.allclose(points @ points.T, expected, atol=1e-4)
     narrow = merged([one, two], [3.0, 1.0], width=11)
     assert narrow.shape == (50, 11)
-    assert float((narrow @ narrow.T - wanted).norm() / wanted.norm()) < 0.1
+    assert float((narrow @ narrow.T - expected).norm() / expected.norm()) < 0.1
 
 
 def test_reasons_name_classes_and_numbers() -> None:
-    own = world()
-    taken, _ = batch(own, STRATEGIES[DEFAULT])
-    for one, fact in zip(taken, facts(own, taken), strict=True):
-        words = in_words(fact, ["ash", "oak", "yew"], DEFAULT)
-        assert "The model" in words
-        assert any(f"'{name}'" in words for name in ("ash", "oak", "yew"))
+    situation = world()
+    taken, _ = batch(situation, STRATEGIES[DEFAULT])
+    for item, fact in zip(taken, facts(situation, taken), strict=True):
+        text = as_text(fact, ["ash", "oak", "yew"], DEFAULT)
+        assert "The model" in text
+        assert any(f"'{name}'" in text for name in ("ash", "oak", "yew"))
         assert math.isclose(sum(p for _, p in fact.ranked), 1, rel_tol=1e-4)
-        assert fact.degree == (1 if one.node == 39 else 2)
+        assert fact.degree == (1 if item.node == 39 else 2)
 
 
 def test_an_unknown_strategy_is_refused_with_those_there_are() -> None:
@@ -203,8 +210,8 @@ def test_an_unknown_strategy_is_refused_with_those_there_are() -> None:
 
 
 def test_where_nearly_all_is_certain_the_default_still_asks_about_the_node_in_doubt() -> None:
-    sure = torch.zeros(40, 3)
-    sure[torch.arange(40), (torch.arange(40) >= 20).long()] = 1.0
-    sure[33] = torch.tensor([0.4, 0.6, 0.0])
-    certain = replace(world(count=1), probs=sure * 0.9999 + 0.0001 / 3)
-    assert [own.node for own in batch(certain, STRATEGIES[DEFAULT])[0]] == [33]
+    probs = torch.zeros(40, 3)
+    probs[torch.arange(40), (torch.arange(40) >= 20).long()] = 1.0
+    probs[33] = torch.tensor([0.4, 0.6, 0.0])
+    certain = replace(world(count=1), probs=probs * 0.9999 + 0.0001 / 3)
+    assert [item.node for item in batch(certain, STRATEGIES[DEFAULT])[0]] == [33]

@@ -27,42 +27,44 @@ def model() -> SelfTrainingClassifier:
 
 
 def test_a_fit_keeps_points_and_the_disagreement_of_its_folds(model: SelfTrainingClassifier) -> None:
-    points, doubt = model.snapshot_.points, model.snapshot_.disagreement
+    points, disagreement = model.snapshot_.points, model.snapshot_.disagreement
     assert points is not None
-    assert doubt is not None
-    assert len(points) == len(doubt) == 60
-    assert 0 <= float(doubt.min()) <= float(doubt.max()) <= np.log(3) + 1e-5
+    assert disagreement is not None
+    assert len(points) == len(disagreement) == 60
+    assert 0 <= float(disagreement.min()) <= float(disagreement.max()) <= np.log(3) + 1e-5
 
 
 @pytest.mark.parametrize("name", [None, *STRATEGIES])
 def test_every_strategy_suggests_nodes_without_a_label(model: SelfTrainingClassifier, name: str | None) -> None:
-    found = model.suggest(5, name)
-    assert found.strategy == (name or DEFAULT)
-    assert 1 <= len(found) <= 5
-    assert [own.rank for own in found] == list(range(1, len(found) + 1))
-    assert all(own.row >= 24 and own.node == str(own.row) and own.reason for own in found)
+    suggestions = model.suggest(5, name)
+    assert suggestions.strategy == (name or DEFAULT)
+    assert 1 <= len(suggestions) <= 5
+    assert [item.rank for item in suggestions] == list(range(1, len(suggestions) + 1))
+    assert all(item.row >= 24 and item.node == str(item.row) and item.reason for item in suggestions)
 
 
 def test_a_saved_model_suggests_the_same(model: SelfTrainingClassifier, tmp_path: Path) -> None:
     model.save(tmp_path)
-    again = SelfTrainingClassifier.load(tmp_path).suggest(4)
-    assert again == model.suggest(4)
-    assert [own.row for own in read_saved_run(tmp_path).suggest(4)] == [own.row for own in again]
+    loaded = SelfTrainingClassifier.load(tmp_path).suggest(4)
+    assert loaded == model.suggest(4)
+    assert [item.row for item in read_saved_run(tmp_path).suggest(4)] == [item.row for item in loaded]
 
 
 def test_excluded_nodes_are_never_suggested(model: SelfTrainingClassifier, tmp_path: Path) -> None:
     model.save(tmp_path)
     left_out = torch.arange(60) >= 40
-    found = read_saved_run(tmp_path).suggest(30, "random", exclude=left_out)
-    assert all(own.row < 40 for own in found)
+    suggestions = read_saved_run(tmp_path).suggest(30, "random", exclude=left_out)
+    assert all(item.row < 40 for item in suggestions)
 
 
 def test_csv_and_json_hold_the_same_nodes(model: SelfTrainingClassifier) -> None:
-    found = model.suggest(3)
-    rows = list(csv.DictReader(io.StringIO(found.to_csv())))
-    told = json.loads(json.dumps(found.to_dict()))
-    assert [row["id"] for row in rows] == [own["node"] for own in told["nodes"]] == [own.node for own in found]
-    assert rows[0]["reason"] in str(found)
+    suggestions = model.suggest(3)
+    rows = list(csv.DictReader(io.StringIO(suggestions.to_csv())))
+    plain = json.loads(json.dumps(suggestions.to_dict()))
+    assert (
+        [row["id"] for row in rows] == [item["node"] for item in plain["nodes"]] == [item.node for item in suggestions]
+    )
+    assert rows[0]["reason"] in str(suggestions)
 
 
 @pytest.mark.parametrize("count", [0, -1, True, 2.5, "3"])
@@ -73,8 +75,8 @@ def test_a_count_that_is_none_is_refused(model: SelfTrainingClassifier, count: o
 
 def test_a_model_without_points_suggests_by_its_predictions(model: SelfTrainingClassifier) -> None:
     bare = replace(model.snapshot_, points=None, disagreement=None)
-    found = suggest(bare, model.node_names_, model.classes_.tolist(), 3)
-    assert 1 <= len(found) <= 3
+    suggestions = suggest(bare, model.node_names_, model.classes_.tolist(), 3)
+    assert 1 <= len(suggestions) <= 3
 
 
 def test_where_all_nodes_have_labels_none_is_suggested(model: SelfTrainingClassifier) -> None:

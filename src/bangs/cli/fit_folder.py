@@ -16,7 +16,7 @@ from bangs.cli.fitted_tables import FittedTables
 from bangs.estimator.classifier import SelfTrainingClassifier
 from bangs.estimator.keeper import Keeper
 from bangs.estimator.model_file import save
-from bangs.estimator.saved_parameters import spell
+from bangs.estimator.saved_parameters import to_json
 from bangs.graphs import splits, tables
 from bangs.graphs.fingerprint import fingerprint
 from bangs.graphs.store import Store
@@ -120,7 +120,7 @@ def _config(name: str, own: tables.UserGraph, learner: SelfTrainingClassifier) -
         },
         "parts": {name: str(params[name]) for name in sorted(recipe)},
         "settings": {
-            name: spell(value) for name, value in params.items() if name not in recipe | {"random_state", "device"}
+            name: to_json(value) for name, value in params.items() if name not in recipe | {"random_state", "device"}
         },
         "seed": learner.random_state,
         "columns": own.columns.to_dict(),

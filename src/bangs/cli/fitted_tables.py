@@ -54,7 +54,7 @@ class FittedTables:
             "path": os.path.relpath(self.path, here),
             "labels": [os.path.relpath(file, here) for file in self.labels],
             "options": {name: list(own) if name in _WORDS else own for name, own in self.options.items()},
-            "learner": {name: saved_parameters.spell(value) for name, value in params.items()},
+            "learner": {name: saved_parameters.to_json(value) for name, value in params.items()},
         }
         if unseal(folder / FILE) != note:
             seal(folder / FILE, note)
@@ -71,7 +71,7 @@ def read_fitted_tables(folder: Path) -> tuple[FittedTables, dict[str, Any]]:
     try:
         path, *labels = [_place(folder, name) for name in (found["path"], *found["labels"])]
         options = {str(name): _option(str(name), value) for name, value in found["options"].items()}
-        learner = {str(name): saved_parameters.read(name, own, {}) for name, own in found["learner"].items()}
+        learner = {str(name): saved_parameters.from_json(name, own, {}) for name, own in found["learner"].items()}
         SelfTrainingClassifier(**learner).recipe()
     except (BangsError, AttributeError, LookupError, TypeError, ValueError) as error:
         raise InvalidInput(f"'{file}' is not as `bangs fit` writes it ({error}); give the tables instead") from error

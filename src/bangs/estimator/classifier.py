@@ -1,8 +1,7 @@
-"""SelfTrainingClassifier: graph self-training for people who know scikit-learn."""
+"""SelfTrainingClassifier: graph self-training as a scikit-learn classifier."""
 
 import numbers
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
@@ -27,10 +26,10 @@ from bangs.estimator.contest import Contest, Ensemble, Progress
 from bangs.estimator.explanation import Explanation, count_models, explanation
 from bangs.estimator.fitted import FittedAttributes, averaged, fitted_members, snapshot_of, with_points
 from bangs.estimator.folds import check_folds, seeds_of
-from bangs.estimator.inference import calibrate_beside
+from bangs.estimator.inference import calibrate_logits
 from bangs.estimator.inputs import Inputs, check_columns, prepare
 from bangs.estimator.keeper import Keeper
-from bangs.estimator.label_inputs import as_labels, as_shares, in_order, mask_of
+from bangs.estimator.label_inputs import as_labels, as_sample_weights, in_order, mask_of
 from bangs.estimator.linear import LinearTrainer
 from bangs.estimator.members import View
 from bangs.estimator.reasons import node_of, reasons
@@ -52,45 +51,45 @@ Array = npt.NDArray[Any]
 
 
 class SelfTrainingClassifier(FittedAttributes, ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
-    """Models of a graph that label the nodes without a label themselves, and learn again.
+    """A classifier of the nodes of a graph that learns from few labels and its own pseudo-labels.
 
     Every parameter is stored as given and checked in `fit`. `model`, `selector` and `calibrator` are names (see
-    `bangs list models`, …) or parts: an `Architecture` or a whole `Trainer`; a function from a `Round` to a
-    `Ranking`; a function from a `Prediction` and a `Task` to a `Prediction`.
+    `bangs list models`, …) or parts: an `Architecture` or a `Trainer`; a function from a `Round` to a `Ranking`; a
+    function from a `Prediction` and a `Task` to a `Prediction`.
 
     model: "auto" tries linear models on propagated features, an APPNP where the graph is small, and other neural
-    networks where a time limit is given, and averages what labels they have not learned cannot tell apart.
+    networks where a time limit is given, and averages them by their accuracy on held-out labels.
     method: "soft" (all nodes get a distribution, made anew each round), "soft-aligned" (with the class shares of the
-    labels), "bangs-soft" (weighted by Banzhaf value), "hard" (k nodes a round get a class), "raw" (none);
+    labels), "bangs-soft" (weighted by Banzhaf value), "hard" (k nodes per round get a class), "raw" (no pseudo-labels);
     "auto" = soft, or hard where a selector is given or the graph stays on the disk.
-    selector: who is adopted by the hard method; None = "banzhaf".
-    features: what a model sees of a node: "features", its place in the graph ("structure"), or "both";
+    selector: which nodes the hard method adopts; None = "banzhaf".
+    features: what a model sees of a node: "features", its position in the graph ("structure"), or "both";
     "auto" tries all where the model is "auto" too.
-    folds: every label is learned by all models but one fold's, which it judges; predictions are the mean of the
-    models. None = 4, where neither the data bring validation nodes nor `validation` is given.
-    validation: share of the labels of every class held back from one model, instead of folds.
-    k: nodes adopted a round; None = the pool shared out so that `rounds` rounds adopt half of it, at most 100 a round.
+    folds: every label is held out from the model of one fold and learned by the others; predictions are the mean of
+    the models. None = 4, where neither the data have validation nodes nor `validation` is given.
+    validation: share of the labels of every class that is held out from one model, instead of folds.
+    k: nodes adopted per round; None = all rounds together adopt half of the pool, at most 100 nodes per round.
     candidates: K, how many of the most confident nodes play the Banzhaf game; None = 5 k.
-    rounds: of self-training at most; None = 3 of soft labels, 10 of hard ones.
+    rounds: rounds of self-training at most; None = 3 of soft labels, 10 of hard ones.
     teacher: who labels the next round of hard labels: the "first" model, the "latest", or the "best" so far.
     epochs, patience: None = 300 and 50, or those of a `Trainer` given as model.
-    batches: None = every step sees the whole graph, if it is in memory; a `Sampling` trains in batches with drawn
-    neighbourhoods.
-    time_limit: seconds after which nothing further is tried; results then depend on how fast the machine is.
+    batches: None = every step sees the whole graph, if it is in memory; a `Sampling` trains in batches with sampled
+    neighbours.
+    time_limit: seconds after which no further candidate is tried; results then depend on the speed of the machine.
     directed: an edge goes from source to target only; else it goes both ways, however it is listed.
     fill: "mean" puts the mean of a frame's column where a number or date is missing; None refuses such a frame.
     keep: labels that are classes, though they look like "no label" (`unknown`, `TBD`) or differ from another class in
-    capital letters only; without it, such labels are refused.
+    capital letters only; other such labels are refused.
     random_state: an int makes `fit` repeatable.
 
     After `fit` (N nodes, C classes):
     classes_ [C] · labels_ [N], the labels the chosen model learned from, unknown = -1, "" or None ·
     labeled_iter_ [N], 0 = given, t = adopted in round t, -1 = never · n_iter_, rounds run · best_iter_, the chosen
-    round · termination_condition_, "max_iter", "all_labeled" or "no_change" · history_, one row a round ·
-    validation_score_, accuracy on labels that were not learned · leaderboard_, a row for every candidate ·
-    notes_, what a person should know of the labels · threads_, how many the fit used · n_features_in_ ·
-    feature_names_in_, where X was a frame · node_names_, its index, the names in a store, else 0 … N−1. Of several
-    models, rounds and pseudo-labels are those of the heaviest, and of its first fold.
+    round · termination_condition_, "max_iter", "all_labeled" or "no_change" · history_, one row per round ·
+    validation_score_, accuracy on held-out labels · leaderboard_, a row for every candidate · notes_, what the user
+    should know about the labels · threads_, how many the fit used · n_features_in_ · feature_names_in_, where X was a
+    frame · node_names_, its index, the names in a store, else 0 … N−1. Of several models, rounds and pseudo-labels are
+    those of the heaviest, and of its first fold.
     """
 
     def __init__(
@@ -140,7 +139,7 @@ class SelfTrainingClassifier(FittedAttributes, ClassifierMixin, BaseEstimator): 
         self.device = device
         self.random_state = random_state
 
-    # what scikit-learn's routing passes on; what is no data is not passed
+    # what metadata routing of scikit-learn passes on: data only
     __metadata_request__fit: ClassVar = {
         "edge_index": True,
         "edge_weight": True,
@@ -170,33 +169,39 @@ class SelfTrainingClassifier(FittedAttributes, ClassifierMixin, BaseEstimator): 
 
         X may be None: then features are made from the edges. Edges are row numbers [2, E], a scipy adjacency, a frame
         of names, or a networkx or igraph graph. Unknown labels are -1, None, NaN or "". Of a `Data` with masks only the
-        labels under `train_mask` and `val_mask` are read. Where X is a frame, a series or dict y is read by its names,
+        labels under `train_mask` and `val_mask` are read. Where X is a frame, a series or dict y is matched by names,
         and rows it does not name are unknown. A frame is encoded and scaled as `bangs fit` does it with a table, and
         `predict` does the same; an array is taken as it is. A `Store` of more than 1 GiB stays on the disk and is
-        learned from in batches, the usual ones if none are given; the fitted model then refers to it. `names` are the
-        nodes', where X does not say them. Observers are called with the state of every round, `tell` before every
-        candidate. A `Keeper` keeps the rounds in a folder, from which a fit that was stopped or killed goes on.
+        read in batches, by default those of `Sampling()`; the fitted model then refers to it. `names` are the names of
+        the nodes, if X has none. Observers are called with the state of every round, `tell` before every candidate. A
+        `Keeper` saves the rounds in a folder, from which a fit that was stopped or killed continues.
         """
-        seed, place = self._seed(), choose_device(self.device)
-        given = prepare(X, y, edge_index, edge_weight, names, directed=self.directed, seed=seed, fill=self.fill)
-        self.columns_ = given.columns
-        learned = training_data(given, seed=seed, folds=self.folds, share=self.validation, keep=self.keep)
-        self.classes_, self.notes_ = learned.classes, list(learned.notes)
-        store = given.source if isinstance(given.source, Store) else None
-        bare = given.columns is not None and given.columns.structural is not None
-        tried = self.recipe(learned.graph if store is None else None, learned.free, store, bare=bare)
-        self.threads_ = thread_count(len(learned.labels)) if store is None else torch.get_num_threads()
+        seed, device = self._seed(), choose_device(self.device)
+        inputs = prepare(X, y, edge_index, edge_weight, names, directed=self.directed, seed=seed, fill=self.fill)
+        self.columns_ = inputs.columns
+        data = training_data(inputs, seed=seed, folds=self.folds, validation=self.validation, keep=self.keep)
+        self.classes_, self.notes_ = data.classes, list(data.notes)
+        store = inputs.source if isinstance(inputs.source, Store) else None
+        bare = inputs.columns is not None and inputs.columns.structural is not None
+        candidates = self.recipe(data.graph if store is None else None, data.unlabelled, store, bare=bare)
+        self.threads_ = thread_count(len(data.labels)) if store is None else torch.get_num_threads()
         with threads(self.threads_):
-            tasks = tasks_of(learned, tried, given.names, seed, place)
+            tasks = tasks_of(data, candidates, inputs.names, seed, device)
             if keeper is not None:
                 keeper.begin(next(iter(tasks.values())))
-            where = None if store is None else StoreReference.of(store)
-            runs = seeds_of(seed, learned.folds.runs)
-            contest = Contest(learned.folds, learned.labels, tasks, runs, self._calibrator(), where)
-            contest = replace(
-                contest, time_limit=self.time_limit, tell=tell, refine=self._refine(tried, learned.labels)
+            contest = Contest(
+                data.folds,
+                data.labels,
+                tasks,
+                seeds_of(seed, data.folds.runs),
+                self._calibrator(),
+                None if store is None else StoreReference.of(store),
+                self.time_limit,
+                tell,
+                self._refine(candidates, data.labels),
             )
-            self._remember(given, seed, learned, contest(tried, observers, keeper), where, tasks)
+            ensemble = contest(candidates, observers, keeper)
+            self._set_attributes(inputs, seed, data, ensemble, contest.store_reference, tasks)
         return self
 
     def recipe(
@@ -204,19 +209,19 @@ class SelfTrainingClassifier(FittedAttributes, ClassifierMixin, BaseEstimator): 
     ) -> list[Candidate]:
         """What a fit tries on a graph of which `pool` nodes have no label; checks every parameter.
 
-        Give a `store` that stays on the disk, and parts that need the whole graph at once are refused. Where features
-        are made from the edges, structure is not tried a second time.
+        With a `store` that stays on the disk, parts that need the whole graph at once are refused. `bare` = features
+        are made from the edges; then the structure is not tried a second time.
         """
         if self.validation is not None:
             check_share(self.validation)
         check_folds(self.folds)
         if self.fill is not None and not (isinstance(self.fill, str) and self.fill == "mean"):
-            raise InvalidInput(f"fill knows one way, 'mean', or None, got {self.fill!r}")
+            raise InvalidInput(f"fill must be 'mean' or None, got {self.fill!r}")
         limit: Any = self.time_limit
         if limit is not None and not (isinstance(limit, numbers.Real) and float(limit) > 0):
             raise InvalidInput(f"time_limit must be a number of seconds above 0, or None, got {limit!r}")
         if self.folds is not None and self.validation is not None:
-            raise InvalidInput("labels are either dealt into folds or a share is held back; give folds or validation")
+            raise InvalidInput("labels are either split into folds or a share is held back; give folds or validation")
         choose_device(self.device)
         # a subclass may have other parameters; the attributes are those of this class
         settings = {name: getattr(self, name) for name in SelfTrainingClassifier._get_param_names()}
@@ -230,9 +235,9 @@ class SelfTrainingClassifier(FittedAttributes, ClassifierMixin, BaseEstimator): 
     ) -> Array:
         """Calibrated probabilities float [N, C]: of the fitted graph, or of another one with the same columns.
 
-        X may be all that `fit` takes. A `Store` is read piece by piece, where the model is a gcn, graphsage or sgc and
-        its calibrator looks at no edges. `names` are the nodes', where X does not say them: those of the fitted graph
-        keep their place in it.
+        X may be all that `fit` takes. A `Store` is read layer by layer, if the model is a gcn, graphsage or sgc and its
+        calibrator uses no edges. `names` are the names of the nodes, if X has none: nodes of the fitted graph keep
+        their structural features.
         """
         return self._calibrated_logits(X, edge_index, edge_weight, names).double().softmax(-1).numpy()
 
@@ -253,33 +258,34 @@ class SelfTrainingClassifier(FittedAttributes, ClassifierMixin, BaseEstimator): 
     ) -> float:
         """Accuracy over the nodes with a label; of a `Data` with a `test_mask` over its test nodes.
 
-        Without X the nodes are those of the fitted graph; a series or dict y is then read by their names.
+        Without X the nodes are those of the fitted graph; a series or dict y is then matched by their names.
         """
         predicted = self.predict(X, edge_index, edge_weight=edge_weight)
-        own = isinstance(X, Data | Store)
-        y = X.get("y") if own and y is None else y
+        has_labels = isinstance(X, Data | Store)
+        y = X.get("y") if has_labels and y is None else y
         if y is None:
             raise InvalidInput("a score needs labels; give y, -1 where a label is unknown")
         rows = pd.DataFrame(index=pd.Index(self.node_names_)) if X is None else X
         target, classes = as_labels(in_order(rows, y), len(predicted))
-        counted = target >= 0
-        if own and (test := mask_of(X, "test", len(predicted))) is not None:
-            counted &= test
-        if not counted.any():
+        known = target >= 0
+        if has_labels and (test := mask_of(X, "test", len(predicted))) is not None:
+            known &= test
+        if not known.any():
             raise InvalidInput("no node to score has a label")
-        nodes = counted.numpy()
-        share = None if sample_weight is None else as_shares(sample_weight, len(predicted))[nodes]
-        return float(np.average(predicted[nodes] == classes[target.numpy()[nodes]], weights=share))
+        scored = known.numpy()
+        weights = None if sample_weight is None else as_sample_weights(sample_weight, len(predicted))[scored]
+        return float(np.average(predicted[scored] == classes[target.numpy()[scored]], weights=weights))
 
     @default_torch_modes()
     def explain(self, node: int | str, top: int = 5) -> Explanation:
-        """Why a node of the fitted graph, by its name, has the label it has; `print` it to read it as text.
+        """Why a node of the fitted graph, given by name, has its label; `print` shows the explanation as text.
 
-        A number is the row of X, or the name of a node where nodes are called by numbers.
+        A number is the row of X, or a name where the names of nodes are numbers.
         """
         check_is_fitted(self)
-        found = reasons(self.snapshot_, node_of(node, self.node_names_), top)
-        return explanation(found, self.node_names_, self.classes_.tolist(), self.selector, count_models(self.weights_))
+        names, classes = self.node_names_, self.classes_.tolist()
+        node_reasons = reasons(self.snapshot_, node_of(node, names), top)
+        return explanation(node_reasons, names, classes, self.selector, count_models(self.weights_))
 
     @default_torch_modes()
     def suggest(self, count: int = 20, strategy: str | None = None) -> Suggestions:
@@ -298,11 +304,11 @@ class SelfTrainingClassifier(FittedAttributes, ClassifierMixin, BaseEstimator): 
     def load(cls, path: str | Path, *, store: str | Path | None = None, **parts: Any) -> Self:
         """The classifier saved at the path.
 
-        Parts of your own cannot be saved; give them again by the parameter's name: `load(path, calibrator=Mine())`.
-        A model of a graph that stays on the disk looks for it where it was; `store` says where it lies now.
+        Parts of your own cannot be saved; give them again by parameter name: `load(path, calibrator=Mine())`.
+        `store` is the path of the graph on disk, if it was moved.
         """
-        found: Self = saved_classifier.load(cls, path, store, parts)
-        return found
+        model: Self = saved_classifier.load(cls, path, store, parts)
+        return model
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -314,37 +320,37 @@ class SelfTrainingClassifier(FittedAttributes, ClassifierMixin, BaseEstimator): 
             return int(self.random_state)
         return int(check_random_state(self.random_state).randint(2**31))
 
-    def _remember(
+    def _set_attributes(
         self,
-        given: Inputs,
+        inputs: Inputs,
         seed: int,
-        learned: TrainingData,
-        found: Ensemble,
-        where: StoreReference | None,
+        data: TrainingData,
+        ensemble: Ensemble,
+        store_reference: StoreReference | None,
         tasks: Mapping[View, Task],
     ) -> None:
-        """Keep what the fit left; everything on the CPU."""
-        held = learned.folds.held.amax(0) if learned.folds.has_held_out else torch.full_like(learned.labels, -1)
-        self.snapshot_ = snapshot_of(learned.graph, where, held, found, self._calibrator())
-        self.members_ = fitted_members(found)
-        if where is None:
+        """Set the fitted attributes; their tensors are on the CPU."""
+        held = data.folds.held.amax(0) if data.folds.has_held_out else torch.full_like(data.labels, -1)
+        self.snapshot_ = snapshot_of(data.graph, store_reference, held, ensemble, self._calibrator())
+        self.members_ = fitted_members(ensemble)
+        if store_reference is None:
             self.snapshot_ = with_points(self.snapshot_, self.members_, tasks)
-        self.seed_, self.leaderboard_ = seed, found.leaderboard
-        self.n_features_in_ = int(learned.graph.x.shape[1])
-        if given.frame is not None and all(isinstance(name, str) for name in given.frame.columns):
-            self.feature_names_in_ = np.array(given.frame.columns, dtype=object)
+        self.seed_, self.leaderboard_ = seed, ensemble.leaderboard
+        self.n_features_in_ = int(data.graph.x.shape[1])
+        if inputs.frame is not None and all(isinstance(name, str) for name in inputs.frame.columns):
+            self.feature_names_in_ = np.array(inputs.frame.columns, dtype=object)
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
-        self.node_names_ = given.names
+        self.node_names_ = inputs.names
         self.n_iter_ = sum(row["took_part"][0] for row in self.snapshot_.rows[1:])
-        self.termination_condition_ = found.leader.ended
+        self.termination_condition_ = ensemble.leader.ended
 
     def _calibrated_logits(self, X: Any, edge_index: Any, edge_weight: Any, names: Any) -> Tensor:
         """Logits [N, C] of the fitted graph, or of another one."""
         check_is_fitted(self)
         if X is None and edge_index is None:
             return self.snapshot_.calibrated
-        given = prepare(
+        inputs = prepare(
             X,
             None,
             edge_index,
@@ -355,23 +361,23 @@ class SelfTrainingClassifier(FittedAttributes, ClassifierMixin, BaseEstimator): 
             columns=self.columns_,
             feature_names=getattr(self, "feature_names_in_", None),
         )
-        graph = given.graph
+        graph = inputs.graph
         if graph.x.shape[1] != self.n_features_in_:
             raise InvalidInput(
                 f"X has {graph.x.shape[1]} features, but {type(self).__name__} is expecting {self.n_features_in_} "
                 "features as input: those it was fitted with"
             )
-        check_columns(given.frame, getattr(self, "feature_names_in_", None))
-        place = choose_device(self.device)
-        logits = averaged(self.members_, len(self.classes_), graph, given.names, self.seed_, place)
-        found = calibrate_beside(self.snapshot_, logits, graph, self._calibrator())
-        return found if given.rows is None else found[torch.from_numpy(given.rows)]
+        check_columns(inputs.frame, getattr(self, "feature_names_in_", None))
+        device = choose_device(self.device)
+        logits = averaged(self.members_, len(self.classes_), graph, inputs.names, self.seed_, device)
+        logits = calibrate_logits(self.snapshot_, logits, graph, self._calibrator())
+        return logits if inputs.rows is None else logits[torch.from_numpy(inputs.rows)]
 
     def _refine(
-        self, tried: list[Candidate], labels: Tensor
+        self, candidates: list[Candidate], labels: Tensor
     ) -> Callable[[Sequence[Candidate]], list[Candidate]] | None:
-        """What else to try once the best linear candidates are known; None where the recipe was given."""
-        if self.method != "auto" or len(tried) < 2:
+        """A function from the best linear candidates to further ones; None where the user chose model or method."""
+        if self.method != "auto" or len(candidates) < 2:
             return None
         return lambda best: refined(best, self.rounds, labels)
 

@@ -15,83 +15,83 @@ from bangs.errors import InvalidInput
 from bangs.graphs.csr import check_scipy
 from bangs.graphs.edges import merged, mirrored
 
-# a reason for edges to nodes that X has not
-CUT = "; if scikit-learn cut the rows of X, use bangs.cross_validate or bangs.NodeRows, which keep the graph whole"
+# a likely reason for edges to nodes that X does not have
+ROWS_HINT = (
+    "; if scikit-learn cut the rows of X, use bangs.cross_validate or bangs.NodeRows, which keep the graph whole"
+)
 
 
 def edges(edge_index: Any, nodes: int, names: "pd.Index[Any] | None" = None) -> tuple[Tensor, Tensor | None]:
-    """Edges long [2, E] and their weights float [E], None where every edge weighs the same.
+    """Edges long [2, E] and their weights float [E]; None = all weights are equal.
 
     Edges are an array [2, E] of row numbers, a scipy adjacency [N, N], a frame of two or three columns: source,
-    target, weight, or a networkx or igraph graph. Source and target are `names` of rows, where those have any. Without
-    them, nodes of a graph are row numbers if they are 0 … N−1, and else stand in the order of the rows. The result
-    shares no memory with `edge_index`.
+    target, weight, or a networkx or igraph graph. Source and target are `names` of rows, if there are names. Else the
+    nodes of a graph are row numbers if they are 0 … N−1, and otherwise have the order of the rows. The result shares
+    no memory with `edge_index`.
     """
     edge_index = as_pandas(edge_index)
     if node_names(edge_index) is not None:
-        return _frame(_library_edges(edge_index), nodes, row_names(edge_index, nodes) if names is None else names)
+        return _frame_edges(_library_edges(edge_index), nodes, row_names(edge_index, nodes) if names is None else names)
     if sp.issparse(edge_index):
-        given: Any = edge_index
-        check_scipy(given, "the adjacency")
-        matrix = sp.coo_array(given)
+        adjacency: Any = edge_index
+        check_scipy(adjacency, "the adjacency")
+        matrix = sp.coo_array(adjacency)
         if matrix.shape != (nodes, nodes):
-            raise InvalidInput(f"the adjacency must have shape [{nodes}, {nodes}], got {list(matrix.shape)}{CUT}")
+            raise InvalidInput(f"the adjacency must have shape [{nodes}, {nodes}], got {list(matrix.shape)}{ROWS_HINT}")
         ends = torch.from_numpy(np.stack(matrix.coords).astype(np.int64))
         return ends, None if bool((matrix.data == 1).all()) else weights(matrix.data)
     if isinstance(edge_index, pd.DataFrame):
-        return _frame(edge_index, nodes, names)
+        return _frame_edges(edge_index, nodes, names)
     index = _numbers(edge_index)
     if index.numel() == 0:
         index = index.reshape(2, -1).long()
     if index.dim() != 2 or index.shape[0] != 2:
-        raise InvalidInput(f"edge_index must have shape [2, E], got {list(index.shape)}{_way_out(index, nodes)}")
+        raise InvalidInput(f"edge_index must have shape [2, E], got {list(index.shape)}{_shape_advice(index, nodes)}")
     return index, None
 
 
 def node_names(graph: Any) -> "pd.Index[Any] | None":
-    """The nodes of a networkx or igraph graph in their order; None of anything else."""
+    """The nodes of a networkx or igraph graph in their order; None for anything else."""
+    names: pd.Index[Any] | None = None
     if hasattr(graph, "adj") and hasattr(graph, "number_of_nodes"):
-        found: pd.Index[Any] = pd.Index(list(graph.nodes), tupleize_cols=False)
-        return found
-    if hasattr(graph, "get_edgelist") and hasattr(graph, "vcount"):
-        names = graph.vs["name"] if "name" in graph.vs.attributes() else range(graph.vcount())
-        numbered: pd.Index[Any] = pd.Index(list(names))
-        return numbered
-    return None
+        names = pd.Index(list(graph.nodes), tupleize_cols=False)
+    elif hasattr(graph, "get_edgelist") and hasattr(graph, "vcount"):
+        names = pd.Index(list(graph.vs["name"] if "name" in graph.vs.attributes() else range(graph.vcount())))
+    return names
 
 
 def named_nodes(edge_index: Any, y: Any = None) -> "pd.Index[Any]":
-    """The names of the nodes that edges name and, where y is a series or a dict, labels; for graphs without X."""
+    """The names of the nodes in the edges and, if y is a series or a dict, in y; for graphs without X."""
     edge_index = as_pandas(edge_index)
     names = node_names(edge_index)
     if names is not None:
         return names
-    named = pd.Index(list(y), tupleize_cols=False) if isinstance(y, Mapping) else None
-    named = y.index if isinstance(y, pd.Series | pd.DataFrame) else named
-    if isinstance(edge_index, pd.DataFrame) and (named is not None or y is None):
+    label_names = pd.Index(list(y), tupleize_cols=False) if isinstance(y, Mapping) else None
+    label_names = y.index if isinstance(y, pd.Series | pd.DataFrame) else label_names
+    if isinstance(edge_index, pd.DataFrame) and (label_names is not None or y is None):
         ends = pd.unique(edge_index.iloc[:, :2].to_numpy().ravel())
-        every: pd.Index[Any] = pd.Index(ends if named is None else [*named, *ends]).unique()
+        every: pd.Index[Any] = pd.Index(ends if label_names is None else [*label_names, *ends]).unique()
         return every
     if isinstance(y, pd.Series | pd.DataFrame):
         return y.index
-    return pd.RangeIndex(_count(edge_index) if y is None or isinstance(y, Mapping) else count_rows(y, "y"))
+    return pd.RangeIndex(_count_nodes(edge_index) if y is None or isinstance(y, Mapping) else count_rows(y, "y"))
 
 
-def _count(edge_index: Any) -> int:
-    """The number of nodes of an adjacency, or the largest row number and one."""
+def _count_nodes(edge_index: Any) -> int:
+    """The number of nodes of an adjacency, or the largest row number plus one."""
     if sp.issparse(edge_index):
-        matrix: Any = edge_index
-        return int(matrix.shape[0])
+        adjacency: Any = edge_index
+        return int(adjacency.shape[0])
     index, _ = edges(edge_index, 0)
     if index.is_floating_point() or index.is_complex():
         raise InvalidInput(f"edge_index must hold whole numbers, got {index.dtype}")
     return int(index.max()) + 1 if index.numel() else 0
 
 
-def rows_called(names: "pd.Index[Any]", wanted: "pd.Index[Any]") -> npt.NDArray[np.int64]:
-    """The rows with these names, long, -1 = none; as in tables, 7, 7.0 and "7" are one name where that is unambiguous.
+def rows_by_name(names: "pd.Index[Any]", wanted: "pd.Index[Any]") -> npt.NDArray[np.int64]:
+    """The rows whose names are `wanted`, long, -1 = none; `names` are unique.
 
-    `names` are unique.
+    As in tables, 7, 7.0 and "7" are one name, unless two rows have such names.
     """
     rows = np.asarray(names.get_indexer(wanted), dtype=np.int64)
     if (rows < 0).any():
@@ -107,15 +107,16 @@ def _text(names: "pd.Index[Any]") -> list[str]:
 
 def row_names(edge_index: Any, nodes: int) -> "pd.Index[Any] | None":
     """The names that a networkx or igraph graph gives the rows of an array X; None where they are row numbers."""
-    own = node_names(edge_index)
-    if own is None:
+    names = node_names(edge_index)
+    if names is None:
         return None
-    if len(own) != nodes:
+    if len(names) != nodes:
         raise InvalidInput(
-            f"the graph has {len(own):,} nodes, X has {nodes:,} rows; give a frame X whose index names the nodes{CUT}"
+            f"the graph has {len(names):,} nodes, X has {nodes:,} rows; "
+            f"give a frame X whose index names the nodes{ROWS_HINT}"
         )
-    numbered = all(isinstance(name, numbers.Integral) for name in own) and set(own) == set(range(nodes))
-    return None if numbered else own
+    numbered = all(isinstance(name, numbers.Integral) for name in names) and set(names) == set(range(nodes))
+    return None if numbered else names
 
 
 def is_table(edge_index: Any) -> bool:
@@ -130,17 +131,17 @@ def as_pandas(frame: Any) -> Any:
 
 
 def without_repeats(index: Tensor, weight: Tensor | None, nodes: int) -> tuple[Tensor, Tensor | None]:
-    """Edges long [2, E] and weights [E] in order, each once and none from a node to itself, as `bangs fit` has them.
+    """Edges long [2, E] and weights [E] in order, each edge once and no self-loops, as in `bangs fit`.
 
     Weights of a repeated edge add up.
     """
-    apart = index[0] != index[1]
-    keys, total = _merged(index[:, apart], None if weight is None else weight[apart], nodes)
+    proper = index[0] != index[1]
+    keys, total = _merged(index[:, proper], None if weight is None else weight[proper], nodes)
     return _edges_of(keys, total, nodes)
 
 
 def both_ways(index: Tensor, weight: Tensor | None, nodes: int) -> tuple[Tensor, Tensor | None]:
-    """Edges long [2, E] and weights [E] in both directions; what is so already comes back as it is.
+    """Edges long [2, E] and weights [E] in both directions; unchanged if they are symmetric already.
 
     Weights of a repeated edge add up; of two opposite edges the larger counts, as in tables.
     """
@@ -162,7 +163,7 @@ def _edges_of(keys: Any, weight: Any, nodes: int) -> tuple[Tensor, Tensor | None
 
 
 def weights(values: Any) -> Tensor:
-    """Weights of edges as float32 [E], in memory of their own."""
+    """A copy of the weights of edges as float32 [E]."""
     if isinstance(values, Tensor):
         return values.detach().cpu().to(torch.float32, copy=True)
     try:
@@ -172,7 +173,7 @@ def weights(values: Any) -> Tensor:
 
 
 def count_rows(values: Any, name: str) -> int:
-    """How many rows an array, frame or list has; raises where it has none."""
+    """The number of rows of an array, frame or list; raises for anything else."""
     shape = getattr(values, "shape", None)
     if isinstance(shape, tuple) and len(shape):
         return int(shape[0])
@@ -182,7 +183,7 @@ def count_rows(values: Any, name: str) -> int:
 
 
 def unmasked(values: Any, name: str) -> Any:
-    """The values of a numpy masked array of which nothing is masked; raises where something is."""
+    """The values of a numpy masked array, anything else as it is; raises where an entry is masked."""
     if not np.ma.isMaskedArray(values):
         return values
     masked = int(np.ma.count_masked(values))
@@ -195,27 +196,29 @@ def unmasked(values: Any, name: str) -> Any:
 
 
 def _numbers(edge_index: Any) -> Tensor:
-    """The array as a new tensor, of long if it holds whole numbers."""
+    """A copy of the array as a tensor, long if it holds whole numbers."""
     if isinstance(edge_index, Tensor):
-        kind = edge_index.dtype if edge_index.is_floating_point() or edge_index.is_complex() else torch.int64
-        return edge_index.detach().to(kind, copy=True)
+        dtype = edge_index.dtype if edge_index.is_floating_point() or edge_index.is_complex() else torch.int64
+        return edge_index.detach().to(dtype, copy=True)
     if isinstance(edge_index, list) and edge_index and isinstance(edge_index[0], Mapping):
-        raise InvalidInput(f"edge_index must be an array [2, E] of row numbers, got {len(edge_index):,} dicts{CUT}")
-    held = unmasked(edge_index, "edge_index")
+        raise InvalidInput(
+            f"edge_index must be an array [2, E] of row numbers, got {len(edge_index):,} dicts{ROWS_HINT}"
+        )
+    edge_index = unmasked(edge_index, "edge_index")
     try:
-        found = np.asarray(held)
+        array = np.asarray(edge_index)
     except ValueError as error:
         raise InvalidInput(f"edge_index must be an array [2, E] of row numbers: {error}") from error
-    if found.dtype.kind not in "biuf":
+    if array.dtype.kind not in "biuf":
         raise InvalidInput(
-            f"edge_index must hold row numbers, got {found.dtype}; edges between names are a pandas frame of two "
+            f"edge_index must hold row numbers, got {array.dtype}; edges between names are a pandas frame of two "
             "columns, beside a frame X with these names in its index"
         )
-    return torch.from_numpy(np.array(found, dtype=np.float64 if found.dtype.kind == "f" else np.int64))
+    return torch.from_numpy(np.array(array, dtype=np.float64 if array.dtype.kind == "f" else np.int64))
 
 
-def _way_out(index: Tensor, nodes: int) -> str:
-    """The way out for edges of another shape."""
+def _shape_advice(index: Tensor, nodes: int) -> str:
+    """The advice for edges of another shape."""
     if index.dim() == 2 and index.shape[1] == 2:
         return "; pairs stand in columns: write edge_index.T"
     if index.shape == (nodes, nodes):
@@ -224,42 +227,42 @@ def _way_out(index: Tensor, nodes: int) -> str:
 
 
 def _library_edges(graph: Any) -> pd.DataFrame:
-    """The edges of a networkx or igraph graph as a frame; a weight is 1 where others have one and it has none."""
+    """The edges of a networkx or igraph graph as a frame; an edge without a weight has weight 1, if others have one."""
     if hasattr(graph, "adj"):
-        listed = list(graph.edges(data="weight"))
-        ends, weight = [pair[:2] for pair in listed], [own for *_, own in listed]
+        edges = list(graph.edges(data="weight"))
+        ends, weights = [edge[:2] for edge in edges], [weight for *_, weight in edges]
     else:
         names = node_names(graph)
         assert names is not None
-        ends = [(names[one], names[other]) for one, other in graph.get_edgelist()]
-        weight = graph.es["weight"] if "weight" in graph.es.attributes() else [None] * len(ends)
-    out: dict[str, Any] = {}
-    for place, name in enumerate(("source", "target")):
-        out[name] = pd.Series([pair[place] for pair in ends], dtype=object)  # a name may be a tuple
-    if any(own is not None for own in weight):
-        out["weight"] = [1.0 if own is None else own for own in weight]
-    frame = pd.DataFrame(out)
+        ends = [(names[source], names[target]) for source, target in graph.get_edgelist()]
+        weights = graph.es["weight"] if "weight" in graph.es.attributes() else [None] * len(ends)
+    columns: dict[str, Any] = {}
+    for end, name in enumerate(("source", "target")):
+        columns[name] = pd.Series([pair[end] for pair in ends], dtype=object)  # a name may be a tuple
+    if any(weight is not None for weight in weights):
+        columns["weight"] = [1.0 if weight is None else weight for weight in weights]
+    frame = pd.DataFrame(columns)
     if graph.is_directed():
         return frame
     back = frame[frame["source"] != frame["target"]].rename(columns={"source": "target", "target": "source"})
     return pd.concat([frame, back[frame.columns]], ignore_index=True)
 
 
-def _frame(frame: pd.DataFrame, nodes: int, names: "pd.Index[Any] | None") -> tuple[Tensor, Tensor | None]:
+def _frame_edges(frame: pd.DataFrame, nodes: int, names: "pd.Index[Any] | None") -> tuple[Tensor, Tensor | None]:
     if frame.shape[1] not in (2, 3):
         raise InvalidInput(f"a frame of edges has two or three columns (source, target, weight), got {frame.shape[1]}")
     known = pd.RangeIndex(nodes) if names is None else names
     if not known.is_unique:
         raise InvalidInput("the index of X must name every row once; call X.reset_index(drop=True) to number them")
-    ends = [rows_called(known, pd.Index(frame.iloc[:, end], tupleize_cols=False)) for end in (0, 1)]
-    for end, found in enumerate(ends):
-        if (found < 0).any():
-            row = int(np.flatnonzero(found < 0)[0])
+    ends = [rows_by_name(known, pd.Index(frame.iloc[:, end], tupleize_cols=False)) for end in (0, 1)]
+    for end, rows in enumerate(ends):
+        if (rows < 0).any():
+            row = int(np.flatnonzero(rows < 0)[0])
             name = frame.iloc[row, end]
             where = f"among the row numbers 0 … {nodes - 1} of X" if names is None else "in the index of X"
             raise InvalidInput(
                 f"row {row} of the edges names node {name.item() if isinstance(name, np.generic) else name!r} in "
-                f"column '{frame.columns[end]}', which is not {where}{CUT}"
+                f"column '{frame.columns[end]}', which is not {where}{ROWS_HINT}"
             )
     weight = None if frame.shape[1] == 2 else weights(frame.iloc[:, 2])
     return torch.from_numpy(np.stack(ends).astype(np.int64)), weight

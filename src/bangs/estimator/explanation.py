@@ -1,26 +1,27 @@
-"""Explanation: the reasons for a label in the names of nodes and classes, and as text."""
+"""Explanation: the reasons for a label, with the names of nodes and classes, and as text."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from itertools import groupby
 from typing import Any
 
 from torch import Tensor
 
 from bangs.estimator.reasons import PseudoLabel, Reasons, SoftLabel
 
-_MEANING = {
+_SCORE_MEANING = {
     "banzhaf": "The value says how much its label adds to what the model would know of the other nodes, "
     "on average over the sets of nodes that the round could have adopted.",
     "confidence": "The value is the teacher's confidence.",
     "agreement": "The value is the teacher's confidence, where a clustering of the nodes agrees with its label.",
     "random": "The value is a random number.",
 }
-_ORIGINS = {"held": "held for validation", "soft": "soft label"}  # others are their own words
+_ORIGIN_TEXT = {"held": "held for validation", "soft": "soft label"}  # the others are written as they are
 
 
 @dataclass(frozen=True)
 class Explanation(Reasons):
-    """Why a node has its label, in the names of nodes and classes; `print` shows it as text."""
+    """Why a node has its label, with the names of nodes and classes; `print` shows it as text."""
 
     models: int  # label and probs are the mean of so many; adoption, soft and path are of the one with the most weight
     text: str = field(repr=False)
@@ -29,18 +30,17 @@ class Explanation(Reasons):
         return self.text
 
     def to_dict(self) -> dict[str, Any]:
-        """All but the text, as JSON holds it."""
-        found = asdict(self)
-        del found["text"]
-        for name in ("probs", "support"):
-            found[name] = {str(word): share for word, share in found[name].items()}
-        if self.soft is not None:
-            found["soft"]["probs"] = {str(word): share for word, share in self.soft.probs.items()}
-        return found
+        """All but the text, for JSON."""
+        out = asdict(self)
+        del out["text"]
+        for owner, name in ((out, "probs"), (out, "support"), (out["soft"], "probs")):
+            if owner is not None:
+                owner[name] = {str(label): share for label, share in owner[name].items()}
+        return out
 
 
 def count_models(weights: Mapping[str, Tensor]) -> int:
-    """How many models a fit averages, from the weights `number.name` of its members.
+    """The number of models that a fit averages, from the weights `number.name` of its members.
 
     A weight is [R, …] over the folds, or [1, …] where they share it.
     """
@@ -54,14 +54,14 @@ def count_models(weights: Mapping[str, Tensor]) -> int:
 def explanation(
     reasons: Reasons, names: Sequence[str], classes: Sequence[Any], selector: object = "", models: int = 1
 ) -> Explanation:
-    """The reasons in names; `selector` is the classifier's and says what a value means; None = banzhaf.
+    """The reasons with names; the prediction is the mean of `models` models.
 
-    The prediction is the mean of so many `models`.
+    The `selector` of the classifier says what a score means; None = banzhaf.
     """
     selector = "banzhaf" if selector is None else selector
 
-    def named(one: Any) -> Any:
-        return replace(one, node=str(names[one.node]), label=classes[one.label])
+    def named(part: Any) -> Any:
+        return replace(part, node=str(names[part.node]), label=classes[part.label])
 
     def by_class(shares: Any) -> dict[Any, float]:
         return dict(zip(classes, shares, strict=True))
@@ -73,31 +73,38 @@ def explanation(
         "known": None if reasons.known is None else classes[reasons.known],
         "probs": by_class(reasons.probs),
         "support": by_class(reasons.support),
-        "neighbours": [named(one) for one in reasons.neighbours],
-        "influences": [named(one) for one in reasons.influences],
+        "neighbours": [named(neighbour) for neighbour in reasons.neighbours],
+        "influences": [named(influence) for influence in reasons.influences],
         "adoption": None if adoption is None else replace(adoption, label=classes[adoption.label]),
         "soft": None if soft is None else replace(soft, probs=by_class(soft.probs)),
-        "path": [{"round": round, "label": classes[own], "confidence": sure} for round, own, sure in reasons.path],
+        "path": [
+            {"round": round, "label": classes[label], "confidence": confidence}
+            for round, label, confidence in reasons.path
+        ],
         "models": models,
-        "text": in_words(reasons, names, [str(name) for name in classes], selector, models),
+        "text": as_text(reasons, names, [str(name) for name in classes], selector, models),
     }
     return Explanation(**{**vars(reasons), **changed})
 
 
-def in_words(
+def as_text(
     reasons: Reasons, names: Sequence[str], classes: Sequence[str], selector: object = "", models: int = 1
 ) -> str:
-    """The reasons as text; `selector` is the classifier's and says what a value means."""
+    """The reasons as text."""
     name, label = names[reasons.node], classes[reasons.label]
-    parts = [f"{name} is '{label}', {reasons.confidence:.1%} sure ({_origin(reasons, classes, models)})."]
+    parts = [f"{name} is '{label}', {reasons.confidence:.1%} sure ({_origin_text(reasons, classes, models)})."]
     if reasons.adoption is not None:
-        meaning = _MEANING.get(selector, "") if isinstance(selector, str) else ""
-        parts.append(f"{_adopted(reasons.adoption, classes)} {meaning}".rstrip())
+        meaning = _SCORE_MEANING.get(selector, "") if isinstance(selector, str) else ""
+        parts.append(f"{_adoption_text(reasons.adoption, classes)} {meaning}".rstrip())
     if reasons.soft is not None:
-        parts.append(_soft(reasons.soft, classes))
-    shares = _shares(reasons.probs, classes)
+        parts.append(_soft_label_text(reasons.soft, classes))
+    shares = _top_classes(reasons.probs, classes)
     parts.append(f"Probabilities: {shares}; before calibration it was {reasons.raw_confidence:.1%} sure.")
-    parts += [_neighbours(reasons, names, classes), _influences(reasons, names, classes), _path(reasons, classes)]
+    parts += [
+        _neighbours_text(reasons, names, classes),
+        _influences_text(reasons, names, classes),
+        _path_text(reasons, classes),
+    ]
     if models > 1:
         parts[-1] += (
             " Rounds and pseudo-labels are those of the model with the most weight. The label and the probabilities "
@@ -106,7 +113,7 @@ def in_words(
     return "\n\n".join(parts)
 
 
-def _origin(reasons: Reasons, classes: Sequence[str], models: int) -> str:
+def _origin_text(reasons: Reasons, classes: Sequence[str], models: int) -> str:
     model = "model with the most weight" if models > 1 else "model"
     known = "" if reasons.known is None else f"'{classes[reasons.known]}'"
     return {
@@ -118,7 +125,7 @@ def _origin(reasons: Reasons, classes: Sequence[str], models: int) -> str:
     }[reasons.origin]
 
 
-def _adopted(facts: PseudoLabel, classes: Sequence[str]) -> str:
+def _adoption_text(facts: PseudoLabel, classes: Sequence[str]) -> str:
     error = "" if facts.stderr is None else f" ± {facts.stderr:.2g}"
     later = "" if facts.used else ", after the round that was chosen, so the model did not learn from it"
     return (
@@ -128,39 +135,41 @@ def _adopted(facts: PseudoLabel, classes: Sequence[str]) -> str:
     )
 
 
-def _soft(facts: SoftLabel, classes: Sequence[str]) -> str:
+def _soft_label_text(facts: SoftLabel, classes: Sequence[str]) -> str:
     return (
-        f"Soft label: before round {facts.round} the model gave it {_shares(facts.probs, classes)}. "
+        f"Soft label: before round {facts.round} the model gave it {_top_classes(facts.probs, classes)}. "
         f"The model of round {facts.round} learned from these probabilities; "
         f"their weight was {facts.weight:.2g} times the mean weight of a given label. "
         "Soft labels are made anew in every round, for all nodes without a label."
     )
 
 
-def _shares(probs: Sequence[float], classes: Sequence[str]) -> str:
+def _top_classes(probs: Sequence[float], classes: Sequence[str]) -> str:
     """The four most likely classes."""
     ranked = sorted(range(len(classes)), key=lambda c: -probs[c])[:4]
     return ", ".join(f"{classes[c]} {probs[c]:.1%}" for c in ranked)
 
 
-def _neighbours(reasons: Reasons, names: Sequence[str], classes: Sequence[str]) -> str:
+def _neighbours_text(reasons: Reasons, names: Sequence[str], classes: Sequence[str]) -> str:
     if not reasons.neighbours:
         return "It has no neighbours: its own features decide."
     lines = [f"Neighbours, {len(reasons.neighbours)} of {reasons.degree}:"]
-    for one in reasons.neighbours:
-        origin = _ORIGINS.get(one.origin, one.origin)
-        lines.append(f"  {names[one.node]}  {classes[one.label]} ({origin}), edge weight {one.weight:.3g}")
+    for neighbour in reasons.neighbours:
+        origin = _ORIGIN_TEXT.get(neighbour.origin, neighbour.origin)
+        lines.append(
+            f"  {names[neighbour.node]}  {classes[neighbour.label]} ({origin}), edge weight {neighbour.weight:.3g}"
+        )
     return "\n".join(lines)
 
 
-def _influences(reasons: Reasons, names: Sequence[str], classes: Sequence[str]) -> str:
+def _influences_text(reasons: Reasons, names: Sequence[str], classes: Sequence[str]) -> str:
     if not reasons.influences:
         when = "is within reach" if reasons.adoption is None else "was within reach when it was adopted"
         return f"No labelled node {when}: its own features decide."
     lines = ["Labelled nodes with the most influence on it, and their share of all labelled influence:"]
-    for one in reasons.influences:
-        since = "given" if one.adopted_round == 0 else f"adopted in round {one.adopted_round}"
-        lines.append(f"  {names[one.node]}  {one.share:.0%}  {classes[one.label]} ({since})")
+    for source in reasons.influences:
+        origin = "given" if source.adopted_round == 0 else f"adopted in round {source.adopted_round}"
+        lines.append(f"  {names[source.node]}  {source.share:.0%}  {classes[source.label]} ({origin})")
     ranked = sorted(range(len(classes)), key=lambda c: -reasons.support[c])
     shares = ", ".join(f"{classes[c]} {reasons.support[c]:.0%}" for c in ranked if reasons.support[c] >= 0.005)
     lines.append(f"By class: {shares}. Labelled nodes have {reasons.reach:.0%} of the influence of all nodes on it.")
@@ -173,19 +182,15 @@ def _influences(reasons: Reasons, names: Sequence[str], classes: Sequence[str]) 
     return "\n".join(lines)
 
 
-def _path(reasons: Reasons, classes: Sequence[str]) -> str:
-    """The predictions over the rounds, rounds of one label together."""
-    stretches: list[tuple[int, int, int, float, float]] = []
-    for round, label, sure in reasons.path:
-        if stretches and stretches[-1][2] == label:
-            first, _, _, begin, _ = stretches[-1]
-            stretches[-1] = (first, round, label, begin, sure)
-        else:
-            stretches.append((round, round, label, sure, sure))
-    words = [
-        f"'{classes[label]}' in round {first} ({begin:.0%})"
-        if first == last
-        else f"'{classes[label]}' from round {first} ({begin:.0%}) to {last} ({end:.0%})"
-        for first, last, label, begin, end in stretches
-    ]
-    return "Predictions over the rounds: " + ", then ".join(words) + "."
+def _path_text(reasons: Reasons, classes: Sequence[str]) -> str:
+    """The predictions over the rounds; consecutive rounds with one label are one phrase."""
+    phrases = []
+    for label, group in groupby(reasons.path, key=lambda step: step[1]):
+        steps = list(group)
+        (first, _, start), (last, _, end) = steps[0], steps[-1]
+        phrases.append(
+            f"'{classes[label]}' in round {first} ({start:.0%})"
+            if first == last
+            else f"'{classes[label]}' from round {first} ({start:.0%}) to {last} ({end:.0%})"
+        )
+    return "Predictions over the rounds: " + ", then ".join(phrases) + "."

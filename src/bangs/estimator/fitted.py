@@ -1,4 +1,4 @@
-"""Fitted: what a fit leaves, members that predict together, a snapshot to ask questions of, and its attributes."""
+"""Fitted: the members, the snapshot and the attributes of a fitted classifier."""
 
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
@@ -17,11 +17,11 @@ from bangs.estimator import saved_parameters
 from bangs.estimator.candidates import VIEWS
 from bangs.estimator.contest import Ensemble
 from bangs.estimator.folds import mean_of_runs
-from bangs.estimator.inference import apply, calibrate_beside, calibrate_judged
+from bangs.estimator.inference import apply, calibrate_logits, calibrate_unseen
 from bangs.estimator.linear import LinearTrainer, PropagatedLinear
 from bangs.estimator.members import View
 from bangs.estimator.stacking import mixture
-from bangs.estimator.views import STRUCTURE, view_of
+from bangs.estimator.views import STRUCTURE_WIDTH, view_of
 from bangs.graphs.edges import EdgeList
 from bangs.graphs.store import StoreReference
 from bangs.nn.models import Architecture
@@ -30,92 +30,99 @@ from bangs.suggestion.points import merged
 
 Array = npt.NDArray[Any]
 
-SPACES = 3  # of linear members, the heaviest, that make the points of a snapshot
+MAX_SPACES = 3  # feature spaces of the heaviest linear members, from which the points of a snapshot are made
 
 
 @dataclass(frozen=True, eq=False)
 class FittedMember:
-    """R models of one kind, and how much they count among others."""
+    """R models of one candidate, and their weight in the average."""
 
     name: str
     view: View
     architecture: Architecture
     weight: float
     temperature: float  # of the mean of its models
-    weights: dict[str, Tensor]  # each [R, …], or [1, …] where the models share it
+    weights: dict[str, Tensor]  # parameters, each [R, …], or [1, …] where the models share it
 
     def to_plain(self) -> dict[str, Any]:
         """All but the weights, for JSON."""
-        shape = saved_parameters.spell(self.architecture)
-        facts = {"name": self.name, "view": self.view, "weight": self.weight, "temperature": self.temperature}
-        return {**facts, "architecture": shape}
+        return {
+            "name": self.name,
+            "view": self.view,
+            "weight": self.weight,
+            "temperature": self.temperature,
+            "architecture": saved_parameters.to_json(self.architecture),
+        }
 
 
-def fitted_members(found: Ensemble) -> list[FittedMember]:
-    """What predicts other graphs, from members that have been fitted."""
-    scales = (found.temperatures * found.fold_mean_factor).tolist()
+def fitted_members(ensemble: Ensemble) -> list[FittedMember]:
+    """The members of an ensemble, ready to predict other graphs."""
+    temperatures = (ensemble.temperatures * ensemble.fold_mean_factor).tolist()
     return [
-        FittedMember(own.name, own.view, own.architecture, weight, scale, own.weights)
-        for own, weight, scale in zip(found.members, found.weights.tolist(), scales, strict=True)
+        FittedMember(member.name, member.view, member.architecture, weight, temperature, member.weights)
+        for member, weight, temperature in zip(ensemble.members, ensemble.weights.tolist(), temperatures, strict=True)
     ]
 
 
 def read_members(
-    told: Sequence[Mapping[str, Any]],
+    saved: Sequence[Mapping[str, Any]],
     weights: Mapping[str, Tensor],
     features: int,
     classes: int,
-    own: Architecture | None,
+    architecture: Architecture | None,
 ) -> list[FittedMember]:
-    """The members of a file, from what `to_plain` told and their weights `number.name`; everything is checked."""
+    """The members of a file, from what `to_plain` returned and their weights `number.name`; everything is checked.
+
+    An architecture of the user is given, since a file cannot hold it.
+    """
     out = []
-    for number, facts in enumerate(told):
+    for number, facts in enumerate(saved):
         prefix = f"{number}."
-        mine = {name.removeprefix(prefix): t for name, t in weights.items() if name.startswith(prefix)}
-        part = own if own is not None else saved_parameters.read("model", facts["architecture"], {})
-        view, weight, scale = facts["view"], float(facts["weight"]), float(facts["temperature"])
-        if view not in VIEWS or not 0 < weight <= 1 or not 0 < scale < float("inf"):
-            raise InvalidInput(f"its member {number} sees {view!r} with weight {weight} and temperature {scale}")
-        width = {"features": features, "structure": STRUCTURE, "both": features + STRUCTURE}[view]
-        saved_parameters.check_weights(part, mine, width, classes)
-        out.append(FittedMember(str(facts["name"]), view, part, weight, scale, mine))
+        member_weights = {name.removeprefix(prefix): t for name, t in weights.items() if name.startswith(prefix)}
+        part = architecture
+        if part is None:
+            part = saved_parameters.from_json("model", facts["architecture"], {})
+        view, weight, temperature = facts["view"], float(facts["weight"]), float(facts["temperature"])
+        if view not in VIEWS or not 0 < weight <= 1 or not 0 < temperature < float("inf"):
+            raise InvalidInput(f"its member {number} sees {view!r} with weight {weight} and temperature {temperature}")
+        width = {"features": features, "structure": STRUCTURE_WIDTH, "both": features + STRUCTURE_WIDTH}[view]
+        saved_parameters.check_weights(part, member_weights, width, classes)
+        out.append(FittedMember(str(facts["name"]), view, part, weight, temperature, member_weights))
     if not out or len(out) != len({name.split(".")[0] for name in weights}):
         raise InvalidInput("its members are not those its weights belong to")
     return out
 
 
 def averaged(
-    members: Sequence[FittedMember], classes: int, graph: Any, names: Any, seed: int, place: torch.device
+    members: Sequence[FittedMember], classes: int, graph: Any, names: Any, seed: int, device: torch.device
 ) -> Tensor:
     """The log of the mean of all members' probabilities for every node of a graph: float [N, C]."""
-    views = {view: view_of(graph, view, names, seed) for view in dict.fromkeys(own.view for own in members)}
-    logs = [
-        mean_of_runs(Prediction(apply(own.architecture, own.weights, classes, views[own.view], place))).logits[0]
-        / own.temperature
-        for own in members
-    ]
-    if len(logs) == 1:
-        return logs[0]
-    return mixture(logs, torch.tensor([own.weight for own in members], dtype=torch.float64))
+    views = {view: view_of(graph, view, names, seed) for view in dict.fromkeys(member.view for member in members)}
+    logits = []
+    for member in members:
+        runs = apply(member.architecture, member.weights, classes, views[member.view], device)
+        logits.append(mean_of_runs(Prediction(runs)).logits[0] / member.temperature)
+    if len(logits) == 1:
+        return logits[0]
+    return mixture(logits, torch.tensor([member.weight for member in members], dtype=torch.float64))
 
 
 def snapshot_of(
-    graph: Any, where: StoreReference | None, held: Tensor, found: Ensemble, calibrate: Calibrator
+    graph: Any, store_reference: StoreReference | None, held: Tensor, ensemble: Ensemble, calibrate: Calibrator
 ) -> Snapshot:
     """The fit as one run: rounds and pseudo-labels of the heaviest member, calibrated predictions of all.
 
-    `graph` is the learned one and `where` the store that has it; held is long [N].
+    `graph` is the fitted one, and `store_reference` says where it is on disk; held is long [N].
     """
-    leader = found.leader
-    known = leader.adopted_round == 0
-    plain = Snapshot(
-        graph=_edges(graph) if where is None else where,
-        given=torch.where(known, leader.target, -1),
+    leader, mean = ensemble.leader, ensemble.mean
+    snapshot = Snapshot(
+        graph=_edges(graph) if store_reference is None else store_reference,
+        given=torch.where(leader.adopted_round == 0, leader.target, -1),
         held=held.cpu(),
         target=leader.target,
         adopted_round=leader.adopted_round,
-        raw=found.mean,
-        calibrated=found.mean,
+        raw=mean,
+        calibrated=mean,
         round_labels=leader.round_labels,
         round_confidence=leader.round_confidence,
         candidate_log=leader.candidate_log,
@@ -123,47 +130,48 @@ def snapshot_of(
         rows=leader.rows,
         belief=leader.belief,
         weight=leader.weight,
-        unseen=found.unseen if bool((held >= 0).any()) else None,
+        unseen=ensemble.unseen if bool((held >= 0).any()) else None,
     )
-    calibrated = calibrate_beside(plain, plain.raw, graph, calibrate)
-    judged = None if plain.unseen is None else calibrate_judged(plain, calibrate)
-    return replace(plain, calibrated=calibrated, unseen_calibrated=judged)
+    calibrated = calibrate_logits(snapshot, snapshot.raw, graph, calibrate)
+    unseen_calibrated = None if snapshot.unseen is None else calibrate_unseen(snapshot, calibrate)
+    return replace(snapshot, calibrated=calibrated, unseen_calibrated=unseen_calibrated)
 
 
 def with_points(snapshot: Snapshot, members: Sequence[FittedMember], tasks: Mapping[View, Task]) -> Snapshot:
     """The snapshot with the points of its nodes [N, 64] and the disagreement of the models of all folds [N].
 
-    They say which nodes to label next.
+    Suggestions of nodes to label next need them. The disagreement is H(mean of p) − mean of H(p) over the models.
     """
     spaces: dict[tuple[PropagatedLinear, View], tuple[Tensor, float]] = {}
-    total, sharp = 0.0, torch.zeros(snapshot.nodes)
+    total, negative_entropy = 0.0, torch.zeros(snapshot.nodes)
     mean = torch.zeros(snapshot.nodes, snapshot.classes)
-    for own in members:
-        prediction = _predict(own, tasks[own.view], snapshot.classes, spaces)
-        probs = prediction.probs
-        sharp += own.weight * (probs * prediction.log_probs.clamp_min(-100)).sum(-1).mean(0).cpu()
-        mean += own.weight * mean_of_runs(prediction).probs[0].cpu()
-        total += own.weight
-    mean, sharp = mean / total, sharp / total
-    apart = (sharp - torch.xlogy(mean, mean).sum(1)).clamp_min(0)
+    for member in members:
+        prediction = _predict(member, tasks[member.view], snapshot.classes, spaces)
+        entropies = (prediction.probs * prediction.log_probs.clamp_min(-100)).sum(-1)
+        negative_entropy += member.weight * entropies.mean(0).cpu()
+        mean += member.weight * mean_of_runs(prediction).probs[0].cpu()
+        total += member.weight
+    mean, negative_entropy = mean / total, negative_entropy / total
+    disagreement = (negative_entropy - torch.xlogy(mean, mean).sum(1)).clamp_min(0)
     if not spaces:  # neural networks only: the propagated features of the first view
         view, task = next(iter(tasks.items()))
         spaces[PropagatedLinear(), view] = (LinearTrainer().prepare(task).inputs, 1.0)
-    heaviest = sorted(spaces.values(), key=lambda own: -own[1])[:SPACES]
+    heaviest = sorted(spaces.values(), key=lambda space: -space[1])[:MAX_SPACES]
     points = merged([inputs.cpu() for inputs, _ in heaviest], [weight for _, weight in heaviest])
-    return replace(snapshot, points=points.half(), disagreement=apart)
+    return replace(snapshot, points=points.half(), disagreement=disagreement)
 
 
 def _predict(
-    own: FittedMember, task: Task, classes: int, spaces: dict[tuple[PropagatedLinear, View], tuple[Tensor, float]]
+    member: FittedMember, task: Task, classes: int, spaces: dict[tuple[PropagatedLinear, View], tuple[Tensor, float]]
 ) -> Prediction:
-    """What every model of a member says [R, N, C]; notes the inputs of linear ones."""
-    if not isinstance(own.architecture, PropagatedLinear):
-        return Prediction(apply(own.architecture, own.weights, classes, task.graph, task.device))
-    learner = LinearTrainer(own.architecture).prepare(task)  # its inputs are there already
-    before = spaces.get((own.architecture, own.view), (learner.inputs, 0.0))[1]
-    spaces[own.architecture, own.view] = (learner.inputs, before + own.weight)
-    return learner.predict({name: value.to(task.device) for name, value in own.weights.items()}, task.graph)
+    """The predictions [R, N, C] of a member; adds the inputs of a linear one to `spaces`, with their weight."""
+    model = member.architecture
+    if not isinstance(model, PropagatedLinear):
+        return Prediction(apply(model, member.weights, classes, task.graph, task.device))
+    learner = LinearTrainer(model).prepare(task)  # the task has cached its inputs
+    weight = spaces.get((model, member.view), (learner.inputs, 0.0))[1]
+    spaces[model, member.view] = (learner.inputs, weight + member.weight)
+    return learner.predict({name: value.to(task.device) for name, value in member.weights.items()}, task.graph)
 
 
 def _edges(graph: Any) -> EdgeList:
@@ -183,18 +191,19 @@ class FittedAttributes:
     @property
     def weights_(self) -> dict[str, Tensor]:
         """The weights of every member by its number and their name, each [R, …] over the folds."""
-        return {f"{n}.{name}": value for n, own in enumerate(self.members_) for name, value in own.weights.items()}
+        return {
+            f"{n}.{name}": value for n, member in enumerate(self.members_) for name, value in member.weights.items()
+        }
 
     @property
     def labels_(self) -> Array:
-        """The labels the chosen model learned from [N]; -1, "" among words or None among bools, where it had none."""
+        """The labels the chosen model learned from [N]; where it had none: -1, "" among words, None among bools."""
         target = self.snapshot_.target.numpy()
         named = self.classes_[np.maximum(target, 0)]
         if self.classes_.dtype.kind == "b":
             named = named.astype(object)
         unknown: Any = {"U": "", "O": None}.get(named.dtype.kind, -1)
-        found: Array = np.where(target >= 0, named, unknown)
-        return found
+        return np.asarray(np.where(target >= 0, named, unknown))
 
     @property
     def labeled_iter_(self) -> Array:
@@ -203,7 +212,7 @@ class FittedAttributes:
 
     @property
     def history_(self) -> list[dict[str, Any]]:
-        """One row a round, round 0 first."""
+        """One row per round, round 0 first."""
         return deepcopy(self.snapshot_.rows)
 
     @property

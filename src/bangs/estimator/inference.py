@@ -1,4 +1,4 @@
-"""Applying: trained models on a graph they have not seen, as honest there as where they were judged."""
+"""Inference: trained models applied to another graph, and calibrated with the held-out nodes of the fit."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -25,8 +25,8 @@ from bangs.runs.snapshot import Snapshot
 from bangs.training.layerwise_inference import Layerwise
 from bangs.training.neighbour_sampling import Sampler, Sampling
 
-PARTS = 5  # that judged nodes are dealt into, where calibration is judged
-_BY_NODE = (Uncalibrated, Temperature, ProvenTemperature, Vector, ETS)  # calibrators that look at no edges
+CALIBRATION_FOLDS = 5  # of the held-out nodes, to judge the calibration
+_WITHOUT_EDGES = (Uncalibrated, Temperature, ProvenTemperature, Vector, ETS)  # these calibrators use no edges
 
 
 def apply(
@@ -34,10 +34,10 @@ def apply(
     weights: Mapping[str, Tensor],
     classes: int,
     graph: Data | StoredGraph,
-    place: torch.device,
+    device: torch.device,
     memory: int = Sampling.memory,
 ) -> Tensor:
-    """What R models with these weights [R, …] say of every node of a graph: logits [R, N, C], on the CPU.
+    """Logits [R, N, C] of R models with these weights [R, …] for every node of a graph, on the CPU.
 
     A graph on disk goes through the models layer by layer, with about `memory` bytes in use beside the logits.
     """
@@ -47,43 +47,43 @@ def apply(
                 "a linear model needs the whole graph at once, and one on disk is not read whole; "
                 "fit with model gcn, graphsage or sgc, which go layer by layer"
             )
-        return architecture.logits(weights, graph, place).cpu()
+        return architecture.logits(weights, graph, device).cpu()
     runs = next(iter(weights.values())).shape[0]
-    network = architecture.build(int(graph.x.shape[1]), classes, Streams((0,) * runs)).to(place)
+    network = architecture.build(int(graph.x.shape[1]), classes, Streams((0,) * runs)).to(device)
     network.load(weights)
     with torch.no_grad():
         if isinstance(graph, StoredGraph):
             check_staged(network, architecture)
             return Layerwise(memory)(network, Sampler.of(graph, network.loops, network.normalise), runs).cpu()
-        subgraph = PreparedGraph.of(graph.to(place), runs, network.loops, network.normalise).whole
+        subgraph = PreparedGraph.of(graph.to(device), runs, network.loops, network.normalise).whole
         logits: Tensor = network(subgraph, None)
     return logits.cpu()
 
 
-def calibrate_beside(old: Snapshot, logits: Tensor, graph: Any, calibrate: Calibrator) -> Tensor:
-    """Logits [N, C] of nodes of a graph, calibrated in the company of the judged nodes of a run."""
-    beside, held, given = _judges(old, calibrate)
-    mapped = isinstance(graph, StoredGraph) or not isinstance(old.graph, EdgeList)
-    apart = mapped or isinstance(calibrate, _BY_NODE)
-    both: Any = _Apart(len(beside) + len(logits)) if apart else _side_by_side(old.graph, graph)
-    nobody = torch.full((len(logits),), -1)
-    labels = torch.cat([held, nobody]), torch.cat([given, nobody])
-    return _calibrated(calibrate, torch.cat([beside, logits]), both, *labels)[len(beside) :]
+def calibrate_logits(snapshot: Snapshot, logits: Tensor, graph: Any, calibrate: Calibrator) -> Tensor:
+    """Calibrated logits [N, C] of the nodes of a graph; the calibrator learns from the held-out nodes of a fit."""
+    old, held, given = _calibration_nodes(snapshot, calibrate)
+    on_disk = isinstance(graph, StoredGraph) or not isinstance(snapshot.graph, EdgeList)
+    without_edges = on_disk or isinstance(calibrate, _WITHOUT_EDGES)
+    both: Any = _NodesWithoutEdges(len(old) + len(logits)) if without_edges else _joined(snapshot.graph, graph)
+    unknown = torch.full((len(logits),), -1)
+    labels = torch.cat([held, unknown]), torch.cat([given, unknown])
+    return _calibrated(calibrate, torch.cat([old, logits]), both, *labels)[len(old) :]
 
 
-def calibrate_judged(old: Snapshot, calibrate: Calibrator) -> Tensor:
-    """Logits [M, C] of the judged nodes of a run, each calibrated without the labels of its fifth of them."""
-    before, _, label = old.judged
-    if isinstance(calibrate, Uncalibrated) or len(label) < PARTS:
-        return before
-    out = before.clone()
-    part = torch.arange(len(label)) % PARTS
-    raw, held, given = _judges(old, calibrate)
+def calibrate_unseen(snapshot: Snapshot, calibrate: Calibrator) -> Tensor:
+    """Calibrated out-of-fold logits [M, C] of the held-out nodes, in five folds: no label calibrates its own node."""
+    unseen, _, label = snapshot.judged
+    if isinstance(calibrate, Uncalibrated) or len(label) < CALIBRATION_FOLDS:
+        return unseen
+    out = unseen.clone()
+    raw, held, given = _calibration_nodes(snapshot, calibrate)
     nodes = (held >= 0).nonzero()[:, 0]
-    graph: Any = _Apart(len(raw)) if isinstance(calibrate, _BY_NODE) else old.graph
-    for own in range(PARTS):
-        others = held.index_fill(0, nodes[part == own], -1)
-        out[part == own] = _calibrated(calibrate, raw, graph, others, given)[nodes[part == own]]
+    graph: Any = _NodesWithoutEdges(len(raw)) if isinstance(calibrate, _WITHOUT_EDGES) else snapshot.graph
+    for fold in range(CALIBRATION_FOLDS):
+        inside = torch.arange(len(label)) % CALIBRATION_FOLDS == fold
+        others = held.index_fill(0, nodes[inside], -1)
+        out[inside] = _calibrated(calibrate, raw, graph, others, given)[nodes[inside]]
     return out
 
 
@@ -96,36 +96,36 @@ def check_staged(network: Network, architecture: Architecture) -> None:
         )
 
 
-def _judges(old: Snapshot, calibrate: Calibrator) -> tuple[Tensor, Tensor, Tensor]:
-    """Of the nodes a calibrator looks at, logits [n, C], held and given labels [n]: all, or those judged if by node.
+def _calibration_nodes(snapshot: Snapshot, calibrate: Calibrator) -> tuple[Tensor, Tensor, Tensor]:
+    """Logits [n, C], held-out and given labels [n] of the nodes that a calibrator needs.
 
-    The logits of judged nodes are of models that have not learned them.
+    These are the held-out nodes if it uses no edges, else all nodes. The logits of held-out nodes are out-of-fold.
     """
-    before, _, label = old.judged
-    if isinstance(calibrate, _BY_NODE):
-        return before, label, torch.full_like(label, -1)
-    raw = old.raw.clone()
-    raw[old.held >= 0] = before
-    return raw, old.held, old.given
+    unseen, _, label = snapshot.judged
+    if isinstance(calibrate, _WITHOUT_EDGES):
+        return unseen, label, torch.full_like(label, -1)
+    raw = snapshot.raw.clone()
+    raw[snapshot.held >= 0] = unseen
+    return raw, snapshot.held, snapshot.given
 
 
 def _calibrated(calibrate: Calibrator, logits: Tensor, graph: Any, held: Tensor, given: Tensor) -> Tensor:
-    """Calibrated logits [n, C] of n nodes of a graph, of which some labels [n] are held and others given."""
+    """Calibrated logits [n, C] of n nodes of a graph, with held-out and given labels [n]."""
     raw = Prediction(logits[None])
     task = Task(graph, Labels.given(given[None]), held[None], logits.shape[1])
     return part_checks.check_calibrated(calibrate(raw, task), raw).logits[0]
 
 
 @dataclass(frozen=True)
-class _Apart:
-    """Nodes without their edges, for calibrators that look at none."""
+class _NodesWithoutEdges:
+    """A graph whose edges are not read, for calibrators that use none."""
 
     num_nodes: int
 
     @property
     def edge_index(self) -> Tensor:
         raise InvalidInput(
-            "the model's calibrator looks at edges, and a graph on disk is not read whole; "
+            "the model's calibrator uses edges, and a graph on disk is not read whole; "
             "fit the model with --calibrator ets, temperature or vector"
         )
 
@@ -133,10 +133,11 @@ class _Apart:
         return getattr(self, name, default)
 
 
-def _side_by_side(old: Any, graph: Any) -> Data:
-    before, new = int(old.num_nodes or 0), int(graph.num_nodes or 0)
-    edges = torch.cat([old.edge_index, graph.edge_index.cpu() + before], dim=1)
-    both = Data(edge_index=edges, num_nodes=before + new)
+def _joined(old: Any, graph: Any) -> Data:
+    """Both graphs as one, with no edge between them."""
+    old_nodes, new_nodes = int(old.num_nodes or 0), int(graph.num_nodes or 0)
+    edges = torch.cat([old.edge_index, graph.edge_index.cpu() + old_nodes], dim=1)
+    both = Data(edge_index=edges, num_nodes=old_nodes + new_nodes)
     if old.get("edge_weight") is not None or graph.get("edge_weight") is not None:
         both.edge_weight = torch.cat([edge_weights(old), edge_weights(graph).cpu()])
     return both

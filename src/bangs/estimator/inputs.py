@@ -1,4 +1,4 @@
-"""Inputs: arrays, frames and graphs from a notebook, as one graph."""
+"""Inputs: arrays, frames and graphs of the caller as one checked graph."""
 
 import warnings
 from dataclasses import dataclass, replace
@@ -16,7 +16,7 @@ from torch_geometric.data import Data, HeteroData
 from bangs.core.graph_checks import check_graph
 from bangs.errors import InvalidInput
 from bangs.estimator.edge_inputs import (
-    CUT,
+    ROWS_HINT,
     as_pandas,
     both_ways,
     edges,
@@ -36,20 +36,20 @@ from bangs.graphs.tables.feature_encoding import Encoding, Numeric
 from bangs.graphs.tables.frames import encode_frame
 from bangs.graphs.tables.structural_features import standardised
 
-MOST_WARNINGS = 5  # of the columns of one frame
+MAX_WARNINGS = 5  # about the columns of one frame
 
 
 @dataclass(frozen=True, eq=False)
 class Inputs:
-    """One graph, and what was given with it."""
+    """The graph and the other arguments of a fit or a prediction."""
 
     graph: Any  # a Data without labels, or a StoredGraph
-    source: Any  # what the labels go by: a Data or Store with masks, or a frame with an index; else None
+    source: Any  # what labels are matched with: a Data or Store with masks, or a frame with an index; else None
     y: Any
     names: Any  # of the nodes: str [N], an array or `NodeNames`
-    columns: Encoding | None  # how columns became features; None where they are taken as they are
+    columns: Encoding | None  # how columns became features; None = they are taken as they are
     frame: pd.DataFrame | None = None  # X, where it came as a frame
-    rows: Any = None  # long [n], the nodes that are asked for; None = all
+    rows: Any = None  # long [n], the nodes to predict; None = all
 
 
 def prepare(
@@ -66,10 +66,10 @@ def prepare(
     columns: Encoding | None = None,
     feature_names: Any = None,
 ) -> Inputs:
-    """The graph of whatever was given, to fit a model, or for one that was `fitted` with these columns.
+    """The graph of the arguments, to fit a model, or to predict by one that was `fitted` with these columns.
 
-    Where there is no X, or no column of it can be a feature, features are made from the edges, as `bangs fit` makes
-    them. For a model that was fitted on a frame, an array has the columns of that frame, called `feature_names`.
+    Without X, or if no column of X can be a feature, features are made from the edges, as in `bangs fit`. For a model
+    that was fitted on a frame, an array has the columns of that frame, named `feature_names`.
     """
     rows = None
     if isinstance(X, NodeRows):
@@ -77,20 +77,18 @@ def prepare(
             raise InvalidInput("NodeRows carry their own edges; give either NodeRows or X and edge_index, not both")
         y = None if y is None else X.spread(y)
         X, edge_index, edge_weight, rows = X.X, X.edge_index, X.edge_weight, X.rows
-        if isinstance(X, Data):  # the rows say which labels are read, not its masks
+        if isinstance(X, Data):  # the rows decide which labels are read, not its masks
             X, edge_index, edge_weight = X.get("x"), X.edge_index, X.get("edge_weight")
     if isinstance(X, Store):
         if edge_index is not None or edge_weight is not None:
             raise InvalidInput("a Store carries its own edges; give either a Store or X and edge_index, not both")
-        source = X if fitted else opened(X)
+        source = X if fitted else _in_memory(X)
         graph = source.unlabelled() if isinstance(source, Store) else as_graph(source, directed=True)
         return Inputs(graph, source, y, names_of(X, int(graph.num_nodes or 0)) if names is None else names, None)
     X = as_pandas(X)
     if columns is not None and columns.columns:
-        X, edge_index, edge_weight = _framed(X, edge_index, edge_weight, columns, feature_names)
-    elif (
-        columns is not None and isinstance(X, pd.DataFrame) and {str(name).strip() for name in X} <= {*columns.left_out}
-    ):
+        X, edge_index, edge_weight = _as_fitted_frame(X, edge_index, edge_weight, columns, feature_names)
+    elif columns is not None and isinstance(X, pd.DataFrame) and {str(c).strip() for c in X} <= {*columns.left_out}:
         X = X[[]]  # the model was fitted without these columns
     bare = _without_features(X, edge_index, y)
     if fitted and (bare is None) != (columns is None or columns.structural is None):
@@ -99,19 +97,19 @@ def prepare(
             if bare is not None
             else "the model was fitted without features; leave X out and give edge_index"
         )
-    own, found = (
-        (X, None) if fitted and columns is None else encoded(X, columns, fill) if bare is None else (bare, None)
-    )
-    if found is not None and not found.columns:
-        own = bare = _no_columns(X.index)
-    graph = as_graph(own, edge_index, edge_weight, directed=directed)
-    source = own if isinstance(own, Data | pd.DataFrame) else None
-    names = names_of(own, int(graph.num_nodes or 0), edge_index) if names is None else names
+    numeric, encoding = X if bare is None else bare, None
+    if bare is None and not (fitted and columns is None):
+        numeric, encoding = encoded(X, columns, fill)
+    if encoding is not None and not encoding.columns:
+        numeric = bare = _zero_column(X.index)
+    graph = as_graph(numeric, edge_index, edge_weight, directed=directed)
+    source = numeric if isinstance(numeric, Data | pd.DataFrame) else None
+    names = names_of(numeric, int(graph.num_nodes or 0), edge_index) if names is None else names
     if bare is not None:
-        made, known = standardised(graph, names, seed, None if columns is None else columns.structural)
-        graph.x, found = torch.from_numpy(made), replace(found or Encoding(), structural=known)
+        x, structural = standardised(graph, names, seed, None if columns is None else columns.structural)
+        graph.x, encoding = torch.from_numpy(x), replace(encoding or Encoding(), structural=structural)
     frame = X if isinstance(X, pd.DataFrame) and bare is None else None
-    return Inputs(graph, source, y, names, found, frame, rows)
+    return Inputs(graph, source, y, names, encoding, frame, rows)
 
 
 def as_graph(X: Any, edge_index: Any = None, edge_weight: Any = None, *, directed: bool = False) -> Data:
@@ -119,8 +117,8 @@ def as_graph(X: Any, edge_index: Any = None, edge_weight: Any = None, *, directe
 
     X is a `Data`, or features [N, F]: numpy, scipy sparse, torch or a pandas frame of numbers. Edges are an array
     [2, E] of row numbers, a scipy adjacency [N, N], or a frame of two or three columns: source, target, weight. Where
-    both are frames, source and target are names in the index of X. An edge goes both ways unless `directed`. Of a frame
-    every edge counts once and none from a node to itself, as in tables. The graph shares no memory with what was given.
+    both are frames, source and target are names in the index of X. An edge goes both ways unless `directed`. In a frame
+    every edge counts once and self-loops do not count, as in tables. The graph shares no memory with the arguments.
     """
     if not isinstance(directed, bool | np.bool_):
         raise InvalidInput(f"directed must be True or False, got {repr(directed)[:100]}")
@@ -136,7 +134,7 @@ def as_graph(X: Any, edge_index: Any = None, edge_weight: Any = None, *, directe
         edge_weight = X.get("edge_weight")
     else:
         if edge_index is None:
-            raise InvalidInput(f"edge_index is missing: {_no_edges(X)}")
+            raise InvalidInput(f"edge_index is missing: {_missing_edges_advice(X)}")
         x = features(X)
         index, weight = edges(edge_index, len(x), X.index if isinstance(X, pd.DataFrame) else None)
         if weight is not None and edge_weight is not None:
@@ -145,7 +143,7 @@ def as_graph(X: Any, edge_index: Any = None, edge_weight: Any = None, *, directe
         edge_weight = weight if edge_weight is None else edge_weight
     if edge_weight is not None:
         graph.edge_weight = weights(edge_weight)
-    _check_ends(graph)
+    _check_edge_range(graph)
     nodes = check_graph(graph)
     if is_table(edge_index) and graph.num_edges:
         graph.edge_index, weight = without_repeats(graph.edge_index, graph.get("edge_weight"), nodes)
@@ -159,15 +157,15 @@ def as_graph(X: Any, edge_index: Any = None, edge_weight: Any = None, *, directe
     return graph
 
 
-def _check_ends(graph: Data) -> None:
-    """Raises where an edge names a row that X has not."""
+def _check_edge_range(graph: Data) -> None:
+    """Raises where an edge has a row number that X does not have."""
     index, nodes = graph.edge_index, int(graph.num_nodes or 0)
     if index is None or index.is_meta or index.dtype != torch.int64 or not index.numel() or index.dim() != 2:
         return
     if int(index.max()) >= nodes > 0:
         wrong = int((index >= nodes).any(0).nonzero()[0])
         raise InvalidInput(
-            f"edge {wrong} joins nodes {index[:, wrong].tolist()}, but nodes are numbered 0 … {nodes - 1}{CUT}"
+            f"edge {wrong} joins nodes {index[:, wrong].tolist()}, but nodes are numbered 0 … {nodes - 1}{ROWS_HINT}"
         )
 
 
@@ -184,57 +182,57 @@ def names_of(X: Any, nodes: int, edge_index: Any = None) -> Any:
     return np.array([str(name) for name in index], dtype=object)
 
 
-def opened(X: Any) -> Any:
-    """X, or the graph of a `Store` of at most 1 GiB in memory; of several splits it has the first."""
-    if not isinstance(X, Store) or not X.fits:
-        return X
-    data = X.whole()
+def _in_memory(store: Store) -> Data | Store:
+    """The graph of a store of at most 1 GiB in memory, with the first of several splits; else the store."""
+    if not store.fits:
+        return store
+    data = store.whole()
     for name in MASKS:
         if name in data and data[name].dim() == 2:
             data[name] = data[name][:, 0]
     return data
 
 
-def encoded(
-    X: Any, encoding: Encoding | None = None, fill: Literal["mean"] | None = None
-) -> tuple[Any, Encoding | None]:
-    """X, and how its columns became features: a frame as numbers, scaled as `bangs fit` scales those of a table.
+def encoded(X: Any, fitted: Encoding | None = None, fill: Literal["mean"] | None = None) -> tuple[Any, Encoding | None]:
+    """A frame X as a frame of numbers, and its encoding; scaled as `bangs fit` scales the columns of a table.
 
-    The frame of numbers has the same index. Everything else comes back as it is. With the `encoding` of
-    another frame the columns become the same features. What is left out is warned of.
+    Everything else comes back as it is. With the encoding of a `fitted` frame, columns become the same features.
+    Columns that are left out give a warning.
     """
     if not isinstance(X, pd.DataFrame):
         return X, None
     notes: list[str] = []
-    numbers, found = encode_frame(X, encoding, notes, fill)
-    told = [
+    numbers, encoding = encode_frame(X, fitted, notes, fill)
+    relevant = [
         note
         for note in notes
-        if (encoding is not None and not (found.fill is not None and note.endswith("filled with its mean")))
-        or any(f"column {name!r}" in note for name in found.left_out)
+        if (fitted is not None and not (encoding.fill is not None and note.endswith("filled with its mean")))
+        or any(f"column {name!r}" in note for name in encoding.left_out)
     ]
-    if len(told) > MOST_WARNINGS:
-        told[MOST_WARNINGS - 1 :] = [f"X: {len(told) - MOST_WARNINGS + 1:,} more notes of this kind"]
-    if not found.columns:
-        told.append("X: no column can be a feature, so features are made from the edges")
-    for note in told:
+    if len(relevant) > MAX_WARNINGS:
+        relevant[MAX_WARNINGS - 1 :] = [f"X: {len(relevant) - MAX_WARNINGS + 1:,} more notes of this kind"]
+    if not encoding.columns:
+        relevant.append("X: no column can be a feature, so features are made from the edges")
+    for note in relevant:
         warnings.warn(note, stacklevel=3)
-    return pd.DataFrame(numbers, index=X.index, columns=found.features), found
+    return pd.DataFrame(numbers, index=X.index, columns=encoding.features), encoding
 
 
-def _framed(X: Any, edge_index: Any, edge_weight: Any, columns: Encoding, feature_names: Any) -> tuple[Any, Any, Any]:
-    """X as a frame with the columns that the model was fitted with, and its edges with their weights."""
+def _as_fitted_frame(
+    X: Any, edge_index: Any, edge_weight: Any, columns: Encoding, feature_names: Any
+) -> tuple[Any, Any, Any]:
+    """X as a frame with the columns of the fitted frame, and its edges and their weights."""
     if X is None or isinstance(X, pd.DataFrame):
         return X, edge_index, edge_weight
     if isinstance(X, Data) and edge_index is None and edge_weight is None:
         X, edge_index, edge_weight = X.get("x"), X.get("edge_index"), X.get("edge_weight")
-    words = [column.name for column in columns.columns if not isinstance(column, Numeric)]
-    if words:
+    not_numeric = [column.name for column in columns.columns if not isinstance(column, Numeric)]
+    if not_numeric:
         raise InvalidInput(
-            f"the model was fitted on a frame, in which column {words[0]!r} holds words or dates; give a frame"
+            f"the model was fitted on a frame, in which column {not_numeric[0]!r} holds words or dates; give a frame"
         )
     numbers = features(X).to_dense().numpy()
-    names = [str(place) for place in range(numbers.shape[1])] if feature_names is None else list(feature_names)
+    names = [str(column) for column in range(numbers.shape[1])] if feature_names is None else list(feature_names)
     if len(names) != numbers.shape[1]:
         raise InvalidInput(
             f"X has {numbers.shape[1]} features, but the model was fitted on a frame and is expecting {len(names)} "
@@ -244,26 +242,26 @@ def _framed(X: Any, edge_index: Any, edge_weight: Any, columns: Encoding, featur
 
 
 def _without_features(X: Any, edge_index: Any, y: Any) -> Any:
-    """A graph or frame with one column of zeros, where X has edges and no features; else None."""
+    """A graph or frame with one column of zeros, if there are edges but no features; else None."""
     if isinstance(X, Data) and X.get("x") is None and X.get("edge_index") is not None and X.num_nodes:
         return X.clone().update({"x": torch.zeros(int(X.num_nodes), 1)})
     if X is None and edge_index is not None:
         X = pd.DataFrame(index=named_nodes(edge_index, y))
     if isinstance(X, pd.DataFrame) and X.shape[1] == 0 and len(X):
-        return _no_columns(X.index)
+        return _zero_column(X.index)
     return None
 
 
-def _no_columns(index: "pd.Index[Any]") -> pd.DataFrame:
-    """A frame with one column of zeros, whose features are made from the edges."""
+def _zero_column(index: "pd.Index[Any]") -> pd.DataFrame:
+    """A frame with one column of zeros, which features made from the edges replace."""
     return pd.DataFrame({"none": np.zeros(len(index), np.float32)}, index=index)
 
 
 def features(X: Any) -> Tensor:
-    """Features float32 [N, F], dense or CSR, in memory of their own."""
+    """A copy of the features as float32 [N, F], dense or CSR."""
     if isinstance(X, Tensor):
         X = X.detach()
-        return _two_axes(X.to(torch.float32, copy=True)) if X.layout == torch.strided else _sparse_tensor(X)
+        return _two_dimensional(X.to(torch.float32, copy=True)) if X.layout == torch.strided else _sparse_tensor(X)
     if sp.issparse(X):
         matrix: Any = X
         check_scipy(matrix, "X")
@@ -283,11 +281,11 @@ def features(X: Any) -> Tensor:
         raise TypeError(f"X must hold numbers, one row of features per node: {error}") from error
     except ValueError as error:
         raise InvalidInput(f"X must hold numbers, one row of features per node: {error}") from error
-    return _two_axes(numbers)
+    return _two_dimensional(numbers)
 
 
-def _no_edges(X: Any) -> str:
-    """What to give instead of an X without edges that is not a `Data`."""
+def _missing_edges_advice(X: Any) -> str:
+    """The advice for an X without edges that is not a `Data`."""
     if isinstance(X, str | PathLike):
         return "tables are read by `bangs fit`; in Python, bangs.graphs.tables.read(path).data is a graph for fit"
     if isinstance(X, HeteroData):
@@ -299,18 +297,18 @@ def _no_edges(X: Any) -> str:
 
 
 def check_columns(X: Any, fitted: "npt.NDArray[Any] | None") -> None:
-    """Raises where the columns of a frame are not those of the fit, in their order."""
+    """Raises where the columns of a frame are not those of the fit, in the same order."""
     if fitted is None or not isinstance(X, pd.DataFrame) or list(map(str, X.columns)) == fitted.tolist():
         return
-    came, wanted = (", ".join(map(repr, map(str, names[:5]))) for names in (X.columns, fitted))
+    given, wanted = (", ".join(map(repr, map(str, names[:5]))) for names in (X.columns, fitted))
     raise InvalidInput(
         "The feature names should match those that were passed during fit, in their order: it had "
-        f"{wanted}{' …' * (len(fitted) > 5)}, X has {came}{' …' * (X.shape[1] > 5)}; "
+        f"{wanted}{' …' * (len(fitted) > 5)}, X has {given}{' …' * (X.shape[1] > 5)}; "
         "write X[list(model.feature_names_in_)], or X.to_numpy() if they mean the same"
     )
 
 
-def _two_axes(x: Tensor) -> Tensor:
+def _two_dimensional(x: Tensor) -> Tensor:
     if x.dim() != 2:
         raise InvalidInput(
             f"Expected 2D array, one row per node: X must have shape [N, F], got {list(x.shape)}. "
@@ -322,14 +320,14 @@ def _two_axes(x: Tensor) -> Tensor:
 
 
 def _sparse_tensor(x: Tensor) -> Tensor:
-    """A torch CSR tensor of a sparse one; its indices are checked, since torch does not check them."""
+    """A sparse tensor as a CSR tensor; its indices are checked, since torch does not check them."""
     x, shape = x.cpu(), (int(x.shape[0]), int(x.shape[1])) if x.dim() == 2 else (0, 0)
     if x.layout == torch.sparse_coo and x.dim() == 2:
-        for numbers, count, side in zip(x._indices(), shape, ("row", "column"), strict=True):
-            check_range(numbers.numpy(), count, f"the {side} numbers of X")
+        for indices, size, axis in zip(x._indices(), shape, ("row", "column"), strict=True):
+            check_range(indices.numpy(), size, f"the {axis} numbers of X")
     elif x.layout == torch.sparse_csr and x.dim() == 2:
         check_indices(x.crow_indices().numpy(), x.col_indices().numpy(), shape, "X")
     else:
         raise InvalidInput(f"a sparse X must be a CSR or COO tensor [N, F], got {x.layout} {list(x.shape)}")
-    found = x.float().to_sparse_csr()
-    return csr(found.crow_indices().clone(), found.col_indices().clone(), found.values().clone(), shape)
+    x = x.float().to_sparse_csr()
+    return csr(x.crow_indices().clone(), x.col_indices().clone(), x.values().clone(), shape)

@@ -1,4 +1,4 @@
-"""Resume of a fit: its rounds, its recorder and the candidates that are finished, in its run folder."""
+"""Keeper: saves the rounds and the finished candidates of a fit in a run folder, and resumes from them."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,10 +13,10 @@ from bangs.selftraining.loop import State
 
 
 class Keeper:
-    """Keeps the state of every round, what a recorder remembers of them all, and the candidates that are finished.
+    """Saves the state of every round, the recorder, and the candidates that are finished.
 
-    Give it to `SelfTrainingClassifier.fit`; a fit whose folder holds rounds goes on after the last of them, and ends
-    as it would have undisturbed:
+    Give it to `SelfTrainingClassifier.fit`. A fit whose folder holds rounds continues after the last of them, with the
+    same result as an uninterrupted fit:
 
         with RunFolder.create_or_resume("out", {"my": "settings"}, resume=True) as folder:
             model.fit(data, keeper=Keeper(folder))
@@ -27,11 +27,11 @@ class Keeper:
         self._members: dict[str, Part] = {}  # finished, by candidate
         latest = self._rounds.latest
         self._saved = -1 if latest is None else latest.round
-        self._begun = latest is not None
+        self._resumable = latest is not None
 
     @property
     def round(self) -> int | None:
-        """The last round that was kept when the folder was opened; None = the fit begins."""
+        """The last round that was saved when the folder was opened; None = a new fit."""
         if self._rounds.latest is None:
             return None
         facts = self._rounds.latest.facts.get("parts", {}).get("fit")
@@ -39,44 +39,44 @@ class Keeper:
 
     @property
     def seconds(self) -> float:
-        """Of work so far, earlier attempts included."""
+        """Seconds of work so far, earlier attempts included."""
         return self._rounds.seconds
 
     def begin(self, task: Task) -> None:
-        """Check that what was kept is of this task; call it before the others."""
+        """Check that what was saved belongs to this task; call it before the other methods."""
         self._rounds.begin(task)
         if self._rounds.latest is None:
             return
-        with self._sound():
+        with self._explain_errors():
             for number, name in enumerate(self._rounds.part("fit")[1]["members"]):
                 self._members[str(name)] = self._rounds.part(f"member {number}")
 
     def finished(self, candidate: Candidate) -> tuple[Member, str] | None:
-        """The member that a candidate became before, and how it ended."""
+        """The saved member of a finished candidate, and its standing; None = not finished."""
         if candidate.name not in self._members:
             return None
         tensors, facts = self._members[candidate.name]
-        with self._sound():
+        with self._explain_errors():
             return Member.from_plain(tensors, facts, candidate.trainer.model), str(facts["standing"])
 
     def resume(self, candidate: Candidate, task: Task, recorder: FoldRecorder) -> Restore | None:
-        """How to make the last state that was kept, which the recorder then knows too; None = begin."""
-        if not self._begun:
+        """How to rebuild the last saved state; also restores the recorder. None = start anew."""
+        if not self._resumable:
             return None
-        with self._sound():
+        with self._explain_errors():
             if self._rounds.part("fit")[1].get("candidate") != candidate.name:
                 return None
-            self._begun = False
-            recorder.recall(*self._rounds.part("record"), task)
+            self._resumable = False
+            recorder.restore(*self._rounds.part("record"), task)
             return self._rounds.state()
 
     def keep(self, candidate: Candidate, state: State, recorder: FoldRecorder) -> None:
-        """Write the round down; when this returns, no crash can take it away."""
+        """Save the round; once this returns, a crash cannot lose it."""
         self._rounds.note(state, candidate=candidate.name)
         self._save(state, {"record": recorder.to_plain()}, state.index, candidate.name)
 
     def done(self, candidate: Candidate, member: Member, standing: str) -> None:
-        """Write a finished candidate down."""
+        """Save a finished candidate."""
         tensors, facts = member.to_plain()
         self._members[candidate.name] = tensors, {**facts, "standing": standing}
         self._rounds.folder.event("candidate", name=candidate.name, standing=standing)
@@ -89,8 +89,8 @@ class Keeper:
         self._rounds.save(self._saved, state, {**parts, **members, "fit": ({}, fit)})
 
     @contextmanager
-    def _sound(self) -> Iterator[None]:
-        """Turn what facts of another kind can raise into a sentence about the checkpoint."""
+    def _explain_errors(self) -> Iterator[None]:
+        """Turn errors that invalid facts raise into one sentence about the checkpoint."""
         try:
             yield
         except (LookupError, TypeError, ValueError, AttributeError, RuntimeError) as error:

@@ -1,4 +1,4 @@
-"""Label inputs: labels from a notebook as numbered classes."""
+"""Label inputs: labels from arrays, series and dicts as class numbers."""
 
 import warnings
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from torch_geometric.data import Data
 
 from bangs.core.types import Split
 from bangs.errors import InvalidInput
-from bangs.estimator.edge_inputs import rows_called
+from bangs.estimator.edge_inputs import rows_by_name
 from bangs.graphs.store import Store
 from bangs.graphs.tables.diagnostics import listed
 from bangs.graphs.tables.labels import case_variants, many_classes, placeholders
@@ -27,20 +27,20 @@ Classes = npt.NDArray[Any]
 def in_order(X: Any, y: Any) -> Any:
     """Labels in the order of the rows of X.
 
-    A series, or a dict from names to labels, that names rows of the frame X is put in their order, and rows it does not
-    name are unknown. A series numbered 0, 1, … beside rows with names keeps its order. The same holds for a frame of
-    one column.
+    A series, or a dict from names to labels, is put in the order of the index of the frame X; rows it does not name are
+    unknown. A series with the index 0, 1, … keeps its order, if the rows of X have other names. The same holds for a
+    frame of one column.
     """
     y = pd.Series(list(y.values()), index=pd.Index(list(y), tupleize_cols=False)) if isinstance(y, Mapping) else y
     if not isinstance(X, pd.DataFrame) or not isinstance(y, pd.Series | pd.DataFrame) or y.index.equals(X.index):
         return y
-    for whose, index in (("X", X.index), ("y", y.index)):
+    for argument, index in (("X", X.index), ("y", y.index)):
         if not index.is_unique:
             raise InvalidInput(
-                f"the index of {whose} must name every row once, or be the same for X and y, got "
+                f"the index of {argument} must name every row once, or be the same for X and y, got "
                 f"{index[index.duplicated()][0]!r} twice; give y.to_numpy() if its labels stand in the order of rows"
             )
-    rows = rows_called(X.index, y.index)
+    rows = rows_by_name(X.index, y.index)
     unknown = rows < 0
     if not unknown.any():
         return y.set_axis(X.index[rows]).reindex(X.index)
@@ -56,9 +56,8 @@ def in_order(X: Any, y: Any) -> Any:
 def as_labels(y: Any, nodes: int, read: Tensor | None = None) -> tuple[Tensor, Classes]:
     """Class numbers long [N], -1 = unknown, and the classes in order.
 
-    Unknown is -1, None, NaN, an empty word and a masked entry. Labels such as 1.0 are taken as 1, labels such as 0.5 as
-    they are; measurements, which hardly repeat, are refused. Labels outside the mask `read` [N] are unknown,
-    whatever they are.
+    Unknown labels are -1, None, NaN, an empty string and a masked entry. A label 1.0 becomes 1, a label 0.5 stays;
+    measurements, which hardly repeat, are refused. Labels outside the mask `read` [N] are unknown, whatever they are.
     """
     values, masked = label_array(y), np.ma.getmaskarray(y) if np.ma.isMaskedArray(y) else None
     if values.ndim == 2 and values.shape[1] == 1:
@@ -74,7 +73,7 @@ def as_labels(y: Any, nodes: int, read: Tensor | None = None) -> tuple[Tensor, C
         raise InvalidInput(
             "no node has a label; label some nodes of every class, and write -1 (or None among words) for the others"
         )
-    values = _whole_or_few(values, known) if values.dtype.kind == "f" else values
+    values = _float_labels(values, known) if values.dtype.kind == "f" else values
     if values.dtype.kind != "f":
         check_classification_targets(values[known])
     classes, codes = np.unique(values[known], return_inverse=True)
@@ -83,21 +82,21 @@ def as_labels(y: Any, nodes: int, read: Tensor | None = None) -> tuple[Tensor, C
     return torch.from_numpy(out), classes
 
 
-def as_shares(sample_weight: Any, nodes: int) -> "npt.NDArray[np.float64]":
+def as_sample_weights(sample_weight: Any, nodes: int) -> "npt.NDArray[np.float64]":
     """The weights of nodes in a score: float [N], none negative."""
     try:
-        found = np.asarray(sample_weight, dtype=np.float64)
+        weights = np.asarray(sample_weight, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise InvalidInput(f"sample_weight must hold one number per node: {error}") from error
-    if found.shape != (nodes,) or not (np.isfinite(found) & (found >= 0)).all():
+    if weights.shape != (nodes,) or not (np.isfinite(weights) & (weights >= 0)).all():
         raise InvalidInput(
-            f"sample_weight must hold one number from 0 per node [{nodes}], got shape {list(found.shape)}"
+            f"sample_weight must hold one number from 0 per node [{nodes}], got shape {list(weights.shape)}"
         )
-    return found
+    return weights
 
 
 def labelled(X: Any, y: Any, nodes: int) -> tuple[Tensor, Classes, Split | None]:
-    """Class numbers [N], the classes, and the split [1, N] of the masks of a Data or Store; None without masks.
+    """Class numbers [N], the classes, and the split [1, N] from the masks of a Data or Store; None without masks.
 
     With masks, only labels under `train_mask` and `val_mask` are read, or all but those of test nodes if there is no
     `train_mask`.
@@ -113,13 +112,13 @@ def labelled(X: Any, y: Any, nodes: int) -> tuple[Tensor, Classes, Split | None]
     train = ~val & ~test if train is None else train
     target, classes = as_labels(y, nodes, train | val if masked else None)
     known = target >= 0
-    if many := many_classes(len(classes), int(known.sum())):  # they may be ids or measurements
-        warnings.warn(many, stacklevel=4)
+    if warning := many_classes(len(classes), int(known.sum())):  # they may be ids or measurements
+        warnings.warn(warning, stacklevel=4)
     return target, classes, Split((train & known)[None], (val & known)[None], test[None]) if masked else None
 
 
 def mask_of(data: Data | Store, name: str, nodes: int) -> Tensor | None:
-    """The mask [N] of one part of the split of a Data or Store; of several splits the first."""
+    """The mask `{name}_mask` [N] of a Data or Store; the first of several splits."""
     mask = data.get(f"{name}_mask")
     if isinstance(data, Store) and mask is not None and mask.dim() == 2:
         mask = mask[:, 0]
@@ -131,28 +130,28 @@ def mask_of(data: Data | Store, name: str, nodes: int) -> Tensor | None:
     return None if mask is None else mask.cpu()
 
 
-def check_words(classes: Classes, keep: Any) -> None:
-    """Raises where a class looks like "no label", or like another in other capital letters, and `keep` has it not."""
+def check_class_names(classes: Classes, keep: Any) -> None:
+    """Raises where a class not in `keep` looks like "no label", or differs from another in capital letters only."""
     kept = [keep] if isinstance(keep, str) else list(keep) if isinstance(keep, list | tuple | set) else None
-    if kept is None or not all(isinstance(word, str) for word in kept):
+    if kept is None or not all(isinstance(name, str) for name in kept):
         raise InvalidInput(f"keep must be a list of labels that are words, such as ['unknown'], got {keep!r}")
-    words = classes.tolist() if classes.dtype.kind == "U" else []
-    none = {*placeholders(words), *(word for word in words if word.lower() in MISSING)}
-    if found := [word for word in words if word in none and word not in kept]:
+    names = classes.tolist() if classes.dtype.kind == "U" else []
+    no_label = {*placeholders(names), *(name for name in names if name.lower() in MISSING)}
+    if refused := [name for name in names if name in no_label and name not in kept]:
         raise InvalidInput(
-            f'class {listed(found)} looks like a word for "no label"; if it means that, write None instead; if it is '
-            f"a class, keep it: SelfTrainingClassifier(keep={[*kept, *found]})"
+            f'class {listed(refused)} looks like a word for "no label"; if it means that, write None instead; if it is '
+            f"a class, keep it: SelfTrainingClassifier(keep={[*kept, *refused]})"
         )
-    for own in case_variants(words):
-        if not set(own) <= set(kept):
+    for variants in case_variants(names):
+        if not set(variants) <= set(kept):
             raise InvalidInput(
-                f"classes {listed(own)} differ in capital letters only; if they are one, write them alike; if not, "
-                f"keep them: SelfTrainingClassifier(keep={list(dict.fromkeys([*kept, *own]))})"
+                f"classes {listed(variants)} differ in capital letters only; if they are one, write them alike; if "
+                f"not, keep them: SelfTrainingClassifier(keep={list(dict.fromkeys([*kept, *variants]))})"
             )
 
 
-def _whole_or_few(values: Classes, known: npt.NDArray[np.bool_]) -> Classes:
-    """Labels that are floats as int64 where all are whole, else as they are; raises where they hardly repeat."""
+def _float_labels(values: Classes, known: npt.NDArray[np.bool_]) -> Classes:
+    """Float labels as int64 where all are whole numbers, else unchanged; raises where they hardly repeat."""
     if not np.isfinite(values[known]).all():
         raise InvalidInput("Input contains infinity: labels must be words or finite numbers")
     if bool((np.mod(values[known], 1) == 0).all()):
@@ -169,14 +168,14 @@ def _whole_or_few(values: Classes, known: npt.NDArray[np.bool_]) -> Classes:
 def _known(values: Classes) -> tuple[Classes, npt.NDArray[np.bool_]]:
     """The labels, and which of them are known: bool [N]."""
     if values.dtype.kind == "O":
-        return _objects(values)
-    if values.dtype.kind in "US":  # numpy makes "-1" of a -1 among words
+        return _known_objects(values)
+    if values.dtype.kind in "US":  # numpy turns a -1 among strings into "-1"
         return values, (values != values.dtype.type()) & (values.astype(str) != "-1")
     return values, (values != -1) & (~np.isnan(values) if values.dtype.kind == "f" else True)
 
 
 def label_array(y: Any) -> Classes:
-    """The labels as an array; among words, NaN stays NaN, where numpy would make the word 'nan' of it."""
+    """The labels as an array; NaN among strings stays NaN, where numpy would turn it into 'nan'."""
     if isinstance(y, Tensor):
         return y.detach().cpu().numpy()
     if isinstance(y, pd.Series | pd.DataFrame):
@@ -185,12 +184,12 @@ def label_array(y: Any) -> Classes:
         values = np.asarray(y)
     except ValueError as error:
         raise InvalidInput(f"y must hold one label per node: {error}") from error
-    mixed = values.dtype.kind in "US" and not isinstance(y, np.ndarray)
-    return np.array(y, dtype=object) if mixed else values
+    maybe_mixed = values.dtype.kind in "US" and not isinstance(y, np.ndarray)
+    return np.array(y, dtype=object) if maybe_mixed else values
 
 
-def _objects(values: Classes) -> tuple[Classes, npt.NDArray[np.bool_]]:
-    """An array of Python objects as words or numbers, and which of them are known."""
+def _known_objects(values: Classes) -> tuple[Classes, npt.NDArray[np.bool_]]:
+    """An array of Python objects as strings, bools or numbers, and which of them are known."""
     known = np.array([not _is_unknown(value) for value in values], dtype=bool)
     kinds = {str if isinstance(value, str) else type(value) for value in values[known]}
     if kinds <= {str}:
@@ -212,7 +211,7 @@ def _is_unknown(value: Any) -> bool:
 
 
 def _whole_or_float(values: Classes) -> Classes:
-    """Python numbers as int64 where all are whole, which float64 would merge above 2^53; else as float64."""
+    """Python numbers as int64 where all are whole, since float64 is not exact above 2^53; else as float64."""
     if not all(float(value).is_integer() for value in values):
         return values.astype(np.float64)
     try:

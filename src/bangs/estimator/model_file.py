@@ -1,4 +1,4 @@
-"""A model's file: tensors and facts in one safetensors file, read back without running anything found in it."""
+"""Model file: tensors and JSON values in one safetensors file, read without executing anything from it."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -22,7 +22,7 @@ WEIGHTS = "weights."  # before the names of tensors that are weights
 
 
 def save(path: str | Path, tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> None:
-    """Write tensors and JSON-able facts to the file, or to `model.safetensors` in the folder, whole or not at all."""
+    """Write tensors and JSON values to the file, or to `model.safetensors` in a folder, atomically."""
     file = model_file(path)
     make_folder(file.parent)
     check_replaceable(file, BEGIN, "fit")
@@ -30,15 +30,15 @@ def save(path: str | Path, tensors: Mapping[str, Tensor], facts: Mapping[str, An
 
 
 def load(path: str | Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """The tensors and facts of a file that `save` wrote; a changed bit is noticed."""
+    """The tensors and JSON values of a file that `save` wrote; its checksum is verified."""
     file = model_file(path)
     try:
-        found = decode(read_regular_file(file, LARGEST), KIND)
+        checkpoint = decode(read_regular_file(file, LARGEST), KIND)
     except FileNotFoundError as error:
         raise InvalidInput(f"'{file}' does not exist; `bangs fit` and SelfTrainingClassifier.save write one") from error
     except Damaged as error:
         raise InvalidInput(f"'{file}' cannot be used: {error}; save the model again, or name another") from error
-    return found.tensors, found.facts
+    return checkpoint.tensors, checkpoint.facts
 
 
 def model_file(path: str | Path) -> Path:
@@ -48,8 +48,8 @@ def model_file(path: str | Path) -> Path:
 
 
 @contextmanager
-def sound(path: str | Path) -> Iterator[None]:
-    """Turn whatever is wrong with facts from outside into a sentence about the file."""
+def explain_errors(path: str | Path) -> Iterator[None]:
+    """Turn errors that invalid contents raise into one sentence about the file."""
     try:
         yield
     except BangsError as error:
@@ -60,16 +60,16 @@ def sound(path: str | Path) -> Iterator[None]:
 
 def weights_in(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """The weights of the members among the tensors of a file, by their names `number.name`."""
-    return {name.removeprefix(WEIGHTS): own for name, own in tensors.items() if name.startswith(WEIGHTS)}
+    return {name.removeprefix(WEIGHTS): tensor for name, tensor in tensors.items() if name.startswith(WEIGHTS)}
 
 
 def pack_names(names: Any) -> dict[str, Tensor]:
-    """The names of nodes as two tensors, their bytes in UTF-8 and where each ends; none where a store has them."""
+    """The names of nodes as two tensors, UTF-8 bytes and the end of each name; empty where a store has the names."""
     if not isinstance(names, np.ndarray | list):
         return {}
-    spelled = [str(name).encode("utf-8", "surrogatepass") for name in names]
-    ends = torch.tensor([len(name) for name in spelled], dtype=torch.long).cumsum(0)
-    body = torch.from_numpy(np.frombuffer(b"".join(spelled), dtype=np.uint8).copy())
+    encoded = [str(name).encode("utf-8", "surrogatepass") for name in names]
+    ends = torch.tensor([len(name) for name in encoded], dtype=torch.long).cumsum(0)
+    body = torch.from_numpy(np.frombuffer(b"".join(encoded), dtype=np.uint8).copy())
     return {"names.bytes": body, "names.ends": ends}
 
 

@@ -1,4 +1,4 @@
-"""Model selection: cross-validation on one graph, where labels are hidden and no node is cut off."""
+"""Model selection: cross-validation on one graph, which hides labels and removes no node."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -22,10 +22,10 @@ Rows = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class LabelMask:
-    """A splitter for scikit-learn that hides each label once, and every time a share of every class.
+    """A stratified splitter for scikit-learn that hides each label once.
 
     Nodes without a label are in no part. A class with one label is never hidden. Give scikit-learn `NodeRows` as X:
-    then a hidden node stays in the graph.
+    then a node with a hidden label stays in the graph.
     """
 
     n_splits: int = 5
@@ -40,16 +40,16 @@ class LabelMask:
         target, _ = as_labels(y, count_rows(y, "y"))
         folds = Folds.of(target, self.n_splits, self.random_state)
         if not folds.has_held_out or folds.runs < self.n_splits:
-            found = int((folds.held >= 0).any(0).sum()) if folds.has_held_out else 0
+            count = int((folds.held >= 0).any(0).sum()) if folds.has_held_out else 0
             raise InvalidInput(
-                f"LabelMask({self.n_splits}) needs {self.n_splits} labels in classes of two or more, got {found}; "
+                f"LabelMask({self.n_splits}) needs {self.n_splits} labels in classes of two or more, got {count}; "
                 "give more labels, or hide them in fewer parts"
             )
         for given, held in zip(folds.given, folds.held, strict=True):
             yield (given >= 0).nonzero().flatten().numpy(), (held >= 0).nonzero().flatten().numpy()
 
     def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
-        """How many times labels are hidden."""
+        """The number of parts."""
         return self.n_splits
 
 
@@ -65,10 +65,10 @@ def cross_validate(
     n_jobs: int | None = None,
     return_estimator: bool = False,
 ) -> dict[str, Any]:
-    """Scores of hidden nodes, a fit for every part: what scikit-learn's `cross_validate` gives, and `hidden`.
+    """Scores on hidden labels, one fit per part: the result of scikit-learn's `cross_validate`, and `hidden`.
 
-    Labels are hidden in turns by `cv`, a number of parts or a splitter; the graph stays whole. `scoring` is
-    scikit-learn's; None = accuracy. `hidden` has the numbers of the nodes each fit was scored on. Of a `Data` with
+    `cv`, a number of parts or a splitter, hides labels in turns; the graph stays whole. `scoring` is as in
+    scikit-learn; None = accuracy. `hidden` has the numbers of the nodes each fit was scored on. Of a `Data` with
     masks, labels of test nodes are neither learned nor scored.
     """
     X = pd.DataFrame(index=named_nodes(edge_index, y)) if X is None and edge_index is not None else X
@@ -79,7 +79,7 @@ def cross_validate(
     known = (target >= 0).nonzero().flatten()
     if isinstance(cv, int):
         cv = LabelMask(cv)
-    found = sklearn.model_selection.cross_validate(
+    result = sklearn.model_selection.cross_validate(
         model,
         rows[known.numpy()],
         classes[target[known].numpy()],
@@ -90,7 +90,7 @@ def cross_validate(
         return_indices=True,
         error_score="raise",
     )
-    found["hidden"] = [
-        rows.rows[known[torch.from_numpy(np.asarray(test))].numpy()] for test in found.pop("indices")["test"]
+    result["hidden"] = [
+        rows.rows[known[torch.from_numpy(np.asarray(test))].numpy()] for test in result.pop("indices")["test"]
     ]
-    return dict(found)
+    return dict(result)

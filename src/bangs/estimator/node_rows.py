@@ -1,4 +1,4 @@
-"""NodeRows: rows of a graph that keep their graph, for functions that cut rows."""
+"""NodeRows: rows of X that keep the whole graph, for functions of scikit-learn that select rows."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -19,11 +19,11 @@ Rows = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class NodeRows:
-    """Nodes of one graph as rows; some of them are still nodes of the whole graph.
+    """Nodes of a graph as rows; a selection of rows keeps the whole graph.
 
-    scikit-learn takes rows for learning and others for testing. Of an array X it would cut nodes off the graph. Of
-    these rows it hides the labels of the others: `fit(rows, y)` learns from the labels y of these rows on the whole
-    graph, `predict(rows)` answers for them. For other estimators the rows are an array of their features [n, F].
+    scikit-learn selects some rows for training and others for testing. With an array X this would remove nodes from
+    the graph. With `NodeRows` it only hides labels: `fit(rows, y)` learns from the labels y of these rows on the whole
+    graph, and `predict(rows)` predicts these rows. For other estimators the rows are an array of features [n, F].
 
     X and the edges are what `SelfTrainingClassifier.fit` takes; X may be None, or a `Data` with its edges. Without
     X the nodes are those that the edges name; a frame without columns names others too.
@@ -69,7 +69,7 @@ class NodeRows:
         return NodeRows(self.X, self.edge_index, self.edge_weight, rows)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
-        """The features of the rows [n, F], for estimators that know no graph."""
+        """The features of the rows [n, F], for estimators that use no graph."""
         X = self.X.get("x") if isinstance(self.X, Data) else self.X
         if X is None or self.shape[1] == 0:
             raise InvalidInput("these rows have no features, only edges; an estimator that knows no graph needs some")
@@ -80,12 +80,11 @@ class NodeRows:
             matrix: Any = X
             X = matrix.toarray()
         try:
-            found: npt.NDArray[Any] = np.asarray(X, dtype=dtype)[self.rows]
+            return np.asarray(np.asarray(X, dtype=dtype)[self.rows])
         except ValueError as error:
             raise InvalidInput(
                 f"an estimator that knows no graph needs numbers, and X holds others ({error}); encode its words first"
             ) from error
-        return found
 
     def spread(self, y: Any) -> npt.NDArray[Any]:
         """Labels of the rows [n] as labels of all nodes [N], None where a node is not among the rows."""

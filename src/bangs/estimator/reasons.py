@@ -1,4 +1,4 @@
-"""Reasons: why a node has the label it has, in numbers that can be checked."""
+"""Reasons: why a node has its label, in numbers."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -20,12 +20,12 @@ Origin = Literal["given", "held", "adopted", "soft", "predicted"]
 
 ALL_NODES = slice(None)
 BATCH = 64  # nodes whose influences are computed at once
-LARGE = 200_000  # nodes or edges beyond which only short walks are followed
+MAX_EXACT_SIZE = 200_000  # nodes or edges up to which PageRank is exact; beyond, only short walks count
 
 
 @dataclass(frozen=True)
 class Influence:
-    """A labelled node and its share of the influence that labelled nodes have on another node."""
+    """A labelled node, and its share of the influence of all labelled nodes on another node."""
 
     node: Any  # its number; in an `Explanation` its name
     label: Any  # the number of its class; in an `Explanation` the class
@@ -69,7 +69,7 @@ class SoftLabel:
 
 @dataclass(frozen=True)
 class Reasons:
-    """What led to the label of one node; nodes and classes by their numbers, in an `Explanation` by their names."""
+    """The reasons for the label of one node; nodes and classes by number, in an `Explanation` by name."""
 
     node: Any
     origin: Origin
@@ -81,15 +81,15 @@ class Reasons:
     degree: int
     neighbours: list[Neighbour]  # the heaviest edges first
     influences: list[Influence]  # the strongest first
-    support: Any  # labelled influence, as `probs`; sums to one, or to zero where no labelled node is in reach
-    reach: float  # labelled influence among all influence on the node, in [0, 1]
+    support: Any  # labelled influence per class, as `probs`; sums to one, or to zero where no labelled node is near
+    reach: float  # share of labelled influence in all influence on the node, in [0, 1]
     adoption: PseudoLabel | None
     soft: SoftLabel | None
     path: list[Any]  # (round, label, calibrated confidence) of every round's model; in an `Explanation` dicts
 
 
 def origins(snapshot: Snapshot, nodes: Tensor | slice = ALL_NODES) -> list[Origin]:
-    """Where the labels of nodes come from; pseudo-labels that the chosen model did not see are predictions."""
+    """The origins of the labels of nodes; a pseudo-label that the chosen model did not learn is a prediction."""
     pseudo: Origin = "adopted" if snapshot.belief is None else "soft"
     columns = (snapshot.adopted_round[nodes].tolist(), snapshot.held[nodes].tolist())
     return [
@@ -104,51 +104,51 @@ def influences(
     """For every node its strongest labelled influences, the labelled influence per class [C], and its reach.
 
     The influence of i on j is P[j, i] of personalised PageRank, the weight with which the logits of i enter the
-    estimated logits Ĥ_j = Σ_i P[j, i] x_i of a student; on a large graph it is the part that short walks make of it.
-    Counted are nodes with a given label and those adopted before j was, or all that the chosen model learned from if j
-    was not adopted. Soft labels do not count, since every node has one.
+    estimated logits Ĥ_j = Σ_i P[j, i] x_i of a student; on a large graph only short walks count. Labelled nodes are
+    those with a given label and those adopted before j, or all that the chosen model learned from if j was not adopted.
+    Soft labels do not count, since every node has one.
     """
     if propagate is None:
         propagate = TruncatedPPR() if _is_large(snapshot) else PPR()
-    since, label = _adopted_in(snapshot), _label_of(snapshot)
+    first_round, label = _first_rounds(snapshot), _labels(snapshot)
     rows = _influence_rows(snapshot, nodes, propagate, label >= 0)
-    return [_strongest(snapshot, node, *row, since, label, top) for node, row in zip(nodes, rows, strict=True)]
+    return [_strongest(snapshot, node, *row, first_round, label, top) for node, row in zip(nodes, rows, strict=True)]
 
 
 def neighbours(snapshot: Snapshot, nodes: Sequence[int], top: int = 5) -> list[tuple[list[Neighbour], int]]:
     """For every node its heaviest neighbours, and how many it has.
 
-    A neighbour is another node with an edge to it; several edges count as one of their total weight, and edges of
-    weight zero as none.
+    A neighbour is another node with an edge to it. Several edges count as one with their total weight; edges of weight
+    zero do not count.
     """
-    counts, sources, weights = (part.numpy() for part in snapshot.links.rows(torch.as_tensor(list(nodes))))
+    counts, sources, weights = (tensor.numpy() for tensor in snapshot.links.rows(torch.as_tensor(list(nodes))))
     ends = counts.cumsum()
-    found = []
+    out = []
     for node, begin, end in zip(nodes, ends - counts, ends, strict=True):
-        others, place = np.unique(sources[begin:end], return_inverse=True)
-        total = np.bincount(place, weights[begin:end], len(others))
-        there = (total > 0) & (others != node)
-        others, total = others[there], total[there]
+        others, inverse = np.unique(sources[begin:end], return_inverse=True)
+        total = np.bincount(inverse, weights[begin:end], len(others))
+        linked = (total > 0) & (others != node)
+        others, total = others[linked], total[linked]
         order = np.argsort(-total, kind="stable")[:top]
-        found.append((_described(snapshot, others[order], total[order]), len(others)))
-    return found
+        out.append((_described(snapshot, others[order], total[order]), len(others)))
+    return out
 
 
 def node_of(node: Any, names: Any) -> int:
-    """The number of a node that is asked for by its name, or by its number where no names are numbers."""
+    """The number of a node, given by its name, or by its number where names are not numbers."""
     if not isinstance(node, str) and (isinstance(node, bool) or not isinstance(node, Integral)):
-        raise InvalidInput(f"a node is asked for by its name or its number, got {node!r}")
+        raise InvalidInput(f"a node must be given by its name or its number, got {node!r}")
     if not isinstance(node, str) and not all(name.removeprefix("-").isdecimal() for name in names[:3]):
         return int(node)
-    if isinstance(names, np.ndarray) and len(found := np.flatnonzero(names == str(node))):
-        return int(found[0])
+    if isinstance(names, np.ndarray) and len(matches := np.flatnonzero(names == str(node))):
+        return int(matches[0])
     from bangs.graphs.store import node_index  # imports the readers of tables, which takes a second
 
     return node_index(str(node), names)
 
 
 def reasons(snapshot: Snapshot, node: int, top: Any = 5) -> Reasons:
-    """Why the node has the label it has; at most `top` neighbours and influences are named."""
+    """Why the node has its label; at most `top` neighbours and influences are listed."""
     if not 0 <= node < snapshot.nodes:
         raise InvalidInput(f"nodes are numbered 0 … {snapshot.nodes - 1}, got {node}")
     if isinstance(top, bool) or not isinstance(top, Integral) or top < 0:
@@ -158,7 +158,7 @@ def reasons(snapshot: Snapshot, node: int, top: Any = 5) -> Reasons:
     probs = snapshot.calibrated[node].softmax(-1)
     known = max(int(snapshot.given[node]), int(snapshot.held[node]))
     heaviest, degree = neighbours(snapshot, [node], top)[0]
-    labels, confidence = (own[:, node].tolist() for own in (snapshot.round_labels, snapshot.round_confidence))
+    labels, confidence = (rounds[:, node].tolist() for rounds in (snapshot.round_labels, snapshot.round_confidence))
     return Reasons(
         node=node,
         origin=origins(snapshot, torch.tensor([node]))[0],
@@ -180,22 +180,22 @@ def reasons(snapshot: Snapshot, node: int, top: Any = 5) -> Reasons:
 
 def adoption(snapshot: Snapshot, node: int) -> PseudoLabel | None:
     """How the node was adopted, the last time if it was more than once; None if it never was."""
-    candidate_log = snapshot.candidate_log
-    lines = (candidate_log.taken & (candidate_log.node == node)).nonzero().flatten().tolist()
-    if not lines:
+    log = snapshot.candidate_log
+    rows = (log.taken & (log.node == node)).nonzero().flatten().tolist()
+    if not rows:
         return None
-    line = lines[-1]
-    stderr = float(candidate_log.stderr[line])
+    row = rows[-1]
+    stderr = float(log.stderr[row])
     return PseudoLabel(
-        round=int(candidate_log.round[line]),
-        label=int(candidate_log.label[line]),
-        raw_confidence=float(candidate_log.raw_confidence[line]),
-        confidence=float(candidate_log.confidence[line]),
-        score=float(candidate_log.score[line]),
+        round=int(log.round[row]),
+        label=int(log.label[row]),
+        raw_confidence=float(log.raw_confidence[row]),
+        confidence=float(log.confidence[row]),
+        score=float(log.score[row]),
         stderr=None if stderr != stderr else stderr,
-        rank=int(candidate_log.place[line]),
-        among=int(candidate_log.among[line]),
-        used=bool(snapshot.adopted_round[node] == candidate_log.round[line]),
+        rank=int(log.place[row]),
+        among=int(log.among[row]),
+        used=bool(snapshot.adopted_round[node] == log.round[row]),
     )
 
 
@@ -208,7 +208,7 @@ def soft_label(snapshot: Snapshot, node: int) -> SoftLabel | None:
 
 
 def relative_weights(snapshot: Snapshot) -> Tensor:
-    """The weight of every label in the loss of the chosen model, that of a given label being one: float [N]."""
+    """The weight of every label in the loss of the chosen model, relative to a given label: float [N]."""
     if snapshot.weight is None:
         return (snapshot.target >= 0).float()
     given = snapshot.weight[snapshot.given >= 0]
@@ -217,77 +217,77 @@ def relative_weights(snapshot: Snapshot) -> Tensor:
 
 def _is_large(snapshot: Snapshot) -> bool:
     graph = snapshot.graph
-    return not isinstance(graph, EdgeList) or max(graph.num_nodes, graph.edge_index.shape[1]) > LARGE
+    return not isinstance(graph, EdgeList) or max(graph.num_nodes, graph.edge_index.shape[1]) > MAX_EXACT_SIZE
 
 
-def _adopted_in(snapshot: Snapshot) -> Tensor:
-    """The round after which every node's label counted: long [N]; 0 = given, past the last round = never."""
+def _first_rounds(snapshot: Snapshot) -> Tensor:
+    """The first round in which every node had a label: long [N]; 0 = given, past the last round = never."""
     never = snapshot.round_labels.shape[0]
-    since = torch.where(snapshot.given >= 0, 0, never)
-    candidate_log = snapshot.candidate_log.where(snapshot.candidate_log.taken)
-    return since.scatter_reduce(0, candidate_log.node, candidate_log.round, "amin")
+    taken = snapshot.candidate_log.where(snapshot.candidate_log.taken)
+    return torch.where(snapshot.given >= 0, 0, never).scatter_reduce(0, taken.node, taken.round, "amin")
 
 
 def _influence_rows(
     snapshot: Snapshot, nodes: Sequence[int], propagate: PPR | TruncatedPPR, labelled: Tensor
 ) -> Iterator[tuple[Tensor, Tensor, float]]:
-    """For every node the labelled nodes that influence it, long [n], and how much, float [n]: entries of a row of P.
+    """For every node its row of P: labelled nodes long [n], their influence float [n], and that of all other nodes.
 
-    The third is the influence of all other nodes together; `labelled` is bool [N].
+    `labelled` is bool [N].
     """
     chunks = [torch.as_tensor(list(nodes[start : start + BATCH])) for start in range(0, len(nodes), BATCH)]
     if isinstance(propagate, TruncatedPPR):
         for chunk in chunks:
             rows = propagate.rows(snapshot.links, chunk)
             for node, begin, end in zip(chunk, rows.indptr[:-1], rows.indptr[1:], strict=True):
-                others, mass = torch.from_numpy(rows.indices[begin:end]).long(), torch.from_numpy(rows.data[begin:end])
+                others = torch.from_numpy(rows.indices[begin:end]).long()
+                influence = torch.from_numpy(rows.data[begin:end])
                 known = labelled[others] & (others != node)
-                yield others[known], mass[known], float(mass[others != node].sum())
+                yield others[known], influence[known], float(influence[others != node].sum())
         return
     graph: Any = snapshot.graph
     operator, sources = propagate(graph), labelled.nonzero().flatten()
     for chunk in chunks:
-        own = torch.arange(len(chunk))
-        picked = torch.zeros(snapshot.nodes, len(chunk))
-        picked[chunk, own] = 1
-        reached = operator.adjoint(picked)
-        reached[chunk, own] = 0  # a node's influence on itself is none of another
-        yield from (
-            (sources, mass, float(total)) for mass, total in zip(reached[sources].T, reached.sum(0), strict=True)
-        )
+        columns = torch.arange(len(chunk))
+        one_hot = torch.zeros(snapshot.nodes, len(chunk))
+        one_hot[chunk, columns] = 1
+        influence = operator.adjoint(one_hot)
+        influence[chunk, columns] = 0  # the influence of a node on itself does not count
+        for column, total in zip(influence[sources].T, influence.sum(0), strict=True):
+            yield sources, column, float(total)
 
 
 def _strongest(
     snapshot: Snapshot,
     node: int,
     others: Tensor,
-    mass: Tensor,
-    everything: float,
-    since: Tensor,
+    influence: Tensor,
+    all_influence: float,
+    first_round: Tensor,
     label: Tensor,
     top: int,
 ) -> tuple[list[Influence], list[float], float]:
-    never, own = snapshot.round_labels.shape[0], int(since[node])
-    if 0 < own < never:
-        counted = since[others] < own
+    """The strongest influences on a node, the influence per class [C], and the reach; see `influences`."""
+    never, adopted = snapshot.round_labels.shape[0], int(first_round[node])
+    if 0 < adopted < never:
+        counts = first_round[others] < adopted
     else:
-        counted = (snapshot.given if snapshot.belief is not None else snapshot.adopted_round)[others] >= 0
-    counted &= mass > 0
-    sources, amount = others[counted], mass[counted]
+        counts = (snapshot.given if snapshot.belief is not None else snapshot.adopted_round)[others] >= 0
+    counts &= influence > 0
+    sources, amount = others[counts], influence[counts]
     total = float(amount.sum())
     if total <= 0:
         return [], [0.0] * snapshot.classes, 0.0
     best = amount.topk(min(top, len(amount)))
     strongest = [
-        Influence(other, int(label[other]), int(since[other]), value / total)
+        Influence(other, int(label[other]), int(first_round[other]), value / total)
         for other, value in zip(sources[best.indices].tolist(), best.values.tolist(), strict=True)
     ]
     support = torch.zeros(snapshot.classes).scatter_add(0, label[sources], amount) / total
-    return strongest, support.tolist(), total / max(everything, 1e-12)
+    return strongest, support.tolist(), total / max(all_influence, 1e-12)
 
 
-def _label_of(snapshot: Snapshot) -> Tensor:
-    """The given label, else the hard pseudo-label, else -1: long [N]; also of nodes adopted after the chosen round."""
+def _labels(snapshot: Snapshot) -> Tensor:
+    """The given label, else the hard pseudo-label of any round, else -1: long [N]."""
     if snapshot.belief is not None:
         return snapshot.given
     taken = snapshot.candidate_log.where(snapshot.candidate_log.taken)
@@ -298,11 +298,11 @@ def _label_of(snapshot: Snapshot) -> Tensor:
 
 
 def _described(snapshot: Snapshot, nodes: "npt.NDArray[Any]", weights: "npt.NDArray[Any]") -> list[Neighbour]:
-    """Neighbours with the labels they have, or are predicted to have."""
+    """Neighbours with their known or predicted labels."""
     others = torch.from_numpy(nodes)
     target, held, predicted = snapshot.target[others], snapshot.held[others], snapshot.raw[others].argmax(-1)
     if snapshot.belief is not None:
-        target = snapshot.given[others]  # a soft label is no label of its own: the prediction counts
+        target = snapshot.given[others]  # of a node with a soft label, the prediction counts
     label = torch.where(target >= 0, target, torch.where(held >= 0, held, predicted))
     columns = (nodes.tolist(), weights.tolist(), origins(snapshot, others), label.tolist())
-    return [Neighbour(*one) for one in zip(*columns, strict=True)]
+    return [Neighbour(*values) for values in zip(*columns, strict=True)]

@@ -1,4 +1,4 @@
-"""Saved classifier: a fitted classifier to one safetensors file and back."""
+"""Saved classifier: write a fitted classifier to one safetensors file and read it back."""
 
 from pathlib import Path
 from typing import Any
@@ -23,8 +23,8 @@ def save(model: Any, path: str | Path) -> None:
         | model_file.pack_names(model.node_names_),
         {
             "snapshot": facts,
-            "params": {name: saved_parameters.spell(value) for name, value in model.get_params(deep=False).items()},
-            "members": [own.to_plain() for own in model.members_],
+            "params": {name: saved_parameters.to_json(value) for name, value in model.get_params(deep=False).items()},
+            "members": [member.to_plain() for member in model.members_],
             "seed": model.seed_,
             "leaderboard": model.leaderboard_,
             "notes": model.notes_,
@@ -38,26 +38,27 @@ def save(model: Any, path: str | Path) -> None:
     )
 
 
-def load(kind: type[Any], path: str | Path, store: str | Path | None, parts: dict[str, Any]) -> Any:
-    """The classifier of a kind saved at the path, with parts that could not be saved; all of the file is checked."""
+def load(cls: type[Any], path: str | Path, store: str | Path | None, parts: dict[str, Any]) -> Any:
+    """The classifier of class `cls` saved at the path, with the parts that a file cannot hold; the file is checked."""
     tensors, facts = model_file.load(path)
-    model = parts.get("model")
-    own = model.model if isinstance(model, Trainer | LinearTrainer) else model
-    with model_file.sound(path):
-        found = kind(**{name: saved_parameters.read(name, value, parts) for name, value in facts["params"].items()})
+    architecture = parts.get("model")
+    if isinstance(architecture, Trainer | LinearTrainer):
+        architecture = architecture.model
+    with model_file.explain_errors(path):
+        model = cls(**{name: saved_parameters.from_json(name, value, parts) for name, value in facts["params"].items()})
         if "calibrator" not in parts:
-            saved_parameters.check_calibrator(found.calibrator)
-        found.n_features_in_ = int(facts["features"])
+            saved_parameters.check_calibrator(model.calibrator)
+        model.n_features_in_ = int(facts["features"])
         if facts["feature_names"]:
-            found.feature_names_in_ = np.array([str(name) for name in facts["feature_names"]], dtype=object)
+            model.feature_names_in_ = np.array([str(name) for name in facts["feature_names"]], dtype=object)
         weights, classes = model_file.weights_in(tensors), len(facts["classes"])
-        found.members_ = read_members(facts["members"], weights, found.n_features_in_, classes, own)
-        found.seed_, found.notes_ = int(facts["seed"]), [str(note) for note in facts["notes"]]
-        found.leaderboard_ = list(facts["leaderboard"])
+        model.members_ = read_members(facts["members"], weights, model.n_features_in_, classes, architecture)
+        model.seed_, model.notes_ = int(facts["seed"]), [str(note) for note in facts["notes"]]
+        model.leaderboard_ = list(facts["leaderboard"])
         columns = facts.get("columns")
-        found.columns_ = None if columns is None else Encoding.from_dict(columns)
-        found.snapshot_, found.classes_, found.node_names_ = model_file.read_run(path, tensors, facts, store)
-        if not found.history_:
+        model.columns_ = None if columns is None else Encoding.from_dict(columns)
+        model.snapshot_, model.classes_, model.node_names_ = model_file.read_run(path, tensors, facts, store)
+        if not model.history_:
             raise InvalidInput("it holds no row of any round; it was not written by bangs")
-        found.n_iter_, found.termination_condition_ = int(facts["rounds"]), str(facts["ended"])
-    return found
+        model.n_iter_, model.termination_condition_ = int(facts["rounds"]), str(facts["ended"])
+    return model

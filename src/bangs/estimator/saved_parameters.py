@@ -1,4 +1,4 @@
-"""Saved parameters: parameters and parts as JSON, and back without running anything found in a file."""
+"""Saved parameters: parameters and parts as JSON, and back without executing anything from a file."""
 
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
@@ -21,8 +21,8 @@ from bangs.training.neighbour_sampling import Sampling
 from bangs.training.trainer import Trainer
 from bangs.valuation import banzhaf
 
-MOST_RUNS = 256  # models of one kind in a file
-SMALL = 1024  # settings up to this size need no tensor as large to be believed
+MAX_RUNS = 256  # models of one member in a file
+MAX_TRUSTED_SIZE = 1024  # a larger setting needs a tensor of that size in the file
 
 _PARTS: tuple[Any, ...] = (
     *MODELS.values(),
@@ -34,27 +34,27 @@ _PARTS: tuple[Any, ...] = (
 KNOWN: dict[str, Any] = {part.__name__: part for part in _PARTS}
 
 
-def spell(value: Any) -> Any:
-    """A parameter for JSON: plain values as they are, parts of bangs by name, of others only what they looked like."""
+def to_json(value: Any) -> Any:
+    """A parameter for JSON: plain values as they are, parts of bangs by name and settings, others by their repr."""
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or isinstance(value, str | bool | int | float):
         return value
     if isinstance(value, tuple | list):
-        return [spell(part) for part in value]
+        return [to_json(part) for part in value]
     if is_dataclass(value) and KNOWN.get(type(value).__name__) is type(value):
-        settings = {own.name: spell(getattr(value, own.name)) for own in fields(value)}
+        settings = {field.name: to_json(getattr(value, field.name)) for field in fields(value)}
         if not any(isinstance(part, dict) and "own" in part for part in settings.values()):
             return {"part": type(value).__name__, "settings": settings}
     return {"own": repr(value)[:200]}
 
 
-def read(name: str, value: Any, given: Mapping[str, Any]) -> Any:
-    """The parameter that `spell` wrote; one given by the caller comes first."""
+def from_json(name: str, value: Any, given: Mapping[str, Any]) -> Any:
+    """The parameter that `to_json` wrote, or the one given by the caller."""
     if name in given:
         return given[name]
     if isinstance(value, list):
-        return tuple(read(name, part, {}) for part in value)
+        return tuple(from_json(name, part, {}) for part in value)
     if not isinstance(value, dict):
         return value
     if "own" in value:
@@ -64,11 +64,11 @@ def read(name: str, value: Any, given: Mapping[str, Any]) -> Any:
         )
     if value["part"] not in KNOWN:
         raise InvalidInput(f"its {name} is a {value['part']!r}, which this version of bangs does not know")
-    return KNOWN[value["part"]](**{key: read(key, part, {}) for key, part in value["settings"].items()})
+    return KNOWN[value["part"]](**{key: from_json(key, part, {}) for key, part in value["settings"].items()})
 
 
 def check_calibrator(value: Any) -> None:
-    """Raises where a saved calibrator is none: neither a known name nor one of ours."""
+    """Raises where a saved calibrator is neither a known name nor a calibrator of bangs."""
     if isinstance(value, str):
         calibrator(value)
     elif type(value) not in (*CALIBRATORS.values(), Crossfit):
@@ -76,29 +76,29 @@ def check_calibrator(value: Any) -> None:
 
 
 def check_weights(architecture: Architecture, weights: Mapping[str, Tensor], features: int, classes: int) -> None:
-    """Raises where the weights are not those of R models of the architecture: names, shapes, types, finite values."""
-    largest = max([SMALL, *(size for weight in weights.values() for size in weight.shape)])
+    """Raises where weights do not fit R models of the architecture: names, shapes, types, finite values."""
+    largest = max([MAX_TRUSTED_SIZE, *(size for weight in weights.values() for size in weight.shape)])
     sizes: dict[str, Any] = {"features": features, "classes": classes}
     part: Any = architecture
     if is_dataclass(part):
-        sizes |= {own.name: getattr(part, own.name) for own in fields(part)}
+        sizes |= {field.name: getattr(part, field.name) for field in fields(part)}
     for name, size in sizes.items():
-        # before the network is built, which takes that much memory
+        # checked before the network is built, which takes that much memory
         if isinstance(size, int) and size > largest:
             raise InvalidInput(f"it claims {name} = {size:,}, but its largest tensor has {largest:,}")
     runs = max((len(weight) for weight in weights.values() if weight.dim()), default=1)
-    if not 1 <= runs <= MOST_RUNS:
-        raise InvalidInput(f"it claims {runs:,} models of one kind, more than {MOST_RUNS:,}")
-    wanted = architecture.build(features, classes, Streams((0,) * runs)).weights()
-    if wanted.keys() != weights.keys():
-        odd = sorted(wanted.keys() ^ weights.keys())
-        raise InvalidInput(f"its weights are not those of {architecture!r}: {odd[0]!r} stands on one side only")
-    for name, value in wanted.items():
-        own = weights[name]
-        if own.shape != value.shape or own.dtype != value.dtype:
+    if not 1 <= runs <= MAX_RUNS:
+        raise InvalidInput(f"it claims {runs:,} models of one kind, more than {MAX_RUNS:,}")
+    expected = architecture.build(features, classes, Streams((0,) * runs)).weights()
+    if expected.keys() != weights.keys():
+        odd = sorted(expected.keys() ^ weights.keys())
+        raise InvalidInput(f"its weights are not those of {architecture!r}: {odd[0]!r} is on one side only")
+    for name, value in expected.items():
+        weight = weights[name]
+        if weight.shape != value.shape or weight.dtype != value.dtype:
             raise InvalidInput(
                 f"weight '{name}' must be {value.dtype} of shape {list(value.shape)}, "
-                f"got {own.dtype} of shape {list(own.shape)}"
+                f"got {weight.dtype} of shape {list(weight.shape)}"
             )
-        if own.is_floating_point() and not torch.isfinite(own).all():
+        if weight.is_floating_point() and not torch.isfinite(weight).all():
             raise InvalidInput(f"weight '{name}' holds NaN or infinity")

@@ -1,4 +1,4 @@
-"""SavedRun: what a model's file says about its run, read without building the model."""
+"""SavedRun: the run of a saved model, read from its file without building the model."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,23 +18,23 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class SavedRun:
-    """The run of a saved model: enough to explain its labels and to draw its page, and quick to read."""
+    """The run of a saved model: enough to explain its labels and to write its report, and quick to read."""
 
     snapshot: Snapshot
     names: Any  # of the nodes: an array, or `NodeNames` of a store
     classes: list[Any]
     selector: Any  # the parameter; a dict where it was a part
-    models: int = 1  # whose mean the prediction is
+    models: int = 1  # how many models are averaged
 
     def explain(self, node: Any, top: int = 5) -> Explanation:
         """Why a node, by its name or number, has the label it has."""
         with threads(thread_count(self.snapshot.nodes)):
-            found = reasons(self.snapshot, node_of(node, self.names), top)
-        return explanation(found, self.names, self.classes, self.selector, self.models)
+            node_reasons = reasons(self.snapshot, node_of(node, self.names), top)
+        return explanation(node_reasons, self.names, self.classes, self.selector, self.models)
 
     def suggest(self, count: int = 20, strategy: str | None = None, *, exclude: Tensor | None = None) -> "Suggestions":
         """The nodes whose labels would help most, with a reason each; nodes in `exclude` bool [N] are left out."""
-        from bangs.suggestion.suggest import suggest  # imports the valuation, which an explanation does without
+        from bangs.suggestion.suggest import suggest  # imports the valuation, which an explanation does not need
 
         with threads(thread_count(self.snapshot.nodes)):
             return suggest(self.snapshot, self.names, self.classes, count, strategy, exclude=exclude)
@@ -43,7 +43,7 @@ class SavedRun:
 def read_saved_run(path: str | Path, store: str | Path | None = None) -> SavedRun:
     """The run of the model saved at the path; `store` says where its graph on disk lies, if it was moved."""
     tensors, facts = model_file.load(path)
-    with model_file.sound(path):
+    with model_file.explain_errors(path):
         snapshot, classes, names = model_file.read_run(path, tensors, facts, store)
         models = count_models(model_file.weights_in(tensors))
         return SavedRun(snapshot, names, classes.tolist(), facts["params"]["selector"], models)

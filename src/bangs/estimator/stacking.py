@@ -1,4 +1,4 @@
-"""Stacking: how much each member counts, by what it says of nodes it has not learned."""
+"""Stacking: weights and temperatures of members, from their out-of-fold predictions."""
 
 import math
 from collections.abc import Sequence
@@ -10,83 +10,83 @@ from bangs.calibration.scaling import shrunk_temperature
 from bangs.core.intervals import Z, wilson
 from bangs.core.types import Prediction, Task
 
-PRIOR = 0.1  # labels that every member has for nothing, so that few labels leave members alike
-SPREAD = 1.0  # standard deviation of log temperatures beforehand
-FACTORS = tuple(step / 20 for step in range(-20, 21))  # logarithms of factors that are tried
-LEAST = 0.02  # a member of less weight is left out
+PRIOR_LABELS = 0.1  # imagined labels of every member; with few labels, they keep the weights nearly equal
+LOG_TEMPERATURE_STD = 1.0  # prior standard deviation of a log temperature
+LOG_FACTORS = tuple(step / 20 for step in range(-20, 21))  # the grid of `common_factor`
+MIN_WEIGHT = 0.02  # a member of less weight is left out
 
 
-def stacking_weights(likely: Tensor) -> Tensor:
-    """Weights [K] of K members that sum to one, from the probabilities [K, M] they give to unseen labels.
+def stacking_weights(probs: Tensor) -> Tensor:
+    """Weights [K] of K members that sum to one, from the probabilities [K, M] they give to held-out labels.
 
-    Maximises Σ_i log Σ_k w_k p_ki + prior · Σ_k log w_k by expectation maximisation; it has one maximum. Members that
-    cannot be told apart share the weight, one that is clearly behind gets next to none. Weights below 2 % become 0.
+    Maximises Σ_i log Σ_k w_k p_ki + prior · Σ_k log w_k by expectation maximisation; there is one maximum. Members
+    that are equally good share the weight, one that is clearly behind gets almost none. Weights below 2 % become 0.
     """
-    likely = likely.double().clamp_min(1e-12)
-    weights = likely.new_full((len(likely),), 1 / len(likely))
+    probs = probs.double().clamp_min(1e-12)
+    weights = probs.new_full((len(probs),), 1 / len(probs))
     for _ in range(500):
-        part = weights[:, None] * likely
-        new = (part / part.sum(0)).sum(1) + PRIOR
+        joint = weights[:, None] * probs
+        new = (joint / joint.sum(0)).sum(1) + PRIOR_LABELS
         new = new / new.sum()
-        done = bool((new - weights).abs().max() < 1e-9)
+        converged = bool((new - weights).abs().max() < 1e-9)
         weights = new
-        if done:
+        if converged:
             break
-    kept = torch.where(weights < min(LEAST, float(weights.max())), 0.0, weights)
-    return kept / kept.sum()
+    weights = torch.where(weights < min(MIN_WEIGHT, float(weights.max())), 0.0, weights)
+    return weights / weights.sum()
 
 
-def member_temperatures(unseen: Sequence[Tensor], label: Tensor) -> Tensor:
-    """The temperature of each of K members by M labels long it has not learned, float64 [K]; few leave it near 1."""
-    task = Task(None, None, label.expand(len(unseen), -1), unseen[0].shape[-1])  # type: ignore[arg-type]  # no graph
-    return shrunk_temperature(Prediction(torch.stack(list(unseen))), task, SPREAD)
+def member_temperatures(unseen: Sequence[Tensor], labels: Tensor) -> Tensor:
+    """Temperatures float64 [K] of K members, by out-of-fold logits [M, C] and labels [M]; near 1 if M is small."""
+    task = Task(None, None, labels.expand(len(unseen), -1), unseen[0].shape[-1])  # type: ignore[arg-type]  # no graph
+    return shrunk_temperature(Prediction(torch.stack(list(unseen))), task, LOG_TEMPERATURE_STD)
 
 
-def common_factor(unseen: Sequence[Tensor], weights: Tensor, label: Tensor) -> float:
-    """The factor t, for the temperatures of all K members, under which their weighted mean likes M labels best.
+def common_factor(unseen: Sequence[Tensor], weights: Tensor, labels: Tensor) -> float:
+    """The factor t of all K temperatures under which the weighted mean gives M held-out labels most likelihood.
 
-    Maximises Σ_i log Σ_k w_k softmax(z_ki / t)_{y_i} − (log t)² / (2 spread²) over a grid: a mean of models is less
-    sure than each of them.
+    Maximises Σ_i log Σ_k w_k softmax(z_ki / t)_{y_i} − (log t)² / (2 std²) over a grid. It is needed since a mean of
+    models is less sure than each of them.
     """
-    nodes = torch.arange(len(label))
+    nodes = torch.arange(len(labels))
 
-    def merit(log: float) -> float:
-        likely = mixture([own.double() / math.exp(log) for own in unseen], weights)[nodes, label]
-        return float(likely.clamp_min(-50).sum()) - log**2 / (2 * SPREAD**2)
+    def objective(log_factor: float) -> float:
+        log_probs = mixture([logits.double() / math.exp(log_factor) for logits in unseen], weights)[nodes, labels]
+        return float(log_probs.clamp_min(-50).sum()) - log_factor**2 / (2 * LOG_TEMPERATURE_STD**2)
 
-    return math.exp(max(FACTORS, key=merit))
+    return math.exp(max(LOG_FACTORS, key=objective))
 
 
-def mixture(logs: list[Tensor], weights: Tensor) -> Tensor:
-    """The log of the weighted mean of probabilities: float [N, C] from K log-probabilities [N, C]."""
+def mixture(members: list[Tensor], weights: Tensor) -> Tensor:
+    """The log of the weighted mean of probabilities: float [N, C] from K logits [N, C]."""
     total = None
-    for own, weight in zip(logs, weights.tolist(), strict=True):
+    for logits, weight in zip(members, weights.tolist(), strict=True):
         if weight > 0:
-            part = own.log_softmax(-1) + torch.tensor(weight, dtype=own.dtype).log()
+            part = logits.log_softmax(-1) + torch.tensor(weight, dtype=logits.dtype).log()
             total = part if total is None else torch.logaddexp(total, part)
     assert total is not None  # weights sum to one
     return total
 
 
-def share_interval(right: Tensor) -> dict[str, float]:
-    """A share of successes bool [M] with Wilson's 95 % interval: value, low, high and nodes."""
-    nodes = len(right)
-    share = float(right.double().mean()) if nodes else float("nan")
+def share_interval(correct: Tensor) -> dict[str, float]:
+    """The share of correct predictions bool [M] with Wilson's 95 % interval: value, low, high and nodes."""
+    nodes = len(correct)
+    share = float(correct.double().mean()) if nodes else float("nan")
     low, high = wilson(share, nodes)
     return {"value": share, "low": low, "high": high, "nodes": nodes}
 
 
-def mean_interval(value: Tensor) -> dict[str, float]:
+def mean_interval(log_probs: Tensor) -> dict[str, float]:
     """The mean of log-probabilities [M] with a normal 95 % interval, not above 0: value, low, high and nodes."""
-    nodes = len(value)
-    mean = float(value.double().mean()) if nodes else float("nan")
-    half = Z * float(value.double().std()) / nodes**0.5 if nodes > 1 else 0.0
+    nodes = len(log_probs)
+    mean = float(log_probs.double().mean()) if nodes else float("nan")
+    half = Z * float(log_probs.double().std()) / nodes**0.5 if nodes > 1 else 0.0
     return {"value": mean, "low": mean - half, "high": min(mean + half, 0.0), "nodes": nodes}
 
 
-def far_behind(own: Tensor, best: Tensor) -> bool:
-    """Whether log-probabilities of unseen labels [M] are behind others by more than two standard errors."""
-    gap = own - best
+def far_behind(log_probs: Tensor, best: Tensor) -> bool:
+    """Whether log-probabilities of held-out labels [M] are lower than the best by more than two standard errors."""
+    gap = log_probs - best
     if len(gap) < 2:
         return False
     return bool(gap.mean() < -2.0 * gap.std() / len(gap) ** 0.5)

@@ -1,4 +1,4 @@
-"""Tasks: the graph and the labels a fit is given, and which labels judge it."""
+"""Tasks: the graph and the labels of a fit, and which labels are held out."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,9 +11,9 @@ from torch_geometric.data import Data
 from bangs.core.types import Task
 from bangs.errors import InvalidInput
 from bangs.estimator.candidates import Candidate
-from bangs.estimator.folds import FOLDS, Folds, check_folds
+from bangs.estimator.folds import DEFAULT_FOLDS, Folds, check_folds
 from bangs.estimator.inputs import Inputs
-from bangs.estimator.label_inputs import Classes, check_words, labelled
+from bangs.estimator.label_inputs import Classes, check_class_names, labelled
 from bangs.estimator.members import View
 from bangs.estimator.views import view_of
 from bangs.graphs.splits import validation_split
@@ -22,73 +22,76 @@ from bangs.graphs.store import Store
 
 @dataclass(frozen=True, eq=False)
 class TrainingData:
-    """What a fit learns from: a graph without labels, labels long [N], and who is judged by which of them."""
+    """What a fit learns from: a graph without labels, labels, and which of these are held out."""
 
     graph: Any  # a Data without y, or a StoredGraph
-    labels: Tensor  # long [N], all that are learned from by some model; -1 = none
+    labels: Tensor  # long [N], all labels that some model learns from; -1 = none
     folds: Folds
     classes: Classes
     notes: tuple[str, ...]
 
     @property
-    def free(self) -> int:
-        """How many nodes have no label."""
+    def unlabelled(self) -> int:
+        """The number of nodes without a label."""
         return int((self.labels < 0).sum())
 
 
-def training_data(given: Inputs, *, seed: int, folds: int | None, share: float | None, keep: Any = ()) -> TrainingData:
+def training_data(
+    inputs: Inputs, *, seed: int, folds: int | None, validation: float | None, keep: Any = ()
+) -> TrainingData:
     """What a fit learns from.
 
-    Validation nodes that the data bring judge one model, unless folds are asked for. Without them, labels are dealt
-    into folds; or, if a share is given, that share of every class is held back. Of a graph on disk a quarter is held
-    back unless folds are asked for. Labels in `keep` are classes, whatever they look like.
+    If `folds` is given, labels are split into so many folds. Else validation nodes of the data are held out from one
+    model, or the share `validation` of every class, or a quarter if the graph stays on disk. Else there are four folds.
+    Labels in `keep` are classes, even if they look like "no label".
     """
     check_folds(folds)
-    graph, stored = given.graph, isinstance(given.source, Store)
-    target, classes, split = labelled(given.source, given.y, int(graph.num_nodes or 0))
-    check_words(classes, keep)
-    words = _words(given.source, classes)
+    graph, stored = inputs.graph, isinstance(inputs.source, Store)
+    target, classes, split = labelled(inputs.source, inputs.y, int(graph.num_nodes or 0))
+    check_class_names(classes, keep)
+    names = _class_names(inputs.source, classes)
     if len(classes) < 2:
-        raise InvalidInput(f"the labels hold one class only, {words[0]!r}; a classifier needs at least two")
-    own_validation = split is not None and bool(split.val.any())
-    known = target if split is None else torch.where(split.train[0] | split.val[0], target, -1)
-    if folds is not None or not (own_validation or share is not None or stored):
-        made = Folds.of(known, folds or FOLDS, seed)
-        return TrainingData(graph, known, made, classes, _told(made, folds or FOLDS, words))
-    cut = validation_split(target, split, [seed], 0.25 if share is None else share, words)
-    learned, held = torch.where(cut.train, target, -1), torch.where(cut.val, target, -1)
+        raise InvalidInput(f"the labels hold one class only, {names[0]!r}; a classifier needs at least two")
+    has_validation = split is not None and bool(split.val.any())
+    if folds is not None or not (has_validation or validation is not None or stored):
+        known = target if split is None else torch.where(split.train[0] | split.val[0], target, -1)
+        dealt = Folds.of(known, folds or DEFAULT_FOLDS, seed)
+        return TrainingData(graph, known, dealt, classes, _notes(dealt, folds or DEFAULT_FOLDS, names))
+    cut = validation_split(target, split, [seed], 0.25 if validation is None else validation, names)
+    given, held = torch.where(cut.train, target, -1), torch.where(cut.val, target, -1)
     if not (cut.train.any() and len(target[cut.train[0]].unique()) > 1):
         raise InvalidInput("the training labels hold one class only; a classifier needs at least two")
-    return TrainingData(graph, learned[0], Folds(learned, held, True), classes, ())
+    return TrainingData(graph, given[0], Folds(given, held, True), classes, ())
 
 
 def tasks_of(
-    learned: TrainingData, tried: Sequence[Candidate], names: Any, seed: int, place: torch.device
+    data: TrainingData, candidates: Sequence[Candidate], names: Any, seed: int, device: torch.device
 ) -> dict[View, Task]:
     """The task of every view that some candidate has of the graph."""
-    views = dict.fromkeys(own.view for own in tried)
-    count = len(learned.classes)
-    return {view: learned.folds.task(view_of(learned.graph, view, names, seed), count, place) for view in views}
+    views = dict.fromkeys(candidate.view for candidate in candidates)
+    count = len(data.classes)
+    return {view: data.folds.task(view_of(data.graph, view, names, seed), count, device) for view in views}
 
 
-def _words(source: Any, classes: Classes) -> list[Any]:
-    """What the classes are called: the numbers of a `Data` from tables by its `class_names`."""
+def _class_names(source: Any, classes: Classes) -> list[Any]:
+    """The names of the classes; a `Data` from tables has numbers as classes, and their names in `class_names`."""
     names = source.get("class_names") if isinstance(source, Data) else None
     return classes.tolist() if names is None else [names[number] for number in classes.tolist()]
 
 
-def _told(made: Folds, asked: int, classes: Sequence[Any]) -> tuple[str, ...]:
-    """What a person should know of the folds."""
+def _notes(folds: Folds, wanted: int, classes: Sequence[Any]) -> tuple[str, ...]:
+    """What the user should know about the folds."""
     out = []
-    if made.single_label_classes:
-        names = ", ".join(repr(str(classes[label])) for label in made.single_label_classes[:5])
-        more = f" and {len(made.single_label_classes) - 5} more" if len(made.single_label_classes) > 5 else ""
+    single = folds.single_label_classes
+    if single:
+        names = ", ".join(repr(str(classes[label])) for label in single[:5])
+        more = f" and {len(single) - 5} more" if len(single) > 5 else ""
         out.append(
             f"one label only for {names}{more}: all models learn it, so no accuracy is known for "
-            f"{'this class' if len(made.single_label_classes) == 1 else 'these classes'}"
+            f"{'this class' if len(single) == 1 else 'these classes'}"
         )
-    if not made.has_held_out:
+    if not folds.has_held_out:
         out.append("no class has two labels, so no label can be held back: accuracy is not known")
-    elif made.runs < asked:
-        out.append(f"{made.runs} folds instead of {asked}, since only {made.runs} labels can judge")
+    elif folds.runs < wanted:
+        out.append(f"{folds.runs} folds instead of {wanted}, since only {folds.runs} labels can judge")
     return tuple(out)

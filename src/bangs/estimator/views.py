@@ -1,4 +1,4 @@
-"""Views: a graph whose nodes show their features, their place in the graph, or both."""
+"""Views: a graph with features, structural features, or both as its x."""
 
 from typing import Any
 
@@ -14,46 +14,46 @@ from bangs.estimator.members import View
 from bangs.graphs.sparse import to_scipy, to_torch
 from bangs.graphs.tables.structural_features import structural
 
-STRUCTURE = 65  # columns that structure has
-DEGREE = 0.2  # a factor for log(1 + degree), so that it weighs about as much as a place in the graph
+STRUCTURE_WIDTH = 65  # columns of structural features
+DEGREE_SCALE = 0.2  # factor of log(1 + degree), so that it weighs about as much as the other structural features
 
 
 def view_of(graph: Data, view: View, names: npt.NDArray[np.object_], seed: int) -> Data:
-    """The same graph with the x of a view: its own [N, F], structure [N, 65], or both [N, F + 65].
+    """The same graph with the x of a view: features [N, F], structure [N, 65], or both [N, F + 65].
 
-    Structure is made from the edges, the nodes' names and the seed; see `structural`.
+    Structural features come from the edges, the names of the nodes and the seed; see `structural`.
     """
     if view == "features":
         return graph
-    scales = torch.cat([torch.tensor([DEGREE]), torch.ones(STRUCTURE - 1)])
-    place = normalize(torch.from_numpy(structural(graph, names, seed)[:, 1:]).float() * scales, dim=1, eps=1e-6)
-    x = place.to(graph.edge_index.device) if view == "structure" else _beside(graph.x, place)
-    seen = Data(x=x, edge_index=graph.edge_index, num_nodes=graph.num_nodes)
+    scales = torch.cat([torch.tensor([DEGREE_SCALE]), torch.ones(STRUCTURE_WIDTH - 1)])
+    structure = normalize(torch.from_numpy(structural(graph, names, seed)[:, 1:]).float() * scales, dim=1, eps=1e-6)
+    x = structure.to(graph.edge_index.device) if view == "structure" else _concatenated(graph.x, structure)
+    out = Data(x=x, edge_index=graph.edge_index, num_nodes=graph.num_nodes)
     if graph.get("edge_weight") is not None:
-        seen.edge_weight = graph.edge_weight
-    return seen
+        out.edge_weight = graph.edge_weight
+    return out
 
 
 def looks_like_counts(x: Tensor) -> bool:
-    """Whether features are many and none is negative, as counts and words are; then rows are best of length one."""
+    """Whether there are many features and none is negative, as with word counts; then rows are scaled to length one."""
     values = x.values() if x.layout == torch.sparse_csr else x
     return x.shape[1] >= 32 and bool((values >= 0).all())
 
 
 def mostly_zeros(x: Tensor) -> bool:
-    """Whether most features of most nodes are zero, as words are; only then a column can be rare."""
-    stored = x.values() if x.layout == torch.sparse_csr else x
-    return 2 * int((stored != 0).sum()) <= x.shape[0] * x.shape[1]
+    """Whether at least half of all entries are zero, as with words; only then a column can be rare."""
+    values = x.values() if x.layout == torch.sparse_csr else x
+    return 2 * int((values != 0).sum()) <= x.shape[0] * x.shape[1]
 
 
-def _beside(x: Tensor, place: Tensor) -> Tensor:
-    """Features and structure side by side, both with rows of about length one."""
+def _concatenated(x: Tensor, structure: Tensor) -> Tensor:
+    """Features and structural features side by side, both with rows of about length one."""
     sparse = x.layout == torch.sparse_csr
-    own: Any = to_scipy(x) if sparse else sp.csr_array(x.cpu().numpy())
-    length = np.sqrt(np.asarray(own.multiply(own).sum(1))).ravel()
+    features: Any = to_scipy(x) if sparse else sp.csr_array(x.cpu().numpy())
+    length = np.sqrt(np.asarray(features.multiply(features).sum(1))).ravel()
     if not looks_like_counts(x):
         length = np.full_like(length, np.sqrt(np.square(length).mean()))
-    own = sp.diags_array((1 / np.maximum(length, 1e-6)).astype(np.float32)) @ own
+    features = sp.diags_array((1 / np.maximum(length, 1e-6)).astype(np.float32)) @ features
     if sparse:
-        return to_torch(sp.csr_array(sp.hstack([own, sp.csr_array(place.numpy())]))).to(x.device)
-    return torch.cat([torch.from_numpy(own.toarray()), place], 1).to(x.device)
+        return to_torch(sp.csr_array(sp.hstack([features, sp.csr_array(structure.numpy())]))).to(x.device)
+    return torch.cat([torch.from_numpy(features.toarray()), structure], 1).to(x.device)

@@ -100,5 +100,5 @@ def _snapshot(folder: Path) -> Snapshot | None:
     if not (folder / SNAPSHOT).exists():
         return None
     tensors, facts = model_file.load(folder / SNAPSHOT)
-    with model_file.sound(folder / SNAPSHOT):
+    with model_file.explain_errors(folder / SNAPSHOT):
         return Snapshot.from_plain(tensors, facts)

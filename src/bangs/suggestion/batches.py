@@ -1,4 +1,4 @@
-"""Batches: nodes taken one after the other, so that none repeats what another would teach."""
+"""Batches: nodes chosen one after the other, so that no two of them give the same information."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,7 @@ from torch import Tensor
 from bangs.suggestion.situation import Situation
 from bangs.suggestion.strategies import Strategy
 
-SAME = 1e-3  # squared distance below which two nodes are the same, of a mean squared length of one
+DUPLICATE_DISTANCE = 1e-3  # squared distance below which two nodes are duplicates; the mean squared norm is 1
 
 
 @dataclass(frozen=True)
@@ -21,51 +21,51 @@ class Taken:
 
 @dataclass(frozen=True)
 class Skipped:
-    """A node that ranked high and was left out: it has no edge, or is like another one."""
+    """A node with a high score that was left out: it has no edge, or duplicates another one."""
 
     node: int
-    like: int | None = None  # the node it is like, labelled or in the batch; None = it has no edge
+    like: int | None = None  # the labelled or taken node that it duplicates; None = it has no edge
 
 
 def batch(situation: Situation, choose: Strategy) -> tuple[list[Taken], list[Skipped]]:
     """The nodes to label, best first, and those skipped on the way.
 
-    After a node is taken, what it would teach counts as known. A node without edges to others teaches no other node
-    over the graph; a near duplicate of a labelled or taken node teaches nothing that is not known.
+    After a node is taken, its label counts as known for the next scores. A node without edges gives no information
+    about other nodes; a near duplicate of a labelled or taken node gives nothing new.
     """
-    free = situation.pool.clone()
-    alone = situation.alone
+    available = situation.pool.clone()
+    isolated = situation.isolated
     taken: list[Taken] = []
     skipped: list[Skipped] = []
-    likeness = situation.places[situation.known]
-    origins = situation.known.nonzero()[:, 0].tolist()
+    points = situation.points[situation.known]
+    nodes = situation.known.nonzero()[:, 0].tolist()
     score = None
-    while len(taken) < situation.count and bool(free.any()):
+    while len(taken) < situation.count and bool(available.any()):
         if score is None:
-            score = choose(situation, [own.node for own in taken])
-        node = int(score.masked_fill(~free, float("-inf")).argmax())
+            score = choose(situation, [item.node for item in taken])
+        node = int(score.masked_fill(~available, float("-inf")).argmax())
         if not bool(score[node] > float("-inf")):
             break
-        free[node] = False
-        if bool(alone[node]):
+        available[node] = False
+        if bool(isolated[node]):
             skipped.append(Skipped(node))
-            free &= ~alone  # all of them, once one has come up
+            available &= ~isolated  # skip all of them at once
             continue
-        twin = _twin(situation.places[node], likeness)
-        if twin is not None:
-            skipped.append(Skipped(node, origins[twin]))
+        duplicate = _duplicate(situation.points[node], points)
+        if duplicate is not None:
+            skipped.append(Skipped(node, nodes[duplicate]))
             continue
         taken.append(Taken(node, float(score[node])))
-        likeness = torch.cat([likeness, situation.places[node][None]])
-        origins.append(node)
+        points = torch.cat([points, situation.points[node][None]])
+        nodes.append(node)
         score = None
     return taken, skipped
 
 
-def _twin(place: Tensor, others: Tensor) -> int | None:
-    """The place in the list of a point that is the same, or None."""
+def _duplicate(point: Tensor, others: Tensor) -> int | None:
+    """The index of a point among the others that is nearly the same, or None."""
     if not len(others):
         return None
-    far = (others - place).square().sum(1)
-    nearest = int(far.argmin())
-    return nearest if float(far[nearest]) < SAME else None
+    distance = (others - point).square().sum(1)
+    nearest = int(distance.argmin())
+    return nearest if float(distance[nearest]) < DUPLICATE_DISTANCE else None

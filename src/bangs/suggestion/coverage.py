@@ -1,4 +1,4 @@
-"""Coverage: which nodes stand for many that have no label near them."""
+"""Coverage: strategies that choose nodes with many unlabelled nodes near them."""
 
 from collections.abc import Sequence
 
@@ -9,92 +9,93 @@ from torch import Tensor
 from bangs.graphs.pagerank import PPR
 from bangs.suggestion.situation import Situation
 
-PIECE = 2**13  # nodes whose distances are computed at once
-CLUSTERS = 500  # at most
-SAMPLE = 20_000  # nodes from which clusters are found
-STEPS = 10
+CHUNK = 2**13  # nodes whose distances are computed at once
+MAX_CLUSTERS = 500
+MAX_SAMPLED_NODES = 20_000  # for k-means
+KMEANS_STEPS = 10
 
 
 def pagerank(situation: Situation, taken: Sequence[int]) -> Tensor:
-    """The personalised PageRank of a node on nodes that no label reaches yet.
+    """The total personalised PageRank of a node on nodes that labels do not reach yet.
 
-    Σ_j P[j, i] · left_j, where left_j is what known and taken labels leave of node j: float [N].
-    left_j = max(0, 1 − Σ_i P[j, i] / alpha) over labelled and taken i; a node's own label leaves nothing of it.
+    Σ_j P[j, i] · left_j, with left_j = max(0, 1 − Σ_i P[j, i] / alpha) over labelled and taken i: float [N].
     """
     reached = situation.reached
     if taken:
-        here = torch.zeros(situation.nodes, 1)
-        here[list(taken)] = 1
-        reached = reached + situation.operator(here)[:, 0]
+        one_hot = torch.zeros(situation.nodes, 1)
+        one_hot[list(taken)] = 1
+        reached = reached + situation.operator(one_hot)[:, 0]
     left = (1 - reached / PPR.alpha).clamp_min(0)
     return situation.operator.adjoint(left[:, None].contiguous())[:, 0]
 
 
 def k_centre(situation: Situation, taken: Sequence[int]) -> Tensor:
     """The squared distance of the propagated features to the nearest node that is labelled or taken."""
-    far: Tensor = situation.cached(_to_known)
-    return torch.minimum(far, _closest(situation.places, situation.places[list(taken)])[1]) if taken else far
+    distance: Tensor = situation.cached(_distance_to_labelled)
+    return torch.minimum(distance, _nearest(situation.points, situation.points[list(taken)])[1]) if taken else distance
 
 
 def typical(situation: Situation, taken: Sequence[int], weight: Tensor | None = None) -> Tensor:
-    """Nodes near the middle of large clusters of propagated features that have no label yet.
+    """Nodes near the centres of large clusters of propagated features without a label.
 
-    In a cluster without a label a node scores the cluster's size, times how near its middle it is: float [N]. There
-    are as many clusters as labels, known or asked for. With a weight [N], a cluster's size is the sum of it.
+    The score of a node is the size of its cluster, times how near the node is to the centre: float [N]; almost zero in
+    a cluster with a label. There are as many clusters as labels, known or to be suggested. With a weight [N], the size
+    of a cluster is the sum of the weights.
     """
-    cluster, near, size = situation.cached(_clusters)
+    cluster, nearness, size = situation.cached(_clusters)
     if weight is not None:
         size = torch.zeros_like(size).index_add_(0, cluster, weight)
-    used = torch.zeros(len(size), dtype=torch.bool)
-    used[cluster[situation.known]] = True
-    used[cluster[list(taken)]] = True
-    score = size[cluster] * (0.5 + 0.5 * near)
-    return torch.where(used[cluster], 1e-3 * near / situation.nodes, score)
+    covered = torch.zeros(len(size), dtype=torch.bool)
+    covered[cluster[situation.known]] = True
+    covered[cluster[list(taken)]] = True
+    score = size[cluster] * (0.5 + 0.5 * nearness)
+    return torch.where(covered[cluster], 1e-3 * nearness / situation.nodes, score)
 
 
-def _to_known(situation: Situation) -> Tensor:
-    labelled = situation.places[situation.known]
+def _distance_to_labelled(situation: Situation) -> Tensor:
+    labelled = situation.points[situation.known]
     if not len(labelled):
-        return situation.places.square().sum(1) + 1
-    return _closest(situation.places, labelled)[1]
+        return situation.points.square().sum(1) + 1
+    return _nearest(situation.points, labelled)[1]
 
 
 def _clusters(situation: Situation) -> tuple[Tensor, Tensor, Tensor]:
-    """The cluster of every node, long [N], how near its middle it is, float [N], and the sizes of clusters."""
-    z, rng = situation.places, np.random.default_rng(situation.seed)
-    rows = rng.choice(len(z), SAMPLE, replace=False) if len(z) > SAMPLE else np.arange(len(z))
+    """k-means: the cluster of every node, long [N], its nearness to the centre in (0, 1], float [N], and the sizes."""
+    z, rng = situation.points, np.random.default_rng(situation.seed)
+    rows = rng.choice(len(z), MAX_SAMPLED_NODES, replace=False) if len(z) > MAX_SAMPLED_NODES else np.arange(len(z))
     sample = z[torch.from_numpy(rows)]
-    wanted = min(int(situation.known.sum()) + situation.count, CLUSTERS, len(sample))
-    middle = _spread_out(sample, wanted, rng)
-    for _ in range(STEPS):
-        own = _closest(sample, middle)[0]
-        total = torch.zeros_like(middle).index_add_(0, own, sample)
-        count = torch.bincount(own, minlength=len(middle))[:, None]
-        middle = torch.where(count > 0, total / count.clamp_min(1), middle)
-    cluster, far = _closest(z, middle)
-    size = torch.bincount(cluster, minlength=len(middle)).float()
-    usual = torch.zeros(len(middle)).index_add_(0, cluster, far) / size.clamp_min(1)
-    return cluster, 1 / (1 + far / usual[cluster].clamp_min(1e-12)), size
+    centres = _initial_centres(
+        sample, min(int(situation.known.sum()) + situation.count, MAX_CLUSTERS, len(sample)), rng
+    )
+    for _ in range(KMEANS_STEPS):
+        assigned = _nearest(sample, centres)[0]
+        total = torch.zeros_like(centres).index_add_(0, assigned, sample)
+        count = torch.bincount(assigned, minlength=len(centres))[:, None]
+        centres = torch.where(count > 0, total / count.clamp_min(1), centres)
+    cluster, distance = _nearest(z, centres)
+    size = torch.bincount(cluster, minlength=len(centres)).float()
+    mean_distance = torch.zeros(len(centres)).index_add_(0, cluster, distance) / size.clamp_min(1)
+    return cluster, 1 / (1 + distance / mean_distance[cluster].clamp_min(1e-12)), size
 
 
-def _spread_out(points: Tensor, count: int, rng: np.random.Generator) -> Tensor:
-    """Places to begin with, drawn as k-means++ does: float [count, d]."""
+def _initial_centres(points: Tensor, count: int, rng: np.random.Generator) -> Tensor:
+    """The initial centres of k-means++: float [count, d]."""
     chosen = [int(rng.integers(len(points)))]
-    far = (points - points[chosen[0]]).square().sum(1)
+    distance = (points - points[chosen[0]]).square().sum(1)
     while len(chosen) < count:
-        total = float(far.sum())
-        share = far.double().numpy() / total if total > 0 else None
-        if share is not None:
-            share /= share.sum()
-        chosen.append(int(rng.choice(len(points), p=share)))
-        far = torch.minimum(far, (points - points[chosen[-1]]).square().sum(1))
+        total = float(distance.sum())
+        probs = distance.double().numpy() / total if total > 0 else None
+        if probs is not None:
+            probs /= probs.sum()
+        chosen.append(int(rng.choice(len(points), p=probs)))
+        distance = torch.minimum(distance, (points - points[chosen[-1]]).square().sum(1))
     return points[chosen].clone()
 
 
-def _closest(points: Tensor, middle: Tensor) -> tuple[Tensor, Tensor]:
-    """The middle that is nearest to every point, long [N], and its squared distance, float [N]."""
-    found = []
-    for part in points.split(PIECE):
-        squared = part.square().sum(1)[:, None] + middle.square().sum(1) - 2 * part @ middle.T
-        found.append(squared.clamp_min(0).min(1))
-    return torch.cat([own.indices for own in found]), torch.cat([own.values for own in found])
+def _nearest(points: Tensor, centres: Tensor) -> tuple[Tensor, Tensor]:
+    """The centre that is nearest to every point, long [N], and its squared distance, float [N]."""
+    nearest = []
+    for chunk in points.split(CHUNK):
+        squared = chunk.square().sum(1)[:, None] + centres.square().sum(1) - 2 * chunk @ centres.T
+        nearest.append(squared.clamp_min(0).min(1))
+    return torch.cat([chunk.indices for chunk in nearest]), torch.cat([chunk.values for chunk in nearest])

@@ -1,4 +1,4 @@
-"""Expected errors: how many predictions one more label would be expected to put right."""
+"""Error reduction: how much one more label is expected to lower the number of wrong predictions."""
 
 from collections.abc import Sequence
 
@@ -9,51 +9,51 @@ from torch import Tensor
 from bangs.suggestion.posterior import NOISE
 from bangs.suggestion.situation import Situation
 
-CANDIDATES = 200  # nodes that are looked at
-FLOOR = 0.01  # of the best rough score, below which a node comes after all others
-LABELS = 5  # classes that a node may have, the likeliest
-JUDGED = 500  # nodes whose errors are counted, drawn at random
-NUMBERS = 2**24  # at once
+MAX_CANDIDATES = 200  # nodes whose expected error reduction is computed
+MIN_ROUGH_SCORE = 0.01  # share of the best rough score; candidates below it come last
+MAX_LABELS = 5  # likeliest classes of a candidate that are considered
+MAX_SAMPLED_NODES = 500  # nodes over which errors are averaged
+MAX_FLOATS = 2**24  # in one tensor
 
 
-def expected_errors(situation: Situation, taken: Sequence[int], rough: Tensor) -> Tensor:
-    """By how much the mean of 1 − max_c p_jc over nodes j is expected to fall: float [N], −inf where not looked at.
+def expected_error_reduction(situation: Situation, taken: Sequence[int], rough: Tensor) -> Tensor:
+    """The expected decrease of the mean of 1 − max_c p_jc over nodes j: float [N], −inf for other than candidates.
 
-    A label c at node i moves the prediction of node j by (e_c − p_i) k_ji / (k_ii + NOISE), k being the covariance
-    of a linear model of the places after the known and taken labels; label c comes with probability p_ic. Looked at
-    are the nodes with the highest `rough` score [N]. Where none with much of it would lower the mean, as where nearly
-    all predictions are certain, the rough score decides.
+    A label c at node i moves the prediction of node j by (e_c − p_i) k_ji / (k_ii + NOISE), where k is the covariance
+    of a linear model of the points after the known and taken labels; node i has label c with probability p_ic.
+    Candidates are the nodes with the highest `rough` score [N]. If no good candidate lowers the mean, for example
+    because nearly all predictions are certain, the rough score decides.
     """
-    after, z, p = situation.after(taken), situation.places, situation.probs.float()
-    free = situation.pool.clone()
-    free[list(taken)] = False
-    candidates = rough.masked_fill(~free, float("-inf")).topk(min(CANDIDATES, int(free.sum()))).indices
-    judged = situation.cached(_drawn)
-    covariance = after.covariance.float()
-    moves = z[candidates] @ covariance
-    step = moves @ z[judged].T / ((moves * z[candidates]).sum(1) + NOISE)[:, None]  # [K, J]
-    likely = p[candidates].topk(min(LABELS, situation.classes), dim=1)
-    chance = likely.values / likely.values.sum(1, keepdim=True)  # [K, L]
-    change = torch.eye(situation.classes)[likely.indices] - p[candidates][:, None]  # [K, L, C]
-    current = p[judged]
-    gains = torch.empty(len(candidates))
-    size = max(1, NUMBERS // max(1, change[0].numel() * len(judged)))
-    for begin in range(0, len(candidates), size):
-        some = slice(begin, begin + size)
-        moved = current + step[some][:, None, :, None] * change[some][:, :, None]  # [k, L, J, C]
-        confidence = moved.clamp_(0, 1).amax(-1).mean(-1)  # [k, L]
-        gains[some] = (chance[some] * confidence).sum(1)
-    score = torch.full((situation.nodes,), float("-inf"))
+    posterior, z, p = situation.posterior_with(taken), situation.points, situation.probs.float()
+    available = situation.pool.clone()
+    available[list(taken)] = False
+    count = min(MAX_CANDIDATES, int(available.sum()))
+    candidates = rough.masked_fill(~available, float("-inf")).topk(count).indices
+    sample = situation.cached(_sampled_nodes)
+    projected = z[candidates] @ posterior.covariance.float()
+    step = projected @ z[sample].T / ((projected * z[candidates]).sum(1) + NOISE)[:, None]  # [K, J]
+    likeliest = p[candidates].topk(min(MAX_LABELS, situation.classes), dim=1)
+    label_probs = likeliest.values / likeliest.values.sum(1, keepdim=True)  # [K, L]
+    change = torch.eye(situation.classes)[likeliest.indices] - p[candidates][:, None]  # [K, L, C]
+    current = p[sample]
+    gains = torch.empty(count)
+    size = max(1, MAX_FLOATS // max(1, change[0].numel() * len(sample)))
+    for begin in range(0, count, size):
+        chunk = slice(begin, begin + size)
+        updated = current + step[chunk][:, None, :, None] * change[chunk][:, :, None]  # [k, L, J, C]
+        confidence = updated.clamp_(0, 1).amax(-1).mean(-1)  # [k, L]
+        gains[chunk] = (label_probs[chunk] * confidence).sum(1)
     gains -= current.amax(1).mean()
-    much = rough[candidates] >= FLOOR * rough[candidates].amax().clamp_min(0)
-    score[candidates] = torch.where(much, gains, gains - 1) if bool((gains[much] > 0).any()) else rough[candidates]
+    good = rough[candidates] >= MIN_ROUGH_SCORE * rough[candidates].amax().clamp_min(0)
+    score = torch.full((situation.nodes,), float("-inf"))
+    score[candidates] = torch.where(good, gains, gains - 1) if bool((gains[good] > 0).any()) else rough[candidates]
     return score
 
 
-def _drawn(situation: Situation) -> Tensor:
-    """Nodes without a label, some of them drawn: long [J]."""
-    free = (~situation.known).nonzero()[:, 0]
-    if len(free) <= JUDGED:
-        return free
-    rows = np.random.default_rng(situation.seed).choice(len(free), JUDGED, replace=False)
-    return free[torch.from_numpy(np.sort(rows))]
+def _sampled_nodes(situation: Situation) -> Tensor:
+    """A random sample of the nodes without a label: long [J]."""
+    nodes = (~situation.known).nonzero()[:, 0]
+    if len(nodes) <= MAX_SAMPLED_NODES:
+        return nodes
+    rows = np.random.default_rng(situation.seed).choice(len(nodes), MAX_SAMPLED_NODES, replace=False)
+    return nodes[torch.from_numpy(np.sort(rows))]

@@ -1,4 +1,4 @@
-"""Reasons: why a node is worth a label, in numbers and in words."""
+"""Reasons: why a node should be labelled next, in numbers and as text."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -10,89 +10,88 @@ from bangs.suggestion.batches import Taken
 from bangs.suggestion.posterior import NOISE
 from bangs.suggestion.situation import Situation
 
-CLOSE = 0.5  # squared correlation from which two nodes are alike
-SURE = 0.9  # confidence from which a prediction is called sure
-LEAD = 0.3  # of the likeliest class, from which the model is not called unsure
+SIMILAR = 0.5  # squared correlation from which two nodes are similar
+CONFIDENT = 0.9  # confidence from which only one class is named
+CLEAR_MARGIN = 0.3  # between the two likeliest classes, from which the model is not called unsure
 
 
 @dataclass(frozen=True)
 class Facts:
-    """What speaks for a node; classes by their numbers."""
+    """The facts about a suggested node; classes by number."""
 
     ranked: list[tuple[int, float]]  # the classes and their probabilities, the likeliest first
-    like: int  # nodes without a label that a label here would tell most about
+    like: int  # similar nodes without a label
     removes: float  # share by which its label would lower the variance where predictions may be wrong
-    near: bool  # whether a labelled or earlier taken node is alike
+    near: bool  # whether a labelled node is similar
     degree: int  # edges into it
-    labelled: int  # of which come from nodes with a label
+    labelled: int  # edges into it from nodes with a label
     disagreement: float | None
     contested: bool  # whether the models of the folds differ more on it than on nine of ten nodes
 
 
 def facts(situation: Situation, taken: Sequence[Taken]) -> Iterator[Facts]:
-    """The facts of every node of a batch, each after those taken before it."""
+    """The facts about every node of a batch, each given the nodes before it."""
     links = NeighbourLists.of(situation.graph)
-    doubt = situation.disagreement
-    bound = float("inf") if doubt is None else _upper(doubt[situation.pool])
-    before, seen = situation.given, situation.spread
-    z, labelled = situation.places, situation.places[situation.known]
-    for own in taken:
-        place = z[own.node]
-        covariance = before.covariance.float()
-        both = z @ (covariance @ place)
-        close = both.square() > CLOSE * seen * seen[own.node]
-        close[own.node] = False
-        total = float((before.covariance * situation.risky_mass).sum())
-        removed = float(before.gain(place[None], situation.risky_mass)[0])
-        _, sources, _ = links.rows(torch.tensor([own.node]))
-        best = situation.probs[own.node].sort(descending=True)
-        lengths = labelled.norm(dim=1) * place.norm()
+    disagreement = situation.disagreement
+    threshold = float("inf") if disagreement is None else _ninth_decile(disagreement[situation.pool])
+    posterior, variance = situation.posterior, situation.variance
+    z, labelled = situation.points, situation.points[situation.known]
+    for node in (item.node for item in taken):
+        point = z[node]
+        covariance = z @ (posterior.covariance.float() @ point)
+        similar = covariance.square() > SIMILAR * variance * variance[node]
+        similar[node] = False
+        total = float((posterior.covariance * situation.risk_gram).sum())
+        removed = float(posterior.gain(point[None], situation.risk_gram)[0])
+        _, sources, _ = links.rows(torch.tensor([node]))
+        ranked = situation.probs[node].sort(descending=True)
+        norms = labelled.norm(dim=1) * point.norm()
         yield Facts(
-            ranked=list(zip(best.indices.tolist(), best.values.tolist(), strict=True)),
-            like=int((close & ~situation.known).sum()),
+            ranked=list(zip(ranked.indices.tolist(), ranked.values.tolist(), strict=True)),
+            like=int((similar & ~situation.known).sum()),
             removes=min(max(removed / total, 0.0), 1.0) if total > 0 else 0.0,
-            near=bool((labelled @ place > CLOSE**0.5 * lengths).any()),
+            near=bool((labelled @ point > SIMILAR**0.5 * norms).any()),
             degree=len(sources),
             labelled=int(situation.known[sources].sum()),
-            disagreement=None if doubt is None else float(doubt[own.node]),
-            contested=doubt is not None and float(doubt[own.node]) > bound,
+            disagreement=None if disagreement is None else float(disagreement[node]),
+            contested=disagreement is not None and float(disagreement[node]) > threshold,
         )
-        before = before.beside(place[None])
-        seen = (seen - both.square() / (seen[own.node] + NOISE)).clamp_min(0)  # the variance after one label
+        posterior = posterior.updated(point[None])
+        variance = (variance - covariance.square() / (variance[node] + NOISE)).clamp_min(0)  # after one more label
 
 
-def in_words(fact: Facts, classes: Sequence[str], strategy: str) -> str:
+def as_text(fact: Facts, classes: Sequence[str], strategy: str) -> str:
     """The reason as one to three sentences."""
-    parts = [_doubt(fact, classes)]
+    parts = [_prediction_text(fact, classes)]
     if fact.contested:
         parts.append("The models of the folds disagree about it.")
     if strategy == "random":
         return " ".join([*parts, "It was drawn at random."])
     if fact.like:
-        alike = f"{fact.like:,} unlabelled nodes are like it" if fact.like > 1 else "One unlabelled node is like it"
-        parts.append(alike + ("." if fact.near else "; no labelled node is."))
+        similar = f"{fact.like:,} unlabelled nodes are like it" if fact.like > 1 else "One unlabelled node is like it"
+        parts.append(similar + ("." if fact.near else "; no labelled node is."))
     elif not fact.near:
         parts.append("No labelled node is like it.")
     if fact.removes >= 0.0005:
         parts.append(f"Its label would lower the uncertainty about all nodes by about {fact.removes:.1%}.")
     if fact.degree:
-        linked = f"{fact.degree:,} neighbour{'s' if fact.degree > 1 else ''}"
-        parts.append(f"It has {linked}, {fact.labelled or 'none'} of them labelled.")
+        neighbours = f"{fact.degree:,} neighbour{'s' if fact.degree > 1 else ''}"
+        parts.append(f"It has {neighbours}, {fact.labelled or 'none'} of them labelled.")
     return " ".join(parts)
 
 
-def _doubt(fact: Facts, classes: Sequence[str]) -> str:
-    (best, sure), *rest = fact.ranked
-    if not rest:
+def _prediction_text(fact: Facts, classes: Sequence[str]) -> str:
+    (best, prob), *others = fact.ranked
+    if not others:
         return f"The model knows one class only, '{classes[best]}'."
-    second, next_sure = rest[0]
-    if sure >= SURE:
-        return f"The model says '{classes[best]}' ({sure:.0%})."
-    if sure - next_sure >= LEAD:
-        return f"The model says '{classes[best]}' ({sure:.0%}), then '{classes[second]}' ({next_sure:.0%})."
-    return f"The model is unsure: '{classes[best]}' ({sure:.0%}) or '{classes[second]}' ({next_sure:.0%})."
+    second, second_prob = others[0]
+    if prob >= CONFIDENT:
+        return f"The model says '{classes[best]}' ({prob:.0%})."
+    if prob - second_prob >= CLEAR_MARGIN:
+        return f"The model says '{classes[best]}' ({prob:.0%}), then '{classes[second]}' ({second_prob:.0%})."
+    return f"The model is unsure: '{classes[best]}' ({prob:.0%}) or '{classes[second]}' ({second_prob:.0%})."
 
 
-def _upper(values: torch.Tensor) -> float:
+def _ninth_decile(values: torch.Tensor) -> float:
     """The value that nine of ten are below."""
     return float(values.kthvalue(max(1, round(0.9 * len(values)))).values) if len(values) else float("inf")

@@ -1,4 +1,4 @@
-"""Suggest: the nodes of a finished run to label next, in the names of nodes and classes, with a reason each."""
+"""Suggest: the nodes of a finished run to label next, with their names and a reason each."""
 
 import numbers
 from collections.abc import Iterator, Sequence
@@ -11,13 +11,13 @@ from bangs.errors import InvalidInput
 from bangs.graphs.edges import EdgeList
 from bangs.runs.snapshot import Snapshot
 from bangs.suggestion.batches import Skipped, Taken, batch
-from bangs.suggestion.reasons import Facts, facts, in_words
+from bangs.suggestion.reasons import Facts, as_text, facts
 from bangs.suggestion.situation import Situation
 from bangs.suggestion.strategies import DEFAULT, strategy
 from bangs.utils.csv_safe import to_csv
 from bangs.utils.limits import MAX_COUNT
 
-SHOWN = 5  # skipped nodes that are named
+MAX_LISTED = 5  # skipped nodes that a note names
 
 
 @dataclass(frozen=True)
@@ -30,10 +30,10 @@ class Suggestion:
     score: float  # of the strategy, when it was taken
     label: Any  # the likeliest class
     confidence: float
-    second: Any  # the next one; None where there is one class
+    second: Any  # the second likeliest class; None where there is one class
     second_confidence: float
     degree: int
-    like: int  # nodes without a label that lie close to it
+    like: int  # similar nodes without a label
     removes: float  # share by which its label would lower the variance where predictions may be wrong, in [0, 1]
     disagreement: float | None  # between the models of the folds, in nats
     reason: str
@@ -57,22 +57,22 @@ class Suggestions:
         return self.nodes[rank]
 
     def __str__(self) -> str:
-        width = max((len(own.node) for own in self.nodes), default=0)
-        lines = [f"{own.rank:>3}  {own.node:<{width}}  {own.reason}" for own in self.nodes]
+        width = max((len(item.node) for item in self.nodes), default=0)
+        lines = [f"{item.rank:>3}  {item.node:<{width}}  {item.reason}" for item in self.nodes]
         return "\n".join([f"Label these next (strategy '{self.strategy}'):", *lines, *self.notes])
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it, as JSON holds it."""
-        nodes = [{**asdict(own), "label": str(own.label), "second": _text(own.second)} for own in self.nodes]
+        """All fields, for JSON."""
+        nodes = [{**asdict(item), "label": str(item.label), "second": _text(item.second)} for item in self.nodes]
         return {"strategy": self.strategy, "nodes": nodes, "notes": self.notes}
 
     def to_csv(self) -> str:
-        """A row for every node, as spreadsheets read it."""
+        """CSV with a row for every node, safe to open in a spreadsheet."""
         header = ["rank", "id", "predicted", "confidence", "second", "second_confidence", "score", "like", "reason"]
         rows = (
-            [own.rank, own.node, str(own.label), round(own.confidence, 4), _text(own.second) or "",
-             round(own.second_confidence, 4), float(f"{own.score:.6g}"), own.like, own.reason]
-            for own in self.nodes
+            [item.rank, item.node, str(item.label), round(item.confidence, 4), _text(item.second) or "",
+             round(item.second_confidence, 4), float(f"{item.score:.6g}"), item.like, item.reason]
+            for item in self.nodes
         )  # fmt: skip
         return to_csv(header, rows)
 
@@ -90,17 +90,17 @@ def suggest(
     """The nodes of a run to label next, by the strategy of that name; nodes in `exclude` bool [N] are left out."""
     if isinstance(count, bool) or not isinstance(count, numbers.Integral) or not 1 <= int(count) <= MAX_COUNT:
         raise InvalidInput(f"count must be a whole number of at least 1, got {count!r}")
-    chosen = DEFAULT if name is None else name
-    choose = strategy(chosen)
+    name = DEFAULT if name is None else name
+    choose = strategy(name)
     situation = situation_of(snapshot, int(count), seed, exclude)
     taken, skipped = batch(situation, choose)
     pairs = zip(taken, facts(situation, taken), strict=True)
-    nodes = [_named(rank, own, fact, names, classes, chosen) for rank, (own, fact) in enumerate(pairs, 1)]
-    return Suggestions(chosen, nodes, _notes(situation, taken, skipped, names))
+    nodes = [_suggestion(rank, item, fact, names, classes, name) for rank, (item, fact) in enumerate(pairs, 1)]
+    return Suggestions(name, nodes, _notes(situation, taken, skipped, names))
 
 
 def situation_of(snapshot: Snapshot, count: int, seed: int = 0, exclude: Tensor | None = None) -> Situation:
-    """What a run knows of its nodes, for a strategy."""
+    """The situation of a run, for a strategy."""
     label = snapshot.known
     pool = label < 0
     if exclude is not None:
@@ -108,19 +108,19 @@ def situation_of(snapshot: Snapshot, count: int, seed: int = 0, exclude: Tensor 
     if not bool(pool.any()):
         raise InvalidInput("every node has a label already, so there is none to suggest")
     graph = snapshot.graph if isinstance(snapshot.graph, EdgeList) else snapshot.graph.store.unlabelled()
-    points = None if snapshot.points is None else snapshot.points.float()
-    doubt = None if snapshot.disagreement is None else snapshot.disagreement.float()
+    features = None if snapshot.points is None else snapshot.points.float()
+    disagreement = None if snapshot.disagreement is None else snapshot.disagreement.float()
     probs = snapshot.calibrated.float().softmax(-1)
-    return Situation(graph, probs, label, pool, points, doubt, seed=seed, count=count)
+    return Situation(graph, probs, label, pool, features, disagreement, seed=seed, count=count)
 
 
-def _named(rank: int, own: Taken, fact: Facts, names: Any, classes: Sequence[Any], chosen: str) -> Suggestion:
+def _suggestion(rank: int, item: Taken, fact: Facts, names: Any, classes: Sequence[Any], strategy: str) -> Suggestion:
     best, second = fact.ranked[0], fact.ranked[1] if len(fact.ranked) > 1 else None
     return Suggestion(
         rank=rank,
-        node=str(names[own.node]),
-        row=own.node,
-        score=own.score,
+        node=str(names[item.node]),
+        row=item.node,
+        score=item.score,
         label=classes[best[0]],
         confidence=best[1],
         second=None if second is None else classes[second[0]],
@@ -129,27 +129,27 @@ def _named(rank: int, own: Taken, fact: Facts, names: Any, classes: Sequence[Any
         like=fact.like,
         removes=fact.removes,
         disagreement=fact.disagreement,
-        reason=in_words(fact, [str(own) for own in classes], chosen),
+        reason=as_text(fact, [str(label) for label in classes], strategy),
     )
 
 
 def _notes(situation: Situation, taken: Sequence[Taken], skipped: Sequence[Skipped], names: Any) -> list[str]:
     out = []
-    if any(own.like is None for own in skipped):
-        nodes = (situation.alone & situation.pool).nonzero()[:, 0].tolist()
-        few = _few([str(names[node]) for node in nodes[:SHOWN]], len(nodes))
-        out.append(f"skipped, since no edge leads from them to another node: {few}")
-    twins = [own for own in skipped if own.like is not None]
+    if any(item.like is None for item in skipped):
+        nodes = (situation.isolated & situation.pool).nonzero()[:, 0].tolist()
+        listed = _listed([str(names[node]) for node in nodes[:MAX_LISTED]], len(nodes))
+        out.append(f"skipped, since no edge leads from them to another node: {listed}")
+    twins = [f"{names[item.node]} (like {names[item.like]})" for item in skipped if item.like is not None]
     if twins:
-        few = _few([f"{names[own.node]} (like {names[own.like]})" for own in twins[:SHOWN]], len(twins))
-        out.append(f"skipped, since they say nothing that another label does not: {few}")
+        listed = _listed(twins[:MAX_LISTED], len(twins))
+        out.append(f"skipped, since they say nothing that another label does not: {listed}")
     if len(taken) < situation.count:
         out.append(f"{len(taken):,} nodes instead of {situation.count:,}: no other one would teach anything new")
     return out
 
 
-def _few(words: list[str], total: int) -> str:
-    return ", ".join(words) + (f" and {total - len(words):,} more" if total > len(words) else "")
+def _listed(names: list[str], total: int) -> str:
+    return ", ".join(names) + (f" and {total - len(names):,} more" if total > len(names) else "")
 
 
 def _text(value: Any) -> str | None:
