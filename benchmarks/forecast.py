@@ -49,9 +49,9 @@ from measuring import graph, options, page, show
 ROWS = Path(__file__).with_name("rows") / "forecast.jsonl"
 CANDIDATES, LARGEST, SIZES, RIDGE = 500, 100, 5, 1.0
 ABOUT = """
-The page [Does the forecast forecast?](../forecast.md) has the question and the answer. Means over five seeds ± 95 %
-interval, 200 coalitions a seed, three students a coalition, processor, commit 5b6a240. An H200 at commit bc61b3f gave
-the same numbers with one layer, and with two layers the same up to the noise of training.
+The page [Forecast](../forecast.md) has the question and the answer. Means over five seeds ± 95 % interval, 200
+coalitions a seed, three students a coalition, processor, commit 5b6a240. An H200 at commit bc61b3f gave the same
+numbers with one layer, and with two layers the same up to the noise of training.
 
 Columns:
 
