@@ -16,20 +16,7 @@ from bangs.graphs.tables.read_options import ReadOptions
 from tests import EXAMPLES
 from tests.graphs.tables.sample_tables import NODES, edges_of, folder
 
-OWN = EXAMPLES / "own-graph"
-
-
-def test_tables_become_what_they_become_in_memory(tmp_path, monkeypatch):
-    monkeypatch.setattr("bangs.graphs.tables.delimited.BLOCK_BYTES", 4096)
-    convert_from(str(OWN), tmp_path / "store")
-    stored, plain = read_user_graph(tmp_path / "store"), tables.read(OWN)
-    assert list(stored.ids) == list(plain.ids)
-    assert stored.classes == plain.classes
-    assert torch.equal(stored.data.y, plain.data.y)
-    assert edges_of(stored.data) == pytest.approx(edges_of(plain.data))
-    torch.testing.assert_close(stored.data.x, plain.data.x, atol=1e-5, rtol=1e-5)
-    assert stored.columns.features == plain.columns.features
-    assert stored.columns.roles == plain.columns.roles
+EXAMPLE = EXAMPLES / "own-graph"
 
 
 def test_parquet_and_an_array_beside_the_table(tmp_path):
@@ -47,38 +34,6 @@ def test_parquet_and_an_array_beside_the_table(tmp_path):
     assert data.x.tolist() == [[0, 1], [2, 3], [4, 5], [6, 7]]
     assert data.train_mask.tolist() == [True, True, False, False]
     assert any("1 edge from a node to itself" in note for note in manifest.notes)
-
-
-def test_every_mistake_is_told_with_its_row(tmp_path):
-    nodes = "id,size,label,split\n1,3,a,train\n2,x,b,train\n1,5,a,sometimes\n,6,b,val\n5,7,,val\n6,8,a\n7,9,b,test\n"
-    tables = folder(tmp_path, nodes, "source,target,weight\n1,2,1\n1,9,2\n2,,3\n5,2,-1\n")
-    with pytest.raises(BadTables) as caught:
-        convert_from(str(tables), tmp_path / "store")
-    problems = {(problem.file, problem.row, problem.kind) for problem in caught.value.diagnostics}
-    assert problems >= {
-        ("nodes.csv", 4, "duplicate-id"),
-        ("nodes.csv", 5, "blank-id"),
-        ("nodes.csv", 7, "ragged-row"),
-        ("edges.csv", 3, "unknown-node"),
-        ("edges.csv", 4, "blank-end"),
-        ("edges.csv", 5, "bad-weight"),
-    }
-    assert not (tmp_path / "store").exists()
-
-
-def test_wrong_numbers_and_splits_are_told_with_their_rows(tmp_path):
-    nodes = "id,size,label,split\n1,3,a,train\n2,x,b,train\n3,5,a,sometimes\n4,6,b,val\n5,7,,val\n"
-    tables = folder(tmp_path, nodes, "source,target\n1,2\n3,4\n")
-    with pytest.raises(BadTables) as caught:
-        convert_from(str(tables), tmp_path / "store")
-    assert ("nodes.csv", 3, "not-a-number") in {
-        (problem.file, problem.row, problem.kind) for problem in caught.value.diagnostics
-    }
-    (tables / "nodes.csv").write_text(nodes.replace("2,x", "2,4"))
-    with pytest.raises(BadTables) as caught:
-        convert_from(str(tables), tmp_path / "store")
-    problems = {(problem.row, problem.kind) for problem in caught.value.diagnostics}
-    assert problems == {(4, "split-word"), (6, "split-without-label")}
 
 
 def test_what_became_of_columns_is_said_and_a_wrong_number_told_as_of_a_graph_to_learn_from(tmp_path):
@@ -105,9 +60,9 @@ def test_what_became_of_columns_is_said_and_a_wrong_number_told_as_of_a_graph_to
 
 
 def test_tables_may_be_read_as_other_tables_were(tmp_path):
-    convert_from(str(OWN), tmp_path / "first")
+    convert_from(str(EXAMPLE), tmp_path / "first")
     encoding = tables.Encoding.from_dict(Store.open(tmp_path / "first").manifest.encoding)
-    grown = OWN.parent / "own-graph-grown"
+    grown = EXAMPLE.parent / "own-graph-grown"
     convert_from(str(grown), tmp_path / "grown", options=ReadOptions(encoding=encoding))
     stored, plain = read_user_graph(tmp_path / "grown", encoding=encoding), tables.read(grown, encoding=encoding)
     torch.testing.assert_close(stored.data.x, plain.data.x, atol=1e-5, rtol=1e-5)

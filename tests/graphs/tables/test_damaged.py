@@ -23,7 +23,7 @@ TABLES = {
 }
 TABLES["nodes.csv"] = TABLES["nodes.csv"].replace(b"green,\n", b"green,,\n")
 
-NASTY = (
+HOSTILE_CELLS = [
     "",
     " ",
     "nan",
@@ -45,7 +45,7 @@ NASTY = (
     "𝟙",
     "-",
     "train",
-)
+]
 
 Damage = Callable[[bytes], bytes]
 
@@ -95,7 +95,7 @@ def edits(draw: st.DrawFn) -> Damage:
     """One clumsy edit of a table's cells: a column dropped, a row doubled or moved, a value replaced."""
     kind = draw(st.sampled_from(["drop", "double", "swap", "replace", "rename", "widen"]))
     row, column = draw(st.integers(0, 9)), draw(st.integers(0, 4))
-    cell = draw(st.sampled_from(NASTY) | st.text(max_size=8))
+    cell = draw(st.sampled_from(HOSTILE_CELLS) | st.text(max_size=8))
 
     def edit(content: bytes) -> bytes:
         rows = [line.split(",") for line in content.decode("utf-8", "replace").split("\n")]

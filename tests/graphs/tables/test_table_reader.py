@@ -47,6 +47,7 @@ def test_memory_and_disk_report_the_same_problems(
     with pytest.raises(tables.BadTables) as on_disk:
         convert_from(str(tmp_path), tmp_path / "store")
     assert str(in_memory.value) == str(on_disk.value)
+    assert not (tmp_path / "store").exists()
 
 
 SPLIT = "id,x,label,split\na,1,u,\nb,2,u,\nc,3,v,\nd,4,v,\ne,5,v,test\nf,6,,\n"

@@ -62,10 +62,9 @@ def load(name: str | Path, folder: Path | None = None, *, base: str | None = Non
 
 def npz_files(folder: Path | None = None) -> dict[str, Path]:
     """The files NAME.npz in the data folder, by name."""
-    folder_path = data_folder(folder)
-    if folder_path is None or not folder_path.is_dir():
-        return {}
-    return {file.stem.lower().replace("-", "_"): file for file in sorted(folder_path.glob("*.npz"))}
+    folder = data_folder(folder)
+    files = [] if folder is None else sorted(folder.glob("*.npz"))  # of a missing folder: none
+    return {file.stem.lower().replace("-", "_"): file for file in files}
 
 
 def data_folder(folder: Path | None = None) -> Path | None:

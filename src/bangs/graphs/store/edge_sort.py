@@ -102,22 +102,21 @@ class EdgeSorter:
 
     def write(self) -> int:
         """Write `pointers` and `nodes`, with weights also `weights` and `sums`; returns the number of edges."""
-        pointers = self.writer.array_file(f"{self.side}.pointers", "int64")
-        nodes = self.writer.array_file(f"{self.side}.nodes", "int32")
-        weights = self.writer.array_file(f"{self.side}.weights", "float32") if self.weighted else None
-        sums = self.writer.array_file(f"{self.side}.sums", "float32") if self.weighted else None
-        pointers.append(np.zeros(1, np.int64))
+        self._append("pointers", "int64", np.zeros(1, np.int64))
         edges = 0
         for number, (target, source, weight) in enumerate(self.ranges()):
             first = number * self.width
             rows = min(self.width, self.nodes - first)
-            pointers.append(edges + np.cumsum(np.bincount(target - first, minlength=rows)))
-            nodes.append(source)
-            if weights is not None and sums is not None and weight is not None:
-                weights.append(weight)
-                sums.append(np.bincount(target - first, weight, minlength=rows))
+            self._append("pointers", "int64", edges + np.cumsum(np.bincount(target - first, minlength=rows)))
+            self._append("nodes", "int32", source)
+            if weight is not None:
+                self._append("weights", "float32", weight)
+                self._append("sums", "float32", np.bincount(target - first, weight, minlength=rows))
             edges += len(target)
         return edges
+
+    def _append(self, name: str, dtype: str, rows: npt.NDArray[Any]) -> None:
+        self.writer.append(f"{self.side}.{name}", dtype, rows)
 
 
 def _sorted(keys: Ints, weight: Floats | None) -> tuple[Ints, Floats | None]:

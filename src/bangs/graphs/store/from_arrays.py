@@ -50,10 +50,9 @@ def write_arrays(
         raise InvalidInput(f"{what} must have at most {MAX_NODES:,} nodes, got {nodes:,}")
     classes = _labels(arrays.get("y"), nodes, writer, what)
     _split({name: arrays[name] for name in MASKS if name in arrays}, nodes, writer, what)
-    file = writer.array_file("features", dtype, int(x.shape[1]))
     for rows in _slices(nodes, max(_CHUNK // int(x.shape[1]), 1)):
         block = x[rows].toarray() if hasattr(x, "toarray") else np.asarray(x[rows])
-        file.append(as_finite(block, dtype, rows.start, what))
+        writer.append("features", dtype, as_finite(block, dtype, rows.start, what))
     weight, sizes = arrays.get("edge_weight"), {"nodes": nodes, "features": int(x.shape[1])}
     count, needs_both = _write_edges(edges, weight, nodes, writer, what, directed, loops)
     return writer.finish(**sizes, edges=count, classes=classes, directed=needs_both, weighted=weight is not None)
@@ -73,25 +72,24 @@ def as_finite(block: Array, dtype: str, first: int, what: str) -> Array:
 
 def _labels(y: Array | None, nodes: int, writer: Writer, what: str) -> tuple[str, ...]:
     y = np.broadcast_to(np.int32(-1), nodes) if y is None else y
-    file, top = writer.array_file("labels", "int32"), -1
+    highest = -1
     for rows in _slices(nodes, _CHUNK):
         block = np.asarray(y[rows])
         if block.min() < -1 or block.max() >= min(nodes, 2**20):
             raise InvalidInput(f"'y' of {what} must be class numbers 0 … C−1, −1 = unknown, got {block.max()}")
-        top = max(top, int(block.max()))
-        file.append(block)
-    return tuple(str(number) for number in range(top + 1))
+        highest = max(highest, int(block.max()))
+        writer.append("labels", "int32", block)
+    return tuple(str(number) for number in range(highest + 1))
 
 
 def _split(masks: dict[str, Array], nodes: int, writer: Writer, what: str) -> None:
     if not masks:
         return
     columns = [mask.reshape(nodes, -1) for mask in masks.values()]
-    file = writer.array_file("split", "int8")
     for number in range(columns[0].shape[1]):
         parts = np.stack([column[:, number] for column in columns])
         check_disjoint(parts, what)
-        file.append(np.array([1, 2, 3], np.int8) @ parts.astype(np.int8))
+        writer.append("split", "int8", np.array([1, 2, 3], np.int8) @ parts.astype(np.int8))
 
 
 def _write_edges(

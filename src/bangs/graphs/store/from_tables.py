@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from bangs.graphs.store.edge_sort import EdgeWriter
 from bangs.graphs.store.from_arrays import as_finite
 from bangs.graphs.store.manifest import MAX_NODES, Manifest
-from bangs.graphs.store.writer import ArrayFile, Writer
+from bangs.graphs.store.writer import Writer
 from bangs.graphs.tables.diagnostics import Diagnostics, counted
 from bangs.graphs.tables.edge_table import Indices, Weights
 from bangs.graphs.tables.feature_array import padded
@@ -69,15 +69,13 @@ class _StoreCollector:
     def __init__(self, writer: Writer, directed: bool, dtype: str, what: str):
         self.writer, self.directed, self.dtype, self.what = writer, directed, dtype, what
         self.edge_writer: EdgeWriter | None = None
-        self._names, self._ends = writer.array_file("ids.bytes", "uint8"), writer.array_file("ids.ends", "int64")
-        self._written = self._node = self.width = 0
-        self._files: dict[str, ArrayFile] = {}
+        self._id_bytes = self._node = self.width = 0
 
     def ids(self, ids: Any) -> None:
         lengths = np.asarray(pc.binary_length(ids)).astype(np.int64)
-        self._names.append(np.frombuffer("".join(ids.to_pylist()).encode(), np.uint8))
-        self._ends.append(self._written + np.cumsum(lengths))
-        self._written += int(lengths.sum())
+        self.writer.append("ids.bytes", "uint8", np.frombuffer("".join(ids.to_pylist()).encode(), np.uint8))
+        self.writer.append("ids.ends", "int64", self._id_bytes + np.cumsum(lengths))
+        self._id_bytes += int(lengths.sum())
 
     def edges(self, index: Indices, weight: Weights | None, nodes: int) -> None:
         if self.edge_writer is None:
@@ -93,13 +91,8 @@ class _StoreCollector:
         self.width = features.shape[1]
         if not self.width:
             return
-        if not self._files:
-            self._files = {"features": self.writer.array_file("features", self.dtype, self.width)}
-            self._files["labels"] = self.writer.array_file("labels", "int32")
-            if block.parts is not None:
-                self._files["split"] = self.writer.array_file("split", "int8")
-        self._files["features"].append(as_finite(features, self.dtype, self._node, self.what))
-        self._files["labels"].append(block.labels)
+        self.writer.append("features", self.dtype, as_finite(features, self.dtype, self._node, self.what))
+        self.writer.append("labels", "int32", block.labels)
         if block.parts is not None:
-            self._files["split"].append(block.parts)
+            self.writer.append("split", "int8", block.parts)
         self._node = end

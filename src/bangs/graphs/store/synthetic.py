@@ -84,7 +84,7 @@ class Synthetic:
         """Write the store; memory grows with the nodes only, by a few numbers each."""
         rng = Streams((seed,)).at("synthetic store")
         label = _random(rng.at("labels")).integers(0, self.classes, self.nodes).astype(np.int32)
-        writer.array_file("labels", "int32").append(label)
+        writer.append("labels", "int32", label)
         self._split(writer, rng)
         self._features(writer, rng, label, dtype)
         edges = self._edges(writer, rng, label)
@@ -100,17 +100,16 @@ class Synthetic:
         chosen = _random(rng.at("split")).permutation(self.nodes)[: self.given + self.held]
         split = np.full(self.nodes, 3, np.int8)
         split[chosen[: self.given]], split[chosen[self.given :]] = 1, 2
-        writer.array_file("split", "int8").append(split)
+        writer.append("split", "int8", split)
 
     def _features(self, writer: Writer, rng: Streams, label: npt.NDArray[np.int32], dtype: str) -> None:
         direction = _random(rng.at("directions")).standard_normal((self.classes, self.features), np.float32)
         direction *= self.signal / np.linalg.norm(direction, axis=1, keepdims=True)
-        file = writer.array_file("features", dtype, self.features)
         step = max(_CHUNK // self.features, 1)
         for number, start in enumerate(range(0, self.nodes, step)):
             labels = label[start : start + step]
             noise = _random(rng.at("features", number)).standard_normal((len(labels), self.features), np.float32)
-            file.append(noise + direction[labels])
+            writer.append("features", dtype, noise + direction[labels])
 
     def _edges(self, writer: Writer, rng: Streams, label: npt.NDArray[np.int32]) -> int:
         order = np.argsort(label, kind="stable").astype(np.int32)

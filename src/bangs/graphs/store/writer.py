@@ -76,10 +76,11 @@ class Writer:
         if self._lock is not None:
             os.close(self._lock)
 
-    def array_file(self, name: str, dtype: str, *sides: int) -> ArrayFile:
-        """Begin a new array of the store."""
-        self._files[name] = ArrayFile(self.folder / f"{name}.bin", dtype, sides)
-        return self._files[name]
+    def append(self, name: str, dtype: str, rows: npt.NDArray[Any]) -> None:
+        """Append rows to an array of the store; the first call creates the array."""
+        if name not in self._files:
+            self._files[name] = ArrayFile(self.folder / f"{name}.bin", dtype, rows.shape[1:])
+        self._files[name].append(rows)
 
     def drop_out_if_same(self) -> bool:
         """Remove the arrays `out.…` if they equal `in.…`, the edges by target; returns whether they did."""
