@@ -116,7 +116,7 @@ def test_the_bound_of_several_columns_is_the_largest_of_theirs(
         assert operator.pairs(nodes).bound == pytest.approx(max(bounds))
 
 
-def test_a_threshold_rises_fourfold_and_from_nothing_to_almost_nothing() -> None:
+def test_a_threshold_rises_fourfold_and_from_zero_to_a_small_number() -> None:
     assert pagerank_push.raised(1e-5) == pytest.approx(4e-5)
     assert pagerank_push.raised(0.0) == pytest.approx(4e-9)
 
@@ -200,12 +200,15 @@ def test_a_gpu_finds_the_pairs_that_a_processor_finds() -> None:
 
 def test_an_edge_that_leads_to_no_node_is_refused_by_the_columns_too() -> None:
     lists = NeighbourLists(torch.tensor([0, 1, 2, 3]), torch.tensor([1, 2, -3], dtype=torch.int32))
-    with pytest.raises(InvalidInput, match="leads to no node"):
+    with pytest.raises(InvalidInput, match="has an end that is not a node"):
         PushOperator(lists, lists, 0.15, 3, 1e-4).pairs(torch.tensor([0]))
 
 
 def test_a_product_with_a_damaged_store_is_refused_and_does_not_crash() -> None:
-    for pointers, node, sentence in (([0, 1, 2, 3], 2 * 10**9, "leads to no node"), ([0, 3, 1, 3], 2, "decrease")):
+    for pointers, node, sentence in (
+        ([0, 1, 2, 3], 2 * 10**9, "has an end that is not a node"),
+        ([0, 3, 1, 3], 2, "decrease"),
+    ):
         lists = NeighbourLists(torch.tensor(pointers), torch.tensor([1, node, 0], dtype=torch.int32))
         with pytest.raises(InvalidInput, match=sentence):
             PushOperator(lists, lists, 0.15, 3, 1e-4)(torch.ones(3, 2))

@@ -60,6 +60,6 @@ def test_a_node_without_edges_has_only_its_own_entry() -> None:
 
 
 @pytest.mark.parametrize("wrong", [{"alpha": 0.0}, {"steps": 0}, {"floor": 1.0}, {"floor": -0.1}])
-def test_settings_that_mean_nothing_are_refused(wrong: dict[str, float]) -> None:
+def test_invalid_settings_are_refused(wrong: dict[str, float]) -> None:
     with pytest.raises(InvalidInput, match="TruncatedPPR"):
         TruncatedPPR(**wrong)  # type: ignore[arg-type]

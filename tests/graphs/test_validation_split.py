@@ -1,4 +1,4 @@
-"""Which labelled nodes are held for validation where a person did not say."""
+"""The labelled nodes that are held for validation if no split is given."""
 
 import pytest
 import torch

@@ -73,7 +73,7 @@ def as_float32(values: Array, name: str, what: object) -> Array:
 def check_disjoint(masks: Array, what: object) -> None:
     """Raises if a node is in two of the masks [3, …]."""
     if (masks.sum(axis=0) > 1).any():
-        raise InvalidInput(f"the masks of {what} must be disjoint, but a node stands in two of them")
+        raise InvalidInput(f"the masks of {what} must be disjoint, but a node is in two of them")
 
 
 def describe(array: Any) -> str:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 BAD_POINTERS = "the row pointers of a stored graph decrease; the store is damaged, so convert it again"
-BAD_NODES = "an edge of a stored graph leads to no node; the store is damaged, so convert it again"
+BAD_NODES = "an edge of a stored graph has an end that is not a node; the store is damaged, so convert it again"
 EDGES_PER_CHECK = 2**24  # edges checked at once
 
 

@@ -115,7 +115,7 @@ def _archive(path: Path, names: Iterable[str] | None) -> Iterator[tuple[ZipFile,
         except (BangsError, MemoryError):
             raise
         except Exception as error:  # a broken archive may raise any error
-            raise InvalidInput(f"{path} is not a sound .npz file: {error}") from error
+            raise InvalidInput(f"{path} is not a valid .npz file: {error}") from error
 
 
 def _member_header(archive: ZipFile, member: ZipInfo, name: str, path: Path) -> Header:

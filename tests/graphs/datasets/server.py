@@ -1,4 +1,4 @@
-"""A web server on loopback that misbehaves on request."""
+"""A web server on localhost that can be told to fail."""
 
 import threading
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Datasets by name: where they are looked for, in which order, and what is said when they are nowhere."""
+"""Datasets by name: which folders are searched, in which order, and the error if files are missing."""
 
 import hashlib
 import os
@@ -51,7 +51,7 @@ def small(name: str, server: Server) -> by_name.Dataset:
 
 
 @pytest.mark.parametrize("name", ["lastfm_asia", "flickr"])
-def test_what_is_nowhere_is_fetched_once_and_kept(
+def test_missing_files_are_downloaded_once_and_cached(
     name: str, web: Server, alone: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(by_name, "DATASETS", {name: small(name, web)})
@@ -72,7 +72,7 @@ def test_a_tampered_archive_is_not_kept(web: Server, alone: Path) -> None:
     assert os.listdir(alone / "cache" / "LastFMAsia" / "raw") == []
 
 
-def test_without_a_network_the_sentence_says_what_to_put_where(alone: Path) -> None:
+def test_without_a_network_the_error_says_which_files_to_put_where(alone: Path) -> None:
     with serving(Server()) as gone:
         url = gone.url
     with pytest.raises(DataUnavailable) as caught:
@@ -105,7 +105,7 @@ def test_the_data_folder_comes_before_the_cache_and_is_never_written_to(
             folder.chmod(0o755)
 
 
-def test_lastfm_may_lie_there_as_three_files(alone: Path) -> None:
+def test_lastfm_can_be_read_from_three_files(alone: Path) -> None:
     folder = alone / "data" / "LastFMAsia" / "raw"
     folder.mkdir(parents=True)
     test_lastfm.plain(folder, test_lastfm.contents())
@@ -131,7 +131,7 @@ def test_any_npz_is_loaded_by_path_or_by_name(alone: Path, monkeypatch: pytest.M
     assert by_name.load("My-Graph.npz").num_nodes == 3
 
 
-def test_a_path_to_nothing_is_a_sentence(alone: Path) -> None:
+def test_a_missing_path_is_a_clear_error(alone: Path) -> None:
     with pytest.raises(DataUnavailable, match=r"does not exist; give the path of .* or one of citeseer"):
         by_name.load(alone / "missing.npz")
 

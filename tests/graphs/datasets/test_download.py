@@ -1,4 +1,4 @@
-"""A download gives the whole file, checked, or nothing under its name."""
+"""A download gives the complete file, verified, or no file."""
 
 import hashlib
 import os
@@ -65,20 +65,20 @@ def test_a_web_page_in_place_of_the_file_is_noticed(server: Server, tmp_path: Pa
     assert os.listdir(tmp_path) == []
 
 
-def test_a_file_that_is_not_there_is_a_sentence(server: Server, tmp_path: Path) -> None:
+def test_a_missing_remote_file_is_a_clear_error(server: Server, tmp_path: Path) -> None:
     with pytest.raises(DataUnavailable, match=r"could not be fetched: 404 .*Not Found"):
         download(remote(server, name="other"), tmp_path / "other")
     assert os.listdir(tmp_path) == []
 
 
-def test_a_server_in_trouble_is_asked_again(server: Server, tmp_path: Path) -> None:
+def test_a_failing_server_is_tried_again(server: Server, tmp_path: Path) -> None:
     server.status = 503
     with pytest.raises(DataUnavailable, match="could not be fetched: 503"):
         download(remote(server), tmp_path / "file")
     assert len(server.requests) == 3
 
 
-def test_no_server_is_a_sentence(tmp_path: Path) -> None:
+def test_an_unreachable_server_is_a_clear_error(tmp_path: Path) -> None:
     with serving(Server()) as gone:
         url = gone.url
     with pytest.raises(DataUnavailable, match=r"could not be fetched: .*refused"):
@@ -91,7 +91,7 @@ def test_only_the_web_is_fetched_from(url: str, tmp_path: Path) -> None:
         download(Remote(url), tmp_path / "file")
 
 
-def test_a_place_that_cannot_be_written_is_a_sentence(server: Server, tmp_path: Path) -> None:
+def test_a_target_that_cannot_be_written_is_a_clear_error(server: Server, tmp_path: Path) -> None:
     (tmp_path / "plain").write_text("no folder")
     with pytest.raises(DataUnavailable, match=r"could not be fetched: .*(Not a directory|File exists)"):
         download(remote(server), tmp_path / "plain" / "file")

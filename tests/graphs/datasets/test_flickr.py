@@ -1,4 +1,4 @@
-"""Flickr: small files of GraphSAINT's format, sound and broken."""
+"""Flickr: small files in GraphSAINT's format, valid and broken."""
 
 import json
 from pathlib import Path
@@ -68,12 +68,12 @@ def csr(**changes: Any) -> dict[str, Any]:
         ({"roles": [1]}, "must list the nodes"),
     ],
 )
-def test_every_flaw_has_its_sentence(tmp_path: Path, changes: dict[str, Any], sentence: str) -> None:
+def test_every_error_has_its_message(tmp_path: Path, changes: dict[str, Any], sentence: str) -> None:
     with pytest.raises(InvalidInput, match=sentence):
         read_flickr(put(tmp_path, **changes))
 
 
-def test_a_file_too_large_or_missing_is_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_too_large_or_missing_is_a_clear_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     put(tmp_path)
     monkeypatch.setattr(flickr, "MAX_BYTES", 5)
     with pytest.raises(InvalidInput, match="has over 5 bytes"):

@@ -108,7 +108,7 @@ def test_the_columns_are_nearly_those_of_the_exact_decomposition() -> None:
         (contents(likes="[" * 100_000), "must map each user to a list"),
     ],
 )
-def test_every_flaw_has_its_sentence(tmp_path: Path, files: dict[str, str], sentence: str) -> None:
+def test_every_error_has_its_message(tmp_path: Path, files: dict[str, str], sentence: str) -> None:
     with pytest.raises(InvalidInput, match=sentence):
         read_lastfm(zipped(tmp_path, files))
 
@@ -119,10 +119,10 @@ def test_an_archive_without_a_file_or_without_sense_is_refused(tmp_path: Path) -
     with pytest.raises(InvalidInput, match=f"has no file {lastfm.ARTISTS}"):
         read_lastfm(zipped(tmp_path, files))
     (tmp_path / lastfm.ARCHIVE).write_bytes(b"no zip")
-    with pytest.raises(InvalidInput, match="is not a sound zip archive"):
+    with pytest.raises(InvalidInput, match="is not a valid zip archive"):
         read_lastfm(tmp_path)
 
 
-def test_an_empty_folder_is_a_sentence(tmp_path: Path) -> None:
+def test_an_empty_folder_is_a_clear_error(tmp_path: Path) -> None:
     with pytest.raises(DataUnavailable, match=f"neither {lastfm.ARCHIVE} nor {lastfm.EDGES}"):
         read_lastfm(tmp_path)

@@ -1,4 +1,4 @@
-"""Graphs in .npz files: sound ones are read, and every flaw gets its own sentence."""
+"""Graphs in .npz files: valid ones are read, and every error has its message."""
 
 import contextlib
 import io
@@ -38,7 +38,7 @@ def saved(folder: Path, **changes: Any) -> Path:
     return folder / "graph.npz"
 
 
-def test_a_sound_file_becomes_a_graph(tmp_path: Path) -> None:
+def test_a_valid_file_becomes_a_graph(tmp_path: Path) -> None:
     data = read_graph(saved(tmp_path))
     assert data.edge_index.tolist() == [[0, 1, 1, 2], [1, 0, 2, 1]]
     assert data.x.layout == torch.sparse_csr
@@ -132,7 +132,7 @@ def test_arrays_of_other_names_are_not_read(tmp_path: Path) -> None:
         ({"y": np.array(["a"] * N)}, "array 'y' of .* must hold numbers or booleans"),
     ],
 )
-def test_every_flaw_has_its_sentence(tmp_path: Path, changes: dict[str, Any], sentence: str) -> None:
+def test_every_error_has_its_message(tmp_path: Path, changes: dict[str, Any], sentence: str) -> None:
     with pytest.raises(InvalidInput, match=sentence):
         read_graph(saved(tmp_path, **changes))
 
@@ -214,9 +214,9 @@ def test_a_pickle_is_not_opened(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"no zip at all", b"PK\x03\x04 and then nothing"])
-def test_what_is_no_zip_is_said_to_be_none(tmp_path: Path, content: bytes) -> None:
+def test_a_file_that_is_not_a_zip_archive_is_refused(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "graph.npz").write_bytes(content)
-    with pytest.raises(InvalidInput, match="is not a sound"):
+    with pytest.raises(InvalidInput, match="is not a valid"):
         read_graph(tmp_path / "graph.npz")
 
 

@@ -1,4 +1,4 @@
-"""Planetoid's pickles: read as they are, and never run."""
+"""Planetoid's pickles are read, and their code is never run."""
 
 import os
 import pickle
@@ -43,7 +43,7 @@ def put(folder: Path, part: str, content: object) -> None:
     (folder / f"ind.small.{part}").write_bytes(pickle.dumps(content, protocol=4))
 
 
-def test_rows_labels_and_links_stand_at_their_nodes(small: Path) -> None:
+def test_rows_labels_and_links_belong_to_their_nodes(small: Path) -> None:
     data = read_planetoid(small, "small")
     assert data.x.layout == torch.sparse_csr
     expected = [[0.5, 0.5], [0, 1], [1, 0], [0, 1], [0.75, 0.25], [1, 0], [0.25, 0.75], [0, 0], [0, 1]]
@@ -116,7 +116,7 @@ def pickle_without_frame(raw: bytes, old: bytes, new: bytes) -> bytes:
         ("graph", {0: [2**70]}, "must hold a list of neighbours for every node"),
     ],
 )
-def test_every_flaw_has_its_sentence(small: Path, part: str, content: object, sentence: str) -> None:
+def test_every_error_has_its_message(small: Path, part: str, content: object, sentence: str) -> None:
     put(small, part, content)
     with pytest.raises(InvalidInput, match=sentence):
         read_planetoid(small, "small")

@@ -26,7 +26,7 @@ def degrees(data: Data) -> torch.Tensor:
 @given(
     st.integers(2, 300), st.integers(2, 6), st.integers(1, 80), st.integers(0, 10**6), st.floats(0, 3), st.floats(0, 1)
 )
-def test_any_graph_is_simple_and_sound(
+def test_any_graph_is_simple_and_valid(
     nodes: int, classes: int, features: int, seed: int, degree: float, homophily: float
 ) -> None:
     nodes = max(nodes, classes)
@@ -55,26 +55,26 @@ def test_the_default_has_the_size_of_cora() -> None:
 
 
 @pytest.mark.parametrize("wanted", [0.0, 0.2, 0.5, 0.81, 1.0])
-def test_homophily_is_what_was_asked_for(wanted: float) -> None:
+def test_homophily_is_as_given(wanted: float) -> None:
     data = citation(20_000, 5, 100, homophily=wanted, mean_degree=6)
     assert homophily(data) == pytest.approx(wanted, abs=0.03)
 
 
-def test_degrees_have_a_heavy_tail_and_the_mean_asked_for() -> None:
+def test_degrees_have_a_heavy_tail_and_the_given_mean() -> None:
     degree = degrees(citation(20_000, 5, 100, mean_degree=6)).float()
     assert degree.mean().item() == pytest.approx(6, abs=0.01)
     assert degree.max() > 20 * degree.mean()
     assert degree.median() < degree.mean()
 
 
-def test_classes_are_as_unbalanced_as_asked() -> None:
+def test_classes_are_as_unbalanced_as_given() -> None:
     equal = torch.bincount(citation(30_000, 5, 50, balance=1.0).y)
     uneven = torch.bincount(citation(30_000, 5, 50, balance=0.2).y)
     assert (equal.min() / equal.max()).item() > 0.9
     assert (uneven.min() / uneven.max()).item() == pytest.approx(0.2, abs=0.02)
 
 
-def test_some_nodes_stand_alone() -> None:
+def test_some_nodes_are_isolated() -> None:
     alone = degrees(citation(10_000, 5, 50, isolated=0.1, mean_degree=20)) == 0
     assert 1000 <= int(alone.sum()) < 1100
     assert citation(50, 2, 10, isolated=1.0).num_edges == 0

@@ -1,4 +1,4 @@
-"""Stores made from tables, against the same tables read into memory."""
+"""Stores made from tables equal the same tables read into memory."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -36,7 +36,7 @@ def test_parquet_and_an_array_beside_the_table(tmp_path):
     assert any("1 edge from a node to itself" in note for note in manifest.notes)
 
 
-def test_what_became_of_columns_is_said_and_a_wrong_number_told_as_of_a_graph_to_learn_from(tmp_path):
+def test_a_conversion_notes_what_became_of_columns_and_reports_wrong_numbers(tmp_path):
     nodes = "id;height;colour;label\na;1,5;red;\nb;2,5;red;\nc;;blue;\nd;3,5;blue;\n"
     edges = "source;target;weight\na;b;0,5\nc;d;2\n"
     tables = folder(tmp_path, nodes, edges)
@@ -59,7 +59,7 @@ def test_what_became_of_columns_is_said_and_a_wrong_number_told_as_of_a_graph_to
         convert_from(str(wrong), tmp_path / "other", options=ReadOptions(fill="mean"))
 
 
-def test_tables_may_be_read_as_other_tables_were(tmp_path):
+def test_tables_can_be_converted_with_the_encoding_of_other_tables(tmp_path):
     convert_from(str(EXAMPLE), tmp_path / "first")
     encoding = tables.Encoding.from_dict(Store.open(tmp_path / "first").manifest.encoding)
     grown = EXAMPLE.parent / "own-graph-grown"
@@ -73,7 +73,7 @@ def test_tables_may_be_read_as_other_tables_were(tmp_path):
 
 
 @pytest.mark.parametrize("weighted", [True, False])
-def test_edges_and_blanks_are_read_as_those_of_the_other_tables_were(tmp_path, weighted):
+def test_edges_and_blanks_follow_the_encoding_of_other_tables(tmp_path, weighted):
     heavy, plain = "source,target,weight\na,b,2\nb,a,1\nc,d,3\n", "source,target\na,b\nc,d\n"
     (first := tmp_path / "first").mkdir()
     encoding = tables.read(folder(first, edges=heavy if weighted else plain), directed=True, fill="mean").columns
@@ -96,7 +96,7 @@ def test_edges_and_blanks_are_read_as_those_of_the_other_tables_were(tmp_path, w
         ({"weighted": False}, r"have weights, the model was fitted with no weights; .* --like"),
     ],
 )
-def test_a_store_whose_edges_were_read_otherwise_is_refused(tmp_path, fitted, message):
+def test_a_store_whose_edges_were_converted_in_another_way_is_refused(tmp_path, fitted, message):
     source = str(folder(tmp_path, edges="source,target,weight\na,b,2\nc,d,3\n"))
     convert_from(source, tmp_path / "store")
     encoding = tables.read(Path(source)).columns
@@ -114,7 +114,7 @@ def test_the_weights_of_edges_can_be_left_out(tmp_path):
     assert "did you mean 'weight'?" in str(caught.value)
 
 
-def test_words_and_numbers_are_found_by_their_keys():
+def test_ids_are_found_by_their_keys():
     pa = pytest.importorskip("pyarrow")
     names = pa.array(["7", "x7", "007", "é", "18446744073709551616", "0"])
     ids = IdIndex(key(names))

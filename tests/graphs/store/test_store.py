@@ -1,4 +1,4 @@
-"""Stores: graphs on disk, made from a seed or arrays, against the same graphs in memory."""
+"""Stores made from a seed or from arrays equal the same graphs in memory."""
 
 import json
 import os
@@ -108,7 +108,7 @@ def test_the_same_seed_makes_the_same_store(tmp_path, synthetic_store):
     assert same.digest == Store.open(synthetic_store).manifest.digest != other.digest
 
 
-def test_a_made_graph_is_undirected_and_mostly_stays_within_its_classes(synthetic_store):
+def test_a_synthetic_graph_is_undirected_and_homophilous(synthetic_store):
     store = Store.open(synthetic_store)
     data = store.whole()
     assert 2800 < data.num_edges <= 3000
@@ -125,7 +125,7 @@ def test_opening_reads_no_array(synthetic_store):
     assert (store.num_nodes, store.num_classes) == (500, 3)
 
 
-def test_a_changed_byte_is_found_when_asked(synthetic_store):
+def test_verify_finds_a_changed_byte(synthetic_store):
     Store.open(synthetic_store).verify()
     with (synthetic_store / "features.bin").open("r+b") as file:
         file.seek(40)
@@ -171,7 +171,7 @@ def test_a_folder_without_a_manifest_is_no_store(tmp_path):
         Store.open(tmp_path)
 
 
-def test_links_that_lead_nowhere_are_told_and_not_followed(synthetic_store):
+def test_edges_to_missing_nodes_are_reported_and_not_followed(synthetic_store):
     nodes = np.fromfile(synthetic_store / "in.nodes.bin", np.int32)
     nodes[::7] = 2_000_000_000
     nodes.tofile(synthetic_store / "in.nodes.bin")
@@ -179,7 +179,7 @@ def test_links_that_lead_nowhere_are_told_and_not_followed(synthetic_store):
     with pytest.raises(InvalidInput, match="outside 0"):
         store.verify(checksums=False)
     task = _task(store)
-    with pytest.raises(InvalidInput, match="leads to no node"):
+    with pytest.raises(InvalidInput, match="has an end that is not a node"):
         Trainer(GCN(hidden=4), epochs=1, batches=Sampling(64)).fit(task, task.given, Streams((0,)))
 
 
@@ -213,7 +213,7 @@ def test_half_precision_halves_the_features_and_refuses_what_it_cannot_hold(tmp_
         ("synthetic:nodes=40,edges=10,classes=2,train=40", "must leave nodes for the test"),
     ],
 )
-def test_a_synthetic_graph_that_cannot_be_is_told_so(text, message):
+def test_an_impossible_synthetic_graph_is_refused(text, message):
     with pytest.raises(BangsError, match=message):
         Synthetic.parse(text)
 
@@ -243,7 +243,7 @@ def test_a_task_of_a_store_holds_no_labels_but_those_given(synthetic_store):
     assert graph.get("y") is None
 
 
-def test_a_whole_run_goes_by_the_map(synthetic_store):
+def test_a_run_works_on_a_mapped_store(synthetic_store):
     experiment = Experiment(
         dataset=str(synthetic_store),
         method="bangs",
@@ -269,7 +269,7 @@ def test_wrong_labels_are_seen_by_the_learner_and_not_by_the_store(synthetic_sto
     assert torch.equal(exam.truth[0], store.y)
 
 
-def test_what_was_let_go_is_still_there(synthetic_store):
+def test_a_released_array_can_still_be_read(synthetic_store):
     features = Store.open(synthetic_store).unlabelled().x
     before = features.clone()
     release(features)

@@ -1,4 +1,4 @@
-"""What `convert --overwrite` may replace, and what a kill while it replaces a store leaves."""
+"""`convert --overwrite` replaces stores only, and a kill in the meantime leaves a complete store."""
 
 import json
 import os
@@ -25,7 +25,7 @@ def everything(path: Path) -> dict[str, bytes]:
     return {str(file.relative_to(path)): file.read_bytes() for file in sorted(path.rglob("*")) if file.is_file()}
 
 
-def test_a_store_is_replaced_where_that_is_asked_for(store: Path) -> None:
+def test_a_store_is_replaced_with_the_option_overwrite(store: Path) -> None:
     with pytest.raises(InvalidInput, match=r"exists already.*--overwrite"):
         convert_from(NEW, store)
     convert_from(NEW, store, overwrite=True)
@@ -44,7 +44,7 @@ def test_a_folder_with_another_programs_manifest_is_never_replaced(tmp_path: Pat
     assert everything(tmp_path) == before
 
 
-def test_what_else_lies_in_a_store_is_named_and_kept(store: Path) -> None:
+def test_other_files_in_a_store_are_named_and_kept(store: Path) -> None:
     (store / "fit").mkdir()
     (store / "fit" / "model.safetensors").write_text("a model")
     (store / "notes.txt").write_text("mine")
@@ -54,7 +54,7 @@ def test_what_else_lies_in_a_store_is_named_and_kept(store: Path) -> None:
     assert everything(store) == before
 
 
-def test_what_is_put_into_a_store_while_it_is_converted_again_is_kept(store: Path) -> None:
+def test_a_file_added_to_a_store_during_a_conversion_is_kept(store: Path) -> None:
     with Writer(store, overwrite=True) as new:
         (store / "late.txt").write_text("mine")
         with pytest.raises(InvalidInput, match=r"'late.txt'"):
@@ -79,7 +79,7 @@ def test_a_damaged_store_can_be_replaced(store: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["file", "link", "photos"])
-def test_nothing_but_a_folder_of_ours_is_replaced(store: Path, tmp_path: Path, kind: str) -> None:
+def test_only_the_folder_of_a_store_is_replaced(store: Path, tmp_path: Path, kind: str) -> None:
     target = tmp_path / "place"
     if kind == "file":
         target.write_text("mine")
@@ -138,14 +138,14 @@ def test_a_kill_while_a_store_is_replaced_leaves_a_store_and_the_next_start_clea
     assert os.listdir(store.parent) == ["store"]
 
 
-def test_a_first_conversion_killed_at_its_end_is_finished_and_that_is_said(tmp_path: Path) -> None:
+def test_a_first_conversion_killed_at_its_end_is_finished_with_a_message(tmp_path: Path) -> None:
     def killed() -> int:
         writer.move_into_place = die
         convert_from(NEW, tmp_path / "store")
         return 0
 
     os.waitpid(in_a_child(killed), 0)
-    with pytest.raises(InvalidInput, match="an interrupted conversion had left unfinished; it is in its place now"):
+    with pytest.raises(InvalidInput, match="an interrupted conversion left unfinished; it is now in place"):
         convert_from(NEW, tmp_path / "store")
     assert Store.open(tmp_path / "store").num_nodes == 90
     assert os.listdir(tmp_path) == ["store"]

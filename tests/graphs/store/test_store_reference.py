@@ -1,4 +1,4 @@
-"""What was made from a store finds it again, or says in a sentence why not."""
+"""A reference finds its store again, or raises a clear error."""
 
 import json
 from pathlib import Path
@@ -46,7 +46,7 @@ def test_a_file_names_the_store_as_seen_from_its_folder(where: StoreReference, t
     assert torch.equal(loaded.store.y, where.store.y)
 
 
-def test_a_store_that_is_gone_is_told_with_its_path_and_the_way_out(where: StoreReference, tmp_path: Path) -> None:
+def test_a_missing_store_is_reported_with_its_path_and_a_remedy(where: StoreReference, tmp_path: Path) -> None:
     reference = StoreReference.from_plain(where.to_plain(tmp_path), tmp_path)
     where.path.rename(tmp_path / "moved")
     with pytest.raises(InvalidInput, match=r"a store at '.*/store', which is not there.*--store PATH"):
@@ -54,7 +54,7 @@ def test_a_store_that_is_gone_is_told_with_its_path_and_the_way_out(where: Store
     assert reference.at(tmp_path / "moved").store.num_nodes == 6
 
 
-def test_a_store_that_changed_is_told_by_what_did(where: StoreReference, tmp_path: Path) -> None:
+def test_the_error_for_a_changed_store_names_what_changed(where: StoreReference, tmp_path: Path) -> None:
     other = graph()
     other.x, other.y = other.x + 1, torch.tensor([1, 1, 0, 1, -1, -1])
     convert_from(other, tmp_path / "changed")
@@ -69,7 +69,7 @@ def test_a_store_that_changed_is_told_by_what_did(where: StoreReference, tmp_pat
         _ = where.at(tmp_path / "larger").store
 
 
-def test_names_are_read_where_they_are_asked_for(named: NodeNames) -> None:
+def test_names_are_read_when_needed(named: NodeNames) -> None:
     assert list(named) == ["a", "née", "7", "a b"]
     assert (named[1], named[-1], named[1:3]) == ("née", "a b", ["née", "7"])
     assert [named.find(name) for name in ("a", "7", "a b", "b", "3")] == [0, 2, 3, None, None]
@@ -83,13 +83,13 @@ def test_nodes_without_names_are_called_by_their_numbers(where: StoreReference) 
     assert [names.find(name) for name in ("5", "6", "-1", "05", "x", "9" * 30)] == [5, None, None, None, None, None]
 
 
-def test_words_are_known_as_they_are_to_a_set(named: NodeNames) -> None:
+def test_known_names_are_found_as_in_a_set(named: NodeNames) -> None:
     candidates = ["a b", "née", "b", "", "7", "07", "\ud800"]
     assert are_node_names(candidates, named).tolist() == are_node_names(candidates, list(named)).tolist()
     assert are_node_names(candidates, np.array(list(named), dtype=object)).sum() == 3
 
 
-def test_names_that_do_not_follow_each_other_are_told(named: NodeNames) -> None:
+def test_names_with_decreasing_offsets_are_refused(named: NodeNames) -> None:
     ends = named.reference.store.array("ids.ends")
     np.array([3, 1, *ends[2:]], dtype="<i8").tofile(named.reference.path / "ids.ends.bin")
     with pytest.raises(InvalidInput, match=r"ids.ends.bin' is damaged.*do not follow each other"):
@@ -109,6 +109,6 @@ def test_a_model_that_names_a_strange_folder_gets_a_sentence_that_tells_nothing_
 
 
 @pytest.mark.parametrize("wrong", [{"path": 7}, {"path": "a\0b"}, {"nodes": "many"}, {"checksums": []}])
-def test_facts_that_are_none_are_refused(where: StoreReference, tmp_path: Path, wrong: dict[str, object]) -> None:
+def test_an_invalid_reference_is_refused(where: StoreReference, tmp_path: Path, wrong: dict[str, object]) -> None:
     with pytest.raises((InvalidInput, TypeError, ValueError)):
         StoreReference.from_plain({**where.to_plain(tmp_path), **wrong}, tmp_path)

@@ -1,4 +1,4 @@
-"""Twelve messy folders, each one graph of sixty nodes as people save it.
+"""Twelve messy folders: the same graph of sixty nodes as different users might save it.
 
 python -m tests.graphs.tables.messy_folders OUT        # write them
 

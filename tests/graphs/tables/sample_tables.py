@@ -1,4 +1,4 @@
-"""A tiny folder of tables that is right, for tests that make it wrong."""
+"""A small valid folder of tables, which tests modify."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What a person is told when their tables are wrong: file, row and remedy, and everything at once."""
+"""Problems in tables are reported with file, row and remedy, all at once."""
 
 import codecs
 import gzip
@@ -213,7 +213,7 @@ BROKEN = [
     Broken(
         "unknown-node",
         "edges.csv, row 2: source 'a' is not a node of nodes.csv",
-        "ids were looked for in column 'name'; these stand in another, so say --id 'short name'",
+        "ids were looked for in column 'name'; these are in another column, so use --id 'short name'",
         lambda p: folder(p, NODES.replace("id,height", "short name,name")),
     ),
     Broken(
@@ -235,7 +235,7 @@ BROKEN = [
     Broken("blank-id", "nodes.csv, row 4: the id (column 'id') is blank", "an id", nodes(NODES.replace("c,", ",", 1))),
     Broken(
         "duplicate-id",
-        "nodes.csv, row 5: id 'c' stands in row 4 already",
+        "nodes.csv, row 5: id 'c' is already in row 4",
         "an id of its own",
         nodes(NODES.replace("d,3.5", "c,3.5")),
     ),
@@ -343,7 +343,7 @@ BROKEN = [
     Broken("only-loops", "edges.csv: to itself", "between nodes", edges("source,target\na,a\nb,b\n")),
     Broken(
         "unreadable",
-        "nodes.parquet: no readable Parquet file",
+        "nodes.parquet: not a readable Parquet file",
         "write it again",
         nodes(None, nodes__parquet=b"PAR1 and nothing else"),
     ),
@@ -374,7 +374,7 @@ BROKEN = [
         "fill or drop",
         nodes(NODES, features__npy=npy([[1.0], [np.nan], [1.0], [1.0], [1.0], [1.0]])),
     ),
-    Broken("bad-array", "features.npz: not a sound .npz", "numpy", nodes(NODES, features__npz=b"PK?")),
+    Broken("bad-array", "features.npz: not a valid .npz", "numpy", nodes(NODES, features__npz=b"PK?")),
     Broken(
         "bad-array", "features.npz: holds no array 'x'", "numpy.savez", nodes(NODES, features__npz=npz(z=np.eye(6)))
     ),
@@ -521,12 +521,12 @@ def test_a_model_of_tables_refuses_an_npz_file(tmp_path: Path) -> None:
         tables.read(tmp_path / "graph.npz", encoding=encoding)
 
 
-def test_everything_wrong_in_both_files_is_told_at_once(tmp_path: Path) -> None:
+def test_all_problems_of_both_files_are_reported_at_once(tmp_path: Path) -> None:
     bad_nodes = NODES.replace("2.5", "").replace("d,3.5", "c,3.5").replace("blue", "b\x1b[31mlue")
     bad_edges = "source,target,weight\na,zoe,1\nb,c,-2\n"
     with pytest.raises(tables.BadTables) as caught:
         tables.read(folder(tmp_path, bad_nodes, bad_edges))
-    kinds = {complaint.kind for complaint in caught.value.diagnostics}
+    kinds = {problem.kind for problem in caught.value.diagnostics}
     assert kinds == {"duplicate-id", "missing-number", "unknown-node", "bad-weight"}
     assert caught.value.total == 4
     assert "4 problems" in str(caught.value)
@@ -549,7 +549,7 @@ def test_a_hostile_value_cannot_speak_to_the_terminal(tmp_path: Path) -> None:
     assert len(str(caught.value)) < 600
 
 
-def test_a_complaint_reads_as_a_sentence(tmp_path: Path) -> None:
+def test_a_problem_reads_as_a_sentence(tmp_path: Path) -> None:
     with pytest.raises(tables.BadTables) as caught:
         tables.read(folder(tmp_path, edges=EDGES.replace("a,c", "a,zoe")))
     assert str(caught.value.diagnostics[0]) == (

@@ -1,4 +1,4 @@
-"""Whatever happens to a table, the answer is a graph or a sentence, never a traceback."""
+"""A damaged table gives a graph or a clear error, never another exception."""
 
 import io
 import json
@@ -124,7 +124,7 @@ def edits(draw: st.DrawFn) -> Damage:
     directed=st.booleans(),
     fill=st.sampled_from([None, "mean"]),
 )
-def test_damaged_tables_are_read_or_refused_in_a_sentence(
+def test_damaged_tables_are_read_or_refused_with_a_clear_error(
     damages: list[tuple[str, Damage]], suffix: str, directed: bool, fill: str | None
 ) -> None:
     files = dict(TABLES)
@@ -162,7 +162,7 @@ ARCHIVES = archives()
 @pytest.mark.parametrize("file", sorted(ARCHIVES))
 @settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(damages=st.lists(blows(), min_size=1, max_size=3))
-def test_damaged_archives_are_read_or_refused_in_a_sentence(file: str, damages: list[Damage]) -> None:
+def test_damaged_archives_are_read_or_refused_with_a_clear_error(file: str, damages: list[Damage]) -> None:
     content = ARCHIVES[file]
     for damage in damages:
         content = damage(content)
@@ -174,7 +174,7 @@ def test_damaged_archives_are_read_or_refused_in_a_sentence(file: str, damages: 
         sound(path / file if file == "graph.npz" else path)
 
 
-def test_what_is_not_damaged_is_read(tmp_path: Path) -> None:
+def test_undamaged_files_are_read(tmp_path: Path) -> None:
     assert sound(write(tmp_path, TABLES))
     for file, content in ARCHIVES.items():
         subfolder = tmp_path / file.replace(".", "-")

@@ -1,4 +1,4 @@
-"""The example folders: ours, small, believable, and worth learning on."""
+"""The example folders are made by their script, and graph models are useful on them."""
 
 import csv
 import importlib.util

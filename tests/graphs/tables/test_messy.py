@@ -1,4 +1,4 @@
-"""Messy tables: what could mislead is read rightly and said, or stops with the option that decides."""
+"""Messy tables are read correctly with a note, or refused with the option that decides."""
 
 from pathlib import Path
 
@@ -25,7 +25,7 @@ PLACEHOLDERS = ["unknown", "Unlabeled", "TBD", "missing", "to do", "TODO", "not 
 
 
 @pytest.mark.parametrize("placeholder", PLACEHOLDERS)
-def test_a_word_for_no_label_stops_until_an_option_decides(tmp_path: Path, placeholder: str) -> None:
+def test_a_placeholder_label_is_refused_until_an_option_decides(tmp_path: Path, placeholder: str) -> None:
     folder(tmp_path, labelled("u", "u", "v", "v", placeholder, placeholder, "NA"))
     with pytest.raises(tables.BadTables, match=rf"label '{placeholder}' in 2 rows looks like a word") as caught:
         tables.read(tmp_path)
@@ -39,7 +39,7 @@ def test_a_word_for_no_label_stops_until_an_option_decides(tmp_path: Path, place
     assert keeping.data.y.tolist()[6] == -1
 
 
-def test_n_a_is_unknown_and_stops_where_other_words_were_named(tmp_path: Path) -> None:
+def test_n_a_means_unknown_unless_the_option_unknown_names_other_labels(tmp_path: Path) -> None:
     folder(tmp_path, labelled("u", "u", "v", "v", "n/a", "n/a", "?"))
     assert tables.read(tmp_path).classes == ["u", "v"]
     with pytest.raises(tables.BadTables, match="label 'n/a' in 2 rows looks like"):
@@ -47,20 +47,20 @@ def test_n_a_is_unknown_and_stops_where_other_words_were_named(tmp_path: Path) -
     assert tables.read(tmp_path, keep=["n/a"]).classes == ["n/a", "u", "v"]
 
 
-def test_a_slip_in_a_label_to_keep_is_reported(tmp_path: Path) -> None:
+def test_a_misspelled_label_to_keep_is_reported(tmp_path: Path) -> None:
     folder(tmp_path, labelled("u", "u", "v", "v", "unknown", "unknown"))
     with pytest.raises(tables.BadTables, match="--keep names label 'unknwon', which no node has") as stop:
         tables.read(tmp_path, keep=["unknwon"])
     assert "did you mean 'unknown'?" in str(stop.value)
 
 
-def test_words_for_no_label_are_remembered_for_the_next_table(tmp_path: Path) -> None:
+def test_placeholder_labels_are_stored_in_the_encoding(tmp_path: Path) -> None:
     first = tables.read(folder(tmp_path, labelled("u", "u", "v", "v", "TBD", "TBD")), unknown=["TBD"])
     second = tables.read(folder(tmp_path, labelled("u", "TBD", "v", "v", "TBD", "")), encoding=first.columns)
     assert second.data.y.tolist() == [0, -1, 1, 1, -1, -1]
 
 
-def test_spellings_of_a_class_stop_until_an_option_decides(tmp_path: Path) -> None:
+def test_spellings_of_a_class_are_refused_until_an_option_decides(tmp_path: Path) -> None:
     folder(tmp_path, labelled("Cat", "cat", "cat", "dog", "dog", "DOG"))
     with pytest.raises(tables.BadTables) as caught:
         tables.read(tmp_path)
@@ -194,7 +194,7 @@ def test_the_same_days_in_any_format_are_the_same_features(tmp_path: Path, form:
     assert column.form == form
 
 
-def test_days_and_months_that_cannot_be_told_apart_are_words_and_it_is_said(tmp_path: Path) -> None:
+def test_dates_with_ambiguous_days_and_months_become_categories_with_a_note(tmp_path: Path) -> None:
     graph = tables.read(dated(tmp_path, ["01/02/2020", "03/04/2020", "05/06/2020"] * 2))
     assert len(graph.columns.features) == 3
     assert any("where day and month cannot be told apart" in note for note in graph.notes)
@@ -207,7 +207,7 @@ def test_dates_within_a_year_are_days_alone_and_one_date_is_left_out(tmp_path: P
     assert constant.columns.left_out == ("seen",)
 
 
-def test_a_cell_that_is_no_date_is_reported_and_a_blank_one_is_filled_where_asked(tmp_path: Path) -> None:
+def test_a_cell_that_is_no_date_is_reported_and_a_blank_one_can_be_filled(tmp_path: Path) -> None:
     with pytest.raises(tables.BadTables) as caught:
         tables.read(dated(tmp_path, [*DATES[:4], "soon", ""]))
     assert [problem.message for problem in caught.value.diagnostics] == [
@@ -220,7 +220,7 @@ def test_a_cell_that_is_no_date_is_reported_and_a_blank_one_is_filled_where_aske
     assert len(categorical.columns.features) == 5
 
 
-def test_dates_that_are_none_are_not_read() -> None:
+def test_impossible_dates_are_not_read() -> None:
     for form in FORMATS:
         assert np.isnan(read_dates(pa.array(["2023-02-29", "2020-13-01", "1.1.20", "x", ""]), form)).all()
 
@@ -233,7 +233,7 @@ def test_a_table_of_a_fitted_model_is_read_by_the_format_it_was_fitted_with(tmp_
         tables.read(dated(tmp_path, ["15.01.2019", *DATES[1:]]), encoding=fitted)
 
 
-def test_the_tables_of_before_are_read_as_before(tmp_path: Path) -> None:
+def test_the_notes_of_the_sample_tables(tmp_path: Path) -> None:
     assert tables.read(folder(tmp_path, NODES, EDGES)).notes == [
         "nodes.csv: id from 'id', label from 'label'",
         "nodes.csv: 4 labels of 6 nodes in 'cat', 'dog'",
@@ -272,7 +272,7 @@ MESSY: dict[str, tuple[str, dict[str, object]]] = {
     "two spellings of a class": ("labels 'cat', 'Cat' differ in capital letters only", {"labels_ignore_case": True}),
     "edges to unknown ids": ("--unknown-edges drop or add does so for all", {"unknown_edges": "add"}),
     "weights with gaps": ("--ignore COLUMN takes all edges alike", {"ignore": ["weight"]}),
-    "duplicated nodes": ("id '1004' stands in row 6 already", {}),
+    "duplicated nodes": ("id '1004' is already in row 6", {}),
     "a Parquet with categories": ("1 categorical column 'town'", {}),
     "a frame with an index": ("id from 'column 1', label from 'label'", {}),
 }
@@ -283,7 +283,7 @@ STOPS = {
 
 
 @pytest.mark.parametrize("name", FOLDERS)
-def test_a_messy_folder_is_read_rightly_or_stops_with_the_way_out(tmp_path: Path, name: str) -> None:
+def test_a_messy_folder_is_read_correctly_or_refused_with_a_remedy(tmp_path: Path, name: str) -> None:
     said, options = MESSY[name]
     write(name, tmp_path)
     if name in STOPS:

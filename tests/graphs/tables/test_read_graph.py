@@ -1,4 +1,4 @@
-"""What a person's own tables become when they are right."""
+"""Valid tables become the graph they describe."""
 
 import json
 import os
@@ -72,7 +72,7 @@ def test_whole_number_labels_are_kept_and_sorted_as_numbers(tmp_path: Path) -> N
     assert said(graph, "label '-1' means unknown in 1 row")
 
 
-def test_usual_words_for_nothing_are_no_class_unless_asked(tmp_path: Path) -> None:
+def test_placeholders_such_as_na_are_no_class_unless_unknown_is_given(tmp_path: Path) -> None:
     nodes = "id,x,label\na,1,cat\nb,2,cat\nc,3,none\nd,4,none\ne,5,?\nf,6,NA\n"
     with pytest.raises(tables.BadTables, match="every label is 'cat'"):
         read(tmp_path, nodes=nodes)
@@ -82,18 +82,18 @@ def test_usual_words_for_nothing_are_no_class_unless_asked(tmp_path: Path) -> No
     assert said(graph, "labels '?', 'NA' mean unknown in 2 rows")
 
 
-def test_a_slip_in_a_word_for_unknown_does_not_leave_a_class(tmp_path: Path) -> None:
+def test_a_misspelled_unknown_label_is_reported(tmp_path: Path) -> None:
     nodes = "id,x,label\na,1,cat\nb,2,cat\nc,3,dog\nd,4,dog\ne,5,later\nf,6,later\n"
-    with pytest.raises(tables.BadTables, match="--unknown names label 'latter', which no node has") as refusal:
+    with pytest.raises(tables.BadTables, match="--unknown names label 'latter', which no node has") as caught:
         read(tmp_path, nodes=nodes, unknown=["latter"])
-    assert "did you mean 'later'?" in str(refusal.value)
+    assert "did you mean 'later'?" in str(caught.value)
     with pytest.raises(tables.BadTables, match="--unknown names label 'latter'"):
         convert_from(str(tmp_path), tmp_path / "store", options=ReadOptions(unknown=["latter"]))
 
 
 @pytest.mark.parametrize("identity", ["node", "Node ID", "node-id", "NODE_ID", "name"])
 @pytest.mark.parametrize(("source", "target"), [("src", "dst"), ("From", "To"), ("u", "v")])
-def test_column_names_are_guessed_and_said_aloud(tmp_path: Path, identity: str, source: str, target: str) -> None:
+def test_guessed_column_names_are_noted(tmp_path: Path, identity: str, source: str, target: str) -> None:
     nodes = NODES.replace("id,", f"{identity},", 1).replace("label", "Class")
     graph = read(tmp_path, nodes=nodes, edges=EDGES.replace("source,target", f"{source},{target}"))
     assert said(graph, f"id from '{identity}'", "label from 'Class'")
@@ -138,7 +138,7 @@ def test_weights_come_with_the_edges(tmp_path: Path) -> None:
     assert not said(single, "another weight")
 
 
-def test_weights_far_from_the_one_a_node_gives_itself_are_told(tmp_path: Path) -> None:
+def test_weights_far_from_one_are_noted(tmp_path: Path) -> None:
     for unit, expected in ((1.0, False), (2e6, True), (1e-6, True)):
         graph = read(tmp_path, edges=f"source,target,weight\na,b,{unit}\nb,c,{3 * unit}\nc,d,{2 * unit}\n")
         assert said(graph, f"median weight is {2 * unit:.3g}, while a node counts itself with weight 1") is expected
@@ -151,7 +151,7 @@ def test_repeats_of_an_edge_without_weights_are_one_edge(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(("delimiter", "name"), [(";", "semicolons"), ("\t", "tabs"), ("|", "bars")])
-def test_another_delimiter_is_recognised_and_said_aloud(tmp_path: Path, delimiter: str, name: str) -> None:
+def test_another_delimiter_is_recognised_and_noted(tmp_path: Path, delimiter: str, name: str) -> None:
     graph = read(tmp_path, nodes=NODES.replace(",", delimiter), edges=EDGES.replace(",", delimiter))
     assert said(graph, "nodes.csv", f"separated by {name}")
     assert edges_of(graph) == edges_of(read(tmp_path))
@@ -169,11 +169,11 @@ def test_weights_may_have_decimal_commas_too(tmp_path: Path) -> None:
     assert said(graph, "edges.csv: column 'weight' is written with decimal commas")
 
 
-def test_a_wrong_word_among_decimal_commas_is_told_and_makes_no_categories_of_the_rest(tmp_path: Path) -> None:
+def test_a_word_among_decimal_commas_is_reported_and_the_column_stays_numeric(tmp_path: Path) -> None:
     nodes = NODES.replace(",", ";").replace(".", ",").replace("2,5", "much")
-    with pytest.raises(tables.BadTables) as refusal:
+    with pytest.raises(tables.BadTables) as caught:
         read(tmp_path, nodes=nodes)
-    assert [str(problem.message) for problem in refusal.value.diagnostics] == [
+    assert [str(problem.message) for problem in caught.value.diagnostics] == [
         "column 'height' holds 'much', which is not a number"
     ]
 
@@ -247,7 +247,7 @@ def test_digits_with_leading_zeros_are_categories(tmp_path: Path) -> None:
     assert said(graph, "'post'", "taken as categories")
 
 
-def test_digits_are_categories_where_asked(tmp_path: Path) -> None:
+def test_digits_are_categories_with_the_option_categorical(tmp_path: Path) -> None:
     graph = read(tmp_path, nodes=NODES.replace("1.0", "3.5"), categorical=["height"])
     assert graph.columns.features[:2] == ["height=0.5", "height=1.5"]
 
@@ -276,7 +276,7 @@ def test_a_small_column_of_names_is_left_out_too(tmp_path: Path) -> None:
     assert "a different word in every cell" in diagnostics.notes[0]
 
 
-def test_numbers_with_signs_are_words_and_it_is_said(tmp_path: Path) -> None:
+def test_numbers_with_signs_become_categories_with_a_note(tmp_path: Path) -> None:
     rows = [f"n{i};1,{i:03d},000;{5 * i} %;${i}.5;v{i % 2};{'uv'[i % 2]}\n" for i in range(12)]
     nodes = "id;people;share;price;version;label\n" + "".join(rows)
     graph = read(tmp_path, nodes=nodes, edges="source,target\nn0,n1\nn1,n2\n")
@@ -302,7 +302,7 @@ def test_classes_that_may_be_one_are_named(tmp_path: Path) -> None:
     ]
 
 
-def test_blank_and_constant_columns_are_left_out_aloud(tmp_path: Path) -> None:
+def test_blank_and_constant_columns_are_left_out_with_a_note(tmp_path: Path) -> None:
     nodes = "id,height,same,none,word,label\n" + "".join(
         f"{name},{i},5,,w,{label}\n" for i, (name, label) in enumerate(zip("abcdef", "uuvv__", strict=True))
     ).replace("_", "")
@@ -313,7 +313,7 @@ def test_blank_and_constant_columns_are_left_out_aloud(tmp_path: Path) -> None:
     assert said(graph, "'none' is blank throughout")
 
 
-def test_a_missing_number_is_filled_with_the_mean_where_asked(tmp_path: Path) -> None:
+def test_a_missing_number_is_filled_with_the_mean_by_the_option_fill(tmp_path: Path) -> None:
     graph = read(tmp_path, nodes=NODES.replace("3.0,green", "NA,green"), fill="mean")
     assert float(graph.data.x[4, 0]) == 0.0
     assert said(graph, "1 blank of column 'height' filled with its mean")
@@ -339,7 +339,7 @@ def test_an_ignored_column_is_not_guessed_to_be_the_label_or_the_id(tmp_path: Pa
         read(tmp_path, nodes=nodes, id="key", label="label", ignore=["label"])
 
 
-def test_the_weights_of_edges_can_be_left_out_unless_they_are_asked_for(tmp_path: Path) -> None:
+def test_edge_weights_can_be_ignored_unless_the_option_weight_names_them(tmp_path: Path) -> None:
     edges = "source,target,w,weight\na,b,2,7\nc,d,3,7\n"
     graph = read(tmp_path, edges=edges, ignore=["weight", "w"])
     assert graph.data.get("edge_weight") is None
@@ -413,7 +413,7 @@ def test_labelled_rows_outside_the_split_are_not_learned_from(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("form", ["npy", "npz", "csr", "parts"])
-def test_features_may_lie_beside_the_table(tmp_path: Path, form: str) -> None:
+def test_features_may_be_in_an_array_beside_the_table(tmp_path: Path, form: str) -> None:
     folder(tmp_path, nodes="id,height,label\na,1,u\nb,2,u\nc,3,v\nd,4,v\ne,5,\nf,6,\n")
     beside = np.arange(18, dtype=np.float64).reshape(6, 3) % 5
     csr = sp.csr_array(beside)
@@ -473,7 +473,7 @@ def test_an_npz_file_may_hold_weights_which_a_model_then_needs(tmp_path: Path) -
     assert said(unweighted, "fitted without edge weights; 'edge_weight' not used")
 
 
-def test_an_encoding_goes_through_json_unharmed(tmp_path: Path) -> None:
+def test_an_encoding_survives_json(tmp_path: Path) -> None:
     for nodes in (NODES, "id,label\na,u\nb,u\nc,v\nd,v\ne,\nf,\n"):
         encoding = read(tmp_path, nodes=nodes).columns
         assert tables.Encoding.from_dict(json.loads(json.dumps(encoding.to_dict()))) == encoding

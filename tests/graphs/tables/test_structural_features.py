@@ -1,4 +1,4 @@
-"""Features made from the edges alone, for nodes that came without any."""
+"""Features made from the edges alone, for nodes without features."""
 
 from pathlib import Path
 
@@ -35,7 +35,7 @@ def test_a_star_has_the_degrees_of_a_star() -> None:
     assert np.isfinite(features).all()
 
 
-def test_places_span_the_leading_eigenvectors() -> None:
+def test_positions_span_the_leading_eigenvectors() -> None:
     small, _ = communities([60, 60, 60], inside=0.3, across=0.01, seed=1)
     matrix = adjacency(small, normalise="none").toarray()
     scale = 1 / np.sqrt(matrix.sum(axis=1) + 1)
@@ -45,14 +45,14 @@ def test_places_span_the_leading_eigenvectors() -> None:
     assert np.linalg.svd(leading.T @ span[:, :3])[1].min() > 0.99
 
 
-def test_places_have_as_many_directions_as_are_kept() -> None:
+def test_positions_have_as_many_directions_as_are_kept() -> None:
     graph, _ = communities([20] * 40, inside=0.9, across=0.0005, seed=0)
     strengths = np.linalg.svd(structural(graph, names(800), seed=0)[:, 2:])[1]
     assert strengths[DIRECTIONS - 1] > 0.1 * strengths[0]
     assert strengths[DIRECTIONS] < 1e-3 * strengths[0]
 
 
-def test_members_of_a_community_stand_together() -> None:
+def test_members_of_a_community_have_similar_positions() -> None:
     graph, y = communities([50, 50, 50], inside=0.25, across=0.01, seed=2)
     positions = structural(graph, names(150), seed=0)[:, 2:]
     unit = positions / np.linalg.norm(positions, axis=1, keepdims=True)
@@ -62,7 +62,7 @@ def test_members_of_a_community_stand_together() -> None:
     assert nearness[same].mean() > nearness[other].mean() + 0.1
 
 
-def test_old_nodes_keep_their_places_when_a_graph_grows() -> None:
+def test_old_nodes_keep_their_positions_when_a_graph_grows() -> None:
     grown, y = communities([90, 90], inside=0.15, across=0.01, seed=3)
     old = np.flatnonzero(np.arange(180) % 90 < 84)
     number = np.full(180, -1)
@@ -93,7 +93,7 @@ def test_the_seed_decides_the_codes() -> None:
     assert not np.allclose(structural(graph, names(60), 1), structural(graph, names(60), 2), atol=1e-2)
 
 
-def test_tables_without_features_get_them_and_say_so(tmp_path: Path) -> None:
+def test_tables_without_features_get_structural_ones_with_a_note(tmp_path: Path) -> None:
     bare = "id,label\na,u\nb,u\nc,v\nd,v\ne,\nf,\n"
     graph = tables.read(folder(tmp_path, nodes=bare), seed=5)
     assert graph.data.x.shape == (6, 66)

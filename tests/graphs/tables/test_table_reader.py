@@ -1,4 +1,4 @@
-"""One reader: memory and disk report the same problems and read the same graph; sizes and memory are bounded."""
+"""Reading into memory and into a store gives the same problems and the same graph, within limits of size."""
 
 import os
 import resource
@@ -94,7 +94,7 @@ def test_a_column_that_turns_from_numbers_to_words_late_keeps_all_its_words(
 
 
 @pytest.mark.parametrize("error", [pa.ArrowMemoryError("malloc of size 16777216 failed"), MemoryError()])
-def test_memory_that_runs_out_is_one_sentence(
+def test_running_out_of_memory_is_a_clear_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     def fails(*_: object) -> None:
@@ -108,7 +108,7 @@ def test_memory_that_runs_out_is_one_sentence(
         convert_from(str(tmp_path), tmp_path / "store")
 
 
-def test_a_thread_that_pyarrow_cannot_start_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_thread_that_pyarrow_cannot_start_is_a_clear_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(*_: object) -> None:
         raise pa.ArrowException("Unknown error: Failed to launch worker thread: Resource temporarily unavailable")
 
@@ -120,7 +120,7 @@ def test_a_thread_that_pyarrow_cannot_start_is_one_sentence(tmp_path: Path, monk
 
 
 @pytest.mark.parametrize("mebibytes", [4, 12, 20, 28, 36])
-def test_a_process_with_little_memory_left_gets_a_sentence_or_the_graph(tmp_path: Path, mebibytes: int) -> None:
+def test_a_process_with_little_memory_gets_a_clear_error_or_the_graph(tmp_path: Path, mebibytes: int) -> None:
     rows = "".join(f"n{i},{i / 7},{'uv'[i % 2]}\n" for i in range(200_000))
     edges = "".join(f"n{i},n{7 * i % 200_000}\n" for i in range(200_000))
     folder(tmp_path, f"id,x,label\n{rows}", f"source,target\n{edges}")
@@ -204,7 +204,7 @@ def test_very_many_classes_are_named_before_anything_is_learned(tmp_path: Path, 
 
 
 @pytest.mark.parametrize("file", ["graph.npz", "features.npz", "features.npy"])
-def test_arrays_that_memory_cannot_hold_are_said_to_be_too_large_and_not_damaged(
+def test_arrays_too_large_for_memory_are_not_called_damaged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str
 ) -> None:
     folder(tmp_path)

@@ -80,7 +80,7 @@ def _files(folder: Path) -> dict[str, bytes]:
     except (FileNotFoundError, IsADirectoryError, PermissionError) as error:
         raise DataUnavailable(f"neither {ARCHIVE} nor {', '.join(names)} can be read from {folder}") from error
     except Exception as error:  # a broken archive may raise any error
-        raise InvalidInput(f"{folder / ARCHIVE} is not a sound zip archive: {error}") from error
+        raise InvalidInput(f"{folder / ARCHIVE} is not a valid zip archive: {error}") from error
 
 
 def _table(raw: bytes, path: Path) -> npt.NDArray[np.int64]:

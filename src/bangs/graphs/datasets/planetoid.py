@@ -127,7 +127,7 @@ def _unpickle(path: Path) -> Any:
     except OSError as error:
         raise DataUnavailable(f"{path} cannot be read: {error.strerror or error}") from error
     except Exception as error:  # a broken pickle may raise any error
-        raise InvalidInput(f"{path} is not a sound Planetoid file: {error}") from error
+        raise InvalidInput(f"{path} is not a valid Planetoid file: {error}") from error
 
 
 def _matrix(path: Path) -> "sp.csr_array[np.float32]":

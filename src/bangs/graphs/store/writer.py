@@ -55,7 +55,7 @@ class Writer:
         self.out = out
         if recover(out, clean=True) and not overwrite:
             raise InvalidInput(
-                f"'{out}' is a whole store that an interrupted conversion had left unfinished; it is in its place now. "
+                f"'{out}' is a complete store, which an interrupted conversion left unfinished; it is now in place. "
                 "Use it, or add --overwrite to convert again"
             )
         check_replaceable(out, overwrite=overwrite)

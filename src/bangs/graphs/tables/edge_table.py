@@ -127,7 +127,7 @@ class EdgeTable:
         other_column = next((name for name, contained in in_column.items() if all_unknown and contained.all()), None)
         searched = f"ids were looked for in column {nodes.roles.id!r}"
         if other_column is not None:
-            return f"{searched}; these stand in another, so say --id {other_column!r}"
+            return f"{searched}; these are in another column, so use --id {other_column!r}"
         if matches[difference].any():
             part = f"{int(matches[difference].sum()):,} of {len(ids):,}"
             only = f"{part} differ from ids of {nodes.file} in {difference} only"

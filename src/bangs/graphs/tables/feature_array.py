@@ -24,7 +24,7 @@ def read_array(folder: Path, nodes: int | None, diagnostics: Diagnostics, *, loa
     """
     present = [folder / name for name in FILES if (folder / name).is_file()]
     if len(present) == 2:
-        message = "both features.npz and features.npy are there"
+        message = "both features.npz and features.npy exist"
         diagnostics.of("features").add("two-tables", message, "remove or rename one")
     if not present:
         return None

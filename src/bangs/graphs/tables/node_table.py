@@ -175,7 +175,7 @@ class NodeTable:
         self.diagnostics.add_rows(
             "duplicate-id",
             rows[repeats],
-            lambda i: f"id {quoted(ids[int(repeats[i])])} stands in row {rows[first[i]]:,} already",
+            lambda i: f"id {quoted(ids[int(repeats[i])])} is already in row {rows[first[i]]:,}",
             "give every node one row and an id of its own; --id names another column",
         )
 

@@ -42,7 +42,7 @@ def read_parquet(path: Path, ignore: tuple[str, ...], diagnostics: FileDiagnosti
         if ran_out(error):
             raise
         reason = (str(error).splitlines() or ["damaged"])[0]
-        diagnostics.add("unreadable", f"it is no readable Parquet file: {reason}", "write it again, or use .csv")
+        diagnostics.add("unreadable", f"it is not a readable Parquet file: {reason}", "write it again, or use .csv")
 
 
 def _as_tables(

@@ -105,7 +105,7 @@ def find(folder: Path, stem: str, diagnostics: Diagnostics) -> Path | None:
     files = [folder / name for name in names if (folder / name).is_file()]
     if len(files) > 1:
         joined = " and ".join(path.name for path in files)
-        message = f"both {joined} are there, and only one can be the {stem} table"
+        message = f"both {joined} exist, and only one can be the {stem} table"
         diagnostics.of(stem).add("two-tables", message, "remove or rename one")
     if files:
         return files[0]
