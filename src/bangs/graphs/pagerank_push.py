@@ -102,7 +102,7 @@ class PushOperator:
         """
         threshold = self.threshold(nodes, max_entries)
         while (pairs := self.push(nodes, threshold, max_entries)) is None:
-            threshold = raised(threshold)
+            threshold = raised_threshold(threshold)
         if pairs.bound > self.error:
             log.info(
                 "error bound of the PPR columns of %d candidates is %.1e, not %.1e; a larger budget allows more",
@@ -116,7 +116,7 @@ class PushOperator:
         if max_entries is not None and len(nodes) > TRIAL_COLUMNS:
             trial = nodes[:: len(nodes) // TRIAL_COLUMNS]
             while self.push(trial, threshold, max_entries * len(trial) // len(nodes)) is None:
-                threshold = raised(threshold)
+                threshold = raised_threshold(threshold)
         return threshold
 
     def push(self, nodes: Tensor, threshold: float, max_entries: int | None) -> Pairs | None:
@@ -277,7 +277,7 @@ def push_dense(
     return settled.add_(current), bound
 
 
-def raised(threshold: float) -> float:
+def raised_threshold(threshold: float) -> float:
     """The next threshold to try."""
     return max(threshold, 1e-9) * THRESHOLD_FACTOR
 

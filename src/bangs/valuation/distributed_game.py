@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from bangs.distributed import ranks
-from bangs.graphs.pagerank_push import Pairs, PushOperator, raised
+from bangs.graphs.pagerank_push import Pairs, PushOperator, raised_threshold
 from bangs.valuation.information import Information
 
 
@@ -74,7 +74,7 @@ def _pairs(operator: PushOperator, nodes: Tensor, max_entries: int) -> Pairs:
         count = max_entries + 1 if pairs is None else len(pairs.node)
         if int(ranks.all_reduce(torch.tensor(count))) <= max_entries and pairs is not None:
             break
-        threshold = raised(threshold)
+        threshold = raised_threshold(threshold)
     node, player, weight = (ranks.all_gather(x) for x in (pairs.node, shard[pairs.player], pairs.weight))
     order = player.argsort(stable=True)
     bound = float(ranks.all_gather(torch.tensor([pairs.bound])).max())

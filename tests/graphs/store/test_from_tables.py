@@ -11,7 +11,7 @@ from bangs.errors import InvalidInput
 from bangs.graphs import tables
 from bangs.graphs.store import Store, convert_from, read_user_graph
 from bangs.graphs.tables import BadTables
-from bangs.graphs.tables.id_index import IdIndex, key
+from bangs.graphs.tables.id_index import IdIndex, id_keys
 from bangs.graphs.tables.read_options import ReadOptions
 from tests import EXAMPLES
 from tests.graphs.tables.sample_tables import NODES, edges_of, folder
@@ -117,10 +117,10 @@ def test_the_weights_of_edges_can_be_left_out(tmp_path):
 def test_ids_are_found_by_their_keys():
     pa = pytest.importorskip("pyarrow")
     names = pa.array(["7", "x7", "007", "é", "18446744073709551616", "0"])
-    ids = IdIndex(key(names))
+    ids = IdIndex(id_keys(names))
     assert ids(names).tolist() == [0, 1, 2, 3, 4, 5]
     assert ids(pa.array(["07", "1", ""])).tolist() == [-1, -1, -1]
-    plain = IdIndex(key(pa.array(["0", "1", "2"])))
+    plain = IdIndex(id_keys(pa.array(["0", "1", "2"])))
     assert plain.consecutive
     assert plain(pa.array(["2", "3", "a", "1"])).tolist() == [2, -1, -1, 1]
 

@@ -21,7 +21,7 @@ from bangs.graphs.tables.folder import read_folder
 from bangs.graphs.tables.node_table import NodeBlock
 from bangs.graphs.tables.read_options import ReadOptions
 from bangs.graphs.tables.table import Limits
-from bangs.graphs.tables.table_reader import memory_explained
+from bangs.graphs.tables.table_reader import explain_memory_errors
 
 _ANY_SIZE = Limits(bytes=2**62, nodes=MAX_NODES, edges=2**62, cells=2**62)
 
@@ -34,7 +34,7 @@ def from_tables(folder: Path, writer: Writer, dtype: str, options: ReadOptions) 
     diagnostics = Diagnostics(str(folder))
     options = replace(options.as_fitted(), limits=_ANY_SIZE)
     collector = _StoreCollector(writer, options.directed, dtype, str(folder))
-    with memory_explained(str(folder), "free some memory; a conversion needs some thirty bytes for every node"):
+    with explain_memory_errors(str(folder), "free some memory; a conversion needs some thirty bytes for every node"):
         tables = read_folder(folder, options, collector, diagnostics)
         if tables is not None and not collector.width:
             tables[0].diagnostics.add(

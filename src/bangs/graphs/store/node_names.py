@@ -12,7 +12,7 @@ from bangs.errors import InvalidInput
 from bangs.graphs.store.store_reference import StoreReference
 from bangs.graphs.store.stored_graph import release
 from bangs.graphs.tables.diagnostics import listed, quoted
-from bangs.graphs.tables.id_index import IdIndex, key
+from bangs.graphs.tables.id_index import IdIndex, id_keys
 
 BLOCK_NAMES = 2**16  # names read at once
 
@@ -49,7 +49,7 @@ class NodeNames(Sequence[str]):
 
     def known(self, names: Iterable[str]) -> npt.NDArray[np.bool_]:
         """Which of the names are names of nodes: bool [n]. Memory: eight bytes for each node."""
-        keys = np.concatenate([key(pa.array(block, pa.string())) for block in self._blocks()])
+        keys = np.concatenate([id_keys(pa.array(block, pa.string())) for block in self._blocks()])
         encodable = [name.encode("utf-8", "replace").decode() for name in names]  # pyarrow refuses lone surrogates
         return np.asarray(IdIndex(keys)(pa.array(encodable, pa.string())) >= 0)
 

@@ -15,7 +15,7 @@ from bangs.graphs.store.store_reference import StoreReference
 from bangs.graphs.store.stored_graph import Store
 from bangs.graphs.tables.diagnostics import Diagnostics
 from bangs.graphs.tables.feature_encoding import Encoding
-from bangs.graphs.tables.labels import check_enough
+from bangs.graphs.tables.labels import check_two_labels
 from bangs.graphs.tables.read_options import ReadOptions
 
 
@@ -93,7 +93,7 @@ def _check_classes(store: Store, path: Path) -> None:
     split, labelled, diagnostics = every_public(store), store.y >= 0, Diagnostics(str(path))
     if split is None or not split.val.any():
         train = labelled if split is None else split.train.any(0)
-        check_enough(store.y.numpy(), train.numpy(), store.manifest.classes, None, diagnostics.of(path.name))
+        check_two_labels(store.y.numpy(), train.numpy(), store.manifest.classes, None, diagnostics.of(path.name))
     diagnostics.raise_any()
 
 

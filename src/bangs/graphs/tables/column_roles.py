@@ -11,7 +11,7 @@ from bangs.graphs.tables.diagnostics import FileDiagnostics, listed
 from bangs.graphs.tables.id_index import IdIndex
 from bangs.graphs.tables.numbers import numbers
 from bangs.graphs.tables.read_options import ReadOptions
-from bangs.graphs.tables.table import Table, unnamed
+from bangs.graphs.tables.table import Table, is_unnamed
 
 GUESSES: Mapping[str, tuple[str, ...]] = {
     "id": ("id", "node", "node_id", "nodeid", "ids", "key", "name", "vertex", "vertex_id", "index"),
@@ -72,7 +72,7 @@ def node_roles(
             "name it with --label COLUMN, or add one, blank where the label is unknown; "
             "of labels in another file, only the labels.csv of `bangs label` is read (--labels)",
         )
-    nameless = [name for name in table.names if unnamed(name) and name not in taken and name not in ignore]
+    nameless = [name for name in table.names if is_unnamed(name) and name not in taken and name not in ignore]
     if nameless:
         diagnostics.note(f"{listed(nameless)} has no name; left out")
     features = [name for name in table.names if name not in {*taken, *ignore, *nameless}]
@@ -103,7 +103,7 @@ def edge_roles(
     left_out = options.ignore if given["weight"] is None else ()
     weight = _pick(table, "weight", given["weight"], [*taken, *left_out], diagnostics)
     missing = [role for role, name in ends.items() if name is None]
-    spare = [name for name in table.names if name not in taken and name != weight and not unnamed(name)]
+    spare = [name for name in table.names if name not in taken and name != weight and not is_unnamed(name)]
     if any(given[role] is not None for role in missing):
         return None
     if missing and ids is not None and (ids(pa.array(table.names, pa.string())) >= 0).any():

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from bangs.graphs.tables.dates import FORMATS, YEAR, any_dates, read_dates
 from bangs.graphs.tables.diagnostics import FileDiagnostics, counted, listed
 from bangs.graphs.tables.feature_encoding import Categorical, Column, Date, Numeric
-from bangs.graphs.tables.numbers import MAJORITY, MAX_MAGNITUDE, are_codes, is_missing, read_numbers, without_signs
+from bangs.graphs.tables.numbers import MAJORITY, MAX_MAGNITUDE, is_missing, is_zero_padded, read_numbers, without_signs
 from bangs.graphs.tables.table import Table
 
 MAX_LEVELS = 50  # categories of a column; rarer ones become "other"
@@ -103,7 +103,7 @@ class ColumnStatistics:
             self.with_signs += int(np.isfinite(without_signs(cells).values).sum())
             for form, days in self.dates.items() if any_dates(cells) else ():
                 days.add(read_dates(cells, form))
-        self.codes = self.codes or are_codes(cells)
+        self.codes = self.codes or is_zero_padded(cells)
         self.numbers.add(numbers.values)
         if self.categorical or self.wrong or self.codes:
             self.counts.add(cells.filter(pa.array(~blank)) if blank.any() else cells)
@@ -117,7 +117,7 @@ class ColumnStatistics:
         few_numbers = present > 0 and 1 - self.wrong / present <= MAJORITY
         return self.categorical or few_numbers or (self.wrong == 0 and self.codes)
 
-    def count_again(self, tables: Iterable[Table]) -> None:
+    def recount(self, tables: Iterable[Table]) -> None:
         """Count the values of all pieces, if the first pieces held numbers and were not counted."""
         if self.is_categorical and self.uncounted:
             self.counts = ValueCounts()
@@ -205,14 +205,14 @@ class ColumnStatistics:
         self._note(f"{reason}; left out")
 
 
-def decided(statistics: Iterable[ColumnStatistics]) -> tuple[tuple[Column, ...], tuple[str, ...]]:
+def column_encodings(statistics: Iterable[ColumnStatistics]) -> tuple[tuple[Column, ...], tuple[str, ...]]:
     """How columns become features, and the names of the columns that are left out."""
     encodings = {column.name: column.encoding() for column in statistics}
     used = tuple(encoding for encoding in encodings.values() if encoding is not None)
     return used, tuple(name for name, encoding in encodings.items() if encoding is None)
 
 
-def note_kinds(columns: Iterable[Column], diagnostics: FileDiagnostics) -> None:
+def note_column_kinds(columns: Iterable[Column], diagnostics: FileDiagnostics) -> None:
     """Note which columns are numeric, categorical or dates."""
     for kind_name, kind in (("numeric", Numeric), ("categorical", Categorical), ("date", Date)):
         names = [column.name for column in columns if isinstance(column, kind)]

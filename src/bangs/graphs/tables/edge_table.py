@@ -59,10 +59,10 @@ class EdgeTable:
                 continue
             index = np.empty((2, len(table)), np.int64)
             for side, (role, cells) in enumerate(ends.items()):
-                index[side], matched_without_zeros = self.nodes.find(cells)
-                if matched_without_zeros.any():
-                    respelled_count += int(matched_without_zeros.sum())
-                    example = example or cells[int(matched_without_zeros.argmax())].as_py()
+                index[side], matched = self.nodes.find(cells)
+                if matched.any():
+                    respelled_count += int(matched.sum())
+                    example = example or cells[int(matched.argmax())].as_py()
                 unknown[role].add(table, cells, index[side], self.diagnostics)
             self.rows += len(table)
             known = (index >= 0).all(axis=0)
@@ -185,7 +185,7 @@ def read_weights(table: Table, name: str, diagnostics: FileDiagnostics) -> Weigh
     return np.where(bad, 0, numbers.values).astype(np.float32)
 
 
-def tidy(
+def merged_edges(
     index: Indices, weight: Weights | None, nodes: int, rows: int, directed: bool, diagnostics: FileDiagnostics
 ) -> EdgeList:
     """The edges of a file with `rows` rows, without repeats, in both directions unless directed.

@@ -42,7 +42,7 @@ def read_folder(
     nodes = edges = None
     if readers["nodes"] is not None:
         table = NodeTable(readers["nodes"], options, learning=hold)
-        nodes = table if table.learn(collector.ids) else None
+        nodes = table if table.scan(collector.ids) else None
     if readers["edges"] is not None:
         edges = EdgeTable(readers["edges"], nodes, options)
         if options.unknown_edges == "add" and nodes is not None and (new := edges.unknown_ids()):

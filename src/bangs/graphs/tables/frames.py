@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from bangs.graphs.tables.column_statistics import ColumnStatistics, decided
+from bangs.graphs.tables.column_statistics import ColumnStatistics, column_encodings
 from bangs.graphs.tables.diagnostics import Diagnostics, FileDiagnostics
 from bangs.graphs.tables.feature_encoder import Encoder, Matrix, check_columns
 from bangs.graphs.tables.feature_encoding import Encoding
@@ -37,7 +37,7 @@ def encode_frame(
         ]
         for column in statistics:
             column.add(table)
-        columns, left_out = decided(statistics)
+        columns, left_out = column_encodings(statistics)
         encoding = Encoding(columns=columns, left_out=left_out, fill=fill)
     else:
         check_columns(table, encoding, (), diagnostics)

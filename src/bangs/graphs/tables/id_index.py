@@ -23,7 +23,7 @@ class IdIndex:
 
     def __call__(self, ids: Any) -> npt.NDArray[np.int64]:
         """The node with each id, −1 if there is none or the id is blank: long [n]."""
-        keys = key(ids)
+        keys = id_keys(ids)
         if self.consecutive:
             return np.where(keys < len(self.keys), keys, np.uint64(2**64 - 1)).astype(np.int64)
         position = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
@@ -54,12 +54,12 @@ class IdIndex:
         return nodes[by_node], first[~is_first & (self.keys != _BLANK)][by_node]
 
 
-def without_zeros(cells: Any) -> Any:
+def without_trailing_zeros(cells: Any) -> Any:
     """The ids with 1000.0 written 1000; some programs write integers as floats."""
     return pc.replace_substring_regex(cells, r"^(\d+)\.0+$", r"\1")
 
 
-def key(ids: Any) -> npt.NDArray[np.uint64]:
+def id_keys(ids: Any) -> npt.NDArray[np.uint64]:
     """The keys of ids: uint64 [n]."""
     if isinstance(ids, pa.ChunkedArray):
         ids = ids.combine_chunks()

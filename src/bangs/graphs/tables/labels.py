@@ -186,7 +186,7 @@ def case_variants(labels: Sequence[str]) -> list[list[str]]:
     return [group for group in groups.values() if len(group) > 1]
 
 
-def check_enough(
+def check_two_labels(
     y: Classes, train: Mask, names: Sequence[str], rows: Classes | None, diagnostics: FileDiagnostics
 ) -> None:
     """Report classes with one label, if some training nodes of every class are needed for validation."""

@@ -8,11 +8,11 @@ import numpy as np
 import numpy.typing as npt
 
 from bangs.graphs.tables.column_roles import NodeRoles, check_names, node_roles
-from bangs.graphs.tables.column_statistics import ColumnStatistics, decided, note_kinds
+from bangs.graphs.tables.column_statistics import ColumnStatistics, column_encodings, note_column_kinds
 from bangs.graphs.tables.diagnostics import quoted
 from bangs.graphs.tables.feature_encoder import Encoder, check_columns
 from bangs.graphs.tables.feature_encoding import Column, Encoding
-from bangs.graphs.tables.id_index import IdIndex, key, without_zeros
+from bangs.graphs.tables.id_index import IdIndex, id_keys, without_trailing_zeros
 from bangs.graphs.tables.labels import LabelColumn
 from bangs.graphs.tables.read_options import ReadOptions
 from bangs.graphs.tables.split_column import SplitColumn
@@ -31,7 +31,7 @@ class NodeBlock:
 
 
 class NodeTable:
-    """The node table. Call `learn` first, then iterate over `blocks`; with `learning`, labels are required."""
+    """The node table. Call `scan` first, then iterate over `blocks`; with `learning`, labels are required."""
 
     def __init__(self, reader: TableReader, options: ReadOptions, *, learning: bool):
         self.reader, self.options, self.diagnostics = reader, options, reader.diagnostics
@@ -39,7 +39,7 @@ class NodeTable:
         self.file = reader.file
         self.size = 0
         self.names: list[str] = []
-        self.roles: NodeRoles  # set by `learn`, like the ids
+        self.roles: NodeRoles  # set by `scan`, like the ids
         self.ids: IdIndex
         self.plain_ids: IdIndex  # the ids with 1000.0 written 1000
         self.added = 0  # nodes that only the edge table has; they follow those of the node table
@@ -49,7 +49,7 @@ class NodeTable:
         self.left_out: tuple[str, ...] = ()
         self._statistics: list[ColumnStatistics] = []
 
-    def learn(self, take_ids: Callable[[Any], None]) -> bool:
+    def scan(self, take_ids: Callable[[Any], None]) -> bool:
         """First reading: collect ids, classes and column statistics; `take_ids` gets the ids piece by piece.
 
         Returns whether the table has nodes and an id column; otherwise this is reported, and `ids` is not set.
@@ -65,9 +65,9 @@ class NodeTable:
                 continue
             ids = table.columns[self.roles.id]
             self._report_blanks(table, self.roles.id)
-            keys.append(key(ids))
-            respelled = without_zeros(ids)
-            plain_keys.append(keys[-1] if respelled.equals(ids) else key(respelled))
+            keys.append(id_keys(ids))
+            respelled = without_trailing_zeros(ids)
+            plain_keys.append(keys[-1] if respelled.equals(ids) else id_keys(respelled))
             rows.append(table.rows)
             take_ids(ids)
             self.size += len(table)
@@ -90,12 +90,13 @@ class NodeTable:
         nodes = self.ids(ids)
         if (nodes >= 0).all():
             return nodes, np.zeros(len(nodes), bool)
-        with_plain = np.where(nodes < 0, self.plain_ids.unambiguous(without_zeros(ids)), nodes)
+        with_plain = np.where(nodes < 0, self.plain_ids.unambiguous(without_trailing_zeros(ids)), nodes)
         return with_plain, (nodes < 0) & (with_plain >= 0)
 
     def add(self, ids: Any, take_ids: Callable[[Any], None]) -> None:
         """Add nodes of which only the id is known."""
-        self.ids, self.plain_ids = self.ids.extended(key(ids)), self.plain_ids.extended(key(without_zeros(ids)))
+        self.ids = self.ids.extended(id_keys(ids))
+        self.plain_ids = self.plain_ids.extended(id_keys(without_trailing_zeros(ids)))
         self.added += len(ids)
         self.size += len(ids)
         take_ids(ids)
@@ -158,10 +159,10 @@ class NodeTable:
         if self.options.encoding is not None:
             return
         for column in self._statistics:
-            column.count_again(self.reader)
-        self.columns, left_out = decided(self._statistics)
+            column.recount(self.reader)
+        self.columns, left_out = column_encodings(self._statistics)
         self.left_out = (*left_out, *self.options.ignore)
-        note_kinds(self.columns, self.diagnostics)
+        note_column_kinds(self.columns, self.diagnostics)
 
     def _report_blanks(self, table: Table, name: str) -> None:
         blank, remedy = equals(table.columns[name], ""), "give every node an id, or delete the row"

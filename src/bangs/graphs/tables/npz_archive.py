@@ -16,10 +16,10 @@ from bangs.graphs.sparse import to_scipy
 from bangs.graphs.splits import every_public
 from bangs.graphs.tables.column_roles import weight_as_fitted
 from bangs.graphs.tables.diagnostics import Diagnostics, FileDiagnostics, counted, listed
-from bangs.graphs.tables.edge_table import tidy
+from bangs.graphs.tables.edge_table import merged_edges
 from bangs.graphs.tables.feature_encoding import Encoding
 from bangs.graphs.tables.folder import array_as_fitted
-from bangs.graphs.tables.labels import check_enough, many_classes
+from bangs.graphs.tables.labels import check_two_labels, many_classes
 from bangs.graphs.tables.read_options import ReadOptions
 
 
@@ -67,7 +67,7 @@ def from_npz(path: Path, options: ReadOptions, diagnostics: Diagnostics) -> Grap
     if options.encoding is None:
         _check(y, names, split, file_diagnostics)
         if options.two_labels and split is None:
-            check_enough(y, y >= 0, names, None, file_diagnostics)
+            check_two_labels(y, y >= 0, names, None, file_diagnostics)
     file_diagnostics.note(f"{counted(int((y >= 0).sum()), 'label')} of {len(y):,} nodes in {listed(names)}")
     weighted = "edge_weight" if "edge_weight" in data else None
     absent = "and there is no array 'edge_weight'", "add it"
@@ -101,7 +101,7 @@ def _edges(data: Data, directed: bool, diagnostics: FileDiagnostics) -> EdgeList
     if not not_loop.all():
         diagnostics.note(f"{counted(int((~not_loop).sum()), 'edge')} from a node to itself dropped")
     weights = None if weight is None else weight.numpy()[not_loop]
-    return tidy(index[:, not_loop], weights, data.num_nodes, index.shape[1], directed, diagnostics)
+    return merged_edges(index[:, not_loop], weights, data.num_nodes, index.shape[1], directed, diagnostics)
 
 
 def _check(y: npt.NDArray[np.int64], names: list[str], split: Split | None, diagnostics: FileDiagnostics) -> None:

@@ -41,7 +41,7 @@ def read_numbers(table: Table, name: str, notes: list[str]) -> Numbers:
     cells = table.columns[name]
     plain = numbers(cells)
     if plain.wrong.any() and table.delimiter != ",":
-        with_commas = numbers(with_points(cells))
+        with_commas = numbers(with_decimal_points(cells))
         if with_commas.wrong.sum() < plain.wrong.sum():
             if with_commas.share > MAJORITY:
                 notes.append(
@@ -71,13 +71,13 @@ def is_missing(column: Any) -> npt.NDArray[np.bool_]:
     return is_any_of(pc.utf8_lower(column), MISSING)
 
 
-def with_points(column: Any) -> Any:
+def with_decimal_points(column: Any) -> Any:
     """The column with 1,5 written 1.5."""
     commas = pc.match_substring_regex(column, _DECIMAL_COMMA)
     return pc.if_else(commas, pc.replace_substring(column, ",", "."), column)
 
 
-def are_codes(column: Any) -> bool:
+def is_zero_padded(column: Any) -> bool:
     """Whether digits are codes: some cell has a leading zero, as in 007."""
     return bool(pc.any(pc.match_substring_regex(column, _CODE)).as_py())
 

@@ -13,16 +13,16 @@ from torch_geometric.data import Data
 from bangs.core.types import Split
 from bangs.graphs.sparse import to_torch
 from bangs.graphs.tables.diagnostics import Diagnostics, FileDiagnostics, counted
-from bangs.graphs.tables.edge_table import Indices, Weights, tidy
+from bangs.graphs.tables.edge_table import Indices, Weights, merged_edges
 from bangs.graphs.tables.feature_array import padded
 from bangs.graphs.tables.feature_encoding import Encoding
 from bangs.graphs.tables.folder import read_folder
-from bangs.graphs.tables.labels import check_enough
+from bangs.graphs.tables.labels import check_two_labels
 from bangs.graphs.tables.node_table import NodeBlock
 from bangs.graphs.tables.npz_archive import GraphParts, from_npz
 from bangs.graphs.tables.read_options import ReadOptions
 from bangs.graphs.tables.structural_features import standardised
-from bangs.graphs.tables.table_reader import memory_explained
+from bangs.graphs.tables.table_reader import explain_memory_errors
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +45,8 @@ def read(path: Path | str, **options: Any) -> UserGraph:
     read_options = ReadOptions(**options).as_fitted()
     path = Path(path)
     diagnostics = Diagnostics(str(path))
-    with memory_explained(str(path), "free some memory, or make a store with `bangs convert`, which reads in pieces"):
+    remedy = "free some memory, or make a store with `bangs convert`, which reads in pieces"
+    with explain_memory_errors(str(path), remedy):
         parts = _parts(path, read_options, diagnostics)
         diagnostics.raise_any()
         assert parts is not None  # None means a problem, which was raised
@@ -100,12 +101,12 @@ def _from_folder(folder: Path, options: ReadOptions, diagnostics: Diagnostics) -
         split = Split(*((part == number)[None] for number in (1, 2, 3)))
     if options.two_labels and nodes.learning and (split is None or not split.val.any()):
         train = y >= 0 if split is None else split.train[0].numpy()
-        check_enough(y, train, encoding.classes, rows, nodes.diagnostics)
+        check_two_labels(y, train, encoding.classes, rows, nodes.diagnostics)
     index, weight = np.concatenate(pieces.index, axis=1), np.concatenate(pieces.weight) if pieces.weight else None
     return GraphParts(
         file=nodes.file,
         ids=np.array(pieces.names, dtype=object),
-        edges=tidy(index, weight, nodes.size, edges.rows, options.directed, edges.diagnostics),
+        edges=merged_edges(index, weight, nodes.size, edges.rows, options.directed, edges.diagnostics),
         y=y,
         split=split,
         dense=np.concatenate([block.features for block in pieces.blocks]),

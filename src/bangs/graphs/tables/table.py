@@ -78,7 +78,7 @@ def column_names(header: Sequence[str], diagnostics: FileDiagnostics) -> list[st
     return names
 
 
-def unnamed(name: str) -> bool:
+def is_unnamed(name: str) -> bool:
     """Whether a column is the unnamed index that pandas writes with a frame."""
     return name.startswith(("column ", "Unnamed:", "__index_level_"))
 

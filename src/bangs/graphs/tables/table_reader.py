@@ -132,7 +132,7 @@ def _remedy(stem: str, folder: Path, present: list[str]) -> str:
 
 
 @contextmanager
-def memory_explained(path: str, remedy: str) -> Iterator[None]:
+def explain_memory_errors(path: str, remedy: str) -> Iterator[None]:
     """Raise `OutOfMemory` with a remedy if memory runs out inside the block."""
     try:
         yield
