@@ -113,4 +113,4 @@ def test_nodes_to_label_next_are_found_without_reading_its_features(store, tmp_p
     assert all(pd.isna(known[name]) for name in found)
     refused = bangs("suggest", str(tmp_path / "fit"), "--strategy", "disagreement")
     assert refused.code == 2
-    assert "does not hold what its folds say" in refused.err
+    assert "does not hold the disagreement of its folds" in refused.err

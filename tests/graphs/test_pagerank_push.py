@@ -117,8 +117,8 @@ def test_the_bound_of_several_columns_is_the_largest_of_theirs(
 
 
 def test_a_threshold_rises_fourfold_and_from_zero_to_a_small_number() -> None:
-    assert pagerank_push.raised(1e-5) == pytest.approx(4e-5)
-    assert pagerank_push.raised(0.0) == pytest.approx(4e-9)
+    assert pagerank_push.raised_threshold(1e-5) == pytest.approx(4e-5)
+    assert pagerank_push.raised_threshold(0.0) == pytest.approx(4e-9)
 
 
 def test_a_large_graph_uses_push_which_is_logged(
