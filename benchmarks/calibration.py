@@ -49,19 +49,19 @@ def main() -> None:
     parser.add_argument("--model", default="gcn")
     parser.add_argument("--preset", default="tuned")
     parser.add_argument("--device", default="cpu")
-    asked = parser.parse_args()
-    torch.set_num_threads(asked.threads)
-    parts = chosen(asked.calibrators)
+    args = parser.parse_args()
+    torch.set_num_threads(args.threads)
+    parts = chosen(args.calibrators)
     rows = []
-    for wanted in asked.datasets:
+    for wanted in args.datasets:
         name, data = graph(wanted)
-        prediction, task, test = teachers(data, asked.seeds, asked.model, asked.preset, asked.device)
-        for count in asked.validation or [None]:
-            tasks = [task] if count is None else [fewer(task, count, draw) for draw in range(asked.draws)]
+        prediction, task, test = teachers(data, args.seeds, args.model, args.preset, args.device)
+        for count in args.validation or [None]:
+            tasks = [task] if count is None else [fewer(task, count, draw) for draw in range(args.draws)]
             case = {"dataset": name, "validation": int(tasks[0].held.sum(1).min())}
-            rows += [case | row for row in measure(parts, prediction, tasks, test, asked.repeats)]
+            rows += [case | row for row in measure(parts, prediction, tasks, test, args.repeats)]
             print(f"{name}, {case['validation']} validation nodes: done", file=sys.stderr)
-    show(rows, asked.json, protocol=f"{asked.model}, preset {asked.preset}, {asked.seeds} seeds at once")
+    show(rows, args.json, protocol=f"{args.model}, preset {args.preset}, {args.seeds} seeds at once")
 
 
 def chosen(names: list[str]) -> dict[str, Calibrator]:
@@ -113,8 +113,8 @@ def _marks(part: Calibrator, prediction: Prediction, tasks: list[Task], test: Te
         calibrated = part(prediction, task)
         for name, of in MEASURES.items():
             values[name].append(of(calibrated, test) * (100 if name in PERCENT else 1))
-    every = {name: torch.cat(own) for name, own in values.items()}
-    return {name: {"mean": own.mean().item(), "std": own.std(correction=0).item()} for name, own in every.items()}
+    every = {name: torch.cat(value) for name, value in values.items()}
+    return {name: {"mean": value.mean().item(), "std": value.std(correction=0).item()} for name, value in every.items()}
 
 
 def _mean_confidence(prediction: Prediction, target: Tensor) -> Tensor:

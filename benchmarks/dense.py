@@ -25,11 +25,11 @@ def main() -> None:
     parser.add_argument("--lines", type=int, default=2708)
     parser.add_argument("--inputs", type=int, default=1024)
     parser.add_argument("--outputs", type=int, default=1024)
-    asked = parser.parse_args()
+    args = parser.parse_args()
     if not torch.cuda.is_available():
         sys.exit("dense.py measures a GPU, and torch finds none here")
-    rows = measure(asked.runs, asked.lines, asked.inputs, asked.outputs, asked.repeats, "cuda")
-    show(rows, asked.json, unit=f"seconds a product of all seeds; medians of {asked.repeats}")
+    rows = measure(args.runs, args.lines, args.inputs, args.outputs, args.repeats, "cuda")
+    show(rows, args.json, unit=f"seconds a product of all seeds; medians of {args.repeats}")
 
 
 def measure(runs: int, lines: int, inputs: int, outputs: int, repeats: int, device: str) -> list[dict[str, Any]]:

@@ -46,26 +46,26 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=10, help="seeds at once")
     parser.add_argument("--adopted", type=int, nargs="+", default=[0, 2000], help="nodes with labels besides the given")
     parser.add_argument("--kernels", type=int, default=12, help="kernels named in the profile of each case")
-    asked = parser.parse_args()
+    args = parser.parse_args()
     if not torch.cuda.is_available():
         sys.exit("device.py measures a GPU, and torch finds none here; benchmarks/training.py measures the processor")
     rows: list[dict[str, Any]] = []
     profiles = {}
-    for wanted in asked.datasets:
+    for wanted in args.datasets:
         name, data = graph(wanted)
-        task = Task.of(data, splits.default(data, range(asked.runs))).to("cuda")
-        cases = itertools.product(asked.models, asked.presets, asked.precisions, asked.adopted)
+        task = Task.of(data, splits.default(data, range(args.runs))).to("cuda")
+        cases = itertools.product(args.models, args.presets, args.precisions, args.adopted)
         for model, preset, precision, adopted in cases:
-            found, opening = {}, {}
+            sessions, opening = {}, {}
             for system in ("torch", "bangs"):
                 with our_kernels(on=system == "bangs"):
                     chosen = trainer(model, preset, name, epochs=64, precision=precision)
-                    found[system], opening[system] = session(chosen.prepare(task), adopted)
-            times = in_turns({system: replays(one) for system, one in found.items()}, asked.repeats)
-            for system, one in found.items():
+                    sessions[system], opening[system] = session(chosen.prepare(task), adopted)
+            times = in_turns({system: replays(one) for system, one in sessions.items()}, args.repeats)
+            for system, one in sessions.items():
                 spent = spent_by_kernel(one)
                 case = {"dataset": name, "model": model, "preset": preset, "precision": precision, "adopted": adopted}
-                case |= {"system": system, "runs": asked.runs}
+                case |= {"system": system, "runs": args.runs}
                 facts = {
                     "seconds": times[system].seconds / EPOCHS,
                     "ratio": times["torch"].seconds / times[system].seconds,
@@ -80,10 +80,10 @@ def main() -> None:
                     products = sum(seconds for kernel, (_, seconds) in spent.items() if kernel == "_spmm")
                     facts["bandwidth"] = traffic(one) / products
                 rows.append(case | facts)
-    show(rows, asked.json, unit=f"seconds an epoch of all seeds; medians of {asked.repeats}")
-    if not asked.json:
+    show(rows, args.json, unit=f"seconds an epoch of all seeds; medians of {args.repeats}")
+    if not args.json:
         for title, spent in profiles.items():
-            leading = sorted(spent.items(), key=lambda item: -item[1][1])[: asked.kernels]
+            leading = sorted(spent.items(), key=lambda item: -item[1][1])[: args.kernels]
             lines = [
                 {"microseconds": 1e6 * seconds, "calls": count, "kernel": kernel[:70]}
                 for kernel, (count, seconds) in leading
@@ -129,9 +129,9 @@ def opened(learner: Learner, labels: Labels) -> tuple[CapturedSession, float]:
 def labelled(task: Task, adopted: int, number: int) -> Labels:
     """The given labels and those of nodes drawn by chance."""
     target = task.given.target.clone()
-    for run, own in enumerate(target):
+    for run, labels in enumerate(target):
         random = torch.Generator().manual_seed(100 * number + run)
-        own[torch.randperm(len(own), generator=random)[:adopted].to(own.device)] = 0
+        labels[torch.randperm(len(labels), generator=random)[:adopted].to(labels.device)] = 0
     return Labels(target, task.given.weight, task.given.adopted_round)
 
 

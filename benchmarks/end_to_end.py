@@ -43,27 +43,27 @@ def main() -> None:
     parser.add_argument("--device", default="auto")
     parser.add_argument("--every", type=int, default=10, help="the plain twin trains one epoch in so many")
     parser.add_argument("--without-plain", action="store_true", help="time ours only")
-    asked = parser.parse_args()
-    torch.set_num_threads(asked.threads)
-    name, data = graph(asked.dataset)
-    ours, plain = Account("bangs", asked.runs), Account("plain", 1)
-    for repeat in range(asked.repeats):
-        seeds = tuple(asked.first + repeat * asked.runs + run for run in range(asked.runs))
+    args = parser.parse_args()
+    torch.set_num_threads(args.threads)
+    name, data = graph(args.dataset)
+    ours, plain = Account("bangs", args.runs), Account("plain", 1)
+    for repeat in range(args.repeats):
+        seeds = tuple(args.first + repeat * args.runs + run for run in range(args.runs))
         experiment = Experiment(
-            dataset=name, method="bangs", preset=asked.preset, seeds=seeds, rounds=asked.rounds, candidates=K, k=TAKE
+            dataset=name, method="bangs", preset=args.preset, seeds=seeds, rounds=args.rounds, candidates=K, k=TAKE
         )
-        epochs = _ours(experiment, data, asked.device, ours)
-        if not asked.without_plain:
-            _plainly(replace(experiment, seeds=seeds[:1]), data, epochs, asked.every, plain)
+        epochs = _ours(experiment, data, args.device, ours)
+        if not args.without_plain:
+            _plainly(replace(experiment, seeds=seeds[:1]), data, epochs, args.every, plain)
         print(f"seeds {seeds}: {ours.last()}; {plain.last()}", file=sys.stderr)
-    case = {"dataset": name, "preset": asked.preset, "rounds": len(epochs) - 1}
-    accounts = [ours] if asked.without_plain else [ours, plain]
+    case = {"dataset": name, "preset": args.preset, "rounds": len(epochs) - 1}
+    accounts = [ours] if args.without_plain else [ours, plain]
     show(
         [case | account.row(plain if plain.times.clock else None) for account in accounts],
-        asked.json,
-        ours=f"on {choose_device(asked.device)}, {asked.runs} seed(s) at once",
-        plain=f"on the CPU, one seed, one epoch in {asked.every}; the ratio is that of seconds a seed",
-        repetitions=asked.repeats,
+        args.json,
+        ours=f"on {choose_device(args.device)}, {args.runs} seed(s) at once",
+        plain=f"on the CPU, one seed, one epoch in {args.every}; the ratio is that of seconds a seed",
+        repetitions=args.repeats,
     )
 
 
@@ -121,18 +121,18 @@ def _ours(experiment: Experiment, data: Data, device: str, account: Account) -> 
 @contextmanager
 def _counted(fits: list[int]) -> Iterator[None]:
     """Inside, every fit adds the epochs that its first run trained for, until it lost patience."""
-    own = {kind: kind.train for kind in (EagerSession, CapturedSession)}
+    train_of = {kind: kind.train for kind in (EagerSession, CapturedSession)}
 
-    def counting(session: TrainingSession, limit: int, **asked: bool) -> None:
-        own[type(session)](session, limit, **asked)
+    def counting(session: TrainingSession, limit: int, **options: bool) -> None:
+        train_of[type(session)](session, limit, **options)
         fits.append(min(session.epochs, int(session.last_progress[0]) + session.settings.patience + 1))
 
     try:
-        for kind in own:
+        for kind in train_of:
             kind.train = counting
         yield
     finally:
-        for kind, train in own.items():
+        for kind, train in train_of.items():
             kind.train = train
 
 

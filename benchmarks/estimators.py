@@ -56,14 +56,14 @@ def measure(occasion: Occasion, players: int, k: int, seeds: int, halves: int) -
     times = in_turns(acts, seeds, {"plain": SCALE})
     rows = []
     for trial in trials:
-        spearman = [rank_correlation(values.mean[0], reference.values) for values in trial.found]
-        top = [agreement(values.mean[0], reference.values, k) for values in trial.found]
+        spearman = [rank_correlation(values.mean[0], reference.values) for values in trial.values]
+        top = [agreement(values.mean[0], reference.values, k) for values in trial.values]
         rows.append(
             setting
             | {
                 "estimator": trial.name,
                 "samples": trial.budget,
-                "evaluations": trial.found[0].evaluations,
+                "evaluations": trial.values[0].evaluations,
                 **times[trial.title].against(times["plain"]),
                 "peak_bytes": peaks[trial.title],
                 "spearman": statistics.mean(spearman),
@@ -82,7 +82,7 @@ class Trial:
 
     name: str
     budget: int | None
-    found: list[Values] = field(default_factory=list)
+    values: list[Values] = field(default_factory=list)
     calls: int = 0
 
     @property
@@ -99,7 +99,7 @@ class Trial:
         self.calls += 1
         values = self.estimator(game(players), k, [torch.Generator().manual_seed(max(seed, 0))])
         if seed >= 0:
-            self.found.append(values)
+            self.values.append(values)
 
 
 def plot(rows: Sequence[dict[str, Any]], file: Path) -> None:
@@ -134,23 +134,23 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--reference", type=int, default=100, help="coalitions in each half of the reference")
     parser.add_argument("--plot", type=Path, metavar="FILE")
-    asked = parser.parse_args()
-    torch.set_num_threads(asked.threads)
+    args = parser.parse_args()
+    torch.set_num_threads(args.threads)
     references, rows = [], []
-    for name in asked.datasets:
+    for name in args.datasets:
         first = trained(name)
-        for adopted in asked.adopted:
+        for adopted in args.adopted:
             occasion = first.after(adopted) if adopted else first
             for players, k in SETTINGS:
                 print(f"{occasion.name}, K = {players}, k = {k} …", file=sys.stderr)
-                known, found = measure(occasion, players, k, asked.seeds, asked.reference)
+                known, trial_rows = measure(occasion, players, k, args.seeds, args.reference)
                 references.append(known)
-                rows += found
-    if asked.plot is not None:
-        plot(rows, asked.plot)
+                rows += trial_rows
+    if args.plot is not None:
+        plot(rows, args.plot)
     worst = min(known["split_half"] for known in references)
     reference = {"split_half": worst, "settings": references}
-    show(rows, asked.json, default=DEFAULT, reference=reference, unit=f"medians of {asked.seeds} seeds")
+    show(rows, args.json, default=DEFAULT, reference=reference, unit=f"medians of {args.seeds} seeds")
 
 
 if __name__ == "__main__":

@@ -97,10 +97,10 @@ def propagated(name: str) -> Any:
     graph, _ = unlabelled(name)
     x: Any = to_scipy(graph.x) if graph.x.layout == torch.sparse_csr else graph.x.numpy()
     matrix = adjacency(graph, loops=1.0, normalise="symmetric")
-    found: Any = matrix @ (matrix @ x)
-    if not sp.issparse(found):
-        return found
-    return found.toarray() if found.nnz > 0.1 * np.prod(found.shape) else sp.csr_matrix(found)
+    x_out: Any = matrix @ (matrix @ x)
+    if not sp.issparse(x_out):
+        return x_out
+    return x_out.toarray() if x_out.nnz > 0.1 * np.prod(x_out.shape) else sp.csr_matrix(x_out)
 
 
 @lru_cache(maxsize=1)
@@ -112,11 +112,11 @@ def shortened(name: str) -> Any:
     return TruncatedSVD(DIRECTIONS, random_state=0).fit_transform(x)
 
 
-def from_classes(probs: Any, own: Any, classes: int) -> torch.Tensor:
+def from_classes(probs: Any, known: Any, classes: int) -> torch.Tensor:
     """Log-probabilities [N, C] from those of the classes a model knows."""
-    whole = np.full((len(probs), classes), 1e-12)
-    whole[:, own] = probs
-    return torch.from_numpy(np.log(np.maximum(whole, 1e-12)))
+    full = np.full((len(probs), classes), 1e-12)
+    full[:, known] = probs
+    return torch.from_numpy(np.log(np.maximum(full, 1e-12)))
 
 
 def sgc_lr(name: str, y: torch.Tensor, classes: int, seed: int, args: Any) -> torch.Tensor:
@@ -136,11 +136,11 @@ def propagation(name: str, y: torch.Tensor, classes: int, seed: int, args: Any) 
     start = np.zeros((len(y), classes), np.float32)
     known = (y >= 0).numpy()
     start[known, y.numpy()[known]] = 1
-    found = start
+    spread = start
     for _ in range(50):
-        found = 0.9 * (matrix @ found) + 0.1 * start
-    found = found + 1e-9
-    return torch.from_numpy(np.log(found / found.sum(1, keepdims=True)))
+        spread = 0.9 * (matrix @ spread) + 0.1 * start
+    spread = spread + 1e-9
+    return torch.from_numpy(np.log(spread / spread.sum(1, keepdims=True)))
 
 
 def raw_gcn(name: str, y: torch.Tensor, classes: int, seed: int, args: Any) -> torch.Tensor:
@@ -154,12 +154,12 @@ def new(name: str, y: torch.Tensor, classes: int, seed: int, args: Any) -> torch
 def old(name: str, y: torch.Tensor, classes: int, seed: int, args: Any) -> torch.Tensor:
     """The default fit of another checkout, in a process of its own."""
     with tempfile.TemporaryDirectory() as folder:
-        said = f"{folder}/said.npy"
+        output = f"{folder}/said.npy"
         torch.save(_with_labels(name, y), f"{folder}/graph.pt")
-        words = [sys.executable, "-c", OLD, f"{folder}/graph.pt", said, str(seed), args.device]
+        command = [sys.executable, "-c", OLD, f"{folder}/graph.pt", output, str(seed), args.device]
         env = {**os.environ, "PYTHONPATH": str(Path(args.old).resolve() / "src")}
-        subprocess.run(words, check=True, env=env, cwd=folder)
-        return from_classes(np.exp(np.load(said)), y[y >= 0].unique().numpy(), classes)
+        subprocess.run(command, check=True, env=env, cwd=folder)
+        return from_classes(np.exp(np.load(output)), y[y >= 0].unique().numpy(), classes)
 
 
 def _bangs(name: str, y: torch.Tensor, classes: int, seed: int, args: Any, **settings: Any) -> torch.Tensor:
@@ -216,7 +216,7 @@ def run(key: Key, args: Any) -> dict[str, Any]:
     y = drawn(truth, count, draw)
     classes = int(truth.max()) + 1
     began, busy = time.perf_counter(), _busy()
-    said = Prediction(METHODS[method](name, y, classes, draw, args)[None])
+    prediction = Prediction(METHODS[method](name, y, classes, draw, args)[None])
     seconds, busy = time.perf_counter() - began, _busy() - busy
     marking = chose_settings(len(truth)) == args.settings
     marks = torch.where((y < 0) & (truth >= 0) & marking, truth, -1)[None]
@@ -225,9 +225,9 @@ def run(key: Key, args: Any) -> dict[str, Any]:
         "labels": count,
         "draw": draw,
         "method": method,
-        "accuracy": round(100 * float(metrics.accuracy(said, marks)), 4),
-        "error": round(float(metrics.calibration_error(said, marks, 10)), 5),
-        "log_likelihood": round(float(metrics.log_likelihood(said, marks)), 4),
+        "accuracy": round(100 * float(metrics.accuracy(prediction, marks)), 4),
+        "error": round(float(metrics.calibration_error(prediction, marks, 10)), 5),
+        "log_likelihood": round(float(metrics.log_likelihood(prediction, marks)), 4),
         "seconds": round(seconds, 2),
         "cpu_seconds": round(busy, 2),
     }
@@ -236,7 +236,7 @@ def run(key: Key, args: Any) -> dict[str, Any]:
 def _busy() -> float:
     """Seconds of work of all cores so far, of this process and of those that ended."""
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(own.ru_utime + own.ru_stime for own in used)
+    return sum(usage.ru_utime + usage.ru_stime for usage in used)
 
 
 def _job(task: tuple[Key, Any]) -> dict[str, Any]:
@@ -268,15 +268,15 @@ def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
     table, best, gains, tests = [], [], [], {}
     for (graph, labels), by_method in sorted(cells.items()):
         line = {
-            name: {part: round(fmean(row[part] for row in own), 4) for part in ("accuracy", "error", "seconds")}
-            for name, own in by_method.items()
+            name: {part: round(fmean(row[part] for row in group), 4) for part in ("accuracy", "error", "seconds")}
+            for name, group in by_method.items()
         }
         table.append({"graph": graph, "labels": labels, **line})
         if "new" in line and len(line) > 1:
-            for name, own in by_method.items():
-                line[name]["draws"] = len(own)
-                line[name]["ahead"] = _ahead(own, by_method["new"])
-            best.append(max(own["ahead"] for own in line.values()) <= CLOSE)
+            for name, group in by_method.items():
+                line[name]["draws"] = len(group)
+                line[name]["ahead"] = _ahead(group, by_method["new"])
+            best.append(max(group["ahead"] for group in line.values()) <= CLOSE)
             if "sgc_lr" in line:
                 gains.append(-line["sgc_lr"]["ahead"])
     for rival in {row["method"] for row in rows} - {"new"}:
@@ -287,37 +287,37 @@ def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
             if row["method"] == "new" and (where := (row["graph"], row["labels"], row["draw"])) in key
         ]
         if len(pairs) > 1:
-            mine, other = zip(*pairs, strict=True)
-            test = stats.ttest_rel(mine, other)
+            new_scores, other = zip(*pairs, strict=True)
+            test = stats.ttest_rel(new_scores, other)
             tests[rival] = {
-                "gain": round(fmean(mine) - fmean(other), 3),
+                "gain": round(fmean(new_scores) - fmean(other), 3),
                 "pairs": len(pairs),
                 "p": float(test.pvalue),
             }
-    own = [line["new"]["error"] for line in table if "new" in line]
+    errors = [line["new"]["error"] for line in table if "new" in line]
     return {
         "cells": len(best),
         "best_or_close": round(fmean(best), 3) if best else None,
         "gain_over_sgc_lr": round(fmean(gains), 2) if gains else None,
         "worst_gain_over_sgc_lr": round(min(gains), 2) if gains else None,
-        "calibration_error": round(fmean(own), 4) if own else None,
+        "calibration_error": round(fmean(errors), 4) if errors else None,
         "paired": tests,
         "table": table,
     }
 
 
-def _ahead(own: list[dict[str, Any]], new: list[dict[str, Any]]) -> float:
+def _ahead(rival: list[dict[str, Any]], new: list[dict[str, Any]]) -> float:
     """By how many points a method is ahead of the new fit, over the draws that both have."""
-    theirs, ours = ({row["draw"]: row["accuracy"] for row in rows} for rows in (own, new))
+    theirs, ours = ({row["draw"]: row["accuracy"] for row in rows} for rows in (rival, new))
     both = sorted(theirs.keys() & ours.keys())
     return round(fmean(theirs[draw] - ours[draw] for draw in both), 4) if both else 0.0
 
 
-def page_table(found: dict[str, Any]) -> str:
+def page_table(result: dict[str, Any]) -> str:
     """The cells as a Markdown table: accuracy, and calibration error of the new fit."""
-    names = [name for name in METHODS if any(name in line for line in found["table"])]
+    names = [name for name in METHODS if any(name in line for line in result["table"])]
     lines = [f"| graph | labels | {' | '.join(HEADS[name] for name in names)} | ECE |", "|---" * (len(names) + 3) + "|"]
-    for line in found["table"]:
+    for line in result["table"]:
         best = max(line[name]["ahead"] for name in names if name in line)
         cells = []
         for name in names:
@@ -330,26 +330,27 @@ def page_table(found: dict[str, Any]) -> str:
         error = f"{line['new']['error']:.3f}" if "new" in line else "–"
         lines.append(f"| {line['graph']} | {line['labels']} | {' | '.join(cells)} | {error} |")
     tests = ", ".join(
-        f"{own['gain']:+.1f} over {HEADS[name]} (p = {own['p']:.0e}, {own['pairs']} pairs)"
-        for name, own in sorted(found["paired"].items(), key=lambda own: METHODS_ORDER.index(own[0]))
+        f"{test['gain']:+.1f} over {HEADS[name]} (p = {test['p']:.0e}, {test['pairs']} pairs)"
+        for name, test in sorted(result["paired"].items(), key=lambda test: METHODS_ORDER.index(test[0]))
     )
     return "\n".join(
         [
             *lines,
             "",
-            f"{found['cells']} cells. The default fit is the best or within {CLOSE} points of the best in "
-            f"{found['best_or_close']:.0%} of them. Against logistic regression it gains "
-            f"{found['gain_over_sgc_lr']:+.1f} points in the mean, {found['worst_gain_over_sgc_lr']:+.1f} in its worst "
-            f"cell. Its mean calibration error is {found['calibration_error']:.3f}. Paired over all draws: {tests}.",
+            f"{result['cells']} cells. The default fit is the best or within {CLOSE} points of the best in "
+            f"{result['best_or_close']:.0%} of them. Against logistic regression it gains "
+            f"{result['gain_over_sgc_lr']:+.1f} points in the mean, {result['worst_gain_over_sgc_lr']:+.1f} in its "
+            f"worst cell. Its mean calibration error is {result['calibration_error']:.3f}. "
+            f"Paired over all draws: {tests}.",
         ]
     )
 
 
-def written(found: dict[str, Any]) -> str:
+def written(result: dict[str, Any]) -> str:
     """The page of all graphs."""
-    words = "--draws 0 --rows benchmarks/rows/few_labels.jsonl --page docs/results/few-labels.md"
+    options = "--draws 0 --rows benchmarks/rows/few_labels.jsonl --page docs/results/few-labels.md"
     return page(
-        "Few labels on ten graphs", f"python benchmarks/few_labels.py {words}", ABOUT.strip(), page_table(found)
+        "Few labels on ten graphs", f"python benchmarks/few_labels.py {options}", ABOUT.strip(), page_table(result)
     )
 
 
@@ -389,18 +390,20 @@ def main() -> None:
         if args.rows:
             with args.rows.open("a") as file:
                 file.write(json.dumps(row) + "\n")
-    found = summary(rows)
+    result = summary(rows)
     if args.page:
-        args.page.write_text(written(found))
+        args.page.write_text(written(result))
     if args.json:
-        print(json.dumps(found))
+        print(json.dumps(result))
         return
-    for line in found["table"]:
+    for line in result["table"]:
         cells = "  ".join(
-            f"{name} {own['accuracy']:.1f}/{own['error']:.3f}" for name, own in line.items() if isinstance(own, dict)
+            f"{name} {cell['accuracy']:.1f}/{cell['error']:.3f}"
+            for name, cell in line.items()
+            if isinstance(cell, dict)
         )
         print(f"{line['graph']:<20} {line['labels']:>3}  {cells}")
-    print({name: value for name, value in found.items() if name != "table"})
+    print({name: value for name, value in result.items() if name != "table"})
 
 
 if __name__ == "__main__":

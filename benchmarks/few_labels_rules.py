@@ -26,21 +26,21 @@ import numpy.typing as npt
 from measuring import page
 
 Array = npt.NDArray[Any]
-LOGS = np.arange(-60, 61) / 20  # logarithms of factors; the middle one changes nothing
-SAME = len(LOGS) // 2
+LOG_FACTORS = np.arange(-60, 61) / 20  # logarithms of factors; the middle one changes nothing
+UNCHANGED = len(LOG_FACTORS) // 2
 
 
 def log_softmax(logits: Array) -> Array:
     top = logits - logits.max(-1, keepdims=True)
-    found: Array = top - np.log(np.exp(top).sum(-1, keepdims=True))
-    return found
+    result: Array = top - np.log(np.exp(top).sum(-1, keepdims=True))
+    return result
 
 
 def calibration_error(probs: Array, truth: Array, bins: int = 10) -> float:
     """Σ_b n_b/n · |accuracy − mean confidence| of the most likely class."""
-    sure, right = probs.max(1), probs.argmax(1) == truth
-    place = np.clip(np.ceil(sure * bins).astype(int) - 1, 0, bins - 1)
-    gaps = np.bincount(place, right - sure, bins)
+    confidence, correct = probs.max(1), probs.argmax(1) == truth
+    bin_of = np.clip(np.ceil(confidence * bins).astype(int) - 1, 0, bins - 1)
+    gaps = np.bincount(bin_of, correct - confidence, bins)
     return float(np.abs(gaps).sum() / len(truth))
 
 
@@ -50,131 +50,133 @@ class Cell:
 
     graph: str
     labels: int
-    kept: dict[str, Array]
+    record: dict[str, Array]
 
     @classmethod
     def read(cls, path: Path) -> "Cell":
-        found = re.fullmatch(r"(.+)-(\d+)-\d+", path.stem)
-        assert found is not None, f"{path} is no file of few_labels_trust.py"
-        return cls(found[1], int(found[2]), dict(np.load(path)))
+        match = re.fullmatch(r"(.+)-(\d+)-\d+", path.stem)
+        assert match is not None, f"{path} is no file of few_labels_trust.py"
+        return cls(match[1], int(match[2]), dict(np.load(path)))
 
     def _mixed(self, logs: Array, scale: float) -> Array:
-        scales = (self.kept["temperatures"] * scale)[:, None, None]
-        said = np.exp(log_softmax(logs.astype(float) / scales))
-        found: Array = (said * self.kept["weights"][:, None, None]).sum(0)
-        return found
+        scales = (self.record["temperatures"] * scale)[:, None, None]
+        probs = np.exp(log_softmax(logs.astype(float) / scales))
+        mixed: Array = (probs * self.record["weights"][:, None, None]).sum(0)
+        return mixed
 
     @cached_property
     def probs(self) -> list[Array]:
         """Of the hidden nodes, for every factor: G times [n, C]."""
-        return [self._mixed(self.kept["members_mean"], np.exp(log) * float(self.kept["sharper"])) for log in LOGS]
+        return [
+            self._mixed(self.record["members_mean"], np.exp(log) * float(self.record["sharper"])) for log in LOG_FACTORS
+        ]
 
     @cached_property
     def unseen(self) -> Array:
         """Of the judged nodes: [G, M, C]."""
-        return np.stack([self._mixed(self.kept["members_unseen"], np.exp(log)) for log in LOGS])
+        return np.stack([self._mixed(self.record["members_unseen"], np.exp(log)) for log in LOG_FACTORS])
 
     @cached_property
-    def likely(self) -> Array:
+    def label_log_probs(self) -> Array:
         """Log-probability of each judged label: [G, M]."""
-        found = self.unseen[:, np.arange(len(self.kept["judged"])), self.kept["judged"]]
-        return np.log(found.clip(1e-20))
+        probs = self.unseen[:, np.arange(len(self.record["judged"])), self.record["judged"]]
+        return np.log(probs.clip(1e-20))
 
     @cached_property
-    def sure(self) -> Array:
+    def confidence(self) -> Array:
         """Mean confidence on hidden nodes: [G]."""
-        return np.array([own.max(1).mean() for own in self.probs])
+        return np.array([probs.max(1).mean() for probs in self.probs])
 
     @cached_property
     def errors(self) -> Array:
-        return np.array([calibration_error(own, self.kept["truth"]) for own in self.probs])
+        return np.array([calibration_error(probs, self.record["truth"]) for probs in self.probs])
 
     @cached_property
     def accuracy(self) -> float:
-        return float((self.probs[SAME].argmax(1) == self.kept["truth"]).mean())
+        return float((self.probs[UNCHANGED].argmax(1) == self.record["truth"]).mean())
 
     @cached_property
     def folds(self) -> Array:
         """Probabilities by the models of one fold: [R, n, C]."""
-        found = self.kept["folds"].astype(float).clip(1e-7)
-        scaled: Array = found / found.sum(-1, keepdims=True)
+        probs = self.record["folds"].astype(float).clip(1e-7)
+        scaled: Array = probs / probs.sum(-1, keepdims=True)
         return scaled
 
     @cached_property
     def agreement(self) -> float:
         """The share of hidden nodes on which two folds agree, the mean over pairs."""
-        said = self.folds.argmax(-1)
-        return float(np.mean([(said[a] == said[b]).mean() for a in range(len(said)) for b in range(a)]))
+        labels = self.folds.argmax(-1)
+        return float(np.mean([(labels[a] == labels[b]).mean() for a in range(len(labels)) for b in range(a)]))
 
     @cached_property
     def views_agree(self) -> float:
         """Cohen's kappa of the fit with each candidate that every fit tries, the mean: agreement beyond chance."""
-        own, classes = self.probs[SAME].argmax(1), self.unseen.shape[-1]
+        labels, classes = self.probs[UNCHANGED].argmax(1), self.unseen.shape[-1]
 
         def shares(label: Array) -> Array:
             return np.bincount(label, minlength=classes) / len(label)
 
-        chance = np.array([shares(own) @ shares(other) for other in self.kept["said"]])
-        return float((((self.kept["said"] == own).mean(1) - chance) / (1 - chance)).mean())
+        chance = np.array([shares(labels) @ shares(other) for other in self.record["said"]])
+        return float((((self.record["said"] == labels).mean(1) - chance) / (1 - chance)).mean())
 
     @cached_property
     def plain(self) -> "Cell":
         """The same fit where no member has a temperature."""
-        alike = np.ones_like(self.kept["temperatures"])
-        return replace(self, kept={**self.kept, "temperatures": alike, "sharper": np.array(1.0)})
+        alike = np.ones_like(self.record["temperatures"])
+        return replace(self, record={**self.record, "temperatures": alike, "sharper": np.array(1.0)})
 
-    def at(self, level: float) -> int:
+    def factor_of(self, level: float) -> int:
         """The factor whose mean confidence is the nearest."""
-        return int(np.abs(self.sure - level).argmin())
+        return int(np.abs(self.confidence - level).argmin())
 
 
 def likelihood(cell: Cell, spread: float) -> int:
     """The most probable factor, with another prior than the fit's."""
-    return int((cell.likely.sum(1) - LOGS**2 / (2 * spread**2)).argmax())
+    return int((cell.label_log_probs.sum(1) - LOG_FACTORS**2 / (2 * spread**2)).argmax())
 
 
 def brier(cell: Cell) -> int:
     """The squared error of probabilities in place of the likelihood."""
-    truth = np.eye(cell.unseen.shape[-1])[cell.kept["judged"]]
+    truth = np.eye(cell.unseen.shape[-1])[cell.record["judged"]]
     loss = np.square(cell.unseen - truth).sum((1, 2))
-    return int((loss + LOGS**2 / (2 * 0.5**2)).argmin())
+    return int((loss + LOG_FACTORS**2 / (2 * 0.5**2)).argmin())
 
 
 def by_shares(cell: Cell) -> int:
     """Judged labels weigh as the share of their class among the predictions."""
-    judged, shares = cell.kept["judged"], cell.kept["shares"]
+    judged, shares = cell.record["judged"], cell.record["shares"]
     counts = np.bincount(judged, minlength=len(shares)).clip(1)
     weight = (shares.clip(1e-3) / counts)[judged]
     weight *= weight.sum() / np.square(weight).sum()  # as many labels as they are worth
-    return int((cell.likely @ weight - LOGS**2 / 2).argmax())
+    return int((cell.label_log_probs @ weight - LOG_FACTORS**2 / 2).argmax())
 
 
 def votes(cell: Cell, count: float = 10) -> int:
     """What the folds vote for counts as further labels."""
     share = np.eye(cell.folds.shape[-1])[cell.folds.argmax(-1)].mean(0)
-    said = np.array([(share * np.log(own.clip(1e-20))).sum(1).mean() for own in cell.probs])
-    return int((cell.likely.sum(1) + count * said).argmax())
+    log_likelihood = np.array([(share * np.log(probs.clip(1e-20))).sum(1).mean() for probs in cell.probs])
+    return int((cell.label_log_probs.sum(1) + count * log_likelihood).argmax())
 
 
 def near_agreement(cell: Cell, width: float = 0.15) -> int:
     """The posterior mean with a Cauchy prior around the factor at which the fit is as sure as folds agree."""
     log_odds = np.log(cell.agreement / (1 - cell.agreement)) - 0.45 * np.log(cell.labels / 3)
-    middle = LOGS[cell.at(1 / (1 + np.exp(-log_odds)))]
-    log = cell.likely.sum(1) - np.log1p(np.square((LOGS - middle) / width))
+    middle = LOG_FACTORS[cell.factor_of(1 / (1 + np.exp(-log_odds)))]
+    log = cell.label_log_probs.sum(1) - np.log1p(np.square((LOG_FACTORS - middle) / width))
     weight = np.exp(log - log.max())
-    return int(np.abs(LOGS - (weight * LOGS).sum() / weight.sum()).argmin())
+    return int(np.abs(LOG_FACTORS - (weight * LOG_FACTORS).sum() / weight.sum()).argmin())
 
 
 def averaged(cell: Cell) -> int:
     """The mean over all factors, each as probable as the judged labels and the prior make it."""
-    log = cell.likely.sum(1) - LOGS**2 / 2
+    log = cell.label_log_probs.sum(1) - LOG_FACTORS**2 / 2
     weight = np.exp(log - log.max())
-    return cell.at(float(weight @ cell.sure / weight.sum()))
+    return cell.factor_of(float(weight @ cell.confidence / weight.sum()))
 
 
 def near_views(cell: Cell) -> int:
     """Confidence and the agreement of candidates beyond chance, which counts as one label a class."""
-    return cell.at((cell.labels * cell.sure[SAME] + cell.views_agree) / (cell.labels + 1))
+    return cell.factor_of((cell.labels * cell.confidence[UNCHANGED] + cell.views_agree) / (cell.labels + 1))
 
 
 def by_fifths(cell: Cell, prior: float = 10) -> int:
@@ -182,81 +184,87 @@ def by_fifths(cell: Cell, prior: float = 10) -> int:
 
     What the fit says itself counts as ten more labels in each fifth.
     """
-    kept, sure = cell.kept, cell.probs[SAME].max(1)
-    unseen = np.exp(log_softmax(kept["members_unseen"].astype(float) / kept["temperatures"][:, None, None]))
-    edges = np.quantile(sure, (0.2, 0.4, 0.6, 0.8))
-    place, own = np.digitize(unseen.max(-1), edges), np.digitize(sure, edges)
-    right = (unseen.argmax(-1) == kept["judged"]) * kept["weights"][:, None]
+    record, confidence = cell.record, cell.probs[UNCHANGED].max(1)
+    unseen = np.exp(log_softmax(record["members_unseen"].astype(float) / record["temperatures"][:, None, None]))
+    edges = np.quantile(confidence, (0.2, 0.4, 0.6, 0.8))
+    unseen_fifth, fifth = np.digitize(unseen.max(-1), edges), np.digitize(confidence, edges)
+    correct = (unseen.argmax(-1) == record["judged"]) * record["weights"][:, None]
     level = 0.0
-    for part in range(5):
-        count = ((place == part) * kept["weights"][:, None]).sum()
-        said = sure[own == part].sum() / max((own == part).sum(), 1)
-        level += (own == part).mean() * (right[place == part].sum() + prior * said) / (count + prior)
-    return cell.at(level)
+    for number in range(5):
+        count = ((unseen_fifth == number) * record["weights"][:, None]).sum()
+        mean_confidence = confidence[fifth == number].sum() / max((fifth == number).sum(), 1)
+        level += (
+            (fifth == number).mean()
+            * (correct[unseen_fifth == number].sum() + prior * mean_confidence)
+            / (count + prior)
+        )
+    return cell.factor_of(level)
 
 
 def together(cell: Cell) -> int:
     """The mean level of three rules that err on different graphs."""
-    return cell.at(float(np.mean([cell.sure[rule(cell)] for rule in (near_agreement, near_views, by_fifths)])))
+    return cell.factor_of(
+        float(np.mean([cell.confidence[rule(cell)] for rule in (near_agreement, near_views, by_fifths)]))
+    )
 
 
 def from_new(cell: Cell, times: int = 30) -> Array:
     """Not possible: as many new labels of each class judge the finished fit, again and again."""
-    truth, draw = cell.kept["truth"], np.random.default_rng(0)
-    likely = np.log([own[np.arange(len(truth)), truth].clip(1e-20) for own in cell.plain.probs])
-    counts = np.bincount(cell.kept["judged"], minlength=cell.unseen.shape[-1])
+    truth, draw = cell.record["truth"], np.random.default_rng(0)
+    log_probs = np.log([probs[np.arange(len(truth)), truth].clip(1e-20) for probs in cell.plain.probs])
+    counts = np.bincount(cell.record["judged"], minlength=cell.unseen.shape[-1])
     nodes = [(np.flatnonzero(truth == label), count) for label, count in enumerate(counts)]
-    found = []
+    factors = []
     for _ in range(times):
-        drawn = np.concatenate([draw.choice(own, count) for own, count in nodes if len(own)])
-        at = (likely[:, drawn].sum(1) - LOGS**2 / 2).argmax()
-        found.append(cell.at(cell.plain.sure[at]))
-    return np.array(found)
+        drawn = np.concatenate([draw.choice(members, count) for members, count in nodes if len(members)])
+        best = (log_probs[:, drawn].sum(1) - LOG_FACTORS**2 / 2).argmax()
+        factors.append(cell.factor_of(cell.plain.confidence[best]))
+    return np.array(factors)
 
 
 def from_folds(cell: Cell) -> int:
     """Not possible: the factor of single folds by the labels of all hidden nodes."""
-    truth, logs = cell.kept["truth"], np.log(cell.folds)
+    truth, logs = cell.record["truth"], np.log(cell.folds)
     nodes = np.arange(len(truth))
-    return int(np.argmax([log_softmax(logs / np.exp(log))[:, nodes, truth].mean() for log in LOGS]))
+    return int(np.argmax([log_softmax(logs / np.exp(log))[:, nodes, truth].mean() for log in LOG_FACTORS]))
 
 
-def learned(cells: list[Cell], feature: Callable[[Cell], float], most: float) -> list[int]:
-    """Log-odds of confidence moved, by `most` at the most, to a feature that is shifted as other graphs ask for."""
+def learned(cells: list[Cell], feature: Callable[[Cell], float], limit: float) -> list[int]:
+    """Log-odds of confidence moved by at most `limit` to a feature that is shifted as other graphs ask for."""
 
     def odds(value: float) -> float:
         return float(np.log(np.clip(value, 0.02, 0.98) / (1 - np.clip(value, 0.02, 0.98))))
 
     out = []
     for cell in cells:
-        others = [own for own in cells if own.graph != cell.graph and own.labels == cell.labels]
-        shift = float(np.median([odds(own.accuracy) - odds(feature(own)) for own in others]))
-        now = odds(cell.sure[SAME])
-        moved = now + np.clip(odds(feature(cell)) + shift - now, -most, most)
-        out.append(cell.at(1 / (1 + np.exp(-moved))))
+        others = [other for other in cells if other.graph != cell.graph and other.labels == cell.labels]
+        shift = float(np.median([odds(other.accuracy) - odds(feature(other)) for other in others]))
+        current = odds(cell.confidence[UNCHANGED])
+        shifted = current + np.clip(odds(feature(cell)) + shift - current, -limit, limit)
+        out.append(cell.factor_of(1 / (1 + np.exp(-shifted))))
     return out
 
 
 RULES: dict[str, Callable[[list[Cell]], Sequence[int | Array]]] = {
-    "as it is": lambda cells: [SAME] * len(cells),
-    "prior of spread 0.25": lambda cells: [likelihood(own, 0.25) for own in cells],
-    "prior of spread 2": lambda cells: [likelihood(own, 2) for own in cells],
-    "squared error": lambda cells: [brier(own) for own in cells],
-    "weights by class shares": lambda cells: [by_shares(own) for own in cells],
-    "folds vote as ten labels": lambda cells: [votes(own) for own in cells],
-    "prior at the folds' agreement": lambda cells: [near_agreement(own) for own in cells],
-    "shift learned on other graphs": lambda cells: learned(cells, lambda own: own.sure[SAME], 9),
-    "level of agreement, learned": lambda cells: learned(cells, lambda own: own.agreement, 9),
-    "a step of 0.1 to that level": lambda cells: learned(cells, lambda own: own.agreement, 0.1),
-    "level of plain members, learned": lambda cells: learned(cells, lambda own: own.plain.sure[SAME], 9),
-    "a step of 0.1 to this level": lambda cells: learned(cells, lambda own: own.plain.sure[SAME], 0.1),
-    "the mean over all factors": lambda cells: [averaged(own) for own in cells],
-    "accuracy in fifths of confidence": lambda cells: [by_fifths(own) for own in cells],
-    "agreement of candidates as a label": lambda cells: [near_views(own) for own in cells],
-    "the mean of these two and of the folds'": lambda cells: [together(own) for own in cells],
-    "not possible: as many new labels judge": lambda cells: [from_new(own) for own in cells],
-    "not possible: all hidden labels judge": lambda cells: [from_folds(own) for own in cells],
-    "not possible: accuracy known": lambda cells: [own.at(own.accuracy) for own in cells],
+    "as it is": lambda cells: [UNCHANGED] * len(cells),
+    "prior of spread 0.25": lambda cells: [likelihood(cell, 0.25) for cell in cells],
+    "prior of spread 2": lambda cells: [likelihood(cell, 2) for cell in cells],
+    "squared error": lambda cells: [brier(cell) for cell in cells],
+    "weights by class shares": lambda cells: [by_shares(cell) for cell in cells],
+    "folds vote as ten labels": lambda cells: [votes(cell) for cell in cells],
+    "prior at the folds' agreement": lambda cells: [near_agreement(cell) for cell in cells],
+    "shift learned on other graphs": lambda cells: learned(cells, lambda cell: cell.confidence[UNCHANGED], 9),
+    "level of agreement, learned": lambda cells: learned(cells, lambda cell: cell.agreement, 9),
+    "a step of 0.1 to that level": lambda cells: learned(cells, lambda cell: cell.agreement, 0.1),
+    "level of plain members, learned": lambda cells: learned(cells, lambda cell: cell.plain.confidence[UNCHANGED], 9),
+    "a step of 0.1 to this level": lambda cells: learned(cells, lambda cell: cell.plain.confidence[UNCHANGED], 0.1),
+    "the mean over all factors": lambda cells: [averaged(cell) for cell in cells],
+    "accuracy in fifths of confidence": lambda cells: [by_fifths(cell) for cell in cells],
+    "agreement of candidates as a label": lambda cells: [near_views(cell) for cell in cells],
+    "the mean of these two and of the folds'": lambda cells: [together(cell) for cell in cells],
+    "not possible: as many new labels judge": lambda cells: [from_new(cell) for cell in cells],
+    "not possible: all hidden labels judge": lambda cells: [from_folds(cell) for cell in cells],
+    "not possible: accuracy known": lambda cells: [cell.factor_of(cell.accuracy) for cell in cells],
 }
 
 
@@ -317,16 +325,16 @@ def written(rows: list[dict[str, Any]]) -> str:
 
 def compared(cells: list[Cell]) -> str:
     """A Markdown table, the mean of each number of labels a class first."""
-    counts = sorted({own.labels for own in cells})
+    counts = sorted({cell.labels for cell in cells})
     lines = [f"| rule | error | {' | '.join(map(str, counts))} | level | {' | '.join(map(str, counts))} |"]
     lines.append("|---" * (2 * len(counts) + 3) + "|")
     for name, rule in RULES.items():
         chosen = list(zip(cells, rule(cells), strict=True))
         parts = [
-            [np.mean([value(own, at) for own, at in chosen if own.labels == count]) for count in counts]
+            [np.mean([value(cell, factor) for cell, factor in chosen if cell.labels == count]) for count in counts]
             for value in (
-                lambda own, at: np.mean(own.errors[at]),
-                lambda own, at: np.mean(np.abs(own.sure[at] - own.accuracy)),
+                lambda cell, factor: np.mean(cell.errors[factor]),
+                lambda cell, factor: np.mean(np.abs(cell.confidence[factor] - cell.accuracy)),
             )
         ]
         figures = [f"{value:.3f}" for part in parts for value in (np.mean(part), *part)]
@@ -338,11 +346,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, nargs="?", help="what few_labels_trust.py has written")
     parser.add_argument("--page", type=Path, help="write this page from benchmarks/rows/few_labels_rules.jsonl instead")
-    asked = parser.parse_args()
-    if asked.page is not None:
-        asked.page.write_text(written([json.loads(line) for line in ROWS.read_text().splitlines()]))
-    elif asked.folder is not None:
-        print(compared([Cell.read(path) for path in sorted(asked.folder.glob("*.npz"))]))
+    args = parser.parse_args()
+    if args.page is not None:
+        args.page.write_text(written([json.loads(line) for line in ROWS.read_text().splitlines()]))
+    elif args.folder is not None:
+        print(compared([Cell.read(path) for path in sorted(args.folder.glob("*.npz"))]))
     else:
         parser.error("name a folder, or a page with --page")
 

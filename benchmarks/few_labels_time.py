@@ -57,11 +57,11 @@ def same(nodes: int, device: str) -> dict[str, Any]:
     """The linear models on two devices."""
     graph = citation(nodes, mean_degree=5.0)
     graph.y = drawn(graph.y, 10, 0)
-    said = []
-    for place in ("cpu", device):
-        model = SelfTrainingClassifier(model=_linear(), method="soft", device=place, random_state=0).fit(graph)
-        said.append(model.predict_proba())
-    one, other = said
+    probs = []
+    for name in ("cpu", device):
+        model = SelfTrainingClassifier(model=_linear(), method="soft", device=name, random_state=0).fit(graph)
+        probs.append(model.predict_proba())
+    one, other = probs
     return {
         "nodes": nodes,
         "same_as_cpu": True,
@@ -102,8 +102,8 @@ def main() -> None:
         lines = [_told(measured(args.nodes[0], args.device, args.limit))]
         if args.same:
             lines.append(_told(same(args.nodes[0], args.device)))
-    found = {"cores": os.cpu_count(), "load": round(os.getloadavg()[0], 1), "torch": torch.__version__, "rows": lines}
-    print(json.dumps(found) if args.json else "\n".join(map(str, lines)))
+    result = {"cores": os.cpu_count(), "load": round(os.getloadavg()[0], 1), "torch": torch.__version__, "rows": lines}
+    print(json.dumps(result) if args.json else "\n".join(map(str, lines)))
 
 
 if __name__ == "__main__":

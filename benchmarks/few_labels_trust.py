@@ -25,7 +25,7 @@ from bangs.estimator.inference import apply
 from bangs.estimator.views import view_of
 from few_labels import DEVELOPMENT, SLOW, _with_labels, chose_settings, drawn, unlabelled
 
-MOST = 1_500  # nodes of a graph that are kept
+MAX_NODES = 1_500  # nodes of a graph that are kept
 FIRST = f" {RIDGES[0]:g} · soft · "  # in the names of candidates that every fit tries, whoever is ahead
 
 
@@ -33,12 +33,12 @@ class Watched(Contest):
     """A contest that keeps its members."""
 
     def _average(self, members: Any, standings: Any) -> Ensemble:
-        found = super()._average(members, standings)
-        KEPT.update(members=members, found=found, judged=self._held_out)
-        return found
+        ensemble = super()._average(members, standings)
+        RECORDED.update(members=members, ensemble=ensemble, judged=self._held_out)
+        return ensemble
 
 
-KEPT: dict[str, Any] = {}
+RECORDED: dict[str, Any] = {}
 
 
 def dump(name: str, count: int, draw: int, out: Path) -> str:
@@ -53,33 +53,33 @@ def dump(name: str, count: int, draw: int, out: Path) -> str:
     _, truth = unlabelled(name)
     y = drawn(truth, count, draw)
     model = SelfTrainingClassifier(device="cpu", random_state=draw).fit(_with_labels(name, y))
-    nodes = ((y < 0) & (truth >= 0) & chose_settings(len(truth))).nonzero().flatten()[:MOST]
-    found, members = KEPT["found"], KEPT["members"]
+    nodes = ((y < 0) & (truth >= 0) & chose_settings(len(truth))).nonzero().flatten()[:MAX_NODES]
+    ensemble, members = RECORDED["ensemble"], RECORDED["members"]
     graph = _with_labels(name, y)
-    views = {own.view: view_of(graph, own.view, model.node_names_, model.seed_) for own in model.members_}
+    views = {member.view: view_of(graph, member.view, model.node_names_, model.seed_) for member in model.members_}
     folds: Any = 0.0
-    for own in model.members_:
-        said = apply(own.architecture, own.weights, len(model.classes_), views[own.view], torch.device("cpu"))
-        said = (said[:, nodes] / own.temperature * found.fold_mean_factor).log_softmax(-1).exp() * own.weight
-        folds = folds + said
+    for member in model.members_:
+        probs = apply(member.architecture, member.weights, len(model.classes_), views[member.view], torch.device("cpu"))
+        probs = (probs[:, nodes] / member.temperature * ensemble.fold_mean_factor).log_softmax(-1).exp() * member.weight
+        folds = folds + probs
     edges = graph.edge_index
     label = model.snapshot_.calibrated.argmax(-1)
     np.savez_compressed(
         path,
         truth=truth[nodes].numpy(),
-        mean=found.mean[nodes].numpy(),
+        mean=ensemble.mean[nodes].numpy(),
         calibrated=model.snapshot_.calibrated[nodes].numpy(),
-        unseen=found.unseen.numpy(),
-        judged=KEPT["judged"].numpy(),
-        members_mean=torch.stack([own.mean[nodes] for own in found.members]).half().numpy(),
-        members_unseen=torch.stack([own.unseen for own in found.members]).float().numpy(),
-        all_unseen=torch.stack([own.unseen for own in members]).float().numpy(),
-        temperatures=found.temperatures.numpy(),
-        weights=found.weights.numpy(),
-        sharper=found.fold_mean_factor,
+        unseen=ensemble.unseen.numpy(),
+        judged=RECORDED["judged"].numpy(),
+        members_mean=torch.stack([member.mean[nodes] for member in ensemble.members]).half().numpy(),
+        members_unseen=torch.stack([member.unseen for member in ensemble.members]).float().numpy(),
+        all_unseen=torch.stack([member.unseen for member in members]).float().numpy(),
+        temperatures=ensemble.temperatures.numpy(),
+        weights=ensemble.weights.numpy(),
+        sharper=ensemble.fold_mean_factor,
         folds=folds.half().numpy(),
-        said=torch.stack([own.mean[nodes].argmax(-1) for own in members if FIRST in own.name]).numpy(),
-        shares=found.mean.softmax(-1).mean(0).numpy(),
+        said=torch.stack([member.mean[nodes].argmax(-1) for member in members if FIRST in member.name]).numpy(),
+        shares=ensemble.mean.softmax(-1).mean(0).numpy(),
         homophily=float((label[edges[0]] == label[edges[1]]).double().mean()),
         degree=edges.shape[1] / len(truth),
         nodes=len(truth),

@@ -90,32 +90,32 @@ def main() -> None:
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--rows", type=Path, help="append a row for every seed and forecast")
     parser.add_argument("--page", type=Path, help="run nothing; write this page from benchmarks/rows/forecast.jsonl")
-    asked = parser.parse_args()
-    if asked.page is not None:
-        asked.page.write_text(written([json.loads(line) for line in ROWS.read_text().splitlines()]))
+    args = parser.parse_args()
+    if args.page is not None:
+        args.page.write_text(written([json.loads(line) for line in ROWS.read_text().splitlines()]))
         return
-    torch.set_num_threads(asked.threads)
+    torch.set_num_threads(args.threads)
     rows = []
-    for layers in asked.layers:
-        settings = learner(layers, asked.epochs)
-        for wanted in asked.datasets:
+    for layers in args.layers:
+        settings = learner(layers, args.epochs)
+        for wanted in args.datasets:
             name, data = graph(wanted)
-            for seed in range(asked.seeds):
-                found = study(data, settings, seed, asked.coalitions, asked.students, layers, asked.device)
-                own = {"layers": layers, "dataset": name, "seed": seed, "device": asked.device}
-                own |= {"students": asked.students, "coalitions": asked.coalitions, "epochs": asked.epochs}
-                rows += [{**own, "forecast": forecast, **figures} for forecast, figures in found.items()]
-                if asked.rows is not None:
-                    with asked.rows.open("a") as stream:
-                        stream.writelines(json.dumps(finite(row)) + "\n" for row in rows[-len(found) :])
-    what = f"{asked.seeds} seeds, {asked.coalitions} coalitions each of at most {LARGEST} of {CANDIDATES} candidates"
-    show(summary(rows), asked.json, protocol=f"{what}, {asked.students} students each; {asked.epochs} epochs")
+            for seed in range(args.seeds):
+                results = study(data, settings, seed, args.coalitions, args.students, layers, args.device)
+                setting = {"layers": layers, "dataset": name, "seed": seed, "device": args.device}
+                setting |= {"students": args.students, "coalitions": args.coalitions, "epochs": args.epochs}
+                rows += [{**setting, "forecast": forecast, **figures} for forecast, figures in results.items()]
+                if args.rows is not None:
+                    with args.rows.open("a") as stream:
+                        stream.writelines(json.dumps(finite(row)) + "\n" for row in rows[-len(results) :])
+    what = f"{args.seeds} seeds, {args.coalitions} coalitions each of at most {LARGEST} of {CANDIDATES} candidates"
+    show(summary(rows), args.json, protocol=f"{what}, {args.students} students each; {args.epochs} epochs")
 
 
 def learner(layers: int, epochs: int) -> Trainer:
     """The tuned GCN, or one linear hop, for all epochs."""
-    usual = vars(trainer("gcn")) if layers == 2 else {**vars(trainer("sgc")), "model": SGC(hops=1)}
-    return Trainer(**{**usual, "epochs": epochs, "patience": epochs})
+    settings = vars(trainer("gcn")) if layers == 2 else {**vars(trainer("sgc")), "model": SGC(hops=1)}
+    return Trainer(**{**settings, "epochs": epochs, "patience": epochs})
 
 
 def study(
@@ -128,26 +128,26 @@ def study(
     known, free = task.given.known[0], ~(task.given.known | task.held)[0]
     candidates = teacher.confidence[0].masked_fill(~free, -1).topk(min(CANDIDATES, int(free.sum()))).indices
     members = coalitions(candidates.cpu(), len(known), count, seed)
-    every = [
+    students_logits = [
         taught(data, settings, seed, number, teacher.label[0].cpu(), members, device) for number in range(students + 1)
     ]
     members, sizes = members.to(device), members.sum(1)
-    worths = [information(logits.log_softmax(-1), ~known) for logits in every]
-    labels = [logits.argmax(-1) for logits in every[:-1]]
-    right = torch.stack([((own == truth) & free).sum(1) / free.sum() for own in labels]).mean(0)
-    worth = torch.stack(worths[:-1]).mean(0)
+    utilities = [information(logits.log_softmax(-1), ~known) for logits in students_logits]
+    labels = [logits.argmax(-1) for logits in students_logits[:-1]]
+    accuracy = torch.stack([((label == truth) & free).sum(1) / free.sum() for label in labels]).mean(0)
+    utility_mean = torch.stack(utilities[:-1]).mean(0)
 
-    def all_of(own: Tensor, label: Tensor) -> dict[str, float]:
+    def all_of(utility: Tensor, label: Tensor) -> dict[str, float]:
         same = statistics.fmean(float((label == other)[:, ~known].float().mean()) for other in labels)
-        return judged(own, worth, right, sizes) | {"agreement": same}
+        return judged(utility, utility_mean, accuracy, sizes) | {"agreement": same}
 
     out = {}
     for name, logits in forecasts(data, task, teacher.logits[0], members, teacher.label[0], layers):
         out[name] = all_of(information(logits.log_softmax(-1), ~known), logits.argmax(-1))
-    out["another student"] = all_of(worths[-1], every[-1].argmax(-1))
-    nothing = dict.fromkeys(("utility", "within", "accuracy"), math.nan)
-    out["teacher"] = nothing | {"agreement": all_of(worth, teacher.label[0].expand(count, -1))["agreement"]}
-    out["size"] = judged(sizes, worth, right, sizes) | {"agreement": math.nan}
+    out["another student"] = all_of(utilities[-1], students_logits[-1].argmax(-1))
+    no_ranks = dict.fromkeys(("utility", "within", "accuracy"), math.nan)
+    out["teacher"] = no_ranks | {"agreement": all_of(utility_mean, teacher.label[0].expand(count, -1))["agreement"]}
+    out["size"] = judged(sizes, utility_mean, accuracy, sizes) | {"agreement": math.nan}
     return out
 
 
@@ -209,22 +209,24 @@ def fitted(task: Task, logits: Tensor, known: Tensor) -> tuple[float, float]:
 
     Best is the least mean divergence KL(teacher ‖ forecast) over open nodes; no true label of theirs is read.
     """
-    said = logits[~known].log_softmax(-1)
-    found = {}
+    teacher_log_probs = logits[~known].log_softmax(-1)
+    divergences = {}
     for restart in RESTARTS:
         spread = propagated(pagerank(task, restart), logits, known[None])[0][0, ~known]
         for scale in SCALES:
-            own = (scale * spread).log_softmax(-1)
-            found[restart, scale] = float((said.exp() * (said - own)).sum(-1).mean())
-    return min(found, key=found.__getitem__)
+            log_probs = (scale * spread).log_softmax(-1)
+            divergences[restart, scale] = float(
+                (teacher_log_probs.exp() * (teacher_log_probs - log_probs)).sum(-1).mean()
+            )
+    return min(divergences, key=divergences.__getitem__)
 
 
 def propagated(operate: Operate, logits: Tensor, taught: Tensor) -> tuple[Tensor, Tensor]:
     """P X̂(S) [count, N, C] and the mass that reaches a node [count, N, 1], for sets of nodes bool [count, N]."""
-    signal = torch.cat([logits, torch.ones_like(logits[:, :1])], dim=1)
+    with_ones = torch.cat([logits, torch.ones_like(logits[:, :1])], dim=1)
     out = []
     for part in taught.split(20):
-        x = (part.T[:, :, None] * signal[:, None]).flatten(1)
+        x = (part.T[:, :, None] * with_ones[:, None]).flatten(1)
         out.append(operate(x).view(len(logits), len(part), -1).transpose(0, 1))
     spread = torch.cat(out)
     return spread[..., :-1], spread[..., -1:]
@@ -236,30 +238,33 @@ def ridge(x: Tensor, taught: Tensor, label: Tensor, logits: Tensor) -> Tensor:
     kernel, classes = x @ x.T, logits.shape[1]
     target = torch.nn.functional.one_hot(label, classes).double() - 1 / classes
     out = []
-    for own in taught:
-        nodes = own.nonzero()[:, 0]
+    for members in taught:
+        nodes = members.nonzero()[:, 0]
         gram = kernel[nodes][:, nodes] + RIDGE * torch.eye(len(nodes), dtype=x.dtype, device=x.device)
         out.append((kernel[:, nodes] @ torch.linalg.solve(gram, target[nodes])).float())
-    found = torch.stack(out)
-    return found * (logits.std() / found[0].std())  # one factor for all sets, so that their order is untouched
+    logits_out = torch.stack(out)
+    # one factor for all sets, so that their order is untouched
+    return logits_out * (logits.std() / logits_out[0].std())
 
 
 def information(log_p: Tensor, open: Tensor) -> Tensor:
     """H(mean p) − mean H(p) over the open nodes, of log-probabilities [count, N, C]: [count]."""
-    own = log_p[:, open].double()
-    mean = own.exp().mean(1)
-    entropy = -(own.exp() * own).sum(-1).mean(1)
+    log_probs = log_p[:, open].double()
+    mean = log_probs.exp().mean(1)
+    entropy = -(log_probs.exp() * log_probs).sum(-1).mean(1)
     return -(mean * mean.clamp_min(1e-300).log()).sum(-1) - entropy
 
 
-def judged(own: Tensor, worth: Tensor, right: Tensor, sizes: Tensor) -> dict[str, float]:
+def judged(forecast: Tensor, utility: Tensor, accuracy: Tensor, sizes: Tensor) -> dict[str, float]:
     """Rank correlations of a forecast with what the students became."""
-    own, worth, right = own.cpu(), worth.cpu(), right.cpu()
+    forecast, utility, accuracy = forecast.cpu(), utility.cpu(), accuracy.cpu()
     classes = np.array_split(np.argsort(np.asarray(sizes), kind="stable"), SIZES)
     return {
-        "utility": correlation(own, worth),
-        "within": statistics.fmean(correlation(own[index], worth[index]) for index in map(torch.as_tensor, classes)),
-        "accuracy": correlation(own, right),
+        "utility": correlation(forecast, utility),
+        "within": statistics.fmean(
+            correlation(forecast[index], utility[index]) for index in map(torch.as_tensor, classes)
+        ),
+        "accuracy": correlation(forecast, accuracy),
     }
 
 
@@ -279,27 +284,27 @@ def summary(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
             "layers": layers,
             "dataset": dataset,
             "forecast": forecast,
-            **{measure: interval([row[measure] for row in own]) for measure in MEASURES},
+            **{measure: interval([row[measure] for row in group]) for measure in MEASURES},
         }
-        for (layers, dataset, forecast), own in groups.items()
+        for (layers, dataset, forecast), group in groups.items()
     ]
 
 
 def best_possible(row: Mapping[str, Any]) -> dict[str, float]:
     """The correlations of a forecast without noise, from those of another student."""
-    found = {measure: ceiling(row[measure], row["students"]) for measure in ("utility", "within")}
-    return found | {"accuracy": math.nan, "agreement": math.nan}
+    ceilings = {measure: ceiling(row[measure], row["students"]) for measure in ("utility", "within")}
+    return ceilings | {"accuracy": math.nan, "agreement": math.nan}
 
 
-def ceiling(found: float, students: int) -> float:
-    """The correlation √ρ of a mean over students with its expectation, where one more student has `found` with it.
+def ceiling(measured: float, students: int) -> float:
+    """The correlation √ρ of a mean over students with its expectation, where one more student has `measured` with it.
 
     With r the correlation of two students, the mean over m of them has the reliability ρ = m r / (1 + (m − 1) r), and
     one more student has √(r ρ) with it. That is m r² − (m − 1) c² r − c² = 0 for r.
     """
-    c = max(found, 0.0)
-    one = ((students - 1) * c**2 + math.sqrt(((students - 1) * c**2) ** 2 + 4 * students * c**2)) / (2 * students)
-    return c / math.sqrt(one) if c else 0.0
+    c = max(measured, 0.0)
+    pair = ((students - 1) * c**2 + math.sqrt(((students - 1) * c**2) ** 2 + 4 * students * c**2)) / (2 * students)
+    return c / math.sqrt(pair) if c else 0.0
 
 
 def written(rows: Iterable[Mapping[str, Any]]) -> str:

@@ -169,15 +169,15 @@ class Selection:
 
 def exponents(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """What power of each size time and memory grow with, by least squares of logarithms."""
-    found = []
+    slopes = []
     for act, axes in AXES.items():
         for grows in axes:
             chosen = [row for row in rows if row["act"] == act and row["grows"] == grows]
-            found.append({"act": act, "in": grows, **_powers([row[grows] for row in chosen], chosen)})
+            slopes.append({"act": act, "in": grows, **_powers([row[grows] for row in chosen], chosen)})
     chosen = [row for row in rows if row["act"] == "selection" and row["grows"] in ("nodes", "K")]
     product = [row["K"] * row["reached"] for row in chosen]
-    found.append({"act": "selection", "in": "K x reached nodes", **_powers(product, chosen)})
-    return found
+    slopes.append({"act": "selection", "in": "K x reached nodes", **_powers(product, chosen)})
+    return slopes
 
 
 def _powers(sizes: list[float], rows: list[dict[str, Any]]) -> dict[str, Any]:
@@ -212,19 +212,19 @@ def main() -> int:
     parser = options(__doc__)
     parser.add_argument("--quick", action="store_true", help="graphs of at most 100,000 nodes")
     parser.add_argument("--plot", type=Path, metavar="FILE")
-    asked = parser.parse_args()
+    args = parser.parse_args()
     rows = []
     # a process of its own for every case; where it can be forked it need not import everything again
     start = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
-    with start.Pool(1, torch.set_num_threads, (asked.threads,), maxtasksperchild=1) as pool:
-        for case in sorted(cases(100_000 if asked.quick else 1_000_000), key=lambda case: case.nodes):
-            rows.append(pool.apply(measure, (case, asked.repeats)))
+    with start.Pool(1, torch.set_num_threads, (args.threads,), maxtasksperchild=1) as pool:
+        for case in sorted(cases(100_000 if args.quick else 1_000_000), key=lambda case: case.nodes):
+            rows.append(pool.apply(measure, (case, args.repeats)))
             print(json.dumps(rows[-1]), file=sys.stderr)
-    if asked.plot is not None:
-        plot(rows, asked.plot)
+    if args.plot is not None:
+        plot(rows, args.plot)
     powers = exponents(rows)
-    show(rows, asked.json, unit=f"medians of {asked.repeats}, {asked.threads} thread(s)", exponents=powers)
-    if not asked.json:
+    show(rows, args.json, unit=f"medians of {args.repeats}, {args.threads} thread(s)", exponents=powers)
+    if not args.json:
         print(table(powers))
     return 0
 

@@ -74,8 +74,8 @@ def opened(name: str) -> tuple[Data, Tensor, list[LinearLearner]]:
     classes = int(data.y.max()) + 1
     none = torch.full((DEFAULT_FOLDS, len(data.y)), -1)
     task = Task(graph, Labels.given(none), none, classes)
-    tried = linear_candidates(graph, method("raw", Budget()), "raw", ["features"])
-    return graph, data.y, [one.trainer.prepare(task) for one in tried]  # type: ignore[union-attr,misc]
+    candidates = linear_candidates(graph, method("raw", Budget()), "raw", ["features"])
+    return graph, data.y, [candidate.trainer.prepare(task) for candidate in candidates]  # type: ignore[union-attr,misc]
 
 
 def dealt(truth: Tensor, draw: int) -> tuple[Tensor, dict[str, Tensor], Tensor]:
@@ -88,9 +88,9 @@ def dealt(truth: Tensor, draw: int) -> tuple[Tensor, dict[str, Tensor], Tensor]:
     pool[order[:half]] = True
     judges = {"validation": order[half:quarter][:JUDGES], "test": order[quarter:][:JUDGES]}
     label = torch.full_like(truth, -1)
-    for own in truth[pool].unique().tolist():
-        nodes = order[:half][truth[order[:half]] == own]
-        label[nodes[: max(min(START, len(nodes) // 2), 1)]] = own
+    for class_ in truth[pool].unique().tolist():
+        nodes = order[:half][truth[order[:half]] == class_]
+        label[nodes[: max(min(START, len(nodes) // 2), 1)]] = class_
     return pool, judges, label
 
 
@@ -101,23 +101,27 @@ def fitted(learners: list[LinearLearner], label: Tensor, draw: int) -> tuple[Ten
     if folds.runs < DEFAULT_FOLDS:
         given = given[torch.arange(DEFAULT_FOLDS) % folds.runs]
         held = held[torch.arange(DEFAULT_FOLDS) % folds.runs]
-    means, likely, doubts = [], [], []
-    judged = held.amax(0)
-    judged = judged[judged >= 0]
+    means, label_probs, negative_entropies = [], [], []
+    held_out = held.amax(0)
+    held_out = held_out[held_out >= 0]
     for learner in learners:
         teacher = learner.fit(Labels.given(given), None)  # type: ignore[arg-type]
-        said = learner.predict(teacher.weights, learner.task.graph)
-        means.append(mean_of_runs(said).logits[0])
-        p = said.logits.softmax(-1)
-        doubts.append((p * p.clamp_min(1e-12).log()).sum(-1).mean(0))
-        told = unseen_prediction(said, held).logits[0].log_softmax(-1)
-        likely.append(told.gather(1, judged[:, None])[:, 0].exp())
-    weights = stacking_weights(torch.stack(likely)) if folds.has_held_out else torch.full((len(means),), 1 / len(means))
+        prediction = learner.predict(teacher.weights, learner.task.graph)
+        means.append(mean_of_runs(prediction).logits[0])
+        p = prediction.logits.softmax(-1)
+        negative_entropies.append((p * p.clamp_min(1e-12).log()).sum(-1).mean(0))
+        unseen = unseen_prediction(prediction, held).logits[0].log_softmax(-1)
+        label_probs.append(unseen.gather(1, held_out[:, None])[:, 0].exp())
+    weights = (
+        stacking_weights(torch.stack(label_probs)) if folds.has_held_out else torch.full((len(means),), 1 / len(means))
+    )
     probs = mixture(means, weights).softmax(-1)
-    sharp = sum(weight * own for weight, own in zip(weights.tolist(), doubts, strict=True))
-    apart = (-(probs * probs.clamp_min(1e-12).log()).sum(1) + sharp).clamp_min(0)
+    mean_negative_entropy = sum(
+        weight * value for weight, value in zip(weights.tolist(), negative_entropies, strict=True)
+    )
+    disagreement = (-(probs * probs.clamp_min(1e-12).log()).sum(1) + mean_negative_entropy).clamp_min(0)
     used = [number for number, weight in enumerate(weights.tolist()) if weight > 0]
-    return probs, apart, merged([learners[n].inputs for n in used], [float(weights[n]) for n in used])
+    return probs, disagreement, merged([learners[n].inputs for n in used], [float(weights[n]) for n in used])
 
 
 def curve(name: str, draw: int, strategy: str, repetition: int) -> dict[str, Any]:
@@ -130,24 +134,26 @@ def curve(name: str, draw: int, strategy: str, repetition: int) -> dict[str, Any
     accuracy: dict[str, list[float]] = {half: [] for half in HALVES}
     counts, seconds = [], 0.0
     for step in range(BATCHES + 1):
-        probs, apart, points = fitted(learners, label, draw)
+        probs, disagreement, points = fitted(learners, label, draw)
         counts.append(int((label >= 0).sum()))
         for half, nodes in judges.items():
             accuracy[half].append(round(100 * float((probs[nodes].argmax(1) == truth[nodes]).double().mean()), 3))
         if step == BATCHES:
             break
-        free = pool & (label < 0)
+        available = pool & (label < 0)
         seed = 10_000 * draw + 100 * repetition + step
-        own = Situation(graph, probs, label, free, points, apart, seed=seed, count=min(classes, int(free.sum())))
+        situation = Situation(
+            graph, probs, label, available, points, disagreement, seed=seed, count=min(classes, int(available.sum()))
+        )
         began = time.perf_counter()
-        taken = [one.node for one in batch(own, STRATEGIES[strategy])[0]]
+        taken = [item.node for item in batch(situation, STRATEGIES[strategy])[0]]
         seconds += time.perf_counter() - began
-        free[taken] = False
-        rest = free.nonzero()[:, 0].numpy()
-        taken += rng.permutation(rest)[: own.count - len(taken)].tolist()  # where duplicates left too few
+        available[taken] = False
+        remaining = available.nonzero()[:, 0].numpy()
+        taken += rng.permutation(remaining)[: situation.count - len(taken)].tolist()  # where duplicates left too few
         label[taken] = truth[taken]
-    where = {"graph": name, "draw": draw, "strategy": strategy, "repetition": repetition}
-    return {**where, "labels": counts, "seconds": round(seconds / BATCHES, 3), **accuracy}
+    cell = {"graph": name, "draw": draw, "strategy": strategy, "repetition": repetition}
+    return {**cell, "labels": counts, "seconds": round(seconds / BATCHES, 3), **accuracy}
 
 
 def cells(args: Any) -> list[tuple[str, int, str, int]]:
@@ -176,10 +182,10 @@ def _key(row: dict[str, Any]) -> tuple[str, int, str, int]:
 def write(folder: Path, row: dict[str, Any]) -> None:
     """Validation last: a cell that has a validation row has a test row too."""
     for half, other in (("test", "validation"), ("validation", "test")):
-        kept = {name: value for name, value in row.items() if name != other}
-        kept["accuracy"] = kept.pop(half)
+        out = {name: value for name, value in row.items() if name != other}
+        out["accuracy"] = out.pop(half)
         with (folder / f"labelling-{half}.jsonl").open("a") as file:
-            file.write(json.dumps(kept) + "\n")
+            file.write(json.dumps(out) + "\n")
 
 
 def area(accuracy: list[float]) -> float:
@@ -189,31 +195,31 @@ def area(accuracy: list[float]) -> float:
 
 def curves(rows: list[dict[str, Any]]) -> dict[tuple[str, str], dict[int, list[float]]]:
     """By graph and strategy the curve of every draw, the mean over repetitions."""
-    found: dict[tuple[str, str], dict[int, list[list[float]]]] = defaultdict(lambda: defaultdict(list))
+    accuracies: dict[tuple[str, str], dict[int, list[list[float]]]] = defaultdict(lambda: defaultdict(list))
     for row in rows:
-        found[row["graph"], row["strategy"]][row["draw"]].append(row["accuracy"])
+        accuracies[row["graph"], row["strategy"]][row["draw"]].append(row["accuracy"])
     return {
-        key: {draw: np.mean(own, axis=0).tolist() for draw, own in sorted(by_draw.items())}
-        for key, by_draw in found.items()
+        key: {draw: np.mean(repetitions, axis=0).tolist() for draw, repetitions in sorted(by_draw.items())}
+        for key, by_draw in accuracies.items()
     }
 
 
-def saved(own: list[float], random: list[float], labels: list[int]) -> float:
+def saved(curve: list[float], random: list[float], labels: list[int]) -> float:
     """The share of the labels asked for that a curve does without to reach the last accuracy of random's."""
-    goal, asked = random[-1], labels[-1] - labels[0]
-    for step, height in enumerate(own):
+    goal, added = random[-1], labels[-1] - labels[0]
+    for step, height in enumerate(curve):
         if height >= goal:
             if step == 0:
                 return 1.0
-            below = own[step - 1]
+            below = curve[step - 1]
             reached = labels[step - 1] + (goal - below) / (height - below) * (labels[step] - labels[step - 1])
-            return float((labels[-1] - reached) / asked)
+            return float((labels[-1] - reached) / added)
     return 0.0
 
 
 def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
     """Every strategy beside random: area under the curve by graph, paired t-tests over draws with Holm's correction."""
-    found = curves(rows)
+    curve_of = curves(rows)
     graphs = list(dict.fromkeys(row["graph"] for row in rows))
     labels = {row["graph"]: row["labels"] for row in rows}
     lines = {}
@@ -223,26 +229,26 @@ def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
         tests: list[Comparison] = []
         shares = []
         for graph in graphs:
-            mine, other = found.get((graph, strategy), {}), found.get((graph, "random"), {})
-            draws = sorted(mine.keys() & other.keys())
+            ours, other = curve_of.get((graph, strategy), {}), curve_of.get((graph, "random"), {})
+            draws = sorted(ours.keys() & other.keys())
             if not draws:
                 continue
-            areas = [[area(one[draw]) for draw in draws] for one in (mine, other)]
+            areas = [[area(curve[draw]) for draw in draws] for curve in (ours, other)]
             tests.append(paired(graph, strategy, "random", *areas))
-            means = [np.mean([one[draw] for draw in draws], axis=0).tolist() for one in (mine, other)]
+            means = [np.mean([curve[draw] for draw in draws], axis=0).tolist() for curve in (ours, other)]
             shares.append(saved(means[0], means[1], labels[graph]))
-        corrected = holm([one.p for one in tests])
+        corrected = holm([test.p for test in tests])
         lines[strategy] = {
-            "gain": round(fmean(one.difference for one in tests), 3),
-            "better": sum(p < LEVEL and one.difference > 0 for p, one in zip(corrected, tests, strict=True)),
-            "worse": sum(p < LEVEL and one.difference < 0 for p, one in zip(corrected, tests, strict=True)),
-            "lowest": round(min(one.difference for one in tests), 3),
+            "gain": round(fmean(test.difference for test in tests), 3),
+            "better": sum(p < LEVEL and test.difference > 0 for p, test in zip(corrected, tests, strict=True)),
+            "worse": sum(p < LEVEL and test.difference < 0 for p, test in zip(corrected, tests, strict=True)),
+            "lowest": round(min(test.difference for test in tests), 3),
             "graphs": len(tests),
             "saved": round(fmean(shares), 3),
             "seconds": round(fmean(row["seconds"] for row in rows if row["strategy"] == strategy), 3),
             "by_graph": {
-                one.place: {"gain": round(one.difference, 2), "p": round(p, 4), "saved": round(share, 3)}
-                for one, p, share in zip(tests, corrected, shares, strict=True)
+                test.place: {"gain": round(test.difference, 2), "p": round(p, 4), "saved": round(share, 3)}
+                for test, p, share in zip(tests, corrected, shares, strict=True)
             },
         }
     return dict(sorted(lines.items(), key=lambda item: -item[1]["gain"]))
@@ -251,15 +257,15 @@ def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
 def written(rows: list[dict[str, Any]], draws: int) -> str:
     """The page of all strategies: a table of so many draws, and the default over all draws that it has."""
     lines = ["| strategy | points over random | graphs above, below | labels saved |", "|---|---|---|---|"]
-    found = summary([row for row in rows if row["draw"] < draws])
-    for name, own in found.items():
-        lines.append(f"| `{name}` | {own['gain']:+.1f} | {own['better']}, {own['worse']} | {own['saved']:.0%} |")
-    own = summary([row for row in rows if row["strategy"] in (DEFAULT, "random")])[DEFAULT]
+    strategies = summary([row for row in rows if row["draw"] < draws])
+    for name, line in strategies.items():
+        lines.append(f"| `{name}` | {line['gain']:+.1f} | {line['better']}, {line['worse']} | {line['saved']:.0%} |")
+    line = summary([row for row in rows if row["strategy"] in (DEFAULT, "random")])[DEFAULT]
     most = 1 + max(row["draw"] for row in rows if row["strategy"] == DEFAULT)
-    low, least = min(own["by_graph"].items(), key=lambda item: item[1]["gain"])
+    low, least = min(line["by_graph"].items(), key=lambda item: item[1]["gain"])
     more = (
-        f"With {most} draws the default, `{DEFAULT}`, is above random on {own['better']} of {own['graphs']} graphs and "
-        f"below on {own['worse']}, by {own['gain']:.1f} points in the mean, and saves {own['saved']:.0%} of the "
+        f"With {most} draws the default, `{DEFAULT}`, is above random on {line['better']} of {line['graphs']} graphs "
+        f"and below on {line['worse']}, by {line['gain']:.1f} points in the mean, and saves {line['saved']:.0%} of the "
         f"labels. Its lowest graph is {low}: {least['gain']:+.1f} points (p = {least['p']:.2f})."
     )
     return page(
@@ -279,7 +285,7 @@ def figure(rows: list[dict[str, Any]], path: Path, shown: list[str]) -> None:
     matplotlib.use("svg")
     import matplotlib.pyplot as plt
 
-    found = curves(rows)
+    curve_of = curves(rows)
     graphs = list(dict.fromkeys(row["graph"] for row in rows))
     colours = {"random": "#8a8a8a"}
     palette = iter(("#0b6e4f", "#c8553d", "#3d5a80", "#b08900", "#7b2d8b"))
@@ -295,12 +301,13 @@ def figure(rows: list[dict[str, Any]], path: Path, shown: list[str]) -> None:
     board, axes = plt.subplots(2, (len(graphs) + 1) // 2, figsize=(11, 4.6), constrained_layout=True)
     for axis, graph in zip(axes.flat, graphs, strict=False):
         labels = next(row["labels"] for row in rows if row["graph"] == graph)
-        drawn = {name: found[graph, name] for name in shown if (graph, name) in found}
-        draws = set.intersection(*(set(own) for own in drawn.values()))  # all curves begin with the same labels
+        drawn = {name: curve_of[graph, name] for name in shown if (graph, name) in curve_of}
+        # all curves begin with the same labels
+        draws = set.intersection(*(set(by_draw) for by_draw in drawn.values()))
         for strategy, by_draw in drawn.items():
-            own = np.array([by_draw[draw] for draw in sorted(draws)])
+            heights = np.array([by_draw[draw] for draw in sorted(draws)])
             colour = colours.get(strategy) or colours.setdefault(strategy, next(palette))
-            middle, error = own.mean(0), own.std(0, ddof=1) / len(own) ** 0.5
+            middle, error = heights.mean(0), heights.std(0, ddof=1) / len(heights) ** 0.5
             axis.plot(labels, middle, color=colour, label=strategy, linewidth=2 if strategy == shown[0] else 1.2)
             axis.fill_between(labels, middle - error, middle + error, color=colour, alpha=0.15, linewidth=0)
         axis.set_title(graph, fontsize=8)
@@ -327,21 +334,21 @@ def main() -> None:
     args.rows.mkdir(parents=True, exist_ok=True)
     if args.summary:
         rows = [row for row in read(args.rows, args.summary) if row["draw"] < args.draws]
-        found = summary(rows)
+        result = summary(rows)
         if args.figure:
             figure(rows, args.figure, args.shown)
         if args.page:
             args.page.write_text(written(read(args.rows, args.summary), args.draws))
             return
         if args.json:
-            print(json.dumps(found))
+            print(json.dumps(result))
             return
-        for name, line in found.items():
+        for name, line in result.items():
             plain = {key: value for key, value in line.items() if key != "by_graph"}
             print(f"{name:<20}", plain)
             print(
                 "    ",
-                "  ".join(f"{graph} {own['gain']:+.2f}/{own['p']:.3f}" for graph, own in line["by_graph"].items()),
+                "  ".join(f"{graph} {test['gain']:+.2f}/{test['p']:.3f}" for graph, test in line["by_graph"].items()),
             )
         return
     os.environ["OMP_NUM_THREADS"] = "1"

@@ -35,8 +35,8 @@ def made(nodes: int, edges: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray,
     x = rng.normal(size=(nodes, FEATURES), scale=1.5).astype(np.float32)
     x[np.arange(nodes), truth] += 1
     source = rng.integers(nodes, size=edges)
-    own = begin[truth[source]] + (rng.random(edges) * np.diff(begin)[truth[source]]).astype(int)
-    target = np.where(rng.random(edges) < 0.7, own, rng.integers(nodes, size=edges))
+    same_class = begin[truth[source]] + (rng.random(edges) * np.diff(begin)[truth[source]]).astype(int)
+    target = np.where(rng.random(edges) < 0.7, same_class, rng.integers(nodes, size=edges))
     y = np.full(nodes, -1)
     given = rng.permutation(nodes)[:LABELS]
     y[given] = truth[given]
@@ -71,21 +71,21 @@ def main() -> None:
     parser.add_argument("--nodes", type=int, default=100_000)
     parser.add_argument("--edges", type=int, default=500_000)
     parser.add_argument("--count", type=int, default=20)
-    asked = parser.parse_args()
-    torch.set_num_threads(asked.threads)
-    x, edges, y = made(asked.nodes, asked.edges)
+    args = parser.parse_args()
+    torch.set_num_threads(args.threads)
+    x, edges, y = made(args.nodes, args.edges)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         SelfTrainingClassifier("sgc").fit(x, y, edge_index=edges).save(folder)
         begin, busy = time.perf_counter(), time.process_time()
-        read_saved_run(folder).suggest(asked.count)
-        found = {"suggest_seconds": time.perf_counter() - begin, "suggest_cpu_seconds": time.process_time() - busy}
-        queue = make_cards(read_saved_run(folder), KEYS, None, torch.zeros(asked.nodes, dtype=torch.bool))
+        read_saved_run(folder).suggest(args.count)
+        row = {"suggest_seconds": time.perf_counter() - begin, "suggest_cpu_seconds": time.process_time() - busy}
+        queue = make_cards(read_saved_run(folder), KEYS, None, torch.zeros(args.nodes, dtype=torch.bool))
         write_queue(folder, queue, {"answers": 0})
         took = keys(folder)
-    found |= {"key_ms_median": float(np.median(took)), "key_ms_most": max(took)}
-    facts = {"nodes": asked.nodes, "edges": asked.edges, "count": asked.count, "threads": thread_count(asked.nodes)}
-    show([found], asked.json, **facts)
+    row |= {"key_ms_median": float(np.median(took)), "key_ms_most": max(took)}
+    facts = {"nodes": args.nodes, "edges": args.edges, "count": args.count, "threads": thread_count(args.nodes)}
+    show([row], args.json, **facts)
 
 
 if __name__ == "__main__":

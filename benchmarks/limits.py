@@ -48,25 +48,25 @@ def main() -> None:
     parser.add_argument("--dataset", default="cora")
     parser.add_argument("--preset", default="paper")
     parser.add_argument("--labels", choices=["given", "half"], default="given")
-    asked = parser.parse_args()
-    torch.set_num_threads(asked.threads)
-    name, data = graph(asked.dataset)
+    args = parser.parse_args()
+    torch.set_num_threads(args.threads)
+    name, data = graph(args.dataset)
     task = Task.of(data, splits.default(data, [0]), data.get("num_classes"))
-    learner = trainer("gcn", asked.preset, epochs=EPOCHS, patience=10**6).prepare(task)
-    labels = labelled(task, data, asked.labels)
+    learner = trainer("gcn", args.preset, epochs=EPOCHS, patience=10**6).prepare(task)
+    labels = labelled(task, data, args.labels)
 
     def act() -> None:
         learner.fit(labels, Streams((0,)))
 
     peak = peak_of(act)
-    spent = in_turns({"epoch": act}, asked.repeats, {"epoch": 1 / EPOCHS})["epoch"]
+    spent = in_turns({"epoch": act}, args.repeats, {"epoch": 1 / EPOCHS})["epoch"]
     cached, memory, arithmetic = _copy(2**18), _copy(2**26), _product(1536)
     flops, moved = _least(learner, labels.known)
     seconds = {"arithmetic": flops / arithmetic, "cache": moved / cached, "memory": moved / memory}
     row = {
         "dataset": name,
-        "preset": asked.preset,
-        "labels": asked.labels,
+        "preset": args.preset,
+        "labels": args.labels,
         "seconds": spent.seconds,
         "cpu_seconds": spent.cpu_seconds,
         "peak_bytes": peak,
@@ -81,8 +81,8 @@ def main() -> None:
         "copy in memory, GB/s": memory / 1e9,
         "dense product, GFLOP/s": arithmetic / 1e9,
     }
-    show([row], asked.json, limits=limits, shares=shares)
-    if not asked.json:
+    show([row], args.json, limits=limits, shares=shares)
+    if not args.json:
         print(table([{"operation": operation, "share": share} for operation, share in shares.items()]))
 
 

@@ -28,13 +28,13 @@ def main() -> None:
     parser = options(__doc__, repeats=None)
     parser.add_argument("--datasets", nargs="+", default=["synthetic", "cora"])
     parser.add_argument("--samples", type=int, default=50, help="coalitions that marginals average over")
-    asked = parser.parse_args()
-    torch.set_num_threads(asked.threads)
+    args = parser.parse_args()
+    torch.set_num_threads(args.threads)
     rows = []
-    for wanted in asked.datasets:
+    for wanted in args.datasets:
         name, data = graph(wanted)
-        rows.append({"dataset": name, **measure(data, asked.samples)})
-    show(rows, asked.json, unit="seconds of all values")
+        rows.append({"dataset": name, **measure(data, args.samples)})
+    show(rows, args.json, unit="seconds of all values")
 
 
 def measure(data: Data, samples: int) -> dict[str, Any]:
@@ -47,18 +47,18 @@ def measure(data: Data, samples: int) -> dict[str, Any]:
         prediction = teacher.predict(task.graph)
         round = Round(1, task, task.given, prediction, prediction, pool, teacher, Streams((seed,)))
         begin = time.perf_counter()
-        found = BanzhafWeight(estimate=estimate).values(round)[pool]
-        return found, time.perf_counter() - begin
+        estimates = BanzhafWeight(estimate=estimate).values(round)[pool]
+        return estimates, time.perf_counter() - begin
 
     quick, quick_seconds = values(MeanField(), 0)
     slow, slow_seconds = values(Marginals(samples), 1)
-    again, _ = values(Marginals(samples), 2)
+    repeated, _ = values(Marginals(samples), 2)
     tenth = len(quick) // 10
-    best = [set(found.topk(tenth).indices.tolist()) for found in (quick, slow)]
+    best = [set(estimates.topk(tenth).indices.tolist()) for estimates in (quick, slow)]
     return {
         "players": len(quick),
         "rank_correlation": float(spearmanr(quick, slow).statistic),
-        "noise": float(spearmanr(slow, again).statistic),
+        "noise": float(spearmanr(slow, repeated).statistic),
         "top_tenth": len(best[0] & best[1]) / tenth,
         "mean_field_seconds": quick_seconds,
         "marginals_seconds": slow_seconds,

@@ -85,7 +85,7 @@ def in_turns(
 
     An act that takes less than `least` seconds is called again and again for so long, and the mean counts.
     """
-    found = {name: Times((scales or {}).get(name, 1.0)) for name in acts}
+    times = {name: Times((scales or {}).get(name, 1.0)) for name in acts}
     for act in acts.values():
         act()
     for _ in range(repeats):
@@ -96,9 +96,9 @@ def in_turns(
                 act()
                 _wait()
                 calls += 1
-            found[name].clock.append((time.perf_counter() - begin) * found[name].scale / calls)
-            found[name].processor.append((time.process_time() - busy) * found[name].scale / calls)
-    return found
+            times[name].clock.append((time.perf_counter() - begin) * times[name].scale / calls)
+            times[name].processor.append((time.process_time() - busy) * times[name].scale / calls)
+    return times
 
 
 def peak_of(act: Callable[[], Any]) -> int:

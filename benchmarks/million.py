@@ -33,18 +33,18 @@ def main() -> int:
     parser.add_argument("--epochs", type=int, default=5)
     parser.add_argument("--candidates", type=int, default=500)
     parser.add_argument("--k", type=int, default=100)
-    asked = parser.parse_args()
-    torch.set_num_threads(asked.threads)
+    args = parser.parse_args()
+    torch.set_num_threads(args.threads)
     begin = time.perf_counter()
-    data = synthetic.citation(asked.nodes, asked.classes, asked.features, mean_degree=asked.degree)
+    data = synthetic.citation(args.nodes, args.classes, args.features, mean_degree=args.degree)
     made, loaded = time.perf_counter() - begin, resident()
     experiment = Experiment(
         method="bangs",
         seeds=(0,),
-        rounds=asked.rounds,
-        k=asked.k,
-        candidates=asked.candidates,
-        changes={"epochs": asked.epochs},
+        rounds=args.rounds,
+        k=args.k,
+        candidates=args.candidates,
+        changes={"epochs": args.epochs},
     )
     rows: list[dict[str, Any]] = []
     before = time.perf_counter()
@@ -59,8 +59,8 @@ def main() -> int:
 
     experiment.run(device="cpu", data=data, observers=[record])
     facts = {
-        "graph": f"{asked.nodes:,} nodes, {data.edge_index.shape[1] // 2:,} edges, {asked.classes} classes",
-        "run": f"K = {asked.candidates}, k = {asked.k}, {asked.rounds} rounds, {asked.epochs} epochs a model",
+        "graph": f"{args.nodes:,} nodes, {data.edge_index.shape[1] // 2:,} edges, {args.classes} classes",
+        "run": f"K = {args.candidates}, k = {args.k}, {args.rounds} rounds, {args.epochs} epochs a model",
         "seconds": sum(row["seconds"] for row in rows),
         "cpu_seconds": resource.getrusage(resource.RUSAGE_SELF).ru_utime,
         "seconds_to_make_the_graph": made,
@@ -68,7 +68,7 @@ def main() -> int:
         "peak_bytes": max(row["peak_bytes"] for row in rows),
         "bound_bytes": BOUND,
     }
-    show(rows, asked.json, **facts)
+    show(rows, args.json, **facts)
     return 0 if facts["peak_bytes"] < BOUND else 1
 
 

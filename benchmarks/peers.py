@@ -143,9 +143,9 @@ def values_pydvl(game: Information) -> np.ndarray[Any, Any]:
     valuation = MSRBanzhafValuation(Worth(), MaxUpdates(COALITIONS), seed=0, show_warnings=False)
     valuation.fit(Dataset(players, np.zeros(PLAYERS)))
     result = valuation.result
-    found = np.zeros(PLAYERS)
-    found[np.asarray(result.indices)] = result.values
-    return found
+    values = np.zeros(PLAYERS)
+    values[np.asarray(result.indices)] = result.values
+    return values
 
 
 SYSTEMS: dict[str, Callable[[Data, Tensor], Tensor]] = {
@@ -170,55 +170,55 @@ def main() -> None:
     parser.add_argument("--only", help="run one system in this process and print its figures")
     parser.add_argument("--seed", type=int, default=0, help="of the labels, with --only")
     parser.add_argument("--page", type=Path, help="run nothing; write this page from benchmarks/rows/peers.json")
-    asked = parser.parse_args()
-    torch.set_num_threads(asked.threads)
-    if asked.page is not None:
-        asked.page.write_text(written(json.loads(ROWS.read_text())))
+    args = parser.parse_args()
+    torch.set_num_threads(args.threads)
+    if args.page is not None:
+        args.page.write_text(written(json.loads(ROWS.read_text())))
         return
-    if asked.only is not None:
-        print(json.dumps(alone(asked.only, asked.dataset, asked.labels, asked.seed)))
+    if args.only is not None:
+        print(json.dumps(alone(args.only, args.dataset, args.labels, args.seed)))
         return
     rows: list[dict[str, Any]] = []
     for task, systems in (("predict", SYSTEMS), ("values", VALUES)):
         first: float | None = None
         for system in systems:
-            words = [system, "--dataset", asked.dataset, "--labels", str(asked.labels), "--threads", str(asked.threads)]
-            found = [_in_process([*words, "--seed", str(seed)]) for seed in range(asked.repeats)]
-            if "missing" in found[0]:
-                rows.append({"task": task, "system": system, "note": found[0]["missing"]})
+            words = [system, "--dataset", args.dataset, "--labels", str(args.labels), "--threads", str(args.threads)]
+            runs = [_in_process([*words, "--seed", str(seed)]) for seed in range(args.repeats)]
+            if "missing" in runs[0]:
+                rows.append({"task": task, "system": system, "note": runs[0]["missing"]})
                 continue
-            row = {key: statistics.median(one[key] for one in found) for key in ("accuracy", "seconds", "peak_bytes")}
+            row = {key: statistics.median(one[key] for one in runs) for key in ("accuracy", "seconds", "peak_bytes")}
             first = first or row["seconds"]
             rows.append({"task": task, "system": system, **row, "ratio": row["seconds"] / first})
             print(rows[-1], file=sys.stderr)
-    show(rows, asked.json, data=f"{asked.dataset}, {asked.labels} labels a class, medians of {asked.repeats} draws")
+    show(rows, args.json, data=f"{args.dataset}, {args.labels} labels a class, medians of {args.repeats} draws")
 
 
-def written(found: dict[str, Any]) -> str:
+def written(result: dict[str, Any]) -> str:
     """The page of what people use instead."""
     command = "python benchmarks/peers.py --page docs/results/peers.md"
-    return page("What people use instead", command, ABOUT.strip(), page_table(found), NOTES.strip())
+    return page("What people use instead", command, ABOUT.strip(), page_table(result), NOTES.strip())
 
 
-def page_table(found: dict[str, Any]) -> str:
+def page_table(result: dict[str, Any]) -> str:
     """The rows as a Markdown table."""
     lines = ["| task | system | accuracy | seconds | memory | seconds / ours |", "|---|---|---|---|---|---|"]
-    for row in found["rows"]:
+    for row in result["rows"]:
         if "note" in row:
             lines.append(f"| {row['task']} | {row['system']} | – | – | – | {row['note']} |")
             continue
         accuracy = f"{row['accuracy']:.2f}" if row["task"] == "values" else f"{row['accuracy']:.1f} %"
         cells = (row["task"], row["system"], accuracy, f"{row['seconds']:.2g}", f"{row['peak_bytes'] / 2**20:.0f} MiB")
         lines.append(f"| {' | '.join(cells)} | {row['ratio']:.3g} |")
-    return "\n".join([*lines, "", f"{found['data']}. torch {found['torch']}, {found['device']}."])
+    return "\n".join([*lines, "", f"{result['data']}. torch {result['torch']}, {result['device']}."])
 
 
 def _in_process(words: list[str]) -> dict[str, Any]:
     done = subprocess.run([sys.executable, __file__, "--only", *words], capture_output=True, text=True, check=False)
     if done.returncode:
         sys.exit(f"{words[0]} failed:\n{done.stderr[-2000:]}")
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return found
+    result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return result
 
 
 def alone(system: str, dataset: str, labels: int, seed: int) -> dict[str, Any]:
@@ -250,9 +250,9 @@ def _values(system: str, data: Data, labels: int, seed: int) -> dict[str, Any]:
     game = Information.of(task.cached(PPR()), prediction.logits, task.given.known, players, normalise="mass")
     reference = _estimated(Marginals(400), game)
     before, begin = peak_bytes(), time.perf_counter()
-    found = VALUES[system](game)
+    values = VALUES[system](game)
     seconds = time.perf_counter() - begin
-    agreement = float(spearmanr(found, reference).statistic)
+    agreement = float(spearmanr(values, reference).statistic)
     return {"accuracy": agreement, "seconds": seconds, "peak_bytes": peak_bytes() - before}
 
 

@@ -33,7 +33,7 @@ class PlainTraining:
         self.x = data.x.to_dense() if data.x.layout == torch.sparse_csr else data.x
         self.edge_index, self.model = data.edge_index, model
         self.optimiser = torch.optim.Adam(model.parameters(), lr=lr, weight_decay=weight_decay)
-        self.best, self.kept = -1.0, model.state_dict()
+        self.best, self.best_state = -1.0, model.state_dict()
 
     def epoch(self, target: Tensor, validation: Tensor, belief: Tensor | None = None) -> None:
         """One step on the nodes with a target (long [N], -1 = none), one look at those of validation.
@@ -55,11 +55,11 @@ class PlainTraining:
         accuracy = float((predicted[held] == validation[held]).float().mean())
         if accuracy > self.best:
             self.best = accuracy
-            self.kept = {name: value.clone() for name, value in self.model.state_dict().items()}
+            self.best_state = {name: value.clone() for name, value in self.model.state_dict().items()}
 
     def logits(self) -> Tensor:
         """Logits [N, C] of the best epoch."""
-        self.model.load_state_dict(self.kept)
+        self.model.load_state_dict(self.best_state)
         self.model.eval()
         with torch.no_grad():
             return self.model(self.x, self.edge_index)

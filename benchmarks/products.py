@@ -52,24 +52,24 @@ def main() -> None:
     parser.add_argument("--k", type=int, default=100)
     parser.add_argument("--candidates", type=int, default=500)
     parser.add_argument("--bandwidth", type=float, default=4.8e12, help="bytes a second that the device can move")
-    asked = parser.parse_args()
-    torch.set_num_threads(asked.threads)
+    args = parser.parse_args()
+    torch.set_num_threads(args.threads)
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    made, task = _timed(lambda: _task(asked, device))
-    bench = _Bench(task, asked, [])
+    made, task = _timed(lambda: _task(args, device))
+    bench = _Bench(task, args, [])
     bench.tell({"what": "graph made", "seconds": made, "peak_bytes": peak_bytes()})
     learner = bench.whole()
     bench.batches()
     bench.select(learner)
     bench.propagate()
     edges = int(task.graph.edge_index.shape[1])
-    show(bench.rows, asked.json, nodes=task.nodes, edges=edges, labelled=int(task.given.known.sum()))
+    show(bench.rows, args.json, nodes=task.nodes, edges=edges, labelled=int(task.given.known.sum()))
 
 
 @dataclass
 class _Bench:
     task: Task
-    asked: Any
+    args: Any
     rows: list[dict[str, Any]]
 
     def tell(self, row: dict[str, Any]) -> None:
@@ -79,8 +79,8 @@ class _Bench:
 
     def whole(self) -> Learner:
         """Products, epochs and logits on the whole graph."""
-        asked, task = self.asked, self.task
-        settings = trainer("gcn", "tuned", epochs=asked.epochs, patience=10**6)
+        args, task = self.args, self.task
+        settings = trainer("gcn", "tuned", epochs=args.epochs, patience=10**6)
         learner = settings.prepare(task)
         prepared, subgraph = _timed(lambda: learner.prepared.whole)
         self.tell({"what": "graph prepared", "seconds": prepared, "peak_bytes": peak_bytes()})
@@ -93,15 +93,15 @@ class _Bench:
         learner.fit(task.given, rng)  # captures the epoch and compiles kernels
         seconds, teacher = _timed(lambda: learner.fit(task.given, rng))
         widths = 3 * [hidden, task.classes]
-        self._row("epoch, whole graph", seconds / asked.epochs, self._traffic(entries, widths))
+        self._row("epoch, whole graph", seconds / args.epochs, self._traffic(entries, widths))
         seconds, _ = _timed(lambda: teacher.predict(task.graph))
         self._row("logits, whole graph", seconds, self._traffic(entries, [hidden, task.classes]))
         return learner
 
     def batches(self) -> None:
         """Epochs with drawn neighbourhoods, and logits layer by layer."""
-        asked, task = self.asked, self.task
-        sampling = Sampling(asked.size, tuple(asked.fanout), memory=8 * 2**30)
+        args, task = self.args, self.task
+        sampling = Sampling(args.size, tuple(args.fanout), memory=8 * 2**30)
         settings = trainer("gcn", "tuned", epochs=1, patience=10**6, batches=sampling)
         short, long = settings.prepare(task), replace(settings, epochs=1 + MORE).prepare(task)
         long.sampler = short.sampler
@@ -110,7 +110,7 @@ class _Bench:
         once, _ = _timed(lambda: short.fit(task.given, rng))
         more, teacher = _timed(lambda: long.fit(task.given, rng))
         seconds = (more - once) / MORE  # what a fit does besides its epochs falls away
-        steps = -(-int(task.given.known.sum()) // asked.size)
+        steps = -(-int(task.given.known.sum()) // args.size)
         row = {"what": "epoch, batches", "seconds": seconds, "steps": steps, "seconds_a_step": seconds / steps}
         self.tell({**row, "validation": float(teacher.validation), "peak_bytes": peak_bytes()})
         teacher.predict(task.graph)  # those the fit ended with
@@ -119,7 +119,7 @@ class _Bench:
 
     def select(self, learner: Learner) -> None:
         """A round of BANGS after the first model; the first round builds what later ones reuse."""
-        budget = Budget(k=self.asked.k, candidates=self.asked.candidates, normalise="mass", teacher="latest")
+        budget = Budget(k=self.args.k, candidates=self.args.candidates, normalise="mass", teacher="latest")
         recipe = replace(method("bangs", budget), rounds=2)
         trained = SelfTrainer(learner.trainer, recipe)
         rng = Streams((0,))
@@ -132,10 +132,10 @@ class _Bench:
 
     def propagate(self) -> None:
         """What a selection propagates: the columns of as many candidates, drawn by chance, and what is known."""
-        asked, task = self.asked, self.task
+        args, task = self.args, self.task
         operator = Push()(task.graph)
         draw = torch.Generator(task.device).manual_seed(1)
-        nodes = torch.randperm(task.nodes, generator=draw, device=task.device)[: asked.candidates]
+        nodes = torch.randperm(task.nodes, generator=draw, device=task.device)[: args.candidates]
         known = torch.randn(task.nodes, 12, generator=draw, device=task.device) * task.given.known[0][:, None]
         for name in ("first time", "again"):
             seconds, pairs = _timed(lambda: operator.pairs(nodes, Banzhaf().budget // PAIR_BYTES))
@@ -146,7 +146,7 @@ class _Bench:
 
     def _row(self, what: str, seconds: float, traffic: tuple[float, float]) -> None:
         gathered, least = traffic
-        full = self.asked.bandwidth * seconds
+        full = self.args.bandwidth * seconds
         self.tell(
             {
                 "what": what,
@@ -173,24 +173,24 @@ def _timed(act: Callable[[], Any]) -> tuple[float, Any]:
         torch.cuda.synchronize()
         torch.cuda.reset_peak_memory_stats()
     begin = time.perf_counter()
-    found = act()
+    result = act()
     if torch.cuda.is_available():
         torch.cuda.synchronize()
-    return time.perf_counter() - begin, found
+    return time.perf_counter() - begin, result
 
 
-def _task(asked: Any, device: torch.device) -> Task:
+def _task(args: Any, device: torch.device) -> Task:
     """Communities with hubs on the device, and their split."""
     draw = torch.Generator(device).manual_seed(0)
-    nodes, classes = asked.nodes, asked.classes
+    nodes, classes = args.nodes, args.classes
     label = torch.randint(classes, (nodes,), generator=draw, device=device)
-    direction = torch.randn(classes, asked.features, generator=draw, device=device)
-    x = torch.randn(nodes, asked.features, generator=draw, device=device)
+    direction = torch.randn(classes, args.features, generator=draw, device=device)
+    x = torch.randn(nodes, args.features, generator=draw, device=device)
     x += (direction / direction.norm(dim=1, keepdim=True))[label]
-    data = Data(x=x, edge_index=_edges(label, classes, asked.edges // 2, draw), y=label, num_nodes=nodes)
-    place = torch.rand(nodes, generator=draw, device=device)
-    train, val = place < 0.08, (place >= 0.08) & (place < 0.1)
-    return Task.of(data, Split.repeated(train, val, place >= 0.1, 1), classes)
+    data = Data(x=x, edge_index=_edges(label, classes, args.edges // 2, draw), y=label, num_nodes=nodes)
+    uniform = torch.rand(nodes, generator=draw, device=device)
+    train, val = uniform < 0.08, (uniform >= 0.08) & (uniform < 0.1)
+    return Task.of(data, Split.repeated(train, val, uniform >= 0.1, 1), classes)
 
 
 def _edges(label: Tensor, classes: int, pairs: int, draw: torch.Generator) -> Tensor:

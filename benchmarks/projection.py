@@ -92,12 +92,12 @@ def _busy(act: Callable[[], Any]) -> float:
     return time.process_time() - began
 
 
-def projected(edges: float, ranks: int, rate: dict[str, float], asked: Any) -> dict[str, float]:
+def projected(edges: float, ranks: int, rate: dict[str, float], args: Any) -> dict[str, float]:
     """Seconds of the parts of one round, and what a rank holds and hands on."""
     nodes = edges / 10
     labelled = nodes / 1000
     held = 4 * edges + 8 * nodes + 2 * nodes * FEATURES + 4 * nodes * (HIDDEN + CLASSES + 3 * WIDTH)
-    speed = asked.bandwidth * asked.share
+    speed = args.bandwidth * args.share
     logits = edges * (HIDDEN + CLASSES) * rate["logit_seconds"] / CORES
     base = STEPS * edges * WIDTH * rate["base_seconds"] / CORES
     if held < ROOM:
@@ -113,7 +113,7 @@ def projected(edges: float, ranks: int, rate: dict[str, float], asked: Any) -> d
         "base_seconds": base / ranks,
         "columns_seconds": CANDIDATES * rate["column_seconds"] / ranks,
         "values_seconds": pairs * rate["pair_seconds"] / ranks,
-        "network_seconds": 2 * handed / asked.network,
+        "network_seconds": 2 * handed / args.network,
     }
     return {**seconds, "round_seconds": sum(seconds.values()), "held_bytes": held, "network_bytes": handed}
 
@@ -124,15 +124,15 @@ def main() -> None:
     parser.add_argument("--bandwidth", type=float, default=4.8e12, help="of a GPU's memory, bytes a second")
     parser.add_argument("--share", type=float, default=0.3, help="of the bandwidth that is reached")
     parser.add_argument("--network", type=float, default=25e9, help="between ranks, bytes a second")
-    asked = parser.parse_args()
-    torch.set_num_threads(asked.threads)
-    rate = rates(asked.nodes)
+    args = parser.parse_args()
+    torch.set_num_threads(args.threads)
+    rate = rates(args.nodes)
     rows = [
-        {"edges": f"{edges:.0e}", "machine": name, **projected(edges, ranks, rate, asked)}
+        {"edges": f"{edges:.0e}", "machine": name, **projected(edges, ranks, rate, args)}
         for edges in (1e8, 1e9)
         for name, ranks in MACHINES.items()
     ]
-    show(rows, asked.json, projection="no measurement", rates=rate)
+    show(rows, args.json, projection="no measurement", rates=rate)
 
 
 if __name__ == "__main__":

@@ -34,11 +34,11 @@ def case(occasion: Occasion, candidates: int, k: int) -> list[dict[str, Any]]:
         return ESTIMATORS[DEFAULT](None)(game, k, [torch.Generator().manual_seed(1)]).mean[0]
 
     for normalise in ("none", "mass"):
-        wanted = values(occasion.operator, normalise)
+        exact = values(occasion.operator, normalise)
         for error in ERRORS:
             operator = Push(error=error)(occasion.graph)
             pairs = operator.pairs(players)
-            found = values(operator, normalise)
+            approximate = values(operator, normalise)
             rows.append(
                 {
                     "dataset": occasion.name,
@@ -47,8 +47,8 @@ def case(occasion: Occasion, candidates: int, k: int) -> list[dict[str, Any]]:
                     "bound": pairs.bound,
                     "off": float((operator.columns(players) - whole).abs().max()),
                     "pairs of one": len(pairs.node) // candidates,
-                    "spearman": rank_correlation(found, wanted),
-                    "agreement": agreement(found, wanted, k),
+                    "spearman": rank_correlation(approximate, exact),
+                    "agreement": agreement(approximate, exact, k),
                 }
             )
     return rows
@@ -59,10 +59,10 @@ def main() -> None:
     parser.add_argument("--datasets", nargs="+", default=["pubmed", "amazon_computers"])
     parser.add_argument("--candidates", type=int, default=200)
     parser.add_argument("--k", type=int, default=100)
-    asked = parser.parse_args()
-    torch.set_num_threads(asked.threads)
-    rows = [row for name in asked.datasets for row in case(trained(name), asked.candidates, asked.k)]
-    show(rows, asked.json)
+    args = parser.parse_args()
+    torch.set_num_threads(args.threads)
+    rows = [row for name in args.datasets for row in case(trained(name), args.candidates, args.k)]
+    show(rows, args.json)
 
 
 if __name__ == "__main__":

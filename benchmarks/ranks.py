@@ -88,24 +88,24 @@ def _select(task: Task, store: Store) -> None:
 
 def case(path: Path, count: int, epochs: int, threads: int) -> dict[str, Any]:
     """The first rank's row of a torchrun with so many ranks."""
-    with tempfile.NamedTemporaryFile() as told:
-        words = ["--worker", str(path), told.name, "--epochs", str(epochs), "--threads", str(threads)]
+    with tempfile.NamedTemporaryFile() as file:
+        words = ["--worker", str(path), file.name, "--epochs", str(epochs), "--threads", str(threads)]
         launch = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", str(count), __file__, *words]
         subprocess.run(launch, check=True, capture_output=True)
-        row: dict[str, Any] = json.loads(Path(told.name).read_text())
+        row: dict[str, Any] = json.loads(Path(file.name).read_text())
     return row
 
 
 def exponents(rows: list[dict[str, Any]]) -> dict[str, float]:
     """The slopes of log y on log nodes, for every number of ranks."""
-    found = {}
+    slopes = {}
     for count in sorted({row["ranks"] for row in rows}):
-        own = [row for row in rows if row["ranks"] == count]
+        group = [row for row in rows if row["ranks"] == count]
         for name in GROWN:
-            if all(row[name] > 0 for row in own) and len(own) > 1:
-                slope = power([row["nodes"] for row in own], [row[name] for row in own])
-                found[f"{name}, {count} ranks"] = round(slope, 2)
-    return found
+            if all(row[name] > 0 for row in group) and len(group) > 1:
+                slope = power([row["nodes"] for row in group], [row[name] for row in group])
+                slopes[f"{name}, {count} ranks"] = round(slope, 2)
+    return slopes
 
 
 def main() -> None:
@@ -114,21 +114,21 @@ def main() -> None:
     parser.add_argument("--ranks", default="1,2")
     parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--worker", nargs=2, help="a store and the file for the row; used by the script itself")
-    asked = parser.parse_args()
-    torch.set_num_threads(asked.threads)
-    if asked.worker:
+    args = parser.parse_args()
+    torch.set_num_threads(args.threads)
+    if args.worker:
         with ranks.process_group(torch.device("cpu")):
-            row = worker(Path(asked.worker[0]), asked.epochs)
+            row = worker(Path(args.worker[0]), args.epochs)
             if ranks.is_first():
-                Path(asked.worker[1]).write_text(json.dumps(row))
+                Path(args.worker[1]).write_text(json.dumps(row))
         return
     rows = []
     with tempfile.TemporaryDirectory() as folder:
-        for nodes in map(int, asked.nodes.split(",")):
+        for nodes in map(int, args.nodes.split(",")):
             store = Path(folder) / str(nodes)
             convert_from(f"synthetic:nodes={nodes},edges={10 * nodes},train={LABELLED},val={LABELLED}", store)
-            rows += [case(store, int(count), asked.epochs, asked.threads) for count in asked.ranks.split(",")]
-    show(rows, asked.json, exponents=exponents(rows))
+            rows += [case(store, int(count), args.epochs, args.threads) for count in args.ranks.split(",")]
+    show(rows, args.json, exponents=exponents(rows))
 
 
 if __name__ == "__main__":

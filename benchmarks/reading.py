@@ -36,21 +36,21 @@ def main() -> int:
     parser.add_argument("--columns", type=int, default=50)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--read", type=Path, help=argparse.SUPPRESS)
-    asked = parser.parse_args()
-    torch.set_num_threads(asked.threads)
-    pa.set_cpu_count(asked.threads)
-    if asked.read is not None:
-        print(json.dumps(measure(asked.read)))
+    args = parser.parse_args()
+    torch.set_num_threads(args.threads)
+    pa.set_cpu_count(args.threads)
+    if args.read is not None:
+        print(json.dumps(measure(args.read)))
         return 0
     with tempfile.TemporaryDirectory() as name:
-        size = make(Path(name), asked.nodes, asked.edges, asked.columns, asked.seed)
-        command = [sys.executable, __file__, "--read", name, "--threads", str(asked.threads)]
-        told = [subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout for _ in range(asked.repeats)]
-    turns = [json.loads(one) for one in told]
-    row = {"edges": asked.edges, "columns": asked.columns, "csv_bytes": size}
+        size = make(Path(name), args.nodes, args.edges, args.columns, args.seed)
+        command = [sys.executable, __file__, "--read", name, "--threads", str(args.threads)]
+        outputs = [subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout for _ in range(args.repeats)]
+    turns = [json.loads(one) for one in outputs]
+    row = {"edges": args.edges, "columns": args.columns, "csv_bytes": size}
     row |= {key: statistics.median(turn[key] for turn in turns) for key in turns[0]}
     fits = row["seconds"] < SECONDS and row["loaded_bytes"] + row["peak_bytes"] < BYTES
-    show([row], asked.json, bounds=f"{SECONDS:.0f} s and {BYTES >> 30} GiB in all, {'kept' if fits else 'broken'}")
+    show([row], args.json, bounds=f"{SECONDS:.0f} s and {BYTES >> 30} GiB in all, {'kept' if fits else 'broken'}")
     return 0 if fits else 1
 
 
@@ -59,11 +59,11 @@ def make(folder: Path, nodes: int, edges: int, columns: int, seed: int) -> int:
     random = np.random.default_rng(seed)
     ids = np.array([f"node-{number:07d}" for number in range(nodes)])
     table: dict[str, Any] = {"id": ids}
-    for place in range(columns):
-        if place % 10 == 9:
-            table[f"word_{place}"] = np.array([f"kind {i}" for i in range(12)])[random.integers(0, 12, nodes)]
+    for column in range(columns):
+        if column % 10 == 9:
+            table[f"word_{column}"] = np.array([f"kind {i}" for i in range(12)])[random.integers(0, 12, nodes)]
         else:
-            table[f"number_{place}"] = random.normal(size=nodes).round(6)
+            table[f"number_{column}"] = random.normal(size=nodes).round(6)
     known = random.random(nodes) < 0.05
     table["label"] = np.where(known, np.array([f"class {i}" for i in range(8)])[random.integers(0, 8, nodes)], "")
     pacsv.write_csv(pa.table(table), folder / "nodes.csv")

@@ -35,12 +35,14 @@ def made_up(nodes: int, edges: int, adopted: int, seed: int = 0) -> Snapshot:
     adopted_round[taken], learned[taken] = rounds, label[taken]
     some = torch.rand(len(taken), generator=random)
     logits = torch.randn(nodes, CLASSES, generator=random)
-    said, sure = logits.argmax(-1).repeat(last + 1, 1), logits.softmax(-1).amax(-1).repeat(last + 1, 1)
+    labels, confidence = logits.argmax(-1).repeat(last + 1, 1), logits.softmax(-1).amax(-1).repeat(last + 1, 1)
     everyone = torch.ones_like(taken, dtype=torch.bool)
-    place, among = torch.arange(len(taken)) % A_ROUND + 1, torch.full_like(taken, A_ROUND)
-    candidate_log = CandidateLog(rounds, taken, everyone, label[taken], some, some, some, some, place, among)
+    rank, among = torch.arange(len(taken)) % A_ROUND + 1, torch.full_like(taken, A_ROUND)
+    candidate_log = CandidateLog(rounds, taken, everyone, label[taken], some, some, some, some, rank, among)
     graph = EdgeList(torch.cat([ends, ends.flip(0)], dim=1), nodes)
-    return Snapshot(graph, given, held, learned, adopted_round, logits, logits, said, sure, candidate_log, last, [])
+    return Snapshot(
+        graph, given, held, learned, adopted_round, logits, logits, labels, confidence, candidate_log, last, []
+    )
 
 
 def main() -> None:
@@ -49,22 +51,28 @@ def main() -> None:
     parser.add_argument("--nodes", type=int, default=200_000)
     parser.add_argument("--edges", type=int, default=2_000_000)
     parser.add_argument("--adopted", type=int, default=1000)
-    asked = parser.parse_args()
-    torch.set_num_threads(asked.threads)
-    run = made_up(asked.nodes, asked.edges, asked.adopted)
-    names, classes = [f"node-{node}" for node in range(asked.nodes)], [f"class {label}" for label in range(CLASSES)]
+    args = parser.parse_args()
+    torch.set_num_threads(args.threads)
+    run = made_up(args.nodes, args.edges, args.adopted)
+    names, classes = [f"node-{node}" for node in range(args.nodes)], [f"class {label}" for label in range(CLASSES)]
     acts = {
         "the reasons of one node": lambda: reasons(run, int(run.candidate_log.node[0])),
-        f"pseudo_labels.csv, {asked.adopted:,} rows": lambda: pseudo_labels(run, names, classes),
-        f"predictions.csv, {asked.nodes:,} rows": lambda: "".join(predictions(run, names, classes)),
+        f"pseudo_labels.csv, {args.adopted:,} rows": lambda: pseudo_labels(run, names, classes),
+        f"predictions.csv, {args.nodes:,} rows": lambda: "".join(predictions(run, names, classes)),
     }
-    times = in_turns(acts, asked.repeats)
-    case = {"nodes": asked.nodes, "edges": asked.edges}
+    times = in_turns(acts, args.repeats)
+    case = {"nodes": args.nodes, "edges": args.edges}
     rows = [
-        {**case, "act": name, "seconds": own.seconds, "cpu_seconds": own.cpu_seconds, "peak_bytes": peak_of(acts[name])}
-        for name, own in times.items()
+        {
+            **case,
+            "act": name,
+            "seconds": timing.seconds,
+            "cpu_seconds": timing.cpu_seconds,
+            "peak_bytes": peak_of(acts[name]),
+        }
+        for name, timing in times.items()
     ]
-    show(rows, asked.json, protocol=f"a made-up run, seed 0; medians of {asked.repeats}")
+    show(rows, args.json, protocol=f"a made-up run, seed 0; medians of {args.repeats}")
 
 
 if __name__ == "__main__":

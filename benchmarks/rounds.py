@@ -68,8 +68,8 @@ def pretended(name: str, data: Data, seed: int = 0) -> Occasion:
     random = torch.Generator().manual_seed(seed)
     classes = int(data.y.max()) + 1
     right = torch.rand(len(data.y), generator=random) < 0.75
-    told = torch.where(right, data.y, torch.randint(classes, (len(data.y),), generator=random))
-    logits = 3 * torch.nn.functional.one_hot(told, classes) + torch.randn(len(told), classes, generator=random)
+    noisy = torch.where(right, data.y, torch.randint(classes, (len(data.y),), generator=random))
+    logits = 3 * torch.nn.functional.one_hot(noisy, classes) + torch.randn(len(noisy), classes, generator=random)
     return _occasion(name, data, logits, splits.by_share(data.y, 0.05, 0.15, [seed]))
 
 

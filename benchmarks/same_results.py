@@ -19,10 +19,10 @@ MODELS = ("gcn", "graphsage", "gat", "gin", "appnp", "sgc", "gcnii", "grand")
 UNEQUAL = {"seconds", "environment", "out", "commit", "folder", "path", "version", "created"}
 
 
-def told(checkout: Path, words: list[str]) -> Any:
+def json_output(checkout: Path, command: list[str]) -> Any:
     """What a command of that checkout prints with --json, without times and places."""
     env = {**os.environ, "PYTHONPATH": str(checkout / "src"), "OMP_NUM_THREADS": "1"}
-    done = subprocess.run([sys.executable, "-m", "bangs", *words], capture_output=True, text=True, env=env)
+    done = subprocess.run([sys.executable, "-m", "bangs", *command], capture_output=True, text=True, env=env)
     if done.returncode:
         return {"failed": done.stderr.strip()[-300:]}
     return _without(json.loads(done.stdout))
@@ -30,8 +30,8 @@ def told(checkout: Path, words: list[str]) -> Any:
 
 def _without(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _without(own) for key, own in value.items() if key not in UNEQUAL}
-    return [_without(own) for own in value] if isinstance(value, list) else value
+        return {key: _without(item) for key, item in value.items() if key not in UNEQUAL}
+    return [_without(item) for item in value] if isinstance(value, list) else value
 
 
 def differences(before: Any, after: Any, path: str = "") -> list[str]:
@@ -42,13 +42,13 @@ def differences(before: Any, after: Any, path: str = "") -> list[str]:
         return [line for key in before for line in differences(before[key], after.get(key), f"{path}.{key}")]
     if isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
         pairs = enumerate(zip(before, after, strict=True))
-        return [line for at, (one, two) in pairs for line in differences(one, two, f"{path}[{at}]")]
+        return [line for index, (one, two) in pairs for line in differences(one, two, f"{path}[{index}]")]
     return [] if before == after else [f"{path.lstrip('.')}: {str(before)[:200]} -> {str(after)[:200]}"]
 
 
 def methods(checkout: Path) -> list[str]:
     """The names that `bangs list methods` knows there."""
-    listed = told(checkout, ["list", "methods", "--json"])
+    listed = json_output(checkout, ["list", "methods", "--json"])
     return sorted(listed["methods"] if isinstance(listed, dict) and "methods" in listed else listed)
 
 
@@ -59,30 +59,32 @@ def main() -> None:
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--models", action="store_true", help="also one run of every model")
     parser.add_argument("--teacher", help="the teacher of every run, given to both")
-    asked = parser.parse_args()
-    common = ["--dataset", "synthetic", "--seeds", "2", "--rounds", "3", "--device", asked.device, "--json"]
-    common += [] if asked.teacher is None else ["--teacher", asked.teacher]
-    commands = [["run", "--method", name, *common] for name in methods(asked.before)]
-    if asked.models:
+    args = parser.parse_args()
+    common = ["--dataset", "synthetic", "--seeds", "2", "--rounds", "3", "--device", args.device, "--json"]
+    common += [] if args.teacher is None else ["--teacher", args.teacher]
+    commands = [["run", "--method", name, *common] for name in methods(args.before)]
+    if args.models:
         commands += [["run", "--method", "bangs", "--model", name, *common] for name in MODELS]
     different = 0
-    for words in commands:
-        found = differences(told(asked.before, words), told(asked.after, words))
-        different += _print(found, words)
+    for command in commands:
+        lines = differences(json_output(args.before, command), json_output(args.after, command))
+        different += _print(lines, command)
     fits = []
-    for checkout in (asked.before, asked.after):
+    for checkout in (args.before, args.after):
         with tempfile.TemporaryDirectory() as folder:
-            words = ["fit", "examples/own-graph", "--out", f"{folder}/fit", "--json"]
-            fits.append({"said": told(checkout, words), "rows": (Path(folder) / "fit/predictions.csv").read_text()})
+            command = ["fit", "examples/own-graph", "--out", f"{folder}/fit", "--json"]
+            fits.append(
+                {"said": json_output(checkout, command), "rows": (Path(folder) / "fit/predictions.csv").read_text()}
+            )
     different += _print(differences(*fits), ["fit", "examples/own-graph"])
     sys.exit(1 if different else 0)
 
 
-def _print(found: list[str], words: list[str]) -> bool:
-    print("DIFFERENT" if found else "same     ", " ".join(words), flush=True)
-    for line in found[:5]:
+def _print(lines: list[str], command: list[str]) -> bool:
+    print("DIFFERENT" if lines else "same     ", " ".join(command), flush=True)
+    for line in lines[:5]:
         print("         ", line, flush=True)
-    return bool(found)
+    return bool(lines)
 
 
 if __name__ == "__main__":

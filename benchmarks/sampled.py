@@ -46,14 +46,14 @@ def main() -> None:
     parser.add_argument("--memory", type=int, default=2**24, help="bytes for the logits of all nodes")
     parser.add_argument("--epochs", type=int, default=120)
     parser.add_argument("--patience", type=int, default=40)
-    asked = parser.parse_args()
-    torch.set_num_threads(asked.threads)
-    whole = trainer("gcn", "tuned", epochs=asked.epochs, patience=asked.patience)
-    batches = replace(whole, batches=Sampling(asked.size, tuple(asked.fanout), asked.memory))
+    args = parser.parse_args()
+    torch.set_num_threads(args.threads)
+    whole = trainer("gcn", "tuned", epochs=args.epochs, patience=args.patience)
+    batches = replace(whole, batches=Sampling(args.size, tuple(args.fanout), args.memory))
     rows = []
-    for name in asked.datasets:
+    for name in args.datasets:
         name, data = graph(name)
-        seeds = range(asked.seeds)
+        seeds = range(args.seeds)
         by_share = splits.by_share(data.y, 0.05, 0.15, seeds)
         cases = {"5/15/80": by_share}
         if splits.has_public(data):
@@ -61,7 +61,7 @@ def main() -> None:
         for split_name, split in cases.items():
             case = {"dataset": name, "split": split_name}
             rows += _compared(case, data, split, {"whole": whole, "batches": batches}, seeds)
-    show(rows, asked.json, unit="percent of test nodes; seconds and bytes a fit", batches=repr(batches.batches))
+    show(rows, args.json, unit="percent of test nodes; seconds and bytes a fit", batches=repr(batches.batches))
 
 
 def _compared(
@@ -71,12 +71,12 @@ def _compared(
     for system, settings in systems.items():
         score[system], seconds, peaks, epochs = [], [], [], []
         for seed in seeds:
-            found: dict[str, float] = {}
-            peaks.append(peak_of(lambda: found.update(_fit(data, split.only([seed]), settings, seed))))  # noqa: B023
+            result: dict[str, float] = {}
+            peaks.append(peak_of(lambda: result.update(_fit(data, split.only([seed]), settings, seed))))  # noqa: B023
             gc.collect()
-            score[system].append(found["test"])
-            seconds.append(found["seconds"])
-            epochs.append(found["epochs"])
+            score[system].append(result["test"])
+            seconds.append(result["seconds"])
+            epochs.append(result["epochs"])
         rows.append(
             {
                 **case,

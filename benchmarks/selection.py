@@ -40,10 +40,10 @@ def case(name: str, occasion: Occasion, players: int, k: int, scale: int, halves
         generator = torch.Generator().manual_seed(seed)
         return ESTIMATORS[method](None)(occasion.game(players), k, [generator]).mean[0]
 
-    found: dict[str, list[Tensor]] = {method: [] for method in METHODS}
+    values_by_method: dict[str, list[Tensor]] = {method: [] for method in METHODS}
 
     def act(method: str) -> None:
-        found[method].append(value(method, len(found[method])))
+        values_by_method[method].append(value(method, len(values_by_method[method])))
 
     acts = {method: partial(act, method) for method in METHODS}
     peaks = {method: peak_of(acts[method]) for method in METHODS}
@@ -66,8 +66,12 @@ def case(name: str, occasion: Occasion, players: int, k: int, scale: int, halves
             "split_half": reference.split_half,
         }
         if method != "plain" or scale == 1:
-            row["spearman"] = statistics.mean(rank_correlation(values, reference.values) for values in found[method])
-            row["top_k"] = statistics.mean(agreement(values, reference.values, k) for values in found[method])
+            row["spearman"] = statistics.mean(
+                rank_correlation(values, reference.values) for values in values_by_method[method]
+            )
+            row["top_k"] = statistics.mean(
+                agreement(values, reference.values, k) for values in values_by_method[method]
+            )
         rows.append(row)
     return rows
 
@@ -82,13 +86,13 @@ CASES: dict[str, Callable[[int], list[Any]]] = {
 def main() -> None:
     parser = options(__doc__)
     parser.add_argument("--cases", nargs="+", choices=list(CASES), default=list(CASES))
-    asked = parser.parse_args()
-    torch.set_num_threads(asked.threads)
+    args = parser.parse_args()
+    torch.set_num_threads(args.threads)
     rows = []
-    for name in asked.cases:
+    for name in args.cases:
         print(f"{name} …", file=sys.stderr)
-        rows += CASES[name](asked.repeats)
-    show(rows, asked.json, default=DEFAULT, fastest=FASTEST, unit=f"medians of {asked.repeats}")
+        rows += CASES[name](args.repeats)
+    show(rows, args.json, default=DEFAULT, fastest=FASTEST, unit=f"medians of {args.repeats}")
 
 
 if __name__ == "__main__":

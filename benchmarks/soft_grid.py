@@ -44,58 +44,70 @@ Cells = dict[str, dict[str, dict[int, float]]]  # cell → system → seed → a
 
 def cells(rows: Path = ROWS) -> Cells:
     """The scores of the GCN by cell and system."""
-    found: Cells = defaultdict(dict)
+    cells_of: Cells = defaultdict(dict)
     for result in results_in(rows):
         config = result.config
         if config["model"] == "gcn" and not result.error:
             system = f"bangs {config['teacher']}" if config["method"] == "bangs" else config["method"]
-            found[f"{config['dataset']} {config['per_class']}"][system] = dict(result.scores("validation"))
-    return found
+            cells_of[f"{config['dataset']} {config['per_class']}"][system] = dict(result.scores("validation"))
+    return cells_of
 
 
-def compared(found: Cells, ours: str, rivals: Sequence[str]) -> dict[str, Any]:
+def compared(cells_of: Cells, ours: str, rivals: Sequence[str]) -> dict[str, Any]:
     """In how many cells `ours` is better than every rival after the correction, and its smallest and mean lead."""
     tests = [
-        paired(cell, ours, rival, list(own[ours].values()), [own[rival][seed] for seed in own[ours]])
-        for cell, own in found.items()
-        if {ours, *rivals} <= set(own)
+        paired(
+            cell,
+            ours,
+            rival,
+            list(scores_by_system[ours].values()),
+            [scores_by_system[rival][seed] for seed in scores_by_system[ours]],
+        )
+        for cell, scores_by_system in cells_of.items()
+        if {ours, *rivals} <= set(scores_by_system)
         for rival in rivals
     ]
-    shown = [one for one, p in zip(tests, holm([one.p for one in tests]), strict=True) if p < LEVEL]
-    better = [one.place for one in shown if one.difference > 0]
+    shown = [
+        comparison
+        for comparison, p in zip(tests, holm([comparison.p for comparison in tests]), strict=True)
+        if p < LEVEL
+    ]
+    better = [comparison.place for comparison in shown if comparison.difference > 0]
     return {
         "ours": ours,
         "rivals": " and ".join(rivals),
-        "cells": len({one.place for one in tests}),
+        "cells": len({comparison.place for comparison in tests}),
         "better": sum(better.count(cell) == len(rivals) for cell in set(better)),
-        "worse": sum(one.difference < 0 for one in shown),
-        "mean": sum(one.difference for one in tests) / len(tests),
-        "smallest": min(one.difference for one in tests),
-        "largest": max(one.difference for one in tests),
+        "worse": sum(comparison.difference < 0 for comparison in shown),
+        "mean": sum(comparison.difference for comparison in tests) / len(tests),
+        "smallest": min(comparison.difference for comparison in tests),
+        "largest": max(comparison.difference for comparison in tests),
     }
 
 
-def grid(found: Cells) -> str:
+def grid(cells_of: Cells) -> str:
     """The mean accuracies in Markdown, and how often each method is the best or near it."""
-    found = {cell: own for cell, own in found.items() if len(own) > 1}
-    systems = sorted({name for own in found.values() for name in own})
+    cells_of = {cell: scores_by_system for cell, scores_by_system in cells_of.items() if len(scores_by_system) > 1}
+    systems = sorted({name for scores_by_system in cells_of.values() for name in scores_by_system})
     head = " | ".join(f"`{name}`" for name in systems)
     lines = [f"| graph | labels a class | {head} |", "|---" * (2 + len(systems)) + "|"]
     first = dict.fromkeys(systems, 0)
-    for cell, own in sorted(found.items(), key=lambda item: (item[0].split()[0], int(item[0].split()[1]))):
-        means = {name: fmean(scores.values()) for name, scores in own.items()}
+    for cell, scores_by_system in sorted(
+        cells_of.items(), key=lambda item: (item[0].split()[0], int(item[0].split()[1]))
+    ):
+        means = {name: fmean(scores.values()) for name, scores in scores_by_system.items()}
         best = max(means, key=means.__getitem__)
         first[best] += 1
         shown = [f"{means[name]:.1f}" if name in means else "–" for name in systems]
         shown = [f"**{text}**" if name == best else text for name, text in zip(systems, shown, strict=True)]
         lines.append(f"| {' | '.join([*cell.split(), *shown])} |")
     most = ", ".join(f"`{name}` {count}" for name, count in first.items() if count)
-    return "\n".join([*lines, "", f"The best of its row: {most}, of {len(found)} rows."])
+    return "\n".join([*lines, "", f"The best of its row: {most}, of {len(cells_of)} rows."])
 
 
-def written(found: Cells) -> str:
+def written(cells_of: Cells) -> str:
     """The page of the grid."""
-    tests = table([compared(found, ours, HARD) for ours in RECIPES] + [compared(found, "bangs-soft", ("soft",))])
+    tests = table([compared(cells_of, ours, HARD) for ours in RECIPES] + [compared(cells_of, "bangs-soft", ("soft",))])
     about = (
         "In how many rows a method is better than every rival, or worse than one, after Holm's correction over all "
         "comparisons of one line; and its mean, smallest and largest lead in points. `bangs first` is `bangs` whose "
@@ -105,7 +117,7 @@ def written(found: Cells) -> str:
         "Soft labels with few labels a class",
         "python benchmarks/soft_grid.py --page docs/results/soft-labels.md",
         ABOUT.strip(),
-        grid(found),
+        grid(cells_of),
         "## Tests",
         about,
         tests,
@@ -117,13 +129,13 @@ def written(found: Cells) -> str:
 def main() -> None:
     parser = options(__doc__, repeats=None)
     parser.add_argument("--page", type=Path, help="write the page of the documentation")
-    asked = parser.parse_args()
-    found = cells()
-    if asked.page is not None:
-        asked.page.write_text(written(found))
+    args = parser.parse_args()
+    cells_of = cells()
+    if args.page is not None:
+        args.page.write_text(written(cells_of))
         return
-    rows = [compared(found, ours, HARD) for ours in RECIPES]
-    show([*rows, compared(found, "bangs-soft", ("soft",))], asked.json)
+    rows = [compared(cells_of, ours, HARD) for ours in RECIPES]
+    show([*rows, compared(cells_of, "bangs-soft", ("soft",))], args.json)
 
 
 if __name__ == "__main__":

@@ -188,8 +188,8 @@ def cut(data: Data, per_class: int, seeds: tuple[int, ...], validation: int) -> 
     else:
         split = splits.per_class(data.y, per_class, validation, None, seeds, scarce="half")
     judge = torch.zeros_like(split.val)
-    for run, (seed, own) in enumerate(zip(seeds, split.val, strict=True)):
-        nodes = own.nonzero().squeeze(1)
+    for run, (seed, val) in enumerate(zip(seeds, split.val, strict=True)):
+        nodes = val.nonzero().squeeze(1)
         order = torch.randperm(len(nodes), generator=torch.Generator().manual_seed(1000 + seed))
         judge[run, nodes[order[: len(nodes) // 2]]] = True
     return Split(split.train, split.val & ~judge, split.test), judge
@@ -224,32 +224,32 @@ class Judge:
             "chosen": round(100 * float(picked.mean()), 2),
             "std": round(100 * float(picked.std()), 2) if len(picked) > 1 else 0.0,
             "last": round(100 * float(accuracy[-1].mean()), 2),
-            "by_round": [round(100 * float(own.mean()), 1) for own in accuracy],
-            "mean_of_rounds": [round(100 * float(own.mean()), 1) for own in self.mean_accuracy],
-            "per_seed": [round(100 * float(own), 2) for own in picked],
+            "by_round": [round(100 * float(accuracies.mean()), 1) for accuracies in accuracy],
+            "mean_of_rounds": [round(100 * float(accuracies.mean()), 1) for accuracies in self.mean_accuracy],
+            "per_seed": [round(100 * float(accuracies), 2) for accuracies in picked],
             "rounds_chosen": chosen.tolist(),
         }
 
 
-def run(data: Data, per_class: int, model: str, variant: str, asked: argparse.Namespace) -> dict[str, Any]:
-    seeds = tuple(range(asked.seeds))
+def run(data: Data, per_class: int, model: str, variant: str, args: argparse.Namespace) -> dict[str, Any]:
+    seeds = tuple(range(args.seeds))
     make, changes = VARIANTS[variant]
-    name = asked.graph
+    name = args.graph
     learner = trainer(model, "tuned", name)
     changes = dict(changes)
     if changes.pop("scaled", False):
         data = scaled(data)
-    own = {key: value for key, value in changes.items() if hasattr(learner.model, key)}
-    learner = replace(learner, model=replace(learner.model, **own)) if own else learner
-    learner = replace(learner, **{key: value for key, value in changes.items() if key not in own})
-    if asked.epochs:
-        learner = replace(learner, epochs=asked.epochs)
-    split, judge = cut(data, per_class, seeds, asked.validation)
-    task = Task.of(data, split, int(data.y.max()) + 1).to(asked.device)
-    label = torch.where(judge, data.y.expand_as(judge), -2).to(asked.device)
-    witness = Judge(label, judge.to(asked.device))
+    model_changes = {key: value for key, value in changes.items() if hasattr(learner.model, key)}
+    learner = replace(learner, model=replace(learner.model, **model_changes)) if model_changes else learner
+    learner = replace(learner, **{key: value for key, value in changes.items() if key not in model_changes})
+    if args.epochs:
+        learner = replace(learner, epochs=args.epochs)
+    split, judge = cut(data, per_class, seeds, args.validation)
+    task = Task.of(data, split, int(data.y.max()) + 1).to(args.device)
+    label = torch.where(judge, data.y.expand_as(judge), -2).to(args.device)
+    witness = Judge(label, judge.to(args.device))
     begin = time.perf_counter()
-    SelfTrainer(learner, make(asked.rounds), [witness]).fit(task, seeds)
+    SelfTrainer(learner, make(args.rounds), [witness]).fit(task, seeds)
     return {**witness.row(), "seconds": round(time.perf_counter() - begin, 1)}
 
 
@@ -266,22 +266,22 @@ def main() -> None:
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--data", type=Path, default=None)
     parser.add_argument("--out", type=Path, default=None, help="also append the lines to this file")
-    asked = parser.parse_args()
-    for graph in asked.graphs:
-        asked.graph = graph
-        data = by_name.load(graph if graph in by_name.DATASETS else f"{graph}.npz", asked.data)
-        for per_class in asked.per_class:
-            for model in asked.models:
-                for variant in asked.variants:
+    args = parser.parse_args()
+    for graph in args.graphs:
+        args.graph = graph
+        data = by_name.load(graph if graph in by_name.DATASETS else f"{graph}.npz", args.data)
+        for per_class in args.per_class:
+            for model in args.models:
+                for variant in args.variants:
                     head = {"graph": graph, "per_class": per_class, "model": model, "variant": variant}
                     try:
-                        row = {**head, **run(data, per_class, model, variant, asked)}
+                        row = {**head, **run(data, per_class, model, variant, args)}
                     except Exception as error:
                         row = {**head, "error": f"{type(error).__name__}: {error}"[:300]}
                     line = json.dumps(row)
                     print(line, flush=True)
-                    if asked.out:
-                        with asked.out.open("a") as file:
+                    if args.out:
+                        with args.out.open("a") as file:
                             file.write(line + "\n")
     sys.stdout.flush()
 

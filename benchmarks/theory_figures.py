@@ -156,8 +156,8 @@ def times(repeats: int) -> list[dict[str, Any]]:
     """Milliseconds at every number of nodes and of chosen nodes, and the powers with which they grow."""
     rows = []
     for nodes, chosen in product(NODES, CHOSEN):
-        found = in_turns(utility(nodes, chosen), repeats, least=0.05)
-        cost = {f"{name}_ms": 1e3 * taken.cpu_seconds for name, taken in found.items()}
+        times = in_turns(utility(nodes, chosen), repeats, least=0.05)
+        cost = {f"{name}_ms": 1e3 * taken.cpu_seconds for name, taken in times.items()}
         rows.append({"nodes": nodes, "k": chosen, **cost})
     return rows
 
@@ -178,15 +178,15 @@ def main() -> int:
     parser.add_argument("--figures", type=Path, default=Path("docs/figures"), metavar="FOLDER")
     parser.add_argument("--page", type=Path, help="write the page of the tables, and draw nothing")
     parser.add_argument("--times", action="store_true", help="measure what one utility costs")
-    asked = parser.parse_args()
-    if asked.times:
+    args = parser.parse_args()
+    if args.times:
         rows = times(repeats=5)
         show(rows, as_json=False, **powers(rows))
         return 0
-    if asked.page is not None:
-        asked.page.write_text(written())
+    if args.page is not None:
+        args.page.write_text(written())
         return 0
-    draw(asked.figures)
+    draw(args.figures)
     return 0
 
 

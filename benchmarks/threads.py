@@ -23,12 +23,12 @@ def main() -> None:
     parser.add_argument("--methods", nargs="+", default=["bangs", "cpl", "m3s"])
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seed", type=int, default=0)
-    asked = parser.parse_args()
+    args = parser.parse_args()
     rows = []
-    for dataset in asked.datasets:
+    for dataset in args.datasets:
         data = by_name.load(dataset)
-        for method in asked.methods:
-            of = Experiment(dataset=dataset, method=method, rounds=asked.rounds, seeds=(asked.seed,), teacher="best")
+        for method in args.methods:
+            of = Experiment(dataset=dataset, method=method, rounds=args.rounds, seeds=(args.seed,), teacher="best")
             task = of.task(data)
             lives: list[list[State]] = [[], []]
             for count, states in enumerate(lives, 1):
@@ -36,7 +36,7 @@ def main() -> None:
                 of.self_trainer([states.append]).fit(task, of.seeds)
             rows.append({"dataset": dataset, "method": method, **compared(*lives)})
             print(rows[-1], file=sys.stderr, flush=True)
-    show(rows, asked.json, unit="one thread against two; largest difference of logits")
+    show(rows, args.json, unit="one thread against two; largest difference of logits")
 
 
 def compared(one: list[State], two: list[State]) -> dict[str, object]:
@@ -47,8 +47,8 @@ def compared(one: list[State], two: list[State]) -> dict[str, object]:
     first = next((round for round, count in enumerate(other) if count), None)
     adopted = "same" if first is None else f"{other[first]} of round {first} differ"
     before = "" if first is None else f"{max(apart[:first]):.1g}"
-    found = {"first": f"{apart[0]:.1g}", "largest": f"{max(apart):.1g}", "rounds": len(pairs) - 1}
-    return {**found, "adopted": adopted, "before": before}
+    result = {"first": f"{apart[0]:.1g}", "largest": f"{max(apart):.1g}", "rounds": len(pairs) - 1}
+    return {**result, "adopted": adopted, "before": before}
 
 
 if __name__ == "__main__":

@@ -33,14 +33,14 @@ def main() -> None:
     parser.add_argument("--datasets", nargs="+", default=["cora", "pubmed"])
     parser.add_argument("--estimators", nargs="+", default=[DEFAULT, "wls"])
     parser.add_argument("--runs", type=int, default=10, help="seeds at once")
-    asked = parser.parse_args()
-    torch.set_num_threads(asked.threads)
+    args = parser.parse_args()
+    torch.set_num_threads(args.threads)
     rows = []
-    for dataset in asked.datasets:
-        name, game = first_round(dataset, asked.runs)
-        for estimator in asked.estimators:
-            rows += [{"graph": name, "runs": asked.runs} | row for row in compared(game, estimator, asked.repeats)]
-    show(rows, asked.json, unit=f"seconds of one selection for all runs; medians of {asked.repeats}")
+    for dataset in args.datasets:
+        name, game = first_round(dataset, args.runs)
+        for estimator in args.estimators:
+            rows += [{"graph": name, "runs": args.runs} | row for row in compared(game, estimator, args.repeats)]
+    show(rows, args.json, unit=f"seconds of one selection for all runs; medians of {args.repeats}")
 
 
 def first_round(dataset: str, runs: int) -> tuple[str, Information]:

@@ -29,17 +29,17 @@ def main() -> None:
     parser.add_argument("--labels", nargs="+", choices=["given", "half", "soft"], default=["given", "half", "soft"])
     parser.add_argument("--epochs", type=int, default=10, help="epochs a turn")
     parser.add_argument("--runs", type=int, default=10, help="seeds at once")
-    asked = parser.parse_args()
-    torch.set_num_threads(asked.threads)
+    args = parser.parse_args()
+    torch.set_num_threads(args.threads)
     rows = []
-    for wanted in asked.datasets:
+    for wanted in args.datasets:
         name, data = graph(wanted)
-        for preset in asked.presets:
-            for labels in asked.labels:
+        for preset in args.presets:
+            for labels in args.labels:
                 case = {"dataset": name, "preset": preset, "labels": labels}
-                settings = trainer("gcn", preset, epochs=asked.epochs, patience=10**6)
-                rows += [case | row for row in measure(data, settings, labels, asked.runs, asked.repeats)]
-    show(rows, asked.json, unit=f"seconds an epoch; medians of {asked.repeats}")
+                settings = trainer("gcn", preset, epochs=args.epochs, patience=10**6)
+                rows += [case | row for row in measure(data, settings, labels, args.runs, args.repeats)]
+    show(rows, args.json, unit=f"seconds an epoch; medians of {args.repeats}")
 
 
 def measure(data: Data, settings: Trainer, labels: str, runs: int, repeats: int) -> list[dict[str, Any]]:

@@ -31,20 +31,20 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--rounds", type=int, default=6)
     parser.add_argument("--preset", default="tuned")
-    asked = parser.parse_args()
-    torch.set_num_threads(asked.threads)
+    args = parser.parse_args()
+    torch.set_num_threads(args.threads)
     rows = []
-    for wanted in asked.datasets:
+    for wanted in args.datasets:
         name, data = graph(wanted)
         experiment = Experiment(
-            dataset=name, method="bangs", preset=asked.preset, seeds=tuple(range(asked.seeds)), rounds=asked.rounds
+            dataset=name, method="bangs", preset=args.preset, seeds=tuple(range(args.seeds)), rounds=args.rounds
         )
-        found: dict[str, Any] = {}
+        measured: dict[str, Any] = {}
         for start, meaning in STARTS.items():
-            found[start] = measure(experiment, data, meaning)
-            rows.append({"dataset": name, "start": start, **_compared(found[start], found["fresh"])})
+            measured[start] = measure(experiment, data, meaning)
+            rows.append({"dataset": name, "start": start, **_compared(measured[start], measured["fresh"])})
             print(rows[-1], file=sys.stderr)
-    show(rows, asked.json, protocol=f"{asked.seeds} seeds at once, {asked.rounds} rounds, preset {asked.preset}")
+    show(rows, args.json, protocol=f"{args.seeds} seeds at once, {args.rounds} rounds, preset {args.preset}")
 
 
 def measure(experiment: Experiment, data: Data, start: str | int) -> dict[str, Any]:
@@ -77,19 +77,19 @@ def measure(experiment: Experiment, data: Data, start: str | int) -> dict[str, A
     }
 
 
-def _compared(own: dict[str, Any], fresh: dict[str, Any]) -> dict[str, Any]:
+def _compared(result: dict[str, Any], fresh: dict[str, Any]) -> dict[str, Any]:
     """One row: means over seeds, and the paired difference to a fresh start with its standard error."""
-    gap = [one - other for one, other in zip(own["accuracy"], fresh["accuracy"], strict=True)]
+    gap = [one - other for one, other in zip(result["accuracy"], fresh["accuracy"], strict=True)]
     return {
-        "accuracy": statistics.fmean(own["accuracy"]),
+        "accuracy": statistics.fmean(result["accuracy"]),
         "gain": statistics.fmean(gap),
         "stderr": statistics.stdev(gap) / len(gap) ** 0.5 if len(gap) > 1 else 0.0,
-        "epochs_to_best": statistics.fmean(own["epochs"]),
-        "epochs_at_most": statistics.fmean(own["trained"]),
-        "seconds": own["seconds"],
-        "cpu_seconds": own["cpu_seconds"],
-        "ratio": fresh["cpu_seconds"] / own["cpu_seconds"],
-        "peak_bytes": own["peak_bytes"],
+        "epochs_to_best": statistics.fmean(result["epochs"]),
+        "epochs_at_most": statistics.fmean(result["trained"]),
+        "seconds": result["seconds"],
+        "cpu_seconds": result["cpu_seconds"],
+        "ratio": fresh["cpu_seconds"] / result["cpu_seconds"],
+        "peak_bytes": result["peak_bytes"],
     }
 
 

@@ -102,9 +102,9 @@ def joined(readers: list[Reader], firsts: list[Reader], count: int, random: Rand
 def with_cards(readers: list[Reader], random: Random) -> set[str]:
     """The ids of those who filled in a card: as evenly over the shelves as it goes."""
     chosen: set[str] = set()
-    for place, shelf in enumerate(SHELVES):
+    for number, shelf in enumerate(SHELVES):
         of_shelf = [one.id for one in readers if one.shelf == shelf.name]
-        share = LABELLED // len(SHELVES) + (place < LABELLED % len(SHELVES))
+        share = LABELLED // len(SHELVES) + (number < LABELLED % len(SHELVES))
         chosen.update(random.sample(of_shelf, share))
     return chosen
 

@@ -28,8 +28,8 @@ class Isotonic:
             calibrated = torch.as_tensor(curve.predict(confidence.cpu()), dtype=probs.dtype, device=probs.device)
             calibrated = calibrated.clamp_min(1 / task.classes + 1e-6)  # the predicted class stays the most likely
             others = (1 - calibrated) / (1 - confidence).clamp_min(1e-9)
-            own = torch.nn.functional.one_hot(prediction.label[run], task.classes).bool()
-            probs[run] = torch.where(own, calibrated[:, None], probs[run] * others[:, None])
+            predicted_class = torch.nn.functional.one_hot(prediction.label[run], task.classes).bool()
+            probs[run] = torch.where(predicted_class, calibrated[:, None], probs[run] * others[:, None])
         return Prediction(probs.clamp_min(1e-9).log())
 
 
@@ -40,12 +40,12 @@ def main(nodes: int = 800, epochs: int = 100) -> dict[str, float]:
     known = torch.cat([(truth == label).nonzero().flatten()[:20] for label in range(4)])
     graph.y = torch.full_like(truth, -1).scatter(0, known, truth[known])
     target = torch.where(graph.y == -1, truth, -1)[None]
-    found = {}
+    errors = {}
     for name, calibrator in {"none": "none", "own": Isotonic(), "ets": "ets"}.items():
         model = SelfTrainingClassifier(calibrator=calibrator, rounds=2, epochs=epochs, validation=0.5).fit(graph)
         predicted = Prediction(torch.tensor(model.predict_proba()).log()[None])
-        found[name] = float(metrics.calibration_error(predicted, target, bins=10))
-    return found
+        errors[name] = float(metrics.calibration_error(predicted, target, bins=10))
+    return errors
 
 
 if __name__ == "__main__":

@@ -41,11 +41,11 @@ def main(nodes: int = 800, rounds: int = 4, epochs: int = 100) -> dict[str, floa
     known = torch.cat([(truth == label).nonzero().flatten()[:10] for label in range(4)])
     graph.y = torch.full_like(truth, -1).scatter(0, known, truth[known])
     unlabelled = (graph.y == -1).numpy()
-    found = {}
+    accuracy = {}
     for name, selector in {"own": Waiting(), "banzhaf": "banzhaf", "confidence": "confidence"}.items():
         model = SelfTrainingClassifier(selector=selector, rounds=rounds, epochs=epochs).fit(graph)
-        found[name] = float((model.predict() == truth.numpy())[unlabelled].mean())
-    return found
+        accuracy[name] = float((model.predict() == truth.numpy())[unlabelled].mean())
+    return accuracy
 
 
 if __name__ == "__main__":

@@ -38,8 +38,8 @@ def world(labels: int = 6, features: int = 40, junk: bool = False, nodes: int = 
     truth = data.y.clone()
     y = torch.full_like(truth, -1)
     for label in range(3):
-        own = (truth == label).nonzero().flatten()[:labels]
-        y[own] = label
+        nodes_of_class = (truth == label).nonzero().flatten()[:labels]
+        y[nodes_of_class] = label
     x = torch.randn(nodes, 1, generator=torch.Generator().manual_seed(0)) if junk else data.x
     return Data(x=x, edge_index=data.edge_index, y=y), truth
 
@@ -64,17 +64,17 @@ def test_the_board_holds_every_candidate_with_intervals(fitted: SelfTrainingClas
 def test_an_average_of_models_is_saved_loaded_and_applied(fitted: SelfTrainingClassifier, tmp_path: Path) -> None:
     data, truth = world()
     fitted.save(tmp_path)
-    again = SelfTrainingClassifier.load(tmp_path)
-    assert np.array_equal(again.predict_proba(), fitted.predict_proba())
-    assert again.predict_proba(data) == pytest.approx(fitted.predict_proba(), abs=1e-5)
-    assert again.leaderboard_ == fitted.leaderboard_
-    assert str(again.explain(100)) == str(fitted.explain(100))
+    loaded = SelfTrainingClassifier.load(tmp_path)
+    assert np.array_equal(loaded.predict_proba(), fitted.predict_proba())
+    assert loaded.predict_proba(data) == pytest.approx(fitted.predict_proba(), abs=1e-5)
+    assert loaded.leaderboard_ == fitted.leaderboard_
+    assert str(loaded.explain(100)) == str(fitted.explain(100))
     assert (fitted.predict() == truth.numpy()).mean() > 0.5
 
 
 def test_equal_seeds_give_equal_results(fitted: SelfTrainingClassifier) -> None:
-    again = SelfTrainingClassifier(rounds=1, device="cpu").fit(world()[0])
-    assert np.array_equal(again.predict_proba(), fitted.predict_proba())
+    second = SelfTrainingClassifier(rounds=1, device="cpu").fit(world()[0])
+    assert np.array_equal(second.predict_proba(), fitted.predict_proba())
 
 
 def test_a_junk_column_does_not_drown_the_structure() -> None:
@@ -95,7 +95,7 @@ def test_a_time_limit_leaves_at_least_one_model() -> None:
 def test_a_stopped_contest_goes_on_after_the_candidates_that_are_finished(
     fitted: SelfTrainingClassifier, tmp_path: Path
 ) -> None:
-    seen: list[str] = []
+    rounds: list[str] = []
 
     def stop(tried: Any) -> None:
         if tried.number == 4:
@@ -105,7 +105,7 @@ def test_a_stopped_contest_goes_on_after_the_candidates_that_are_finished(
     with RunFolder.create_or_resume(tmp_path, {}, resume=True) as folder, pytest.raises(KeyboardInterrupt):
         model.fit(world()[0], keeper=Keeper(folder), tell=stop)
     with RunFolder.create_or_resume(tmp_path, {}, resume=True) as folder:
-        model.fit(world()[0], keeper=Keeper(folder), observers=[lambda state: seen.append(state.index)])
+        model.fit(world()[0], keeper=Keeper(folder), observers=[lambda state: rounds.append(state.index)])
         finished = [event["name"] for event in folder.events() if event.get("kind", event.get("event")) == "candidate"]
     assert len(finished) == len(set(finished)) == len(fitted.leaderboard_)
     assert np.array_equal(model.predict_proba(), fitted.predict_proba())
@@ -123,8 +123,8 @@ def test_a_member_that_is_too_sure_is_made_milder_and_few_labels_leave_it_as_it_
     draw = torch.Generator().manual_seed(0)
     honest = torch.randn(2000, 3, generator=draw)
     label = torch.multinomial(honest.softmax(-1), 1, generator=draw).squeeze(1)
-    found = member_temperatures([honest, 4 * honest], label)
-    assert found.tolist() == pytest.approx([1, 4], rel=0.15)
+    temperatures = member_temperatures([honest, 4 * honest], label)
+    assert temperatures.tolist() == pytest.approx([1, 4], rel=0.15)
     few = member_temperatures([honest[:3]], honest[:3].argmax(1))  # all are right, so labels alone would say 0
     assert 0.2 < float(few) < 1
 
@@ -187,8 +187,8 @@ def test_a_mixture_is_the_mean_of_probabilities() -> None:
 
 
 def test_wilsons_interval_is_that_of_the_book() -> None:
-    found = share_interval(torch.tensor([True] * 8 + [False] * 2))
-    assert (found["low"], found["high"]) == (pytest.approx(0.4902, abs=1e-4), pytest.approx(0.9433, abs=1e-4))
+    interval = share_interval(torch.tensor([True] * 8 + [False] * 2))
+    assert (interval["low"], interval["high"]) == (pytest.approx(0.4902, abs=1e-4), pytest.approx(0.9433, abs=1e-4))
 
 
 def test_a_difference_within_its_error_is_not_clear() -> None:
@@ -235,21 +235,21 @@ def test_a_linear_model_says_the_same_of_its_graph_by_its_saved_weights(model: P
     task = Task(Data(x=data.x, edge_index=data.edge_index), Labels.given(given), torch.where(given >= 0, -1, truth), 3)
     learner = LinearTrainer(model).prepare(task)
     fitted = learner.fit(task.given, Streams((0,)))
-    again = model.logits({**learner.shared, **fitted.weights}, task.graph, torch.device("cpu"))
-    torch.testing.assert_close(again, fitted.predict(task.graph).logits, atol=1e-4, rtol=1e-4)
+    logits = model.logits({**learner.shared, **fitted.weights}, task.graph, torch.device("cpu"))
+    torch.testing.assert_close(logits, fitted.predict(task.graph).logits, atol=1e-4, rtol=1e-4)
 
 
 @pytest.mark.parametrize("rank", [3, 60])
 def test_kept_directions_hold_the_features_whole_where_there_are_no_more(rank: int) -> None:
     generator = torch.Generator().manual_seed(0)
-    wide = torch.randn(300, rank, generator=generator) @ torch.randn(rank, 400, generator=generator)
-    wide = wide * torch.logspace(0, -3, 400)  # columns of very different length
-    graph = Data(x=wide, edge_index=torch.zeros(2, 0, dtype=torch.long))
+    x = torch.randn(300, rank, generator=generator) @ torch.randn(rank, 400, generator=generator)
+    x = x * torch.logspace(0, -3, 400)  # columns of very different length
+    graph = Data(x=x, edge_index=torch.zeros(2, 0, dtype=torch.long))
     model = PropagatedLinear("none", 0, width=64, rows="given")
     inputs, basis, _ = model.principal(graph, Streams((0,)), torch.device("cpu"))
-    whole = wide - wide.mean(0)
-    scale = whole.square().sum(1).mean().sqrt()
-    torch.testing.assert_close(inputs @ inputs.T, whole @ whole.T / scale**2, atol=1e-3, rtol=0)
+    centred = x - x.mean(0)
+    scale = centred.square().sum(1).mean().sqrt()
+    torch.testing.assert_close(inputs @ inputs.T, centred @ centred.T / scale**2, atol=1e-3, rtol=0)
     assert basis.isfinite().all()
 
 
@@ -258,7 +258,7 @@ def test_rare_columns_count_more_and_one_that_all_nodes_have_counts_nothing(stor
     words = torch.zeros(20, 3)
     words[:, 0], words[:10, 1], words[:2, 2] = 1, 1, 1
     weighted = words * torch.tensor([21 / 21, 21 / 11, 21 / 3]).log().sqrt()
-    places = [
+    inputs = [
         PropagatedLinear("none", 0, rows="given", columns=columns).principal(
             Data(x=x if stored == "dense" else x.to_sparse_csr(), edge_index=torch.zeros(2, 0, dtype=torch.long)),
             Streams((0,)),
@@ -266,15 +266,15 @@ def test_rare_columns_count_more_and_one_that_all_nodes_have_counts_nothing(stor
         )[0]
         for x, columns in ((words, "idf"), (weighted, "given"))
     ]
-    torch.testing.assert_close(places[0], places[1])
-    assert places[0][:, 0].abs().max() == 0
+    torch.testing.assert_close(inputs[0], inputs[1])
+    assert inputs[0][:, 0].abs().max() == 0
 
 
 def test_words_are_propagated_with_rare_ones_enlarged_and_measurements_are_not() -> None:
     def tried(x: torch.Tensor) -> dict[str, PropagatedLinear]:
         graph = Data(x=x, edge_index=torch.zeros(2, 0, dtype=torch.long))
-        found = linear_candidates(graph, soft_method("soft", None), "soft", ("features",))
-        return {own.model_kind: own.trainer.model for own in found}  # type: ignore[misc]
+        tried = linear_candidates(graph, soft_method("soft", None), "soft", ("features",))
+        return {candidate.model_kind: candidate.trainer.model for candidate in tried}  # type: ignore[misc]
 
     words = (torch.rand(50, 40, generator=torch.Generator().manual_seed(0)) < 0.2).float()
     assert set(tried(words)) == {"pagerank-idf", "walk-idf", "scales-idf", "logistic"}
@@ -286,7 +286,10 @@ def test_words_are_propagated_with_rare_ones_enlarged_and_measurements_are_not()
 
 def test_places_are_propagated_and_stand_beside_features_as_they_are() -> None:
     def tried(*views: View) -> list[tuple[str, str]]:
-        return [(own.view, own.model_kind) for own in linear_candidates(data, soft_method("soft", None), "soft", views)]
+        return [
+            (candidate.view, candidate.model_kind)
+            for candidate in linear_candidates(data, soft_method("soft", None), "soft", views)
+        ]
 
     data, _ = world(nodes=90)
     assert tried("features", "structure", "both")[-2:] == [("structure", "pagerank"), ("both", "logistic")]
@@ -297,34 +300,34 @@ def test_places_are_propagated_and_stand_beside_features_as_they_are() -> None:
 def test_columns_that_all_nodes_have_are_not_erased_as_frequent_words() -> None:
     x = 1 + torch.rand(50, 40, generator=torch.Generator().manual_seed(0))  # none is zero, so no word is rare
     graph = Data(x=x, edge_index=torch.zeros(2, 0, dtype=torch.long))
-    for own in linear_candidates(graph, soft_method("soft", None), "soft", ("features",)):
-        model: PropagatedLinear = own.trainer.model  # type: ignore[assignment]
+    for candidate in linear_candidates(graph, soft_method("soft", None), "soft", ("features",)):
+        model: PropagatedLinear = candidate.trainer.model  # type: ignore[assignment]
         assert float(model.principal(graph, Streams((0,)), torch.device("cpu"))[0].std(0).max()) > 0.01
 
 
 def test_all_scales_stand_side_by_side() -> None:
     data, _ = world(nodes=90)
     model = PropagatedLinear("scales", width=8, columns="idf")
-    place = torch.device("cpu")
-    inputs, basis, mean = model.principal(data, Streams((0,)), place)
+    device = torch.device("cpu")
+    inputs, basis, mean = model.principal(data, Streams((0,)), device)
     assert (inputs.shape, basis.shape, mean.shape) == ((90, 24), (40, 24), (1, 24))
     for number, (spread, reach) in enumerate((("none", 0), ("hops", 2), ("pagerank", 10))):
-        alone = replace(model, spread=spread, reach=reach).principal(data, Streams((0,)), place)[0]  # type: ignore[arg-type]
+        alone = replace(model, spread=spread, reach=reach).principal(data, Streams((0,)), device)[0]  # type: ignore[arg-type]
         torch.testing.assert_close(inputs[:, 8 * number : 8 * number + 8] * 3**0.5, alone)
 
 
 def test_in_a_random_walk_all_neighbours_count_alike() -> None:
     star = torch.tensor([[0, 0, 0, 1, 2, 3, 3, 4], [1, 2, 3, 0, 0, 0, 4, 3]])  # node 3 has one neighbour more
     graph = Data(x=torch.eye(5), edge_index=star)
-    said = {
+    propagated = {
         name: PropagatedLinear("hops", 1, normalise=name).propagate(  # type: ignore[arg-type]
             PropagatedLinear(normalise=name)._adjacency(graph, torch.device("cpu")),  # type: ignore[arg-type]
             graph.x,
         )[0]
         for name in ("row", "symmetric")
     }
-    assert said["row"].tolist() == pytest.approx([0.25, 0.25, 0.25, 0.25, 0])
-    assert said["symmetric"][1] > said["symmetric"][3]
+    assert propagated["row"].tolist() == pytest.approx([0.25, 0.25, 0.25, 0.25, 0])
+    assert propagated["symmetric"][1] > propagated["symmetric"][3]
 
 
 def test_soft_labels_are_aligned_where_labels_are_uneven_or_few_and_not_with_chosen_shares() -> None:
@@ -334,8 +337,8 @@ def test_soft_labels_are_aligned_where_labels_are_uneven_or_few_and_not_with_cho
     even[:30] = torch.tensor([0, 1, 2]).repeat(10)
     uneven[:30] = torch.tensor([0] * 20 + [1] * 5 + [2] * 5)
     few = torch.where(torch.arange(240) < 15, even, -1)
-    taught = [{own.method_name for own in refined(best, 1, labels)} for labels in (even, uneven, few)]
-    assert taught == [{"soft", "bangs-soft"}, *[{"soft", "soft-aligned", "bangs-soft"}] * 2]
+    methods = [{candidate.method_name for candidate in refined(best, 1, labels)} for labels in (even, uneven, few)]
+    assert methods == [{"soft", "bangs-soft"}, *[{"soft", "soft-aligned", "bangs-soft"}] * 2]
 
 
 @pytest.mark.parametrize("runs", [1, 2])
@@ -362,9 +365,9 @@ def test_a_time_limit_admits_neural_networks_and_stops_what_is_behind() -> None:
     assert not any(line["weight"] for line in stopped)
 
 
-@pytest.mark.parametrize(("most", "tried"), [(10**6, {"appnp"}), (10, set())])
-def test_a_small_graph_gets_an_appnp_unasked(most: int, tried: set[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(candidates, "MAX_NEURAL_ENTRIES", most)
+@pytest.mark.parametrize(("limit", "tried"), [(10**6, {"appnp"}), (10, set())])
+def test_a_small_graph_gets_an_appnp_unasked(limit: int, tried: set[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(candidates, "MAX_NEURAL_ENTRIES", limit)
     board = SelfTrainingClassifier(rounds=0, epochs=3, device="cpu").fit(world()[0]).leaderboard_
     assert {"gcn", "appnp", "grand"} & {line["model"] for line in board} == tried
 
@@ -372,8 +375,8 @@ def test_a_small_graph_gets_an_appnp_unasked(most: int, tried: set[str], monkeyp
 def test_the_number_of_candidates_is_known_from_the_first_on() -> None:
     reports: list[contest.Progress] = []
     model = SelfTrainingClassifier(rounds=0, epochs=3, device="cpu").fit(world()[0], tell=reports.append)
-    assert {own.count for own in reports} == {len(model.leaderboard_)}
-    assert [own.number for own in reports] == list(range(1, len(reports) + 1))
+    assert {report.count for report in reports} == {len(model.leaderboard_)}
+    assert [report.number for report in reports] == list(range(1, len(reports) + 1))
 
 
 def test_no_neural_network_is_begun_late_in_a_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -397,13 +400,13 @@ def test_small_graphs_are_fitted_with_one_thread_and_threads_are_put_back() -> N
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 def test_linear_models_say_the_same_on_a_gpu() -> None:
-    said = [
-        SelfTrainingClassifier(model=PropagatedLinear(), method="soft", rounds=2, device=place)
+    probs = [
+        SelfTrainingClassifier(model=PropagatedLinear(), method="soft", rounds=2, device=device)
         .fit(world()[0])
         .predict_proba()
-        for place in ("cpu", "cuda")
+        for device in ("cpu", "cuda")
     ]
-    assert said[1] == pytest.approx(said[0], abs=2e-3)
+    assert probs[1] == pytest.approx(probs[0], abs=2e-3)
 
 
 def test_a_model_of_fewer_nodes_than_directions_is_saved_and_loaded(tmp_path: Path) -> None:
@@ -411,16 +414,16 @@ def test_a_model_of_fewer_nodes_than_directions_is_saved_and_loaded(tmp_path: Pa
     graph.y[45:] = -1
     model = SelfTrainingClassifier(rounds=0).fit(graph)
     model.save(tmp_path)
-    again = SelfTrainingClassifier.load(tmp_path)
-    np.testing.assert_allclose(again.predict_proba(graph), model.predict_proba(), atol=1e-5)
+    loaded = SelfTrainingClassifier.load(tmp_path)
+    np.testing.assert_allclose(loaded.predict_proba(graph), model.predict_proba(), atol=1e-5)
 
 
 def test_the_interval_of_a_log_likelihood_ends_at_zero() -> None:
     """A normal interval of few nodes reached above 0, where no log-probability is."""
-    found = mean_interval(torch.tensor([-2.0, -0.01, -0.01, -0.01]))
-    assert found["value"] == pytest.approx(-0.5075)
-    assert found["low"] < -1
-    assert found["high"] == 0
+    interval = mean_interval(torch.tensor([-2.0, -0.01, -0.01, -0.01]))
+    assert interval["value"] == pytest.approx(-0.5075)
+    assert interval["low"] < -1
+    assert interval["high"] == 0
 
 
 @pytest.mark.parametrize("lost", ["pagerank", "scales", "logistic"])
@@ -429,12 +432,12 @@ def test_a_linear_model_that_diverges_leaves_the_others_to_be_refined(
 ) -> None:
     begin = contest.SelfTrainer.begin
     queue = linear_candidates(world()[0], soft_method("soft", 1), "soft", candidates.VIEWS)
-    gone = [own.trainer for own in queue if own.model_kind.startswith(lost)][-1]
+    diverged = [candidate.trainer for candidate in queue if candidate.model_kind.startswith(lost)][-1]
 
-    def diverging(own: Any, learner: Any, rng: Streams) -> Any:
-        if own.trainer == gone:
+    def diverging(trainer: Any, learner: Any, rng: Streams) -> Any:
+        if trainer.trainer == diverged:
             raise Diverged("as asked")
-        return begin(own, learner, rng)
+        return begin(trainer, learner, rng)
 
     monkeypatch.setattr(contest.SelfTrainer, "begin", diverging)
     board = SelfTrainingClassifier(rounds=1, epochs=2, device="cpu").fit(world()[0]).leaderboard_

@@ -47,10 +47,10 @@ def test_a_fit_is_the_same_in_every_mode_of_torch(mode: str, fitted: SelfTrainin
     data, _ = half_known()
     with MODES[mode]():
         model = SelfTrainingClassifier(**QUICK).fit(data)
-        said, others = model.predict_proba(), model.predict_proba(data)
+        probs, other_probs = model.predict_proba(), model.predict_proba(data)
         reasons = model.explain(3)
-    assert np.array_equal(said, fitted.predict_proba())
-    assert np.array_equal(others, fitted.predict_proba(data))
+    assert np.array_equal(probs, fitted.predict_proba())
+    assert np.array_equal(other_probs, fitted.predict_proba(data))
     assert reasons == fitted.explain(3)
 
 
@@ -61,12 +61,12 @@ def test_the_modes_come_back(mode: str) -> None:
         return grad, inference, torch.is_autocast_enabled("cpu"), torch.get_default_dtype(), torch.get_default_device()
 
     with default_torch_modes():
-        usual = now()
+        default = now()
     with MODES[mode]():
         before = now()
         with default_torch_modes():
-            assert now() == usual
-        assert now() == before != usual
+            assert now() == default
+        assert now() == before != default
 
 
 def test_a_trainer_learns_under_no_grad(task) -> None:

@@ -102,14 +102,14 @@ class Favourite:
 
 def test_a_score_of_ones_own_decides_who_is_adopted() -> None:
     data, _ = half_known()
-    found = SelfTrainingClassifier(**HARD, selector=Favourite(31), k=1, rounds=1, epochs=5).fit(data)
-    assert found.history_[1]["adopted"][0]["node"] == [31]
+    model = SelfTrainingClassifier(**HARD, selector=Favourite(31), k=1, rounds=1, epochs=5).fit(data)
+    assert model.history_[1]["adopted"][0]["node"] == [31]
 
 
 @pytest.mark.parametrize("model", ["appnp", APPNP(hidden=8), Trainer(GCN(hidden=8), epochs=20), "sgc"])
 def test_models_come_as_names_or_parts(model: Any) -> None:
-    found = SelfTrainingClassifier(model, "confidence", Temperature(), **HARD, rounds=1, epochs=10).fit(half_known()[0])
-    assert found.predict().shape == (40,)
+    classifier = SelfTrainingClassifier(model, "confidence", Temperature(), **HARD, rounds=1, epochs=10)
+    assert classifier.fit(half_known()[0]).predict().shape == (40,)
 
 
 class TestInputs:
@@ -137,21 +137,21 @@ class TestInputs:
             "float labels": (x, edges, np.where(y < 0, np.nan, y)),
             "sparse tensor": (self.data.x.to_sparse_coo(), self.data.edge_index, self.data.y),
         }[form]
-        found = fit(*arguments)
+        model = fit(*arguments)
         if form == "pandas":  # its numbers are scaled, as those of a table
             probs = fit((x - x.mean(0)) / x.std(0), edges, y).predict_proba()
-        assert found.predict_proba() == pytest.approx(probs, abs=1e-4)
-        assert found.classes_.tolist() == [0, 1]
+        assert model.predict_proba() == pytest.approx(probs, abs=1e-4)
+        assert model.classes_.tolist() == [0, 1]
 
     def test_a_frame_with_words_for_labels_gives_words_back(self) -> None:
         frame = pd.DataFrame(self.x, columns=["a", "b"])
         words = pd.Series(np.where(self.y < 0, None, np.array(["cat", "dog"])[self.y]), dtype=object)
-        found = SelfTrainingClassifier(**QUICK).fit(frame, words, edge_index=self.edges)
-        assert found.classes_.tolist() == ["cat", "dog"]
-        assert set(found.predict()) <= {"cat", "dog"}
-        assert found.feature_names_in_.tolist() == ["a", "b"]
-        assert (found.labels_[found.labeled_iter_ == -1] == "").all()
-        assert found.score(frame, np.array(["cat", "dog"])[self.truth.numpy()], edge_index=self.edges) > 0.8
+        model = SelfTrainingClassifier(**QUICK).fit(frame, words, edge_index=self.edges)
+        assert model.classes_.tolist() == ["cat", "dog"]
+        assert set(model.predict()) <= {"cat", "dog"}
+        assert model.feature_names_in_.tolist() == ["a", "b"]
+        assert (model.labels_[model.labeled_iter_ == -1] == "").all()
+        assert model.score(frame, np.array(["cat", "dog"])[self.truth.numpy()], edge_index=self.edges) > 0.8
 
     def test_categories_and_missing_words_are_unknown(self) -> None:
         words = pd.Series(pd.Categorical(np.where(self.y < 0, None, np.array(["x", "y"])[self.y])))
@@ -206,12 +206,12 @@ class TestInputs:
         data = self.data.clone()
         data.y = torch.where(node < 20, self.truth, 7 + node)  # under no mask, so never looked at
         data.train_mask, data.val_mask, data.test_mask = node < 10, (node >= 10) & (node < 20), node >= 20
-        found = SelfTrainingClassifier(**QUICK).fit(data)
-        assert found.classes_.tolist() == [0, 1]
-        assert (found.snapshot_.held >= 0).nonzero().flatten().tolist() == list(range(10, 20))
+        model = SelfTrainingClassifier(**QUICK).fit(data)
+        assert model.classes_.tolist() == [0, 1]
+        assert (model.snapshot_.held >= 0).nonzero().flatten().tolist() == list(range(10, 20))
         data.y = self.truth
-        right = (found.predict() == self.truth.numpy())[20:].mean()
-        assert found.score(data) == pytest.approx(right)  # the test nodes alone
+        right = (model.predict() == self.truth.numpy())[20:].mean()
+        assert model.score(data) == pytest.approx(right)  # the test nodes alone
 
 
 class TestComplaints:
@@ -279,10 +279,10 @@ class TestComplaints:
     def test_parameters_are_stored_as_given_and_checked_in_fit(
         self, params: dict[str, Any], error: type[Exception], sentence: str
     ) -> None:
-        made = SelfTrainingClassifier(**{**HARD, **params})
-        assert params.items() <= made.get_params().items()
+        model = SelfTrainingClassifier(**{**HARD, **params})
+        assert params.items() <= model.get_params().items()
         with pytest.raises(error, match=sentence):
-            made.fit(self.data)
+            model.fit(self.data)
 
     @pytest.mark.parametrize(
         ("weight", "sentence"),
@@ -312,10 +312,10 @@ class TestComplaints:
 
     def test_columns_in_another_order(self) -> None:
         frame = pd.DataFrame(self.x, columns=["a", "b"])
-        found = SelfTrainingClassifier(**HARD, rounds=0, epochs=5).fit(frame, self.y, edge_index=self.edges)
+        model = SelfTrainingClassifier(**HARD, rounds=0, epochs=5).fit(frame, self.y, edge_index=self.edges)
         with pytest.raises(InvalidInput, match=r"it had 'a', 'b', X has 'b', 'a'; write X\[list"):
-            found.predict(frame[["b", "a"]], self.edges)
-        assert (found.predict(frame.to_numpy(), self.edges) == found.predict(frame, self.edges)).all()
+            model.predict(frame[["b", "a"]], self.edges)
+        assert (model.predict(frame.to_numpy(), self.edges) == model.predict(frame, self.edges)).all()
 
     def test_a_node_is_asked_for_by_its_name_or_where_names_are_words_by_its_row(self) -> None:
         def fit(names: Any) -> SelfTrainingClassifier:
@@ -348,27 +348,27 @@ class TestComplaints:
 class TestRounds:
     def test_by_default_half_of_the_pool_is_adopted(self) -> None:
         data, _ = half_known()
-        found = SelfTrainingClassifier(**HARD, rounds=4, epochs=3).fit(data)
-        assert [len(row["adopted"][0]["node"]) for row in found.history_] == [0, 4, 4, 4, 4]  # 28 free nodes: ⌈28 / 8⌉
+        model = SelfTrainingClassifier(**HARD, rounds=4, epochs=3).fit(data)
+        assert [len(row["adopted"][0]["node"]) for row in model.history_] == [0, 4, 4, 4, 4]  # 28 free nodes: ⌈28 / 8⌉
 
     def test_it_ends_when_every_node_has_a_label(self) -> None:
-        found = SelfTrainingClassifier(**HARD, k=20, rounds=5, epochs=3).fit(half_known()[0])
-        assert found.termination_condition_ == "all_labeled"
-        assert found.n_iter_ == 2
+        model = SelfTrainingClassifier(**HARD, k=20, rounds=5, epochs=3).fit(half_known()[0])
+        assert model.termination_condition_ == "all_labeled"
+        assert model.n_iter_ == 2
 
     def test_it_ends_when_nobody_is_good_enough(self) -> None:
-        found = SelfTrainingClassifier(**HARD, selector=Nobody(), rounds=5, epochs=3).fit(half_known()[0])
-        assert found.termination_condition_ == "no_change"
-        assert found.n_iter_ == 0
+        model = SelfTrainingClassifier(**HARD, selector=Nobody(), rounds=5, epochs=3).fit(half_known()[0])
+        assert model.termination_condition_ == "no_change"
+        assert model.n_iter_ == 0
 
     def test_no_rounds_is_a_plain_network(self) -> None:
-        found = SelfTrainingClassifier(**HARD, rounds=0, epochs=3).fit(half_known()[0])
-        assert (found.labeled_iter_ <= 0).all()
+        model = SelfTrainingClassifier(**HARD, rounds=0, epochs=3).fit(half_known()[0])
+        assert (model.labeled_iter_ <= 0).all()
 
     def test_observers_see_every_round(self) -> None:
-        seen = []
-        SelfTrainingClassifier(**QUICK).fit(half_known()[0], observers=[lambda state: seen.append(state.index)])
-        assert seen == [0, 1, 2]
+        rounds = []
+        SelfTrainingClassifier(**QUICK).fit(half_known()[0], observers=[lambda state: rounds.append(state.index)])
+        assert rounds == [0, 1, 2]
 
 
 @dataclass(frozen=True)
@@ -386,8 +386,8 @@ class TestRepetition:
         def search() -> list[Any]:
             out = []
             for k in (1, 5, 9):
-                found = clone(base).set_params(k=k).fit(data)
-                out.append((k, found.score(data.clone().update({"y": truth})), found.predict_proba()))
+                model = clone(base).set_params(k=k).fit(data)
+                out.append((k, model.score(data.clone().update({"y": truth})), model.predict_proba()))
             return out
 
         for (k, score, probs), (same_k, same_score, same_probs) in zip(search(), search(), strict=True):
@@ -405,45 +405,47 @@ class TestRepetition:
         SelfTrainingClassifier(**QUICK, random_state=None).fit(data)
 
     def test_parts_survive_clone(self) -> None:
-        made = SelfTrainingClassifier(GCN(hidden=4), Confidence(), Temperature(), **HARD, k=3)
-        again = clone(made)
-        assert again.get_params() == made.get_params()
-        assert again.model == GCN(hidden=4)
+        model = SelfTrainingClassifier(GCN(hidden=4), Confidence(), Temperature(), **HARD, k=3)
+        cloned = clone(model)
+        assert cloned.get_params() == model.get_params()
+        assert cloned.model == GCN(hidden=4)
 
 
 class TestSaving:
     def test_a_saved_model_predicts_the_same(self, fitted: SelfTrainingClassifier, tmp_path: Path) -> None:
         fitted.save(tmp_path)
-        again = SelfTrainingClassifier.load(tmp_path)
-        assert again.get_params() == fitted.get_params()
-        assert (again.predict_proba() == fitted.predict_proba()).all()
+        loaded = SelfTrainingClassifier.load(tmp_path)
+        assert loaded.get_params() == fitted.get_params()
+        assert (loaded.predict_proba() == fitted.predict_proba()).all()
         data, _ = half_known()
-        assert (again.predict_proba(data) == fitted.predict_proba(data)).all()
+        assert (loaded.predict_proba(data) == fitted.predict_proba(data)).all()
         for name in ("labels_", "labeled_iter_", "classes_"):
-            assert (getattr(again, name) == getattr(fitted, name)).all()
-        assert again.history_ == fitted.history_
-        assert again.termination_condition_ == fitted.termination_condition_
+            assert (getattr(loaded, name) == getattr(fitted, name)).all()
+        assert loaded.history_ == fitted.history_
+        assert loaded.termination_condition_ == fitted.termination_condition_
 
     def test_words_names_and_parts_come_back(self, tmp_path: Path) -> None:
         data, _ = half_known()
         words = np.where(data.y < 0, "", np.array(["no", "yes"])[data.y])
         frame = pd.DataFrame(data.x.numpy(), columns=["a", "b"])
-        made = SelfTrainingClassifier(Trainer(GCN(hidden=4), epochs=9), calibrator="vector", **HARD, rounds=1)
-        made.fit(frame, words, edge_index=data.edge_index).save(tmp_path / "mine.safetensors")
-        again = SelfTrainingClassifier.load(tmp_path / "mine.safetensors")
-        assert again.model == made.model
-        assert again.feature_names_in_.tolist() == ["a", "b"]
-        assert (again.predict() == made.predict()).all()
-        assert again.predict_proba(frame, data.edge_index) == pytest.approx(made.predict_proba(frame, data.edge_index))
+        model = SelfTrainingClassifier(Trainer(GCN(hidden=4), epochs=9), calibrator="vector", **HARD, rounds=1)
+        model.fit(frame, words, edge_index=data.edge_index).save(tmp_path / "mine.safetensors")
+        loaded = SelfTrainingClassifier.load(tmp_path / "mine.safetensors")
+        assert loaded.model == model.model
+        assert loaded.feature_names_in_.tolist() == ["a", "b"]
+        assert (loaded.predict() == model.predict()).all()
+        assert loaded.predict_proba(frame, data.edge_index) == pytest.approx(
+            model.predict_proba(frame, data.edge_index)
+        )
 
     def test_a_part_of_ones_own_is_asked_for(self, tmp_path: Path) -> None:
         data, _ = half_known()
-        made = SelfTrainingClassifier(**HARD, selector=Favourite(3), rounds=1, epochs=3).fit(data)
-        made.save(tmp_path)
+        model = SelfTrainingClassifier(**HARD, selector=Favourite(3), rounds=1, epochs=3).fit(data)
+        model.save(tmp_path)
         with pytest.raises(InvalidInput, match=r"selector of your own, Favourite\(node=3\).*load\(path, selector=…\)"):
             SelfTrainingClassifier.load(tmp_path)
-        again = SelfTrainingClassifier.load(tmp_path, selector=Favourite(3))
-        assert (again.predict_proba() == made.predict_proba()).all()
+        loaded = SelfTrainingClassifier.load(tmp_path, selector=Favourite(3))
+        assert (loaded.predict_proba() == model.predict_proba()).all()
 
     def test_a_changed_file_is_refused(self, fitted: SelfTrainingClassifier, tmp_path: Path) -> None:
         fitted.save(tmp_path)
@@ -486,5 +488,5 @@ class TestSaving:
             SelfTrainingClassifier.load(tmp_path)
 
     def test_pickle_works_too(self, fitted: SelfTrainingClassifier) -> None:
-        again = pickle.loads(pickle.dumps(fitted))
-        assert (again.predict_proba() == fitted.predict_proba()).all()
+        loaded = pickle.loads(pickle.dumps(fitted))
+        assert (loaded.predict_proba() == fitted.predict_proba()).all()

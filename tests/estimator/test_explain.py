@@ -17,25 +17,25 @@ from bangs.runs.snapshot import Snapshot
 from tests.conftest import two_rings
 
 
-def candidate_log(*lines: tuple[int, int, bool, int]) -> CandidateLog:
+def candidate_log(*rows: tuple[int, int, bool, int]) -> CandidateLog:
     """Lines of (round, node, taken, label)."""
-    table = torch.tensor(lines, dtype=torch.long).reshape(-1, 4)
-    some, nothing = torch.full((len(table),), 0.5), torch.full((len(table),), float("nan"))
+    table = torch.tensor(rows, dtype=torch.long).reshape(-1, 4)
+    half, no_stderr = torch.full((len(table),), 0.5), torch.full((len(table),), float("nan"))
     same = table[:, 0] == table[:, :1]  # lines of the same round
-    place, among = same.tril().sum(1), same.sum(1)
+    rank, among = same.tril().sum(1), same.sum(1)
     return CandidateLog(
-        table[:, 0], table[:, 1], table[:, 2].bool(), table[:, 3], some, some, some, nothing, place, among
+        table[:, 0], table[:, 1], table[:, 2].bool(), table[:, 3], half, half, half, no_stderr, rank, among
     )
 
 
-def line_graph(lines: CandidateLog | None = None) -> Snapshot:
+def line_graph(log: CandidateLog | None = None) -> Snapshot:
     """Four nodes in a row, 0 – 1 – 2 – 3; node 0 is given as class 0, node 3 as class 1; round 1 follows round 0."""
     edges = torch.tensor([[0, 1, 2], [1, 2, 3]])
     given = torch.tensor([0, -1, -1, 1])
-    lines = candidate_log() if lines is None else lines
+    log = candidate_log() if log is None else log
     target, adopted_round = given.clone(), torch.where(given >= 0, 0, -1)
-    for line in lines.taken.nonzero().flatten().tolist():
-        target[lines.node[line]], adopted_round[lines.node[line]] = lines.label[line], lines.round[line]
+    for row in log.taken.nonzero().flatten().tolist():
+        target[log.node[row]], adopted_round[log.node[row]] = log.label[row], log.round[row]
     logits = torch.tensor([[2.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 2.0]])
     return Snapshot(
         graph=EdgeList(torch.cat([edges, edges.flip(0)], dim=1), 4),
@@ -47,7 +47,7 @@ def line_graph(lines: CandidateLog | None = None) -> Snapshot:
         calibrated=logits,
         round_labels=logits.argmax(-1).repeat(3, 1),
         round_confidence=logits.softmax(-1).amax(-1).repeat(3, 1),
-        candidate_log=lines,
+        candidate_log=log,
         chosen=2,
         rows=[{"round": 0}, {"round": 1}, {"round": 2}],
     )
@@ -58,7 +58,7 @@ def test_influence_is_the_row_of_personalised_pagerank() -> None:
     exact = ExactPPR()(snapshot.graph).matrix
     (strongest, support, reach) = influences(snapshot, [1], top=5, propagate=PPR(steps=200))[0]
     near, far = float(exact[1, 0]), float(exact[1, 3])
-    assert [one.node for one in strongest] == [0, 3]
+    assert [item.node for item in strongest] == [0, 3]
     assert strongest[0].share == pytest.approx(near / (near + far), abs=1e-5)
     assert support == pytest.approx([near / (near + far), far / (near + far)], abs=1e-5)
     assert reach == pytest.approx((near + far) / (1 - float(exact[1, 1])), abs=1e-4)
@@ -70,10 +70,10 @@ def test_near_walks_tell_what_personalised_pagerank_tells() -> None:
     snapshot = SelfTrainingClassifier(rounds=2, k=5, epochs=10).fit(data).snapshot_
     nodes = list(range(60))
     far, near = (influences(snapshot, nodes, 2, part) for part in (PPR(steps=100), TruncatedPPR(steps=100, floor=0.0)))
-    for one, two in zip(far, near, strict=True):
-        assert [other.share for other in one[0]] == pytest.approx([other.share for other in two[0]], abs=1e-3)
-        assert one[1] == pytest.approx(two[1], abs=1e-3)
-        assert one[2] == pytest.approx(two[2], abs=1e-3)
+    for item, two in zip(far, near, strict=True):
+        assert [other.share for other in item[0]] == pytest.approx([other.share for other in two[0]], abs=1e-3)
+        assert item[1] == pytest.approx(two[1], abs=1e-3)
+        assert item[2] == pytest.approx(two[2], abs=1e-3)
 
 
 def test_a_large_graph_is_asked_for_near_walks_only(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -93,26 +93,33 @@ def test_a_symmetric_node_hears_both_sides_alike() -> None:
 def test_only_labels_older_than_an_adoption_count_for_it() -> None:
     snapshot = line_graph(candidate_log((1, 1, True, 0), (2, 2, True, 1)))
     first, second = (influences(snapshot, [node])[0][0] for node in (1, 2))
-    assert {one.node for one in first} == {0, 3}
-    assert {one.node for one in second} == {0, 1, 3}
-    assert next(one for one in second if one.node == 1).adopted_round == 1
+    assert {item.node for item in first} == {0, 3}
+    assert {item.node for item in second} == {0, 1, 3}
+    assert next(item for item in second if item.node == 1).adopted_round == 1
 
 
 def test_a_node_out_of_reach_of_labels_has_no_influences() -> None:
     snapshot = line_graph()
     snapshot.graph.edge_index[:] = 1
-    found = reasons(snapshot, 2)
-    assert found.influences == []
-    assert found.support == [0.0, 0.0]
-    assert found.reach == 0
-    assert found.neighbours == []
+    node_reasons = reasons(snapshot, 2)
+    assert node_reasons.influences == []
+    assert node_reasons.support == [0.0, 0.0]
+    assert node_reasons.reach == 0
+    assert node_reasons.neighbours == []
 
 
 def test_an_adoption_is_told_with_its_place_in_the_round() -> None:
     snapshot = line_graph(candidate_log((1, 2, True, 1), (1, 1, True, 0)))
-    found = reasons(snapshot, 1).adoption
-    assert found is not None
-    assert (found.round, found.label, found.rank, found.among, found.used, found.stderr) == (1, 0, 2, 2, True, None)
+    adoption = reasons(snapshot, 1).adoption
+    assert adoption is not None
+    assert (adoption.round, adoption.label, adoption.rank, adoption.among, adoption.used, adoption.stderr) == (
+        1,
+        0,
+        2,
+        2,
+        True,
+        None,
+    )
     assert reasons(snapshot, 0).adoption is None
 
 
@@ -127,10 +134,10 @@ def test_heavier_neighbours_come_first() -> None:
     data = two_rings(24)
     data.y = torch.where(torch.arange(24) < 12, data.y, -1)
     data.edge_weight = torch.where(data.edge_index[0] == 2, 5.0, 1.0)
-    found = SelfTrainingClassifier(rounds=1, epochs=5).fit(data).explain(4)
-    assert (found.neighbours[0].node, found.neighbours[0].weight) == ("2", 5.0)
-    assert found.degree == len(found.neighbours) == 2
-    assert [step["round"] for step in found.path] == [0, 1]
+    explanation = SelfTrainingClassifier(rounds=1, epochs=5).fit(data).explain(4)
+    assert (explanation.neighbours[0].node, explanation.neighbours[0].weight) == ("2", 5.0)
+    assert explanation.degree == len(explanation.neighbours) == 2
+    assert [step["round"] for step in explanation.path] == [0, 1]
 
 
 def test_a_node_is_not_its_own_neighbour_and_several_edges_make_one() -> None:
@@ -138,14 +145,14 @@ def test_a_node_is_not_its_own_neighbour_and_several_edges_make_one() -> None:
     snapshot = line_graph()
     weight = torch.tensor([9.0, 2.0, 1.0, 4.0, 0.0])
     edges = EdgeList(torch.tensor([[1, 0, 0, 2, 3], [1, 1, 1, 1, 1]]), 4, weight)
-    found = reasons(replace(snapshot, graph=edges), 1)
-    assert [(one.node, one.weight, one.origin, one.label) for one in found.neighbours] == [
+    node_reasons = reasons(replace(snapshot, graph=edges), 1)
+    assert [(item.node, item.weight, item.origin, item.label) for item in node_reasons.neighbours] == [
         (2, 4.0, "predicted", 1),
         (0, 3.0, "given", 0),
     ]
-    assert found.degree == 2
-    told = neighbours(replace(snapshot, graph=edges), [0, 1, 1], top=1)
-    assert told == [([], 0), (found.neighbours[:1], 2), (found.neighbours[:1], 2)]
+    assert node_reasons.degree == 2
+    heaviest = neighbours(replace(snapshot, graph=edges), [0, 1, 1], top=1)
+    assert heaviest == [([], 0), (node_reasons.neighbours[:1], 2), (node_reasons.neighbours[:1], 2)]
 
 
 def test_where_nobody_else_is_heard_the_words_say_so() -> None:
@@ -167,27 +174,27 @@ def soft_line() -> Snapshot:
 
 
 def test_a_soft_label_is_told_with_its_probabilities_and_its_weight() -> None:
-    found = reasons(soft_line(), 1)
-    assert found.origin == "soft"
-    assert found.adoption is None
-    assert found.soft is not None
-    assert (found.soft.round, found.soft.weight) == (2, 0.5)
-    assert found.soft.probs == pytest.approx([0.9, 0.1])
-    words = as_text(found, list("abcd"), ["u", "v"])
-    assert "Soft label: before round 2 the model gave it u 90.0%, v 10.0%." in words
-    assert "their weight was 0.5 times the mean weight of a given label" in words
+    node_reasons = reasons(soft_line(), 1)
+    assert node_reasons.origin == "soft"
+    assert node_reasons.adoption is None
+    assert node_reasons.soft is not None
+    assert (node_reasons.soft.round, node_reasons.soft.weight) == (2, 0.5)
+    assert node_reasons.soft.probs == pytest.approx([0.9, 0.1])
+    text = as_text(node_reasons, list("abcd"), ["u", "v"])
+    assert "Soft label: before round 2 the model gave it u 90.0%, v 10.0%." in text
+    assert "their weight was 0.5 times the mean weight of a given label" in text
     assert reasons(soft_line(), 0).soft is None
 
 
 def test_soft_labels_are_no_labelled_influence() -> None:
     (strongest, support, _) = influences(soft_line(), [1])[0]
-    assert {one.node for one in strongest} == {0, 3}
+    assert {item.node for item in strongest} == {0, 3}
     assert sum(support) == pytest.approx(1)
 
 
 def test_a_prediction_against_its_labelled_influence_is_noticed() -> None:
     snapshot = line_graph()
-    turned = replace(snapshot, calibrated=snapshot.calibrated.flip(1))
-    words, against = (as_text(reasons(own, 1), list("abcd"), ["u", "v"]) for own in (snapshot, turned))
-    assert "Most labelled influence" not in words
+    flipped = replace(snapshot, calibrated=snapshot.calibrated.flip(1))
+    text, against = (as_text(reasons(fit, 1), list("abcd"), ["u", "v"]) for fit in (snapshot, flipped))
+    assert "Most labelled influence" not in text
     assert "Most labelled influence is for 'u', but the model predicts 'v'" in against

@@ -37,14 +37,14 @@ def known(nodes: int = 40, count: int = 12) -> Data:
 
 def test_every_label_judges_one_model_and_is_learned_by_the_others() -> None:
     target = labels(10, 7, 5)
-    made = Folds.of(target, 4, seed=0)
-    there = target >= 0
-    assert made.has_held_out
-    assert ((made.held >= 0).sum(0) == there).all()
-    assert ((made.given >= 0).sum(0) == 3 * there).all()
-    assert torch.where(made.given >= 0, made.given, made.held)[0].equal(target)
+    folds = Folds.of(target, 4, seed=0)
+    labelled = target >= 0
+    assert folds.has_held_out
+    assert ((folds.held >= 0).sum(0) == labelled).all()
+    assert ((folds.given >= 0).sum(0) == 3 * labelled).all()
+    assert torch.where(folds.given >= 0, folds.given, folds.held)[0].equal(target)
     for label, count in enumerate((10, 7, 5)):
-        parts = (made.held == label).sum(1)
+        parts = (folds.held == label).sum(1)
         assert int(parts.sum()) == count
         assert int(parts.max() - parts.min()) <= 1
 
@@ -56,32 +56,32 @@ def test_the_same_seed_gives_the_same_folds() -> None:
 
 
 def test_a_class_of_one_label_is_learned_by_all_and_judges_none() -> None:
-    made = Folds.of(labels(1, 6), 3, seed=0)
-    assert made.single_label_classes == (0,)
-    assert (made.given == 0).sum(1).tolist() == [1, 1, 1]
-    assert not (made.held == 0).any()
+    folds = Folds.of(labels(1, 6), 3, seed=0)
+    assert folds.single_label_classes == (0,)
+    assert (folds.given == 0).sum(1).tolist() == [1, 1, 1]
+    assert not (folds.held == 0).any()
 
 
 def test_fewer_labels_than_folds_make_fewer_folds() -> None:
-    made = Folds.of(labels(1, 2), 4, seed=0)  # a fold then holds labels of one class only
-    assert made.runs == 2
-    assert (made.held >= 0).sum(1).tolist() == [1, 1]
-    assert all(len(own[own >= 0].unique()) == 2 for own in made.given)
+    folds = Folds.of(labels(1, 2), 4, seed=0)  # a fold then holds labels of one class only
+    assert folds.runs == 2
+    assert (folds.held >= 0).sum(1).tolist() == [1, 1]
+    assert all(len(given[given >= 0].unique()) == 2 for given in folds.given)
 
 
 def test_one_label_a_class_is_learned_by_all_models() -> None:
-    made = Folds.of(labels(1, 1, 1), 4, seed=0)
-    assert not made.has_held_out
-    assert (made.given == labels(1, 1, 1)).all()
+    folds = Folds.of(labels(1, 1, 1), 4, seed=0)
+    assert not folds.has_held_out
+    assert (folds.given == labels(1, 1, 1)).all()
 
 
 def test_what_is_unseen_comes_from_models_that_have_not_learned_the_node() -> None:
     logits = torch.zeros(2, 3, 2)
     logits[0, 0], logits[1, 0] = torch.tensor([9.0, 0.0]), torch.tensor([0.0, 9.0])
     held = torch.tensor([[-1, 0, -1], [0, -1, -1]])  # node 0 is unseen by the second model, node 1 by the first
-    said = unseen_prediction(Prediction(logits), held)
-    assert said.logits.shape == (1, 2, 2)
-    assert said.label[0, 0] == 1
+    prediction = unseen_prediction(Prediction(logits), held)
+    assert prediction.logits.shape == (1, 2, 2)
+    assert prediction.label[0, 0] == 1
     assert mean_of_runs(Prediction(logits)).probs[0, 0].tolist() == pytest.approx([0.5, 0.5])
 
 
@@ -121,10 +121,10 @@ def test_a_saved_fit_with_folds_predicts_and_explains_alike(method: str, tmp_pat
     data = known()
     model = SelfTrainingClassifier(**QUICK, method=method, folds=2).fit(data)
     model.save(tmp_path)
-    again = SelfTrainingClassifier.load(tmp_path)
-    assert np.array_equal(again.predict_proba(), model.predict_proba())
-    assert again.predict_proba(data) == pytest.approx(model.predict_proba(), abs=1e-6)
-    assert str(again.explain(30)) == str(model.explain(30))
+    loaded = SelfTrainingClassifier.load(tmp_path)
+    assert np.array_equal(loaded.predict_proba(), model.predict_proba())
+    assert loaded.predict_proba(data) == pytest.approx(model.predict_proba(), abs=1e-6)
+    assert str(loaded.explain(30)) == str(model.explain(30))
 
 
 def test_one_label_a_class_still_gives_a_model() -> None:
@@ -151,8 +151,8 @@ def test_many_classes_of_two_labels() -> None:
 
 def test_labels_on_nodes_without_edges() -> None:
     data = known(40, 12)
-    free = data.edge_index.min(0).values >= 12
-    data.edge_index = data.edge_index[:, free]  # no labelled node has an edge
+    linked = data.edge_index.min(0).values >= 12
+    data.edge_index = data.edge_index[:, linked]  # no labelled node has an edge
     model = SelfTrainingClassifier(**QUICK).fit(data)
     assert np.isfinite(model.predict_proba()).all()
 
@@ -160,10 +160,10 @@ def test_labels_on_nodes_without_edges() -> None:
 def test_validation_nodes_of_the_data_are_used_unless_folds_are_asked_for() -> None:
     data, node = two_rings(40), torch.arange(40)
     data.train_mask, data.val_mask, data.test_mask = node < 10, (node >= 10) & (node < 20), node >= 20
-    own = SelfTrainingClassifier(**QUICK).fit(data)
-    assert (own.snapshot_.held >= 0).nonzero().flatten().tolist() == list(range(10, 20))
-    asked = SelfTrainingClassifier(**QUICK, folds=2).fit(data)
-    assert (asked.snapshot_.held >= 0).nonzero().flatten().tolist() == list(range(20))
+    default = SelfTrainingClassifier(**QUICK).fit(data)
+    assert (default.snapshot_.held >= 0).nonzero().flatten().tolist() == list(range(10, 20))
+    folded = SelfTrainingClassifier(**QUICK, folds=2).fit(data)
+    assert (folded.snapshot_.held >= 0).nonzero().flatten().tolist() == list(range(20))
 
 
 @pytest.mark.parametrize(

@@ -86,15 +86,15 @@ def test_a_fit_keeps_none_of_the_callers_memory(form: str) -> None:
     y, weight = np.arange(20) % 2, np.ones(40, np.float32)
     index = np.stack([np.arange(20), (np.arange(20) + 1) % 20])
     index = np.ascontiguousarray(np.concatenate([index, index[::-1]], axis=1))
-    dense, links, heavy, y_ = (torch.from_numpy(own) for own in (x, index, weight, y))
+    dense, edges, weights, labels = (torch.from_numpy(array) for array in (x, index, weight, y))
     csr = sp.csr_array(x)
     given: dict[str, Any] = {
         "array": {"X": x, "edge_index": index, "y": y, "edge_weight": weight},
-        "tensor": {"X": dense, "edge_index": links, "y": y_, "edge_weight": heavy},
-        "data": {"X": Data(x=dense, edge_index=links, y=y_, edge_weight=heavy)},
+        "tensor": {"X": dense, "edge_index": edges, "y": labels, "edge_weight": weights},
+        "data": {"X": Data(x=dense, edge_index=edges, y=labels, edge_weight=weights)},
         "csr": {"X": csr, "edge_index": index, "y": y},
         "frame": {"X": pd.DataFrame(x), "edge_index": index, "y": y},
-        "sparse tensor": {"X": dense.to_sparse_csr(), "edge_index": links, "y": y_},
+        "sparse tensor": {"X": dense.to_sparse_csr(), "edge_index": edges, "y": labels},
     }[form]
     model = SelfTrainingClassifier(method="hard", validation=0.25, rounds=1, epochs=5, k=2, device="cpu").fit(**given)
     before = model.explain(3), model.predict_proba(), model.labels_
@@ -233,12 +233,12 @@ def test_a_frame_with_words_dates_and_gaps_is_fitted_predicted_saved_and_loaded(
     assert model.columns_.features == ["age", "town=Oslo", "town=Rome", *_dates("joined")]
     assert list(model.feature_names_in_) == list(X.columns)
     assert list(model.node_names_) == list(X.index)
-    again = model.predict_proba(X, frame_edges())
-    np.testing.assert_allclose(again, model.predict_proba(), atol=1e-6)
+    probs = model.predict_proba(X, frame_edges())
+    np.testing.assert_allclose(probs, model.predict_proba(), atol=1e-6)
     model.save(tmp_path / "model.safetensors")
     loaded = SelfTrainingClassifier.load(tmp_path / "model.safetensors")
     assert loaded.columns_ == model.columns_
-    np.testing.assert_array_equal(loaded.predict_proba(X, frame_edges()), again)
+    np.testing.assert_array_equal(loaded.predict_proba(X, frame_edges()), probs)
     with pytest.raises(InvalidInput, match="feature names should match"):
         loaded.predict_proba(X[["town", "age", "joined", "note"]], frame_edges())
 
@@ -250,24 +250,24 @@ def _dates(name: str) -> list[str]:
 def test_a_polars_frame_is_a_frame() -> None:
     polars = pytest.importorskip("polars")
     X = frame().drop(columns="note")
-    same, encoding = encoded(X.reset_index(drop=True))
-    given = prepare(polars.from_pandas(X), edge_index=np.zeros((2, 0), int))
-    assert given.columns == encoding
-    np.testing.assert_array_equal(given.graph.x.numpy(), same.to_numpy(np.float32))
+    numbers, encoding = encoded(X.reset_index(drop=True))
+    inputs = prepare(polars.from_pandas(X), edge_index=np.zeros((2, 0), int))
+    assert inputs.columns == encoding
+    np.testing.assert_array_equal(inputs.graph.x.numpy(), numbers.to_numpy(np.float32))
     labels = polars.Series(["u", "v", None] * 8)
     assert as_labels(labels, 24)[0].tolist() == [0, 1, -1] * 8
 
 
 @pytest.mark.parametrize(
-    ("column", "told"),
+    ("column", "sentence"),
     [
         ([1.0, 2.0, None, 4.0], r"column 'c' holds '', where a number should be\n.*fill=\"mean\""),
         ([1.0, 2.0, "x", 4.0], r"column 'c' holds 'x', which is not a number\n.*astype\('category'\)"),
         ([[1, 2], [2], [3], [4]], r"column 'c' holds list, which is neither number, word nor date\n.*X\.drop"),
     ],
 )
-def test_what_a_frame_cannot_be_is_told_in_the_words_of_a_frame(column: list[Any], told: str) -> None:
-    with pytest.raises(BadTables, match=told):
+def test_what_a_frame_cannot_be_is_told_in_the_words_of_a_frame(column: list[Any], sentence: str) -> None:
+    with pytest.raises(BadTables, match=sentence):
         encoded(pd.DataFrame({"town": ["Rome", "Oslo"] * 2, "c": column}))
 
 
@@ -275,14 +275,14 @@ def test_words_that_the_fit_did_not_have_are_warned_of() -> None:
     X = pd.DataFrame({"town": ["Rome", "Oslo"] * 2})
     _, encoding = encoded(X)
     with pytest.warns(UserWarning, match="column 'town' holds 'Bern', unknown to the model"):
-        found, _ = encoded(pd.DataFrame({"town": ["Rome", "Bern"]}), encoding)
-    assert found.to_numpy().tolist() == [[0, 1], [0, 0]]
+        numbers, _ = encoded(pd.DataFrame({"town": ["Rome", "Bern"]}), encoding)
+    assert numbers.to_numpy().tolist() == [[0, 1], [0, 0]]
 
 
 def test_a_column_of_categories_is_taken_as_categories() -> None:
     X = pd.DataFrame({"town": ["Rome", "Oslo"] * 2, "code": pd.Categorical([1, 2, 1, 2])})
-    found, _ = encoded(X)
-    assert list(found.columns) == ["town=Oslo", "town=Rome", "code=1", "code=2"]
+    numbers, _ = encoded(X)
+    assert list(numbers.columns) == ["town=Oslo", "town=Rome", "code=1", "code=2"]
 
 
 def numbers_alone(rows: int = 24) -> pd.DataFrame:
@@ -304,18 +304,18 @@ def test_a_frame_of_numbers_alone_is_read_as_the_same_table_on_the_command_line(
     X = numbers_alone()
     X.assign(id=X.index, label=["u", "v"] * 12).to_csv(tmp_path / "nodes.csv", index=False)
     frame_edges().rename(columns={"a": "source", "b": "target"}).to_csv(tmp_path / "edges.csv", index=False)
-    own = read(tmp_path)
+    table = read(tmp_path)
     given: Any = {"pandas": X, "sparse": X.astype({"children": pd.SparseDtype(int, 0)})}.get(kind)
     edges: Any = frame_edges()
     if kind == "polars":
         polars = pytest.importorskip("polars")
         given, edges = polars.from_pandas(X), np.stack([np.arange(24), (np.arange(24) + 1) % 24])
     with pytest.warns(UserWarning, match="column 'same' has one value throughout; left out"):
-        found = prepare(given, None, edges)
-    assert found.columns is not None
-    assert found.columns.columns == own.columns.columns
-    np.testing.assert_array_equal(found.graph.x.numpy(), own.data.x.numpy())
-    assert not np.allclose(found.graph.x[:, 0], X["income"])
+        inputs = prepare(given, None, edges)
+    assert inputs.columns is not None
+    assert inputs.columns.columns == table.columns.columns
+    np.testing.assert_array_equal(inputs.graph.x.numpy(), table.data.x.numpy())
+    assert not np.allclose(inputs.graph.x[:, 0], X["income"])
 
 
 def test_other_rows_are_scaled_as_those_of_the_fit_were() -> None:
@@ -323,18 +323,18 @@ def test_other_rows_are_scaled_as_those_of_the_fit_were() -> None:
     edges = np.stack([np.arange(24), (np.arange(24) + 1) % 24])
     model = SelfTrainingClassifier(rounds=0, epochs=5, device="cpu", validation=0.25)
     model.fit(X, ["u", "v"] * 12, edge_index=edges)
-    some, kept = X[:9], edges[:, :8]
-    want = model.predict_proba(some, kept)
-    data = Data(x=torch.tensor(some.to_numpy(np.float32)), edge_index=torch.tensor(kept))
-    for given in (
-        (some.to_numpy(), kept),
-        (sp.csr_array(some.to_numpy()), kept),
+    rows, row_edges = X[:9], edges[:, :8]
+    expected = model.predict_proba(rows, row_edges)
+    data = Data(x=torch.tensor(rows.to_numpy(np.float32)), edge_index=torch.tensor(row_edges))
+    for arguments in (
+        (rows.to_numpy(), row_edges),
+        (sp.csr_array(rows.to_numpy()), row_edges),
         (data,),
-        (NodeRows(some.to_numpy(), kept),),
+        (NodeRows(rows.to_numpy(), row_edges),),
     ):
-        np.testing.assert_allclose(model.predict_proba(*given), want, atol=1e-4)
+        np.testing.assert_allclose(model.predict_proba(*arguments), expected, atol=1e-4)
     with pytest.raises(InvalidInput, match="X has 3 features, but the model was fitted on a frame and is expecting 4"):
-        model.predict(some.to_numpy()[:, :3], kept)
+        model.predict(rows.to_numpy()[:, :3], row_edges)
 
 
 def test_an_array_has_no_words_for_a_model_that_knows_some() -> None:
@@ -346,8 +346,8 @@ def test_an_array_has_no_words_for_a_model_that_knows_some() -> None:
 
 def test_what_scikit_learn_has_scaled_is_not_changed_by_more_than_rounding() -> None:
     X = StandardScaler().set_output(transform="pandas").fit_transform(numbers_alone().drop(columns="same"))
-    found, _ = encoded(X)
-    np.testing.assert_allclose(found.to_numpy(), X.to_numpy(), atol=1e-6)
+    numbers, _ = encoded(X)
+    np.testing.assert_allclose(numbers.to_numpy(), X.to_numpy(), atol=1e-6)
 
 
 def test_an_array_stays_as_it_is() -> None:
@@ -366,7 +366,7 @@ def test_a_frame_of_which_no_column_can_be_a_feature_is_a_graph_without_features
 
 
 @pytest.mark.parametrize(
-    ("X", "told"),
+    ("X", "sentence"),
     [
         (
             pd.DataFrame([["a", 1, 2], ["b", 2, 3]], columns=["a", "b", "b"]),
@@ -376,8 +376,8 @@ def test_a_frame_of_which_no_column_can_be_a_feature_is_a_graph_without_features
         (pd.DataFrame({"z": [1.0, np.inf, 2.0]}), "column 'z' holds 'inf', which is infinite"),
     ],
 )
-def test_what_no_frame_can_hold_is_a_sentence(X: pd.DataFrame, told: str) -> None:
-    with pytest.raises(BadTables, match=told):
+def test_what_no_frame_can_hold_is_a_sentence(X: pd.DataFrame, sentence: str) -> None:
+    with pytest.raises(BadTables, match=sentence):
         encoded(X)
 
 
@@ -388,10 +388,10 @@ def test_columns_may_be_called_by_numbers_and_pairs() -> None:
 
 def test_many_columns_without_use_are_told_in_a_few_warnings() -> None:
     X = pd.DataFrame(np.ones((6, 40))).assign(good=range(6))
-    with pytest.warns(UserWarning, match="left out|more notes") as told:
+    with pytest.warns(UserWarning, match="left out|more notes") as caught:
         encoded(X)
-    assert len(told) == 5
-    assert "36 more notes" in str(told[-1].message)
+    assert len(caught) == 5
+    assert "36 more notes" in str(caught[-1].message)
 
 
 def test_a_frame_of_words_is_no_matrix_of_features() -> None:

@@ -33,30 +33,30 @@ def known(count: int = 16) -> Data:
 def fit(folder: Path, stop: int | None = None, data: Data | None = None, **params: str) -> SelfTrainingClassifier:
     """A fit kept in the folder, from wherever it stands; it ends after round `stop`."""
 
-    def see(state: State) -> None:
+    def stop_after(state: State) -> None:
         if state.index == stop:
             raise Enough
 
     model = SelfTrainingClassifier(**QUICK, **params)  # type: ignore[arg-type]
     with RunFolder.create_or_resume(folder, {}, resume=True) as store:
-        return model.fit(known() if data is None else data, observers=[see], keeper=Keeper(store))
+        return model.fit(known() if data is None else data, observers=[stop_after], keeper=Keeper(store))
 
 
 @pytest.mark.parametrize("teacher", ["best", "latest"])
 def test_a_fit_stopped_after_any_round_ends_like_an_undisturbed_one(tmp_path: Path, teacher: str) -> None:
-    whole = SelfTrainingClassifier(**QUICK, teacher=teacher).fit(known())  # type: ignore[arg-type]
+    undisturbed = SelfTrainingClassifier(**QUICK, teacher=teacher).fit(known())  # type: ignore[arg-type]
     for index in range(4):
         folder = tmp_path / f"after-{index}"
         with pytest.raises(Enough):
             fit(folder, stop=index, teacher=teacher)
-        again = fit(folder, teacher=teacher)
-        assert np.array_equal(again.predict_proba(), whole.predict_proba())
-        assert timeless(again.history_) == timeless(whole.history_)
-        assert (again.best_iter_, again.n_iter_) == (whole.best_iter_, whole.n_iter_)
-        assert again.termination_condition_ == whole.termination_condition_
-        for name, value in whole.snapshot_.to_plain()[0].items():
-            assert torch.equal(value.nan_to_num(), again.snapshot_.to_plain()[0][name].nan_to_num()), name
-        assert all(torch.equal(value, again.weights_[name]) for name, value in whole.weights_.items())
+        resumed = fit(folder, teacher=teacher)
+        assert np.array_equal(resumed.predict_proba(), undisturbed.predict_proba())
+        assert timeless(resumed.history_) == timeless(undisturbed.history_)
+        assert (resumed.best_iter_, resumed.n_iter_) == (undisturbed.best_iter_, undisturbed.n_iter_)
+        assert resumed.termination_condition_ == undisturbed.termination_condition_
+        for name, value in undisturbed.snapshot_.to_plain()[0].items():
+            assert torch.equal(value.nan_to_num(), resumed.snapshot_.to_plain()[0][name].nan_to_num()), name
+        assert all(torch.equal(value, resumed.weights_[name]) for name, value in undisturbed.weights_.items())
 
 
 def test_work_that_was_kept_is_not_done_again(tmp_path: Path) -> None:
@@ -64,11 +64,11 @@ def test_work_that_was_kept_is_not_done_again(tmp_path: Path) -> None:
         fit(tmp_path, stop=2)
     with RunFolder.create_or_resume(tmp_path, {}, resume=True) as store:
         assert Keeper(store).round == 2
-    seen: list[int] = []
+    rounds: list[int] = []
     with RunFolder.create_or_resume(tmp_path, {}, resume=True) as store:
         model = SelfTrainingClassifier(**QUICK)  # type: ignore[arg-type]
-        model.fit(known(), observers=[lambda state: seen.append(state.index)], keeper=Keeper(store))
-    assert seen == [3]
+        model.fit(known(), observers=[lambda state: rounds.append(state.index)], keeper=Keeper(store))
+    assert rounds == [3]
 
 
 @pytest.mark.parametrize("selector", ["banzhaf", "confidence"])

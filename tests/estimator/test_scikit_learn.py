@@ -82,26 +82,26 @@ class TestSplits:
         np.testing.assert_array_equal(np.asarray(some), X[10:20])
 
     def test_rows_are_fitted_and_answered_on_the_whole_graph(self) -> None:
-        whole = model().fit(X, Y, edge_index=EDGES)
-        rows = model().fit(NODES[KNOWN], Y[KNOWN])
-        np.testing.assert_allclose(rows.predict_proba(), whole.predict_proba())
-        np.testing.assert_allclose(rows.predict_proba(NODES[40:]), whole.predict_proba(X, EDGES)[40:])
-        np.testing.assert_allclose(model().fit(NodeRows(data), Y).predict_proba(), whole.predict_proba())
+        on_graph = model().fit(X, Y, edge_index=EDGES)
+        on_rows = model().fit(NODES[KNOWN], Y[KNOWN])
+        np.testing.assert_allclose(on_rows.predict_proba(), on_graph.predict_proba())
+        np.testing.assert_allclose(on_rows.predict_proba(NODES[40:]), on_graph.predict_proba(X, EDGES)[40:])
+        np.testing.assert_allclose(model().fit(NodeRows(data), Y).predict_proba(), on_graph.predict_proba())
 
 
 class TestCrossValidation:
     def test_hidden_nodes_are_scored(self) -> None:
-        found = cross_validate(model(), X, EDGES, Y, cv=3, scoring=["accuracy", "neg_log_loss"])
-        assert found["test_accuracy"].shape == found["test_neg_log_loss"].shape == (3,)
-        assert found["test_accuracy"].mean() > 0.8
-        assert sorted(np.concatenate(found["hidden"]).tolist()) == list(range(30))
+        scores = cross_validate(model(), X, EDGES, Y, cv=3, scoring=["accuracy", "neg_log_loss"])
+        assert scores["test_accuracy"].shape == scores["test_neg_log_loss"].shape == (3,)
+        assert scores["test_accuracy"].mean() > 0.8
+        assert sorted(np.concatenate(scores["hidden"]).tolist()) == list(range(30))
 
     def test_a_hidden_label_teaches_nobody(self) -> None:
         """Labels that say nothing are guessed by chance, though every one of them is in y."""
         noise = np.random.default_rng(0).integers(0, 2, 60)
         features = np.random.default_rng(1).normal(size=(60, 3))
-        found = cross_validate(model(), features, EDGES, noise, cv=5)
-        assert found["test_score"].mean() < 0.75
+        scores = cross_validate(model(), features, EDGES, noise, cv=5)
+        assert scores["test_score"].mean() < 0.75
         split = next(iter(LabelMask(3).split(X, Y)))
         scrambled = Y.copy()
         scrambled[split[1]] = 1 - scrambled[split[1]]
@@ -111,17 +111,17 @@ class TestCrossValidation:
     def test_test_nodes_of_a_data_are_neither_learned_nor_scored(self) -> None:
         graph = data.clone()
         graph.train_mask, graph.test_mask = torch.arange(60) < 30, torch.arange(60) >= 30
-        found = cross_validate(model(), graph, cv=3)
-        assert sorted(np.concatenate(found["hidden"]).tolist()) == list(range(30))
+        scores = cross_validate(model(), graph, cv=3)
+        assert sorted(np.concatenate(scores["hidden"]).tolist()) == list(range(30))
 
     def test_frames_words_and_names(self) -> None:
         names = [f"n{i}" for i in range(60)]
         frame = pd.DataFrame({"a": X[:, 0], "town": np.where(X[:, 1] > 0, "Rome", "Oslo")}, index=names)
         edges = pd.DataFrame({"s": [names[i] for i in EDGES[0]], "t": [names[i] for i in EDGES[1]]})
         y = pd.Series(np.array(["cat", "dog"])[TRUTH], index=names)[:30][::-1]
-        found = cross_validate(model(), frame, edges, y, cv=3, return_estimator=True)
-        assert sorted(np.concatenate(found["hidden"]).tolist()) == list(range(30))
-        assert found["estimator"][0].classes_.tolist() == ["cat", "dog"]
+        scores = cross_validate(model(), frame, edges, y, cv=3, return_estimator=True)
+        assert sorted(np.concatenate(scores["hidden"]).tolist()) == list(range(30))
+        assert scores["estimator"][0].classes_.tolist() == ["cat", "dog"]
 
 
 class TestFunctionsOfScikitLearn:
@@ -136,16 +136,16 @@ class TestFunctionsOfScikitLearn:
         assert (cross_val_predict(model(), NODES[KNOWN], Y[KNOWN], cv=LabelMask(3)) == Y[KNOWN]).mean() > 0.8
 
     def test_grid_search(self) -> None:
-        found = GridSearchCV(model(), {"rounds": [0, 1]}, cv=LabelMask(3)).fit(NODES, Y)
-        assert found.best_score_ > 0.8
-        assert found.best_estimator_.predict().shape == (60,)
-        assert found.score(NODES[30:], TRUTH[30:]) > 0.8
+        search = GridSearchCV(model(), {"rounds": [0, 1]}, cv=LabelMask(3)).fit(NODES, Y)
+        assert search.best_score_ > 0.8
+        assert search.best_estimator_.predict().shape == (60,)
+        assert search.score(NODES[30:], TRUTH[30:]) > 0.8
 
     def test_a_stack_and_a_vote_with_an_estimator_that_knows_no_graph(self) -> None:
         both = [("graph", model()), ("plain", LogisticRegression())]
         for kind in (StackingClassifier(both, cv=3), VotingClassifier(both, voting="soft")):
-            said = kind.fit(NODES[KNOWN], Y[KNOWN]).predict(NODES)
-            assert (said == TRUTH).mean() > 0.8
+            predicted = kind.fit(NODES[KNOWN], Y[KNOWN]).predict(NODES)
+            assert (predicted == TRUTH).mean() > 0.8
 
     def test_words_beside_an_estimator_that_knows_no_graph_are_a_sentence(self) -> None:
         towns = NodeRows(pd.DataFrame({"town": ["Rome", "Oslo"] * 30}), EDGES)
@@ -154,8 +154,8 @@ class TestFunctionsOfScikitLearn:
             stack.fit(towns[KNOWN], Y[KNOWN])
 
     def test_calibration(self) -> None:
-        found = CalibratedClassifierCV(model(), cv=3).fit(NODES[KNOWN], Y[KNOWN])
-        assert found.predict_proba(NODES).shape == (60, 2)
+        fitted = CalibratedClassifierCV(model(), cv=3).fit(NODES[KNOWN], Y[KNOWN])
+        assert fitted.predict_proba(NODES).shape == (60, 2)
 
     def test_a_pipeline_with_routing_needs_no_request(self) -> None:
         with routing():
@@ -173,10 +173,10 @@ class TestFunctionsOfScikitLearn:
         with routing():
             frames = make_pipeline(clone(first).set_output(transform="pandas"), model())
             arrays = make_pipeline(clone(first), model())
-            one, other = (own.fit(frame, Y, edge_index=EDGES) for own in (frames, arrays))
+            one, other = (pipeline.fit(frame, Y, edge_index=EDGES) for pipeline in (frames, arrays))
             for rows, edges in ((frame, EDGES), (frame[:9] * 2, np.array([[0, 1], [1, 2]]))):
-                said, want = (own.predict_proba(rows, edge_index=edges) for own in (one, other))
-                np.testing.assert_allclose(said, want, atol=1e-4)
+                predicted, expected = (pipeline.predict_proba(rows, edge_index=edges) for pipeline in (one, other))
+                np.testing.assert_allclose(predicted, expected, atol=1e-4)
 
     def test_edges_can_be_refused_by_request(self) -> None:
         with routing():
@@ -217,21 +217,21 @@ class TestWithoutFeatures:
     def test_edges_alone_are_learned_from_as_the_command_line_does(self) -> None:
         from bangs.graphs.tables.structural_features import standardised
 
-        found = model(features="features").fit(None, Y, edge_index=EDGES)
-        assert found.n_features_in_ == 66
+        fitted = model(features="features").fit(None, Y, edge_index=EDGES)
+        assert fitted.n_features_in_ == 66
         names = np.array([str(i) for i in range(60)], dtype=object)
-        want, _ = standardised(Data(edge_index=data.edge_index, num_nodes=60), names, 0)
-        same = model(features="features").fit(want, Y, edge_index=EDGES)
-        np.testing.assert_allclose(found.predict_proba(), same.predict_proba())
-        np.testing.assert_allclose(found.predict_proba(edge_index=EDGES), found.predict_proba(), atol=1e-5)
+        expected, _ = standardised(Data(edge_index=data.edge_index, num_nodes=60), names, 0)
+        same = model(features="features").fit(expected, Y, edge_index=EDGES)
+        np.testing.assert_allclose(fitted.predict_proba(), same.predict_proba())
+        np.testing.assert_allclose(fitted.predict_proba(edge_index=EDGES), fitted.predict_proba(), atol=1e-5)
         bare = Data(edge_index=data.edge_index, y=torch.from_numpy(Y), num_nodes=60)
-        np.testing.assert_allclose(model(features="features").fit(bare).predict_proba(), found.predict_proba())
+        np.testing.assert_allclose(model(features="features").fit(bare).predict_proba(), fitted.predict_proba())
 
     def test_it_is_saved_and_loaded(self, tmp_path: Any) -> None:
-        found = model().fit(None, Y, edge_index=EDGES)
-        found.save(tmp_path)
-        again = SelfTrainingClassifier.load(tmp_path)
-        np.testing.assert_array_equal(again.predict_proba(edge_index=EDGES), found.predict_proba(edge_index=EDGES))
+        fitted = model().fit(None, Y, edge_index=EDGES)
+        fitted.save(tmp_path)
+        loaded = SelfTrainingClassifier.load(tmp_path)
+        np.testing.assert_array_equal(loaded.predict_proba(edge_index=EDGES), fitted.predict_proba(edge_index=EDGES))
 
     def test_features_where_there_were_none_are_refused_and_the_other_way_round(self) -> None:
         with pytest.raises(InvalidInput, match="fitted without features; leave X out"):
@@ -260,9 +260,9 @@ class TestGraphsOfOtherLibraries:
 
     def test_names_meet_the_index_of_a_frame(self) -> None:
         frame = pd.DataFrame(X, columns=["a", "b"], index=list(self.names))
-        want = model().fit(SCALED, Y, edge_index=EDGES).predict_proba()
+        expected = model().fit(SCALED, Y, edge_index=EDGES).predict_proba()
         for graph in self.graphs():
-            np.testing.assert_allclose(model().fit(frame, Y, edge_index=graph).predict_proba(), want, atol=1e-5)
+            np.testing.assert_allclose(model().fit(frame, Y, edge_index=graph).predict_proba(), expected, atol=1e-5)
 
     @pytest.mark.parametrize("form", ["frame", "both ways", "polars", "multigraph", "igraph"])
     @pytest.mark.parametrize("weighted", [False, True])
@@ -277,8 +277,8 @@ class TestGraphsOfOtherLibraries:
         edges.to_csv(tmp_path / "edges.csv", index=False)
         frame = pd.DataFrame({"id": self.names, "a": X[:, 0], "label": TRUTH})
         frame.to_csv(tmp_path / "nodes.csv", index=False)
-        want = read(tmp_path).data
-        lines = list(edges.itertuples(index=False, name=None))
+        expected = read(tmp_path).data
+        rows = list(edges.itertuples(index=False, name=None))
         given: Any = edges
         if form == "both ways":
             back = edges.rename(columns={"source": "target", "target": "source"})[edges.columns]
@@ -287,28 +287,28 @@ class TestGraphsOfOtherLibraries:
             given = library("polars").from_pandas(edges).lazy()
         elif form == "multigraph":
             given = nx.MultiGraph()
-            given.add_edges_from((a, b, {"weight": w[0]} if w else {}) for a, b, *w in lines)
+            given.add_edges_from((a, b, {"weight": w[0]} if w else {}) for a, b, *w in rows)
         elif form == "igraph":
-            given = library("igraph").Graph.TupleList(lines, weights=weighted)
-        found = as_graph(frame.set_index("id")[["a"]], given)
-        assert torch.equal(found.edge_index, want.edge_index)
+            given = library("igraph").Graph.TupleList(rows, weights=weighted)
+        graph = as_graph(frame.set_index("id")[["a"]], given)
+        assert torch.equal(graph.edge_index, expected.edge_index)
         if weighted:
-            torch.testing.assert_close(found.edge_weight, want.edge_weight)
+            torch.testing.assert_close(graph.edge_weight, expected.edge_weight)
 
     def test_numbers_are_rows_of_an_array_whatever_their_order(self) -> None:
         numbered = nx.Graph([(int(a), int(b)) for a, b in EDGES.T][::-1])
         other = library("igraph").Graph(60, [(int(a), int(b)) for a, b in EDGES.T if a < b])
-        want = model().fit(X, Y, edge_index=EDGES).predict_proba()
+        expected = model().fit(X, Y, edge_index=EDGES).predict_proba()
         for graph in (numbered, other):
-            np.testing.assert_allclose(model().fit(X, Y, edge_index=graph).predict_proba(), want, atol=1e-5)
+            np.testing.assert_allclose(model().fit(X, Y, edge_index=graph).predict_proba(), expected, atol=1e-5)
 
     def test_without_x_nodes_are_those_of_the_graph_and_labels_are_read_by_name(self) -> None:
         labels = {f"n{i}": bool(TRUTH[i]) for i in range(30)}
         for graph in self.graphs():
-            found = model().fit(None, labels, edge_index=graph)
-            assert sorted(found.node_names_) == sorted(self.names)
-            assert found.explain("n45").node == "n45"
-            assert found.score(y=labels) > 0.8
+            fitted = model().fit(None, labels, edge_index=graph)
+            assert sorted(fitted.node_names_) == sorted(self.names)
+            assert fitted.explain("n45").node == "n45"
+            assert fitted.score(y=labels) > 0.8
 
     def test_weights_and_directions(self) -> None:
         from bangs.estimator.edge_inputs import edges
@@ -333,34 +333,34 @@ class TestGraphsOfOtherLibraries:
 class TestLabels:
     def test_bools_come_back_as_bools(self, tmp_path: Any) -> None:
         y = [None if label < 0 else bool(label) for label in Y]
-        found = model().fit(X, y, edge_index=EDGES)
-        assert found.classes_.dtype == bool
-        assert found.predict().dtype == bool
-        assert set(found.labels_) <= {True, False, None}
-        found.save(tmp_path)
+        fitted = model().fit(X, y, edge_index=EDGES)
+        assert fitted.classes_.dtype == bool
+        assert fitted.predict().dtype == bool
+        assert set(fitted.labels_) <= {True, False, None}
+        fitted.save(tmp_path)
         assert SelfTrainingClassifier.load(tmp_path).predict().dtype == bool
         assert model().fit(X, TRUTH.astype(bool), edge_index=EDGES).predict().dtype == bool
 
     def test_floats_that_repeat_are_classes_as_on_the_command_line(self) -> None:
-        found = model().fit(X, np.where(Y < 0, np.nan, Y + 0.5), edge_index=EDGES)
-        assert found.classes_.tolist() == [0.5, 1.5]
+        fitted = model().fit(X, np.where(Y < 0, np.nan, Y + 0.5), edge_index=EDGES)
+        assert fitted.classes_.tolist() == [0.5, 1.5]
         whole = model().fit(X, np.where(Y < 0, np.nan, Y), edge_index=EDGES)
         assert [str(name) for name in whole.classes_] == ["0", "1"]
 
     def test_a_score_needs_no_x(self) -> None:
         names = [f"n{i}" for i in range(60)]
-        found = model().fit(pd.DataFrame(X, index=names), Y, edge_index=EDGES)
-        right = float((found.predict() == TRUTH).mean())
-        assert found.score(y=TRUTH) == found.score(None, TRUTH) == pytest.approx(right)
-        assert found.score(y=pd.Series(TRUTH, index=names)[::-1]) == pytest.approx(right)
-        assert found.score(y=TRUTH, sample_weight=np.arange(60) < 1) in (0.0, 1.0)
+        fitted = model().fit(pd.DataFrame(X, index=names), Y, edge_index=EDGES)
+        right = float((fitted.predict() == TRUTH).mean())
+        assert fitted.score(y=TRUTH) == fitted.score(None, TRUTH) == pytest.approx(right)
+        assert fitted.score(y=pd.Series(TRUTH, index=names)[::-1]) == pytest.approx(right)
+        assert fitted.score(y=TRUTH, sample_weight=np.arange(60) < 1) in (0.0, 1.0)
 
     def test_7_and_7_0_and_the_word_7_are_one_name_as_in_tables(self) -> None:
-        want = model().fit(SCALED, Y, edge_index=EDGES)
+        expected = model().fit(SCALED, Y, edge_index=EDGES)
         words = pd.DataFrame(X, index=[str(i) for i in range(1000, 1060)])
         links = pd.DataFrame({"s": EDGES[0] + 1000, "t": EDGES[1] + 1000.0})
-        found = model().fit(words, pd.Series(Y, index=range(1000, 1060)), edge_index=links)
-        np.testing.assert_allclose(found.predict_proba(), want.predict_proba(), atol=1e-5)
+        fitted = model().fit(words, pd.Series(Y, index=range(1000, 1060)), edge_index=links)
+        np.testing.assert_allclose(fitted.predict_proba(), expected.predict_proba(), atol=1e-5)
         numbers = words.set_axis(range(1000, 1060))
         assert model().fit(numbers, Y, edge_index=links).score(y=pd.Series(TRUTH, index=numbers.index)) > 0.8
         with pytest.raises(InvalidInput, match="names node 1059 in column"):
@@ -371,12 +371,12 @@ class TestLabels:
         words = np.where(Y < 0, word, np.array(["Cat", "dog"])[Y])
         with pytest.raises(
             InvalidInput, match=f"'{re.escape(word)}' looks like a word for \"no label\".*None.*keep="
-        ) as told:
+        ) as error:
             model().fit(X, words, edge_index=EDGES)
-        none = model().fit(X, np.where(words == word, None, words), edge_index=EDGES)
-        assert none.classes_.tolist() == ["Cat", "dog"]
-        way_out = eval(re.findall(r"keep=(.*)\)", str(told.value))[0])
-        kept = model(keep=way_out).fit(X, words, edge_index=EDGES)
+        without = model().fit(X, np.where(words == word, None, words), edge_index=EDGES)
+        assert without.classes_.tolist() == ["Cat", "dog"]
+        suggested = eval(re.findall(r"keep=(.*)\)", str(error.value))[0])
+        kept = model(keep=suggested).fit(X, words, edge_index=EDGES)
         assert sorted(kept.classes_) == sorted(["Cat", "dog", word])
         assert model(keep=word).fit(X, words, edge_index=EDGES).classes_.tolist() == kept.classes_.tolist()
         kept.save(tmp_path)
@@ -394,12 +394,12 @@ class TestLabels:
     def test_an_explanation_speaks_names_and_class_words(self) -> None:
         names = [f"n{i}" for i in range(60)]
         words = [None if label < 0 else ["cat", "dog"][label] for label in Y]
-        told = model().fit(pd.DataFrame(X, index=names), words, edge_index=EDGES).explain("n41")
-        assert told.node == "n41"
-        assert told.label in ("cat", "dog")
-        assert set(told.probs) == {"cat", "dog"}
-        assert all(near.node in names and near.label in ("cat", "dog") for near in told.neighbours)
-        assert "cat" in str(told)
+        explanation = model().fit(pd.DataFrame(X, index=names), words, edge_index=EDGES).explain("n41")
+        assert explanation.node == "n41"
+        assert explanation.label in ("cat", "dog")
+        assert set(explanation.probs) == {"cat", "dog"}
+        assert all(near.node in names and near.label in ("cat", "dog") for near in explanation.neighbours)
+        assert "cat" in str(explanation)
 
 
 class TestFrames:
@@ -422,8 +422,8 @@ class TestFrames:
             model().fit(frame[["age"]], Y, edge_index=EDGES)
         with pytest.raises(InvalidInput, match="fill must be 'mean' or None, got 'median'"):
             model(fill="median").fit(frame[["town"]], Y, edge_index=EDGES)
-        found = model(fill="mean").fit(frame, Y, edge_index=EDGES)
-        np.testing.assert_allclose(found.predict_proba(frame, EDGES), found.predict_proba(), atol=1e-5)
+        fitted = model(fill="mean").fit(frame, Y, edge_index=EDGES)
+        np.testing.assert_allclose(fitted.predict_proba(frame, EDGES), fitted.predict_proba(), atol=1e-5)
 
     @pytest.mark.parametrize("kind", ["pandas", "polars"])
     def test_a_frame_is_read_as_the_folder_with_the_same_table(self, kind: str, tmp_path: Any) -> None:
@@ -433,16 +433,16 @@ class TestFrames:
         frame = self.frame()
         frame.assign(id=range(60), label=np.where(Y < 0, None, Y)).to_csv(tmp_path / "nodes.csv", index=False)
         pd.DataFrame({"source": EDGES[0], "target": EDGES[1]}).to_csv(tmp_path / "edges.csv", index=False)
-        own = read(tmp_path, fill="mean")
+        table = read(tmp_path, fill="mean")
         given: Any = frame if kind == "pandas" else library("polars").from_pandas(frame)
         edges: Any = pd.DataFrame({"source": EDGES[0], "target": EDGES[1]})
         edges = edges if kind == "pandas" else library("polars").from_pandas(edges)
-        found = prepare(given, None, edges, fill="mean")
-        assert found.columns is not None
-        assert found.columns.columns == own.columns.columns
-        np.testing.assert_array_equal(found.graph.x.numpy(), own.data.x.numpy())
-        assert sorted(map(tuple, found.graph.edge_index.T.tolist())) == sorted(
-            map(tuple, own.data.edge_index.T.tolist())
+        inputs = prepare(given, None, edges, fill="mean")
+        assert inputs.columns is not None
+        assert inputs.columns.columns == table.columns.columns
+        np.testing.assert_array_equal(inputs.graph.x.numpy(), table.data.x.numpy())
+        assert sorted(map(tuple, inputs.graph.edge_index.T.tolist())) == sorted(
+            map(tuple, table.data.edge_index.T.tolist())
         )
 
 

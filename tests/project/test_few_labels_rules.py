@@ -16,10 +16,10 @@ def cell(graph: str, seed: int) -> "rules.Cell":
     """A fit that is too sure: the labels are drawn from milder probabilities than it says."""
     rng = np.random.default_rng(seed)
     logits = rng.normal(size=(400, 4))
-    truth = np.array([rng.choice(4, p=np.exp(own) / np.exp(own).sum()) for own in logits])
+    truth = np.array([rng.choice(4, p=np.exp(row) / np.exp(row).sum()) for row in logits])
     members = 3 * logits + rng.normal(scale=0.1, size=(2, 400, 4))
     folds = np.exp(rules.log_softmax(3 * logits + rng.normal(scale=0.3, size=(4, 400, 4))))
-    kept = {
+    record = {
         "truth": truth[20:],
         "judged": truth[:20],
         "members_mean": members[:, 20:],
@@ -31,42 +31,42 @@ def cell(graph: str, seed: int) -> "rules.Cell":
         "said": folds[:, 20:].argmax(-1),
         "shares": np.full(4, 0.25),
     }
-    return rules.Cell(graph, 5, kept)
+    return rules.Cell(graph, 5, record)
 
 
 def test_a_rule_looks_at_no_hidden_label_of_the_graph_it_is_judged_by() -> None:
     cells = [cell(name, seed) for seed, name in enumerate(("one", "two", "three"))]
-    other = cells[0].kept["truth"][::-1]
-    turned = [replace(cells[0], kept={**cells[0].kept, "truth": (other + 1) % 4}), *cells[1:]]
+    other = cells[0].record["truth"][::-1]
+    changed = [replace(cells[0], record={**cells[0].record, "truth": (other + 1) % 4}), *cells[1:]]
     for name, rule in rules.RULES.items():
-        same = np.array_equal(rule(cells)[0], rule(turned)[0])
+        same = np.array_equal(rule(cells)[0], rule(changed)[0])
         assert same == (not name.startswith("not possible")), name
 
 
 def test_knowing_the_accuracy_makes_a_fit_that_is_too_sure_calibrated() -> None:
-    own = cell("one", 0)
-    found = own.at(own.accuracy)
-    assert own.errors[found] < 0.06 < 0.15 < own.errors[rules.SAME]
-    assert rules.likelihood(own, 2.0) > rules.SAME  # twenty judged labels say so too
+    fit = cell("one", 0)
+    factor = fit.factor_of(fit.accuracy)
+    assert fit.errors[factor] < 0.06 < 0.15 < fit.errors[rules.UNCHANGED]
+    assert rules.likelihood(fit, 2.0) > rules.UNCHANGED  # twenty judged labels say so too
 
 
 def test_views_that_agree_by_chance_alone_are_no_reason_to_be_sure() -> None:
-    own = cell("one", 0)
-    assert own.views_agree > 0.8
-    guesses = np.random.default_rng(0).permuted(own.kept["said"], axis=1)
-    assert abs(replace(own, kept={**own.kept, "said": guesses}).views_agree) < 0.1
+    fit = cell("one", 0)
+    assert fit.views_agree > 0.8
+    guesses = np.random.default_rng(0).permuted(fit.record["said"], axis=1)
+    assert abs(replace(fit, record={**fit.record, "said": guesses}).views_agree) < 0.1
 
 
 def test_as_many_new_labels_make_a_fit_that_is_too_sure_milder_but_not_calibrated() -> None:
-    own = cell("one", 0)
-    error = own.errors[rules.from_new(own)].mean()
-    assert own.errors[own.at(own.accuracy)] < error < own.errors[rules.SAME]
+    fit = cell("one", 0)
+    error = fit.errors[rules.from_new(fit)].mean()
+    assert fit.errors[fit.factor_of(fit.accuracy)] < error < fit.errors[rules.UNCHANGED]
 
 
 def test_a_factor_hardly_changes_a_label() -> None:
-    own = cell("one", 0)
-    said = own.probs[rules.SAME].argmax(1)
-    assert all((probs.argmax(1) == said).mean() > 0.97 for probs in own.probs)
+    fit = cell("one", 0)
+    labels = fit.probs[rules.UNCHANGED].argmax(1)
+    assert all((probs.argmax(1) == labels).mean() > 0.97 for probs in fit.probs)
 
 
 def test_the_table_has_a_line_for_every_rule() -> None:
