@@ -99,7 +99,7 @@ class NeighbourLists:
         return (self.pointers[nodes + 1] - self.pointers[nodes]).float()
 
     def blocks(self, max_edges: int) -> Iterator[tuple[slice, Sparse]]:
-        """The adjacency A in blocks of rows, each with at most so many edges, or of a single row with more."""
+        """The adjacency A in blocks of rows, each with at most `max_edges` edges, or a single row with more."""
         self.check()
         ones = torch.ones(0 if self.weights is not None else min(max_edges, len(self.nodes)), device=self.device)
         start = 0

@@ -39,17 +39,17 @@ def citation(
 ) -> Data:
     """A citation network: x sparse [N, F] with rows summing to one, edge_index [2, E] in both directions, y [N].
 
-    Every node has a class, a topic within it, and a second topic in another class that it leans to with a
-    strength m of its own (Beta distributed, mean 1 − homophily). An edge starts at a node drawn by its heavy-tailed
-    attractiveness; it leads to the node's own class with probability 1 − m, else to the second topic, and ends at a
-    node drawn by attractiveness there: blocks with corrected degrees (Karrer and Newman, 2011). A node's words come
-    with probability `signal` from the topic it speaks of (the second with probability m), else from the language
-    common to all. Nodes that lean the other way have misleading words and neighbours, so no model gets all right.
+    Every node has a class, a topic of this class, and a second topic of another class with a strength m, which is Beta
+    distributed with mean 1 − homophily. The edges follow a degree-corrected block model (Karrer and Newman, 2011): the
+    source is drawn by its heavy-tailed attractiveness, and the target by attractiveness from the class of the source
+    with probability 1 − m, else from its second topic. A word of a node comes with probability `signal` from one of
+    its topics (the second with probability m), else from a vocabulary common to all. Nodes with a large m have
+    misleading words and neighbours, so no model gets all of them right.
 
     Args:
-        mean_degree: neighbours of a node, in the mean.
-        homophily: share of edges that join two nodes of one class, in the mean.
-        signal: share of words that tell a topic.
+        mean_degree: mean number of neighbours of a node.
+        homophily: expected share of edges that join two nodes of one class.
+        signal: share of words that come from a topic.
         balance: size of the smallest class over that of the largest.
         isolated: share of nodes without an edge.
     """
