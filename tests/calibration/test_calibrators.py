@@ -140,7 +140,7 @@ class TestSlowTwins:
 
     def test_temperature(self, case):
         prediction, task, prior = case
-        found = Temperature(prior).fit(prediction, task)
+        actual = Temperature(prior).fit(prediction, task)
         sample = ValidationSample.of(prediction, task, prior)
         for run in range(2):
 
@@ -148,8 +148,8 @@ class TestSlowTwins:
                 return _cross_entropy(np.exp(log_beta) * sample.logits[run].numpy(), sample.target[run].numpy())
 
             slow = minimize_scalar(loss, bounds=(-4.6, 4.6), method="bounded", options={"xatol": 1e-10})
-            assert found[run].item() == pytest.approx(np.exp(-slow.x), rel=1e-5)
-            assert loss(-np.log(found[run].item())) <= slow.fun + 1e-12
+            assert actual[run].item() == pytest.approx(np.exp(-slow.x), rel=1e-5)
+            assert loss(-np.log(actual[run].item())) <= slow.fun + 1e-12
 
     def test_vector(self, case):
         prediction, task, prior = case
@@ -180,10 +180,10 @@ class TestSlowTwins:
 
             total = {"type": "eq", "fun": lambda w: w.sum() - 1}
             slow = minimize(loss, [1 / 3] * 3, method="SLSQP", bounds=[(0, 1)] * 3, constraints=total, tol=1e-13)
-            found = weights[run].numpy()
-            assert found.min() >= 0
-            assert found.sum() == pytest.approx(1)
-            assert loss(found) <= slow.fun + 1e-10
+            actual = weights[run].numpy()
+            assert actual.min() >= 0
+            assert actual.sum() == pytest.approx(1)
+            assert loss(actual) <= slow.fun + 1e-10
 
 
 @pytest.mark.parametrize("part", PLAIN, ids=repr)
@@ -269,9 +269,9 @@ def test_what_has_converged_stands_still_however_long_others_take(monkeypatch):
     logits, label = honest(200)
     case = Prediction(3 * logits), halves(label)[0]
     asked_often, asked_never = [], []
-    for every, found in ((1, asked_often), (1000, asked_never)):
+    for every, fits in ((1, asked_often), (1000, asked_never)):
         monkeypatch.setattr(scaling, "_CHECK_EVERY", every)
-        found += [Temperature().fit(*case), *Vector().fit(*case), *ETS().fit(*case)]
+        fits += [Temperature().fit(*case), *Vector().fit(*case), *ETS().fit(*case)]
     assert all(torch.equal(one, other) for one, other in zip(asked_often, asked_never, strict=True))
 
 
@@ -286,8 +286,8 @@ def test_the_prior_weighs_as_much_as_its_nodes():
 
 def test_a_models_own_word_counts_as_one_validation_node():
     """Of a single right node with p = σ(2) a half of the target is p: σ(2/T) = (1 + p)/2."""
-    own = torch.tensor(2.0, dtype=torch.float64).sigmoid()
-    wanted = 2 / ((1 + own) / 2).logit()
+    confidence = torch.tensor(2.0, dtype=torch.float64).sigmoid()
+    wanted = 2 / ((1 + confidence) / 2).logit()
     said, task = Prediction(torch.tensor([[[2.0, 0.0]]])), task_of(torch.tensor([[0]]), 2)
     torch.testing.assert_close(Temperature().fit(said, task), wanted[None])
     torch.testing.assert_close(ETS().fit(said, task)[0], wanted[None])

@@ -79,23 +79,23 @@ def test_temperatures_follow_the_scale_of_the_logits(region, part):
 
 @pytest.mark.parametrize(("part", "error"), [(CaGCN(fit=START), 1e-9), (GATS(fit=START), 0.01)], ids=["cagcn", "gats"])
 def test_both_start_at_temperature_scaling(region, part, error):
-    found = part.temperatures(region.prediction, region.task)
+    actual = part.temperatures(region.prediction, region.task)
     plain = Temperature().fit(region.prediction, region.task)
-    torch.testing.assert_close(found, plain[:, None].expand_as(found), rtol=error, atol=0)
+    torch.testing.assert_close(actual, plain[:, None].expand_as(actual), rtol=error, atol=0)
 
 
 def test_cagcn_learns_from_logits_of_unit_mean_square_by_the_published_margin(region):
     """With every node held, the network sees D^-½(A + I)D^-½ z of all."""
-    seen = []
+    recorded = []
 
     def fit(network, start, sample, shuffle, margin=0.0):
-        seen.append((network.smooth, start[0], margin))
+        recorded.append((network.smooth, start[0], margin))
         return start
 
     everyone = replace(region.task, validation=region.truth.label)
     said = Prediction(region.prediction.logits * torch.tensor([1.0, 5.0])[:, None, None])
     CaGCN(fit=fit).temperatures(said, everyone)
-    ((smooth, weight, margin),) = seen
+    ((smooth, weight, margin),) = recorded
     wanted = torch.as_tensor(adjacency(region.task.graph, 1.0, "symmetric").toarray()).double() @ said.logits.double()
     torch.testing.assert_close(smooth, wanted / wanted.square().mean((1, 2), keepdim=True).sqrt(), rtol=1e-5, atol=1e-6)
     assert margin == 0.5
@@ -139,13 +139,13 @@ def test_attention_equals_its_equation_node_by_node(tiny):
         gamma = torch.cat([trust[model].exp(), torch.ones(1, dtype=torch.float64)])[distance[run]]
         z, confidence = prediction.logits[run], prediction.confidence[run]
         shape = ((z - z.amin(1, keepdim=True)) / (z.amax(1) - z.amin(1))[:, None]).sort(1).values
-        for place, i in enumerate(nodes[run].tolist()):
+        for position, i in enumerate(nodes[run].tolist()):
             around = torch.as_tensor(pattern.indices[pattern.indptr[i] : pattern.indptr[i + 1]]).long()
             level = functional.leaky_relu((z[around] @ z[i]) / (gamma[i] * gamma[around]), 0.2)
             weight = level.softmax(0) * gamma[around]
             inner = weight @ shape[around] @ theta[model] + omega[model] * (confidence[i] - confidence[around]).mean()
             expected = functional.softplus(inner).mean() + (1 - math.log(2)) * least[model].exp()
-            torch.testing.assert_close(got[model, place], expected, rtol=1e-4, atol=1e-5)
+            torch.testing.assert_close(got[model, position], expected, rtol=1e-4, atol=1e-5)
 
 
 def test_convolution_equals_a_dense_gcn(tiny):

@@ -26,9 +26,9 @@ def confident(nodes: int, right: float, scale: float, seed: int = 0) -> tuple[Pr
 
 def test_probabilities_that_are_far_off_are_scaled() -> None:
     prediction, label = confident(200, 0.7, 20.0)
-    found = ProvenTemperature()(prediction, task(label, 3))
-    assert float(found.confidence.max()) < 0.999
-    assert found.label.equal(prediction.label)
+    actual = ProvenTemperature()(prediction, task(label, 3))
+    assert float(actual.confidence.max()) < 0.999
+    assert actual.label.equal(prediction.label)
 
 
 def test_probabilities_that_are_honest_are_left_alone() -> None:
@@ -46,9 +46,9 @@ def test_a_model_no_better_than_chance_keeps_its_labels_and_is_not_flattened(cal
     draw = torch.Generator().manual_seed(0)
     prediction = Prediction(torch.randn(1, 300, 7, generator=draw))
     label = torch.randint(7, (300,), generator=draw)
-    found = calibrate(prediction, task(label, 7))  # type: ignore[operator]
-    assert found.label.equal(prediction.label)
-    assert len(found.confidence.unique()) > 100
+    actual = calibrate(prediction, task(label, 7))  # type: ignore[operator]
+    assert actual.label.equal(prediction.label)
+    assert len(actual.confidence.unique()) > 100
 
 
 def test_a_floor_of_zero_is_refused() -> None:

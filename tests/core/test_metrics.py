@@ -123,8 +123,8 @@ def test_calibration_error_equals_its_slow_twin(random, bins, binning):
             groups = [(confidence > low) & (confidence <= high) for low, high in itertools.pairwise(edges)]
         else:
             order = np.argsort(confidence, kind="stable")
-            place = np.arange(len(order)) * bins // len(order)
-            groups = [order[place == bin] for bin in range(bins)]
+            bin_index = np.arange(len(order)) * bins // len(order)
+            groups = [order[bin_index == bin] for bin in range(bins)]
         parts = [(confidence[group], right[group]) for group in groups]
         expected = sum(len(c) * abs(r.mean() - c.mean()) for c, r in parts if len(c)) / counted.sum()
         got = metrics.calibration_error(prediction, target, bins, binning)[run].item()

@@ -119,9 +119,9 @@ def test_labels_of_test_nodes_are_not_read(world):
 
 def test_runs_may_see_different_labels(world):
     data, split = world
-    own = data.y.expand(3, -1).clone()
-    own[1] = 1 - own[1]
-    data.y = own
+    labels_per_run = data.y.expand(3, -1).clone()
+    labels_per_run[1] = 1 - labels_per_run[1]
+    data.y = labels_per_run
     task = Task.of(data, split)
     assert torch.equal(task.given.target[0], task.given.target[2])
     assert torch.equal(task.given.target[1, :4], 1 - task.given.target[0, :4])
@@ -135,8 +135,8 @@ def test_features_of_any_number_type_become_float32(world, dtype, sparse):
     data.x = x.to_sparse_csr() if sparse else x
     graph = Task.of(data, split).graph
     assert graph.x.dtype == torch.float32
-    seen = torch.as_tensor(to_scipy(graph.x).toarray()) if sparse else graph.x
-    assert torch.equal(seen, x.float())
+    features = torch.as_tensor(to_scipy(graph.x).toarray()) if sparse else graph.x
+    assert torch.equal(features, x.float())
 
 
 def test_edge_weights_come_along(world):

@@ -91,8 +91,8 @@ def one_machine(script: str, *words: object) -> Iterator[subprocess.Popen[str]]:
 def two_machines(script: str, *words: object) -> Iterator[list[subprocess.Popen[str]]]:
     """Two ranks of the script, each under a torchrun of its own; for nccl, each has a machine and a GPU of its own."""
     with socket.create_server(("127.0.0.1", 0)) as free:
-        place = f"127.0.0.1:{free.getsockname()[1]}"
-    options = ["--nnodes", "2", "--nproc-per-node", "1", "--rdzv-backend", "c10d", "--rdzv-endpoint", place]
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+    options = ["--nnodes", "2", "--nproc-per-node", "1", "--rdzv-backend", "c10d", "--rdzv-endpoint", address]
     options += ["--local-addr", "127.0.0.1"]  # the name of a machine need not lead anywhere
     machine = {"NCCL_SOCKET_IFNAME": "lo", "NCCL_IB_DISABLE": "1"}
     agents = [torchrun(options, script, *words, NCCL_HOSTID=name, **machine) for name in ("one", "two")]
@@ -174,10 +174,12 @@ def assert_alike(alone: Path, shared: Path, transport: str) -> None:
     assert not (shared / "strike").exists()
     kinds = [event["kind"] for event in read_run(shared / "run").events]
     assert [kinds.count(kind) for kind in ("started", "resumed", "finished")] == [1, 1, 1]
-    for here, there in zip(told(alone), told(shared), strict=True):
-        assert [own["node"] for own in here["adopted"]] == [own["node"] for own in there["adopted"]]
-        assert (here["test"], here["validation"], here["epochs"]) == (
-            there["test"],
-            there["validation"],
-            there["epochs"],
+    for one_process, two_processes in zip(told(alone), told(shared), strict=True):
+        assert [adoption["node"] for adoption in one_process["adopted"]] == [
+            adoption["node"] for adoption in two_processes["adopted"]
+        ]
+        assert (one_process["test"], one_process["validation"], one_process["epochs"]) == (
+            two_processes["test"],
+            two_processes["validation"],
+            two_processes["epochs"],
         )

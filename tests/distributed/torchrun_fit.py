@@ -94,9 +94,9 @@ def everything(graph: Path, out: Path, device: str = "cpu") -> None:
     with ranks.process_group(torch.device(device)):  # one group for both
         run(graph, out / "run", "--device", device)
         carried_by = torch.distributed.get_backend() if ranks.world_size() > 1 else None
-        found = learned(graph, device) | {"carried_by": carried_by}
+        results = learned(graph, device) | {"carried_by": carried_by}
         if ranks.is_first():
-            torch.save({**found, "bytes": ranks.traffic["bytes"]}, out / "learned.pt")
+            torch.save({**results, "bytes": ranks.traffic["bytes"]}, out / "learned.pt")
 
 
 if __name__ == "__main__":

@@ -78,14 +78,14 @@ def test_adam_takes_the_steps_that_torch_takes():
             plain = torch.optim.Adam(groups, lr=0.01)
             fast.restart()
         for number in range(20):
-            for own, other in zip(ours, theirs, strict=True):
+            for own_weight, other in zip(ours, theirs, strict=True):
                 other.grad = torch.randn_like(other) * 10.0 ** (number % 5 - 3)
-                own.grad = other.grad.to(DEVICE)
+                own_weight.grad = other.grad.to(DEVICE)
             plain.step()
             fast.step()
-    for own, other, before in zip(ours, theirs, start, strict=True):
-        torch.testing.assert_close(own.detach().cpu(), other.detach(), rtol=1e-5, atol=1e-6)
-        assert not torch.equal(own, before)
+    for own_weight, other, before in zip(ours, theirs, start, strict=True):
+        torch.testing.assert_close(own_weight.detach().cpu(), other.detach(), rtol=1e-5, atol=1e-6)
+        assert not torch.equal(own_weight, before)
 
 
 def test_inactive_runs_are_skipped():
@@ -110,18 +110,18 @@ def test_an_activation_is_dropout_of_a_rectified_sum(rate):
     expected = (x + bias).relu() * factors
     torch.testing.assert_close(ours, expected)
     wish = torch.randn_like(x)
-    for mine, theirs in zip(
+    for gradient, theirs in zip(
         torch.autograd.grad((ours * wish).sum(), (x, bias)),
         torch.autograd.grad((expected * wish).sum(), (x, bias)),
         strict=True,
     ):
-        torch.testing.assert_close(mine, theirs)
+        torch.testing.assert_close(gradient, theirs)
 
 
 def test_only_runs_that_improved_are_kept():
-    kept, weight = torch.zeros(RUNS, 50, 30, device=DEVICE), torch.ones(RUNS, 50, 30, device=DEVICE)
-    epoch.copy_improved(torch.tensor([True, False, True], device=DEVICE), weight, kept)
-    assert kept.mean((1, 2)).tolist() == [1, 0, 1]
+    best, weight = torch.zeros(RUNS, 50, 30, device=DEVICE), torch.ones(RUNS, 50, 30, device=DEVICE)
+    epoch.copy_improved(torch.tensor([True, False, True], device=DEVICE), weight, best)
+    assert best.mean((1, 2)).tolist() == [1, 0, 1]
 
 
 def masks(numbers: list[int], clock: int, count: int, rate: float) -> torch.Tensor:
@@ -184,8 +184,8 @@ def test_a_session_keeps_the_same_best_epochs_with_either_code(monitor, nodes, c
             logits.to(DEVICE), target.to(DEVICE), part.counts.to(DEVICE), tuple(ours), 3, monitor
         )
         assert torch.equal(improved.cpu(), expected)
-        for mine, theirs in zip(ours, plain.state, strict=True):
-            torch.testing.assert_close(mine.cpu(), theirs, rtol=1e-6, atol=1e-6)
+        for value, theirs in zip(ours, plain.state, strict=True):
+            torch.testing.assert_close(value.cpu(), theirs, rtol=1e-6, atol=1e-6)
     assert not plain.unfinished.all()
 
 
@@ -208,16 +208,16 @@ def test_dense_products_and_gradients_leave_out_lines_that_a_run_lacks(n, stored
 
 def test_a_dense_product_adds_and_takes_a_transpose():
     x, weight, plus = torch.randn(RUNS, 200, 64), torch.randn(RUNS, 80, 64), torch.randn(RUNS, 200, 80)
-    found = matmul.matmul(x.to(DEVICE), weight.to(DEVICE).transpose(1, 2), plus=plus.to(DEVICE))
-    torch.testing.assert_close(found.cpu(), x @ weight.transpose(1, 2) + plus, **DIGITS)
+    actual = matmul.matmul(x.to(DEVICE), weight.to(DEVICE).transpose(1, 2), plus=plus.to(DEVICE))
+    torch.testing.assert_close(actual.cpu(), x @ weight.transpose(1, 2) + plus, **DIGITS)
 
 
 def test_dense_products_of_inactive_runs_are_skipped():
     x, weight, active = torch.randn(RUNS, 40, 32), torch.randn(RUNS, 32, 64), torch.tensor([True, False, True])
     expected = x @ weight
     x[1] = torch.nan
-    found = matmul.matmul(x.to(DEVICE), weight.to(DEVICE), active=active.to(DEVICE)).cpu()
-    torch.testing.assert_close(found[active], expected[active], **DIGITS)
+    actual = matmul.matmul(x.to(DEVICE), weight.to(DEVICE), active=active.to(DEVICE)).cpu()
+    torch.testing.assert_close(actual[active], expected[active], **DIGITS)
     summed = matmul.matmul_gradient(x.to(DEVICE), expected.to(DEVICE), 32, active=active.to(DEVICE)).cpu()
     torch.testing.assert_close(summed[active], (x.transpose(1, 2) @ expected)[active], **DIGITS)
 
@@ -226,10 +226,10 @@ def test_dense_products_of_inactive_runs_are_skipped():
 def test_dense_products_have_the_digits_of_float32():
     x, weight = torch.randn(2, 500, 1024, device=DEVICE), torch.randn(2, 1024, 128, device=DEVICE)
     true = x.double() @ weight.double()
-    ours, theirs = ((found - true).abs().max() for found in (matmul.matmul(x, weight), x @ weight))
+    ours, theirs = ((actual - true).abs().max() for actual in (matmul.matmul(x, weight), x @ weight))
     assert ours <= 2 * theirs
     pull = torch.randn(2, 500, 128, device=DEVICE)
     true = x.double().transpose(1, 2) @ pull.double()
-    found = (matmul.matmul_gradient(x, pull, 1024), x.transpose(1, 2) @ pull)
-    ours, theirs = ((one - true).abs().max() for one in found)
+    actual = (matmul.matmul_gradient(x, pull, 1024), x.transpose(1, 2) @ pull)
+    ours, theirs = ((one - true).abs().max() for one in actual)
     assert ours <= 2 * theirs

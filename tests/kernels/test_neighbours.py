@@ -62,10 +62,10 @@ def test_a_softmax_over_neighbours_and_its_gradient(n, m, h, d, counted):
     expected = attention.attention_weights(heads, source, target)
     wish = torch.randn_like(expected)
     to_source, to_target = torch.autograd.grad((expected * wish).sum(), (source, target))
-    own, counts = heads.pattern.one_run, heads.one_run_counts
-    schedule = on_device(own)
+    block, counts = heads.pattern.one_run, heads.one_run_counts
+    schedule = on_device(block)
     assert (schedule.long > 0) == (m > 64), "some rows are long"
-    cols, source, target, counts, wish = there(own.cols, source.detach(), target.detach(), counts, wish)
+    cols, source, target, counts, wish = there(block.cols, source.detach(), target.detach(), counts, wish)
     weights = attention_kernels.softmax(schedule, cols, source, target, RUNS, SLOPE, counts)
     torch.testing.assert_close(weights.cpu(), expected.detach())
     change, sums = attention_kernels.softmax_back(schedule, cols, source, target, weights, wish, RUNS, SLOPE)
@@ -76,9 +76,9 @@ def test_a_softmax_over_neighbours_and_its_gradient(n, m, h, d, counted):
 
 def test_scores_too_large_for_an_exponential_are_weighed():
     heads = Heads.of(adjacency(4, 5), 1)
-    own = heads.pattern.one_run
-    source, target, cols = there(torch.full((RUNS * 5,), 500.0), torch.full((RUNS * 4,), 500.0), own.cols)
-    weights = attention_kernels.softmax(on_device(own), cols, source, target, RUNS, SLOPE)
+    block = heads.pattern.one_run
+    source, target, cols = there(torch.full((RUNS * 5,), 500.0), torch.full((RUNS * 4,), 500.0), block.cols)
+    weights = attention_kernels.softmax(on_device(block), cols, source, target, RUNS, SLOPE)
     torch.testing.assert_close(attention._sums(weights.cpu(), heads.pattern.rows), torch.ones(RUNS * 4))
 
 
@@ -98,11 +98,11 @@ def test_the_largest_of_the_neighbours_and_its_gradient(n, m, h, d):
     expected = segment_max(pattern, x)
     wish = torch.randn_like(expected)
     (back,) = torch.autograd.grad((expected * wish).sum(), x)
-    own, back_to = pattern.one_run, pattern.one_run.transposed.pattern
-    cols, transposed, x, wish = there(own.cols, back_to.cols, x.detach(), wish)
-    found, share = segment_max_kernels.segment_max(on_device(own), cols, x, RUNS)
-    torch.testing.assert_close(found.cpu(), expected.detach())
-    ours = segment_max_kernels.segment_max_back(on_device(back_to), transposed, x, found, share * wish, RUNS)
+    block, transposed_block = pattern.one_run, pattern.one_run.transposed.pattern
+    cols, transposed, x, wish = there(block.cols, transposed_block.cols, x.detach(), wish)
+    maxima, share = segment_max_kernels.segment_max(on_device(block), cols, x, RUNS)
+    torch.testing.assert_close(maxima.cpu(), expected.detach())
+    ours = segment_max_kernels.segment_max_back(on_device(transposed_block), transposed, x, maxima, share * wish, RUNS)
     torch.testing.assert_close(ours.cpu(), back, rtol=1e-4, atol=1e-5)
 
 
@@ -129,8 +129,8 @@ def test_the_largest_of_stored_values():
     overlaid = SparseNeighbourMax.of(hop.pattern, features.pattern)
     values = torch.randn(RUNS, len(features.values) // RUNS)
     cols, stored = there(overlaid.segments.cols, values.reshape(-1, 1))
-    found = segment_max_kernels.segment_max(on_device(overlaid.segments), cols, stored, RUNS)[0].view(RUNS, -1)
-    assert torch.equal(found.cpu(), overlaid._segment_max(values, None))
+    actual = segment_max_kernels.segment_max(on_device(overlaid.segments), cols, stored, RUNS)[0].view(RUNS, -1)
+    assert torch.equal(actual.cpu(), overlaid._segment_max(values, None))
 
 
 @pytest.mark.parametrize("model", [GAT(hidden=5, heads=2, layers=3), GIN(hidden=6)])
@@ -144,12 +144,12 @@ def test_a_network_by_our_kernels_gives_the_same_logits_and_gradients(model, kin
     around = PreparedGraph.of(graph, 3, network.loops, network.normalise)
     subgraph = around.k_hop_subgraph(np.array([0, 1, 7, 30]), network.hops) if kind == "part" else around.whole
     subgraph = subgraph.only(torch.ones(3, dtype=torch.bool, device=DEVICE))
-    found = []
+    results = []
     for served in (False, True):
         monkeypatch.setattr(kernels, "serves", lambda *tensors, served=served: served)
         logits = network(subgraph)
-        found.append((logits, gradients(network, logits, torch.ones_like(logits).cumsum(1) / 10)))
-    (logits, expected), (ours, grads) = found
+        results.append((logits, gradients(network, logits, torch.ones_like(logits).cumsum(1) / 10)))
+    (logits, expected), (ours, grads) = results
     torch.testing.assert_close(ours, logits, rtol=1e-4, atol=1e-5)
     for name, gradient in grads.items():
         torch.testing.assert_close(gradient, expected[name], rtol=1e-3, atol=1e-4)

@@ -53,9 +53,9 @@ def test_so_are_its_gradients(norm):
     x = lessons()[0].requires_grad_()
     (norm.normalise_batch(x) ** 3).sum().backward()
     for run in range(2):
-        twin, own = stock(norm, run), x[run].detach().clone().requires_grad_()
-        (twin(own) ** 3).sum().backward()
-        torch.testing.assert_close(x.grad[run], own.grad, rtol=1e-4, atol=1e-4)
+        twin, run_x = stock(norm, run), x[run].detach().clone().requires_grad_()
+        (twin(run_x) ** 3).sum().backward()
+        torch.testing.assert_close(x.grad[run], run_x.grad, rtol=1e-4, atol=1e-4)
         torch.testing.assert_close(norm.scale.grad[run, 0], twin.weight.grad, rtol=1e-4, atol=1e-4)
 
 

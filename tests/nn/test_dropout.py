@@ -87,25 +87,25 @@ def test_a_restart_draws_the_same_masks_again(masks):
 
 
 def test_bits_that_numpy_promises_for_ever():
-    kept = NumpyMasks([7]).keep_mask((16,), 0.5)
+    mask = NumpyMasks([7]).keep_mask((16,), 0.5)
     words = [1791289110853690569, 15195811958582366061, 4353573261847909477, 3192670137268717821]  # of PCG64DXSM(7)
     signs = [word >> (16 * part + 15) & 1 for word in words for part in range(4)]
-    assert kept[0].tolist() == [1.0 - sign for sign in signs]
+    assert mask[0].tolist() == [1.0 - sign for sign in signs]
 
 
 @pytest.mark.parametrize("rate", [0.0, 0.3])
 def test_activation_is_dropout_of_a_relu_in_values_and_gradients(masks, rate):
     x, bias, pull = torch.randn(2, 60, 5), torch.randn(2, 1, 5), torch.randn(2, 60, 5)
-    found = []
+    results = []
     for act in (
         lambda drawn, x, bias: drawn.activate(x, bias, rate),
         lambda drawn, x, bias: drawn.drop((x + bias).relu(), rate),
     ):
-        own = x.clone().requires_grad_(), bias.clone().requires_grad_()
-        out = act(masks(1, 2), *own)
+        leaves = x.clone().requires_grad_(), bias.clone().requires_grad_()
+        out = act(masks(1, 2), *leaves)
         (out * pull).sum().backward()
-        found.append((out.detach(), own[0].grad, own[1].grad))
-    for one, other in zip(*found, strict=True):
+        results.append((out.detach(), leaves[0].grad, leaves[1].grad))
+    for one, other in zip(*results, strict=True):
         torch.testing.assert_close(one, other)
 
 

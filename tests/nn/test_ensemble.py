@@ -123,18 +123,18 @@ def test_every_run_of_a_stock_module_may_see_a_graph_of_its_own():
     subgraph = per_run_subgraph([graph, other], 1.0, "symmetric", PreparedGraph.of(graph, 2, 1.0, "symmetric").whole)
     twin = Scaled().eval()
     twin.load_state_dict({name.replace("-", "."): value[0] for name, value in network.weights().items()})
-    for logits, seen in zip(network(subgraph), (graph, other), strict=True):
-        torch.testing.assert_close(logits, twin(seen.x, seen.edge_index))
+    for logits, run_graph in zip(network(subgraph), (graph, other), strict=True):
+        torch.testing.assert_close(logits, twin(run_graph.x, run_graph.edge_index))
 
 
 def test_a_stock_modules_dropout_takes_the_rate_given_and_comes_back():
     subgraph = PreparedGraph.of(two_rings(), 2, 1.0, "symmetric").whole
     network = Separate(Scaled, Streams((1, 2)))
-    own = network(subgraph, masks(5, 6))
+    logits = network(subgraph, masks(5, 6))
     assert torch.equal(network(subgraph, DropoutMasks(Streams((5, 6)).generators(), 0.0)), network(subgraph))
     nearly_gone = network(subgraph, DropoutMasks(Streams((5, 6)).generators(), 0.99))
     assert (nearly_gone == 0).float().mean() > 0.9
-    assert torch.equal(network(subgraph, masks(5, 6)), own)
+    assert torch.equal(network(subgraph, masks(5, 6)), logits)
 
 
 def test_a_stock_modules_buffers_are_kept_per_run():

@@ -12,13 +12,13 @@ from bangs.nn.matmul import CPU_NARROW_COLUMNS, batched_matmul
 def test_values_and_gradients_are_those_of_a_plain_product(runs, shared, columns):
     rows, weight = torch.randn(1 if shared else runs, 20, 6), torch.randn(runs, 6, columns)
     pull = torch.randn(runs, 20, columns)
-    found = []
+    results = []
     for product in (batched_matmul, torch.matmul):
         x, w = rows.clone().requires_grad_(), weight.clone().requires_grad_()
         out = product(x, w)
         (out * pull).sum().backward()
-        found.append((out.detach(), x.grad, w.grad))
-    for one, other in zip(*found, strict=True):
+        results.append((out.detach(), x.grad, w.grad))
+    for one, other in zip(*results, strict=True):
         torch.testing.assert_close(one, other)
 
 

@@ -81,10 +81,10 @@ def test_logits_embeddings_and_gradients_are_those_of_stock_layers(model, graph)
 
 def test_a_runs_gradient_is_the_same_in_a_batch(model, graph):
     together, subgraph = built(model, graph)
-    alone, own = built(model, graph, SEEDS[1:2])
+    alone, alone_subgraph = built(model, graph, SEEDS[1:2])
     wish = torch.randn(3, len(graph.x), CLASSES)
     company = gradients(together, together(subgraph), wish)
-    for name, gradient in gradients(alone, alone(own), wish[1:2]).items():
+    for name, gradient in gradients(alone, alone(alone_subgraph), wish[1:2]).items():
         torch.testing.assert_close(gradient[0], company[name][1], rtol=1e-5, atol=1e-5)
 
 
@@ -102,12 +102,12 @@ def test_a_part_of_the_graph_gives_the_same_gradients(model, graph):
 def test_with_dropout_every_run_draws_its_own_numbers(name, graph):
     model = replace(MODELS[name], dropout=0.5)
     together, subgraph = built(model, graph)
-    alone, own = built(model, graph, SEEDS[1:2])
+    alone, alone_subgraph = built(model, graph, SEEDS[1:2])
     wish = torch.randn(3, len(graph.x), CLASSES)
     dropped = together(subgraph, masks(*SEEDS))
     assert not torch.allclose(dropped, together(subgraph))
     company = gradients(together, dropped, wish)
-    for part, gradient in gradients(alone, alone(own, masks(SEEDS[1])), wish[1:2]).items():
+    for part, gradient in gradients(alone, alone(alone_subgraph, masks(SEEDS[1])), wish[1:2]).items():
         torch.testing.assert_close(gradient[0], company[part][1], rtol=1e-5, atol=1e-5)
 
 
@@ -124,8 +124,8 @@ def test_dropout_also_where_every_run_has_a_graph_of_its_own(name):
 
 def weights_of(heads: Heads, source: Tensor, target: Tensor) -> Tensor:
     """Attention weights as a dense matrix."""
-    found = attention_weights(heads, source, target)
-    return Sparse(heads.pattern, found).csr.to_dense()
+    weights = attention_weights(heads, source, target)
+    return Sparse(heads.pattern, weights).csr.to_dense()
 
 
 def hop(*rows: list[float]) -> Sparse:
@@ -144,9 +144,9 @@ def test_attention_by_hand():
 def test_heads_weigh_by_themselves():
     heads = Heads.of(hop([1, 1], [0, 1]), 2)
     source = torch.tensor([[[0.0, math.log(3.0)], [math.log(3.0), 0.0]]])
-    found = weights_of(heads, source, torch.zeros(1, 2, 2))
+    actual = weights_of(heads, source, torch.zeros(1, 2, 2))
     expected = torch.tensor([[0.25, 0, 0.75, 0], [0, 0.75, 0, 0.25], [0, 0, 1, 0], [0, 0, 0, 1]])
-    torch.testing.assert_close(found, expected)
+    torch.testing.assert_close(actual, expected)
     z = torch.arange(8.0).view(1, 2, 2, 2)
     segments = aggregate(heads, attention_weights(heads, source, torch.zeros(1, 2, 2)), z)
     torch.testing.assert_close(
@@ -177,17 +177,17 @@ def test_attention_is_differentiable_in_scores_and_values():
 
 def test_dropped_weights_keep_their_mean():
     heads = Heads.of(hop(*np.ones((60, 60))).repeat(2), 2)
-    kept = drop_weights(heads, torch.ones(len(heads.pattern.cols)), 2, masks(1, 2), 0.6)
-    assert kept.unique().tolist() == pytest.approx([0, 2.5])
-    assert kept.view(2, -1).mean(1).tolist() == pytest.approx([1, 1], abs=0.1)
+    dropped = drop_weights(heads, torch.ones(len(heads.pattern.cols)), 2, masks(1, 2), 0.6)
+    assert dropped.unique().tolist() == pytest.approx([0, 2.5])
+    assert dropped.view(2, -1).mean(1).tolist() == pytest.approx([1, 1], abs=0.1)
 
 
 def test_the_largest_by_hand_with_its_gradient_shared_by_ties():
     segments = hop([1, 1, 1], [0, 1, 1]).pattern
     x = torch.tensor([[3.0, -1.0], [3.0, -5.0], [2.0, -2.0]], requires_grad=True)
-    found = segment_max(segments, x)
-    assert found.tolist() == [[3, -1], [3, -2]]
-    (found * torch.tensor([[4.0, 1.0], [10.0, 7.0]])).sum().backward()
+    maxima = segment_max(segments, x)
+    assert maxima.tolist() == [[3, -1], [3, -2]]
+    (maxima * torch.tensor([[4.0, 1.0], [10.0, 7.0]])).sum().backward()
     assert x.grad.tolist() == [[2, 1], [12, 0], [0, 7]]
 
 
@@ -197,19 +197,19 @@ def test_gradients_of_maxima_summed_in_order_are_those_that_are_scattered(chunk,
     matrix = sp.csr_array(sp.random_array((30, 40), density=0.2, dtype=np.float32, rng=2) + sp.eye_array(30, 40))
     segments = Sparse.of(matrix).repeat(2).pattern
     x = torch.randint(0, 5, (80, 7), generator=torch.Generator().manual_seed(0)).float()  # so that many tie
-    found = segment_max(segments, x)
-    wish = torch.randn(found.shape, generator=torch.Generator().manual_seed(1))
+    maxima = segment_max(segments, x)
+    wish = torch.randn(maxima.shape, generator=torch.Generator().manual_seed(1))
     torch.testing.assert_close(
-        segment_max_module._segment_max_back_ordered(segments, x, found, wish),
-        segment_max_module._segment_max_back(segments, x, found, wish),
+        segment_max_module._segment_max_back_ordered(segments, x, maxima, wish),
+        segment_max_module._segment_max_back(segments, x, maxima, wish),
     )
 
 
 def test_features_laid_over_one_another_by_hand():
     """A feature that somebody lacks is a zero among those heard: max(−3, 0) = 0, but max(−3, −1) = −1."""
-    seen = hop([1, 1], [0, 1])
+    pair = hop([1, 1], [0, 1])
     x = Sparse.of(sp.csr_array(np.array([[0, -3, 2, 0], [5, -1, 0, 0]], dtype=np.float32)))
-    overlaid = SparseNeighbourMax.of(seen.pattern, x.pattern)
+    overlaid = SparseNeighbourMax.of(pair.pattern, x.pattern)
     expected = [[5, -4, 4, 0], [10, -2, 0, 0]]
     assert overlaid(x.values, 1.0).csr.to_dense().tolist() == expected
     dropped = overlaid(x.values * torch.tensor([0.0, 1.0, 1.0, 2.0]), 1.0).csr.to_dense()
@@ -299,10 +299,10 @@ class TestOnGPU:
         wish = torch.randn(3, len(graph.x), CLASSES)
         logits = network(subgraph)
         expected = gradients(network, logits, wish)
-        there = network.to("cuda")
-        ours = there(PreparedGraph.of(graph.clone().to("cuda"), 3, network.loops, network.normalise).whole)
+        on_gpu = network.to("cuda")
+        ours = on_gpu(PreparedGraph.of(graph.clone().to("cuda"), 3, network.loops, network.normalise).whole)
         torch.testing.assert_close(ours.cpu(), logits, rtol=1e-4, atol=1e-4)
-        for name, gradient in gradients(there, ours, wish.cuda()).items():
+        for name, gradient in gradients(on_gpu, ours, wish.cuda()).items():
             torch.testing.assert_close(gradient.cpu(), expected[name], rtol=1e-3, atol=1e-3)
 
     @pytest.mark.parametrize("with_kernels", [True, False])

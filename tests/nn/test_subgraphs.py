@@ -39,10 +39,10 @@ def test_dropout_on_features_zeroes_and_scales(density):
     x = random_features(40, 30, density)
     dropped = Features.of(x, 2, CPU).drop(masks(1, 2), 0.5).dense()
     full = torch.as_tensor(x.toarray()).expand(2, -1, -1)
-    kept = dropped != 0
-    torch.testing.assert_close(dropped[kept], 2 * full[kept])
+    nonzero = dropped != 0
+    torch.testing.assert_close(dropped[nonzero], 2 * full[nonzero])
     assert not torch.equal(dropped[0], dropped[1])
-    assert kept.sum().item() == pytest.approx(x.nnz, rel=0.25)
+    assert nonzero.sum().item() == pytest.approx(x.nnz, rel=0.25)
 
 
 def test_no_noise_is_no_dropout():
@@ -165,8 +165,8 @@ def test_output_index_is_the_position_of_a_hops_outputs_among_its_inputs():
     nodes = [np.array([3, 11])]
     for _ in range(2):
         nodes.insert(0, np.unique(prepared.matrix[nodes[0]].indices))
-    for hop, own in enumerate(subgraph.output_index):
-        assert nodes[hop][own].tolist() == nodes[hop + 1].tolist()
-    assert [own.tolist() for own in subgraph.only(torch.tensor([True, False])).output_index] == [
-        own.tolist() for own in subgraph.output_index
+    for hop, index in enumerate(subgraph.output_index):
+        assert nodes[hop][index].tolist() == nodes[hop + 1].tolist()
+    assert [index.tolist() for index in subgraph.only(torch.tensor([True, False])).output_index] == [
+        index.tolist() for index in subgraph.output_index
     ]

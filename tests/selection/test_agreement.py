@@ -129,14 +129,14 @@ def test_classes_in_turn_hold_equally_many_while_they_last(rows, k):
     allowed = score > NEVER
     assert not (chosen & ~allowed).any()
     assert torch.equal(chosen.sum(1), allowed.sum(1).clamp_max(k))
-    for own, may, said, value in zip(chosen, allowed, label, score, strict=True):
-        counts = [int((own & (said == c)).sum()) for c in range(3)]
+    for run_chosen, may, said, value in zip(chosen, allowed, label, score, strict=True):
+        counts = [int((run_chosen & (said == c)).sum()) for c in range(3)]
         for c in range(3):
-            left = may & ~own & (said == c)
+            left = may & ~run_chosen & (said == c)
             if left.any():  # a class passed over while it had nodes is at most one behind
                 assert max(counts) - counts[c] <= 1
-                mine = own & (said == c)
-                assert not mine.any() or value[mine].min() >= value[left].max()
+                of_class = run_chosen & (said == c)
+                assert not of_class.any() or value[of_class].min() >= value[left].max()
     alone = torch.cat([Balanced(k)(score[[run]], label[[run]]) for run in range(len(rows))])
     assert torch.equal(chosen, alone)
 

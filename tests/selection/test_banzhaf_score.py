@@ -66,18 +66,18 @@ SAMPLED = (Push(error=1e-3), 5600)  # bytes for seven nodes, of more that are re
 
 @pytest.mark.parametrize(("propagate", "budget"), [(PPR(), 2**29), SAMPLED], ids=["whole", "sampled"])
 def test_a_run_alone_equals_the_run_in_a_batch(round: Round, propagate: Propagator, budget: int) -> None:
-    own = Banzhaf(k=2, candidates=6, estimate=Marginals(3), propagate=propagate, budget=budget)
-    together = own(round)
+    score = Banzhaf(k=2, candidates=6, estimate=Marginals(3), propagate=propagate, budget=budget)
+    together = score(round)
     for run in range(3):
-        alone = own(only(round, run))
+        alone = score(only(round, run))
         torch.testing.assert_close(alone.score[0], together.score[run])
         if run < 2:
             torch.testing.assert_close(alone.stderr[0], together.stderr[run], equal_nan=True)
 
 
 def test_nodes_that_stand_for_others_are_drawn_by_the_runs_own_seed(round: Round) -> None:
-    own = Banzhaf(k=2, candidates=6, estimate=Exact(), propagate=SAMPLED[0], budget=SAMPLED[1])
-    first, again, other = (own(replace(only(round, 0), rng=Streams((seed,)))).score for seed in (1, 1, 3))
+    score = Banzhaf(k=2, candidates=6, estimate=Exact(), propagate=SAMPLED[0], budget=SAMPLED[1])
+    first, again, other = (score(replace(only(round, 0), rng=Streams((seed,)))).score for seed in (1, 1, 3))
     assert torch.equal(first, again)
     assert not torch.equal(first, other)
 
@@ -91,24 +91,24 @@ def test_only_the_candidates_are_valued(round: Round) -> None:
 
 def test_all_candidates_may_be_chosen(round: Round) -> None:
     score = Banzhaf(k=4, candidates=4, estimate=Exact())(round).score
-    assert [int((own > -torch.inf).sum()) for own in score] == [4, 4, 0]
+    assert [int((run_score > -torch.inf).sum()) for run_score in score] == [4, 4, 0]
 
 
 def test_standard_errors_are_returned_if_the_estimator_has_them(round: Round) -> None:
     assert Banzhaf(k=2, candidates=6, estimate=MeanField())(round).stderr is None
-    found = Banzhaf(k=2, candidates=6, estimate=MSR(400))(round)
-    assert torch.equal(found.stderr.isfinite(), found.score > -torch.inf)
-    assert found.evaluations == 400
+    actual = Banzhaf(k=2, candidates=6, estimate=MSR(400))(round)
+    assert torch.equal(actual.stderr.isfinite(), actual.score > -torch.inf)
+    assert actual.evaluations == 400
 
 
 def test_without_banzhaf_a_candidate_has_its_utility_by_itself(round: Round) -> None:
-    found = Banzhaf(k=2, candidates=6, estimate=Alone())(only(round, 0))
+    actual = Banzhaf(k=2, candidates=6, estimate=Alone())(only(round, 0))
     players = most_confident(round, 0, 6)
     known, nodes = round.labels.known[[0]], torch.tensor([players])
     game = PlainInformation(PPR()(round.graph), round.prediction.logits[[0]], known, nodes, ~known)
-    torch.testing.assert_close(found.score[0, players].double(), game(torch.eye(6, dtype=torch.bool)[None])[0])
-    assert found.stderr is None
-    assert found.evaluations == 6
+    torch.testing.assert_close(actual.score[0, players].double(), game(torch.eye(6, dtype=torch.bool)[None])[0])
+    assert actual.stderr is None
+    assert actual.evaluations == 6
 
 
 @pytest.mark.parametrize(

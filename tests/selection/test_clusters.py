@@ -80,7 +80,7 @@ def test_nodes_inherit_the_name_of_their_cluster():
 def test_nodes_of_a_single_cluster_have_one_name():
     points, pool, labels = task_of_two_clouds()
     name = cluster_labels(points, pool, labels, 1, 20, Streams((0, 1)).generators())
-    assert [len(own[free].unique()) for own, free in zip(name, pool, strict=True)] == [1, 1]
+    assert [len(run_labels[free].unique()) for run_labels, free in zip(name, pool, strict=True)] == [1, 1]
 
 
 def test_there_may_be_more_clusters_than_nodes_and_no_nodes_at_all():

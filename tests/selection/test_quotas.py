@@ -63,9 +63,9 @@ def test_top_takes_k_of_those_allowed_and_none_better_is_left(rows, k):
     assert chosen.dtype == torch.bool
     assert not (chosen & ~allowed).any()
     assert torch.equal(chosen.sum(1), allowed.sum(1).clamp_max(k))
-    for row, own in zip(score, chosen, strict=True):
-        if own.any() and (~own).any():
-            assert row[own].min() >= row[~own].max()
+    for row, run_chosen in zip(score, chosen, strict=True):
+        if run_chosen.any() and (~run_chosen).any():
+            assert row[run_chosen].min() >= row[~run_chosen].max()
 
 
 @given(rows=scores, k=st.integers(1, 4), data=st.data())
@@ -76,8 +76,8 @@ def test_top_per_class_is_top_of_every_class(rows, k, data):
     chosen = TopPerClass(k)(score, label)
     assert not (chosen & (score == NEVER)).any()
     for index in range(3):
-        own = label == index
-        assert torch.equal((chosen & own).sum(1), (own & (score > NEVER)).sum(1).clamp_max(k))
+        of_class = label == index
+        assert torch.equal((chosen & of_class).sum(1), (of_class & (score > NEVER)).sum(1).clamp_max(k))
 
 
 @given(rows=scores, k=st.integers(1, 12), data=st.data())
@@ -87,14 +87,14 @@ def test_balanced_takes_k_in_turns(rows, k, data):
     label = drawn_labels(data, score)
     chosen = Balanced(k)(score, label)
     assert torch.equal(chosen.sum(1), (score > NEVER).sum(1).clamp_max(k))
-    for own_score, own_label, own in zip(score, label, chosen, strict=True):
-        counts = [int((own & (own_label == index)).sum()) for index in range(3)]
+    for own_score, own_label, run_chosen in zip(score, label, chosen, strict=True):
+        counts = [int((run_chosen & (own_label == index)).sum()) for index in range(3)]
         for index in range(3):
             allowed = (own_label == index) & (own_score > NEVER)
-            left = allowed & ~own
+            left = allowed & ~run_chosen
             if left.any():
                 assert counts[index] >= max(counts) - 1, "a class with nodes to give is at most one turn behind"
-                assert not own[allowed].any() or own_score[allowed & own].min() >= own_score[left].max()
+                assert not run_chosen[allowed].any() or own_score[allowed & run_chosen].min() >= own_score[left].max()
 
 
 @given(rows=scores)

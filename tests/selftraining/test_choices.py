@@ -18,7 +18,7 @@ from bangs.selftraining.methods import METHODS, Budget, method
 
 def test_a_method_has_the_defaults() -> None:
     assert (Method().memory, Method().teacher, Method().start, Method().pool) == (MEMORY, TEACHER, START, POOL)
-    assert set(CHOICES) <= {own.name for own in fields(Method)}
+    assert set(CHOICES) <= {part.name for part in fields(Method)}
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -35,16 +35,16 @@ def test_python_and_the_command_line_have_the_same() -> None:
     assert fit["teacher"].default == TEACHER
     assert run["teacher"].default is None  # the method's own
     assert run["pool"].default == POOL
-    assert all(word in str(run["teacher"].help) for word in CHOICES["teacher"])
+    assert all(choice in str(run["teacher"].help) for choice in CHOICES["teacher"])
 
 
 def test_no_other_file_lists_them() -> None:
     words = re.compile(r'"first", "latest"|"free", "open"|"accumulate", "rebuild"')
-    found = [path.name for path in Path(bangs.__file__).parent.rglob("*.py") if words.search(path.read_text())]
-    assert sorted(found) == ["choices.py", "published_settings.py"]  # the latter narrows the type of one argument
+    files = [path.name for path in Path(bangs.__file__).parent.rglob("*.py") if words.search(path.read_text())]
+    assert sorted(files) == ["choices.py", "published_settings.py"]  # the latter narrows the type of one argument
 
 
 def test_they_are_read_without_torch() -> None:
     script = "import sys, bangs.selftraining.choices; print('torch' in sys.modules)"
-    told = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert told.stdout == "False\n"
+    completed = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert completed.stdout == "False\n"

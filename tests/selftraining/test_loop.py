@@ -45,8 +45,8 @@ class Announcing:
         score = torch.tensor(self.scores[index], dtype=torch.float64)
         sound = torch.tensor(self.sound[index] if self.sound else [True] * len(score))
         weights = {"round": torch.full((len(score), 1), float(index))}
-        kept = None if early is None else {"round": torch.full((len(score), 1), -float(early))}
-        return Teacher(self, weights, score, torch.ones(len(score), dtype=torch.long), sound, kept)
+        early_weights = None if early is None else {"round": torch.full((len(score), 1), -float(early))}
+        return Teacher(self, weights, score, torch.ones(len(score), dtype=torch.long), sound, early_weights)
 
     def predict(self, weights: dict[str, Tensor], graph: Data, noise: DropoutMasks | None = None) -> Prediction:
         label = weights["round"].long().expand(-1, int(graph.num_nodes))
@@ -258,19 +258,19 @@ def test_a_calibrator_that_turns_labels_decides_who_is_taken_and_the_label(task)
     [("first", (Same(),), 1), ("latest", (Same(),), 3), ("best", (Same(),), 3), ("first", (Same(), DropEdges(0.3)), 3)],
 )
 def test_what_every_round_would_see_again_is_calibrated_once(task, teacher, views, times):
-    seen = []
+    recorded = []
 
     def calibrate(prediction: Prediction, task: Task) -> Prediction:
-        seen.append(prediction)
+        recorded.append(prediction)
         return Prediction(2 * prediction.logits)
 
     method = Method(rounds=3, calibrate=calibrate, quota=Top(2), teacher=teacher, views=views)
     states = told(QUICK, method, task)
-    assert len(seen) == times
+    assert len(recorded) == times
     if times == 1:
         # a state that was resumed has forgotten what it saw, and comes to the same
         resumed = SelfTrainer(QUICK, method).fit(task, SEEDS, resume=lambda learner: replace(states[2], looked=None))
-        assert len(seen) == 2
+        assert len(recorded) == 2
         assert torch.equal(resumed.prediction.logits, states[-1].prediction.logits)
 
 
@@ -431,14 +431,14 @@ def test_weights_of_all_who_are_labelled_by_now_and_correction_reach_the_student
 
 
 def test_what_the_selection_sees(task):
-    seen: list[Round] = []
+    recorded: list[Round] = []
 
     def score(round: Round):
-        seen.append(round)
+        recorded.append(round)
         return Confidence()(round)
 
     states = told(QUICK, Method(rounds=2, teacher="latest", score=score, calibrate=Temperature(), quota=Top(4)), task)
-    for round, (before, after) in zip(seen, pairwise(states), strict=True):
+    for round, (before, after) in zip(recorded, pairwise(states), strict=True):
         assert round.index == after.index
         assert round.labels is before.labels
         assert torch.equal(round.pool, ~before.labels.known & ~task.held)

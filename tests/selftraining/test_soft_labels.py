@@ -85,12 +85,12 @@ def test_the_weights_make_the_loss_of_the_docstring(round_, strength):
     weight = Balance(Certainty(3.0), strength)(round_, labels)
     p = torch.rand(2, 90, 3, generator=torch.Generator().manual_seed(2)).softmax(-1).log()
     cross = -(labels.belief * p).sum(-1)
-    found = (cross * weight).sum(1) / labels.known.sum(1)
+    actual = (cross * weight).sum(1) / labels.known.sum(1)
     for run in range(2):
         given, free = labels.adopted_round[run] == 0, labels.adopted[run]
-        own = round_.prediction.confidence[run, free] ** 3
-        expected = cross[run, given].mean() + strength * (own * cross[run, free]).sum() / own.sum()
-        torch.testing.assert_close(found[run], expected)
+        confidence = round_.prediction.confidence[run, free] ** 3
+        expected = cross[run, given].mean() + strength * (confidence * cross[run, free]).sum() / confidence.sum()
+        torch.testing.assert_close(actual[run], expected)
 
 
 def test_where_no_node_has_a_weight_all_count_alike(round_):
@@ -125,9 +125,9 @@ def test_values_of_few_players_agree_with_the_definition(round_):
     players = pool.nonzero()[:, 1].view(2, 8)
     known = round_.labels.known
     exact = Exact()(PlainInformation(operator, few.prediction.logits, known, players, ~known, "mass"), 4).mean
-    found = BanzhafWeight(k=4).values(few).gather(1, players)
+    actual = BanzhafWeight(k=4).values(few).gather(1, players)
     for run in range(2):
-        pair = torch.stack([exact[run], found[run].double()])
+        pair = torch.stack([exact[run], actual[run].double()])
         assert torch.corrcoef(pair)[0, 1] > 0.95
 
 

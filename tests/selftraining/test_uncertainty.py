@@ -77,15 +77,15 @@ def test_a_run_alone_gains_what_it_gains_in_a_batch(task, at):
 
 
 def test_a_view_is_drawn_for_every_run_by_itself(task):
-    seen = []
+    recorded = []
 
     class Watching(Fickle):
         def predict(self, graph) -> Prediction:
-            seen.append(graph)
+            recorded.append(graph)
             return super().predict(graph)
 
     predict_view(Watching(certain(0)), task.graph, DropEdges(0.5), Streams((0, 1, 2)))
-    first, second, third = (graph.edge_index.tolist() for graph in seen[0])
+    first, second, third = (graph.edge_index.tolist() for graph in recorded[0])
     assert first != second != third
 
 

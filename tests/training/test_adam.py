@@ -8,8 +8,8 @@ from bangs.training.adam import Adam
 def walk(optimiser, weights, pulls):
     for pull in pulls:
         optimiser.zero_grad()
-        for weight, own in zip(weights, pull, strict=True):
-            weight.grad = own.clone()
+        for weight, gradient in zip(weights, pull, strict=True):
+            weight.grad = gradient.clone()
         optimiser.step()
     return [weight.detach().clone() for weight in weights]
 
@@ -25,36 +25,36 @@ def pulls(count):
 
 
 def test_steps_are_those_of_torch():
-    own, stock = weights(), weights()
-    found = walk(Adam(own, 0.01, [5e-4] * 2), own, pulls(12))
+    ours, stock = weights(), weights()
+    actual = walk(Adam(ours, 0.01, [5e-4] * 2), ours, pulls(12))
     expected = walk(torch.optim.Adam(stock, lr=0.01, weight_decay=5e-4), stock, pulls(12))
-    for one, other in zip(found, expected, strict=True):
+    for one, other in zip(actual, expected, strict=True):
         torch.testing.assert_close(one, other)
 
 
 def test_every_weight_decays_by_itself():
-    own, stock = weights(), weights()
-    found = walk(Adam(own, 0.01, [0.5, 0.0]), own, pulls(5))
+    ours, stock = weights(), weights()
+    actual = walk(Adam(ours, 0.01, [0.5, 0.0]), ours, pulls(5))
     groups = [{"params": stock[:1], "weight_decay": 0.5}, {"params": stock[1:], "weight_decay": 0.0}]
     expected = walk(torch.optim.Adam(groups, lr=0.01), stock, pulls(5))
-    for one, other in zip(found, expected, strict=True):
+    for one, other in zip(actual, expected, strict=True):
         torch.testing.assert_close(one, other)
 
 
 def test_the_first_step_is_the_learning_rate():
     weight = torch.zeros(3, requires_grad=True)
-    (found,) = walk(Adam([weight], 0.5, [0.0]), [weight], [[torch.tensor([4.0, -1e-3, 0.0])]])
-    torch.testing.assert_close(found, torch.tensor([-0.5, 0.5, 0.0]), atol=1e-5, rtol=0)
+    (actual,) = walk(Adam([weight], 0.5, [0.0]), [weight], [[torch.tensor([4.0, -1e-3, 0.0])]])
+    torch.testing.assert_close(actual, torch.tensor([-0.5, 0.5, 0.0]), atol=1e-5, rtol=0)
 
 
 def test_begun_again_it_has_forgotten_every_step():
-    own = weights()
-    optimiser = Adam(own, 0.01, [0.0] * 2)
-    first = walk(optimiser, own, pulls(3))
+    ours = weights()
+    optimiser = Adam(ours, 0.01, [0.0] * 2)
+    first = walk(optimiser, ours, pulls(3))
     optimiser.restart()
-    for weight, start in zip(own, weights(), strict=True):
+    for weight, start in zip(ours, weights(), strict=True):
         weight.data.copy_(start)
-    for one, other in zip(walk(optimiser, own, pulls(3)), first, strict=True):
+    for one, other in zip(walk(optimiser, ours, pulls(3)), first, strict=True):
         assert torch.equal(one, other)
 
 

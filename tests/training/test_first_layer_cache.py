@@ -42,9 +42,9 @@ def test_losses_and_gradients_are_those_of_the_whole_graph(task, model, whole):
     network = model.build(24, 3, Streams(SEEDS))
     targets = [Targets(target, torch.rand(target.shape)) for target in (task.given.target, task.validation)]
     train_nodes, val_nodes = shared_first_layer(prepared, network.hops, *targets, whole=whole)
-    for part, own in zip((train_nodes, val_nodes), targets, strict=True):
+    for part, part_targets in zip((train_nodes, val_nodes), targets, strict=True):
         losses, gradients = [], []
-        for subgraph, its_targets in ((part.subgraph, part.targets), (prepared.whole, own)):
+        for subgraph, its_targets in ((part.subgraph, part.targets), (prepared.whole, part_targets)):
             network.zero_grad()
             losses.append(network.loss(subgraph, its_targets, dropout_masks(SEEDS, CPU), None))
             losses[-1].sum().backward() if part is train_nodes else None
@@ -57,10 +57,10 @@ def test_losses_and_gradients_are_those_of_the_whole_graph(task, model, whole):
 @pytest.mark.parametrize("settings", [{"subgraph": "whole"}, {"model": GCN(hidden=8, dropout=0.0)}])
 def test_training_ends_with_the_same_weights(task, settings):
     val_layers = {"model": GCN(hidden=8), **settings}
-    taught = [learner(task, once=once, **val_layers).fit(task.given, Streams(SEEDS)) for once in (True, False)]
-    for name, value in taught[0].weights.items():
-        torch.testing.assert_close(value, taught[1].weights[name], atol=1e-4, rtol=1e-3)
-    assert torch.equal(taught[0].epochs, taught[1].epochs)
+    teachers = [learner(task, once=once, **val_layers).fit(task.given, Streams(SEEDS)) for once in (True, False)]
+    for name, value in teachers[0].weights.items():
+        torch.testing.assert_close(value, teachers[1].weights[name], atol=1e-4, rtol=1e-3)
+    assert torch.equal(teachers[0].epochs, teachers[1].epochs)
 
 
 def test_a_layer_is_taken_again_when_its_weight_has_changed_and_not_before(task):
@@ -80,6 +80,6 @@ def test_a_layer_is_taken_again_when_its_weight_has_changed_and_not_before(task)
 def test_a_run_alone_learns_what_it_learns_in_a_batch(task):
     company = learner(task, GCN(hidden=8), once=True, subgraph="whole").fit(task.given, Streams(SEEDS))
     alone = task.only([1])
-    taught = learner(alone, GCN(hidden=8), once=True, subgraph="whole").fit(alone.given, Streams(SEEDS[1:2]))
-    for name, value in taught.weights.items():
+    teacher = learner(alone, GCN(hidden=8), once=True, subgraph="whole").fit(alone.given, Streams(SEEDS[1:2]))
+    for name, value in teacher.weights.items():
         torch.testing.assert_close(value[0], company.weights[name][1], atol=1e-5, rtol=1e-4)

@@ -41,10 +41,10 @@ def test_the_former_setting_comes_back_after_an_error():
 
 
 def test_a_trainer_learns_without_them_and_answers_with_them(task, monkeypatch):
-    seen, forward = [], Network.forward
-    monkeypatch.setattr(Network, "forward", lambda *words: seen.append(halved()) or forward(*words))
+    recorded, forward = [], Network.forward
+    monkeypatch.setattr(Network, "forward", lambda *words: recorded.append(halved()) or forward(*words))
     teacher = Trainer(GCN(hidden=4), epochs=2).fit(task, task.given, Streams((1, 2, 3)))
-    assert not any(seen)
-    seen.clear()
+    assert not any(recorded)
+    recorded.clear()
     teacher.predict(task.graph)
-    assert all(seen)
+    assert all(recorded)

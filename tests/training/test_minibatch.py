@@ -54,21 +54,21 @@ def test_one_batch_of_all_nodes_has_the_loss_of_all_nodes() -> None:
 
 def test_a_sample_of_the_free_nodes_has_that_loss_in_the_mean() -> None:
     learner, labels = soft_task(size=32)
-    found = torch.tensor([loss_of_epoch(learner, labels, epoch) for epoch in range(200)])
-    error = float(found.std()) / 200**0.5
-    assert error < 0.02 * float(found.mean())
-    assert abs(float(found.mean()) - loss_of_all(learner, labels)) < 4 * error
+    actual = torch.tensor([loss_of_epoch(learner, labels, epoch) for epoch in range(200)])
+    error = float(actual.std()) / 200**0.5
+    assert error < 0.02 * float(actual.mean())
+    assert abs(float(actual.mean()) - loss_of_all(learner, labels)) < 4 * error
 
 
 def test_an_epoch_has_every_given_node_once_and_as_many_others() -> None:
     learner, labels = soft_task(size=16, per_class=10)
     loader = learner._session(labels, None).train_loader
-    seen = loader.order(Streams((0,)).at("epoch", 0))
-    assert len(seen.unique()) == len(seen)
-    assert int(loader.given[seen].sum()) == 30 == int(loader.given.sum())
-    assert len(seen) == 64  # four full batches
+    order = loader.order(Streams((0,)).at("epoch", 0))
+    assert len(order.unique()) == len(order)
+    assert int(loader.given[order].sum()) == 30 == int(loader.given.sum())
+    assert len(order) == 64  # four full batches
     other = loader.order(Streams((0,)).at("epoch", 1))
-    assert set(seen.tolist()) != set(other.tolist())
+    assert set(order.tolist()) != set(other.tolist())
 
 
 def test_hard_labels_in_batches_are_all_seen() -> None:
@@ -82,11 +82,11 @@ def test_soft_labels_in_batches_are_as_good_as_on_the_whole_graph() -> None:
     data = synthetic.citation(600, 3, 30, seed=0)
     task = Task.of(data, splits.per_class(data.y, 10, 100, None, (0, 1), scarce="half"), 3)
     free = ~(task.held | task.given.known)
-    found = {}
+    results = {}
     for batches in (None, Sampling(128, (10, 10))):
         trainer = Trainer(GCN(hidden=16), epochs=100, patience=50, batches=batches)
         ended = SelfTrainer(trainer, method("soft", Budget(rounds=2))).fit(task, (0, 1))
-        found[batches] = float((ended.prediction.label == data.y)[free].float().mean())
-    whole, sampled = found.values()
+        results[batches] = float((ended.prediction.label == data.y)[free].float().mean())
+    whole, sampled = results.values()
     assert whole > 0.6
     assert sampled > whole - 0.05

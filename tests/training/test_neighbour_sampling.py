@@ -134,8 +134,8 @@ def test_layer_by_layer_gives_the_logits_of_the_whole_graph(model, memory):
     learner = teacher.learner
     learner.network.load(teacher.weights)
     with torch.no_grad():
-        found = Layerwise(memory)(learner.network, learner.sampler, 3)
-    torch.testing.assert_close(found, teacher.predict(world.graph).logits, atol=1e-5, rtol=1e-4)
+        actual = Layerwise(memory)(learner.network, learner.sampler, 3)
+    torch.testing.assert_close(actual, teacher.predict(world.graph).logits, atol=1e-5, rtol=1e-4)
 
 
 @pytest.mark.gpu
@@ -148,9 +148,9 @@ def test_a_gpu_takes_links_that_stay_elsewhere_layer_by_layer(model):
     network.load(teacher.weights)
     with torch.no_grad():
         here = Layerwise(4000)(network, sampler, 2)
-        there = Layerwise(4000)(network.to("cuda"), sampler, 2)
-    assert there.is_cuda
-    torch.testing.assert_close(there.cpu(), here, atol=1e-5, rtol=1e-4)
+        on_gpu = Layerwise(4000)(network.to("cuda"), sampler, 2)
+    assert on_gpu.is_cuda
+    torch.testing.assert_close(on_gpu.cpu(), here, atol=1e-5, rtol=1e-4)
 
 
 def test_a_run_alone_equals_the_run_in_a_batch():

@@ -35,29 +35,29 @@ def learner(task, model, *, ahead, **settings):
 def test_loss_and_gradient_are_those_of_the_whole_graph(task, model):
     made = learner(task, model, ahead=True)
     network = model.build(24, 3, Streams(SEEDS))
-    found = []
+    results = []
     for target in (task.given.target, task.validation):
         targets = Targets(target, torch.rand(target.shape))
-        own = made.first_hop.target_nodes(targets, network.hops)
-        for subgraph, its_targets in ((own.subgraph, own.targets), (made.prepared.whole, targets)):
+        target_nodes = made.first_hop.target_nodes(targets, network.hops)
+        for subgraph, its_targets in ((target_nodes.subgraph, target_nodes.targets), (made.prepared.whole, targets)):
             network.zero_grad()
             loss = network.loss(subgraph, its_targets, dropout_masks(SEEDS, torch.device("cpu")), None)
             loss.sum().backward()
-            found.append((loss.detach(), [value.grad.clone() for value in network.parameters()]))
-        (loss, gradients), (expected, wanted) = found[-2:]
+            results.append((loss.detach(), [value.grad.clone() for value in network.parameters()]))
+        (loss, gradients), (expected, wanted) = results[-2:]
         assert torch.allclose(loss, expected, atol=1e-6)
         for one, other in zip(gradients, wanted, strict=True):
             assert torch.allclose(one, other, atol=1e-6)
 
 
 def test_training_ends_with_the_same_weights(task):
-    taught = [
+    teachers = [
         learner(task, GCN(dropout=0.0, hidden=16), ahead=ahead)._train(FitRequest(task.given, Streams(SEEDS)))
         for ahead in (True, False)
     ]
-    for name, value in taught[0].weights.items():
-        assert torch.allclose(value, taught[1].weights[name], atol=1e-4), name
-    assert torch.equal(taught[0].epochs, taught[1].epochs)
+    for name, value in teachers[0].weights.items():
+        assert torch.allclose(value, teachers[1].weights[name], atol=1e-4), name
+    assert torch.equal(teachers[0].epochs, teachers[1].epochs)
 
 
 @pytest.mark.gpu
@@ -80,9 +80,9 @@ def test_a_later_round_learns_what_a_fresh_learner_would(task, model):
         target = task.given.target.clone()
         target[:, target.shape[1] - count :] = 1
         labels = Labels(target, task.given.weight, task.given.adopted_round)
-        taught = made.fit(labels, Streams(SEEDS))
+        teacher = made.fit(labels, Streams(SEEDS))
         fresh = learner(task, model, ahead=True).fit(labels, Streams(SEEDS))
-        for name, value in taught.weights.items():
+        for name, value in teacher.weights.items():
             assert torch.equal(value, fresh.weights[name]), name
 
 

@@ -9,8 +9,8 @@ def teacher(*runs: int, early: bool = False) -> Teacher:
     """Models whose every fact tells which they are."""
     mark = torch.tensor(runs)
     weights = {"w": mark[:, None].float().expand(-1, 3)}
-    kept = {"w": -weights["w"]} if early else None
-    return Teacher(None, weights, mark / 10, 10 * mark, mark % 2 == 0, kept)  # type: ignore[arg-type]
+    early_weights = {"w": -weights["w"]} if early else None
+    return Teacher(None, weights, mark / 10, 10 * mark, mark % 2 == 0, early_weights)  # type: ignore[arg-type]
 
 
 def marks(it: Teacher) -> list[list[float]]:

@@ -80,16 +80,16 @@ def products() -> Iterator[Any]:
 
 @pytest.mark.parametrize("precision", ["float32", "tf32"])
 def test_products_are_as_precise_as_asked_while_a_trainer_works(task, products, precision, monkeypatch):
-    seen, forward = set(), Network.forward
+    recorded, forward = set(), Network.forward
 
     def watched(network: Network, subgraph: Subgraph, masks: DropoutMasks | None = None) -> Tensor:
-        seen.add(products.allow_tf32)
+        recorded.add(products.allow_tf32)
         return forward(network, subgraph, masks)
 
     monkeypatch.setattr(Network, "forward", watched)
     products.allow_tf32 = precision == "float32"
     Trainer(QUIET, epochs=2, precision=precision).fit(task, task.given, SEEDS).predict(task.graph)
-    assert seen == {precision == "tf32"}
+    assert recorded == {precision == "tf32"}
     assert products.allow_tf32 == (precision == "float32")
 
 
@@ -124,8 +124,8 @@ def test_a_run_alone_equals_the_run_in_a_batch_without_dropout(subgraph):
     trainer = Trainer(QUIET, epochs=20, subgraph=subgraph)
     together = trainer.fit(task, task.given, SEEDS).predict(task.graph).logits
     for run in range(3):
-        own = task.only([run])
-        alone = trainer.fit(own, own.given, SEEDS.only([run])).predict(task.graph).logits
+        one_run = task.only([run])
+        alone = trainer.fit(one_run, one_run.given, SEEDS.only([run])).predict(task.graph).logits
         torch.testing.assert_close(alone[0], together[run], rtol=1e-3, atol=1e-4)
 
 
@@ -231,12 +231,12 @@ def test_samples_spread_around_the_prediction(task):
 
 def test_samples_may_be_drawn_at_another_rate(task):
     teacher = Trainer(GCN(hidden=8, dropout=0.5), epochs=5).fit(task, task.given, SEEDS)
-    own, mean = teacher.sample(task.graph, SEEDS).logits, teacher.predict(task.graph).logits
-    assert torch.equal(teacher.sample(task.graph, SEEDS, 0.5).logits, own)
+    sampled, mean = teacher.sample(task.graph, SEEDS).logits, teacher.predict(task.graph).logits
+    assert torch.equal(teacher.sample(task.graph, SEEDS, 0.5).logits, sampled)
     assert torch.equal(teacher.sample(task.graph, SEEDS, 0.0).logits, mean)
     apart = [(teacher.sample(task.graph, SEEDS, rate).logits - mean).square().mean() for rate in (0.05, 0.5, 0.9)]
     assert 0 < apart[0] < apart[1] < apart[2]
-    assert torch.equal(teacher.sample(task.graph, SEEDS).logits, own), "the model's own rate is as it was"
+    assert torch.equal(teacher.sample(task.graph, SEEDS).logits, sampled), "the model's own rate is as it was"
 
 
 def test_another_rate_holds_for_hidden_layers_and_dropped_features_only(task):
@@ -286,33 +286,33 @@ class TestOnGPU:
 
     @pytest.mark.parametrize("name", ARCHITECTURES)
     def test_equal_streams_give_equal_teachers(self, task, name):
-        there = task.to("cuda")
+        on_gpu = task.to("cuda")
         trainer = Trainer(ARCHITECTURES[name], epochs=40)
-        one, other = (trainer.fit(there, there.given, SEEDS) for _ in range(2))
+        one, other = (trainer.fit(on_gpu, on_gpu.given, SEEDS) for _ in range(2))
         for key, value in one.weights.items():
             torch.testing.assert_close(other.weights[key], value, rtol=1e-3, atol=1e-4)
 
     @pytest.mark.parametrize("name", ARCHITECTURES)
     def test_a_second_fit_of_a_prepared_learner_equals_the_first(self, task, name):
-        there = task.to("cuda")
-        learner = Trainer(ARCHITECTURES[name], epochs=40).prepare(there)
-        first = learner.fit(there.given, SEEDS)
-        learner.fit(there.given, Streams((7, 8, 9)))
-        again = learner.fit(there.given, SEEDS)
+        on_gpu = task.to("cuda")
+        learner = Trainer(ARCHITECTURES[name], epochs=40).prepare(on_gpu)
+        first = learner.fit(on_gpu.given, SEEDS)
+        learner.fit(on_gpu.given, Streams((7, 8, 9)))
+        again = learner.fit(on_gpu.given, SEEDS)
         for key, value in first.weights.items():
             torch.testing.assert_close(again.weights[key], value, rtol=1e-3, atol=1e-4)
 
     def test_the_gpu_learns_what_the_cpu_learns(self, task):
-        there = task.to("cuda")
+        on_gpu = task.to("cuda")
         here = Trainer(QUIET, epochs=30).fit(task, task.given, SEEDS).predict(task.graph).logits
-        logits = Trainer(QUIET, epochs=30).fit(there, there.given, SEEDS).predict(there.graph).logits
+        logits = Trainer(QUIET, epochs=30).fit(on_gpu, on_gpu.given, SEEDS).predict(on_gpu.graph).logits
         torch.testing.assert_close(logits.cpu(), here, rtol=1e-2, atol=1e-2)
 
     def test_a_transition_may_change_between_rounds(self, task):
-        there = task.to("cuda")
-        learner = Trainer(QUIET, epochs=30).prepare(there)
-        plain = learner.fit(there.given, SEEDS).predict(there.graph).logits
-        learner.fit(there.given, SEEDS, transition=torch.full((3, 2, 2), 0.5, device="cuda"))
+        on_gpu = task.to("cuda")
+        learner = Trainer(QUIET, epochs=30).prepare(on_gpu)
+        plain = learner.fit(on_gpu.given, SEEDS).predict(on_gpu.graph).logits
+        learner.fit(on_gpu.given, SEEDS, transition=torch.full((3, 2, 2), 0.5, device="cuda"))
         identity = torch.eye(2, device="cuda").expand(3, 2, 2)
-        corrected = learner.fit(there.given, SEEDS, transition=identity).predict(there.graph).logits
+        corrected = learner.fit(on_gpu.given, SEEDS, transition=identity).predict(on_gpu.graph).logits
         torch.testing.assert_close(corrected, plain, rtol=1e-2, atol=1e-2)

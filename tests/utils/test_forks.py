@@ -30,5 +30,5 @@ def test_a_fit_with_two_threads_does_not_hang_the_fits_of_forked_processes(selec
     words = [sys.executable, "-W", "ignore", "-c", SCRIPT, selector]
     environment = {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"}
     environment["CUDA_VISIBLE_DEVICES"] = ""  # where torch sees a GPU, it refuses gradients in a forked process
-    told = subprocess.run(words, capture_output=True, text=True, timeout=240, env=environment)
-    assert told.stdout.split() == ["0"], told.stderr
+    completed = subprocess.run(words, capture_output=True, text=True, timeout=240, env=environment)
+    assert completed.stdout.split() == ["0"], completed.stderr

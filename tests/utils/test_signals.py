@@ -100,17 +100,17 @@ def test_a_signal_told_to_be_ignored_stays_ignored() -> None:
 
 
 def test_in_a_thread_it_changes_nothing() -> None:
-    seen = []
+    recorded = []
 
     def work() -> None:
         with graceful():
-            seen.append(signal.getsignal(signal.SIGTERM))
+            recorded.append(signal.getsignal(signal.SIGTERM))
 
     before = signal.getsignal(signal.SIGTERM)
     thread = threading.Thread(target=work)
     thread.start()
     thread.join()
-    assert seen == [before]
+    assert recorded == [before]
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])

@@ -190,18 +190,18 @@ def test_the_mean_field_is_close_where_players_are_weak(players: int, k: int) ->
 def test_the_mean_field_evaluates_a_player_at_a_half_while_the_mean_is_that_of_coalitions(
     players: int, k: int, groups: int
 ) -> None:
-    asked = []
+    recorded = []
 
     class Watched(Additive):
         def gradient(self, members: Tensor) -> Tensor:
-            asked.append(members)
+            recorded.append(members)
             return members
 
     values = MeanField()(Watched(torch.ones(1, players)), k, ())
     share = coalitions.mean_share(players, k)
-    own = {12: share, 24: 0.5, 32: 0.0}[players]  # with k = 1 nobody has company, and nothing is left of a half
-    torch.testing.assert_close(values.mean, torch.full((1, players), own, dtype=torch.float64))
-    torch.testing.assert_close(asked[0].mean(2), torch.full((1, groups), share))
+    expected = {12: share, 24: 0.5, 32: 0.0}[players]  # with k = 1 nobody has company, and nothing is left of a half
+    torch.testing.assert_close(values.mean, torch.full((1, players), expected, dtype=torch.float64))
+    torch.testing.assert_close(recorded[0].mean(2), torch.full((1, groups), share))
     assert values.evaluations == groups
 
 
@@ -234,12 +234,12 @@ def test_the_standard_error_of_a_gradient_is_that_of_the_mean_of_its_two_ends() 
 
     class Noisy(Additive):
         def gradient(self, members: Tensor) -> Tensor:
-            seen.append(members)
+            recorded.append(members)
             return torch.randn(members.shape, generator=generators(1)[0], dtype=torch.float64)
 
-    seen: list[Tensor] = []
+    recorded: list[Tensor] = []
     values = Gradient(4000)(Noisy(torch.ones(1, 6)), 6, generators(2))
-    there = seen[0].sum(1)
+    there = recorded[0].sum(1)
     assert values.stderr is not None
     torch.testing.assert_close(values.stderr, (1 / there + 1 / (4000 - there)).sqrt().double() / 2, rtol=0.1, atol=0)
 

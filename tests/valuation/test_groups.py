@@ -72,8 +72,10 @@ def test_a_run_among_others_is_what_it_is_alone(normalise: Normalisation, tolera
     members = some(game)
     assert game.runs_at_once == game.runs
     alone = [(of_runs(game, run), members[run : run + 1]) for run in range(game.runs)]
-    torch.testing.assert_close(game(members), torch.cat([one(own) for one, own in alone]), atol=ROUNDING, rtol=0)
-    changes = torch.cat([one.marginals(own) for one, own in alone])
+    torch.testing.assert_close(
+        game(members), torch.cat([one(run_members) for one, run_members in alone]), atol=ROUNDING, rtol=0
+    )
+    changes = torch.cat([one.marginals(run_members) for one, run_members in alone])
     torch.testing.assert_close(game.marginals(members), changes, atol=ROUNDING, rtol=0)
 
 
@@ -162,11 +164,11 @@ class Operations(TorchDispatchMode):
 @pytest.mark.parametrize("normalise", ["none", "mass"])
 def test_more_runs_are_no_more_operations(normalise: Normalisation) -> None:
     """What a GPU waits for is its launches; the numbers drawn for a run, two each, are all that grows."""
-    found = []
+    results = []
     for runs in (9, 12):  # products of fewer columns take another way on a processor
         game, random = arena(runs, normalise=normalise), generators(*range(runs))
         with Operations() as operations:
             Marginals(8)(game, 4, random)
             game(some(game, 3))
-        found.append(operations.counts)
-    assert found[1] - found[0] == Counter({"aten.rand.generator": 3 * 4})
+        results.append(operations.counts)
+    assert results[1] - results[0] == Counter({"aten.rand.generator": 3 * 4})

@@ -54,9 +54,9 @@ def test_worth_equals_the_slow_twin(normalise: Normalisation) -> None:
 def test_worth_is_the_mean_divergence_from_the_mean_prediction() -> None:
     game = arena(runs=1)
     members = some(game, 1)
-    seen = game.known[0].clone()
-    seen[game.nodes[0, members[0, 0]]] = True
-    p = game.operator(game.logits[0] * seen[:, None]).softmax(1)[game.open[0]].double()
+    known = game.known[0].clone()
+    known[game.nodes[0, members[0, 0]]] = True
+    p = game.operator(game.logits[0] * known[:, None]).softmax(1)[game.open[0]].double()
     divergence = (p * (p / p.mean(0)).log()).sum(1).mean()
     assert float(game(members)) == pytest.approx(float(divergence), abs=1e-6)
     assert float(game(members)) > 0
@@ -114,8 +114,8 @@ def test_strong_pairs_are_found_with_the_mass_of_half_the_players() -> None:
     game = arena(runs=1, normalise="mass")
     share = game.operator.columns(game.nodes[0])
     mass = game.operator(game.known[0].float()[:, None])[:, 0] + share.sum(1) / 2
-    own = game.logits[0, game.nodes[0]]
-    span = float((own.amax(1) - own.amin(1)).max())
+    player_logits = game.logits[0, game.nodes[0]]
+    span = float((player_logits.amax(1) - player_logits.amin(1)).max())
     moved = (share * span > game.tolerance * mass[:, None]) & game.open[0, :, None]
     near = game._influence(slice(0, 1)).strong_pairs(game.tolerance)
     assert torch.equal(torch.bincount(near.player, minlength=game.players), moved.sum(0))
@@ -313,12 +313,12 @@ def test_a_gpu_finds_the_same_values() -> None:
     if not torch.cuda.is_available():
         pytest.skip("no CUDA device")
     game = arena()
-    there = Information.of(
+    on_gpu = Information.of(
         PPR(steps=4)(ring(60, isolated=6).to("cuda")), game.logits.cuda(), game.known.cuda(), game.nodes.cuda()
     )
     members = some(game)
-    assert torch.allclose(game(members), there(members.cuda()).cpu(), atol=1e-6)
-    assert torch.allclose(game.marginals(members), there.marginals(members.cuda()).cpu(), atol=1e-6)
-    assert torch.allclose(game.gradient(members), there.gradient(members.cuda()).cpu(), atol=1e-6)
+    assert torch.allclose(game(members), on_gpu(members.cuda()).cpu(), atol=1e-6)
+    assert torch.allclose(game.marginals(members), on_gpu.marginals(members.cuda()).cpu(), atol=1e-6)
+    assert torch.allclose(game.gradient(members), on_gpu.gradient(members.cuda()).cpu(), atol=1e-6)
     on_device = [torch.Generator("cuda").manual_seed(seed) for seed in (1, 2)]
-    assert Marginals(40)(there, 5, on_device).mean.shape == (2, 8)
+    assert Marginals(40)(on_gpu, 5, on_device).mean.shape == (2, 8)

@@ -190,7 +190,7 @@ def test_sampled_worths_scatter_about_the_whole_as_their_standard_error_says() -
 def test_sampled_marginals_are_right_on_average() -> None:
     members = some(sampled(0), 2)
     whole = replace(sampled(0), budget=2**29).marginals(members)
-    found = torch.stack([sampled(seed).marginals(members) for seed in range(60)])
-    off = (found.mean(0) - whole).abs() / (found.std(0) / 60**0.5).clamp(min=1e-8)
+    actual = torch.stack([sampled(seed).marginals(members) for seed in range(60)])
+    off = (actual.mean(0) - whole).abs() / (actual.std(0) / 60**0.5).clamp(min=1e-8)
     assert float(off.median()) < 1.2  # a normal deviate's median is 0.67
     assert float(off.max()) < 5

@@ -27,7 +27,7 @@ def test_the_default_tolerance_keeps_the_order_and_moves_single_values_by_less_t
         for normalise in ("none", "mass"):
             exact, default = (values(task, logits, normalise, tolerance) for tolerance in (0.0, 0.3))
             errors.append(float((default - exact).abs().max() / exact.abs().max()))
-            best = [set(own.topk(len(own) // 5).indices.tolist()) for own in (exact, default)]
+            best = [set(value.topk(len(value) // 5).indices.tolist()) for value in (exact, default)]
             shared.append(len(best[0] & best[1]) / len(best[0]))
             assert spearmanr(exact, default).statistic > 0.97
     assert max(errors) < 0.3

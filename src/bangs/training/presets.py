@@ -1,6 +1,5 @@
 """Training settings by name: `paper` and `tuned`."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -8,6 +7,9 @@ from bangs.core.choice_checks import check_name
 from bangs.nn.models import APPNP, GAT, GCN, GCNII, GIN, GRAND, MODELS, SGC, Architecture, GraphSAGE
 from bangs.training.trainer import Trainer
 
+PRESETS = ("paper", "tuned")
+
+# the published code's settings; all with Adam 1e-3, weight decay 5e-4, at most 2,000 epochs and patience 500
 _PAPER: dict[str, Architecture] = {
     "gcn": GCN(),
     "graphsage": GraphSAGE(),
@@ -20,11 +22,7 @@ _PAPER: dict[str, Architecture] = {
 }
 
 
-def _paper(model: str, dataset: str) -> Trainer:
-    """The published code's settings: Adam 1e-3, weight decay 5e-4, at most 2,000 epochs, patience 500."""
-    return Trainer(_PAPER[model], lr=1e-3, weight_decay=5e-4, epochs=2000, patience=500)
-
-
+# our settings: more dropout, a learning rate of 0.01 and less patience; faster and better on citation graphs
 _TUNED: dict[str, Trainer] = {
     "gcn": Trainer(GCN(hidden=64, dropout=0.5, input_dropout=0.5, loops=1.0)),
     "graphsage": Trainer(GraphSAGE(hidden=64, dropout=0.5, input_dropout=0.5, loops=1.0)),
@@ -67,14 +65,6 @@ _SOFT: dict[tuple[str, str], dict[str, Any]] = {
 }
 
 
-def _tuned(model: str, dataset: str) -> Trainer:
-    """Our settings: more dropout, a learning rate of 0.01 and less patience; faster and better on citation graphs."""
-    return replace(_TUNED[model], **_BY_DATASET.get((model, dataset), {}))
-
-
-PRESETS: dict[str, Callable[[str, str], Trainer]] = {"paper": _paper, "tuned": _tuned}
-
-
 def trainer(model: str, preset: str = "tuned", dataset: str = "", *, soft: bool = False, **changes: Any) -> Trainer:
     """The trainer of a model under a preset on a dataset; `changes` replace single settings of the trainer.
 
@@ -84,8 +74,10 @@ def trainer(model: str, preset: str = "tuned", dataset: str = "", *, soft: bool 
     """
     check_name("model", model, MODELS)
     check_name("preset", preset, PRESETS)
-    known = model in _TUNED
-    chosen = PRESETS[preset](model if known else "gcn", dataset.lower())
-    if soft and preset == "tuned":
-        chosen = replace(chosen, **_SOFT.get((model, dataset.lower()), {}))
-    return replace(chosen if known else replace(chosen, model=MODELS[model]()), **changes)
+    key = model, dataset.lower()
+    if preset == "paper":
+        settings = Trainer(_PAPER.get(model, _PAPER["gcn"]), lr=1e-3, weight_decay=5e-4, epochs=2000, patience=500)
+    else:
+        settings = replace(_TUNED.get(model, _TUNED["gcn"]), **_BY_DATASET.get(key, {}))
+        settings = replace(settings, **_SOFT.get(key, {})) if soft else settings
+    return replace(settings if model in _TUNED else replace(settings, model=MODELS[model]()), **changes)

@@ -166,7 +166,11 @@ class Learner:
         batches = self.trainer.batches
         # so a run draws the same numbers alone and in a batch; on a CPU one run also fits the cache better than all
         one_run_each = self.task.runs > 1 and (batches is not None or self.task.device.type == "cpu")
-        teacher = self._one_by_one(request) if one_run_each else self._train(request)
+        if one_run_each:
+            learners = enumerate(self._single_run_learners)
+            teacher = Teacher.concat(self, [learner._train(request.only(run)) for run, learner in learners])
+        else:
+            teacher = self._train(request)
         return teacher if batches is None or batches.exact else self._with_exact_accuracy(teacher)
 
     def _train(self, request: FitRequest) -> Teacher:
@@ -212,11 +216,6 @@ class Learner:
         with torch.no_grad(), matmul_precision(self.trainer.precision):
             return self.network.embed(self._whole_subgraph(graph))
 
-    def _one_by_one(self, request: FitRequest) -> Teacher:
-        """Every run trained by itself."""
-        learners = enumerate(self._single_run_learners)
-        return Teacher.concat(self, [learner._train(request.only(run)) for run, learner in learners])
-
     @cached_property
     def _single_run_learners(self) -> list["Learner"]:
         """One learner per run; they share the prepared graph."""
@@ -256,13 +255,15 @@ class Learner:
             return MinibatchSession(self.network, loader, self._val_loader, self.trainer)
         captured = self.task.device.type == "cuda"
         if not captured and self.network.hops_first and self.first_hop is None:
-            return EagerSession(self.network, *self._shared_target_nodes(targets), self.trainer)
+            whole, hops = self.trainer.subgraph == "whole", self.network.hops or 0
+            nodes = shared_first_layer(self.prepared, hops, targets, self._val_targets, whole=whole)
+            return EagerSession(self.network, *nodes, self.trainer)
         if not captured:
             return EagerSession(self.network, self._target_nodes(targets), self.val_nodes, self.trainer)
         if targets.belief is None and self.first_hop is not None:  # soft labels cover all nodes
-            nodes = self.first_hop.target_nodes(targets, self.network.hops or 0)
-            if nodes is not None:
-                return CapturedSession(self.network, nodes, self.val_nodes, self.trainer)
+            train_nodes = self.first_hop.target_nodes(targets, self.network.hops or 0)
+            if train_nodes is not None:
+                return CapturedSession(self.network, train_nodes, self.val_nodes, self.trainer)
         return self._whole_graph_session(targets, transition is not None)
 
     def _whole_graph_session(self, targets: Targets, corrected: bool) -> CapturedSession:
@@ -276,11 +277,6 @@ class Learner:
         session = self._captured_sessions[kind]
         session.train_nodes.targets.copy_(targets)
         return session
-
-    def _shared_target_nodes(self, targets: Targets) -> tuple[TargetNodes, TargetNodes]:
-        """The labelled and the validation nodes, sharing their first layer."""
-        whole = self.trainer.subgraph == "whole"
-        return shared_first_layer(self.prepared, self.network.hops or 0, targets, self._val_targets, whole=whole)
 
     @property
     def _val_targets(self) -> Targets:
