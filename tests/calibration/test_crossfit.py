@@ -72,14 +72,14 @@ def test_the_model_that_has_seen_all_nodes_is_kept() -> None:
     """Each node has a weight of its own beside a common one; a model without a node never moves that node's."""
 
     def multiplier(parameters: Parameters) -> Tensor:
-        common, per_run = parameters
-        return 1 + common + per_run
+        common, per_node = parameters
+        return 1 + common + per_node
 
     start = [torch.zeros(1, 1, dtype=torch.float64), torch.zeros(1, NODES, dtype=torch.float64)]
     fit = Crossfit(weight_decay=0.0, epochs=3, folds=2)
-    common, run_factor = fit(multiplier, start, right(), torch.rand(1, NODES))
+    common, per_node = fit(multiplier, start, right(), torch.rand(1, NODES))
     assert common.item() > 0
-    assert (run_factor > 0).all()
+    assert (per_node > 0).all()
 
 
 @pytest.mark.parametrize(("decay", "left"), [(0.0, 1.0), (5e-3, 0.9)])

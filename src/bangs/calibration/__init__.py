@@ -1,1 +1,1 @@
-"""Calibrators: a classifier's probabilities made honest after training."""
+"""Calibrators: they fit the probabilities of a trained classifier to the validation labels."""

@@ -34,7 +34,7 @@ class RowSchedule(NamedTuple):
 
 
 def divide_rows(rows: Tensor, max_entries: int) -> tuple[Tensor, Tensor] | None:
-    """The rows with these pointers [n + 1] in pieces of at most so many entries; None if no row needs to be divided.
+    """The rows with these pointers [n + 1] in pieces of at most `max_entries`; None if no row needs to be divided.
 
     The pointers of the P pieces, int [P + 1], and those of the pieces of every row, int [n + 1].
     """

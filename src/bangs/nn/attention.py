@@ -48,8 +48,7 @@ def attention_weights(heads: Heads, source: Tensor, target: Tensor, active: Tens
     w_ij = softmax over j of LeakyReLU(source_j + target_i), among the entries of row i; a repeated edge counts
     repeatedly. The largest score of a row is subtracted first.
     """
-    weights: Tensor = _Softmax.apply(source.flatten(), target.flatten(), heads, active)
-    return weights
+    return _Softmax.apply(source.flatten(), target.flatten(), heads, active)
 
 
 def aggregate(heads: Heads, weights: Tensor, z: Tensor, active: Tensor | None = None) -> Tensor:

@@ -55,8 +55,7 @@ class DropoutMasks:
         rate = rate if self.rate is None else self.rate
         if rate <= 0:
             return (x + bias).relu_()
-        out: Tensor = _Activation.apply(x, bias, self, rate)
-        return out
+        return _Activation.apply(x, bias, self, rate)
 
     def activated(self, x: Tensor, bias: Tensor, rate: float) -> Tensor:
         """`activate` without a gradient, at this rate."""

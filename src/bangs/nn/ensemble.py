@@ -45,8 +45,7 @@ class Network(nn.Module):
 
     def embed(self, subgraph: Subgraph) -> Tensor:
         """The last hidden layer [R, n, h] of the subgraph's nodes; the logits if there is none."""
-        out: Tensor = self(subgraph)
-        return out
+        return self(subgraph)
 
     def loss(self, subgraph: Subgraph, targets: "Targets", masks: DropoutMasks, transition: Tensor | None) -> Tensor:
         """The training loss of every run [R] over the subgraph's nodes."""
@@ -181,8 +180,7 @@ class _Embedding(nn.Module):
         self.module = module
 
     def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
-        out: Tensor = self.module.embed(x, edge_index)
-        return out
+        return self.module.embed(x, edge_index)
 
 
 @contextmanager

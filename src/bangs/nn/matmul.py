@@ -22,28 +22,22 @@ def batched_matmul(x: Tensor, weight: Tensor, *, plus: Tensor | None = None, act
     only a few blocks per run. Large products use our own kernel, which skips runs that are not `active` [R]. On a CPU
     the gradient of a narrow weight is faster as a transposed product.
     """
-    product: Tensor
     if weight.shape[1] > TALL_ROWS and full_precision() and kernels.serves(x, weight):
         from bangs.kernels.matmul import supports
 
         if supports(x, weight):
-            product = _KernelMatmul.apply(x, weight, plus, active)
-            return product
+            return _KernelMatmul.apply(x, weight, plus, active)
     if plus is not None:
         return torch.baddbmm(plus, x, weight)
     if not weight.requires_grad or not torch.is_grad_enabled():
         return x @ weight
     if not kernels.serves(x, weight):
-        if weight.shape[2] > CPU_NARROW_COLUMNS or len(x) != len(weight):
-            return x @ weight
-        product = _NarrowMatmul.apply(x, weight)
-        return product
+        narrow = weight.shape[2] <= CPU_NARROW_COLUMNS and len(x) == len(weight)
+        return _NarrowMatmul.apply(x, weight) if narrow else x @ weight
     if weight.shape[1] <= TALL_ROWS and weight.shape[2] <= WIDE_COLUMNS:
-        product = _NarrowMatmul.apply(x.expand(len(weight), -1, -1), weight)
-        return product
+        return _NarrowMatmul.apply(x.expand(len(weight), -1, -1), weight)
     if len(x) == len(weight) and x.shape[1] % GRADIENT_PIECES == 0 and not x.requires_grad:
-        product = _MatmulInPieces.apply(x, weight)
-        return product
+        return _MatmulInPieces.apply(x, weight)
     return x @ weight
 
 
@@ -113,9 +107,5 @@ class _KernelMatmul(torch.autograd.Function):
         x, weight = ctx.saved_tensors
         gradient = gradient.contiguous()
         back = matmul(gradient, weight.transpose(1, 2), active=ctx.active) if ctx.needs_input_grad[0] else None
-        return (
-            back,
-            matmul_gradient(x, gradient, weight.shape[1], active=ctx.active),
-            gradient if ctx.added else None,
-            None,
-        )
+        to_weight = matmul_gradient(x, gradient, weight.shape[1], active=ctx.active)
+        return back, to_weight, gradient if ctx.added else None, None

@@ -20,8 +20,7 @@ def segment_max(pattern: Pattern, x: Tensor, active: Tensor | None = None) -> Te
 
     Ties share the gradient evenly.
     """
-    maxima: Tensor = _SegmentMax.apply(x.contiguous(), pattern, active)
-    return maxima
+    return _SegmentMax.apply(x.contiguous(), pattern, active)
 
 
 class _SegmentMax(torch.autograd.Function):
@@ -55,8 +54,7 @@ class _SegmentMax(torch.autograd.Function):
 
 def _segment_max(pattern: Pattern, x: Tensor) -> Tensor:
     if x.device.type == "cpu":
-        maxima: Tensor = torch.sparse.mm(pattern.ones, x, "amax")
-        return maxima
+        return torch.sparse.mm(pattern.ones, x, "amax")
     return torch.cat([_reduce_max(part, pattern) for (part,) in _column_chunks(pattern, x)], dim=1)
 
 

@@ -116,7 +116,7 @@ class PreparedGraph:
         return Subgraph(self.runs, self.read(layers[0]), matrices, output_index=output_index)
 
     def layers(self, nodes: Nodes, hops: int) -> list[Nodes]:
-        """The nodes of every layer that the given ones depend on, from the first layer to themselves: hops + 1."""
+        """The nodes of every layer that the given nodes depend on, from the first layer to the last: hops + 1."""
         layers = [nodes]
         for _ in range(hops):
             layers.insert(0, self.inputs(layers[0]))
@@ -175,6 +175,6 @@ def feature_rows(graph: Data) -> "Tensor | sp.csr_array[Any]":
 
 
 def feature_rows_for_sampling(graph: Data) -> "Tensor | sp.csr_array[Any]":
-    """The same, dense if they are hardly sparse, since sampling reads rows again and again."""
+    """The same, dense if they are hardly sparse, since sampling reads the same rows many times."""
     x = feature_rows(graph)
     return x if isinstance(x, Tensor) or x.nnz <= DENSE_ABOVE * np.prod(x.shape) else torch.from_numpy(x.toarray())

@@ -33,7 +33,7 @@ def authors(name: str, dataset: str) -> Method:
 
 
 def paper(name: str, dataset: str) -> Method:
-    """The method as it ran for the tables of the BANGS paper, quirks included where they are named parts.
+    """The method as it ran for the tables of the BANGS paper, with its deviations from the text that are parts here.
 
     BANGS and its ablations had the first model as teacher, with validation nodes in the pool; the ablations without
     calibration predicted with dropout on. On a dataset that is not in the paper, k is 100. If CaGCN's authors give no

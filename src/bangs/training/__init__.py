@@ -1,1 +1,1 @@
-"""The only place where weights are learned."""
+"""Training: trainers, epochs, mini-batches and layer-wise inference."""

@@ -64,8 +64,7 @@ class LayerRows(Features):
         """The rows [R, n, h] of Â X W."""
         layer = self.layer(weight)
         rows = layer[:, self.rows] if isinstance(self.rows, slice) else layer.index_select(1, self.rows)
-        product: Tensor = rows if self.row_layer is None else _CachedProduct.apply(weight, rows, self.row_layer)
-        return product
+        return rows if self.row_layer is None else _CachedProduct.apply(weight, rows, self.row_layer)
 
 
 class _CachedProduct(torch.autograd.Function):

@@ -53,8 +53,7 @@ class PaddedFeatures(Features):
         """The product [R, n, h] with each run's weight [R, F, h]; rows of padding are undefined."""
         if weight.shape[2] < WIDE_COLUMNS or not full_precision() or not kernels.serves(self.stored, weight):
             return batched_matmul(self.stored[:, :, : self.width], weight)
-        product: Tensor = _PaddedMatmul.apply(weight, self)
-        return product
+        return _PaddedMatmul.apply(weight, self)
 
 
 class _PaddedMatmul(torch.autograd.Function):

@@ -34,9 +34,8 @@ class _Personalised(Network):
 
     def forward(self, subgraph: Subgraph, masks: DropoutMasks | None = None) -> Tensor:
         product = subgraph.features.drop(masks, self.settings.input_dropout).matmul(self.predict.first)
-        return self._propagate(
-            subgraph, self.predict.logits(self.predict.hidden(product), masks, self.settings.dropout)
-        )
+        logits = self.predict.logits(self.predict.hidden(product), masks, self.settings.dropout)
+        return self._propagate(subgraph, logits)
 
     def embed(self, subgraph: Subgraph) -> Tensor:
         # propagation is linear, so the hidden layer can be propagated like the logits

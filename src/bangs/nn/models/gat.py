@@ -62,15 +62,13 @@ class _Attention(Network):
         self._heads: WeakKeyDictionary[Pattern, Heads] = WeakKeyDictionary()
 
     def forward(self, subgraph: Subgraph, masks: DropoutMasks | None = None) -> Tensor:
-        last: Tensor = self._forward_layers(subgraph, masks, self.settings.layers) + self.bias[-1]
-        return last
+        return self._forward_layers(subgraph, masks, self.settings.layers) + self.bias[-1]
 
     def embed(self, subgraph: Subgraph) -> Tensor:
         hidden = self.settings.layers - 1
         if hidden == 0:
             return super().embed(subgraph)
-        last: Tensor = self._forward_layers(subgraph, None, hidden) + self.bias[hidden - 1]
-        return last.relu()
+        return (self._forward_layers(subgraph, None, hidden) + self.bias[hidden - 1]).relu()
 
     def _forward_layers(self, subgraph: Subgraph, masks: DropoutMasks | None, layers: int) -> Tensor:
         """The output of the first `layers` layers, before the bias of the last one: [R, n, d]."""
@@ -78,9 +76,8 @@ class _Attention(Network):
         h = self._layer(subgraph, 0, subgraph.features.drop(masks, rate), masks)
         for layer in range(1, layers):
             bias: Tensor = self.bias[layer - 1]
-            h = self._layer(
-                subgraph, layer, (h + bias).relu() if masks is None else masks.activate(h, bias, rate), masks
-            )
+            h = (h + bias).relu() if masks is None else masks.activate(h, bias, rate)
+            h = self._layer(subgraph, layer, h, masks)
         return h
 
     def _layer(self, subgraph: Subgraph, layer: int, x: Features | Tensor, masks: DropoutMasks | None) -> Tensor:

@@ -66,5 +66,4 @@ class Convolutions(Network):
         h = self.stage(0, subgraph.features)
         for hop in range(hidden - 1):
             h = self.stage(hop + 1, subgraph.propagate(hop, h))
-        last: Tensor = subgraph.propagate(hidden - 1, h) + self.bias[hidden - 1]
-        return last.relu()
+        return (subgraph.propagate(hidden - 1, h) + self.bias[hidden - 1]).relu()

@@ -53,8 +53,7 @@ class _Isomorphism(Network):
     def forward(self, subgraph: Subgraph, masks: DropoutMasks | None = None) -> Tensor:
         h = self._hidden(subgraph, masks)
         h = h if masks is None else masks.drop(h, self.settings.dropout)
-        logits: Tensor = batched_matmul(self._mixed(subgraph, 1, h), self.weight[1]) + self.bias[1]
-        return logits
+        return batched_matmul(self._mixed(subgraph, 1, h), self.weight[1]) + self.bias[1]
 
     def embed(self, subgraph: Subgraph) -> Tensor:
         return self._hidden(subgraph, None)

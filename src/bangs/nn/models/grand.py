@@ -135,5 +135,4 @@ class _RandomPropagation(Network):
 def _normalise(norm: BatchNorm | None, x: Tensor, training: bool) -> Tensor:
     if norm is None:
         return x
-    normalised: Tensor = norm.normalise_batch(x) if training else norm(x)
-    return normalised
+    return norm.normalise_batch(x) if training else norm(x)

@@ -21,8 +21,7 @@ class Perceptron(nn.Module):
 
     def hidden(self, product: Tensor) -> Tensor:
         """The hidden layer from a product with the first weight: [R, n, h]."""
-        h: Tensor = (product + self.first_bias).relu()
-        return h
+        return (product + self.first_bias).relu()
 
     def logits(self, hidden: Tensor, masks: DropoutMasks | None, dropout: float) -> Tensor:
         """The logits [R, n, C] of a hidden layer [R, n, h]."""
