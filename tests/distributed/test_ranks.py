@@ -65,8 +65,8 @@ def test_a_lost_rank_is_a_sentence_without_the_transports_own_places() -> None:
     assert "--resume" in said
 
 
-def told(out: Path) -> list[dict[str, Any]]:
-    """The rows of a run, without what a clock says."""
+def history_rows(out: Path) -> list[dict[str, Any]]:
+    """The rows of a run, without times."""
     return [timeless(json.loads(line)) for line in (out / "run" / "history.jsonl").read_text().splitlines()]
 
 
@@ -174,7 +174,7 @@ def assert_alike(alone: Path, shared: Path, transport: str) -> None:
     assert not (shared / "strike").exists()
     kinds = [event["kind"] for event in read_run(shared / "run").events]
     assert [kinds.count(kind) for kind in ("started", "resumed", "finished")] == [1, 1, 1]
-    for one_process, two_processes in zip(told(alone), told(shared), strict=True):
+    for one_process, two_processes in zip(history_rows(alone), history_rows(shared), strict=True):
         assert [adoption["node"] for adoption in one_process["adopted"]] == [
             adoption["node"] for adoption in two_processes["adopted"]
         ]

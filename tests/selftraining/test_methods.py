@@ -25,7 +25,7 @@ TRAINER = Trainer(GCN(hidden=8, dropout=0.5), lr=0.05, epochs=12)
 BUDGET = Budget(k=7, candidates=11, rounds=5, teacher="best", calibrate=Temperature(), estimate=WLS(50), pool="open")
 
 
-def told(recipe: Method, task: Task) -> list[State]:
+def all_states(recipe: Method, task: Task) -> list[State]:
     states: list[State] = []
     SelfTrainer(TRAINER, recipe, [states.append]).fit(task, range(task.runs))
     return states
@@ -95,7 +95,7 @@ def test_a_first_model_cannot_rebuild_so_the_latest_teaches():
 
 @pytest.mark.parametrize("teacher", ["first", "latest", "best"])
 def test_the_early_weights_of_the_first_model_outlive_every_change_of_teacher(task, teacher):
-    states = told(replace(cpl(replace(BUDGET, k=2, rounds=3, teacher=teacher)), start=3), task)
+    states = all_states(replace(cpl(replace(BUDGET, k=2, rounds=3, teacher=teacher)), start=3), task)
     first = states[0].student.early
     assert first is not None
     for state in states[1:]:
@@ -103,20 +103,20 @@ def test_the_early_weights_of_the_first_model_outlive_every_change_of_teacher(ta
 
 
 def test_rebuilt_labels_are_chosen_anew(task):
-    for state in told(Method(rounds=3, quota=Top(4), memory="rebuild"), task)[1:]:
+    for state in all_states(Method(rounds=3, quota=Top(4), memory="rebuild"), task)[1:]:
         assert (state.labels.adopted.sum(1) == 4).all()
         assert (state.labels.adopted_round[state.labels.adopted] == state.index).all()
 
 
 def test_alternating_labels_never_stay_for_two_rounds(task):
-    states = told(Method(rounds=3, quota=Top(4), memory="alternate"), task)
+    states = all_states(Method(rounds=3, quota=Top(4), memory="alternate"), task)
     for before, after in pairwise(states[1:]):
         assert not (before.labels.adopted & after.labels.adopted).any()
         assert (after.labels.adopted.sum(1) == 4).all()
 
 
 def test_where_everybody_had_a_label_nobody_is_left_to_alternate(task):
-    states = told(Method(rounds=5, score=Logit(), quota=Above(-1e9), memory="alternate"), task)
+    states = all_states(Method(rounds=5, score=Logit(), quota=Above(-1e9), memory="alternate"), task)
     assert len(states) == 3
     assert not states[-1].running.any()
     assert torch.equal(states[-1].labels.target, states[1].labels.target)
@@ -125,19 +125,19 @@ def test_where_everybody_had_a_label_nobody_is_left_to_alternate(task):
 def test_an_unused_pool_holds_nobody_of_the_split(world):
     data, split = world
     split = replace(split, test=split.test & (torch.arange(24) < 20))
-    states = told(Method(rounds=2, quota=Top(9), pool="unused"), Task.of(data, split))
+    states = all_states(Method(rounds=2, quota=Top(9), pool="unused"), Task.of(data, split))
     assert states[1].labels.adopted[0].nonzero().flatten().tolist() == [20, 21, 22, 23]
     assert not states[-1].running.any()
 
 
 def test_an_unused_pool_needs_to_know_the_exams_nodes(task):
     with pytest.raises(InvalidInput, match=r"Method.pool = 'unused' leaves out test nodes"):
-        told(Method(rounds=1, pool="unused"), replace(task, reserved=None))
+        all_states(Method(rounds=1, pool="unused"), replace(task, reserved=None))
 
 
 def test_a_look_through_dropout_is_not_the_same_look(task):
-    still = told(Method(rounds=1, quota=Top(4)), task)[1].adoption
-    shaken = told(Method(rounds=1, quota=Top(4), views=(Dropout(),)), task)[1].adoption
-    again = told(Method(rounds=1, quota=Top(4), views=(Dropout(),)), task)[1].adoption
+    still = all_states(Method(rounds=1, quota=Top(4)), task)[1].adoption
+    shaken = all_states(Method(rounds=1, quota=Top(4), views=(Dropout(),)), task)[1].adoption
+    again = all_states(Method(rounds=1, quota=Top(4), views=(Dropout(),)), task)[1].adoption
     assert not torch.equal(still.confidence, shaken.confidence)
     assert torch.equal(again.confidence, shaken.confidence)

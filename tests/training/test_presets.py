@@ -34,8 +34,8 @@ def test_single_settings_can_be_changed():
 
 
 @pytest.mark.parametrize(
-    ("words", "told"), [(("gnc",), "did you mean 'gcn'"), (("gcn", "papr"), "did you mean 'paper'")]
+    ("words", "message"), [(("gnc",), "did you mean 'gcn'"), (("gcn", "papr"), "did you mean 'paper'")]
 )
-def test_unknown_names_get_a_suggestion(words, told):
-    with pytest.raises(UnknownName, match=told):
+def test_unknown_names_get_a_suggestion(words, message):
+    with pytest.raises(UnknownName, match=message):
         trainer(*words)
