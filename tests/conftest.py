@@ -39,6 +39,13 @@ def two_rings(nodes: int = 24, classes: int = 2, seed: int = 0) -> Data:
     return Data(x=x, edge_index=edges, y=y)
 
 
+def few_labels(nodes: int = 40, classes: int = 2, count: int = 12) -> Data:
+    """Rings whose first `count` nodes have a label; the others are -1."""
+    data = two_rings(nodes, classes)
+    data.y[count:] = -1
+    return data
+
+
 def generators(*seeds: int) -> list[torch.Generator]:
     """A generator for every run, by its seed."""
     return [torch.Generator().manual_seed(seed) for seed in seeds]

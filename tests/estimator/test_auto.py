@@ -44,6 +44,14 @@ def world(labels: int = 6, features: int = 40, junk: bool = False, nodes: int = 
     return Data(x=x, edge_index=data.edge_index, y=y), truth
 
 
+def linear_task() -> Task:
+    """Ninety nodes of which the first forty have a label; the others are held out."""
+    data, truth = world(nodes=90)
+    given = torch.where(torch.arange(90) < 40, truth, -1)[None]
+    graph = Data(x=data.x, edge_index=data.edge_index)
+    return Task(graph, Labels.given(given), torch.where(given >= 0, -1, truth), 3)
+
+
 @pytest.fixture(scope="module")
 def fitted() -> SelfTrainingClassifier:
     return SelfTrainingClassifier(rounds=1, device="cpu").fit(world()[0])
@@ -199,16 +207,14 @@ def test_a_difference_within_its_error_is_not_clear() -> None:
 
 
 def test_the_linear_learner_finds_the_minimum_that_gradient_descent_finds() -> None:
-    data, truth = world(nodes=90)
-    given = torch.where(torch.arange(90) < 40, truth, -1)[None]
-    task = Task(Data(x=data.x, edge_index=data.edge_index), Labels.given(given), torch.where(given >= 0, -1, truth), 3)
+    task = linear_task()
     trainer = LinearTrainer(PropagatedLinear(width=16), ridge=1e-2, iterations=200)
     learner = trainer.prepare(task)
     fitted = learner.fit(task.given, Streams((0,)))
     weight = torch.zeros(16, 3, requires_grad=True)
     bias = torch.zeros(3, requires_grad=True)
-    known = given[0] >= 0
-    z, target = learner.inputs[known], one_hot(given[0, known], 3)
+    known = task.given.known[0]
+    z, target = learner.inputs[known], one_hot(task.given.target[0, known], 3)
     slow = torch.optim.Adam([weight, bias], lr=0.05)
     for _ in range(3000):
         slow.zero_grad()
@@ -230,9 +236,7 @@ def test_the_linear_learner_finds_the_minimum_that_gradient_descent_finds() -> N
     ],
 )
 def test_a_linear_model_says_the_same_of_its_graph_by_its_saved_weights(model: PropagatedLinear) -> None:
-    data, truth = world(nodes=90)
-    given = torch.where(torch.arange(90) < 40, truth, -1)[None]
-    task = Task(Data(x=data.x, edge_index=data.edge_index), Labels.given(given), torch.where(given >= 0, -1, truth), 3)
+    task = linear_task()
     learner = LinearTrainer(model).prepare(task)
     fitted = learner.fit(task.given, Streams((0,)))
     logits = model.logits({**learner.shared, **fitted.weights}, task.graph, torch.device("cpu"))

@@ -23,19 +23,16 @@ from bangs.estimator.label_inputs import labelled
 from bangs.nn.models import APPNP, GCN
 from bangs.selection.scores import Confidence
 from bangs.training.trainer import Trainer
-from tests.conftest import two_rings
+from tests.conftest import few_labels, two_rings
 
 # one model that adopts nodes, a quarter of the labels held back
 HARD: dict[str, Any] = {"method": "hard", "validation": 0.25}
 QUICK: dict[str, Any] = {**HARD, "rounds": 2, "epochs": 30, "patience": 30}
 
 
-def half_known(nodes: int = 40, classes: int = 2) -> tuple[Data, torch.Tensor]:
+def half_known() -> tuple[Data, torch.Tensor]:
     """Two rings where twelve nodes have a label, and the truth of all."""
-    data = two_rings(nodes, classes)
-    truth = data.y
-    data.y = torch.where(torch.arange(nodes) < 12, truth, -1)
-    return data, truth
+    return few_labels(), two_rings(40).y
 
 
 def fit(X: Any, edge_index: Any = None, y: Any = None) -> SelfTrainingClassifier:

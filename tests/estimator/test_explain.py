@@ -14,7 +14,7 @@ from bangs.graphs.pagerank import PPR, ExactPPR
 from bangs.graphs.pagerank_truncated import TruncatedPPR
 from bangs.runs.candidate_log import CandidateLog
 from bangs.runs.snapshot import Snapshot
-from tests.conftest import two_rings
+from tests.conftest import few_labels
 
 
 def candidate_log(*rows: tuple[int, int, bool, int]) -> CandidateLog:
@@ -65,9 +65,7 @@ def test_influence_is_the_row_of_personalised_pagerank() -> None:
 
 
 def test_near_walks_tell_what_personalised_pagerank_tells() -> None:
-    data = two_rings(60, 3)
-    data.y = torch.where(torch.arange(60) < 24, data.y, -1)
-    snapshot = SelfTrainingClassifier(rounds=2, k=5, epochs=10).fit(data).snapshot_
+    snapshot = SelfTrainingClassifier(rounds=2, k=5, epochs=10).fit(few_labels(60, 3, 24)).snapshot_
     nodes = list(range(60))
     far, near = (influences(snapshot, nodes, 2, part) for part in (PPR(steps=100), TruncatedPPR(steps=100, floor=0.0)))
     for item, two in zip(far, near, strict=True):
@@ -131,8 +129,7 @@ def test_origins_tell_given_held_adopted_and_predicted_apart() -> None:
 
 
 def test_heavier_neighbours_come_first() -> None:
-    data = two_rings(24)
-    data.y = torch.where(torch.arange(24) < 12, data.y, -1)
+    data = few_labels(24)
     data.edge_weight = torch.where(data.edge_index[0] == 2, 5.0, 1.0)
     explanation = SelfTrainingClassifier(rounds=1, epochs=5).fit(data).explain(4)
     assert (explanation.neighbours[0].node, explanation.neighbours[0].weight) == ("2", 5.0)

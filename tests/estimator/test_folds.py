@@ -18,7 +18,7 @@ from bangs.estimator.folds import Folds, mean_of_runs, unseen_prediction
 from bangs.estimator.linear import LinearTrainer, PropagatedLinear
 from bangs.graphs.datasets.synthetic import citation
 from bangs.selftraining.loop import SelfTrainer
-from tests.conftest import two_rings
+from tests.conftest import few_labels, two_rings
 
 QUICK: dict[str, Any] = {"model": "gcn", "rounds": 1, "epochs": 8, "device": "cpu"}
 
@@ -27,12 +27,6 @@ def labels(*counts: int) -> torch.Tensor:
     """So many labels of each class, and nodes without one between them."""
     known = torch.cat([torch.full((count,), label) for label, count in enumerate(counts)])
     return torch.stack([known, torch.full_like(known, -1)], 1).flatten()
-
-
-def known(nodes: int = 40, count: int = 12) -> Data:
-    data = two_rings(nodes)
-    data.y = torch.where(torch.arange(nodes) < count, data.y, -1)
-    return data
 
 
 def test_every_label_judges_one_model_and_is_learned_by_the_others() -> None:
@@ -86,7 +80,7 @@ def test_what_is_unseen_comes_from_models_that_have_not_learned_the_node() -> No
 
 
 def test_predictions_are_the_mean_of_the_folds_models() -> None:
-    data = known()
+    data = few_labels()
     model = SelfTrainingClassifier(**QUICK, calibrator="none", folds=3).fit(data)
     assert {len(value) for value in model.weights_.values()} == {3}
     assert model.predict_proba(data) == pytest.approx(model.predict_proba(), abs=1e-6)
@@ -94,7 +88,7 @@ def test_predictions_are_the_mean_of_the_folds_models() -> None:
 
 @pytest.mark.parametrize("name", ["soft", "soft-aligned", "bangs-soft"])
 def test_the_labels_of_a_fold_do_not_reach_the_model_they_judge(name: str) -> None:
-    data = known()
+    data = few_labels()
     folds = Folds.of(data.y, 3, 0)
     graph = Data(x=data.x, edge_index=data.edge_index)
     recipe = replace(soft_method(name, 2), start="teacher")
@@ -108,7 +102,7 @@ def test_the_labels_of_a_fold_do_not_reach_the_model_they_judge(name: str) -> No
 
 
 def test_judged_figures_are_of_unseen_labels() -> None:
-    data = known()
+    data = few_labels()
     model = SelfTrainingClassifier(**QUICK).fit(data)
     before, after, label = model.snapshot_.judged
     assert len(before) == len(after) == len(label) == 12
@@ -118,7 +112,7 @@ def test_judged_figures_are_of_unseen_labels() -> None:
 
 @pytest.mark.parametrize("method", ["soft", "soft-aligned", "bangs-soft", "hard", "raw"])
 def test_a_saved_fit_with_folds_predicts_and_explains_alike(method: str, tmp_path: Path) -> None:
-    data = known()
+    data = few_labels()
     model = SelfTrainingClassifier(**QUICK, method=method, folds=2).fit(data)
     model.save(tmp_path)
     loaded = SelfTrainingClassifier.load(tmp_path)
@@ -128,9 +122,7 @@ def test_a_saved_fit_with_folds_predicts_and_explains_alike(method: str, tmp_pat
 
 
 def test_one_label_a_class_still_gives_a_model() -> None:
-    data = known()
-    data.y = torch.where(torch.arange(40) < 2, two_rings(40).y, -1)
-    model = SelfTrainingClassifier(**QUICK).fit(data)
+    model = SelfTrainingClassifier(**QUICK).fit(few_labels(count=2))
     assert math.isnan(model.validation_score_)
     assert "no class has two labels" in model.notes_[1]
     assert model.predict_proba().shape == (40, 2)
@@ -150,7 +142,7 @@ def test_many_classes_of_two_labels() -> None:
 
 
 def test_labels_on_nodes_without_edges() -> None:
-    data = known(40, 12)
+    data = few_labels()
     linked = data.edge_index.min(0).values >= 12
     data.edge_index = data.edge_index[:, linked]  # no labelled node has an edge
     model = SelfTrainingClassifier(**QUICK).fit(data)
@@ -177,4 +169,4 @@ def test_validation_nodes_of_the_data_are_used_unless_folds_are_asked_for() -> N
 )
 def test_wrong_settings_are_told(params: dict[str, Any], sentence: str) -> None:
     with pytest.raises(InvalidInput, match=sentence):
-        SelfTrainingClassifier(**{**QUICK, **params}).fit(known())
+        SelfTrainingClassifier(**{**QUICK, **params}).fit(few_labels())

@@ -14,7 +14,7 @@ from bangs.estimator.keeper import Keeper
 from bangs.runs import RunFolder
 from bangs.runs.snapshot import Snapshot
 from bangs.selftraining.loop import State
-from tests.conftest import two_rings
+from tests.conftest import few_labels
 from tests.helpers.timeless import timeless
 
 QUICK = {"method": "hard", "validation": 0.25, "rounds": 3, "k": 4, "epochs": 12, "device": "cpu"}
@@ -22,12 +22,6 @@ QUICK = {"method": "hard", "validation": 0.25, "rounds": 3, "k": 4, "epochs": 12
 
 class Enough(Exception):
     """The end of a fit that an observer calls."""
-
-
-def known(count: int = 16) -> Data:
-    data = two_rings(40)
-    data.y = torch.where(torch.arange(40) < count, data.y, -1)
-    return data
 
 
 def fit(folder: Path, stop: int | None = None, data: Data | None = None, **params: str) -> SelfTrainingClassifier:
@@ -39,12 +33,12 @@ def fit(folder: Path, stop: int | None = None, data: Data | None = None, **param
 
     model = SelfTrainingClassifier(**QUICK, **params)  # type: ignore[arg-type]
     with RunFolder.create_or_resume(folder, {}, resume=True) as store:
-        return model.fit(known() if data is None else data, observers=[stop_after], keeper=Keeper(store))
+        return model.fit(few_labels(count=16) if data is None else data, observers=[stop_after], keeper=Keeper(store))
 
 
 @pytest.mark.parametrize("teacher", ["best", "latest"])
 def test_a_fit_stopped_after_any_round_ends_like_an_undisturbed_one(tmp_path: Path, teacher: str) -> None:
-    undisturbed = SelfTrainingClassifier(**QUICK, teacher=teacher).fit(known())  # type: ignore[arg-type]
+    undisturbed = SelfTrainingClassifier(**QUICK, teacher=teacher).fit(few_labels(count=16))  # type: ignore[arg-type]
     for index in range(4):
         folder = tmp_path / f"after-{index}"
         with pytest.raises(Enough):
@@ -67,13 +61,13 @@ def test_work_that_was_kept_is_not_done_again(tmp_path: Path) -> None:
     rounds: list[int] = []
     with RunFolder.create_or_resume(tmp_path, {}, resume=True) as store:
         model = SelfTrainingClassifier(**QUICK)  # type: ignore[arg-type]
-        model.fit(known(), observers=[lambda state: rounds.append(state.index)], keeper=Keeper(store))
+        model.fit(few_labels(count=16), observers=[lambda state: rounds.append(state.index)], keeper=Keeper(store))
     assert rounds == [3]
 
 
 @pytest.mark.parametrize("selector", ["banzhaf", "confidence"])
 def test_nodes_that_were_adopted_are_kept_once_and_come_back_to_their_rows(selector: str) -> None:
-    snapshot = SelfTrainingClassifier(selector=selector, **QUICK).fit(known()).snapshot_  # type: ignore[arg-type]
+    snapshot = SelfTrainingClassifier(selector=selector, **QUICK).fit(few_labels(count=16)).snapshot_  # type: ignore[arg-type]
     tensors, facts = snapshot.to_plain()
     assert [row["adopted"] for row in facts["rows"]] == [None] * 4
     assert Snapshot.from_plain(tensors, json.loads(json.dumps(facts))).rows == snapshot.rows
@@ -83,4 +77,4 @@ def test_another_graph_is_refused(tmp_path: Path) -> None:
     with pytest.raises(Enough):
         fit(tmp_path, stop=1)
     with pytest.raises(InvalidInput, match="not those the run in"):
-        fit(tmp_path, data=known(18))
+        fit(tmp_path, data=few_labels(count=18))

@@ -16,14 +16,12 @@ from bangs.estimator.saved_run import read_saved_run
 from bangs.runs.snapshot import Snapshot
 from bangs.suggestion.strategies import DEFAULT, STRATEGIES
 from bangs.suggestion.suggest import suggest
-from tests.conftest import two_rings
+from tests.conftest import few_labels
 
 
 @pytest.fixture(scope="module")
 def model() -> SelfTrainingClassifier:
-    data = two_rings(60, 3)
-    data.y = torch.where(torch.arange(60) < 24, data.y, -1)
-    return SelfTrainingClassifier().fit(data)
+    return SelfTrainingClassifier().fit(few_labels(60, 3, 24))
 
 
 def test_a_fit_keeps_points_and_the_disagreement_of_its_folds(model: SelfTrainingClassifier) -> None:

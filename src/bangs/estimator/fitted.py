@@ -142,11 +142,19 @@ def with_points(snapshot: Snapshot, members: Sequence[FittedMember], tasks: Mapp
 
     Suggestions of nodes to label next need them. The disagreement is H(mean of p) − mean of H(p) over the models.
     """
-    spaces: dict[tuple[PropagatedLinear, View], tuple[Tensor, float]] = {}
+    spaces: dict[tuple[PropagatedLinear, View], tuple[Tensor, float]] = {}  # inputs of linear members, their weight
     total, negative_entropy = 0.0, torch.zeros(snapshot.nodes)
     mean = torch.zeros(snapshot.nodes, snapshot.classes)
     for member in members:
-        prediction = _predict(member, tasks[member.view], snapshot.classes, spaces)
+        task, model = tasks[member.view], member.architecture
+        if isinstance(model, PropagatedLinear):
+            learner = LinearTrainer(model).prepare(task)  # the task has cached its inputs
+            weight = spaces[model, member.view][1] if (model, member.view) in spaces else 0.0
+            spaces[model, member.view] = (learner.inputs, weight + member.weight)
+            on_device = {name: value.to(task.device) for name, value in member.weights.items()}
+            prediction = learner.predict(on_device, task.graph)
+        else:
+            prediction = Prediction(apply(model, member.weights, snapshot.classes, task.graph, task.device))
         entropies = (prediction.probs * prediction.log_probs.clamp_min(-100)).sum(-1)
         negative_entropy += member.weight * entropies.mean(0).cpu()
         mean += member.weight * mean_of_runs(prediction).probs[0].cpu()
@@ -159,19 +167,6 @@ def with_points(snapshot: Snapshot, members: Sequence[FittedMember], tasks: Mapp
     heaviest = sorted(spaces.values(), key=lambda space: -space[1])[:MAX_SPACES]
     points = merged([inputs.cpu() for inputs, _ in heaviest], [weight for _, weight in heaviest])
     return replace(snapshot, points=points.half(), disagreement=disagreement)
-
-
-def _predict(
-    member: FittedMember, task: Task, classes: int, spaces: dict[tuple[PropagatedLinear, View], tuple[Tensor, float]]
-) -> Prediction:
-    """The predictions [R, N, C] of a member; adds the inputs of a linear one to `spaces`, with their weight."""
-    model = member.architecture
-    if not isinstance(model, PropagatedLinear):
-        return Prediction(apply(model, member.weights, classes, task.graph, task.device))
-    learner = LinearTrainer(model).prepare(task)  # the task has cached its inputs
-    weight = spaces.get((model, member.view), (learner.inputs, 0.0))[1]
-    spaces[model, member.view] = (learner.inputs, weight + member.weight)
-    return learner.predict({name: value.to(task.device) for name, value in member.weights.items()}, task.graph)
 
 
 def _edges(graph: Any) -> EdgeList:

@@ -109,7 +109,9 @@ def influences(
     Soft labels do not count, since every node has one.
     """
     if propagate is None:
-        propagate = TruncatedPPR() if _is_large(snapshot) else PPR()
+        graph = snapshot.graph
+        small = isinstance(graph, EdgeList) and max(graph.num_nodes, graph.edge_index.shape[1]) <= MAX_EXACT_SIZE
+        propagate = PPR() if small else TruncatedPPR()
     first_round, label = _first_rounds(snapshot), _labels(snapshot)
     rows = _influence_rows(snapshot, nodes, propagate, label >= 0)
     return [_strongest(snapshot, node, *row, first_round, label, top) for node, row in zip(nodes, rows, strict=True)]
@@ -213,11 +215,6 @@ def relative_weights(snapshot: Snapshot) -> Tensor:
         return (snapshot.target >= 0).float()
     given = snapshot.weight[snapshot.given >= 0]
     return snapshot.weight / given.mean().clamp_min(1e-12)
-
-
-def _is_large(snapshot: Snapshot) -> bool:
-    graph = snapshot.graph
-    return not isinstance(graph, EdgeList) or max(graph.num_nodes, graph.edge_index.shape[1]) > MAX_EXACT_SIZE
 
 
 def _first_rounds(snapshot: Snapshot) -> Tensor:
