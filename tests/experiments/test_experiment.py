@@ -40,7 +40,7 @@ def test_memory_is_the_methods_own_unless_it_is_set() -> None:
     assert Experiment(method="bangs").self_trainer().method.memory == "accumulate"
     assert Experiment(method="soft").self_trainer().method.memory == "rebuild"
     assert Experiment(method="bangs", memory="rebuild").self_trainer().method.memory == "rebuild"
-    with pytest.raises(InvalidInput, match="the recipe 'paper' brings its own memory"):
+    with pytest.raises(InvalidInput, match="the recipe 'paper' sets memory itself"):
         Experiment(dataset="cora", method="bangs", recipe="paper", memory="rebuild")
 
 
@@ -57,7 +57,7 @@ def test_a_published_recipe_brings_its_settings_of_which_only_rounds_can_be_cut(
     assert (of.self_trainer().method.rounds, of.self_trainer().method.quota) == (3, Top(70))
     assert Experiment(dataset="citeseer", method="cpl", recipe="authors").self_trainer().method.rounds == 30
     assert "k" not in of.settings()
-    with pytest.raises(InvalidInput, match="the recipe 'authors' brings its own k"):
+    with pytest.raises(InvalidInput, match="the recipe 'authors' sets k itself"):
         Experiment(method="cpl", recipe="authors", k=3)
 
 

@@ -94,7 +94,7 @@ def test_a_cluster_that_is_not_there_is_named(tmp_path: Path, monkeypatch: pytes
     ray_workers._guard(None)  # before Ray is imported, as the engine does
     monkeypatch.setattr("ray.is_initialized", lambda: False)  # as where no other test has started one
     job = Plan.of([str(suite_file(tmp_path))], tmp_path / "out", device="cpu").jobs[0]
-    with pytest.raises(BangsError, match=r"no way into the Ray cluster at '127\.0\.0\.1:1'"):
+    with pytest.raises(BangsError, match=r"cannot connect to the Ray cluster at '127\.0\.0\.1:1'"):
         Ray(address="127.0.0.1:1")([job], lambda job, outcome: None)
 
 

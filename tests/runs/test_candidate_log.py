@@ -6,7 +6,7 @@ import torch
 from bangs.errors import InvalidInput
 from bangs.estimator.classifier import SelfTrainingClassifier
 from bangs.estimator.reasons import PseudoLabel
-from bangs.runs.candidate_log import CandidateLog, check_whole
+from bangs.runs.candidate_log import CandidateLog, check_integers
 from bangs.runs.snapshot import Snapshot
 from tests.conftest import two_rings
 
@@ -26,7 +26,7 @@ def adoptions(model: SelfTrainingClassifier) -> dict[int, PseudoLabel]:
 
 
 def test_a_round_tells_how_many_were_scored_though_it_keeps_the_best_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bangs.runs.candidate_log.KEPT", 10)
+    monkeypatch.setattr("bangs.runs.candidate_log.MAX_LOGGED_NODES", 10)
     model = fitted()
     candidate_log = model.snapshot_.candidate_log
     assert torch.bincount(candidate_log.round).tolist() == [0, 10, 10]
@@ -38,7 +38,7 @@ def test_a_round_tells_how_many_were_scored_though_it_keeps_the_best_only(monkey
 def test_who_was_taken_far_down_keeps_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
     """With nothing kept but those that were taken, as when each class takes its own best."""
     all_kept = fitted().snapshot_.candidate_log
-    monkeypatch.setattr("bangs.runs.candidate_log.KEPT", 0)
+    monkeypatch.setattr("bangs.runs.candidate_log.MAX_LOGGED_NODES", 0)
     taken_kept = fitted().snapshot_.candidate_log
     assert taken_kept.taken.all()
     for name in ("node", "place", "among"):
@@ -69,6 +69,6 @@ def test_a_run_without_rounds_has_an_empty_ledger_that_can_be_read_again() -> No
 
 def test_bytes_hold_two_hundred_and_fifty_six_classes() -> None:
     every = torch.arange(256).to(torch.uint8)
-    check_whole("said", every, 0, 256)
+    check_integers("said", every, 0, 256)
     with pytest.raises(InvalidInput, match="'said' of the saved run must hold whole numbers from 0 to 254"):
-        check_whole("said", every, 0, 255)
+        check_integers("said", every, 0, 255)

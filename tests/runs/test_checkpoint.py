@@ -13,7 +13,7 @@ from safetensors.torch import load, save
 from torch import Tensor
 
 from bangs.errors import InvalidInput
-from bangs.runs.checkpoint import LARGEST_FACTS, Checkpoint, Damaged, decode, encode
+from bangs.runs.checkpoint import MAX_FACTS_BYTES, Checkpoint, Damaged, decode, encode
 
 SMALL = b"".join(encode(Checkpoint(3, {"w": torch.arange(6.0), "t": torch.tensor([-1])}, {"seen": [1, 2]}), "c" * 64))
 
@@ -147,7 +147,7 @@ def test_what_cannot_be_saved_is_refused_by_name() -> None:
     with pytest.raises(InvalidInput, match=r"facts\.scores must be made of .* got Tensor"):
         encode(Checkpoint(1, {}, {"scores": torch.zeros(2)}), "c")
     with pytest.raises(InvalidInput, match="at most"):
-        encode(Checkpoint(1, {}, {"text": "x" * LARGEST_FACTS}), "c")
+        encode(Checkpoint(1, {}, {"text": "x" * MAX_FACTS_BYTES}), "c")
 
 
 @pytest.mark.gpu

@@ -11,7 +11,7 @@ import pytest
 
 from bangs.errors import BangsError
 from bangs.runs import RunFolder
-from bangs.runs.lock import InUse, Lock, hold
+from bangs.runs.lock import InUse, Lock, acquire
 
 
 class Holder:
@@ -154,8 +154,8 @@ def test_a_folder_closed_or_replaced_is_written_no_more(tmp_path: Path) -> None:
 def test_a_lock_in_use_is_waited_for_as_long_as_one_likes(tmp_path: Path) -> None:
     first = Lock(tmp_path)
     with pytest.raises(InUse):
-        hold(tmp_path, patience=0.1)
+        acquire(tmp_path, patience=0.1)
     threading.Timer(0.3, first.release).start()
-    second = hold(tmp_path, patience=60)
+    second = acquire(tmp_path, patience=60)
     assert second.held()
     second.release()

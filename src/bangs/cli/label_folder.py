@@ -24,7 +24,7 @@ from bangs.labelling.refit import Refits
 from bangs.labelling.server import LabelServer
 from bangs.labelling.session import Session
 from bangs.report.run_data import read_truth
-from bangs.runs.lock import Lock, hold, is_lock
+from bangs.runs.lock import Lock, acquire, is_lock
 from bangs.utils.files import explain_write_errors, make_folder
 from bangs.utils.signals import Stopped, check, graceful
 
@@ -75,7 +75,7 @@ def prepare_queue(
         raise InvalidInput("a graph that stays on disk cannot be labelled on a page yet; use `bangs suggest`")
     set_by_tables(learner, own)
     with stoppable():
-        hold(folder / FIT, PATIENCE).release()  # a fit whose server was killed may still be at work
+        acquire(folder / FIT, PATIENCE).release()  # a fit whose server was killed may still be at work
         done = fit_in(folder / FIT, own, learner, tables, output, resume=False, overwrite=True)
     judged = done["validation"]
     low, high = judged["interval"] or (None, None)
@@ -135,7 +135,7 @@ def _held(folder: Path, read_only: bool) -> Lock | None:
         return None
     make_folder(folder)
     _refuse_strangers(folder)
-    return hold(folder)
+    return acquire(folder)
 
 
 def _refuse_strangers(folder: Path) -> None:

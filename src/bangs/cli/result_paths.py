@@ -21,7 +21,7 @@ def suites_of(place: Path, name: str | None) -> list[Suite]:
     """The suite of that name, else those that were run into the folder, else the one a file of rows is named after."""
     kept = sorted((place / "suites").glob("*.toml")) if place.is_dir() else []
     if name is not None:
-        return [find_suite(name, names="any", beside={path.stem: path for path in kept})]
+        return [find_suite(name, names="any", extra={path.stem: path for path in kept})]
     if kept:
         return [read_suite(path, names="any") for path in kept]
     if place.suffix == ".jsonl" and place.stem in suite_files():

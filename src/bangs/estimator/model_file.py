@@ -12,7 +12,7 @@ from torch import Tensor
 
 from bangs.errors import BangsError, InvalidInput
 from bangs.graphs.edges import EdgeList
-from bangs.runs.checkpoint import BEGIN, LARGEST, Checkpoint, Damaged, decode, encode
+from bangs.runs.checkpoint import FILE_START, MAX_BYTES, Checkpoint, Damaged, decode, encode
 from bangs.runs.snapshot import Snapshot
 from bangs.utils.files import check_replaceable, make_folder, read_regular_file, write_atomic
 
@@ -25,7 +25,7 @@ def save(path: str | Path, tensors: Mapping[str, Tensor], facts: Mapping[str, An
     """Write tensors and JSON values to the file, or to `model.safetensors` in a folder, atomically."""
     file = model_file(path)
     make_folder(file.parent)
-    check_replaceable(file, BEGIN, "fit")
+    check_replaceable(file, FILE_START, "fit")
     write_atomic(file, encode(Checkpoint(0, dict(tensors), dict(facts)), KIND))
 
 
@@ -33,7 +33,7 @@ def load(path: str | Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """The tensors and JSON values of a file that `save` wrote; its checksum is verified."""
     file = model_file(path)
     try:
-        checkpoint = decode(read_regular_file(file, LARGEST), KIND)
+        checkpoint = decode(read_regular_file(file, MAX_BYTES), KIND)
     except FileNotFoundError as error:
         raise InvalidInput(f"'{file}' does not exist; `bangs fit` and SelfTrainingClassifier.save write one") from error
     except Damaged as error:

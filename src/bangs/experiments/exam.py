@@ -1,4 +1,4 @@
-"""Exam: the test labels of an experiment, which no other part holds."""
+"""Exam: the test labels of an experiment; no other part holds them."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -15,10 +15,10 @@ from bangs.selftraining.loop import State
 
 @dataclass(frozen=True, eq=False)
 class Exam:
-    """Marks predictions by labels that no learner sees."""
+    """Compares predictions with labels that no learner sees."""
 
     answers: Tensor  # long [R, N], -1 = not a test node
-    truth: Tensor  # long [R, N], -1 = unknown; for judging pseudo-labels afterwards
+    truth: Tensor  # long [R, N], -1 = unknown; for the accuracy of pseudo-labels
 
     @classmethod
     def of(cls, data: Data, split: Split) -> "Exam":
@@ -37,18 +37,18 @@ class Exam:
 
     @property
     def digest(self) -> str:
-        """A digest of the labels, by which a run that continues knows that they are the same."""
+        """A digest of the labels; a run continues only if it has not changed."""
         return fingerprint(Data(answers=self.answers, truth=self.truth))
 
     def mark(self, state: State) -> dict[str, Any]:
-        """Test accuracy and the share of right pseudo-labels after a round, by run; None where there are none."""
+        """Test accuracy and the share of correct pseudo-labels after a round, by run; None without pseudo-labels."""
         return self.mark_labels(state.prediction.label, torch.where(state.labels.adopted, state.labels.target, -1))
 
     def mark_labels(self, predicted: Tensor, pseudo: Tensor) -> dict[str, Any]:
-        """The same, from the predicted labels and the pseudo-labels (-1 = none), long [R, N] each."""
+        """The same from the predicted labels and the pseudo-labels (-1 = none), long [R, N] each."""
         adopted = (pseudo >= 0) & (self.truth >= 0)
-        right, count = (adopted & (pseudo == self.truth)).sum(1), adopted.sum(1)
+        correct, count = (adopted & (pseudo == self.truth)).sum(1), adopted.sum(1)
         counted = self.answers >= 0
         accuracy = ((predicted == self.answers) & counted).sum(1).double() / counted.sum(1)
-        shares = [r / n if n else None for r, n in zip(right.tolist(), count.tolist(), strict=True)]
+        shares = [r / n if n else None for r, n in zip(correct.tolist(), count.tolist(), strict=True)]
         return {"test": accuracy.tolist(), "pseudo_accuracy": shares}

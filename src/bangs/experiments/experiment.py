@@ -40,17 +40,17 @@ from bangs.utils.torch_modes import default_torch_modes
 from bangs.valuation.banzhaf import DEFAULT, ESTIMATORS
 from bangs.valuation.influence import Normalisation
 
-# the settings a published recipe brings along
-BUDGET = (
+# settings that a published recipe fixes
+RECIPE_SETTINGS = (
     *("k", "candidates", "normalise", "push", "ppr_steps", "estimator", "samples", "calibrator", "teacher", "pool"),
     "memory",
 )
 
-# those that only some methods, or runs in batches, look at
-WITH_USERS = (*BUDGET, "rounds", "pieces")
+# settings that only some methods, or runs in batches, use
+PART_SETTINGS = (*RECIPE_SETTINGS, "rounds", "pieces")
 
-# left out of a run's settings where they say nothing, so that it keeps the name it always had
-LATER = (
+# settings that were added later: None is left out, so that older runs keep their hash
+OMITTED_IF_NONE = (
     *("teacher", "memory", "batch_size", "fanout", "pieces", "push", "ppr_steps", "per_class"),
     "validation_nodes",
 )
@@ -60,9 +60,9 @@ LATER = (
 class Experiment:
     """A complete configuration; equal experiments give equal results.
 
-    `recipe` says where the method's own settings come from: the `budget` of the fields below, equal for all methods;
-    the tables of the BANGS `paper`; or what the `authors` of the method suggest for the dataset. The last two bring
-    their own settings, of which only the number of rounds can be cut.
+    `recipe` says where the settings of the method come from: "budget" takes the fields below, equal for all methods;
+    "paper" takes the tables of the BANGS paper; "authors" takes what the authors of the method suggest for the
+    dataset. The last two fix all settings of the method; only the number of rounds can be lowered.
     """
 
     dataset: str = "synthetic"
@@ -75,27 +75,27 @@ class Experiment:
     k: int = 100
     candidates: int | None = None  # K; None = the preset's: k + 100 as in the paper, 5 k if tuned
     normalise: Normalisation | None = None  # None = the preset's: none as in the paper, mass if tuned
-    push: float | None = None  # influence by forward push, within this error; None = as `PPR` decides
-    ppr_steps: int | None = None  # of personalised PageRank in the game; None = 10
+    push: float | None = None  # error bound of the forward push for influences; None = as `PPR` decides
+    ppr_steps: int | None = None  # steps of personalised PageRank; None = 10
     estimator: str = DEFAULT
     samples: int | None = None
     calibrator: str = "ets"
-    teacher: TeacherChoice | None = None  # None = the method's own: the best so far, or the latest (see `choices`)
+    teacher: TeacherChoice | None = None  # None = the method's default: the best so far, or the latest (see `choices`)
     pool: Pool = POOL
-    memory: Memory | None = None  # which pseudo-labels stay; None = the method's own
+    memory: Memory | None = None  # which pseudo-labels stay; None = the method's default
     noise: float = 0.0  # share of training and validation labels flipped
-    share: float | None = None  # share of nodes labelled for training; None = the dataset's own split
-    per_class: int | None = None  # nodes of each class labelled for training; a small class gives half of its own
+    share: float | None = None  # share of nodes labelled for training; None = the split of the dataset
+    per_class: int | None = None  # nodes of each class labelled for training; of a small class, half of its nodes
     validation_nodes: int | None = None  # with per_class; None = 500
     changes: dict[str, float | int | str] = field(default_factory=dict)  # of the trainer
-    batch_size: int | None = None  # labelled nodes a step; None = the whole graph, or 1,024 if there is a fan-out
-    fanout: tuple[int, ...] | None = None  # neighbours heard at each hop, −1 = all; None = 10 if there are batches
-    pieces: int | None = None  # a step's nodes fall into, for processes to share; None = 1
+    batch_size: int | None = None  # labelled nodes per step; None = the whole graph, or 1,024 if there is a fan-out
+    fanout: tuple[int, ...] | None = None  # neighbours sampled at each hop, −1 = all; None = 10 if there are batches
+    pieces: int | None = None  # parts of a step, shared by the processes; None = 1
 
     def __post_init__(self) -> None:
-        for own in fields(self):
-            if own.default is not None or getattr(self, own.name) is not None:
-                check(own.name, getattr(self, own.name))
+        for setting in fields(self):
+            if setting.default is not None or getattr(self, setting.name) is not None:
+                check(setting.name, getattr(self, setting.name))
         if self.share is not None and self.per_class is not None:
             raise InvalidInput("training nodes are a share of all nodes or a number per class; give one of the two")
         if self.validation_nodes is not None and self.per_class is None:
@@ -106,19 +106,19 @@ class Experiment:
                     f"k must be at least 1 for the method '{self.method}', got {self.k}; 'raw' adopts none"
                 )
             return
-        for own in fields(self):
-            if own.name in BUDGET and getattr(self, own.name) != own.default:
+        for setting in fields(self):
+            if setting.name in RECIPE_SETTINGS and getattr(self, setting.name) != setting.default:
                 raise InvalidInput(
-                    f"the recipe '{self.recipe}' brings its own {own.name}; leave it out, or use the recipe 'budget'"
+                    f"the recipe '{self.recipe}' sets {setting.name} itself; leave it out, or use the recipe 'budget'"
                 )
 
     def settings(self) -> dict[str, Any]:
-        """The fields that count, as JSON holds them."""
-        ignored = () if self.recipe == "budget" else BUDGET
-        found = {key: value for key, value in asdict(self).items() if key not in ignored}
-        found |= {"seeds": list(self.seeds), "fanout": None if self.fanout is None else list(self.fanout)}
-        found["rounds"] = self.most_rounds
-        return {key: value for key, value in found.items() if key not in LATER or value is not None}
+        """The fields that the result depends on, as JSON-able values."""
+        ignored = () if self.recipe == "budget" else RECIPE_SETTINGS
+        settings = {key: value for key, value in asdict(self).items() if key not in ignored}
+        settings |= {"seeds": list(self.seeds), "fanout": None if self.fanout is None else list(self.fanout)}
+        settings["rounds"] = self.most_rounds
+        return {key: value for key, value in settings.items() if key not in OMITTED_IF_NONE or value is not None}
 
     @property
     def most_rounds(self) -> int:
@@ -126,39 +126,41 @@ class Experiment:
         return default_rounds(self.method) if self.rounds is None else self.rounds
 
     def config(self) -> dict[str, Any]:
-        """Everything the result depends on, including the parts behind the names; its hash names the run."""
+        """Everything the result depends on, with the `repr` of all parts; its hash is the name of the run."""
         parts = self.self_trainer()
         return {**self.settings(), "parts": {"trainer": repr(parts.trainer), "method": repr(parts.method)}}
 
     def idle(self) -> list[str]:
-        """Settings that were changed without a difference to this run's parts, such as the estimator of 'random'."""
-        usual = {own.name: own.default for own in fields(self) if own.name in WITH_USERS}
-        return [name for name in usual if getattr(self, name) != usual[name] and self._same_with(name, usual[name])]
+        """Settings that differ from their defaults but do not affect this run, such as the estimator of 'random'."""
+        defaults = {setting.name: setting.default for setting in fields(self) if setting.name in PART_SETTINGS}
+        return [
+            name for name in defaults if getattr(self, name) != defaults[name] and self._same_with(name, defaults[name])
+        ]
 
     def _same_with(self, name: str, value: Any) -> bool:
-        """Whether this run would have the same parts with another value of a setting."""
-        with suppress(InvalidInput):  # one that cannot be with the others does make a difference
+        """Whether the parts of this run would be the same with another value of a setting."""
+        with suppress(InvalidInput):  # a value that does not fit the other settings does make a difference
             return bool(replace(self, **{name: value}).config()["parts"] == self.config()["parts"])
         return False
 
     def self_trainer(self, observers: Sequence[Observer] = ()) -> SelfTrainer:
-        """The parts this configuration names."""
+        """The self-trainer of this configuration."""
         recipe = self._recipe()
         batches = sampling(self.batch_size, self.fanout, self.pieces)
         changes: dict[str, Any] = self.changes if batches is None else {**self.changes, "batches": batches}
         soft = recipe.believe is not None
-        inner = presets.trainer(self.model, self.preset, self._dataset_name, soft=soft, **changes)
-        return SelfTrainer(inner, recipe, tuple(observers))
+        trainer = presets.trainer(self.model, self.preset, self._dataset_name, soft=soft, **changes)
+        return SelfTrainer(trainer, recipe, tuple(observers))
 
     @property
     def _dataset_name(self) -> str:
-        """What settings made for a dataset go by."""
+        """The dataset without its folder; published settings are listed by this name."""
         return Path(self.dataset).name.removesuffix(".npz")
 
     def _recipe(self) -> Method:
         if self.recipe != "budget":
-            published_by = published_settings.paper if self.recipe == "paper" else published_settings.authors
-            recipe = published_by(self.method, self._dataset_name)
+            published = published_settings.paper if self.recipe == "paper" else published_settings.authors
+            recipe = published(self.method, self._dataset_name)
             return replace(recipe, rounds=min(recipe.rounds, self.most_rounds))
         tuned = self.preset == "tuned"
         steps = PPR.steps if self.ppr_steps is None else self.ppr_steps
@@ -179,11 +181,11 @@ class Experiment:
         return recipe if self.memory is None else replace(recipe, memory=self.memory)
 
     def task(self, data: Data) -> Task:
-        """What the learner sees of a labelled graph."""
+        """The part of a labelled graph that the learner sees."""
         split = self._split(data)
-        data, classes = _numbered(data, split)
+        data, classes = _with_class_indices(data, split)
         if self.noise:
-            data = _relabelled(data, splits.noisy(data.y, split, self.noise, self.seeds, classes))
+            data = _with_labels(data, splits.noisy(data.y, split, self.noise, self.seeds, classes))
         return Task.of(data, split, classes)
 
     @default_torch_modes()
@@ -197,25 +199,24 @@ class Experiment:
         pause: float = 0.0,
         blind: bool = False,
     ) -> dict[str, Any]:
-        """Scores, rounds and seconds; observers get every state with its row.
+        """Run the experiment; returns scores, rounds and seconds. Observers get every state with its row.
 
-        A `blind` run opens no test label: its rows and scores have validation accuracies only.
+        A `blind` run reads no test label: its rows and scores have validation accuracies only.
 
-        The dataset is looked for in the `data_folder`, unless the graph itself is given as `data`.
-        With a `run_folder` every round is kept there (checkpoints at least `pause` seconds apart), and a run it holds
-        continues from its last checkpoint, with the result of a run that was not interrupted; in the end the result is
-        kept there, and the checkpoints go.
+        The dataset is read from the `data_folder`, unless the graph is given as `data`. With a `run_folder`, every
+        round is saved there, with checkpoints at least `pause` seconds apart. A run that was interrupted continues
+        from its last checkpoint and gives the same result. At the end, the result replaces the checkpoints.
         """
-        begin = time.perf_counter()
-        place = choose_device(device)
+        started = time.perf_counter()
+        torch_device = choose_device(device)
         data = by_name.load(self.dataset, data_folder) if data is None else data
-        task = self.task(data).to(place)
-        exam = None if blind else exam_of(self, data).to(place)
+        task = self.task(data).to(torch_device)
+        exam = None if blind else exam_of(self, data).to(torch_device)
         history = None if run_folder is None else History(run_folder, pause, blind)
-        # the first rank has the folder, and sends the others the point to continue from
-        resume = None if history is None else history.resume(task, "" if exam is None else exam.digest)
-        found = ([], None, 0.0) if history is None else (history.rows, resume, history.rounds.earlier)
-        rows, resume, before = ranks.broadcast_object(found)
+        # only the first rank has the folder; it sends the others the point to continue from
+        restore = None if history is None else history.resume(task, "" if exam is None else exam.digest)
+        resumed = ([], None, 0.0) if history is None else (history.rows, restore, history.rounds.earlier)
+        rows, restore, earlier_seconds = ranks.broadcast_object(resumed)
 
         def record(state: State) -> None:
             rows.append(as_row({**row(state), **({} if exam is None else exam.mark(state))}))
@@ -225,8 +226,8 @@ class Experiment:
                 observer(state, rows[-1])
 
         with threads(thread_count(len(self.seeds) * int(data.num_nodes or 0))):
-            self.self_trainer([record]).fit(task, self.seeds, resume)
-        result = summary(self, rows, before + time.perf_counter() - begin)
+            self.self_trainer([record]).fit(task, self.seeds, restore)
+        result = summary(self, rows, earlier_seconds + time.perf_counter() - started)
         if run_folder is not None:
             run_folder.finish(compact(result))
             run_folder.forget()
@@ -234,8 +235,8 @@ class Experiment:
 
     def _split(self, data: Data) -> Split:
         if self.per_class is not None:
-            held = VALIDATION_NODES if self.validation_nodes is None else self.validation_nodes
-            return splits.per_class(data.y, self.per_class, held, None, self.seeds, scarce="half")
+            validation_nodes = VALIDATION_NODES if self.validation_nodes is None else self.validation_nodes
+            return splits.per_class(data.y, self.per_class, validation_nodes, None, self.seeds, scarce="half")
         if self.share is None:
             return splits.default(data, self.seeds)
         return splits.by_share(data.y, self.share, VALIDATION_SHARE, self.seeds)
@@ -244,61 +245,64 @@ class Experiment:
 def exam_of(experiment: Experiment, data: Data) -> Exam:
     """The exam of an experiment: the labels of its test nodes."""
     split = experiment._split(data)
-    return Exam.of(_numbered(data, split)[0], split)
+    return Exam.of(_with_class_indices(data, split)[0], split)
 
 
-def _numbered(data: Data, split: Split) -> tuple[Data, int]:
-    """The graph with classes numbered 0 … C−1, and C: what a named dataset declares, else the labels of train and val.
+def _with_class_indices(data: Data, split: Split) -> tuple[Data, int]:
+    """The graph with classes numbered 0 … C−1, and C, from the dataset or from the labels of train and val.
 
-    Labels of other nodes must not decide what a learner sees. A test node whose class no training or validation node
-    has gets the number C, which no model predicts.
+    Labels of other nodes must not decide what a learner sees. A test node of a class that no training or validation
+    node has gets the number C, which no model predicts.
     """
     declared = data.get("num_classes")
     if declared is not None:
         return data, int(declared)
-    seen = data.y[(split.train | split.val).any(0)]
-    known = seen[seen >= 0].unique()
-    if len(known) == 0:
+    labels = data.y[(split.train | split.val).any(0)]
+    classes = labels[labels >= 0].unique()
+    if len(classes) == 0:
         return data, 0  # refused by Task.of
-    place = torch.full((int(data.y.max()) + 1,), len(known))
-    place[known] = torch.arange(len(known))
-    return _relabelled(data, torch.where(data.y >= 0, place[data.y], -1)), len(known)
+    class_index = torch.full((int(data.y.max()) + 1,), len(classes))
+    class_index[classes] = torch.arange(len(classes))
+    return _with_labels(data, torch.where(data.y >= 0, class_index[data.y], -1)), len(classes)
 
 
-def _relabelled(data: Data, y: Tensor) -> Data:
+def _with_labels(data: Data, y: Tensor) -> Data:
     return data.relabelled(y) if isinstance(data, Store) else data.clone().update({"y": y})
 
 
 def summary(experiment: Experiment, rows: list[dict[str, Any]], total: float) -> dict[str, Any]:
     """The result of an experiment from its history rows, JSON-able.
 
-    It has a score by each of `PROTOCOLS`, or without test labels by that of a blind run, and `raw`, that of round 0.
+    It has a score for every protocol, and `raw`, the score of round 0; a blind run has its validation accuracy only.
     """
     validation = [[row["validation"][run] for row in rows] for run in range(len(experiment.seeds))]
-    chosen = [best_round(own) for own in validation]
+    chosen = [best_round(accuracies) for accuracies in validation]
     seconds = {stage: round(value, 3) for stage, value in seconds_by_stage(rows).items()}
-    told = {"chosen_round": chosen, "rounds": rows, "seconds": {**seconds, "total": round(total, 3)}}
+    history = {"chosen_round": chosen, "rounds": rows, "seconds": {**seconds, "total": round(total, 3)}}
     if "test" not in rows[0]:
-        accuracy = _spread([score("blind", own) for own in validation])
-        return {**experiment.settings(), "blind": True, "validation_accuracy": accuracy, **told}
+        accuracy = _statistics([score("blind", accuracies) for accuracies in validation])
+        return {**experiment.settings(), "blind": True, "validation_accuracy": accuracy, **history}
     test = [[row["test"][run] for row in rows] for run in range(len(experiment.seeds))]
     scores = {
-        rule: _spread([score(rule, *own) for own in zip(validation, test, strict=True)])
+        rule: _statistics([score(rule, *accuracies) for accuracies in zip(validation, test, strict=True)])
         for rule in ("validation", "best_test", "last")
     }
-    return {**experiment.settings(), "raw": _spread([own[0] for own in test]), **scores, **told}
+    return {**experiment.settings(), "raw": _statistics([accuracies[0] for accuracies in test]), **scores, **history}
 
 
 def compact(result: dict[str, Any]) -> dict[str, Any]:
-    """The result with the number of adopted nodes in place of the nodes themselves."""
+    """The result with the number of adopted nodes instead of the nodes."""
     rows = [
-        {**row, "adopted": [own if isinstance(own, int) else len(own["node"]) for own in row["adopted"]]}
+        {
+            **row,
+            "adopted": [adopted if isinstance(adopted, int) else len(adopted["node"]) for adopted in row["adopted"]],
+        }
         for row in result["rounds"]
     ]
     return {**result, "rounds": rows}
 
 
-def _spread(values: list[float]) -> dict[str, Any]:
+def _statistics(values: list[float]) -> dict[str, Any]:
     percent = [round(100 * value, 4) for value in values]
     return {
         "mean": round(statistics.fmean(percent), 4),

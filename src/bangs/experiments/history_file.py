@@ -1,4 +1,4 @@
-"""history.jsonl: the rows of a run in its folder, beside the states from which it continues."""
+"""history.jsonl: the rows of a run in its folder, beside its checkpoints."""
 
 import os
 from typing import Any
@@ -23,14 +23,14 @@ from bangs.utils.files import (
 )
 
 NAME = "history.jsonl"
-LARGEST = 1 << 32  # bytes
+MAX_BYTES = 1 << 32  # bytes
 
 
 class History:
-    """Keeps every round of a run: its row in history.jsonl, then its state in a checkpoint.
+    """Saves every round of a run: its row in history.jsonl, then its state in a checkpoint.
 
-    A checkpoint holds the digests of the rows before it. A run continues only if they are as they were written;
-    otherwise it begins again. Checkpoints are at least `pause` seconds apart. Of a `blind` run, predictions are kept.
+    A checkpoint has the digests of all rows before it. A run continues only if the rows match them; otherwise it
+    starts again. Checkpoints are at least `pause` seconds apart. A `blind` run also saves its predictions.
     """
 
     def __init__(self, folder: RunFolder, pause: float = 0.0, blind: bool = False):
@@ -39,9 +39,9 @@ class History:
         self.rows: list[dict[str, Any]] = []  # of the rounds up to the checkpoint
         self._digests: list[str] = []
 
-    def resume(self, task: Task, exam: str) -> Restore | None:
-        """How to make the last state that was saved, None = begin; history.jsonl is cut to the rounds up to it."""
-        self.rounds.begin(task, exam)
+    def resume(self, task: Task, exam_digest: str) -> Restore | None:
+        """A function that restores the last checkpoint, or None; cuts history.jsonl to the rounds before it."""
+        self.rounds.begin(task, exam_digest)
         restore = None
         if self.rounds.latest is not None:
             try:
@@ -58,7 +58,7 @@ class History:
 
     def keep(self, state: State, row: dict[str, Any]) -> None:
         """Write a round; when this returns, its row is on the disk, and its state if `pause` has passed."""
-        if self.blind:  # before the state: a run that continues after this round does not come back to it
+        if self.blind:  # before the checkpoint: a run that continues after it does not repeat this round
             write_round(self.path.parent, state)
         with explain_write_errors(self.path):
             file = open_regular_file(self.path, os.O_WRONLY | os.O_APPEND)
@@ -71,9 +71,9 @@ class History:
         self.rounds.save(state.index, state, {"rows": ({}, self._digests)})
 
     def _read(self) -> list[dict[str, Any]]:
-        """The rows that the checkpoint knows; raises where one is missing or changed."""
+        """The rows before the checkpoint; raises if one is missing or changed."""
         try:
-            lines = read_regular_file(self.path, LARGEST).splitlines()[: len(self._digests)]
+            lines = read_regular_file(self.path, MAX_BYTES).splitlines()[: len(self._digests)]
         except FileNotFoundError as error:
             raise InvalidInput(f"{NAME} is missing") from error
         rows = [parse(line, f"a row of {NAME}") for line in lines]
@@ -83,6 +83,6 @@ class History:
 
 
 def as_row(facts: dict[str, Any]) -> dict[str, Any]:
-    """Facts as a history row holds them, the same before and after a resume."""
+    """The facts of a round as JSON-able values, the same before and after a resume."""
     row: dict[str, Any] = finite(json_value(facts, "row"))
     return row

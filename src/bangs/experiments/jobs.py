@@ -1,4 +1,4 @@
-"""Jobs: an experiment and its folder. A finished job is not done again."""
+"""Jobs: an experiment with its folder; a finished job is not run again."""
 
 import functools
 import time
@@ -17,19 +17,19 @@ from bangs.selftraining.loop import State
 from bangs.utils.devices import choose_device
 from bangs.utils.text import counted, plain_name
 
-PAUSE = 10.0  # seconds between two checkpoints; a job that is killed loses no more work than that
+CHECKPOINT_SECONDS = 10.0  # between two checkpoints; a job that is killed loses at most this much work
 
 
 @dataclass(frozen=True)
 class Job:
-    """One experiment, its place and its means."""
+    """One experiment with its folder, data and device."""
 
     experiment: Experiment
     runs: Path  # the folder of all run folders
     data: Path | None = None
     device: str = "auto"
-    code: Path | None = None  # run first, wherever the job is done
-    blind: bool = False  # whether it opens no test label
+    code: Path | None = None  # a Python file that the worker runs first
+    blind: bool = False  # whether it reads no test label
 
     @functools.cached_property
     def name(self) -> str:
@@ -41,19 +41,19 @@ class Job:
         return self.runs / self.name
 
     def describe(self) -> str:
-        """A run in a few words; what differs from the usual is named."""
-        it = self.experiment
-        words = [plain_name(it.dataset), it.method, it.model]
-        if it.recipe == "budget":
-            words.append(f"k={it.k}" + ("" if it.candidates is None else f" K={it.candidates}"))
-        words += [f"noise={it.noise:g}"] if it.noise else []
-        words += [f"share={it.share:g}"] if it.share is not None else []
+        """A short description of the run, with the settings that differ from the defaults."""
+        experiment = self.experiment
+        words = [plain_name(experiment.dataset), experiment.method, experiment.model]
+        if experiment.recipe == "budget":
+            words.append(f"k={experiment.k}" + ("" if experiment.candidates is None else f" K={experiment.candidates}"))
+        words += [f"noise={experiment.noise:g}"] if experiment.noise else []
+        words += [f"share={experiment.share:g}"] if experiment.share is not None else []
         words += [
-            f"{part}={getattr(it, part)}"
-            for part in ("calibrator", "estimator", "teacher")
-            if getattr(it, part) != getattr(Experiment, part)
+            f"{setting}={getattr(experiment, setting)}"
+            for setting in ("calibrator", "estimator", "teacher")
+            if getattr(experiment, setting) != getattr(Experiment, setting)
         ]
-        return " · ".join([*words, counted(len(it.seeds), "seed"), self.name])
+        return " · ".join([*words, counted(len(experiment.seeds), "seed"), self.name])
 
     @property
     def status(self) -> "JobStatus | None":
@@ -79,7 +79,7 @@ class JobStatus:
     """How far a run has come."""
 
     round: int
-    losses: int  # workers that died while they had it
+    losses: int  # workers that died during the run
 
 
 @dataclass(frozen=True)
@@ -95,17 +95,17 @@ Watcher = Callable[[State, dict[str, Any]], None]
 
 
 def perform(job: Job, watchers: Sequence[Watcher] = (), patience: float = 0.0) -> Outcome:
-    """Do the job, from the last checkpoint of an earlier attempt; an error is written into its folder and returned.
+    """Run the job, from the last checkpoint of an earlier attempt; an error is written into its folder and returned.
 
-    A folder that another process holds is waited for, `patience` seconds at most. Only a stop by the user or the
-    system (a KeyboardInterrupt) goes through.
+    If another process has locked the folder, wait at most `patience` seconds. Only a stop by the user or the system
+    (a KeyboardInterrupt) is raised.
     """
-    begin = time.perf_counter()
+    started = time.perf_counter()
     try:
         if job.code is not None:
             run_code(job.code)
-        config, place = job.experiment.config(), choose_device(job.device)
-        with RunFolder.create_or_resume(job.folder, config, resume=True, device=place, patience=patience) as folder:
+        config, device = job.experiment.config(), choose_device(job.device)
+        with RunFolder.create_or_resume(job.folder, config, resume=True, device=device, patience=patience) as folder:
             if folder.finished:
                 return Outcome("already done")
             try:
@@ -115,7 +115,7 @@ def perform(job: Job, watchers: Sequence[Watcher] = (), patience: float = 0.0) -
                     observers=watchers,
                     data=data,
                     run_folder=folder,
-                    pause=PAUSE,
+                    pause=CHECKPOINT_SECONDS,
                     blind=job.blind,
                 )
             except Exception as error:
@@ -123,14 +123,14 @@ def perform(job: Job, watchers: Sequence[Watcher] = (), patience: float = 0.0) -
                     "failed", error=_sentence(error), trace="" if isinstance(error, BangsError) else _trace(error)
                 )
                 raise
-            # what a table needs is in the result; the nodes of every round would take a hundred times the room
+            # a table needs the result only; the nodes of every round would take a hundred times the space
             (folder.path / "history.jsonl").unlink(missing_ok=True)
     except Exception as error:
-        return Outcome("failed", time.perf_counter() - begin, _sentence(error))
-    return Outcome("done", time.perf_counter() - begin)
+        return Outcome("failed", time.perf_counter() - started, _sentence(error))
+    return Outcome("done", time.perf_counter() - started)
 
 
-_load = functools.lru_cache(maxsize=1)(by_name.load)  # jobs of a suite come dataset by dataset: the last one is kept
+_load = functools.lru_cache(maxsize=1)(by_name.load)  # jobs of a suite are ordered by dataset
 
 
 def _sentence(error: Exception) -> str:
@@ -138,6 +138,6 @@ def _sentence(error: Exception) -> str:
 
 
 def _trace(error: Exception) -> str:
-    """The last calls; only file names, since paths name people and machines."""
+    """The last calls of a traceback; file names only, as paths may name people and machines."""
     calls = traceback.extract_tb(error.__traceback__)[-8:]
     return "\n".join(f"{Path(call.filename).name}:{call.lineno} {call.name}" for call in calls)

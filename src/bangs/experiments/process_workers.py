@@ -1,4 +1,4 @@
-"""Engines: run the jobs of a suite in this process or in several, and retry those whose worker died."""
+"""Run the jobs of a suite in this process or in several; retry a job if its worker dies."""
 
 import multiprocessing
 import os
@@ -20,13 +20,13 @@ from bangs.utils.limits import MAX_JOBS
 from bangs.utils.signals import Stopped, check, graceful
 
 RETRIES = 3  # of a job whose worker died
-PATIENCE = 15.0  # seconds that the worker of a killed suite may take to end, on a busy machine
+LOCK_TIMEOUT = 15.0  # seconds; on a busy machine, the worker of a killed suite may still hold the lock of its folder
 
 Tell = Callable[[Job, Outcome], None]
 
 
 class Engine(Protocol):
-    """Does every job and reports how it ended; a stop by the user goes through, with all folders consistent."""
+    """Runs every job and reports its outcome; a stop by the user is raised and leaves all folders consistent."""
 
     def __call__(self, jobs: Sequence[Job], tell: Tell) -> None: ...
 
@@ -40,12 +40,12 @@ class InProcess:
     def __call__(self, jobs: Sequence[Job], tell: Tell) -> None:
         for job in jobs:
             check()
-            tell(job, perform(job, self.watchers, PATIENCE))
+            tell(job, perform(job, self.watchers, LOCK_TIMEOUT))
 
 
 @dataclass(frozen=True)
 class Processes:
-    """Several processes on this machine; a job whose process dies is tried again and continues from its checkpoint."""
+    """Several processes on this machine; a job whose process dies is retried and continues from its checkpoint."""
 
     count: int
 
@@ -53,26 +53,26 @@ class Processes:
         check_jobs(self.count)
 
     def __call__(self, jobs: Sequence[Job], tell: Tell) -> None:
-        left = {job.name: job for job in jobs}
+        remaining = {job.name: job for job in jobs}
         deaths = Counter[str]()  # of workers, while the job was under way
-        while left:
-            with _pool(min(self.count, len(left))) as pool:
-                suspects = self._hand_out(pool, left, tell)
+        while remaining:
+            with _pool(min(self.count, len(remaining))) as pool:
+                suspects = self._hand_out(pool, remaining, tell)
             deaths.update(suspects)
             for name in suspects:
                 if deaths[name] > RETRIES:
-                    why = f"its process died {RETRIES + 1} times, perhaps for want of memory"
-                    tell(left.pop(name), Outcome("failed", error=why))
+                    reason = f"its process died {RETRIES + 1} times, perhaps for want of memory"
+                    tell(remaining.pop(name), Outcome("failed", error=reason))
 
-    def _hand_out(self, pool: ProcessPoolExecutor, left: dict[str, Job], tell: Tell) -> list[str]:
-        """Hand out jobs until none is left or a worker has died; the jobs under way when it did."""
-        waiting, running = list(left), dict[Future[Outcome], str]()
+    def _hand_out(self, pool: ProcessPoolExecutor, remaining: dict[str, Job], tell: Tell) -> list[str]:
+        """Submit jobs until none is left or a worker dies; returns the names of the jobs that ran when it died."""
+        waiting, running = list(remaining), dict[Future[Outcome], str]()
         while waiting or running:
             check()
             while waiting and len(running) < self.count:
                 name = waiting.pop(0)
                 with _sigint_blocked():
-                    future = pool.submit(work, left[name])
+                    future = pool.submit(work, remaining[name])
                 running[future] = name
             for future in wait(running, timeout=0.2, return_when=FIRST_COMPLETED).done:
                 try:
@@ -83,12 +83,12 @@ class Processes:
                 if outcome.kind == "stopped":
                     waiting.append(name)
                 else:
-                    tell(left.pop(name), outcome)
+                    tell(remaining.pop(name), outcome)
         return []
 
 
 def check_jobs(count: int) -> None:
-    """Raise if so many runs cannot be done at the same time."""
+    """Raise if the number of parallel runs is out of range."""
     if not 1 <= count <= MAX_JOBS:
         raise InvalidInput(f"--jobs must be a whole number from 1 to {MAX_JOBS:,}, got {count}")
 
@@ -96,8 +96,8 @@ def check_jobs(count: int) -> None:
 @contextmanager
 def _pool(count: int) -> Iterator[ProcessPoolExecutor]:
     threads = max(1, (os.cpu_count() or 1) // count)
-    # a forked process cannot use a GPU its parent has touched
-    pool = ProcessPoolExecutor(count, multiprocessing.get_context("spawn"), _settle, (threads,))
+    # a forked process cannot use a GPU that its parent has used
+    pool = ProcessPoolExecutor(count, multiprocessing.get_context("spawn"), _start_worker, (threads,))
     try:
         yield pool
     except BaseException:
@@ -110,26 +110,26 @@ def _pool(count: int) -> Iterator[ProcessPoolExecutor]:
 
 @contextmanager
 def _sigint_blocked() -> Iterator[None]:
-    """Processes started inside do not receive Ctrl-C, which a terminal sends them too, until they can handle it."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    """Block SIGINT, so that a new process does not receive Ctrl-C before it has set its handler."""
+    earlier = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        signal.pthread_sigmask(signal.SIG_SETMASK, earlier)
 
 
-def _settle(threads: int) -> None:
-    # the process that hands out the jobs receives Ctrl-C, and ends its workers at their next safe point
+def _start_worker(threads: int) -> None:
+    # the parent process receives Ctrl-C and stops its workers at their next safe point
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     torch.set_num_threads(threads)
-    threading.Thread(target=_follow, name="follow", daemon=True).start()
+    threading.Thread(target=_exit_with_parent, name="exit-with-parent", daemon=True).start()
 
 
-def _follow() -> None:
-    """End this worker with the process that hands out the jobs, which may be killed at any moment.
+def _exit_with_parent() -> None:
+    """Exit when the parent process ends, even if it was killed.
 
-    Else it would hold its run's folder when the suite is started again, and never end.
+    Otherwise this worker would still hold the lock of its run folder when the suite is started again.
     """
     parent = multiprocessing.parent_process()
     assert parent is not None
@@ -137,8 +137,8 @@ def _follow() -> None:
     os._exit(1)
 
 
-def work(job: Job, patience: float = PATIENCE) -> Outcome:
-    """Do a job in a process made for it, which a signal ends at a safe point."""
+def work(job: Job, patience: float = LOCK_TIMEOUT) -> Outcome:
+    """Run a job in a worker process; a signal stops it at a safe point."""
     try:
         with graceful():
             return perform(job, patience=patience)

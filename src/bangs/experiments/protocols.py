@@ -1,4 +1,4 @@
-"""Protocols: the rules by which a round of a run counts, in words and as a score."""
+"""Protocols: which round of a run counts, and its score."""
 
 from collections.abc import Sequence
 from typing import Literal
@@ -15,7 +15,7 @@ PROTOCOLS: dict[str, str] = {
 
 
 def score(protocol: str, validation: Sequence[float], test: Sequence[float] = ()) -> float:
-    """The accuracy that counts, from those of every round on validation and on test nodes."""
+    """The score of a run from its validation and test accuracies, one per round."""
     if protocol == "blind":
         return validation[best_round(validation)]
     if protocol == "validation":

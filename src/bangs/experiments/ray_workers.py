@@ -1,4 +1,4 @@
-"""Ray: the jobs of a suite on a cluster, or on a local Ray on this machine only."""
+"""Run the jobs of a suite with Ray, on a cluster or on this machine."""
 
 import os
 import secrets
@@ -19,18 +19,19 @@ from bangs.experiments.process_workers import RETRIES, Tell, check_jobs, work
 from bangs.graphs.datasets.by_name import data_folder
 from bangs.utils.signals import check
 
-PATIENCE = 60.0  # seconds that a lost worker's hold on its folder may outlast it, on a network file system
-LOOK_EVERY = 2.0  # seconds between two looks at the runs under way
+LOCK_TIMEOUT = 60.0  # seconds; on a network file system, the lock of a dead worker may outlast it
+WATCH_SECONDS = 2.0  # between two calls of `watch`
 
 Watch = Callable[[Sequence[Job]], None]
 
 
 @dataclass(frozen=True)
 class Ray:
-    """The Ray cluster at `address`, whose machines must see the same --out folder; without one, a local Ray.
+    """Runs jobs on the Ray cluster at `address`, or on a local Ray if there is none.
 
-    A job whose worker is lost is retried and continues from its checkpoint. A local Ray listens on the loopback only,
-    and asks for a token that is made for it; a cluster gets the token that Ray finds (docs/distributed.md).
+    All machines of a cluster must see the same --out folder. A job whose worker is lost is retried and continues from
+    its checkpoint. A local Ray listens on the loopback only, with a token of its own; a cluster gets the token that Ray
+    finds (docs/distributed.md).
     """
 
     count: int | None = None  # runs at the same time on a local Ray; None = as many as it has cores
@@ -47,36 +48,36 @@ class Ray:
         with self._connected() as ray:
             gpus = self.gpu_share if _wants_gpu(ray, jobs) else 0
             remote = ray.remote(max_retries=RETRIES, num_cpus=1, num_gpus=gpus)(work)
-            under_way = {remote.remote(_anywhere(job), PATIENCE): job for job in jobs}
-            looked = time.monotonic()
-            while under_way:
+            running = {remote.remote(_with_absolute_paths(job), LOCK_TIMEOUT): job for job in jobs}
+            watched = time.monotonic()
+            while running:
                 check()
-                ready, _ = ray.wait(list(under_way), timeout=0.2)
+                ready, _ = ray.wait(list(running), timeout=0.2)
                 for reference in ready:
-                    job = under_way.pop(reference)
+                    job = running.pop(reference)
                     outcome = _outcome(ray, reference)
-                    if outcome.kind == "stopped":  # its machine was taken away; the job is not to blame
-                        under_way[remote.remote(_anywhere(job), PATIENCE)] = job
+                    if outcome.kind == "stopped":  # the worker was stopped, not by an error of the job
+                        running[remote.remote(_with_absolute_paths(job), LOCK_TIMEOUT)] = job
                     else:
                         tell(job, outcome)
-                if self.watch is not None and time.monotonic() - looked > LOOK_EVERY:
-                    self.watch(list(under_way.values()))
-                    looked = time.monotonic()
+                if self.watch is not None and time.monotonic() - watched > WATCH_SECONDS:
+                    self.watch(list(running.values()))
+                    watched = time.monotonic()
 
     @contextmanager
     def _connected(self) -> Iterator[Any]:
-        """Ray, connected until the block ends; one that the caller has connected stays so."""
+        """Ray, connected inside the block; a connection of the caller stays open."""
         address = self.address or os.environ.get("RAY_ADDRESS")
-        _guard(address)
+        _require_authentication(address)
         ray = _import_ray()
-        mine = not ray.is_initialized()
-        if mine:
-            with _own_signals():
+        connected_here = not ray.is_initialized()
+        if connected_here:
+            with _keep_signal_handler():
                 _connect(ray, address, self.count)
         try:
             yield ray
         finally:
-            if mine:
+            if connected_here:
                 ray.shutdown()
 
 
@@ -93,7 +94,7 @@ def _import_ray() -> Any:
 def _connect(ray: Any, address: str | None, count: int | None) -> None:
     quiet = {"log_to_driver": False, "logging_level": "error"}
     if address is None:
-        # "local" starts a Ray of our own, even if another Ray runs on this machine
+        # "local" starts a new Ray, even if another one runs on this machine
         ray.init("local", num_cpus=count, include_dashboard=False, **quiet)
         return
     try:
@@ -101,37 +102,37 @@ def _connect(ray: Any, address: str | None, count: int | None) -> None:
         ray.init(address, **quiet)
     except (OSError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
         raise BangsError(
-            f"no way into the Ray cluster at '{address}': {str(error).strip().splitlines()[0]}; check the address, and "
-            "that RAY_AUTH_MODE and the token are the same here and there (docs/distributed.md, 'Ray')"
+            f"cannot connect to the Ray cluster at '{address}': {str(error).strip().splitlines()[0]}; check the "
+            "address, and that RAY_AUTH_MODE and the token are the same on both sides (docs/distributed.md, 'Ray')"
         ) from error
 
 
 def _check_reachable(address: str) -> None:
-    """Raise where nobody listens; Ray itself would wait for minutes."""
+    """Raise if nothing listens at the address; Ray would wait for minutes."""
     host, _, port = address.rpartition("/")[2].rpartition(":")
     if port.isdigit():
         socket.create_connection((host.strip("[]"), int(port)), timeout=10).close()
 
 
-def _guard(address: str | None) -> None:
-    """Ask for authentication, and for a local Ray also for the loopback, unless the user has decided otherwise.
+def _require_authentication(address: str | None) -> None:
+    """Turn on authentication, and keep a local Ray on the loopback, unless the user has set these variables.
 
-    Ray reads these words of the environment once, when it is imported, and its processes inherit them; a program that
-    has imported Ray before has decided.
+    Ray reads these environment variables once, at import, and its processes inherit them. If Ray is imported already,
+    nothing is changed.
     """
     if "ray" in sys.modules:
         return
     os.environ.setdefault("RAY_AUTH_MODE", "token")
     if address is None:
-        # Ray's own switch to stay on 127.0.0.1, which it throws by itself on macOS and Windows
+        # keeps Ray on 127.0.0.1; on macOS and Windows this is Ray's default
         os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
         if "RAY_AUTH_TOKEN_PATH" not in os.environ:
             os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
 
 
 @contextmanager
-def _own_signals() -> Iterator[None]:
-    """Inside, Ray may take SIGTERM over; afterwards it is handled as before."""
+def _keep_signal_handler() -> Iterator[None]:
+    """Ray replaces the handler of SIGTERM inside the block; restore it afterwards."""
     handler = signal.getsignal(signal.SIGTERM)
     yield
     if threading.current_thread() is threading.main_thread() and handler is not None:
@@ -139,15 +140,15 @@ def _own_signals() -> Iterator[None]:
 
 
 def _wants_gpu(ray: Any, jobs: Sequence[Job]) -> bool:
-    """Whether runs take a GPU: they ask for one, or take what there is and there is one."""
+    """Whether runs use a GPU: they ask for one, or use any device and the cluster has a GPU."""
     devices = {job.device for job in jobs}
     return any(device.startswith("cuda") for device in devices) or (
         "auto" in devices and ray.cluster_resources().get("GPU", 0) > 0
     )
 
 
-def _anywhere(job: Job) -> Job:
-    """The job with paths that mean the same in every working folder."""
+def _with_absolute_paths(job: Job) -> Job:
+    """The job with absolute paths."""
     data, code = (None if path is None else path.resolve() for path in (data_folder(job.data), job.code))
     return replace(job, runs=job.runs.resolve(), data=data, code=code)
 
@@ -156,8 +157,8 @@ def _outcome(ray: Any, reference: Any) -> Outcome:
     try:
         outcome: Outcome = ray.get(reference)
     except ray.exceptions.RayTaskError as error:
-        return Outcome("failed", error=f"its Ray worker could not begin: {str(error).strip().splitlines()[-1]}")
+        return Outcome("failed", error=f"its Ray worker could not start: {str(error).strip().splitlines()[-1]}")
     except ray.exceptions.RayError as error:
-        why = str(error).strip().splitlines()[0]
-        return Outcome("failed", error=f"its Ray worker was lost {RETRIES + 1} times: {why}")
+        reason = str(error).strip().splitlines()[0]
+        return Outcome("failed", error=f"its Ray worker was lost {RETRIES + 1} times: {reason}")
     return outcome

@@ -1,4 +1,4 @@
-"""Reproduce: do all runs of some suites, each once, and export their rows to one file."""
+"""Reproduce: run all experiments of some suites, each once, and export their rows to one file."""
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -8,7 +8,16 @@ from pathlib import Path
 from bangs.errors import InvalidInput, UnknownName
 from bangs.experiments.jobs import Job, Outcome
 from bangs.experiments.process_workers import Engine, InProcess, Tell
-from bangs.experiments.results import ASKED, ASKED_BEGIN, ROWS, json_lines, requested, results_in, rows_in, rows_in_file
+from bangs.experiments.results import (
+    ROWS_FILE_START,
+    RUN_LIST,
+    RUN_LIST_START,
+    json_lines,
+    requested,
+    results_in,
+    rows_in,
+    rows_in_file,
+)
 from bangs.experiments.suites.files import suite_path, suite_text
 from bangs.experiments.suites.read import read_suite
 from bangs.experiments.suites.suite import Suite
@@ -19,7 +28,7 @@ from bangs.utils.text import plain_name
 
 @dataclass(frozen=True)
 class Only:
-    """The part of a suite to run; None = all of it."""
+    """The part of the suites to run; None = all."""
 
     datasets: Sequence[str] | None = None
     methods: Sequence[str] | None = None
@@ -28,11 +37,11 @@ class Only:
 
     @property
     def wanted(self) -> dict[str, Sequence[str] | None]:
-        """The values of each setting."""
+        """The wanted values by setting."""
         return {"dataset": self.datasets, "method": self.methods, "model": self.models}
 
     def check(self, suites: Sequence[Suite]) -> None:
-        """Refuse names that none of the suites has."""
+        """Raise if none of the suites has a name."""
         for setting, names in self.wanted.items():
             known = set().union(*(suite.values(setting) for suite in suites))
             for name in names or ():
@@ -42,14 +51,14 @@ class Only:
 
 @dataclass(frozen=True)
 class Plan:
-    """The runs of some suites, in a folder that keeps them."""
+    """The runs of some suites, and the folder for them."""
 
     out: Path
     suites: tuple[Suite, ...]
     jobs: tuple[Job, ...]
     files: tuple[Path, ...] = field(repr=False, default=())  # of the suites
-    known: frozenset[str] = frozenset()  # runs that need not be done: their rows are elsewhere
-    elsewhere: Path | None = None  # the folder or file of those rows
+    known: frozenset[str] = frozenset()  # names of runs that `known_path` has rows of; they are not run
+    known_path: Path | None = None  # a folder or file of exported rows
 
     @classmethod
     def of(
@@ -62,10 +71,10 @@ class Plan:
         known: Path | None = None,
         code: Path | None = None,
     ) -> "Plan":
-        """The plan of suites by name or file; a run that is in two suites is done once.
+        """The plan for suites, given by name or file; a run that is in two suites is run once.
 
-        Runs of which `known`, a folder or file of exported rows, has the results are not done again. A file of `code`
-        is run first, here and wherever a job is done.
+        Runs with results in `known`, a folder or file of exported rows, are not run again. The Python file `code` is
+        run first, here and in every worker.
         """
         if code is not None:
             run_code(code)
@@ -80,53 +89,53 @@ class Plan:
         jobs: dict[str, Job] = {}
         for cell, blind in cells:
             job = Job(cell.experiment, out / "runs", data, device, code, blind)
-            if job.name not in jobs or not blind:  # a run that any suite wants open is open
+            if job.name not in jobs or not blind:  # a run is blind only if all its suites are
                 jobs[job.name] = job
-        found = () if known is None else results_in(known)
-        runs = frozenset(result.run for result in found if result.rows)
-        return cls(out, suites, tuple(jobs.values()), files, runs, known)
+        known_results = () if known is None else results_in(known)
+        known_runs = frozenset(result.run for result in known_results if result.rows)
+        return cls(out, suites, tuple(jobs.values()), files, known_runs, known)
 
     def left(self) -> list[Job]:
-        """The runs that are not finished."""
+        """The jobs that are not finished."""
         return [job for job in self.jobs if job.name not in self.known and not job.done]
 
     def do(self, engine: Engine, tell: Tell) -> None:
-        """Do what is left; the folder keeps the suites and the names of the runs, so that it alone makes a table."""
-        kept = {self.out / "suites" / f"{path.stem}.toml": suite_text(path) for path in self.files}
-        self._refuse_strangers(kept)
+        """Run all jobs that are left, and save the suites and the run names, so that the folder alone makes a table."""
+        suite_texts = {self.out / "suites" / f"{path.stem}.toml": suite_text(path) for path in self.files}
+        self._refuse_strangers(suite_texts)
         make_folder(self.out / "suites")
-        for place, text in kept.items():
-            write_atomic(place, text)
+        for path, text in suite_texts.items():
+            write_atomic(path, text)
         names = dict.fromkeys(job.name for job in self.jobs)
-        former = [name for name in requested(self.out) if name not in names]
-        write_atomic(self.out / ASKED, "".join(f"{name}\n" for name in [*former, *names]))
+        earlier = [name for name in requested(self.out) if name not in names]
+        write_atomic(self.out / RUN_LIST, "".join(f"{name}\n" for name in [*earlier, *names]))
         engine(self.left(), tell)
 
-    def _refuse_strangers(self, kept: Mapping[Path, str]) -> None:
-        """Raise where the folder has files of others under our names; it is ours if it lists our runs."""
-        check_replaceable(self.out / ASKED, ASKED_BEGIN, "reproduce")
-        if (self.out / ASKED).exists():
+    def _refuse_strangers(self, suite_texts: Mapping[Path, str]) -> None:
+        """Raise if the folder has other suites under the same names; a folder with our list of runs is ours."""
+        check_replaceable(self.out / RUN_LIST, RUN_LIST_START, "reproduce")
+        if (self.out / RUN_LIST).exists():
             return
-        for place, text in kept.items():
-            if os.path.lexists(place) and suite_text(place) != text:
+        for path, text in suite_texts.items():
+            if os.path.lexists(path) and suite_text(path) != text:
                 raise InvalidInput(
-                    f"'{place}' exists and is another suite than the one asked for; move it away, or choose another "
+                    f"'{path}' exists and is another suite than the one asked for; move it away, or choose another "
                     "folder with --out"
                 )
 
     def export(self, path: Path, *, complete: bool = True) -> int:
-        """Write the rows of all runs that ended, well or not, to one file; returns how many rows there are.
+        """Write the rows of all finished and failed runs to one file; returns the number of rows.
 
-        The file's earlier rows of other runs stay if the runs are not `complete`, since some were stopped or failed,
-        or if the file is one by which runs are known. Earlier scores of a run that now failed stay too.
+        Rows of other runs stay in the file if the runs are not `complete` (some were stopped or failed), or if `known`
+        includes the file. Earlier scores of a run that now failed stay too.
         """
         rows = [row for job in self.jobs for row in rows_in(job.folder)]
         check_export(path)
         if not complete or (
-            self.elsewhere is not None and self.elsewhere.resolve() in (path.resolve(), path.resolve().parent)
+            self.known_path is not None and self.known_path.resolve() in (path.resolve(), path.resolve().parent)
         ):
-            here = {row["run"] for row in rows if "error" not in row}
-            earlier = [row for row in (rows_in_file(path) if path.exists() else ()) if row["run"] not in here]
+            new = {row["run"] for row in rows if "error" not in row}
+            earlier = [row for row in (rows_in_file(path) if path.exists() else ()) if row["run"] not in new]
             scored = {row["run"] for row in earlier if "error" not in row}
             failed = {row["run"] for row in rows if "error" in row} - scored
             earlier = [row for row in earlier if row["run"] not in failed]
@@ -138,15 +147,15 @@ class Plan:
 
 
 def check_export(path: Path) -> None:
-    """Raise if an export to the path would replace a file that is no export."""
-    check_replaceable(path, ROWS, "reproduce --export")
+    """Raise if an export would replace a file that is not an export."""
+    check_replaceable(path, ROWS_FILE_START, "reproduce --export")
 
 
 def _check_names(files: Sequence[Path]) -> None:
-    """Refuse two files that the folder could not keep both, as they have one name."""
-    named: dict[str, Path] = {}
+    """Raise if two suite files have the same name."""
+    by_name: dict[str, Path] = {}
     for path in files:
-        if (other := named.setdefault(path.stem, path)).resolve() != path.resolve():
+        if (other := by_name.setdefault(path.stem, path)).resolve() != path.resolve():
             raise InvalidInput(f"two suites are called '{path.stem}', {other} and {path}; rename one of the files")
 
 
@@ -160,9 +169,9 @@ def reproduce(
     known: str | Path | None = None,
     say: Callable[[str], None] = print,
 ) -> list[str]:
-    """Do all runs of the suites one after the other, from a script; what went wrong, a sentence each.
+    """Run all experiments of the suites one after the other; returns one message per failed run.
 
-    The rows are exported after every run, so that whatever ends the process, they are there.
+    The rows are exported after every run, so that they survive a crash.
     """
     names = [suites] if isinstance(suites, str) else suites
     plan = Plan.of(

@@ -1,4 +1,4 @@
-"""Results: one row per run and seed, from run folders to JSON lines, one per run, and back."""
+"""Results: one row per run and seed, read from run folders, written to JSON lines (one line per run) and read back."""
 
 import functools
 import itertools
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from bangs.errors import BangsError, InvalidInput
-from bangs.experiments.experiment import BUDGET, Experiment
+from bangs.experiments.experiment import RECIPE_SETTINGS, Experiment
 from bangs.experiments.protocols import score
 from bangs.runs import Record, config_hash, read_run
 from bangs.runs.history import STAGES, seconds_by_stage
@@ -19,23 +19,23 @@ from bangs.selftraining.methods import default_rounds
 from bangs.utils.files import check_size, open_to_read, parse, read_regular_file
 from bangs.utils.text import plain_name
 
-ASKED = "asked.txt"  # in the folder of a suite
-ASKED_BEGIN = re.compile(rb"[0-9a-f]{16}\n")  # how it begins
-_LONGEST = 1 << 26  # bytes of it
-LARGEST = 1 << 28  # bytes of a file of rows
-# an absolute path, which may hold spaces inside quotes
+RUN_LIST = "asked.txt"  # the names of all runs, in the folder of a suite
+RUN_LIST_START = re.compile(rb"[0-9a-f]{16}\n")
+MAX_RUN_LIST_BYTES = 1 << 26
+MAX_ROWS_FILE_BYTES = 1 << 28
+# an absolute path; it may contain spaces if it is in quotes
 _PATH = re.compile(r"(?<=')/[^'\n]*/[^'\n]*(?=')|(?<![\w'/:])/(?:[^\s'\",;:]+/)[^\s'\",;:]*")
-_WANTED = "give the --out folder of `bangs reproduce`, or rows it exported"
-ROWS = re.compile(rb'{"run":"[0-9a-f]{16}","config":{')  # how a file of rows begins
-_USUAL = Experiment().settings()
-_OF_RUN = ("run", "config", "environment", "batch", "seconds")  # the same in all rows of a run
-_BY_ROUND = {"validation": 5, "test": 5, "pseudo_accuracy": 4, "labelled": 0, "epochs": 0}  # decimals
-_BY_TEST_LABELS = ("test", "pseudo_accuracy")  # a blind run has none
+_USAGE_HINT = "give the --out folder of `bangs reproduce`, or rows it exported"
+ROWS_FILE_START = re.compile(rb'{"run":"[0-9a-f]{16}","config":{')
+_DEFAULT_SETTINGS = Experiment().settings()
+_SHARED_KEYS = ("run", "config", "environment", "batch", "seconds")  # the same in all rows of a run
+_CURVE_DECIMALS = {"validation": 5, "test": 5, "pseudo_accuracy": 4, "labelled": 0, "epochs": 0}  # decimals
+_TEST_CURVES = ("test", "pseudo_accuracy")  # they need test labels, so a blind run has none
 
 
 @dataclass(frozen=True)
 class Result:
-    """An experiment's outcome: what every seed scored in every round, or why there is none."""
+    """The accuracies of an experiment by seed and round, or its error."""
 
     run: str  # 16 digits of the configuration's hash
     config: Mapping[str, Any]  # without seeds
@@ -47,38 +47,38 @@ class Result:
 
     @functools.cached_property
     def comparable(self) -> dict[str, Any]:
-        """The settings by which a table finds the result."""
+        """The settings by which a table looks up the result."""
         return _comparable(self.config)
 
     @property
     def blind(self) -> bool:
-        """Whether no test label was opened."""
+        """Whether no test label was read."""
         return any("test" not in row for row in self.rows)
 
     def scores(self, protocol: str) -> dict[int, float]:
-        """Accuracy in per cent, by seed; the protocol says of which nodes, and which round counts."""
+        """Accuracy in per cent by seed; the protocol chooses the nodes and the round."""
         pairs = zip(self.seeds, self.rows, strict=True)
         return {seed: 100.0 * score(protocol, row["validation"], row.get("test", ())) for seed, row in pairs}
 
 
 def rows_in(folder: Path) -> list[dict[str, Any]]:
-    """The rows of the run in a folder; none where a crash came before its configuration, or where it holds no run."""
+    """The rows of the run in a folder; none if the folder has no configuration."""
     if not (folder / "config.json").exists():
         return []
     try:
         return rows_of(read_run(folder))
     except BangsError as error:
-        way = "move the folder elsewhere, and `bangs reproduce` does the run again"
-        raise InvalidInput(f"the run in '{folder}' cannot be read; {way}: {error}") from error
+        hint = "move the folder elsewhere, and `bangs reproduce` does the run again"
+        raise InvalidInput(f"the run in '{folder}' cannot be read; {hint}: {error}") from error
 
 
 def rows_of(record: Record) -> list[dict[str, Any]]:
-    """A run folder's rows: one for every seed, one that says what went wrong, or none while it is under way."""
+    """The rows of a run: one per seed; one with the error if it failed; none while it is running."""
     try:
         rows = _rows_of(record)
     except (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise InvalidInput(f"the folder's run is none of an experiment: {error!r}") from error
-    if not all(map(_is_sound, rows)):
+    if not all(map(_is_valid_row, rows)):
         raise InvalidInput("the folder's result is not as bangs writes it")
     return rows
 
@@ -102,8 +102,8 @@ def _rows_of(record: Record) -> list[dict[str, Any]]:
             "batch": len(seeds),
             **{
                 key: [_rounded(row[key][n], decimals) for row in rounds]
-                for key, decimals in _BY_ROUND.items()
-                if not (record.result.get("blind") and key in _BY_TEST_LABELS)
+                for key, decimals in _CURVE_DECIMALS.items()
+                if not (record.result.get("blind") and key in _TEST_CURVES)
             },
             "seconds": _seconds(record.result),
         }
@@ -111,91 +111,94 @@ def _rows_of(record: Record) -> list[dict[str, Any]]:
     ]
 
 
-def _without_folder(sentence: str, dataset: str) -> str:
-    """What went wrong, with the last part of a path in place of the path, which may name a person."""
-    sentence = sentence.replace(dataset, Path(dataset).name) if dataset else sentence
-    return _PATH.sub(lambda found: Path(found[0].rstrip("/")).name, sentence)
+def _without_folder(message: str, dataset: str) -> str:
+    """The error message with every path cut to its last part, as folders may name a person."""
+    message = message.replace(dataset, Path(dataset).name) if dataset else message
+    return _PATH.sub(lambda match: Path(match[0].rstrip("/")).name, message)
 
 
-def results_in(place: Path) -> list[Result]:
+def results_in(path: Path) -> list[Result]:
     """The results of a suite's folder, of a file of rows, or of a folder of such files."""
-    if not place.exists():
-        raise InvalidInput(f"'{place}' does not exist; {_WANTED}")
-    return gather(_rows_in(place))
+    if not path.exists():
+        raise InvalidInput(f"'{path}' does not exist; {_USAGE_HINT}")
+    return gather(_rows_in(path))
 
 
 def gather(rows: Iterable[Mapping[str, Any]]) -> list[Result]:
-    """Rows put together by run, in the order they come."""
+    """Group rows by run, in the order of first appearance."""
     runs: dict[str, list[Mapping[str, Any]]] = {}
     for row in rows:
         runs.setdefault(row["run"], []).append(row)
-    return [_result(name, own) for name, own in runs.items()]
+    return [_result(name, run_rows) for name, run_rows in runs.items()]
 
 
 def matching(results: Iterable[Result], settings: Mapping[str, Any]) -> Result | None:
-    """The result of an experiment's settings, whatever its seeds: the one with most seeds; of equals, the last.
+    """The result with these settings, for any seeds: the one with the most seeds; of equals, the last.
 
-    Where a name has other parts than before, such as a method of one's own that was changed, the last counts.
+    If the same settings have different parts, for example after a user changed a method, the last parts count.
     """
     wanted = _comparable(settings)
-    found = [result for result in results if result.comparable == wanted]
-    alike = [result for result in found if result.config.get("parts") == found[-1].config.get("parts")]
-    return max(reversed(alike), key=lambda result: len(result.rows), default=None)
+    matches = [result for result in results if result.comparable == wanted]
+    same_parts = [result for result in matches if result.config.get("parts") == matches[-1].config.get("parts")]
+    return max(reversed(same_parts), key=lambda result: len(result.rows), default=None)
 
 
 def machines(results: Iterable[Result]) -> list[list[str]]:
-    """What runs were made on: a row of device, versions, commit and the number of rows for each."""
+    """Rows of device, versions, commit and the number of result rows made with them."""
     count = Counter[tuple[str, ...]]()
     for result in results:
         if result.rows:
-            it = result.environment
-            commit = str(it.get("commit") or "unknown")
+            environment = result.environment
+            commit = str(environment.get("commit") or "unknown")
             short = commit[:10] + ("-dirty" if commit.endswith("-dirty") else "")
-            count[str(it.get("device")), f"torch {it.get('torch')}", f"Python {it.get('python')}", short] += len(
-                result.rows
-            )
+            count[
+                str(environment.get("device")),
+                f"torch {environment.get('torch')}",
+                f"Python {environment.get('python')}",
+                short,
+            ] += len(result.rows)
     return [[*key, str(number)] for key, number in sorted(count.items())]
 
 
 def requested(out: Path) -> list[str]:
-    """The names of a folder's runs, in the order of the requests."""
+    """The names of all runs that were requested in a folder, in their order."""
     try:
-        return read_regular_file(out / ASKED, _LONGEST).decode(errors="replace").split()
+        return read_regular_file(out / RUN_LIST, MAX_RUN_LIST_BYTES).decode(errors="replace").split()
     except FileNotFoundError:
         return []
 
 
-def _rows_in(place: Path) -> Iterator[dict[str, Any]]:
-    if place.is_file():
-        yield from rows_in_file(place)
+def _rows_in(path: Path) -> Iterator[dict[str, Any]]:
+    if path.is_file():
+        yield from rows_in_file(path)
         return
-    if (place / "config.json").is_file():
-        raise InvalidInput(f"'{place}' is the folder of one run, which `bangs report` shows; {_WANTED}")
-    files = sorted(place.glob("*.jsonl"))
-    runs = place / "runs"
+    if (path / "config.json").is_file():
+        raise InvalidInput(f"'{path}' is the folder of one run, which `bangs report` shows; {_USAGE_HINT}")
+    files = sorted(path.glob("*.jsonl"))
+    runs = path / "runs"
     if not files and not runs.is_dir():
-        raise InvalidInput(f"'{place}' holds neither runs nor rows (.jsonl); {_WANTED}")
+        raise InvalidInput(f"'{path}' holds neither runs nor rows (.jsonl); {_USAGE_HINT}")
     for file in files:
         yield from rows_in_file(file)
     if runs.is_dir():
-        turn = {name: number for number, name in enumerate(requested(place))}
-        for folder in sorted(runs.iterdir(), key=lambda folder: (turn.get(folder.name, -1), folder.name)):
+        position = {name: number for number, name in enumerate(requested(path))}
+        for folder in sorted(runs.iterdir(), key=lambda folder: (position.get(folder.name, -1), folder.name)):
             yield from rows_in(folder)
 
 
 def rows_in_file(path: Path) -> Iterator[dict[str, Any]]:
-    """The rows of a file as `json_lines` writes it."""
+    """The rows of a file that `json_lines` wrote."""
     with open_to_read(path, follow=True) as stream:
-        check_size(stream, path, LARGEST)
+        check_size(stream, path, MAX_ROWS_FILE_BYTES)
         for number, line in enumerate(stream, 1):
-            rows = _rows_on(parse(line, f"{path}, line {number}"))
-            if not rows or not all(map(_is_sound, rows)):
+            rows = _rows_of_line(parse(line, f"{path}, line {number}"))
+            if not rows or not all(map(_is_valid_row, rows)):
                 raise InvalidInput(f"{path}, line {number} holds no rows of a run; write it again with --export")
             yield from rows
 
 
-def _rows_on(line: Any) -> list[dict[str, Any]]:
-    """The rows of a run, each with what they share; none where the line has another form."""
+def _rows_of_line(line: Any) -> list[dict[str, Any]]:
+    """The rows of one line, each with the shared keys; none if the line has another form."""
     rows = line.get("rows") if isinstance(line, dict) else None
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         return []
@@ -203,8 +206,8 @@ def _rows_on(line: Any) -> list[dict[str, Any]]:
     return [{**shared, **row} for row in rows]
 
 
-def _is_sound(row: Mapping[str, Any]) -> bool:
-    """Whether a row holds what `rows_of` writes."""
+def _is_valid_row(row: Mapping[str, Any]) -> bool:
+    """Whether a row has the keys and types that `rows_of` writes."""
     kinds = {"run": str, "config": dict, "environment": dict}
     if not all(isinstance(row.get(key), kind) for key, kind in kinds.items()):
         return False
@@ -212,15 +215,15 @@ def _is_sound(row: Mapping[str, Any]) -> bool:
         return False
     if "error" in row:
         return isinstance(row["error"], str)
-    left_out = () if "test" in row or "pseudo_accuracy" in row else _BY_TEST_LABELS
-    seconds, curves = row.get("seconds"), [row.get(key) for key in _BY_ROUND if key not in left_out]
+    left_out = () if "test" in row or "pseudo_accuracy" in row else _TEST_CURVES
+    seconds, curves = row.get("seconds"), [row.get(key) for key in _CURVE_DECIMALS if key not in left_out]
     return (
         type(row.get("seed")) is int
         and isinstance(seconds, dict)
         and all(_is_number(seconds.get(stage)) for stage in ("first", *STAGES, "total"))
         and all(isinstance(curve, list) and curve for curve in curves)
         and len({len(curve) for curve in curves if isinstance(curve, list)}) == 1
-        and all(_is_number(value) for key in _BY_ROUND if key not in _BY_TEST_LABELS for value in row[key])
+        and all(_is_number(value) for key in _CURVE_DECIMALS if key not in _TEST_CURVES for value in row[key])
         and all(_is_number(value) for value in row.get("test", ()))
         and all(value is None or _is_number(value) for value in row.get("pseudo_accuracy", ()))
     )
@@ -231,11 +234,11 @@ def _is_number(value: Any) -> bool:
 
 
 def json_lines(rows: Iterable[Mapping[str, Any]]) -> str:
-    """Rows as JSON lines, one for each run: what its rows share stands once, the rest in a list of "rows"."""
-    runs = itertools.groupby(rows, lambda row: {key: row[key] for key in _OF_RUN if key in row})
+    """Rows as JSON lines, one per run: shared keys once, the others in the list "rows"."""
+    runs = itertools.groupby(rows, lambda row: {key: row[key] for key in _SHARED_KEYS if key in row})
     lines = [
-        {**shared, "rows": [{key: value for key, value in row.items() if key not in _OF_RUN} for row in own]}
-        for shared, own in runs
+        {**shared, "rows": [{key: value for key, value in row.items() if key not in _SHARED_KEYS} for row in run_rows]}
+        for shared, run_rows in runs
     ]
     return "".join(json.dumps(line, separators=(",", ":"), allow_nan=False) + "\n" for line in lines)
 
@@ -253,9 +256,9 @@ def _result(name: str, rows: list[Mapping[str, Any]]) -> Result:
 
 
 def _comparable(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings with the defaults of what was not a setting yet when the run was made."""
-    ignored = ("seeds", "parts", *(() if config.get("recipe", "budget") == "budget" else BUDGET))
-    filled = {**_USUAL, "rounds": None, **config}
+    """Settings with defaults for those that did not exist yet when the run was made."""
+    ignored = ("seeds", "parts", *(() if config.get("recipe", "budget") == "budget" else RECIPE_SETTINGS))
+    filled = {**_DEFAULT_SETTINGS, "rounds": None, **config}
     filled["rounds"] = default_rounds(filled["method"]) if filled["rounds"] is None else filled["rounds"]
     filled["dataset"] = plain_name(filled["dataset"])
     return {key: value for key, value in filled.items() if key not in ignored}

@@ -1,4 +1,4 @@
-"""Settings: one rule for every field of an experiment."""
+"""Check the settings of an experiment: one rule per field."""
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import fields
@@ -22,7 +22,7 @@ VALIDATION_NODES = 500  # where the number of training nodes per class is chosen
 
 
 def check(name: str, value: Any) -> None:
-    """Raise a sentence where the value breaks the rule of the field; None is for whoever leaves the field out."""
+    """Raise if the value breaks the rule of the field; callers skip fields that may be None and are."""
     RULES[name](name, value)
 
 
@@ -33,9 +33,9 @@ def _one_of(known: Collection[str], name: str, value: Any) -> None:
         raise UnknownName(name, value, known)
 
 
-def _whole(least: int, name: str, value: Any) -> None:
-    if type(value) is not int or not least <= value <= MAX_COUNT:
-        raise InvalidInput(f"{name} must be a whole number from {least} to {MAX_COUNT:,}, got {value!r}")
+def _integer(minimum: int, name: str, value: Any) -> None:
+    if type(value) is not int or not minimum <= value <= MAX_COUNT:
+        raise InvalidInput(f"{name} must be a whole number from {minimum} to {MAX_COUNT:,}, got {value!r}")
 
 
 def _share(name: str, value: Any) -> None:
@@ -45,8 +45,8 @@ def _share(name: str, value: Any) -> None:
 
 def _training_share(name: str, value: Any) -> None:
     if type(value) not in (int, float) or not 0.0 < value < 1.0 - VALIDATION_SHARE:
-        most = f"{1 - VALIDATION_SHARE:g}, as {VALIDATION_SHARE:g} are for validation"
-        raise InvalidInput(f"{name} must be a number between 0 and {most}, got {value!r}")
+        maximum = f"{1 - VALIDATION_SHARE:g}, as {VALIDATION_SHARE:g} are for validation"
+        raise InvalidInput(f"{name} must be a number between 0 and {maximum}, got {value!r}")
 
 
 def _dataset(name: str, value: Any) -> None:
@@ -55,9 +55,7 @@ def _dataset(name: str, value: Any) -> None:
 
 
 def _seeds(name: str, value: Any) -> None:
-    if not isinstance(value, list | tuple) or any(
-        not isinstance(seed, int) or isinstance(seed, bool) for seed in value
-    ):
+    if not isinstance(value, list | tuple) or any(type(seed) is not int for seed in value):
         raise InvalidInput(f"{name} must be whole numbers, got {value!r}")
     if not value:
         raise InvalidInput("an experiment needs at least one seed")
@@ -69,7 +67,7 @@ def _fanout(name: str, value: Any) -> None:
     if (
         not isinstance(value, list | tuple)
         or not value
-        or any(type(own) is not int or not -1 <= own <= MAX_FANOUT or not own for own in value)
+        or any(type(count) is not int or not -1 <= count <= MAX_FANOUT or not count for count in value)
     ):
         raise InvalidInput(
             f"{name} must list the neighbours heard at each hop, such as [10, 10], −1 for all, got {value!r}"
@@ -85,7 +83,7 @@ def _changes(name: str, value: Any) -> None:
             raise UnknownName("training setting", str(key), known)
         if isinstance(value[key], int) and abs(value[key]) > MAX_COUNT:
             raise InvalidInput(f"{name}.{key} must be at most {MAX_COUNT:,}, got {value[key]}")
-    Trainer(**value)  # which checks the values
+    Trainer(**value)  # checks the values
 
 
 RULES: dict[str, Callable[[str, Any], None]] = {
@@ -95,24 +93,24 @@ RULES: dict[str, Callable[[str, Any], None]] = {
     "preset": partial(_one_of, PRESETS),
     "recipe": partial(_one_of, get_args(Recipe)),
     "seeds": _seeds,
-    "rounds": partial(_whole, 0),
-    "k": partial(_whole, 0),
-    "candidates": partial(_whole, 0),
+    "rounds": partial(_integer, 0),
+    "k": partial(_integer, 0),
+    "candidates": partial(_integer, 0),
     "normalise": partial(_one_of, get_args(Normalisation)),
     "push": _share,
-    "ppr_steps": partial(_whole, 1),
+    "ppr_steps": partial(_integer, 1),
     "estimator": partial(_one_of, ESTIMATORS),
-    "per_class": partial(_whole, 1),
-    "validation_nodes": partial(_whole, 1),
-    "samples": partial(_whole, 1),
+    "per_class": partial(_integer, 1),
+    "validation_nodes": partial(_integer, 1),
+    "samples": partial(_integer, 1),
     "calibrator": partial(_one_of, CALIBRATORS),
     "teacher": partial(_one_of, CHOICES["teacher"]),
     "pool": partial(_one_of, CHOICES["pool"]),
     "memory": partial(_one_of, CHOICES["memory"]),
     "noise": _share,
     "share": _training_share,
-    "batch_size": partial(_whole, 1),
+    "batch_size": partial(_integer, 1),
     "fanout": _fanout,
-    "pieces": partial(_whole, 1),
+    "pieces": partial(_integer, 1),
     "changes": _changes,
 }

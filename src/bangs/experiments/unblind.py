@@ -1,4 +1,4 @@
-"""Unblind: open the test labels of a blind run, whose predictions were kept, once."""
+"""Unblind: compute the test accuracies of a finished blind run, once."""
 
 from dataclasses import fields
 from datetime import UTC, datetime
@@ -13,7 +13,7 @@ from bangs.runs import RunFolder, read_run
 
 
 def runs_in(folder: Path) -> list[Path]:
-    """The folder itself if it holds a run; of a suite's folder, those of its runs that are finished and still blind."""
+    """The folder itself if it holds a run; in the folder of a suite, its finished runs that are still blind."""
     runs = folder / "runs"
     if (folder / "config.json").exists() or not runs.is_dir():
         return [folder]
@@ -22,9 +22,9 @@ def runs_in(folder: Path) -> list[Path]:
 
 
 def unblind(path: Path, data_folder: Path | None = None) -> dict[str, Any] | None:
-    """Open the exam of a finished blind run and write its result with test accuracies; None if that was done before.
+    """Add test accuracies to the result of a finished blind run; None if that was done before.
 
-    The moment is written into the folder's events.
+    The time is written into the events of the folder.
     """
     record = read_run(path)
     if record.result is None:
@@ -45,7 +45,7 @@ def unblind(path: Path, data_folder: Path | None = None) -> dict[str, Any] | Non
 
 
 def _experiment(config: dict[str, Any]) -> Experiment:
-    """The experiment of a run's configuration."""
-    known = {own.name for own in fields(Experiment)}
+    """The experiment of a stored configuration."""
+    names = {setting.name for setting in fields(Experiment)}
     lists = {name: tuple(config[name]) for name in ("seeds", "fanout") if config.get(name) is not None}
-    return Experiment(**{**{name: value for name, value in config.items() if name in known}, **lists})
+    return Experiment(**{**{name: value for name, value in config.items() if name in names}, **lists})

@@ -1,4 +1,4 @@
-"""User code: a Python file that is run first and adds methods, calibrators, estimators or models by name."""
+"""Run a user's Python file, which may register methods, calibrators, estimators or models."""
 
 import functools
 import importlib.util
@@ -15,8 +15,8 @@ from bangs.selftraining.loop import Method
 from bangs.selftraining.methods import METHODS, Budget
 from bangs.valuation.banzhaf import ESTIMATORS
 
-# what the file may add to, what an entry is given and must make, and how to know that it did
-_NAMES: dict[str, tuple[dict[str, Any], tuple[Any, ...], str, Callable[[Any], bool]]] = {
+# by name: the registry, the arguments of an entry, what an entry must be, and a check of what it returns
+_REGISTRIES: dict[str, tuple[dict[str, Any], tuple[Any, ...], str, Callable[[Any], bool]]] = {
     "METHODS": (METHODS, (Budget(),), "a function from a Budget to a Method", lambda made: isinstance(made, Method)),
     "CALIBRATORS": (CALIBRATORS, (), "a class of calibrators that needs no arguments", callable),
     "ESTIMATORS": (ESTIMATORS, (None,), "a function from a number of samples, or None, to an estimator", callable),
@@ -26,38 +26,38 @@ _NAMES: dict[str, tuple[dict[str, Any], tuple[Any, ...], str, Callable[[Any], bo
 
 @functools.cache
 def run_code(path: Path) -> None:
-    """Run the file as a module, once a process; what fails in it is a sentence with the line."""
-    name = f"bangs_code_{path.stem}"
-    spec = importlib.util.spec_from_file_location(name, path.resolve()) if path.is_file() else None
+    """Run the file as a module, once per process; an error names the line of the file."""
+    module_name = f"bangs_code_{path.stem}"
+    spec = importlib.util.spec_from_file_location(module_name, path.resolve()) if path.is_file() else None
     if spec is None or spec.loader is None:
-        what = "is no Python file (.py)" if path.is_file() else "does not exist"
-        raise InvalidInput(f"--code '{path}' {what}; name the file that adds your parts to {', '.join(_NAMES)}")
-    module = sys.modules[name] = importlib.util.module_from_spec(spec)  # where dataclasses look for their module
-    before = {known: dict(parts) for known, (parts, *_) in _NAMES.items()}
+        problem = "is no Python file (.py)" if path.is_file() else "does not exist"
+        raise InvalidInput(f"--code '{path}' {problem}; name the file that adds your parts to {', '.join(_REGISTRIES)}")
+    module = sys.modules[module_name] = importlib.util.module_from_spec(spec)  # dataclasses look up their module here
+    before = {registry: dict(parts) for registry, (parts, *_) in _REGISTRIES.items()}
     try:
         spec.loader.exec_module(module)
     except Exception as error:
-        raise InvalidInput(f"--code '{path}' failed{_told(error, path)}") from error
-    for known, (parts, *_) in _NAMES.items():
-        for word in parts:
-            if parts[word] is not before[known].get(word):
-                _check(path, known, word)
+        raise InvalidInput(f"--code '{path}' failed{_describe(error, path)}") from error
+    for registry, (parts, *_) in _REGISTRIES.items():
+        for name in parts:
+            if parts[name] is not before[registry].get(name):
+                _check(path, registry, name)
 
 
-def _check(path: Path, known: str, word: str) -> None:
-    """Raises where an entry of the file's does not make what its name will be taken for."""
-    parts, given, rule, right = _NAMES[known]
-    place = f"--code '{path}': {known}['{word}'] must be {rule}"
+def _check(path: Path, registry: str, name: str) -> None:
+    """Raise if an entry that the file added does not return what its registry needs."""
+    parts, arguments, rule, is_valid = _REGISTRIES[registry]
+    prefix = f"--code '{path}': {registry}['{name}'] must be {rule}"
     try:
-        made = parts[word](*given)
+        made = parts[name](*arguments)
     except Exception as error:
-        raise InvalidInput(f"{place}; it failed{_told(error, path)}") from error
-    if not right(made):
-        raise InvalidInput(f"{place}; it gave {type(made).__name__}")
+        raise InvalidInput(f"{prefix}; it failed{_describe(error, path)}") from error
+    if not is_valid(made):
+        raise InvalidInput(f"{prefix}; it gave {type(made).__name__}")
 
 
-def _told(error: Exception, path: Path) -> str:
-    """The error in words, with the line of the file where there is one."""
+def _describe(error: Exception, path: Path) -> str:
+    """The error as text, with the line of the file if there is one."""
     lines = [
         frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path.resolve())
     ]

@@ -9,7 +9,7 @@ from typing import Any
 from bangs.experiments.protocols import PROTOCOLS
 from bangs.experiments.results import Result, machines
 from bangs.experiments.suites.suite import TIMED, Suite
-from bangs.experiments.tables.render import RULES, missing
+from bangs.experiments.tables.render import RULE_NAMES, missing
 from bangs.experiments.tables.significance import LEVEL
 from bangs.experiments.tables.table import Entry, Table, tabulate
 from bangs.report.page import assemble
@@ -53,7 +53,7 @@ def _suite(table: Table) -> dict[str, Any]:
             {
                 "row": suite.called(line.row),
                 "rule": line.rule,
-                "called": RULES[line.rule],
+                "called": RULE_NAMES[line.rule],
                 "entries": [_entry(entry, suite) for entry in line.entries],
             }
             for line in table.lines
@@ -61,18 +61,18 @@ def _suite(table: Table) -> dict[str, Any]:
         "tests": {
             rule: [
                 {
-                    "place": suite.called(one.place),
-                    "first": suite.called(one.first),
-                    "second": suite.called(one.second),
-                    "verdict": one.verdict,
-                    **{key: getattr(one, key) for key in ("seeds", "difference", "p", "corrected")},
-                    "low": one.low if math.isfinite(one.low) else None,  # one seed has no interval
-                    "high": one.high if math.isfinite(one.high) else None,
+                    "place": suite.called(test.place),
+                    "first": suite.called(test.first),
+                    "second": suite.called(test.second),
+                    "verdict": test.verdict,
+                    **{key: getattr(test, key) for key in ("seeds", "difference", "p", "corrected")},
+                    "low": test.low if math.isfinite(test.low) else None,  # one seed has no interval
+                    "high": test.high if math.isfinite(test.high) else None,
                 }
-                for one in own
+                for test in tests
             ]
-            for rule, own in table.comparisons.items()
-            if own
+            for rule, tests in table.comparisons.items()
+            if tests
         },
         "curves": _curves(table),
         "missing": missing(table),
@@ -97,11 +97,11 @@ def _entry(entry: Entry | None, suite: Suite) -> dict[str, Any] | None:
 
 def _curves(table: Table) -> list[dict[str, Any]]:
     """Accuracy after each round, mean over seeds, of every cell; a blind run has that of validation nodes."""
-    out = []
-    for (row, column), result in table.found.items():
+    curves = []
+    for (row, column), result in table.results.items():
         kind = "validation" if result.blind else "test"
         rounds = min(len(row[kind]) for row in result.rows)
         means = [100 * fmean(row[kind][index] for row in result.rows) for index in range(rounds)]
         names = {"row": table.suite.called(row), "column": table.suite.called(column)}
-        out.append({**names, "of": kind, "accuracy": [round(value, 3) for value in means]})
-    return out
+        curves.append({**names, "of": kind, "accuracy": [round(value, 3) for value in means]})
+    return curves

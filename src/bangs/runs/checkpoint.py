@@ -21,12 +21,12 @@ from bangs.errors import BangsError, InvalidInput
 from bangs.utils.files import json_value, parse
 
 FORMAT = 1
-LARGEST = 1 << 36  # bytes of a checkpoint
-LARGEST_FACTS = 32 << 20  # bytes of its facts; safetensors allows a header of 100 MB
+MAX_BYTES = 1 << 36  # bytes of a checkpoint
+MAX_FACTS_BYTES = 32 << 20  # bytes of its facts; safetensors allows a header of 100 MB
 _ZEROS = b"0" * 64
-_BEFORE = b'{"__metadata__":{"bangs":"{\\"sha256\\":\\"'
-BEGIN = re.compile(b".{8}" + re.escape(_BEFORE), re.DOTALL)  # of every such file
-_START = 8 + len(_BEFORE)  # the header's length takes 8 bytes
+_METADATA_START = b'{"__metadata__":{"bangs":"{\\"sha256\\":\\"'
+FILE_START = re.compile(b".{8}" + re.escape(_METADATA_START), re.DOTALL)  # of every such file
+_START = 8 + len(_METADATA_START)  # the header's length takes 8 bytes
 _END = _START + 64
 
 
@@ -45,62 +45,62 @@ class Checkpoint:
 
 def encode(checkpoint: Checkpoint, config: str) -> list[memoryview]:
     """The bytes of a checkpoint of the run with this configuration hash, in pieces: none is copied for its checksum."""
-    tensors = _apart(checkpoint.tensors)
+    tensors = _separate_storages(checkpoint.tensors)
     facts = json_value(checkpoint.facts, "facts")
     entry = {"sha256": _ZEROS.decode(), "format": FORMAT, "config": config, "round": checkpoint.round, "facts": facts}
     entry_text = json.dumps(entry, separators=(",", ":"))  # nan and inf stay numbers here: facts come back as they were
-    if len(entry_text) > LARGEST_FACTS:
+    if len(entry_text) > MAX_FACTS_BYTES:
         raise InvalidInput(
-            f"the facts of a checkpoint must take at most {LARGEST_FACTS:,} bytes, got {len(entry_text):,}"
+            f"the facts of a checkpoint must take at most {MAX_FACTS_BYTES:,} bytes, got {len(entry_text):,}"
         )
     try:
         body: bytes = save(tensors, metadata={"bangs": entry_text})
     except Exception as error:
         raise InvalidInput(f"these tensors cannot be saved: {error}") from error
-    if len(body) > LARGEST:
-        raise InvalidInput(f"a checkpoint must take at most {LARGEST:,} bytes, this one takes {len(body):,}")
-    if body[8:_END] != _BEFORE + _ZEROS:
+    if len(body) > MAX_BYTES:
+        raise InvalidInput(f"a checkpoint must take at most {MAX_BYTES:,} bytes, this one takes {len(body):,}")
+    if body[8:_END] != _METADATA_START + _ZEROS:
         raise BangsError("this safetensors library writes metadata in a form bangs does not know; install 0.5 to 0.8")
-    seen = sha256(body).hexdigest().encode()
-    return [memoryview(body)[:_START], memoryview(seen), memoryview(body)[_END:]]
+    checksum = sha256(body).hexdigest().encode()
+    return [memoryview(body)[:_START], memoryview(checksum), memoryview(body)[_END:]]
 
 
 def decode(body: bytes, config: str) -> Checkpoint:
     """The checkpoint in these bytes; `Damaged` where a bit is not as written or another run wrote it."""
-    if body[8:_START] != _BEFORE:
+    if body[8:_START] != _METADATA_START:
         raise Damaged("it does not begin as a checkpoint does")
-    seen = sha256(body[:_START])
-    seen.update(_ZEROS)
-    seen.update(memoryview(body)[_END:])
-    if seen.hexdigest().encode() != body[_START:_END]:
+    checksum = sha256(body[:_START])
+    checksum.update(_ZEROS)
+    checksum.update(memoryview(body)[_END:])
+    if checksum.hexdigest().encode() != body[_START:_END]:
         raise Damaged("its checksum does not match: it was cut short or changed after it was written")
     try:
         size = int.from_bytes(body[:8], "little")
         entry = parse(json.loads(body[8 : 8 + size])["__metadata__"]["bangs"], "the checkpoint's facts")
         tensors = load(body)
-        form, owner, round, facts = entry["format"], entry["config"], entry["round"], entry["facts"]
+        version, config_of_file, round, facts = entry["format"], entry["config"], entry["round"], entry["facts"]
     except Exception as error:  # the checksum holds, so someone wrote it so: whatever is wrong with it, it is not ours
         raise Damaged(f"it is no checkpoint: {str(error)[:200]}") from error
-    if form != FORMAT:
-        raise Damaged(f"its format is {form!r}, this version of bangs reads {FORMAT}")
-    if owner != config:
+    if version != FORMAT:
+        raise Damaged(f"its format is {version!r}, this version of bangs reads {FORMAT}")
+    if config_of_file != config:
         raise Damaged("it belongs to a run of another configuration")
     if type(round) is not int or not isinstance(facts, dict):
         raise Damaged("its round or facts are missing")
     return Checkpoint(round, tensors, facts)
 
 
-def _apart(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def _separate_storages(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """The tensors on the CPU, each in memory of its own, as safetensors wants them; copied only where they are not."""
-    found, taken = {}, set()
+    separate, pointers = {}, set()
     for name, tensor in tensors.items():
         if not isinstance(tensor, Tensor) or tensor.layout != torch.strided:
             raise InvalidInput(f"tensors['{name}'] must be a dense tensor; save the parts of a sparse one")
-        memory = tensor.untyped_storage()
-        alone = memory.data_ptr() not in taken and memory.nbytes() == tensor.nbytes
-        taken.add(memory.data_ptr())
-        if alone and tensor.device.type == "cpu" and tensor.is_contiguous():
-            found[name] = tensor.detach()
+        storage = tensor.untyped_storage()
+        is_separate = storage.data_ptr() not in pointers and storage.nbytes() == tensor.nbytes
+        pointers.add(storage.data_ptr())
+        if is_separate and tensor.device.type == "cpu" and tensor.is_contiguous():
+            separate[name] = tensor.detach()
         else:
-            found[name] = torch.empty(tensor.shape, dtype=tensor.dtype).copy_(tensor.detach())
-    return found
+            separate[name] = torch.empty(tensor.shape, dtype=tensor.dtype).copy_(tensor.detach())
+    return separate

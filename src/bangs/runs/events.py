@@ -11,9 +11,9 @@ from typing import Any
 from bangs.errors import InvalidInput
 from bangs.utils.files import AppendOnlyFile, check_size, finite, json_value, open_to_read, parse
 
-LARGEST = 1 << 28  # bytes of a log
-_LONGEST = 16 << 20  # bytes of a line
-_OWN = ("n", "time", "clock", "kind")
+MAX_LOG_BYTES = 1 << 28  # bytes of a log
+_MAX_LINE_BYTES = 16 << 20  # bytes of a line
+_RESERVED_KEYS = ("n", "time", "clock", "kind")
 
 
 class Log:
@@ -26,26 +26,26 @@ class Log:
     def __init__(self, path: Path):
         self._count = end = 0
         self._opened = time.monotonic()
-        for end, event in _sound_lines(path):  # noqa: B007
+        for end, event in _valid_events(path):  # noqa: B007
             self._count = max(self._count, event["n"])
         self._file = AppendOnlyFile(path, end)
         self.cut = self._file.cut  # bytes of a torn line, removed
 
     def append(self, kind: str, facts: dict[str, Any]) -> None:
         """Write one event; when this returns, it is on the disk."""
-        if taken := [key for key in _OWN if key in facts]:
-            raise InvalidInput(f"an event's facts must not be called {' or '.join(taken)}; these names are its own")
+        if reserved := [key for key in _RESERVED_KEYS if key in facts]:
+            raise InvalidInput(f"an event's facts must not be called {' or '.join(reserved)}; these names are its own")
         content = json_value(facts, "event")
         self._count += 1
-        own = {
+        header = {
             "n": self._count,
             "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
             "clock": round(time.monotonic() - self._opened, 3),
             "kind": kind,
         }
-        line = json.dumps(own | finite(content), allow_nan=False).encode() + b"\n"
-        if len(line) > _LONGEST:
-            raise InvalidInput(f"an event must take at most {_LONGEST:,} bytes, '{kind}' takes {len(line):,}")
+        line = json.dumps(header | finite(content), allow_nan=False).encode() + b"\n"
+        if len(line) > _MAX_LINE_BYTES:
+            raise InvalidInput(f"an event must take at most {_MAX_LINE_BYTES:,} bytes, '{kind}' takes {len(line):,}")
         self._file.append(line)
 
     def close(self) -> None:
@@ -54,19 +54,19 @@ class Log:
 
 def read_events(path: Path) -> list[dict[str, Any]]:
     """The complete events of a log, oldest first; none where there is no log."""
-    return [event for _, event in _sound_lines(path)]
+    return [event for _, event in _valid_events(path)]
 
 
-def _sound_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+def _valid_events(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     """Each event and the offset behind it; a line torn by a crash or damaged later is passed over."""
     try:
         stream = open_to_read(path)
     except FileNotFoundError:
         return
     with stream:
-        check_size(stream, path, LARGEST)
+        check_size(stream, path, MAX_LOG_BYTES)
         end = 0
-        while line := stream.readline(_LONGEST):
+        while line := stream.readline(_MAX_LINE_BYTES):
             end += len(line)
             with contextlib.suppress(InvalidInput):
                 event = parse(line, "event")

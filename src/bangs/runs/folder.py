@@ -12,10 +12,10 @@ import torch
 from torch import Tensor
 
 from bangs.errors import BangsError, InvalidInput
-from bangs.runs.checkpoint import LARGEST, Checkpoint, Damaged, decode, encode
+from bangs.runs.checkpoint import MAX_BYTES, Checkpoint, Damaged, decode, encode
 from bangs.runs.environment import environment
 from bangs.runs.events import Log, read_events
-from bangs.runs.lock import Lock, hold, is_lock
+from bangs.runs.lock import Lock, acquire, is_lock
 from bangs.runs.sealed_json import differences, seal, unseal
 from bangs.utils.files import (
     digest,
@@ -28,9 +28,9 @@ from bangs.utils.files import (
     write_atomic,
 )
 
-_OURS = {"lock", "config.json", "environment.json", "events.jsonl", "checkpoints", "result.json", "blind"}
+_RUN_FILES = {"lock", "config.json", "environment.json", "events.jsonl", "checkpoints", "result.json", "blind"}
 # what the commands leave beside it, by the kind of the run; a fit says so in its configuration
-_RESULTS = {
+_RESULT_FILES = {
     "fit": (
         *("model.safetensors", "exam.safetensors", "predictions.csv", "pseudo_labels.csv", "history.jsonl"),
         *("MODEL_CARD.md", "report.html", "tables.json"),
@@ -38,8 +38,8 @@ _RESULTS = {
     "run": ("snapshot.safetensors", "exam.safetensors", "history.jsonl", "report.html"),
     "unknown": ("model.safetensors", "snapshot.safetensors", "exam.safetensors"),  # no one else's names
 }
-_ROUND = re.compile(r"round-([0-9]{6}|[1-9][0-9]{6,8})\.safetensors")  # names of `round_file`
-_HARMLESS = {".DS_Store"}  # put into any folder someone looks at
+_ROUND_FILE = re.compile(r"round-([0-9]{6}|[1-9][0-9]{6,8})\.safetensors")  # names of `round_file`
+_IGNORED_FILES = {".DS_Store"}  # put into any folder someone looks at
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class RunFolder:
         self.resumed = False
         self._lock = lock
         self._log: Log | None = None
-        self._last: int | None = None  # the newest round known to be whole
+        self._newest_round: int | None = None  # the newest round known to be whole
 
     @classmethod
     def create_or_resume(
@@ -108,13 +108,13 @@ class RunFolder:
             raise InvalidInput("a run is either resumed or overwritten; give one of --resume and --overwrite")
         if "\0" in str(path):
             raise InvalidInput(f"a folder's name must not hold a zero byte, got {str(path)!a}")
-        folder, wanted = Path(path), json_value(dict(config), "config")
+        folder, plain_config = Path(path), json_value(dict(config), "config")
         with explain_write_errors(folder):
             if folder.exists() and not folder.is_dir():
                 raise InvalidInput(f"'{folder}' must be a folder, but it is a file; choose another")
             folder.mkdir(parents=True, exist_ok=True)
-            _refuse_strangers(folder)
-            run = cls(folder, wanted, hold(folder, patience))
+            _check_is_ours(folder)
+            run = cls(folder, plain_config, acquire(folder, patience))
             try:
                 run._open(resume, overwrite, environment(device))
             except BaseException:
@@ -136,7 +136,7 @@ class RunFolder:
 
     def event(self, kind: str, **facts: Any) -> None:
         """Append one line to events.jsonl, numbered and timed; nan and infinities are written as text."""
-        self._held_log().append(kind, facts)
+        self._writable_log().append(kind, facts)
 
     def events(self) -> list[dict[str, Any]]:
         """All complete events, oldest first."""
@@ -148,48 +148,48 @@ class RunFolder:
         Tensors of any device come back on the CPU, bit by bit, and facts as given, but tuples as lists. The last two
         whole checkpoints stay, older ones go.
         """
-        self._held_log()
-        if self._last is None and self._rounds():
+        self._writable_log()
+        if self._newest_round is None and self._rounds():
             self.latest()
-        if not 0 <= round < 10**9 or (self._last is not None and round <= self._last):
-            raise InvalidInput(f"a saved round must follow the newest one ({self._last}), got {round}")
+        if not 0 <= round < 10**9 or (self._newest_round is not None and round <= self._newest_round):
+            raise InvalidInput(f"a saved round must follow the newest one ({self._newest_round}), got {round}")
         body = encode(Checkpoint(round, dict(tensors), dict(facts)), self.hash)
         write_atomic(self._checkpoint(round), body)
-        former, self._last = self._last, round
+        previous, self._newest_round = self._newest_round, round
         with explain_write_errors(self.path / "checkpoints"):
             for other in self._rounds():
-                if other not in (round, former):
+                if other not in (round, previous):
                     os.unlink(self._checkpoint(other))
 
     def latest(self) -> Checkpoint | None:
         """The newest whole checkpoint, or None; a damaged one is passed over with an event that says so."""
-        self._held_log()
+        self._writable_log()
         for round in self._rounds():
             path = self._checkpoint(round)
             try:
-                checkpoint = decode(read_regular_file(path, LARGEST), self.hash)
+                checkpoint = decode(read_regular_file(path, MAX_BYTES), self.hash)
                 if checkpoint.round != round:
                     raise Damaged(f"it holds round {checkpoint.round}")
             except (Damaged, InvalidInput, FileNotFoundError) as error:
                 self.event("damaged checkpoint", round=round, reason=str(error).replace(str(path), path.name))
                 continue
-            self._last = round
+            self._newest_round = round
             return checkpoint
         return None
 
     def finish(self, result: Mapping[str, Any]) -> None:
         """Write result.json, in which nan and infinities are written as text."""
-        self._held_log()
+        self._writable_log()
         seal(self.path / "result.json", json_value(dict(result), "result"))
         self.event("finished")
 
     def forget(self) -> None:
         """Remove all checkpoints: the run is finished, or must begin again."""
-        self._held_log()
+        self._writable_log()
         with explain_write_errors(self.path / "checkpoints"):
             for round in self._rounds():
                 os.unlink(self._checkpoint(round))
-        self._last = None
+        self._newest_round = None
 
     @property
     def finished(self) -> bool:
@@ -198,24 +198,24 @@ class RunFolder:
     @property
     def result(self) -> dict[str, Any] | None:
         """What `finish` was given; None where the run is not finished or its result is damaged."""
-        return _unsealed_if_sound(self.path / "result.json")
+        return _unseal_or_none(self.path / "result.json")
 
-    def _open(self, resume: bool, overwrite: bool | Literal["same"], here: dict[str, Any]) -> None:
+    def _open(self, resume: bool, overwrite: bool | Literal["same"], current: dict[str, Any]) -> None:
         checkpoints = self.path / "checkpoints"
         if os.path.lexists(checkpoints) and not stat.S_ISDIR(os.lstat(checkpoints).st_mode):
             raise InvalidInput(f"'{checkpoints}' must be a folder of its own, not a link or a file; remove it")
         if overwrite == "same":
-            there = _unsealed_if_sound(self.path / "config.json")
-            overwrite = there is not None and digest(there) == self.hash
+            stored = _unseal_or_none(self.path / "config.json")
+            overwrite = stored is not None and digest(stored) == self.hash
         config = None
         if overwrite:
             _remove_results(self.path)
         elif (config := unseal(self.path / "config.json")) is None:
-            self._refuse_orphans()
+            self._check_has_config()
         elif not resume:
-            state, ways = ("a finished run", "add") if self.finished else ("a run", "add --resume to go on with it,")
+            state, hint = ("a finished run", "add") if self.finished else ("a run", "add --resume to go on with it,")
             raise InvalidInput(
-                f"'{self.path}' already holds {state}; {ways} --overwrite to discard it, or choose another folder"
+                f"'{self.path}' already holds {state}; {hint} --overwrite to discard it, or choose another folder"
             )
         elif lines := differences(config, self.config):
             raise InvalidInput(
@@ -227,13 +227,13 @@ class RunFolder:
         remove_temporaries(self.path)
         remove_temporaries(checkpoints)
         if not self.resumed:
-            seal(self.path / "environment.json", here)
+            seal(self.path / "environment.json", current)
             seal(self.path / "config.json", self.config)
             (self.path / "events.jsonl").unlink(missing_ok=True)
         self._log = Log(self.path / "events.jsonl")
         if self.resumed:
-            before = _unsealed_if_sound(self.path / "environment.json") or {}
-            changed = {key: [before.get(key), here[key]] for key in here if before.get(key) != here[key]}
+            earlier = _unseal_or_none(self.path / "environment.json") or {}
+            changed = {key: [earlier.get(key), current[key]] for key in current if earlier.get(key) != current[key]}
             self.event("resumed", changed=changed)
         else:
             self.event("started", config=self.hash)
@@ -242,9 +242,9 @@ class RunFolder:
         if self._lock.stale:
             self.event("stale lock", holder=self._lock.stale)
 
-    def _refuse_orphans(self) -> None:
-        left = [name for name in ("events.jsonl", "result.json") if (self.path / name).exists()]
-        if left or ((self.path / "checkpoints").is_dir() and self._rounds()):
+    def _check_has_config(self) -> None:
+        leftovers = [name for name in ("events.jsonl", "result.json") if (self.path / name).exists()]
+        if leftovers or ((self.path / "checkpoints").is_dir() and self._rounds()):
             raise InvalidInput(
                 f"'{self.path}' holds a run without its config.json; put the file back, "
                 "add --overwrite to discard the run, or choose another folder"
@@ -256,7 +256,7 @@ class RunFolder:
     def _rounds(self) -> list[int]:
         return _rounds(self.path / "checkpoints")
 
-    def _held_log(self) -> Log:
+    def _writable_log(self) -> Log:
         """The log, if the folder is still this process's to write in."""
         if self._log is None or not self._lock.held():
             raise BangsError(
@@ -273,37 +273,37 @@ def round_file(folder: Path, round: int) -> Path:
 
 def _rounds(folder: Path) -> list[int]:
     """The rounds that have a file, newest first."""
-    names = map(_ROUND.fullmatch, os.listdir(folder))
+    names = map(_ROUND_FILE.fullmatch, os.listdir(folder))
     return sorted((int(name[1]) for name in names if name), reverse=True)
 
 
-def _unsealed_if_sound(path: Path) -> dict[str, Any] | None:
+def _unseal_or_none(path: Path) -> dict[str, Any] | None:
     try:
         return unseal(path)
     except InvalidInput:
         return None
 
 
-def _refuse_strangers(folder: Path) -> None:
+def _check_is_ours(folder: Path) -> None:
     """Refuse a folder of other people's files before anything is written into it.
 
     A name is no proof: a folder is ours if a file with our seal or an event of ours is in it.
     """
-    names = {name for name in os.listdir(folder) if not _left_by_a_start(folder / name)} - _HARMLESS
+    names = {name for name in os.listdir(folder) if not _is_left_by_a_start(folder / name)} - _IGNORED_FILES
     sealed = ("config.json", "environment.json", "result.json")
-    ours = any(_unsealed_if_sound(folder / name) is not None for name in sealed)
-    if names and not ours and not read_events(folder / "events.jsonl"):
-        example = sorted(names - _OURS or names)[0]
+    is_run = any(_unseal_or_none(folder / name) is not None for name in sealed)
+    if names and not is_run and not read_events(folder / "events.jsonl"):
+        example = sorted(names - _RUN_FILES or names)[0]
         raise InvalidInput(f"'{folder}' is no run folder but holds other files (such as {example!a}); choose another")
 
 
-def _left_by_a_start(path: Path) -> bool:
+def _is_left_by_a_start(path: Path) -> bool:
     """Whether a run that was killed before its first sealed file can have left this."""
     if path.name == "checkpoints":
         return path.is_dir() and not path.is_symlink() and not os.listdir(path)
     if path.name == "lock":
         return is_lock(path)
-    return is_temporary(path.name) and path.name[1:-21] in _OURS  # .NAME.<16 hex>.tmp
+    return is_temporary(path.name) and path.name[1:-21] in _RUN_FILES  # .NAME.<16 hex>.tmp
 
 
 def _remove_results(folder: Path) -> None:
@@ -312,12 +312,12 @@ def _remove_results(folder: Path) -> None:
     A new configuration is written after this, so that no model is left with the configuration of another run. Files of
     other names stay.
     """
-    checkpoints, config = folder / "checkpoints", _unsealed_if_sound(folder / "config.json")
+    checkpoints, config = folder / "checkpoints", _unseal_or_none(folder / "config.json")
     kind = "unknown" if config is None else "fit" if config.get("command") == "fit" else "run"
-    for name in ("result.json", *_RESULTS[kind]):
+    for name in ("result.json", *_RESULT_FILES[kind]):
         (folder / name).unlink(missing_ok=True)
-    for kept in (checkpoints, folder / "blind"):
-        if kept.is_dir() and not kept.is_symlink():
-            for round in _rounds(kept):
-                round_file(kept, round).unlink()
+    for rounds_folder in (checkpoints, folder / "blind"):
+        if rounds_folder.is_dir() and not rounds_folder.is_symlink():
+            for round in _rounds(rounds_folder):
+                round_file(rounds_folder, round).unlink()
     sync_folder(folder)

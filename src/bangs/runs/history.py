@@ -31,18 +31,20 @@ def row(state: "State") -> dict[str, Any]:
     }
 
 
-def is_row(found: Any) -> bool:
+def is_row(value: Any) -> bool:
     """Whether a row from outside has what every reader needs of it: its round, who took part, and how they did."""
-    if not isinstance(found, dict) or type(found.get("round")) is not int:
+    if not isinstance(value, dict) or type(value.get("round")) is not int:
         return False
-    columns = [(found.get("took_part"), bool), (found.get("validation"), float)]
-    return all(isinstance(own, list) and own and all(type(one) is kind for one in own) for own, kind in columns)
+    columns = [(value.get("took_part"), bool), (value.get("validation"), float)]
+    return all(
+        isinstance(column, list) and column and all(type(item) is kind for item in column) for column, kind in columns
+    )
 
 
-def is_soft(found: Mapping[str, Any]) -> bool:
+def is_soft(row: Mapping[str, Any]) -> bool:
     """Whether a row is of a round of soft labels, of which it holds the number only."""
-    adopted = found.get("adopted")
-    return isinstance(adopted, list) and bool(adopted) and all(type(own) is int for own in adopted)
+    adopted = row.get("adopted")
+    return isinstance(adopted, list) and bool(adopted) and all(type(entry) is int for entry in adopted)
 
 
 def seconds_by_stage(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:

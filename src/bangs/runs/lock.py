@@ -18,9 +18,9 @@ from bangs.errors import BangsError, InvalidInput
 from bangs.utils.files import open_regular_file, open_to_read, parse
 from bangs.utils.signals import check
 
-_PAUSE = 0.2  # seconds between two tries
-_LARGEST = 4096  # bytes of a lock file that are looked at
-_SOUND = {"pid": r"\d{1,9}", "since": r"[\d:.TZ+-]{10,40}", "host": r"[0-9a-f]{12}"}
+_RETRY_SECONDS = 0.2  # seconds between two tries
+_MAX_BYTES = 4096  # bytes of a lock file that are looked at
+_HOLDER_PATTERNS = {"pid": r"\d{1,9}", "since": r"[\d:.TZ+-]{10,40}", "host": r"[0-9a-f]{12}"}
 
 
 class InUse(BangsError):
@@ -42,8 +42,10 @@ class Lock:
             try:
                 fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError as error:
-                who = _name(self._holder())
-                raise InUse(f"'{folder}' is in use by {who}; wait for it, stop it, or choose another folder") from error
+                holder = _describe(self._holder())
+                raise InUse(
+                    f"'{folder}' is in use by {holder}; wait for it, stop it, or choose another folder"
+                ) from error
             self.stale = self._holder()
             os.ftruncate(self._file, 0)
             since = datetime.now(UTC).isoformat(timespec="seconds")
@@ -51,8 +53,8 @@ class Lock:
         except BaseException:
             os.close(self._file)
             raise
-        _guard_forks()
-        _held.add(self)
+        _register_fork_handler()
+        _open_locks.add(self)
 
     def held(self) -> bool:
         """Whether the lock is this process's and still the one in the folder."""
@@ -74,58 +76,60 @@ class Lock:
             self._file = -1
 
     def _holder(self) -> dict[str, Any] | None:
-        return _facts(os.pread(self._file, _LARGEST, 0))
+        return _parse_holder(os.pread(self._file, _MAX_BYTES, 0))
 
 
 def is_lock(path: Path) -> bool:
     """Whether a run wrote this `lock` file: it is empty, or names a holder; zeros are what a power cut leaves."""
     with open_to_read(path) as stream:
-        content = stream.read(_LARGEST)
-    return not content.strip(b"\0") or _facts(content) is not None
+        content = stream.read(_MAX_BYTES)
+    return not content.strip(b"\0") or _parse_holder(content) is not None
 
 
-def hold(folder: Path, patience: float = 0.0) -> Lock:
+def acquire(folder: Path, patience: float = 0.0) -> Lock:
     """The folder's lock, as soon as its holder is gone; raises `InUse` after `patience` seconds.
 
     The hold of a dead process may outlast it on a network file system.
     """
-    end = time.monotonic() + patience
+    deadline = time.monotonic() + patience
     while True:
         try:
             return Lock(folder)
         except InUse:
             check()
-            if time.monotonic() >= end:
+            if time.monotonic() >= deadline:
                 raise
-            time.sleep(_PAUSE)
+            time.sleep(_RETRY_SECONDS)
 
 
-_held: "WeakSet[Lock]" = WeakSet()
+_open_locks: "WeakSet[Lock]" = WeakSet()
 
 
 @functools.cache
-def _guard_forks() -> None:
-    os.register_at_fork(after_in_child=_forget_all)
+def _register_fork_handler() -> None:
+    os.register_at_fork(after_in_child=_close_all)
 
 
-def _forget_all() -> None:
+def _close_all() -> None:
     # a worker process inherits the lock, and would keep it when its parent is killed
-    for lock in list(_held):
+    for lock in list(_open_locks):
         lock.forget()
 
 
-def _facts(content: bytes) -> dict[str, Any] | None:
+def _parse_holder(content: bytes) -> dict[str, Any] | None:
     """The facts about a holder in a lock file's content, None if they are not valid."""
     try:
-        facts = parse(content, "lock")
+        holder = parse(content, "lock")
     except InvalidInput:
         return None
-    if not isinstance(facts, dict) or not all(re.fullmatch(_SOUND[key], str(facts.get(key))) for key in _SOUND):
+    if not isinstance(holder, dict) or not all(
+        re.fullmatch(_HOLDER_PATTERNS[key], str(holder.get(key))) for key in _HOLDER_PATTERNS
+    ):
         return None
-    return {key: facts[key] for key in _SOUND}
+    return {key: holder[key] for key in _HOLDER_PATTERNS}
 
 
-def _name(holder: dict[str, Any] | None) -> str:
+def _describe(holder: dict[str, Any] | None) -> str:
     if holder is None:
         return "another process"
     pid, since = int(holder["pid"]), holder["since"]

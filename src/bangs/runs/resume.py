@@ -14,12 +14,12 @@ from bangs.graphs.fingerprint import fingerprint
 from bangs.graphs.store import StoredGraph
 from bangs.runs.checkpoint import Checkpoint
 from bangs.runs.folder import RunFolder
-from bangs.runs.state import below, pack, unpack
+from bangs.runs.state import pack, unpack, with_prefix
 from bangs.selftraining.loop import State
 from bangs.training.trainer import Learner
 from bangs.utils.files import digest
 
-_STATE = "state"
+_STATE_PART = "state"
 
 Part = tuple[Mapping[str, Tensor], Any]  # named tensors, and facts that JSON can hold
 Restore = Callable[[Learner], State]  # makes a state that was saved, for a learner of the same task
@@ -46,7 +46,7 @@ class SavedRounds:
 
     def begin(self, task: Task, exam: str = "") -> None:
         """Check that what was saved is of this task; `exam` is a digest of labels that the learner does not see."""
-        self._identity = digest([_identity(task), exam])
+        self._identity = digest([_fingerprint(task), exam])
         if self.latest is None:
             return
         if self.latest.facts.get("identity") != self._identity:
@@ -60,11 +60,11 @@ class SavedRounds:
         """What was saved under a name; LookupError where nothing was."""
         if self.latest is None:
             raise LookupError(name)
-        return below(self.latest.tensors, f"{name}."), self.latest.facts["parts"][name]
+        return with_prefix(self.latest.tensors, f"{name}."), self.latest.facts["parts"][name]
 
     def state(self) -> Restore:
         """How to make the last state that was saved."""
-        tensors, facts = self.part(_STATE)
+        tensors, facts = self.part(_STATE_PART)
         return partial(unpack, Checkpoint(int(facts["index"]), dict(tensors), facts))
 
     def note(self, state: State, **more: Any) -> None:
@@ -81,14 +81,18 @@ class SavedRounds:
             return
         if state is not None:
             tensors, facts = pack(state)
-            parts = {_STATE: (tensors, {**facts, "index": state.index}), **parts}
-        whole = {f"{name}.{key}": own for name, (tensors, _) in parts.items() for key, own in tensors.items()}
+            parts = {_STATE_PART: (tensors, {**facts, "index": state.index}), **parts}
+        named_tensors = {
+            f"{name}.{key}": tensor for name, (tensors, _) in parts.items() for key, tensor in tensors.items()
+        }
         facts_of = {name: facts for name, (_, facts) in parts.items()}
-        self.folder.save(number, whole, {"parts": facts_of, "identity": self._identity, "seconds": self.seconds})
+        self.folder.save(
+            number, named_tensors, {"parts": facts_of, "identity": self._identity, "seconds": self.seconds}
+        )
         self._saved = time.perf_counter()
 
 
-def _identity(task: Task) -> str:
+def _fingerprint(task: Task) -> str:
     """The fingerprint of all that a learner sees."""
     graph = task.graph
     labels = Data(given=task.given.target, held=task.validation)

@@ -12,7 +12,7 @@ from torch import Tensor
 from bangs.errors import InvalidInput
 from bangs.graphs.edges import EdgeList
 from bangs.graphs.neighbours import NeighbourLists
-from bangs.runs.candidate_log import CandidateLog, check_finite, check_whole
+from bangs.runs.candidate_log import CandidateLog, check_finite, check_integers
 from bangs.runs.history import is_row, with_adopted, without_adopted
 
 if TYPE_CHECKING:
@@ -112,19 +112,19 @@ class Snapshot:
                 f"the saved run holds no '{error.args[0]}', so this version of bangs did not write it; fit again"
             ) from error
         _check_rounds(chosen, rows, len(parts["round_labels"]))
-        found = cls(
+        snapshot = cls(
             graph=graph, candidate_log=candidate_log, chosen=chosen, rows=with_adopted(rows, candidate_log), **parts
         )
-        found._check()
-        return found
+        snapshot._check()
+        return snapshot
 
     def _check(self) -> None:
         """Raises where the numbers of a file from outside do not fit each other."""
         rounds, classes = len(self.round_labels), self.classes
         self._check_graph()
-        least = {"given": -1, "held": -1, "target": -1, "adopted_round": -1, "round_labels": 0}
-        for name, low in least.items():
-            check_whole(name, getattr(self, name), low, rounds if name == "adopted_round" else classes)
+        minimum = {"given": -1, "held": -1, "target": -1, "adopted_round": -1, "round_labels": 0}
+        for name, low in minimum.items():
+            check_integers(name, getattr(self, name), low, rounds if name == "adopted_round" else classes)
         given, known = self.adopted_round == 0, self.adopted_round >= 0
         if ((given != (self.given >= 0)) | (known != (self.target >= 0))).any():
             raise InvalidInput("'adopted_round' of the saved run must be 0 for given labels, and -1 where 'target' is")
@@ -144,11 +144,11 @@ class Snapshot:
         edges = self.graph.edge_index
         if edges.dim() != 2 or len(edges) != 2:
             raise InvalidInput(f"'edge_index' of the saved run must have shape [2, E], got {list(edges.shape)}")
-        check_whole("edge_index", edges, 0, self.nodes)
+        check_integers("edge_index", edges, 0, self.nodes)
         weight = self.graph.get("edge_weight")
         if weight is None:
             return
-        if weight.shape != edges.shape[1:] or weight.dtype not in _FLOAT:
+        if weight.shape != edges.shape[1:] or weight.dtype not in _FLOAT_DTYPES:
             raise InvalidInput(
                 f"'edge_weight' of the saved run must hold one number per edge, got {list(weight.shape)}"
             )
@@ -169,23 +169,23 @@ def _check_shapes(parts: Mapping[str, Tensor]) -> None:
     if parts["raw"].dim() != 2 or parts["raw"].shape[1] < 1 or parts["round_labels"].dim() != 2:
         raise InvalidInput("'raw' and 'round_labels' of the saved run must have shapes [N, C] and [T, N]")
     (nodes, classes), rounds = parts["raw"].shape, len(parts["round_labels"])
-    own, of_class, of_round = (nodes,), (nodes, classes), (rounds, nodes)
+    per_node, per_class, per_round = (nodes,), (nodes, classes), (rounds, nodes)
     wanted = {
-        **dict.fromkeys(("given", "held", "target", "adopted_round"), (own, (torch.long,))),
-        **dict.fromkeys(("raw", "calibrated"), (of_class, _FLOAT)),
-        "round_labels": (of_round, (torch.long, torch.int32, torch.uint8)),
-        "round_confidence": (of_round, _FLOAT),
-        "belief": (of_class, _FLOAT),
-        **dict.fromkeys(("unseen", "unseen_calibrated"), ((int((parts["held"] >= 0).sum()), classes), _FLOAT)),
-        "weight": (own, _FLOAT),
-        "disagreement": (own, _FLOAT),
-        "points": ((nodes, max(1, parts["points"][:1].numel()) if "points" in parts else 1), _FLOAT),
+        **dict.fromkeys(("given", "held", "target", "adopted_round"), (per_node, (torch.long,))),
+        **dict.fromkeys(("raw", "calibrated"), (per_class, _FLOAT_DTYPES)),
+        "round_labels": (per_round, (torch.long, torch.int32, torch.uint8)),
+        "round_confidence": (per_round, _FLOAT_DTYPES),
+        "belief": (per_class, _FLOAT_DTYPES),
+        **dict.fromkeys(("unseen", "unseen_calibrated"), ((int((parts["held"] >= 0).sum()), classes), _FLOAT_DTYPES)),
+        "weight": (per_node, _FLOAT_DTYPES),
+        "disagreement": (per_node, _FLOAT_DTYPES),
+        "points": ((nodes, max(1, parts["points"][:1].numel()) if "points" in parts else 1), _FLOAT_DTYPES),
     }
     for name, part in parts.items():
-        shape, kinds = wanted[name]
-        if part.shape != shape or part.dtype not in kinds:
+        shape, dtypes = wanted[name]
+        if part.shape != shape or part.dtype not in dtypes:
             raise InvalidInput(
-                f"'{name}' of the saved run must have shape {list(shape)} and be {kinds[0]}, "
+                f"'{name}' of the saved run must have shape {list(shape)} and be {dtypes[0]}, "
                 f"got {list(part.shape)} of {part.dtype}"
             )
 
@@ -200,7 +200,7 @@ def _check_rounds(chosen: Any, rows: Any, rounds: int) -> None:
         raise InvalidInput(f"the rows of the saved run must be those of rounds 0 to {rounds - 1}")
 
 
-_FLOAT = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
+_FLOAT_DTYPES = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
 _OPTIONAL = ("belief", "weight", "unseen", "unseen_calibrated", "points", "disagreement")
 _TENSORS = tuple(
     own.name for own in fields(Snapshot) if own.name not in ("graph", "candidate_log", "chosen", "rows", *_OPTIONAL)

@@ -13,9 +13,9 @@ from bangs.training.teacher import Teacher
 from bangs.training.trainer import Learner
 
 _ROLES = ("student", "teacher", "best")
-_LABELS = {"target": torch.long, "weight": torch.float32, "adopted_round": torch.long}  # [R, N]
-_RUNS = {"best_round": torch.long, "running": torch.bool, "took_part": torch.bool}  # [R]
-_MODEL = {"validation": torch.float64, "epochs": torch.long, "sound": torch.bool}  # [R]
+_LABEL_TENSORS = {"target": torch.long, "weight": torch.float32, "adopted_round": torch.long}  # [R, N]
+_RUN_TENSORS = {"best_round": torch.long, "running": torch.bool, "took_part": torch.bool}  # [R]
+_MODEL_TENSORS = {"validation": torch.float64, "epochs": torch.long, "sound": torch.bool}  # [R]
 
 
 def pack(state: State) -> tuple[dict[str, Tensor], dict[str, Any]]:
@@ -23,60 +23,60 @@ def pack(state: State) -> tuple[dict[str, Tensor], dict[str, Any]]:
 
     Logits are stored though the weights would give them again: on a GPU not always in the last bit.
     """
-    tensors = {f"labels.{name}": getattr(state.labels, name) for name in _LABELS}
-    tensors |= {"logits": state.prediction.logits, **{name: getattr(state, name) for name in _RUNS}}
+    tensors = {f"labels.{name}": getattr(state.labels, name) for name in _LABEL_TENSORS}
+    tensors |= {"logits": state.prediction.logits, **{name: getattr(state, name) for name in _RUN_TENSORS}}
     if state.labels.belief is not None:
         tensors["labels.belief"] = state.labels.belief
-    played: dict[str, str] = {}  # role -> the first role of the same model
+    roles: dict[str, str] = {}  # role -> the first role of the same model
     for role in _ROLES:
         model = getattr(state, role)
-        played[role] = next((other for other in played if getattr(state, other) is model), role)
-        if played[role] == role:
+        roles[role] = next((other for other in roles if getattr(state, other) is model), role)
+        if roles[role] == role:
             tensors |= {f"{role}.weights.{name}": value for name, value in model.weights.items()}
-            tensors |= {f"{role}.{name}": getattr(model, name) for name in _MODEL}
+            tensors |= {f"{role}.{name}": getattr(model, name) for name in _MODEL_TENSORS}
     # the weights to start students from are the first model's, whichever model carries them
     tensors |= {f"early.{name}": value for name, value in (state.student.early or {}).items()}
-    return tensors, {"roles": played}
+    return tensors, {"roles": roles}
 
 
 def unpack(checkpoint: Checkpoint, learner: Learner) -> State:
     """The state that was packed, on the learner's device; how the round came about is not kept."""
     _check(checkpoint, learner)
     tensors = {name: value.to(learner.task.device) for name, value in checkpoint.tensors.items()}
-    early = below(tensors, "early.") or None
+    early = with_prefix(tensors, "early.") or None
     models: dict[str, Teacher] = {}
     for role, first in checkpoint.facts["roles"].items():
         models[role] = models[first] if first in models else _teacher(learner, tensors, role, early)
-    kept: dict[str, Any] = {**models, **{name: tensors[name] for name in _RUNS}}
-    labels, prediction = Labels(**below(tensors, "labels.")), Prediction(tensors["logits"])
-    return State(checkpoint.round, labels, prediction=prediction, **kept)
+    fields: dict[str, Any] = {**models, **{name: tensors[name] for name in _RUN_TENSORS}}
+    labels, prediction = Labels(**with_prefix(tensors, "labels.")), Prediction(tensors["logits"])
+    return State(checkpoint.round, labels, prediction=prediction, **fields)
 
 
 def _check(checkpoint: Checkpoint, learner: Learner) -> None:
     """Raise a sentence where a checkpoint, though whole, does not hold what `pack` writes for this task."""
     task, roles, tensors = learner.task, checkpoint.facts.get("roles"), checkpoint.tensors
-    fault = None
+    problem = None
     if (
         not isinstance(roles, dict)
         or tuple(roles) != _ROLES
         or any(first not in _ROLES[: _ROLES.index(role) + 1] for role, first in roles.items())
     ):
-        fault = "its roles are not those of a run"
+        problem = "its roles are not those of a run"
     else:
-        own = [role for role, first in roles.items() if role == first]
-        wanted = _shapes(learner, own, early=any(name.startswith("early.") for name in tensors))
+        stored_roles = [role for role, first in roles.items() if role == first]
+        expected = _shapes(learner, stored_roles, early=any(name.startswith("early.") for name in tensors))
         if "labels.belief" in tensors:
-            wanted["labels.belief"] = wanted["logits"]
-        found = {name: (tuple(tensor.shape), tensor.dtype) for name, tensor in tensors.items()}
-        odd = sorted(name for name in wanted.keys() | found.keys() if wanted.get(name) != found.get(name))
+            expected["labels.belief"] = expected["logits"]
+        actual = {name: (tuple(tensor.shape), tensor.dtype) for name, tensor in tensors.items()}
+        wrong = sorted(name for name in expected.keys() | actual.keys() if expected.get(name) != actual.get(name))
         target = tensors.get("labels.target")
-        if odd:
-            fault = f"tensor '{odd[0]}' is {found.get(odd[0], 'missing')}, not {wanted.get(odd[0], 'known')}"
+        if wrong:
+            problem = f"tensor '{wrong[0]}' is {actual.get(wrong[0], 'missing')}, not {expected.get(wrong[0], 'known')}"
         elif target is not None and not -1 <= int(target.min()) <= int(target.max()) < task.classes:
-            fault = f"its labels lie outside 0 … {task.classes - 1}"
-    if fault:
+            problem = f"its labels lie outside 0 … {task.classes - 1}"
+    if problem:
         raise InvalidInput(
-            f"the checkpoint of round {checkpoint.round} does not belong to this run: {fault}; "
+            f"the checkpoint of round {checkpoint.round} does not belong to this run: {problem}; "
             "remove it to go on from the one before, or the whole folder to begin again"
         )
 
@@ -85,21 +85,21 @@ def _shapes(learner: Learner, roles: list[str], *, early: bool) -> dict[str, tup
     """The shape and type of every tensor that `pack` writes."""
     task, weights = learner.task, learner.network.weights()
     runs, nodes = (task.runs,), (task.runs, task.nodes)
-    wanted: dict[str, tuple[tuple[int, ...], torch.dtype]] = {"logits": ((*nodes, task.classes), torch.float32)}
-    wanted |= {f"labels.{name}": (nodes, kind) for name, kind in _LABELS.items()}
-    wanted |= {name: (runs, kind) for name, kind in _RUNS.items()}
-    kept = {name: (tuple(value.shape), value.dtype) for name, value in weights.items()}
+    shapes: dict[str, tuple[tuple[int, ...], torch.dtype]] = {"logits": ((*nodes, task.classes), torch.float32)}
+    shapes |= {f"labels.{name}": (nodes, kind) for name, kind in _LABEL_TENSORS.items()}
+    shapes |= {name: (runs, kind) for name, kind in _RUN_TENSORS.items()}
+    weight_shapes = {name: (tuple(value.shape), value.dtype) for name, value in weights.items()}
     for role in roles:
-        wanted |= {f"{role}.weights.{name}": shape for name, shape in kept.items()}
-        wanted |= {f"{role}.{name}": (runs, kind) for name, kind in _MODEL.items()}
-    return wanted | ({f"early.{name}": shape for name, shape in kept.items()} if early else {})
+        shapes |= {f"{role}.weights.{name}": shape for name, shape in weight_shapes.items()}
+        shapes |= {f"{role}.{name}": (runs, kind) for name, kind in _MODEL_TENSORS.items()}
+    return shapes | ({f"early.{name}": shape for name, shape in weight_shapes.items()} if early else {})
 
 
 def _teacher(learner: Learner, tensors: dict[str, Tensor], role: str, early: dict[str, Tensor] | None) -> Teacher:
-    facts: dict[str, Any] = {name: tensors[f"{role}.{name}"] for name in _MODEL}
-    return Teacher(learner, below(tensors, f"{role}.weights."), **facts, early=early)
+    facts: dict[str, Any] = {name: tensors[f"{role}.{name}"] for name in _MODEL_TENSORS}
+    return Teacher(learner, with_prefix(tensors, f"{role}.weights."), **facts, early=early)
 
 
-def below(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
+def with_prefix(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
     """The tensors whose names begin with the prefix, by the rest of their names."""
     return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}

@@ -96,7 +96,7 @@ k = [{ k = 0, method = "raw" }, { k = 5, candidates = 10 }]
         ("rounds = = 3", "rounds = 3", ["mine.toml is not valid TOML"]),
         ("changes = { epoch = 3 }", "rounds = 3", ["experiment.changes", "did you mean 'epochs'?"]),
         ('changes = { epochs = "x" }', "rounds = 3", ["mine.toml: experiment.changes", "whole number, got 'x'"]),
-        ('recipe = "paper"\nk = 7', "rounds = 3", ["the recipe 'paper' brings its own k"]),
+        ('recipe = "paper"\nk = 7', "rounds = 3", ["the recipe 'paper' sets k itself"]),
         (
             "k = 7\ncandidates = 3",
             "rounds = 3",

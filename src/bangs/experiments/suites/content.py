@@ -1,4 +1,4 @@
-"""The content of a suite file: its tables and keys as pydantic models, and their errors as sentences."""
+"""The schema of a suite file as pydantic models, with readable errors."""
 
 from typing import Annotated, Any, get_args
 
@@ -8,11 +8,11 @@ from bangs.errors import InvalidInput, UnknownName
 from bangs.experiments.protocols import Protocol
 from bangs.experiments.suites.suite import Kind
 
-_SOME = Field(min_length=1)
+_NONEMPTY = Field(min_length=1)
 
 
 class PublishedTable(BaseModel):
-    """The table `published`: the rule behind the numbers, and one entry for every row."""
+    """The table `published`: the protocol of the numbers, and one entry per row."""
 
     model_config = ConfigDict(strict=True, extra="allow")
 
@@ -33,8 +33,8 @@ class Content(BaseModel):
     rows: str | list[str] | None = None
     columns: str | list[str] | None = None
     experiment: dict[str, Any] = {}
-    axes: Annotated[dict[str, Annotated[list[Any], _SOME]], _SOME]
-    protocols: Annotated[list[Protocol], _SOME] = ["validation", "best_test"]
+    axes: Annotated[dict[str, Annotated[list[Any], _NONEMPTY]], _NONEMPTY]
+    protocols: Annotated[list[Protocol], _NONEMPTY] = ["validation", "best_test"]
     blind: bool = False
     focus: str = ""
     names: dict[str, str] = {}
@@ -56,7 +56,7 @@ _RULES = {
 
 
 def check_content(content: dict[str, Any]) -> Content:
-    """The content of a file; the first key that is wrong is a sentence."""
+    """Validate the content of a suite file; the error names the first wrong key."""
     try:
         return Content.model_validate(content)
     except ValidationError as error:
@@ -65,21 +65,21 @@ def check_content(content: dict[str, Any]) -> Content:
 
 def _sentence(error: ValidationError) -> str:
     first = error.errors()[0]
-    keys, kind, value = first["loc"], first["type"], first["input"]
-    place = "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in keys).removeprefix(".")
+    path, kind, value = first["loc"], first["type"], first["input"]
+    key = "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in path).removeprefix(".")
     if kind == "extra_forbidden":
-        return f"{place}: {UnknownName('key', place, Content.model_fields)}"
-    if kind == "literal_error" and keys[0] == "kind":
+        return f"{key}: {UnknownName('key', key, Content.model_fields)}"
+    if kind == "literal_error" and path[0] == "kind":
         return f"kind: {UnknownName('kind', str(value), get_args(Kind))}"
-    if kind == "literal_error" and keys[0] == "protocols":
+    if kind == "literal_error" and path[0] == "protocols":
         return f"protocols: {UnknownName('protocol', str(value), get_args(Protocol))}"
-    if keys == ("axes",):
+    if path == ("axes",):
         return 'axes must name what the runs differ in, such as method = ["raw", "bangs"]'
-    if keys[0] in ("rows", "columns"):  # each is one of several types, and pydantic has an error for every one
-        place, rule = str(keys[0]), "must be an axis or a list of axes"
+    if path[0] in ("rows", "columns"):  # a union of types, for which pydantic reports one error per type
+        key, rule = str(path[0]), "must be an axis or a list of axes"
     else:
         rule = _RULES.get(kind, first["msg"])
-    return f"{place} {rule}, got {_short(value)}"
+    return f"{key} {rule}, got {_short(value)}"
 
 
 def _short(value: Any) -> str:

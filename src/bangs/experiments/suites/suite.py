@@ -10,14 +10,14 @@ from bangs.experiments.settings import RULES
 from bangs.utils.text import plain_name
 
 FIGURES = ("sweep", "rounds")  # kinds that are drawn
-TIMED = ("time", "stages")  # kinds that tell seconds
+TIMED = ("time", "stages")  # kinds that show seconds
 
 Kind = Literal["table", "time", "stages", "sweep", "rounds"]
 
 
 @dataclass(frozen=True)
 class Published:
-    """What the source gives for a cell: mean, or mean and standard deviation, or one number a stage; and its mark."""
+    """The published numbers of a cell: a mean, a mean and a standard deviation, or one number per stage."""
 
     numbers: tuple[float, ...]
     stars: str = ""
@@ -25,38 +25,38 @@ class Published:
 
 @dataclass(frozen=True)
 class Cell:
-    """A place in the table or figure, and the experiment that fills it."""
+    """A cell of the table or figure, and its experiment."""
 
     row: str
     column: str
-    place: Mapping[str, Any]  # axis -> value
-    settings: Mapping[str, Any]  # of the experiment, those that are not as usual
+    coordinates: Mapping[str, Any]  # axis -> value
+    settings: Mapping[str, Any]  # of the experiment, those that differ from the defaults
 
     @property
     def experiment(self) -> Experiment:
-        """The experiment itself, whose every name must be known here; rows are found by settings alone."""
+        """The experiment; every dataset, method and part must be known on this machine."""
         return Experiment(**self.settings)
 
     def setting(self, name: str) -> Any:
-        """One setting of the experiment, the default if the suite does not set it."""
+        """One setting of the experiment, or its default if the suite does not set it."""
         return self.settings.get(name, getattr(Experiment, name))
 
 
 @dataclass(frozen=True)
 class Suite:
-    """Experiments along axes, how they are laid out, and what was published."""
+    """Experiments along axes, their layout, and the published numbers."""
 
     name: str
     title: str
     kind: Kind
-    rows: tuple[str, ...]  # axes down the table; of a figure, the lines
-    columns: tuple[str, ...]  # axes along the table; of a sweep, the x axis
+    rows: tuple[str, ...]  # axes of the rows; in a figure, of the lines
+    columns: tuple[str, ...]  # axes of the columns; in a sweep, the x axis
     experiment: Mapping[str, Any]  # settings common to all
     axes: Mapping[str, tuple[Mapping[str, Any], ...]]  # axis -> its values, each a set of settings
     protocols: tuple[str, ...] = ("validation", "best_test")
     blind: bool = False  # whether its runs open no test label; `bangs unblind` opens them
-    focus: str | None = None  # the column, or line, whose lead over the others is tested
-    names: Mapping[str, str] = field(default_factory=dict)  # as people call them
+    focus: str | None = None  # the column, or line, that is tested against all others
+    names: Mapping[str, str] = field(default_factory=dict)  # value or axis -> display name
     published: Mapping[tuple[str, str], Published] = field(default_factory=dict)  # (row, column) -> numbers
     published_as: str = ""  # the rule behind the published numbers
     absent: Mapping[str, str] = field(default_factory=dict)  # row -> why it was not run
@@ -66,8 +66,8 @@ class Suite:
     def cells(
         self, wanted: Mapping[str, Sequence[str] | None] | None = None, seeds: Sequence[int] | None = None
     ) -> Iterator[Cell]:
-        """Every combination of the axes, or those with the wanted values: setting -> its values, None = all."""
-        ordered = sorted(self.axes, key=lambda axis: len(self.axes[axis]) > 1)  # one value is what is common to all
+        """All combinations of the axes, or those in `wanted` (setting -> values, None = all)."""
+        ordered = sorted(self.axes, key=lambda axis: len(self.axes[axis]) > 1)  # axes with one value first
         for chosen in product(*self.axes.values()):
             settings = dict(self.experiment)
             picked = dict(zip(self.axes, chosen, strict=True))
@@ -75,8 +75,8 @@ class Suite:
                 settings |= {key: value for key, value in picked[axis].items() if key in RULES}
             if seeds is not None:
                 settings["seeds"] = tuple(seeds)
-            place = {axis: choice[axis] for axis, choice in picked.items()}
-            cell = Cell(_key(self.rows, place), _key(self.columns, place), place, settings)
+            coordinates = {axis: choice[axis] for axis, choice in picked.items()}
+            cell = Cell(_key(self.rows, coordinates), _key(self.columns, coordinates), coordinates, settings)
             if all(
                 values is None or plain_name(cell.setting(key)) in map(plain_name, values)
                 for key, values in (wanted or {}).items()
@@ -84,7 +84,7 @@ class Suite:
                 yield cell
 
     def called(self, key: str) -> str:
-        """A row, column or value as people call it."""
+        """The display name of a row, column or value."""
         return " · ".join(self.names.get(part, plain_name(part)) for part in key.split("/"))
 
     def values(self, setting: str) -> set[str]:
@@ -92,5 +92,5 @@ class Suite:
         return {plain_name(cell.setting(setting)) for cell in self.cells()}
 
 
-def _key(axes: Sequence[str], place: Mapping[str, Any]) -> str:
-    return "/".join(plain_name(str(place[axis])) for axis in axes)
+def _key(axes: Sequence[str], coordinates: Mapping[str, Any]) -> str:
+    return "/".join(plain_name(str(coordinates[axis])) for axis in axes)

@@ -1,4 +1,4 @@
-"""Figure: a sweep, or rounds, as curves with error bands, and the numbers behind them."""
+"""Draw a sweep, or the rounds of runs, as curves with error bands, and write their numbers."""
 
 import io
 import os
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 # Okabe and Ito: distinguishable with colour blindness
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X")
-HEADER = ("suite", "rule", "line", "x", "mean", "std", "seeds", "run")  # of the numbers
+HEADER = ("suite", "rule", "line", "x", "mean", "std", "seeds", "run")
 
 
 @dataclass(frozen=True)
 class Panel:
-    """Curves that share their axes."""
+    """Curves that share one pair of axes."""
 
     title: str
     rule: str
@@ -34,23 +34,23 @@ class Panel:
 
 
 def panels(table: Table) -> list[Panel]:
-    """The panels of a figure: one for each protocol of a sweep, one for rounds."""
+    """The panels of a figure: one per protocol of a sweep, or one for the rounds."""
     suite = table.suite
     if suite.kind not in FIGURES:
         raise InvalidInput(f"the suite {suite.name} is a {suite.kind}, not a figure; use bangs table")
-    if not table.found:
+    if not table.results:
         raise InvalidInput(f"there are no results of the suite {suite.name} yet; run: bangs reproduce {suite.name}")
     if suite.kind == "rounds":
-        kind = "validation" if any(result.blind for result in table.found.values()) else "test"
-        curves = {row: _rounds(result, kind) for (row, _), result in table.found.items()}
+        kind = "validation" if any(result.blind for result in table.results.values()) else "test"
+        curves = {row: _rounds(result, kind) for (row, _), result in table.results.items()}
         return [Panel(f"{kind} accuracy after each round", "round", curves)]
-    x = {cell.column: float(cell.place[suite.columns[0]]) for cell in suite.cells()}
-    out: dict[str, dict[str, list[tuple[float, Entry]]]] = {}
+    x = {cell.column: float(cell.coordinates[suite.columns[0]]) for cell in suite.cells()}
+    curves_by_rule: dict[str, dict[str, list[tuple[float, Entry]]]] = {}
     for line in table.lines:
         if line.rule in PROTOCOLS:
-            points = [(x[column], own) for column, own in zip(table.columns, line.entries, strict=True) if own]
-            out.setdefault(line.rule, {})[line.row] = sorted(points, key=lambda point: point[0])
-    return [Panel(PROTOCOLS[rule], rule, own) for rule, own in out.items()]
+            points = [(x[column], entry) for column, entry in zip(table.columns, line.entries, strict=True) if entry]
+            curves_by_rule.setdefault(line.rule, {})[line.row] = sorted(points, key=lambda point: point[0])
+    return [Panel(PROTOCOLS[rule], rule, curves) for rule, curves in curves_by_rule.items()]
 
 
 def _rounds(result: Result, kind: str) -> list[tuple[float, Entry]]:
@@ -62,37 +62,46 @@ def _rounds(result: Result, kind: str) -> list[tuple[float, Entry]]:
     ]
 
 
-def as_csv(suite: Suite, drawn: Sequence[Panel]) -> str:
-    """The numbers of a figure, one line a point."""
+def as_csv(suite: Suite, panels: Sequence[Panel]) -> str:
+    """The numbers of a figure, one line per point."""
     rows = (
-        [suite.name, panel.rule, line, f"{x:g}", f"{at.mean:.4f}", f"{at.std or 0.0:.4f}", len(at.seeds), at.run]
-        for panel in drawn
+        [
+            suite.name,
+            panel.rule,
+            line,
+            f"{x:g}",
+            f"{entry.mean:.4f}",
+            f"{entry.std or 0.0:.4f}",
+            len(entry.seeds),
+            entry.run,
+        ]
+        for panel in panels
         for line, points in panel.curves.items()
-        for x, at in points
+        for x, entry in points
     )
     return to_csv(HEADER, rows)
 
 
 def draw(table: Table, folder: Path, forms: Sequence[str] = ("svg", "png")) -> list[Path]:
-    """Write NAME.svg, NAME.png and NAME.csv of a suite's table into the folder; their paths."""
+    """Write NAME.csv and a picture in each of the `forms` into the folder; returns their paths."""
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
-    suite, drawn = table.suite, panels(table)
+    suite, figure_panels = table.suite, panels(table)
     written = [folder / f"{suite.name}.csv"]
     _check_replaceable(written[0], forms)
     make_folder(folder)
-    write_atomic(written[0], as_csv(suite, drawn))
-    # a fixed salt and no date: the same numbers give the same file
+    write_atomic(written[0], as_csv(suite, figure_panels))
+    # with a fixed salt and no date, the same numbers give the same file
     style: Any = {"svg.hashsalt": suite.name, "font.size": 9, "axes.spines.top": False, "axes.spines.right": False}
     with mpl.rc_context(style):
-        figure = Figure(figsize=(4.6 * len(drawn), 3.4), layout="constrained")
-        axes = figure.subplots(1, len(drawn), sharey=True, squeeze=False)[0]
-        for place, panel in zip(axes, drawn, strict=True):
-            _fill(place, suite, panel)
+        figure = Figure(figsize=(4.6 * len(figure_panels), 3.4), layout="constrained")
+        axes = figure.subplots(1, len(figure_panels), sharey=True, squeeze=False)[0]
+        for ax, panel in zip(axes, figure_panels, strict=True):
+            _draw_panel(ax, suite, panel)
         axes[0].set_ylabel("accuracy (%)")
         axes[-1].legend(frameon=False)
-        figure.suptitle(_plain(suite.title))
+        figure.suptitle(_escape_dollars(suite.title))
         for form in forms:
             body = io.BytesIO()
             metadata = {"Date": None} if form == "svg" else {"Software": None}
@@ -103,7 +112,7 @@ def draw(table: Table, folder: Path, forms: Sequence[str] = ("svg", "png")) -> l
 
 
 def _check_replaceable(numbers: Path, forms: Sequence[str]) -> None:
-    """Raise if another file would be replaced; a picture is ours if there are numbers of ours beside it."""
+    """Raise if a file that bangs did not write would be replaced; a picture is ours if our CSV is beside it."""
     check_replaceable(numbers, to_csv(HEADER, ()).encode(), "figure")
     if not numbers.exists():
         for picture in (numbers.with_suffix(f".{form}") for form in forms):
@@ -114,30 +123,36 @@ def _check_replaceable(numbers: Path, forms: Sequence[str]) -> None:
                 )
 
 
-def _fill(place: "Axes", suite: Suite, panel: Panel) -> None:
-    """One panel: a line and a band of one standard deviation for each curve."""
+def _draw_panel(ax: "Axes", suite: Suite, panel: Panel) -> None:
+    """Draw a line and a band of one standard deviation for each curve."""
     from matplotlib.ticker import MaxNLocator
 
-    reach = max(x for points in panel.curves.values() for x, _ in points)
+    max_x = max(x for points in panel.curves.values() for x, _ in points)
     for number, (line, points) in enumerate(panel.curves.items()):
         colour, marker = _COLOURS[number % len(_COLOURS)], _MARKERS[number % len(_MARKERS)]
-        if len(points) == 1 and reach > points[0][0]:  # no rounds: a level to compare with
-            points, marker = [points[0], (reach, points[0][1])], ""
-        xs, means = [x for x, _ in points], [at.mean for _, at in points]
-        low = [at.mean - (at.std or 0.0) for _, at in points]
-        high = [at.mean + (at.std or 0.0) for _, at in points]
-        place.plot(
-            xs, means, color=colour, marker=marker, markersize=3.5, linewidth=1.4, label=_plain(suite.called(line))
+        if len(points) == 1 and max_x > points[0][0]:  # a run without rounds becomes a horizontal line
+            points, marker = [points[0], (max_x, points[0][1])], ""
+        xs, means = [x for x, _ in points], [entry.mean for _, entry in points]
+        low = [entry.mean - (entry.std or 0.0) for _, entry in points]
+        high = [entry.mean + (entry.std or 0.0) for _, entry in points]
+        ax.plot(
+            xs,
+            means,
+            color=colour,
+            marker=marker,
+            markersize=3.5,
+            linewidth=1.4,
+            label=_escape_dollars(suite.called(line)),
         )
-        place.fill_between(xs, low, high, color=colour, alpha=0.15, linewidth=0)
+        ax.fill_between(xs, low, high, color=colour, alpha=0.15, linewidth=0)
     axis = "round" if suite.kind == "rounds" else suite.columns[0]
     if suite.kind == "rounds":
-        place.xaxis.set_major_locator(MaxNLocator(integer=True))
-    place.set_xlabel(_plain(suite.names.get(axis, axis)))
-    place.set_title(panel.title, fontsize=8)
-    place.grid(alpha=0.25, linewidth=0.5)
+        ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+    ax.set_xlabel(_escape_dollars(suite.names.get(axis, axis)))
+    ax.set_title(panel.title, fontsize=8)
+    ax.grid(alpha=0.25, linewidth=0.5)
 
 
-def _plain(text: str) -> str:
-    """A name as it was typed: between two dollars matplotlib would read a formula."""
+def _escape_dollars(text: str) -> str:
+    """Matplotlib would read text between two dollar signs as a formula."""
     return text.replace("$", r"\$")

@@ -1,4 +1,4 @@
-"""Page: every table and figure in one Markdown document, made from rows alone."""
+"""Write all tables and figures into one Markdown page (docs/reproduction.md)."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -14,15 +14,13 @@ from bangs.experiments.tables.table import Entry, Table, tabulate
 from bangs.utils.files import check_replaceable, make_folder, write_atomic
 from bangs.utils.text import escape_markdown, markdown_table
 
-# the order of the paper
-ORDER = (
+PAPER_ORDER = (
     *("table-main", "table-early-stopped", "table-ablation", "table-models", "table-time", "table-stages"),
     *("figure-k", "figure-candidates", "figure-noise", "figure-share", "figure-calibration"),
     *("table-beyond-public", "figure-soft", "table-beyond"),
 )
 
-
-BEGIN = (
+PAGE_START = (
     "# Reproduction\n\n"
     "Every table and figure of the paper that was run here, ours beside theirs. This page is made from the rows "
 )
@@ -31,9 +29,9 @@ BEGIN = (
 def write_page(
     suites: Iterable[Suite], results: Sequence[Result], path: Path, command: str, spread: Spread | None = None
 ) -> list[Path]:
-    """Write the page, and its figures into `figures/` beside it; the paths of the files."""
-    check_replaceable(path, BEGIN.encode(), "table --page")
-    tables = [tabulate(suite, results, spread=spread) for suite in in_order(suites)]
+    """Write the page, and its figures into `figures/` beside it; returns the paths of all files."""
+    check_replaceable(path, PAGE_START.encode(), "table --page")
+    tables = [tabulate(suite, results, spread=spread) for suite in in_paper_order(suites)]
     written = [path]
     for table in tables:
         if table.suite.kind in FIGURES and _was_run(table):
@@ -43,20 +41,20 @@ def write_page(
     return written
 
 
-def in_order(suites: Iterable[Suite]) -> list[Suite]:
-    """As in the paper, then the others by name."""
-    known = {name: place for place, name in enumerate(ORDER)}
-    return sorted(suites, key=lambda suite: (known.get(suite.name, len(ORDER)), suite.name))
+def in_paper_order(suites: Iterable[Suite]) -> list[Suite]:
+    """Suites in the order of the paper, then all others by name."""
+    position = {name: index for index, name in enumerate(PAPER_ORDER)}
+    return sorted(suites, key=lambda suite: (position.get(suite.name, len(PAPER_ORDER)), suite.name))
 
 
 def page(tables: Sequence[Table], results: Sequence[Result], command: str, spread: Spread | None = None) -> str:
-    """The document: how it was made, then every table and figure with what its tests say."""
-    made = [table for table in tables if _was_run(table)]
-    left = [table for table in tables if not _was_run(table)]
+    """The text of the page: how it was made, then every table and figure with its tests."""
+    with_results = [table for table in tables if _was_run(table)]
+    without_results = [table for table in tables if not _was_run(table)]
     used = {line.rule for table in tables for line in table.lines} | {"validation", "best_test", "last"}
     rules = "; ".join(f"*{name}* is the {words}" for name, words in PROTOCOLS.items() if name in used)
     parts = [
-        f"{BEGIN}in `results/` by one command and is not edited by hand:\n\n    {command}",
+        f"{PAGE_START}in `results/` by one command and is not edited by hand:\n\n    {command}",
         "Every number is a mean over seeds with the sample standard deviation. Which round of a run counts is named "
         f"each time: {rules}.",
         "A difference is called better or worse where a paired t-test over the common seeds, two-sided, stays below "
@@ -64,44 +62,48 @@ def page(tables: Sequence[Table], results: Sequence[Result], command: str, sprea
         "as far as these runs can tell.",
         _machines(results),
         *([_reruns(spread, tables)] if spread is not None and spread.reruns else []),
-        *(_section(table) for table in made),
+        *(_section(table) for table in with_results),
     ]
-    if left:
+    if without_results:
         parts.append("## Not run here")
         parts.append(
-            "\n".join(f"- {escape_markdown(table.suite.title)}: `bangs reproduce {table.suite.name}`" for table in left)
+            "\n".join(
+                f"- {escape_markdown(table.suite.title)}: `bangs reproduce {table.suite.name}`"
+                for table in without_results
+            )
         )
     return "\n\n".join(parts) + "\n"
 
 
 def _reruns(spread: Spread, tables: Sequence[Table]) -> str:
-    """What re-runs move, and how many verdicts they overrule."""
-    names = {key: word for table in tables for key, word in table.suite.names.items() if key in spread.datasets}
-    tests = [test for table in tables for own in table.comparisons.values() for test in own]
-    held = sum(test.verdict in ("better", "worse") for test in tests)
-    within = sum(test.verdict == "not beyond re-runs" for test in tests)
-    words = (
-        f"Of the {len(tests)} tests on this page {held} show a difference; {within} more pass their t-test and are not "
+    """How far scores move between re-runs, and how many verdicts that overrules."""
+    names = {key: name for table in tables for key, name in table.suite.names.items() if key in spread.datasets}
+    tests = [test for table in tables for comparisons in table.comparisons.values() for test in comparisons]
+    significant = sum(test.verdict in ("better", "worse") for test in tests)
+    overruled = sum(test.verdict == "not beyond re-runs" for test in tests)
+    counts = (
+        f"Of the {len(tests)} tests on this page {significant} show a difference; "
+        f"{overruled} more pass their t-test and are not beyond re-runs."
     )
-    return section(spread, ("validation", "best_test", "last"), names) + f"\n\n{words}beyond re-runs."
+    return f"{section(spread, ('validation', 'best_test', 'last'), names)}\n\n{counts}"
 
 
 def _was_run(table: Table) -> bool:
-    """Whether there is something to show: a figure may share its first point or curve with another suite."""
+    """Whether there is something to show; a figure needs two points or curves, as one may belong to another suite."""
     if table.suite.kind == "rounds":
-        return len(table.found) > 1
+        return len(table.results) > 1
     if table.suite.kind == "sweep":
         return any(sum(entry is not None for entry in line.entries) > 1 for line in table.lines)
-    return bool(table.found)
+    return bool(table.results)
 
 
 def _machines(results: Sequence[Result]) -> str:
-    """What the rows were made on, as a table."""
-    made = machines(results)
-    if not made:
+    """A table of the devices and versions behind the rows."""
+    rows = machines(results)
+    if not rows:
         return "There are no rows yet."
-    rows = [[*map(escape_markdown, own[:-1]), own[-1]] for own in made]
-    return "What the rows come from:\n\n" + markdown_table(["device", "torch", "Python", "commit", "rows"], rows)
+    cells = [[*map(escape_markdown, row[:-1]), row[-1]] for row in rows]
+    return "What the rows come from:\n\n" + markdown_table(["device", "torch", "Python", "commit", "rows"], cells)
 
 
 def _section(table: Table) -> str:
@@ -117,19 +119,19 @@ def _section(table: Table) -> str:
     if notes := missing(table):
         parts.append(_absent(table, notes))
     parts.append(f"Run it: `bangs reproduce {suite.name}`")
-    if behind := tests(table):
-        parts.append(_folded("The tests", "\n\n".join(behind)))
+    if test_tables := tests(table):
+        parts.append(_folded("The tests", "\n\n".join(test_tables)))
     parts.append(_folded("The runs, by column", _runs(table)))
     return "\n\n".join(part for part in parts if part)
 
 
 def _readings(table: Table) -> list[str]:
-    """What the tests and the published numbers say, in words."""
-    readings = [_verdicts(table, rule, own) for rule, own in table.comparisons.items() if own]
+    """Sentences about the tests and the published numbers."""
+    readings = [_verdicts(table, rule, comparisons) for rule, comparisons in table.comparisons.items() if comparisons]
     if table.suite.kind == "time":
-        ratios = [theirs.mean / mine.mean for _, mine, theirs in _beside(table, "seconds")]
+        ratios = [published.mean / ours.mean for _, ours, published in _ours_and_published(table, "seconds")]
         return [f"The published times are {min(ratios):.0f} to {max(ratios):.0f} times ours."] if ratios else []
-    gaps = [(mine.mean - theirs.mean, name) for name, mine, theirs in _beside(table, "best_test")]
+    gaps = [(ours.mean - published.mean, name) for name, ours, published in _ours_and_published(table, "best_test")]
     if gaps and "best test" in table.suite.published_as:
         low, high = min(gaps), max(gaps)
         mean = sum(gap for gap, _ in gaps) / len(gaps)
@@ -140,34 +142,34 @@ def _readings(table: Table) -> list[str]:
     return readings
 
 
-def _beside(table: Table, rule: str) -> list[tuple[str, Entry, Entry]]:
-    """Every cell that has a number of ours by this rule and a published one."""
+def _ours_and_published(table: Table, rule: str) -> list[tuple[str, Entry, Entry]]:
+    """Name, our entry and the published entry of every cell that has both."""
     published = {line.row: line.entries for line in table.lines if line.rule == "published"}
     called = table.suite.called
-    turned = table.suite.columns == ("dataset",)
+    dataset_first = table.suite.columns == ("dataset",)
     return [
-        (" on ".join((called(column), called(line.row))[:: -1 if turned else 1]), mine, theirs)
+        (" on ".join((called(column), called(line.row))[:: -1 if dataset_first else 1]), ours, other)
         for line in table.lines
         if line.rule == rule and line.row in published
-        for column, mine, theirs in zip(table.columns, line.entries, published[line.row], strict=True)
-        if mine is not None and theirs is not None
+        for column, ours, other in zip(table.columns, line.entries, published[line.row], strict=True)
+        if ours is not None and other is not None
     ]
 
 
-def _verdicts(table: Table, rule: str, own: Sequence[Comparison]) -> str:
+def _verdicts(table: Table, rule: str, comparisons: Sequence[Comparison]) -> str:
     called = table.suite.called
     groups: dict[str, list[str]] = {"better": [], "worse": []}
-    for test in own:
+    for test in comparisons:
         if test.verdict in groups:
-            word = "at" if table.suite.kind == "sweep" else "on"
-            where = f" {word} {called(test.place)}" if test.place else ""
+            preposition = "at" if table.suite.kind == "sweep" else "on"
+            where = f" {preposition} {called(test.place)}" if test.place else ""
             groups[test.verdict].append(f"{called(test.second)}{where} ({test.difference:+.2f})")
-    noise = len(own) - sum(map(len, groups.values()))
+    noise = len(comparisons) - sum(map(len, groups.values()))
     words = [f"{verdict} than {', '.join(names)}" for verdict, names in groups.items() if names]
-    rest = f"no difference is shown in {noise} of {len(own)} comparisons."
+    remainder = f"no difference is shown in {noise} of {len(comparisons)} comparisons."
     if not words:
-        return f"By '{rule}', of {called(own[0].first)}, {rest}"
-    return f"By '{rule}' {called(own[0].first)} is {'; '.join(words)}; {rest}"
+        return f"By '{rule}', of {called(comparisons[0].first)}, {remainder}"
+    return f"By '{rule}' {called(comparisons[0].first)} is {'; '.join(words)}; {remainder}"
 
 
 def _absent(table: Table, notes: Sequence[str]) -> str:
@@ -180,7 +182,7 @@ def _absent(table: Table, notes: Sequence[str]) -> str:
 
 
 def _runs(table: Table) -> str:
-    """The runs behind the numbers of each row."""
+    """The runs of each row."""
     rows: dict[str, str] = {}
     for line in table.lines:
         runs = dict.fromkeys(entry.run for entry in line.entries if entry is not None and entry.run)

@@ -1,4 +1,4 @@
-"""Rendering: a table as Markdown, LaTeX, CSV or JSON."""
+"""Render a table as Markdown, LaTeX, CSV or JSON."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -9,7 +9,7 @@ from bangs.utils.csv_safe import to_csv
 from bangs.utils.files import finite, json_value
 from bangs.utils.text import escape_markdown, markdown_table
 
-RULES = {
+RULE_NAMES = {
     "validation": "ours, validation",
     "best_test": "ours, best test",
     "last": "ours, last round",
@@ -20,7 +20,7 @@ RULES = {
 
 
 def markdown(table: Table) -> str:
-    """Pipes and dashes, then the paired tests and what is missing."""
+    """The table in Markdown, then the paired tests and the missing cells."""
     parts = [grid(table), *tests(table)]
     if table.missing:
         parts.append("Missing: " + "; ".join(map(escape_markdown, missing(table))) + ".")
@@ -28,33 +28,41 @@ def markdown(table: Table) -> str:
 
 
 def grid(table: Table) -> str:
-    """The numbers in Markdown, and the caption."""
+    """The numbers and the caption in Markdown."""
     header = ["", "", *(escape_markdown(table.suite.called(column)) or "test accuracy" for column in table.columns)]
     body = [
-        [escape_markdown(row), RULES[line.rule], *(_marked(entry, table) if entry else "–" for entry in line.entries)]
+        [
+            escape_markdown(row),
+            RULE_NAMES[line.rule],
+            *(_marked(entry, table) if entry else "–" for entry in line.entries),
+        ]
         for line, row in _with_rows(table)
     ]
     return f"{markdown_table(header, body)}\n\n*{escape_markdown(table.caption)}*"
 
 
 def tests(table: Table) -> list[str]:
-    """The paired tests in Markdown, one table for each protocol."""
+    """The paired tests in Markdown, one table per protocol."""
     parts = []
-    for title, rows in _tested(table):
+    for title, rows in _test_tables(table):
         header, *body = ([escape_markdown(cell) for cell in row] for row in rows)
         parts.append(f"{title}:\n\n{markdown_table(header, body)}")
     return parts
 
 
 def latex(table: Table) -> str:
-    """A booktabs table with its caption, then one for the paired tests of each protocol."""
+    """A booktabs table with its caption, then one table of paired tests per protocol."""
     header = ["", "", *(_tex(table.suite.called(column) or "test accuracy") for column in table.columns)]
     body = [
-        [_tex(row), _tex(RULES[line.rule]), *(_tex_entry(entry, table) if entry else "--" for entry in line.entries)]
+        [
+            _tex(row),
+            _tex(RULE_NAMES[line.rule]),
+            *(_tex_entry(entry, table) if entry else "--" for entry in line.entries),
+        ]
         for line, row in _with_rows(table)
     ]
     parts = [_booktabs(table.caption, "ll" + "c" * len(table.columns), header, body)]
-    for title, rows in _tested(table):
+    for title, rows in _test_tables(table):
         header, *body = ([_tex(cell) for cell in row] for row in rows)
         shape = "llrc" + "r" * (len(header) - 5) + "l"
         parts.append(_booktabs(f"{table.suite.title}: {title}.", shape, header, body))
@@ -62,7 +70,7 @@ def latex(table: Table) -> str:
 
 
 def as_csv(table: Table) -> str:
-    """One line per number, with the run it comes from."""
+    """One line per number, with its run."""
     header = ["suite", "row", "column", "rule", "mean", "std", "seeds", "run"]
     rows = []
     for line in table.lines:
@@ -76,7 +84,7 @@ def as_csv(table: Table) -> str:
 
 
 def as_json(table: Table) -> str:
-    """Everything, tests included."""
+    """The table and its tests as JSON."""
     return json.dumps(finite(json_value(as_facts(table), "table")), indent=1, allow_nan=False) + "\n"
 
 
@@ -84,27 +92,27 @@ FORMATS: dict[str, Callable[[Table], str]] = {"markdown": markdown, "latex": lat
 
 
 def missing(table: Table) -> list[str]:
-    """What is not in the table and why: a row that lacks everything in one note."""
+    """The missing cells with the reason; a row without any cell is one note."""
     by_reason: dict[tuple[str, str], list[str]] = {}
     for row, column, why in table.missing:
         by_reason.setdefault((row, why), []).append(column)
-    whole = {row: sum(1 for other, *_ in table.missing if other == row) for row, *_ in table.missing}
+    missing_columns = {row: sum(1 for other, *_ in table.missing if other == row) for row, *_ in table.missing}
     notes = []
     for (row, why), columns in by_reason.items():
-        everything = len(columns) == whole[row] >= len(table.columns) or columns == [""]
-        which = "" if everything else f" ({', '.join(map(table.suite.called, columns))})"
+        whole_row = len(columns) == missing_columns[row] >= len(table.columns) or columns == [""]
+        which = "" if whole_row else f" ({', '.join(map(table.suite.called, columns))})"
         notes.append(f"{table.suite.called(row)}{which}: {why}")
     return notes
 
 
 def _with_rows(table: Table) -> list[tuple[Line, str]]:
-    """Every line with the name of its row, which is shown once."""
+    """Every line with its row name, which is empty after the row's first line."""
     shown: set[str] = set()
-    out = []
+    named = []
     for line in table.lines:
-        out.append((line, "" if line.row in shown else table.suite.called(line.row)))
+        named.append((line, "" if line.row in shown else table.suite.called(line.row)))
         shown.add(line.row)
-    return out
+    return named
 
 
 def _number(entry: Entry, table: Table) -> str:
@@ -146,7 +154,7 @@ def _tex(text: str) -> str:
 
 
 def _booktabs(caption: str, shape: str, header: list[str], body: list[list[str]]) -> str:
-    """A table whose cells are LaTeX already; a rule above every line that begins with a name."""
+    """A booktabs table of LaTeX cells; a rule stands above every line that begins with a name."""
     lines = [
         *(r"\begin{table}", r"\centering", rf"\caption{{{_tex(caption)}}}", rf"\begin{{tabular}}{{{shape}}}"),
         *(r"\toprule", " & ".join(header) + r" \\"),
@@ -160,18 +168,18 @@ def _booktabs(caption: str, shape: str, header: list[str], body: list[list[str]]
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", r"\end{table}"]) + "\n"
 
 
-def _tested(table: Table) -> Iterator[tuple[str, list[list[str]]]]:
-    """Of each protocol what was tested, and the rows of a table of it, the header first."""
+def _test_tables(table: Table) -> Iterator[tuple[str, list[list[str]]]]:
+    """For each protocol a title and the rows of a table of its tests, header first."""
     called = table.suite.called
     for rule, tests in table.comparisons.items():
         if not tests:
             continue
-        again = any(test.rerun for test in tests)
+        has_reruns = any(test.rerun for test in tests)
         header = ["", f"{called(tests[0].first)} less …", "difference", "95 % interval", "p", "p (Holm)"]
-        rows = [[*header, *(["re-runs ±"] if again else []), "verdict"]]
+        rows = [[*header, *(["re-runs ±"] if has_reruns else []), "verdict"]]
         for test in tests:
             means = [f"{test.difference:+.2f}", f"{test.low:+.2f} … {test.high:+.2f}", _p(test.p), _p(test.corrected)]
-            spread = [f"{test.rerun:.2f}"] if again else []
+            spread = [f"{test.rerun:.2f}"] if has_reruns else []
             rows.append([called(test.place), called(test.second), *means, *spread, test.verdict])
         yield f"Paired t-tests over common seeds, '{rule}', Holm's correction over the {len(tests)} of them", rows
 

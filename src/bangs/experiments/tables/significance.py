@@ -1,4 +1,4 @@
-"""Significance: whether one method's lead over another is more than chance."""
+"""Significance tests for the difference of two methods."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,9 +14,9 @@ LEVEL = 0.05  # of the paired tests, after Holm's correction
 
 @dataclass(frozen=True)
 class Comparison:
-    """One method less another over the same seeds."""
+    """The difference of two methods over the same seeds."""
 
-    place: str  # the dataset, or whatever the two were compared on
+    place: str  # the row or column of the table on which the two are compared, such as a dataset
     first: str
     second: str
     seeds: int
@@ -24,12 +24,12 @@ class Comparison:
     low: float  # 95 % interval of the difference
     high: float
     p: float  # two-sided paired t-test
-    corrected: float = 1.0  # by Holm, over the family it belongs to
-    rerun: float = 0.0  # what the difference may move by if both run again with sums in another order
+    corrected: float = 1.0  # p after Holm's correction over all tests of the table
+    rerun: float = 0.0  # how far the difference may move if both run again with another summation order
 
     @property
     def verdict(self) -> Literal["better", "worse", "no difference shown", "not beyond re-runs"]:
-        """What the corrected test says of the first, and whether a re-run would."""
+        """The result for the first method: by the corrected test, and by the range of re-runs."""
         if self.corrected >= LEVEL:
             return "no difference shown"
         if abs(self.difference) <= self.rerun:
@@ -38,14 +38,14 @@ class Comparison:
 
 
 def paired(place: str, first: str, second: str, ours: Sequence[float], theirs: Sequence[float]) -> Comparison:
-    """The paired t-test of two lists of scores, seed by seed, and the interval of the mean difference."""
+    """A paired t-test of two lists of scores, and the interval of the mean difference."""
     if len(ours) != len(theirs) or not len(ours):
         raise InvalidInput(f"paired scores must be of the same seeds, got {len(ours)} and {len(theirs)} of them")
     gains = np.asarray(ours) - np.asarray(theirs)
     n, mean = len(gains), float(gains.mean())
     if n < 2:
         return Comparison(place, first, second, n, mean, -np.inf, np.inf, 1.0)
-    if gains.std() == 0.0:  # all seeds gain the same, and the test divides by zero
+    if gains.std() == 0.0:  # the test would divide by zero
         return Comparison(place, first, second, n, mean, mean, mean, 1.0 if mean == 0.0 else 0.0)
     test = stats.ttest_rel(ours, theirs)
     interval = test.confidence_interval(0.95)
@@ -53,17 +53,16 @@ def paired(place: str, first: str, second: str, ours: Sequence[float], theirs: S
 
 
 def holm(p: Sequence[float]) -> list[float]:
-    """P-values corrected for being so many: the i-th smallest of m times m − i + 1, never decreasing (Holm, 1979)."""
-    order = sorted(range(len(p)), key=lambda index: p[index])
-    corrected, highest = [1.0] * len(p), 0.0
-    for place, index in enumerate(order):
-        highest = max(highest, min(1.0, (len(p) - place) * p[index]))
-        corrected[index] = highest
-    return corrected
+    """Holm-corrected p-values (Holm 1979): the i-th smallest of m is multiplied by m − i + 1, never decreasing."""
+    values = np.asarray(p, dtype=float)
+    order = values.argsort(kind="stable")
+    factors = np.arange(len(p), 0, -1)
+    values[order] = np.maximum.accumulate(np.minimum(factors * values[order], 1.0))
+    return list(map(float, values))
 
 
 def stars(best: Sequence[float], second: Sequence[float]) -> Literal["", "*", "**"]:
-    """The paper's marks: one-sided t-test (Welch) that the first mean is higher; * p < 0.10, ** p < 0.05."""
+    """The marks of the paper: one-sided Welch t-test that the first mean is higher; * p < 0.10, ** p < 0.05."""
     if len(best) < 2 or len(second) < 2:
         return ""
     spread = np.var(best, ddof=1) + np.var(second, ddof=1)

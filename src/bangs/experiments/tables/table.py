@@ -1,4 +1,4 @@
-"""Table: a suite's results laid out, ours beside the published ones."""
+"""Lay out the results of a suite as a table, beside the published numbers."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,7 +17,7 @@ from bangs.utils.text import plain_name
 
 @dataclass(frozen=True)
 class Entry:
-    """A number of the table."""
+    """One number of the table."""
 
     mean: float
     std: float | None = None
@@ -25,19 +25,19 @@ class Entry:
     values: tuple[float, ...] = ()  # by seed; empty for a published number
     rank: int = 0  # 1 = best of the line, 2 = second, 0 = neither or not ranked
     stars: str = ""
-    run: str = ""  # where it comes from
-    note: str = ""  # what sets it apart from its neighbours
+    run: str = ""
+    note: str = ""  # printed beside it
 
     @classmethod
     def of(cls, scores: Mapping[int, float], run: str) -> "Entry":
-        """The mean and the spread of scores by seed."""
+        """Mean and standard deviation of scores by seed."""
         values = tuple(scores.values())
         return cls(fmean(values), stdev(values) if len(values) > 1 else None, tuple(scores), values, run=run)
 
 
 @dataclass(frozen=True)
 class Line:
-    """A line of the table: a row of the suite by one rule, or as published."""
+    """A line of the table: a row of the suite by one protocol, or its published numbers."""
 
     row: str
     rule: str  # a protocol, "seconds", "published"
@@ -46,19 +46,19 @@ class Line:
 
 @dataclass(frozen=True)
 class Table:
-    """Lines under columns, the tests behind them, and what is missing."""
+    """Lines and columns, the significance tests, and the missing cells."""
 
     suite: Suite
     columns: tuple[str, ...]
     lines: tuple[Line, ...]
     comparisons: Mapping[str, tuple[Comparison, ...]]  # protocol -> tests of the focus against every other
     missing: tuple[tuple[str, str, str], ...]  # row, column, why
-    found: Mapping[tuple[str, str], Result]  # (row, column) -> the result behind it, if there is one
+    results: Mapping[tuple[str, str], Result]  # (row, column) -> its result, if there is one
 
     @property
     def caption(self) -> str:
-        """What the numbers are, and by which rule a round was chosen."""
-        seeds = sorted({len(result.seeds) for result in self.found.values()})
+        """The unit of the numbers, and the protocol that chose the round."""
+        seeds = sorted({len(result.seeds) for result in self.results.values()})
         count = f"{seeds[0]}" if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]}" if seeds else "no"
         unit = _UNITS[self.suite.kind]
         rules = dict.fromkeys(line.rule for line in self.lines if line.rule in PROTOCOLS)
@@ -88,34 +88,34 @@ _UNITS = {
 def tabulate(
     suite: Suite, results: Sequence[Result], protocols: Sequence[str] | None = None, spread: Spread | None = None
 ) -> Table:
-    """The table of a suite from whatever results there are; a spread over re-runs has a say in the verdicts."""
+    """The table of a suite from the results there are; `spread` lets re-runs overrule a significance test."""
     cells = list(suite.cells())
-    results_of = {(cell.row, cell.column): _result(suite, results, cell) for cell in cells}
-    found = {place: result for place, result in results_of.items() if result is not None and result.rows}
+    by_cell = {(cell.row, cell.column): _result(suite, results, cell) for cell in cells}
+    finished = {cell: result for cell, result in by_cell.items() if result is not None and result.rows}
     rules = tuple(protocols or suite.protocols)
     for rule in rules:
         if rule not in PROTOCOLS:
             raise UnknownName("protocol", rule, PROTOCOLS)
-    if any(result.blind for result in found.values()):
-        rules = ("blind",)  # the only rule that needs no test label
+    if any(result.blind for result in finished.values()):
+        rules = ("blind",)  # the only protocol without test labels
     columns = tuple(STAGES) if suite.kind == "stages" else tuple(dict.fromkeys(cell.column for cell in cells))
     rows = dict.fromkeys(cell.row for cell in cells)
-    lines = [line for row in rows for line in _lines(suite, row, columns, found, rules)]
+    lines = [line for row in rows for line in _lines(suite, row, columns, finished, rules)]
     comparisons = {}
     if suite.focus is not None and suite.kind not in TIMED:
-        comparisons = {rule: _compare(suite, suite.focus, found, rule, spread or Spread()) for rule in rules}
+        comparisons = {rule: _compare(suite, suite.focus, finished, rule, spread or Spread()) for rule in rules}
     missing = []
-    for (row, column), result in results_of.items():
-        if (row, column) not in found:
+    for (row, column), result in by_cell.items():
+        if (row, column) not in finished:
             missing.append((row, column, suite.absent.get(row) or ("not run" if result is None else result.error)))
-    return Table(suite, columns, tuple(lines), comparisons, tuple(missing), found)
+    return Table(suite, columns, tuple(lines), comparisons, tuple(missing), finished)
 
 
-_FACTS = ("mean", "std", "rank", "stars", "run", "seeds", "values")  # of an entry
+_ENTRY_KEYS = ("mean", "std", "rank", "stars", "run", "seeds", "values")
 
 
 def as_facts(table: Table) -> dict[str, Any]:
-    """The table as JSON holds it, every number with its seeds and its run."""
+    """The table as a JSON-able dict; every number has its seeds and its run."""
     return {
         "suite": table.suite.name,
         "title": table.suite.title,
@@ -126,7 +126,7 @@ def as_facts(table: Table) -> dict[str, Any]:
                 "row": line.row,
                 "rule": line.rule,
                 "entries": {
-                    column: {name: getattr(entry, name) for name in _FACTS}
+                    column: {key: getattr(entry, key) for key in _ENTRY_KEYS}
                     for column, entry in zip(table.columns, line.entries, strict=True)
                     if entry is not None
                 },
@@ -134,27 +134,28 @@ def as_facts(table: Table) -> dict[str, Any]:
             for line in table.lines
         ],
         "comparisons": {
-            rule: [{**vars(one), "verdict": one.verdict} for one in own] for rule, own in table.comparisons.items()
+            rule: [{**vars(test), "verdict": test.verdict} for test in comparisons]
+            for rule, comparisons in table.comparisons.items()
         },
         "missing": [{"row": row, "column": column, "why": why} for row, column, why in table.missing],
     }
 
 
 def _result(suite: Suite, results: Sequence[Result], cell: Cell) -> Result | None:
-    """The result of a cell; seconds are those of as many seeds at once as the suite asks for, where there are any."""
+    """The result of a cell; for times, preferably of a run with as many seeds as the suite asks for."""
     if suite.kind in TIMED:
-        alike = [result for result in results if len(result.seeds) == len(cell.setting("seeds"))]
-        return matching(alike, cell.settings) or matching(results, cell.settings)
+        same_batch = [result for result in results if len(result.seeds) == len(cell.setting("seeds"))]
+        return matching(same_batch, cell.settings) or matching(results, cell.settings)
     return matching(results, cell.settings)
 
 
 def _lines(
-    suite: Suite, row: str, columns: Sequence[str], found: Mapping[tuple[str, str], Result], rules: Sequence[str]
+    suite: Suite, row: str, columns: Sequence[str], finished: Mapping[tuple[str, str], Result], rules: Sequence[str]
 ) -> list[Line]:
-    """The lines of a row that hold a number: one by each rule, or one of seconds, and the published one."""
-    stages = suite.kind == "stages"  # which are columns of one result
-    places = [(row, "" if stages else column) for column in columns]
-    results = [found.get(place) for place in places]
+    """The lines of a row that have a number: one per protocol, or one of seconds, and the published one."""
+    stages = suite.kind == "stages"  # the columns of one result
+    keys = [(row, "" if stages else column) for column in columns]
+    results = [finished.get(key) for key in keys]
     entries: dict[str, list[Entry | None]] = {}
     if suite.kind in TIMED:
         entries["seconds"] = [
@@ -166,22 +167,28 @@ def _lines(
             entries[rule] = [
                 None if result is None else Entry.of(result.scores(rule), result.run) for result in results
             ]
-    entries["published"] = [_published(suite, place, stage) for stage, place in enumerate(places)]
-    return [Line(row, rule, _ranked(suite, columns, own)) for rule, own in entries.items() if any(own)]
+    entries["published"] = [_published(suite, key, stage) for stage, key in enumerate(keys)]
+    return [
+        Line(row, rule, _ranked(suite, columns, row_entries))
+        for rule, row_entries in entries.items()
+        if any(row_entries)
+    ]
 
 
-def _published(suite: Suite, place: tuple[str, str], stage: int) -> Entry | None:
-    """The number of the source: mean and standard deviation, or that of a stage."""
-    if (own := suite.published.get(place)) is None:
+def _published(suite: Suite, key: tuple[str, str], stage: int) -> Entry | None:
+    """The published mean and standard deviation, or the number of a stage."""
+    if (published := suite.published.get(key)) is None:
         return None
     if suite.kind == "stages":
-        return Entry(own.numbers[stage])
-    return Entry(own.numbers[0], own.numbers[1] if len(own.numbers) > 1 else None, stars=own.stars)
+        return Entry(published.numbers[stage])
+    return Entry(
+        published.numbers[0], published.numbers[1] if len(published.numbers) > 1 else None, stars=published.stars
+    )
 
 
 def _ranked(suite: Suite, columns: Sequence[str], entries: Sequence[Entry | None]) -> tuple[Entry | None, ...]:
-    """Best and second of a table's line, and the paper's mark where the focus is the best; datasets do not compete."""
-    means = [None if entry is None else round(entry.mean, 9) for entry in entries]  # equal in spite of rounding
+    """Rank the best and the second of a line, and mark the focus with stars if it is best; datasets are not ranked."""
+    means = [None if entry is None else round(entry.mean, 9) for entry in entries]  # rounding must not break ties
     present = sorted((mean for mean in means if mean is not None), reverse=True)
     datasets = suite.axes["dataset"] if "dataset" in suite.columns else ()
     if suite.kind != "table" or len(datasets) > 1 or len(present) < 2:
@@ -199,23 +206,23 @@ def _ranked(suite: Suite, columns: Sequence[str], entries: Sequence[Entry | None
 
 
 def _seconds(suite: Suite, result: Result, stage: str | None) -> Entry:
-    """The seconds of a seed, in all or in a stage of a round; those of other seeds at once than the suite's say so."""
+    """The seconds per seed, in all or in a stage of a round; a note tells if the number of seeds is not the suite's."""
     assert result.seconds is not None  # a result with rows has them
     rounds = max(len(result.rows[0]["validation"]) - 1, 1)
-    spent = result.seconds["total"] if stage is None else result.seconds[stage] / rounds
-    count, usual = len(result.seeds), {len(cell.setting("seeds")) for cell in suite.cells()}
-    note = "" if count in usual else "one seed" if count == 1 else f"{count} seeds at once"
-    return Entry(spent / count, seeds=result.seeds, run=result.run, note=note)
+    seconds = result.seconds["total"] if stage is None else result.seconds[stage] / rounds
+    count, suite_counts = len(result.seeds), {len(cell.setting("seeds")) for cell in suite.cells()}
+    note = "" if count in suite_counts else "one seed" if count == 1 else f"{count} seeds at once"
+    return Entry(seconds / count, seeds=result.seeds, run=result.run, note=note)
 
 
 def _compare(
-    suite: Suite, focus: str, found: Mapping[tuple[str, str], Result], rule: str, spread: Spread
+    suite: Suite, focus: str, finished: Mapping[tuple[str, str], Result], rule: str, spread: Spread
 ) -> tuple[Comparison, ...]:
-    """The focus against every other, seed by seed; Holm's correction over all of them together."""
+    """Paired tests of the focus against every other line or column, with Holm's correction over all of them."""
     by_place: dict[str, dict[str, Result]] = {}
-    for (row, column), result in found.items():
-        place, who = (column, row) if suite.kind in FIGURES else (row, column)  # of a figure the lines compete
-        by_place.setdefault(place, {})[who] = result
+    for (row, column), result in finished.items():
+        place, name = (column, row) if suite.kind in FIGURES else (row, column)  # in a figure, rows are compared
+        by_place.setdefault(place, {})[name] = result
     tests = []
     for place, rivals in by_place.items():
         if focus not in rivals:
@@ -226,7 +233,7 @@ def _compare(
             common = [seed for seed in ours if seed in theirs]
             if name != focus and common:
                 test = paired(place, focus, name, [ours[seed] for seed in common], [theirs[seed] for seed in common])
-                moves = 0.0 if rule == "blind" else spread.range(graph, rule, len(common))
-                tests.append(replace(test, rerun=moves))
+                rerun_range = 0.0 if rule == "blind" else spread.range(graph, rule, len(common))
+                tests.append(replace(test, rerun=rerun_range))
     corrected = holm([test.p for test in tests])
     return tuple(replace(test, corrected=value) for test, value in zip(tests, corrected, strict=True))
