@@ -7,7 +7,7 @@ import torch
 
 from bangs.calibration.calibrators import ETS
 from bangs.errors import InvalidInput
-from bangs.experiments.experiment import LATER, Experiment, compact, exam_of, summary
+from bangs.experiments.experiment import OMITTED_IF_NONE, Experiment, compact, exam_of, summary
 from bangs.graphs.datasets.synthetic import citation
 from bangs.graphs.pagerank import PPR
 from bangs.graphs.pagerank_push import Push
@@ -62,7 +62,7 @@ def test_a_published_recipe_brings_its_settings_of_which_only_rounds_can_be_cut(
 
 
 def test_settings_that_came_later_stand_only_where_they_say_something() -> None:
-    assert not set(LATER) & set(Experiment().settings())
+    assert not set(OMITTED_IF_NONE) & set(Experiment().settings())
     assert Experiment(batch_size=8).settings()["batch_size"] == 8
 
 

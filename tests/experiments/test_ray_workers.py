@@ -13,7 +13,7 @@ from bangs.experiments import ray_workers
 from bangs.experiments.experiment import Experiment
 from bangs.experiments.jobs import Job, Outcome
 from bangs.experiments.process_workers import InProcess
-from bangs.experiments.ray_workers import Ray, _anywhere
+from bangs.experiments.ray_workers import Ray, _with_absolute_paths
 from bangs.experiments.reproduce import Only, Plan
 from bangs.experiments.results import results_in
 from bangs.experiments.suites.read import read_suite
@@ -101,7 +101,7 @@ def test_a_cluster_that_is_not_there_is_named(tmp_path: Path, monkeypatch: pytes
 def test_the_paths_of_a_job_mean_the_same_on_every_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     job = Job(Experiment(), Path("runs"), Path("data"), code=Path("mine.py"))
-    there = _anywhere(job)
+    there = _with_absolute_paths(job)
     assert (there.runs, there.data, there.code) == (tmp_path / "runs", tmp_path / "data", tmp_path / "mine.py")
     assert there.name == job.name
 

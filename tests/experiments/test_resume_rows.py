@@ -8,6 +8,7 @@ import pytest
 from bangs.experiments.experiment import Experiment
 from bangs.graphs.datasets.synthetic import citation
 from bangs.runs import RunFolder
+from bangs.runs.folder import _round_files
 
 QUICK = Experiment(method="confidence", seeds=(0,), rounds=3, k=4, changes={"epochs": 3})
 
@@ -19,9 +20,9 @@ def test_states_are_kept_no_more_often_than_asked_and_every_row(
     data = citation(nodes=100, classes=3, features=30)
     seen: list[list[int]] = []
     with RunFolder.create_or_resume(tmp_path / "run", QUICK.config(), resume=False) as run_folder:
-        observers = [lambda state, row: seen.append(run_folder._rounds())]
+        observers = [lambda state, row: seen.append(list(_round_files(run_folder.path / "checkpoints")))]
         QUICK.run(data=data, device="cpu", observers=observers, run_folder=run_folder, pause=pause)
         assert seen[-1] == rounds
-        assert run_folder._rounds() == []
+        assert _round_files(run_folder.path / "checkpoints") == {}
     told = [json.loads(line) for line in (tmp_path / "run" / "history.jsonl").read_text().splitlines()]
     assert [row["round"] for row in told] == [0, 1, 2, 3]

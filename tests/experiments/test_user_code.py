@@ -158,7 +158,7 @@ def test_code_that_fails_is_a_sentence_with_the_line(tmp_path: Path, text: str |
 
 def test_the_commands_help_names_all_that_a_file_of_code_may_add_to() -> None:
     (option,) = get_args(options.Code)[1:]
-    assert all(name in option.help for name in user_code._NAMES)
+    assert all(name in option.help for name in user_code._REGISTRIES)
 
 
 OWN_PARTS = """

@@ -23,6 +23,7 @@ from bangs.errors import BangsError, InvalidInput
 from bangs.runs import RunFolder, config_hash, read_run
 from bangs.runs import events as events_room
 from bangs.runs.environment import environment
+from bangs.runs.folder import _round_files
 from tests.hostile.canary import seen
 
 CONFIG: dict[str, Any] = {"method": {"name": "bangs", "k": 100, "floor": float("-inf")}, "seeds": [0, 1], "lr": 0.01}
@@ -259,9 +260,9 @@ def test_a_linked_checkpoint_folder_is_refused(tmp_path: Path) -> None:
     filled(tmp_path / "run")
     shutil.move(tmp_path / "run" / "checkpoints", tmp_path / "elsewhere")
     (tmp_path / "run" / "checkpoints").symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(InvalidInput, match="must be a folder of its own, not a link"):
+    with pytest.raises(InvalidInput, match="must be a folder, not a link"):
         RunFolder.create_or_resume(tmp_path / "run", CONFIG, resume=True)
-    with pytest.raises(InvalidInput, match="must be a folder of its own, not a link"):
+    with pytest.raises(InvalidInput, match="must be a folder, not a link"):
         RunFolder.create_or_resume(tmp_path / "run", CONFIG, resume=False, overwrite=True)
     assert len(os.listdir(tmp_path / "elsewhere")) == 2
 
@@ -448,7 +449,7 @@ def test_a_damaged_checkpoint_falls_back_to_the_one_before(tmp_path: Path) -> No
         latest = run.latest()
         assert latest is not None
         assert latest.round == 3
-        assert run._rounds() == [3, 2]
+        assert list(_round_files(run.path / "checkpoints")) == [3, 2]
 
 
 @given(st.integers(0, 10**6), st.integers(0, 7))
@@ -504,9 +505,9 @@ def test_a_saved_round_must_follow_the_newest(tmp_path: Path) -> None:
         for round in (3, 1, -1, 10**9):
             with pytest.raises(InvalidInput, match=r"must follow the newest one \(3\)"):
                 run.save(round, {}, {})
-        assert run._rounds() == [3, 2]
+        assert list(_round_files(run.path / "checkpoints")) == [3, 2]
         run.save(4, {}, {})
-        assert run._rounds() == [4, 3]
+        assert list(_round_files(run.path / "checkpoints")) == [4, 3]
 
 
 def test_left_over_temporary_files_are_removed(tmp_path: Path) -> None:

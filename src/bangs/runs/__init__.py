@@ -1,4 +1,4 @@
-"""A run's folder, written so that a crash loses at most the round in progress."""
+"""The folder of a run; a crash loses at most the round in progress."""
 
 from bangs.runs.folder import Record, RunFolder, config_hash, read_run
 

@@ -1,4 +1,4 @@
-"""CandidateLog: the nodes that were scored in some round, taken or not."""
+"""CandidateLog: the nodes that were scored in each round, adopted or not."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -12,28 +12,28 @@ from bangs.errors import InvalidInput
 if TYPE_CHECKING:
     from bangs.selftraining.loop import State
 
-MAX_LOGGED_NODES = 2000  # scored nodes of a round that are kept, the best
+MAX_LOGGED_NODES = 2000  # best scored nodes per round; adopted nodes are always logged
 
 _INTEGER_DTYPES = (torch.long, torch.int32, torch.int16, torch.int8, torch.uint8)
 
 
 @dataclass(frozen=True, eq=False)
 class CandidateLog:
-    """The scored nodes of every round, in the order of rounds and scores: M lines.
+    """The scored nodes of all rounds, ordered by round and score: M lines.
 
-    Of a round it keeps the best 2,000 and all that were taken; of a round of soft labels, which takes all nodes, none.
+    A round has its best 2,000 nodes and all adopted ones; a round of soft labels, which adopts all nodes, has none.
     """
 
     round: Tensor  # long
     node: Tensor  # long
-    taken: Tensor  # bool, whether it got a pseudo-label
+    taken: Tensor  # bool, whether the node got a pseudo-label
     label: Tensor  # long, the teacher's
     raw_confidence: Tensor  # float
     confidence: Tensor  # float, calibrated
     score: Tensor  # float
-    stderr: Tensor  # float, NaN where the score was not estimated
-    place: Tensor  # long, by score among all nodes scored in the round: 1 = the best
-    among: Tensor  # long, how many were scored in the round
+    stderr: Tensor  # float, NaN if the score was not estimated
+    place: Tensor  # long, rank by score among all nodes scored in the round: 1 = best
+    among: Tensor  # long, number of nodes scored in the round
 
     @classmethod
     def of(cls, state: "State", run: int) -> "CandidateLog":
@@ -64,7 +64,7 @@ class CandidateLog:
 
     @classmethod
     def joined(cls, logs: "list[CandidateLog]") -> "CandidateLog":
-        """One candidate_log after the other."""
+        """Concatenate logs."""
         return cls(*(torch.cat([getattr(log, field.name) for log in logs]) for field in fields(cls)))
 
     def where(self, mask: Tensor) -> "CandidateLog":
@@ -75,12 +75,12 @@ class CandidateLog:
         return len(self.round)
 
     def to_plain(self) -> dict[str, Tensor]:
-        """Its columns as named tensors, for `from_plain`."""
+        """The columns as named tensors, for `from_plain`."""
         return {f"candidate_log.{field.name}": getattr(self, field.name) for field in fields(self)}
 
     @classmethod
     def from_plain(cls, tensors: Mapping[str, Tensor]) -> "CandidateLog":
-        """The log that `to_plain` gave, with columns of the right types and of one length."""
+        """Read the tensors of `to_plain`; their types and lengths are checked."""
         columns = {name: tensors[f"candidate_log.{name}"] for name in _DTYPES}
         for name, column in columns.items():
             if column.dtype != _DTYPES[name] or column.dim() != 1 or len(column) != len(columns["round"]):
@@ -93,7 +93,7 @@ class CandidateLog:
         return cls(**columns)
 
     def check(self, nodes: int, classes: int, rounds: int) -> None:
-        """Raise if a log from outside names nodes, classes or rounds that do not exist."""
+        """Raise if a log from a file names nodes, classes or rounds that do not exist."""
         check_integers("candidate_log.node", self.node, 0, nodes)
         check_integers("candidate_log.label", self.label, 0, classes)
         check_integers("candidate_log.round", self.round, 1, rounds)
@@ -107,7 +107,7 @@ class CandidateLog:
             raise InvalidInput("'candidate_log.score' of the saved run must hold numbers, got NaN")
 
     def adopted(self, round: int) -> dict[str, list[Any]]:
-        """The nodes a round adopted, best first: label, confidence before and after calibration, and value."""
+        """The adopted nodes of a round, best first: label, confidence before and after calibration, and score."""
         lines = self.where(self.taken & (self.round == round))
         names = ("node", "label", "raw_confidence", "confidence", "score", "stderr")
         columns: dict[str, list[Any]] = {name: getattr(lines, name).tolist() for name in names}
@@ -115,8 +115,8 @@ class CandidateLog:
 
 
 def check_integers(name: str, value: Tensor, low: int, high: int) -> None:
-    """Raises where a tensor of a file holds anything but whole numbers from low to high − 1."""
-    # as Python's numbers, since 256 is 0 beside a byte
+    """Raise unless a tensor of a file holds integers from low to high − 1."""
+    # compared as Python integers, as 256 overflows to 0 in uint8
     if value.dtype not in _INTEGER_DTYPES or (
         value.numel() and not (low <= int(value.min()) and int(value.max()) < high)
     ):
@@ -124,7 +124,7 @@ def check_integers(name: str, value: Tensor, low: int, high: int) -> None:
 
 
 def check_finite(name: str, value: Tensor, *, negative: bool = True) -> None:
-    """Raises where a tensor of a file holds anything but finite numbers, or negative ones if there must be none."""
+    """Raise unless a tensor of a file holds finite numbers; without `negative`, also if one is below 0."""
     if not value.is_floating_point() or not value.isfinite().all():
         raise InvalidInput(f"'{name}' of the saved run must hold finite numbers")
     if not negative and (value < 0).any():

@@ -1,9 +1,8 @@
-"""A checkpoint: the state of a run after a round, in one file with a checksum.
+"""A checkpoint: the state of a run after a round, in one safetensors file with a checksum.
 
-The file is an ordinary safetensors file, which holds numbers and no code. Its metadata carry one entry, `bangs`: a JSON
-object with the round, its facts, the configuration it belongs to, and the sha256 of the whole file, taken while the 64
-digits of the checksum itself read zero. So one rename puts a round in place, one pass over the bytes shows whether
-any of them changed, and every safetensors reader can open it.
+The metadata have one entry, `bangs`: a JSON object with the round, its facts, the hash of the configuration, and the
+sha256 of the whole file, computed with zeros in place of the 64 digits of the checksum. So a round is written by one
+rename, one pass over the bytes detects any change, and every safetensors reader can open the file.
 """
 
 import json
@@ -21,8 +20,8 @@ from bangs.errors import BangsError, InvalidInput
 from bangs.utils.files import json_value, parse
 
 FORMAT = 1
-MAX_BYTES = 1 << 36  # bytes of a checkpoint
-MAX_FACTS_BYTES = 32 << 20  # bytes of its facts; safetensors allows a header of 100 MB
+MAX_BYTES = 1 << 36
+MAX_FACTS_BYTES = 32 << 20  # safetensors allows a header of 100 MB
 _ZEROS = b"0" * 64
 _METADATA_START = b'{"__metadata__":{"bangs":"{\\"sha256\\":\\"'
 FILE_START = re.compile(b".{8}" + re.escape(_METADATA_START), re.DOTALL)  # of every such file
@@ -31,7 +30,7 @@ _END = _START + 64
 
 
 class Damaged(BangsError):
-    """A checkpoint that is not what was written."""
+    """A checkpoint was changed after it was written, or belongs to another run."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,11 +43,11 @@ class Checkpoint:
 
 
 def encode(checkpoint: Checkpoint, config: str) -> list[memoryview]:
-    """The bytes of a checkpoint of the run with this configuration hash, in pieces: none is copied for its checksum."""
+    """The bytes of a checkpoint for a run with this configuration hash, in pieces to avoid a copy for the checksum."""
     tensors = _separate_storages(checkpoint.tensors)
     facts = json_value(checkpoint.facts, "facts")
     entry = {"sha256": _ZEROS.decode(), "format": FORMAT, "config": config, "round": checkpoint.round, "facts": facts}
-    entry_text = json.dumps(entry, separators=(",", ":"))  # nan and inf stay numbers here: facts come back as they were
+    entry_text = json.dumps(entry, separators=(",", ":"))  # keeps nan and inf, so that facts are read back unchanged
     if len(entry_text) > MAX_FACTS_BYTES:
         raise InvalidInput(
             f"the facts of a checkpoint must take at most {MAX_FACTS_BYTES:,} bytes, got {len(entry_text):,}"
@@ -66,7 +65,7 @@ def encode(checkpoint: Checkpoint, config: str) -> list[memoryview]:
 
 
 def decode(body: bytes, config: str) -> Checkpoint:
-    """The checkpoint in these bytes; `Damaged` where a bit is not as written or another run wrote it."""
+    """Read a checkpoint; raises `Damaged` if a bit has changed or another run wrote it."""
     if body[8:_START] != _METADATA_START:
         raise Damaged("it does not begin as a checkpoint does")
     checksum = sha256(body[:_START])
@@ -79,7 +78,7 @@ def decode(body: bytes, config: str) -> Checkpoint:
         entry = parse(json.loads(body[8 : 8 + size])["__metadata__"]["bangs"], "the checkpoint's facts")
         tensors = load(body)
         version, config_of_file, round, facts = entry["format"], entry["config"], entry["round"], entry["facts"]
-    except Exception as error:  # the checksum holds, so someone wrote it so: whatever is wrong with it, it is not ours
+    except Exception as error:  # the checksum is right, so bangs did not write this content
         raise Damaged(f"it is no checkpoint: {str(error)[:200]}") from error
     if version != FORMAT:
         raise Damaged(f"its format is {version!r}, this version of bangs reads {FORMAT}")
@@ -91,7 +90,7 @@ def decode(body: bytes, config: str) -> Checkpoint:
 
 
 def _separate_storages(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The tensors on the CPU, each in memory of its own, as safetensors wants them; copied only where they are not."""
+    """The tensors on the CPU, each with its own storage, as safetensors needs them; copied only if necessary."""
     separate, pointers = {}, set()
     for name, tensor in tensors.items():
         if not isinstance(tensor, Tensor) or tensor.layout != torch.strided:

@@ -12,7 +12,7 @@ from bangs.utils.checkout import describe
 
 
 def environment(device: torch.device | str = "cpu") -> dict[str, Any]:
-    """Versions, commit, device and threads; names neither the user, the machine nor a path."""
+    """Versions, commit, device and threads; without the names of the user, the machine or a path."""
     device = torch.device(device)
     named = device.type == "cuda" and torch.cuda.is_available()
     return {
@@ -37,7 +37,7 @@ def _version(package: str) -> str:
 
 @functools.cache
 def _commit() -> str | None:
-    """The commit of the checkout this package runs from, with -dirty where files changed; None outside of one."""
-    if commit := os.environ.get("BANGS_COMMIT"):  # for a copy that left its repository, on a cluster's node say
+    """The commit of the git checkout, with -dirty if files changed; None outside of a checkout."""
+    if commit := os.environ.get("BANGS_COMMIT"):  # for a copy without its repository, such as on a cluster
         return commit
     return describe("--abbrev=40", "--exclude=*")

@@ -1,4 +1,4 @@
-"""A log of JSON lines that only grows and survives a crash in the middle of a line."""
+"""An append-only log of JSON lines; a crash in the middle of a line does not damage it."""
 
 import contextlib
 import json
@@ -11,16 +11,16 @@ from typing import Any
 from bangs.errors import InvalidInput
 from bangs.utils.files import AppendOnlyFile, check_size, finite, json_value, open_to_read, parse
 
-MAX_LOG_BYTES = 1 << 28  # bytes of a log
-_MAX_LINE_BYTES = 16 << 20  # bytes of a line
+MAX_LOG_BYTES = 1 << 28
+_MAX_LINE_BYTES = 16 << 20
 _RESERVED_KEYS = ("n", "time", "clock", "kind")
 
 
 class Log:
-    """The events of a run, open after the last complete line.
+    """The events of a run; a new event goes after the last complete line.
 
-    `n` counts the events of a folder up, whatever the clock does; `clock` is the seconds since the log was opened,
-    by a clock that never goes back; `time` is the time of day.
+    `n` counts the events of a folder; `clock` is the seconds since the log was opened, by a monotonic clock; `time` is
+    the date and time.
     """
 
     def __init__(self, path: Path):
@@ -29,12 +29,12 @@ class Log:
         for end, event in _valid_events(path):  # noqa: B007
             self._count = max(self._count, event["n"])
         self._file = AppendOnlyFile(path, end)
-        self.cut = self._file.cut  # bytes of a torn line, removed
+        self.cut = self._file.cut  # bytes of an incomplete line that were removed
 
     def append(self, kind: str, facts: dict[str, Any]) -> None:
         """Write one event; when this returns, it is on the disk."""
         if reserved := [key for key in _RESERVED_KEYS if key in facts]:
-            raise InvalidInput(f"an event's facts must not be called {' or '.join(reserved)}; these names are its own")
+            raise InvalidInput(f"an event's facts must not be called {' or '.join(reserved)}; these names are reserved")
         content = json_value(facts, "event")
         self._count += 1
         header = {
@@ -53,12 +53,12 @@ class Log:
 
 
 def read_events(path: Path) -> list[dict[str, Any]]:
-    """The complete events of a log, oldest first; none where there is no log."""
+    """The complete events of a log, oldest first; none if there is no log."""
     return [event for _, event in _valid_events(path)]
 
 
 def _valid_events(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Each event and the offset behind it; a line torn by a crash or damaged later is passed over."""
+    """Each event and the offset after it; incomplete and damaged lines are skipped."""
     try:
         stream = open_to_read(path)
     except FileNotFoundError:

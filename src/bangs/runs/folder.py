@@ -2,7 +2,6 @@
 
 import os
 import re
-import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,22 +28,22 @@ from bangs.utils.files import (
 )
 
 _RUN_FILES = {"lock", "config.json", "environment.json", "events.jsonl", "checkpoints", "result.json", "blind"}
-# what the commands leave beside it, by the kind of the run; a fit says so in its configuration
+# files that the commands write into the folder, by the kind of the run
 _RESULT_FILES = {
     "fit": (
         *("model.safetensors", "exam.safetensors", "predictions.csv", "pseudo_labels.csv", "history.jsonl"),
         *("MODEL_CARD.md", "report.html", "tables.json"),
     ),
     "run": ("snapshot.safetensors", "exam.safetensors", "history.jsonl", "report.html"),
-    "unknown": ("model.safetensors", "snapshot.safetensors", "exam.safetensors"),  # no one else's names
+    "unknown": ("model.safetensors", "snapshot.safetensors", "exam.safetensors"),  # names that only bangs uses
 }
 _ROUND_FILE = re.compile(r"round-([0-9]{6}|[1-9][0-9]{6,8})\.safetensors")  # names of `round_file`
-_IGNORED_FILES = {".DS_Store"}  # put into any folder someone looks at
+_IGNORED_FILES = {".DS_Store"}
 
 
 @dataclass(frozen=True)
 class Record:
-    """The content of a run folder, for a reader that does not lock it."""
+    """The content of a run folder, read without locking it."""
 
     config: dict[str, Any]
     environment: dict[str, Any]
@@ -58,7 +57,7 @@ def config_hash(config: Mapping[str, Any]) -> str:
 
 
 def read_run(path: str | Path) -> Record:
-    """The record of a run folder, finished or not, in use or not; takes no lock and changes nothing."""
+    """Read a run folder, even while it is in use; takes no lock and changes nothing."""
     folder = Path(path)
     config = unseal(folder / "config.json")
     if config is None:
@@ -72,9 +71,9 @@ def read_run(path: str | Path) -> Record:
 
 
 class RunFolder:
-    """The folder of one run, held by this process until the `with` block ends.
+    """The folder of one run, locked by this process until the `with` block ends.
 
-    `resumed` says whether the folder held this run before. Nothing that it reads from the folder is used as a path.
+    `resumed` says whether the folder had this run before. Nothing read from the folder is used as a path.
     """
 
     def __init__(self, path: Path, config: dict[str, Any], lock: Lock):
@@ -82,9 +81,10 @@ class RunFolder:
         self.config = config
         self.hash = digest(config)
         self.resumed = False
+        self._checkpoints = path / "checkpoints"
         self._lock = lock
         self._log: Log | None = None
-        self._newest_round: int | None = None  # the newest round known to be whole
+        self._newest_round: int | None = None  # the newest round whose checkpoint is known to be intact
 
     @classmethod
     def create_or_resume(
@@ -97,12 +97,12 @@ class RunFolder:
         device: torch.device | str = "cpu",
         patience: float = 0.0,
     ) -> "RunFolder":
-        """Hold the folder at `path` for the run of this (complete) configuration.
+        """Lock the folder at `path` for a run with this (complete) configuration.
 
-        A folder that holds a run is refused unless `resume` (the configuration must be the same) or `overwrite` (the
-        run is discarded, with "same" only if it has this configuration) is true. A folder that holds other files is
-        always refused. Where there is no run yet, both begin one. A folder that another process holds is waited for,
-        `patience` seconds at most.
+        If the folder has a run, `resume` continues it (the configuration must be the same) and `overwrite` discards it
+        (with "same" only if it has this configuration); otherwise it is refused. If there is no run yet, both start
+        one. A folder with other files is always refused. If another process has locked the folder, wait at most
+        `patience` seconds.
         """
         if resume and overwrite:
             raise InvalidInput("a run is either resumed or overwritten; give one of --resume and --overwrite")
@@ -129,13 +129,13 @@ class RunFolder:
         self.close()
 
     def close(self) -> None:
-        """Let go of the folder; the run can be resumed."""
+        """Unlock the folder; the run can be resumed."""
         if self._log is not None:
             self._log.close()
         self._lock.release()
 
     def event(self, kind: str, **facts: Any) -> None:
-        """Append one line to events.jsonl, numbered and timed; nan and infinities are written as text."""
+        """Append one line with number and time to events.jsonl; nan and infinities are written as text."""
         self._writable_log().append(kind, facts)
 
     def events(self) -> list[dict[str, Any]]:
@@ -143,29 +143,28 @@ class RunFolder:
         return read_events(self.path / "events.jsonl")
 
     def save(self, round: int, tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> None:
-        """Keep the state at the end of a round; when this returns, no crash can take it away.
+        """Write a checkpoint of the state after a round; when this returns, it survives a crash.
 
-        Tensors of any device come back on the CPU, bit by bit, and facts as given, but tuples as lists. The last two
-        whole checkpoints stay, older ones go.
+        Tensors are read back on the CPU with the same bits, facts as given, but tuples as lists. The last two intact
+        checkpoints stay, older ones are removed.
         """
         self._writable_log()
-        if self._newest_round is None and self._rounds():
+        if self._newest_round is None:
             self.latest()
         if not 0 <= round < 10**9 or (self._newest_round is not None and round <= self._newest_round):
             raise InvalidInput(f"a saved round must follow the newest one ({self._newest_round}), got {round}")
         body = encode(Checkpoint(round, dict(tensors), dict(facts)), self.hash)
-        write_atomic(self._checkpoint(round), body)
+        write_atomic(round_file(self._checkpoints, round), body)
         previous, self._newest_round = self._newest_round, round
-        with explain_write_errors(self.path / "checkpoints"):
-            for other in self._rounds():
+        with explain_write_errors(self._checkpoints):
+            for other, path in _round_files(self._checkpoints).items():
                 if other not in (round, previous):
-                    os.unlink(self._checkpoint(other))
+                    path.unlink()
 
     def latest(self) -> Checkpoint | None:
-        """The newest whole checkpoint, or None; a damaged one is passed over with an event that says so."""
+        """The newest intact checkpoint, or None; a damaged one is skipped and logged as an event."""
         self._writable_log()
-        for round in self._rounds():
-            path = self._checkpoint(round)
+        for round, path in _round_files(self._checkpoints).items():
             try:
                 checkpoint = decode(read_regular_file(path, MAX_BYTES), self.hash)
                 if checkpoint.round != round:
@@ -178,7 +177,7 @@ class RunFolder:
         return None
 
     def finish(self, result: Mapping[str, Any]) -> None:
-        """Write result.json, in which nan and infinities are written as text."""
+        """Write result.json; nan and infinities are written as text."""
         self._writable_log()
         seal(self.path / "result.json", json_value(dict(result), "result"))
         self.event("finished")
@@ -186,9 +185,9 @@ class RunFolder:
     def forget(self) -> None:
         """Remove all checkpoints: the run is finished, or must begin again."""
         self._writable_log()
-        with explain_write_errors(self.path / "checkpoints"):
-            for round in self._rounds():
-                os.unlink(self._checkpoint(round))
+        with explain_write_errors(self._checkpoints):
+            for path in _round_files(self._checkpoints).values():
+                path.unlink()
         self._newest_round = None
 
     @property
@@ -197,13 +196,13 @@ class RunFolder:
 
     @property
     def result(self) -> dict[str, Any] | None:
-        """What `finish` was given; None where the run is not finished or its result is damaged."""
+        """The result that `finish` wrote; None if the run is not finished or the file is damaged."""
         return _unseal_or_none(self.path / "result.json")
 
     def _open(self, resume: bool, overwrite: bool | Literal["same"], current: dict[str, Any]) -> None:
-        checkpoints = self.path / "checkpoints"
-        if os.path.lexists(checkpoints) and not stat.S_ISDIR(os.lstat(checkpoints).st_mode):
-            raise InvalidInput(f"'{checkpoints}' must be a folder of its own, not a link or a file; remove it")
+        checkpoints = self._checkpoints
+        if os.path.lexists(checkpoints) and (checkpoints.is_symlink() or not checkpoints.is_dir()):
+            raise InvalidInput(f"'{checkpoints}' must be a folder, not a link or a file; remove it")
         if overwrite == "same":
             stored = _unseal_or_none(self.path / "config.json")
             overwrite = stored is not None and digest(stored) == self.hash
@@ -244,20 +243,14 @@ class RunFolder:
 
     def _check_has_config(self) -> None:
         leftovers = [name for name in ("events.jsonl", "result.json") if (self.path / name).exists()]
-        if leftovers or ((self.path / "checkpoints").is_dir() and self._rounds()):
+        if leftovers or (self._checkpoints.is_dir() and _round_files(self._checkpoints)):
             raise InvalidInput(
                 f"'{self.path}' holds a run without its config.json; put the file back, "
                 "add --overwrite to discard the run, or choose another folder"
             )
 
-    def _checkpoint(self, round: int) -> Path:
-        return round_file(self.path / "checkpoints", round)
-
-    def _rounds(self) -> list[int]:
-        return _rounds(self.path / "checkpoints")
-
     def _writable_log(self) -> Log:
-        """The log, if the folder is still this process's to write in."""
+        """The event log; raises unless this process still holds the lock of the folder."""
         if self._log is None or not self._lock.held():
             raise BangsError(
                 f"'{self.path}' is not held any more: it was closed, removed or replaced, or this is a forked process; "
@@ -271,10 +264,10 @@ def round_file(folder: Path, round: int) -> Path:
     return folder / f"round-{round:06d}.safetensors"
 
 
-def _rounds(folder: Path) -> list[int]:
-    """The rounds that have a file, newest first."""
-    names = map(_ROUND_FILE.fullmatch, os.listdir(folder))
-    return sorted((int(name[1]) for name in names if name), reverse=True)
+def _round_files(folder: Path) -> dict[int, Path]:
+    """The files of rounds in a folder, by round, newest first."""
+    matches = filter(None, map(_ROUND_FILE.fullmatch, os.listdir(folder)))
+    return dict(sorted(((int(match[1]), folder / match[0]) for match in matches), reverse=True))
 
 
 def _unseal_or_none(path: Path) -> dict[str, Any] | None:
@@ -285,9 +278,9 @@ def _unseal_or_none(path: Path) -> dict[str, Any] | None:
 
 
 def _check_is_ours(folder: Path) -> None:
-    """Refuse a folder of other people's files before anything is written into it.
+    """Raise if the folder has files of other programs; nothing has been written into it yet.
 
-    A name is no proof: a folder is ours if a file with our seal or an event of ours is in it.
+    File names are no proof: the folder is ours if it has a valid sealed file or a valid event.
     """
     names = {name for name in os.listdir(folder) if not _is_left_by_a_start(folder / name)} - _IGNORED_FILES
     sealed = ("config.json", "environment.json", "result.json")
@@ -298,7 +291,7 @@ def _check_is_ours(folder: Path) -> None:
 
 
 def _is_left_by_a_start(path: Path) -> bool:
-    """Whether a run that was killed before its first sealed file can have left this."""
+    """Whether a run that was killed before it wrote its first sealed file may have left this file."""
     if path.name == "checkpoints":
         return path.is_dir() and not path.is_symlink() and not os.listdir(path)
     if path.name == "lock":
@@ -307,10 +300,10 @@ def _is_left_by_a_start(path: Path) -> bool:
 
 
 def _remove_results(folder: Path) -> None:
-    """Remove what a run has left, but for its configuration: a crash leaves a run that is not finished.
+    """Remove all files of a run except its configuration, so that a crash leaves an unfinished run.
 
-    A new configuration is written after this, so that no model is left with the configuration of another run. Files of
-    other names stay.
+    The new configuration is written afterwards, so that no model stays beside the configuration of another run. Files
+    with other names stay.
     """
     checkpoints, config = folder / "checkpoints", _unseal_or_none(folder / "config.json")
     kind = "unknown" if config is None else "fit" if config.get("command") == "fit" else "run"
@@ -318,6 +311,6 @@ def _remove_results(folder: Path) -> None:
         (folder / name).unlink(missing_ok=True)
     for rounds_folder in (checkpoints, folder / "blind"):
         if rounds_folder.is_dir() and not rounds_folder.is_symlink():
-            for round in _rounds(rounds_folder):
-                round_file(rounds_folder, round).unlink()
+            for path in _round_files(rounds_folder).values():
+                path.unlink()
     sync_folder(folder)

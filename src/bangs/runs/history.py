@@ -1,4 +1,4 @@
-"""History rows: one JSON object per round of a run."""
+"""History rows: one JSON-able dict per round of a run."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -10,11 +10,11 @@ from bangs.runs.candidate_log import CandidateLog
 if TYPE_CHECKING:
     from bangs.selftraining.loop import State
 
-STAGES = ("calibrate", "select", "train")  # of a round, one after the other
+STAGES = ("calibrate", "select", "train")  # of a round, in this order
 
 
 def row(state: "State") -> dict[str, Any]:
-    """The facts of a round; lists over runs come in the order of the seeds."""
+    """The facts of a round; lists over runs are in the order of the seeds."""
     classes = state.prediction.logits.shape[2]
     known = state.labels.known
     counts = torch.stack([(known & (state.labels.target == c)).sum(1) for c in range(classes)], dim=1)
@@ -32,7 +32,7 @@ def row(state: "State") -> dict[str, Any]:
 
 
 def is_row(value: Any) -> bool:
-    """Whether a row from outside has what every reader needs of it: its round, who took part, and how they did."""
+    """Whether a value from a file has the keys of a row that every reader needs: round, took_part and validation."""
     if not isinstance(value, dict) or type(value.get("round")) is not int:
         return False
     columns = [(value.get("took_part"), bool), (value.get("validation"), float)]
@@ -42,28 +42,28 @@ def is_row(value: Any) -> bool:
 
 
 def is_soft(row: Mapping[str, Any]) -> bool:
-    """Whether a row is of a round of soft labels, of which it holds the number only."""
+    """Whether a row is of a round of soft labels; such a row has only their number."""
     adopted = row.get("adopted")
     return isinstance(adopted, list) and bool(adopted) and all(type(entry) is int for entry in adopted)
 
 
 def seconds_by_stage(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
-    """The seconds that the rounds of some rows spent in each stage."""
+    """The seconds of all rows by stage."""
     return {stage: sum(row["seconds"].get(stage, 0.0) for row in rows) for stage in STAGES}
 
 
 def without_adopted(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Rows of one run without the nodes they adopted, which its log holds; see `with_adopted`."""
+    """Rows of one run without their adopted nodes, which are in its candidate log; see `with_adopted`."""
     return [row if is_soft(row) else {**row, "adopted": None} for row in rows]
 
 
 def with_adopted(rows: list[dict[str, Any]], log: CandidateLog) -> list[dict[str, Any]]:
-    """The rows of `without_adopted`, with the nodes they adopted; a row of soft labels keeps their number."""
+    """The rows of `without_adopted` with their adopted nodes; a row of soft labels has only their number."""
     return [row if is_soft(row) else {**row, "adopted": [log.adopted(row["round"])]} for row in rows]
 
 
 def _adopted(state: "State") -> list[dict[str, list[Any]]] | list[int]:
-    """The nodes a round adopted, run by run; of soft labels, all made anew in every round, only the number."""
+    """The adopted nodes of a round by run; of soft labels only the number, as every round makes all of them anew."""
     if state.adoption is not None and state.adoption.soft:
         return state.adoption.chosen.sum(1).tolist()
     return [CandidateLog.of(state, run).adopted(state.index) for run in range(len(state.running))]

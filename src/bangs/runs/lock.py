@@ -18,20 +18,20 @@ from bangs.errors import BangsError, InvalidInput
 from bangs.utils.files import open_regular_file, open_to_read, parse
 from bangs.utils.signals import check
 
-_RETRY_SECONDS = 0.2  # seconds between two tries
-_MAX_BYTES = 4096  # bytes of a lock file that are looked at
+_RETRY_SECONDS = 0.2
+_MAX_BYTES = 4096  # of a lock file that are read
 _HOLDER_PATTERNS = {"pid": r"\d{1,9}", "since": r"[\d:.TZ+-]{10,40}", "host": r"[0-9a-f]{12}"}
 
 
 class InUse(BangsError):
-    """Another process works in the folder."""
+    """Another process has locked the folder."""
 
 
 class Lock:
-    """A lock of the operating system on the folder's `lock` file, which also says who holds it.
+    """An operating-system lock on the file `lock` of a folder; the file also describes its holder.
 
-    The system takes it back when the process ends, however it ends; facts found in a lock that is free are those of a
-    process that ended without letting go, and are kept as `stale`.
+    The system releases the lock when the process ends, even if it was killed. A free lock that still describes a
+    holder is of such a process; its description is kept as `stale`.
     """
 
     def __init__(self, folder: Path):
@@ -57,7 +57,7 @@ class Lock:
         _open_locks.add(self)
 
     def held(self) -> bool:
-        """Whether the lock is this process's and still the one in the folder."""
+        """Whether this process holds the lock, and the file in the folder is still the same."""
         try:
             return self._file >= 0 and os.path.samestat(os.fstat(self._file), os.lstat(self._path))
         except FileNotFoundError:
@@ -70,7 +70,7 @@ class Lock:
             self.forget()
 
     def forget(self) -> None:
-        """Close the file; a parent process that holds the same lock keeps it."""
+        """Close the file without releasing the lock of a parent process."""
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
@@ -80,16 +80,16 @@ class Lock:
 
 
 def is_lock(path: Path) -> bool:
-    """Whether a run wrote this `lock` file: it is empty, or names a holder; zeros are what a power cut leaves."""
+    """Whether bangs wrote this `lock` file: it is empty, describes a holder, or has the zeros that a power cut leaves."""
     with open_to_read(path) as stream:
         content = stream.read(_MAX_BYTES)
     return not content.strip(b"\0") or _parse_holder(content) is not None
 
 
 def acquire(folder: Path, patience: float = 0.0) -> Lock:
-    """The folder's lock, as soon as its holder is gone; raises `InUse` after `patience` seconds.
+    """Lock the folder; raises `InUse` if another process still holds the lock after `patience` seconds.
 
-    The hold of a dead process may outlast it on a network file system.
+    On a network file system, the lock of a dead process may outlast it.
     """
     deadline = time.monotonic() + patience
     while True:
@@ -111,13 +111,13 @@ def _register_fork_handler() -> None:
 
 
 def _close_all() -> None:
-    # a worker process inherits the lock, and would keep it when its parent is killed
+    # a forked worker inherits the lock, and would keep it if its parent is killed
     for lock in list(_open_locks):
         lock.forget()
 
 
 def _parse_holder(content: bytes) -> dict[str, Any] | None:
-    """The facts about a holder in a lock file's content, None if they are not valid."""
+    """The holder that the content of a lock file describes, None if it is not valid."""
     try:
         holder = parse(content, "lock")
     except InvalidInput:
@@ -146,5 +146,5 @@ def _describe(holder: dict[str, Any] | None) -> str:
 
 
 def _host() -> str:
-    """A mark of this machine that does not reveal its name."""
+    """A hash of the name of this machine."""
     return sha256(f"bangs {platform.node()}".encode()).hexdigest()[:12]

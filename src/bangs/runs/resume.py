@@ -1,4 +1,4 @@
-"""Resume: the rounds of a run are saved in its folder, and a run that was stopped continues after the last of them."""
+"""Save the rounds of a run in its folder; a run that was stopped continues after the last one."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -22,17 +22,17 @@ from bangs.utils.files import digest
 _STATE_PART = "state"
 
 Part = tuple[Mapping[str, Tensor], Any]  # named tensors, and facts that JSON can hold
-Restore = Callable[[Learner], State]  # makes a state that was saved, for a learner of the same task
+Restore = Callable[[Learner], State]  # restores a saved state, for a learner of the same task
 
 
 class SavedRounds:
-    """The states of a run in its folder, with whatever else the run needs to continue, and the seconds it took so far.
+    """The states of a run in its folder, with everything else it needs to continue.
 
-    Everything is saved in named parts of tensors and facts. A checkpoint of another task is refused.
+    A checkpoint consists of named parts of tensors and facts. A checkpoint of another task is refused.
     """
 
     def __init__(self, folder: RunFolder, pause: float = 0.0):
-        self.folder, self.pause = folder, pause  # the least number of seconds between two checkpoints
+        self.folder, self.pause = folder, pause  # minimum seconds between two checkpoints
         self.latest = folder.latest()
         self.earlier = 0.0  # seconds of work in earlier attempts
         self._identity = ""
@@ -45,7 +45,7 @@ class SavedRounds:
         return self.earlier + time.perf_counter() - self._began
 
     def begin(self, task: Task, exam: str = "") -> None:
-        """Check that what was saved is of this task; `exam` is a digest of labels that the learner does not see."""
+        """Check that the checkpoint is of this task; `exam` is a digest of labels that the learner does not see."""
         self._identity = digest([_fingerprint(task), exam])
         if self.latest is None:
             return
@@ -57,18 +57,18 @@ class SavedRounds:
         self.earlier = float(self.latest.facts["seconds"])
 
     def part(self, name: str) -> Part:
-        """What was saved under a name; LookupError where nothing was."""
+        """The saved part of a name; raises LookupError if there is none."""
         if self.latest is None:
             raise LookupError(name)
         return with_prefix(self.latest.tensors, f"{name}."), self.latest.facts["parts"][name]
 
     def state(self) -> Restore:
-        """How to make the last state that was saved."""
+        """A function that restores the last saved state."""
         tensors, facts = self.part(_STATE_PART)
         return partial(unpack, Checkpoint(int(facts["index"]), dict(tensors), facts))
 
     def note(self, state: State, **more: Any) -> None:
-        """Write a round into the folder's events."""
+        """Log a round as an event."""
         seconds = {stage: round(value, 6) for stage, value in state.seconds.items()}
         self.folder.event("round", index=state.index, validation=state.validation.tolist(), seconds=seconds, **more)
         if state.rejected:
@@ -76,7 +76,7 @@ class SavedRounds:
             self.folder.event("rejected round", index=state.index, runs=list(state.rejected), reason=reason)
 
     def save(self, number: int, state: State | None, parts: Mapping[str, Part]) -> None:
-        """Save a checkpoint if `pause` has passed; when this returns, no crash can take it away."""
+        """Save a checkpoint if `pause` has passed; when this returns, it survives a crash."""
         if time.perf_counter() - self._saved < self.pause:
             return
         if state is not None:
@@ -93,7 +93,7 @@ class SavedRounds:
 
 
 def _fingerprint(task: Task) -> str:
-    """The fingerprint of all that a learner sees."""
+    """The fingerprint of everything that a learner sees."""
     graph = task.graph
     labels = Data(given=task.given.target, held=task.validation)
     if isinstance(graph, StoredGraph):  # its digest covers all that is stored

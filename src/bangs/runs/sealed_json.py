@@ -1,4 +1,4 @@
-"""JSON files that state their format and carry their own checksum."""
+"""JSON files with a format number and a checksum."""
 
 import json
 import re
@@ -11,12 +11,12 @@ from bangs.errors import InvalidInput
 from bangs.utils.files import digest, finite, parse, read_regular_file, write_atomic
 
 FORMAT = 1
-MAX_BYTES = 16 << 20  # bytes of a file
-_MAX_SHOWN = 20  # differences
+MAX_BYTES = 16 << 20
+_MAX_SHOWN = 20  # differences in an error message
 
 
 def seal(path: Path, content: dict[str, Any]) -> None:
-    """Write `config.json` as {"format": 1, "sha256": …, "config": content}, and so for other names."""
+    """Write a file such as `config.json` as {"format": 1, "sha256": …, "config": content}."""
     body = {"format": FORMAT, "sha256": digest(content), path.stem: finite(content)}
     text = json.dumps(body, indent=1, allow_nan=False) + "\n"
     if len(text) > MAX_BYTES:
@@ -25,7 +25,7 @@ def seal(path: Path, content: dict[str, Any]) -> None:
 
 
 def unseal(path: Path) -> dict[str, Any] | None:
-    """The content of a sealed file, None if there is no file; raises, with the broken rule, if it is not valid."""
+    """The content of a sealed file, None if there is no file; raises if it is not valid."""
     hint = "restore the original, or choose another folder"
     try:
         body = parse(read_regular_file(path, MAX_BYTES), f"'{path}'")
@@ -46,7 +46,7 @@ def unseal(path: Path) -> dict[str, Any] | None:
 
 
 def differences(stored: dict[str, Any], current: dict[str, Any]) -> list[str]:
-    """One line for each place where two plain values differ: "method.k: 100 in the folder, 200 now"."""
+    """One line for each key where two configurations differ: "method.k: 100 in the folder, 200 now"."""
     old, new = dict(_leaves(stored, "")), dict(_leaves(finite(current), ""))
     keys = [key for key in sorted(old.keys() | new.keys()) if old.get(key) != new.get(key)]
     lines = [f"{key}: {old.get(key, 'nothing')} in the folder, {new.get(key, 'nothing')} now" for key in keys]
@@ -54,7 +54,7 @@ def differences(stored: dict[str, Any], current: dict[str, Any]) -> list[str]:
 
 
 def _leaves(value: Any, key: str) -> Iterator[tuple[str, str]]:
-    """Every scalar, empty list and empty dict under its place, in ASCII: ("method.k", "100")."""
+    """Every scalar, empty list and empty dict with its dotted key, in ASCII: ("method.k", "100")."""
     if isinstance(value, dict) and value:
         for child, item in value.items():
             name = child if re.fullmatch(r"\w+", child, re.ASCII) else _clip(json.dumps(child))

@@ -1,4 +1,4 @@
-"""Snapshot: what explanations and report pages need of a finished run."""
+"""Snapshot: the data of a finished run that explanations and report pages need."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
@@ -18,34 +18,34 @@ from bangs.runs.history import is_row, with_adopted, without_adopted
 if TYPE_CHECKING:
     from bangs.graphs.store import StoreReference
 
-HERE = Path()  # the folder that a store's path is relative to, if no file is written
+HERE = Path()  # the path of a store is relative to this folder, if no file is written
 
 
 @dataclass(frozen=True, eq=False)
 class Snapshot:
-    """One run seen from its end: N nodes, C classes, T rounds counting round 0; everything on the CPU.
+    """A finished run: N nodes, C classes, T rounds counting round 0; everything on the CPU.
 
-    The chosen round is the one with the best validation accuracy; its student gave `raw` and learned from `target`.
+    The chosen round is the one with the best validation accuracy; its student predicted `raw` and learned from `target`.
     """
 
-    graph: "EdgeList | StoreReference"  # the edges, in memory or where a store has them; no features
+    graph: "EdgeList | StoreReference"  # the edges, in memory or in a store; no features
     given: Tensor  # long [N], labels to learn from, -1 = none
     held: Tensor  # long [N], labels held for validation, -1 = none
     target: Tensor  # long [N], given labels and pseudo-labels the chosen student learned from, -1 = none
     adopted_round: Tensor  # long [N], 0 = given, t = adopted in round t, -1 = none
     raw: Tensor  # float [N, C], the chosen student's logits
     calibrated: Tensor  # float [N, C]
-    round_labels: Tensor  # long [T, N], what each round's student predicts; of a store one byte where classes are few
+    round_labels: Tensor  # long [T, N], the prediction of each round's student; of a store uint8 if classes are few
     round_confidence: Tensor  # float [T, N], its calibrated confidence; of a store float16
     candidate_log: CandidateLog
     chosen: int
     rows: list[dict[str, Any]]  # of `history`
     belief: Tensor | None = None  # float [N, C], the soft labels the chosen student learned from; None = all are hard
-    weight: Tensor | None = None  # float [N], the weight of every label in the chosen student's loss; None = all alike
+    weight: Tensor | None = None  # float [N], the weight of every label in the chosen student's loss; None = all equal
     unseen: Tensor | None = None  # float [M, C], logits of the M held nodes by models that have not learned them
-    unseen_calibrated: Tensor | None = None  # float [M, C], calibrated without their own labels; None = as all nodes
-    points: Tensor | None = None  # float [N, d], where nodes lie for the models; None = not kept
-    disagreement: Tensor | None = None  # float [N], between the models of the folds, in nats; None = not kept
+    unseen_calibrated: Tensor | None = None  # float [M, C], calibrated without their labels; None = as all nodes
+    points: Tensor | None = None  # float [N, d], embeddings of the nodes; None = not saved
+    disagreement: Tensor | None = None  # float [N], between the models of the folds, in nats; None = not saved
 
     @property
     def nodes(self) -> int:
@@ -57,19 +57,19 @@ class Snapshot:
 
     @property
     def known(self) -> Tensor:
-        """Labels that the run had, given or held for validation, -1 = none: long [N]."""
+        """All labels of the run, given or held for validation, -1 = none: long [N]."""
         return self.given.maximum(self.held)
 
     @property
     def folds(self) -> bool:
-        """Whether held labels were given too, each to the models of other folds."""
+        """Whether the run had folds: held labels were also given, to the models of the other folds."""
         return bool(((self.held >= 0) & (self.given >= 0)).any())
 
     @property
     def judged(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Of the M held nodes the logits before and after calibration [M, C], and the labels [M].
+        """Logits of the M held nodes before and after calibration [M, C], and their labels [M].
 
-        Where held nodes were learned by some of several models, only the others count.
+        With folds, the logits are of models that have not learned the node.
         """
         held = self.held >= 0
         before = self.raw[held] if self.unseen is None else self.unseen
@@ -82,13 +82,13 @@ class Snapshot:
         return NeighbourLists.of(self.graph) if isinstance(self.graph, EdgeList) else self.graph.store.unlabelled().into
 
     def with_store(self, path: str | Path) -> "Snapshot":
-        """The same run, with its store at another path."""
+        """The same snapshot with its store at another path."""
         if isinstance(self.graph, EdgeList):
             raise InvalidInput("it holds its graph itself and needs no store")
         return replace(self, graph=self.graph.at(path))
 
     def to_plain(self, folder: Path = HERE) -> tuple[dict[str, Tensor], dict[str, Any]]:
-        """Named tensors and JSON-able facts, for `from_plain`, to be written to a file in the folder."""
+        """Named tensors and JSON-able facts for a file in the folder; see `from_plain`."""
         named = {name: getattr(self, name) for name in (*_TENSORS, *_OPTIONAL)}
         tensors = {name: part for name, part in named.items() if part is not None} | self.candidate_log.to_plain()
         facts: dict[str, Any] = {"chosen": self.chosen, "rows": without_adopted(self.rows)}
@@ -99,7 +99,7 @@ class Snapshot:
 
     @classmethod
     def from_plain(cls, tensors: Mapping[str, Tensor], facts: Mapping[str, Any], folder: Path = HERE) -> "Snapshot":
-        """The snapshot that `to_plain` described in a file in the folder; types, shapes and ranges are checked."""
+        """Read the tensors and facts of `to_plain`; types, shapes and ranges are checked."""
         try:
             candidate_log = CandidateLog.from_plain(tensors)
             parts = {name: tensors[name] for name in _TENSORS}
@@ -119,7 +119,7 @@ class Snapshot:
         return snapshot
 
     def _check(self) -> None:
-        """Raises where the numbers of a file from outside do not fit each other."""
+        """Raise if the tensors of a file do not fit together."""
         rounds, classes = len(self.round_labels), self.classes
         self._check_graph()
         minimum = {"given": -1, "held": -1, "target": -1, "adopted_round": -1, "round_labels": 0}
@@ -130,7 +130,7 @@ class Snapshot:
             raise InvalidInput("'adopted_round' of the saved run must be 0 for given labels, and -1 where 'target' is")
         for name in ("raw", "calibrated", "unseen", "unseen_calibrated"):
             if (part := getattr(self, name)) is not None and len(part):
-                check_finite(name, part.amax(-1))  # a class may have no chance at all, but not every one
+                check_finite(name, part.amax(-1))  # a logit may be -inf, but not all of a node
         for name in ("round_confidence", "points", "belief", "weight", "disagreement"):
             if (part := getattr(self, name)) is not None:
                 check_finite(name, part, negative=name in ("round_confidence", "points"))
@@ -156,16 +156,16 @@ class Snapshot:
 
 
 def _graph(tensors: Mapping[str, Tensor], facts: Mapping[str, Any], folder: Path) -> "EdgeList | StoreReference":
-    """The edges that a file holds, or the store that it names."""
+    """The edges in a file, or the store that it names."""
     if "store" not in facts:
         return EdgeList(tensors["edge_index"], len(tensors["given"]), tensors.get("edge_weight"))
-    from bangs.graphs.store import StoreReference  # imports the readers of tables, which takes a second
+    from bangs.graphs.store import StoreReference  # its import takes a second
 
     return StoreReference.from_plain(facts["store"], folder)
 
 
 def _check_shapes(parts: Mapping[str, Tensor]) -> None:
-    """Raises where tensors of a file differ in type or shape from those of N nodes, C classes and T rounds."""
+    """Raise if a tensor of a file has the wrong type, or the wrong shape for N nodes, C classes and T rounds."""
     if parts["raw"].dim() != 2 or parts["raw"].shape[1] < 1 or parts["round_labels"].dim() != 2:
         raise InvalidInput("'raw' and 'round_labels' of the saved run must have shapes [N, C] and [T, N]")
     (nodes, classes), rounds = parts["raw"].shape, len(parts["round_labels"])
@@ -191,7 +191,7 @@ def _check_shapes(parts: Mapping[str, Tensor]) -> None:
 
 
 def _check_rounds(chosen: Any, rows: Any, rounds: int) -> None:
-    """Raises where a file's chosen round is none of its rounds, or its rows are not one a round, or none at all."""
+    """Raise if the chosen round does not exist, or if there are rows but not one per round."""
     if type(chosen) is not int or not 0 <= chosen < rounds:
         raise InvalidInput("the chosen round of the saved run must be one of its rounds")
     if not isinstance(rows, list) or not all(map(is_row, rows)):
@@ -203,5 +203,7 @@ def _check_rounds(chosen: Any, rows: Any, rounds: int) -> None:
 _FLOAT_DTYPES = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
 _OPTIONAL = ("belief", "weight", "unseen", "unseen_calibrated", "points", "disagreement")
 _TENSORS = tuple(
-    own.name for own in fields(Snapshot) if own.name not in ("graph", "candidate_log", "chosen", "rows", *_OPTIONAL)
+    field.name
+    for field in fields(Snapshot)
+    if field.name not in ("graph", "candidate_log", "chosen", "rows", *_OPTIONAL)
 )

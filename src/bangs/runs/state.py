@@ -1,4 +1,4 @@
-"""The state of a run after a round, as the tensors and facts of a checkpoint."""
+"""Convert the state of a run to the tensors and facts of a checkpoint, and back."""
 
 from typing import Any
 
@@ -19,9 +19,9 @@ _MODEL_TENSORS = {"validation": torch.float64, "epochs": torch.long, "sound": to
 
 
 def pack(state: State) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """What the next round needs. A model that plays several roles is stored once.
+    """The tensors and facts that the next round needs. A model with several roles is stored once.
 
-    Logits are stored though the weights would give them again: on a GPU not always in the last bit.
+    Logits are stored too: on a GPU the weights do not always reproduce their last bit.
     """
     tensors = {f"labels.{name}": getattr(state.labels, name) for name in _LABEL_TENSORS}
     tensors |= {"logits": state.prediction.logits, **{name: getattr(state, name) for name in _RUN_TENSORS}}
@@ -34,13 +34,13 @@ def pack(state: State) -> tuple[dict[str, Tensor], dict[str, Any]]:
         if roles[role] == role:
             tensors |= {f"{role}.weights.{name}": value for name, value in model.weights.items()}
             tensors |= {f"{role}.{name}": getattr(model, name) for name in _MODEL_TENSORS}
-    # the weights to start students from are the first model's, whichever model carries them
+    # `early`, the initial weights of students, is the same in all models
     tensors |= {f"early.{name}": value for name, value in (state.student.early or {}).items()}
     return tensors, {"roles": roles}
 
 
 def unpack(checkpoint: Checkpoint, learner: Learner) -> State:
-    """The state that was packed, on the learner's device; how the round came about is not kept."""
+    """The state that was packed, on the device of the learner; the facts of its adoption are not stored."""
     _check(checkpoint, learner)
     tensors = {name: value.to(learner.task.device) for name, value in checkpoint.tensors.items()}
     early = with_prefix(tensors, "early.") or None
@@ -53,7 +53,7 @@ def unpack(checkpoint: Checkpoint, learner: Learner) -> State:
 
 
 def _check(checkpoint: Checkpoint, learner: Learner) -> None:
-    """Raise a sentence where a checkpoint, though whole, does not hold what `pack` writes for this task."""
+    """Raise if an intact checkpoint is not what `pack` writes for this task."""
     task, roles, tensors = learner.task, checkpoint.facts.get("roles"), checkpoint.tensors
     problem = None
     if (
@@ -101,5 +101,5 @@ def _teacher(learner: Learner, tensors: dict[str, Tensor], role: str, early: dic
 
 
 def with_prefix(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
-    """The tensors whose names begin with the prefix, by the rest of their names."""
+    """The tensors whose names begin with the prefix, by their names without it."""
     return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
