@@ -11,7 +11,7 @@ import pytest
 
 import bangs as package
 from bangs import Experiment, SelfTrainingClassifier
-from bangs.cli.commands import FILES, first_words, load
+from bangs.cli.commands import FILES, load, summary
 from bangs.utils import checkout
 from tests import ROOT
 from tests.cli.invoke import bangs
@@ -64,8 +64,8 @@ def test_what_is_left_out_is_the_librarys_own_default() -> None:
 
 @pytest.mark.parametrize("name", FILES)
 def test_a_command_is_listed_with_the_first_words_of_its_own_help(name: str) -> None:
-    assert " ".join(load(name).help.split()).startswith(" ".join(first_words(name).split()))
-    assert len(first_words(name)) > 20
+    assert " ".join(load(name).help.split()).startswith(" ".join(summary(name).split()))
+    assert len(summary(name)) > 20
 
 
 def test_a_command_spelled_wrong_is_named_with_a_near_one() -> None:

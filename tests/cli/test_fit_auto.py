@@ -10,7 +10,6 @@ import pytest
 from bangs import SelfTrainingClassifier
 from bangs.graphs import tables
 from bangs.report.leaderboard import HEAD, leaderboard
-from bangs.report.model_card import word
 from bangs.runs import read_run
 from tests.cli.conftest import EXAMPLES
 from tests.cli.invoke import bangs

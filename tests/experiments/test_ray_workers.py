@@ -91,7 +91,7 @@ def test_two_ray_workers_of_whom_one_is_killed_give_the_table_of_one_process(loc
 @with_ray
 @pytest.mark.slow
 def test_a_cluster_that_is_not_there_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    ray_workers._guard(None)  # before Ray is imported, as the engine does
+    ray_workers._require_authentication(None)  # before Ray is imported, as the engine does
     monkeypatch.setattr("ray.is_initialized", lambda: False)  # as where no other test has started one
     job = Plan.of([str(suite_file(tmp_path))], tmp_path / "out", device="cpu").jobs[0]
     with pytest.raises(BangsError, match=r"cannot connect to the Ray cluster at '127\.0\.0\.1:1'"):

@@ -6,7 +6,7 @@ import pytest
 
 from bangs.errors import InvalidInput
 from bangs.graphs import tables
-from bangs.labelling.answers import AnswerFile, check_class, labels_of, read_answers, standing, with_answers
+from bangs.labelling.answers import AnswerFile, check_class, labels_of, read_answers, valid_answers, with_answers
 from tests.labelling.folders import small_graph
 
 ODD = ["plain", "a,b", 'say "hi"', "two\nlines", "=1+1", "-x", "\u0645\u0631", "'quoted'"]
@@ -47,7 +47,7 @@ def test_an_undo_takes_back_the_newest_answer_that_is_left(tmp_path: Path) -> No
     file.append("three", "label", "ash")
     file.append("three", "undo")
     file.append("two", "undo")
-    assert [own.node for own in standing(file.answers)] == ["one"]
+    assert [own.node for own in valid_answers(file.answers)] == ["one"]
     file.append("one", "label", "yew")
     assert labels_of(file.answers) == {"one": "yew"}
     file.close()

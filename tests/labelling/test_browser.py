@@ -151,7 +151,7 @@ def test_a_page_for_reading_answers_nothing(tab: Browser, tmp_path: Path) -> Non
 def test_a_wrong_token_shows_no_page(tab: Browser, tmp_path: Path) -> None:
     with served(queue_folder(tmp_path / "labels")) as server:
         tab.open(server.address.replace(server.token, "x" * len(server.token)))
-        assert "the address is not right" in tab.js("document.body.textContent")
+        assert "wrong address" in tab.js("document.body.textContent")
         assert tab.js("document.querySelector('#ask')") is None
 
 

@@ -48,7 +48,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     for name, run_data in made.items():
         (folder / f"{name}.html").write_text(render(run_data), encoding="utf-8")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("bangs.report.node_data.DRAWN", 30)
+        patch.setattr("bangs.report.node_data.MAX_DRAWN", 30)
         patch.setattr("bangs.report.node_data.EXPLAINED", 30)
         (folder / "sampled.html").write_text(render(made["fit"]), encoding="utf-8")
     suite = read_suite(suite_file(folder))

@@ -110,7 +110,7 @@ def test_where_no_pseudo_label_was_used_the_page_says_so(run_data: RunData) -> N
 
 
 def test_a_large_graph_is_sampled_with_labels_first(run_data: RunData, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bangs.report.node_data.DRAWN", 30)
+    monkeypatch.setattr("bangs.report.node_data.MAX_DRAWN", 30)
     found = page_data(run_data)
     origin = found["nodes"]["origin"]
     drawn = [origin[place] for place in found["drawn"]]

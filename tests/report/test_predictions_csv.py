@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from bangs.estimator.classifier import SelfTrainingClassifier
-from bangs.report.model_card import word
+from bangs.report.model_card import escape
 from bangs.report.node_layout import positions
 from bangs.report.predictions_csv import predictions, pseudo_labels
 from bangs.utils.csv_safe import cell, to_csv
@@ -54,8 +54,8 @@ def test_a_pseudo_label_that_no_labelled_node_reaches_has_a_reason_too() -> None
 
 
 def test_a_word_in_markdown_stays_a_word() -> None:
-    assert word("a|b") == r"a\|b"
-    assert word("<img>\n# x") == r"\<img\> \# x"
+    assert escape("a|b") == r"a\|b"
+    assert escape("<img>\n# x") == r"\<img\> \# x"
 
 
 def test_positions_are_the_same_for_the_same_logits_and_fill_the_square() -> None:
@@ -97,7 +97,7 @@ def test_soft_labels_are_listed_with_their_probabilities_and_weights() -> None:
 
 
 def test_more_nodes_than_anchors_stand_near_nodes_like_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bangs.report.node_layout.ANCHORS", 40)
+    monkeypatch.setattr("bangs.report.node_layout.MAX_TSNE_NODES", 40)
     logits = torch.zeros(200, 2)
     logits[:, 0] = torch.where(torch.arange(200) < 100, 8.0, -8.0) + torch.linspace(0, 1, 200)
     found = positions(logits)

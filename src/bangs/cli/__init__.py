@@ -1,4 +1,4 @@
-"""The command line: `bangs COMMAND`; each command has a file of its own, read when the command is called."""
+"""The command line `bangs COMMAND`; each command has its own file, which is imported when the command is called."""
 
 import io
 import sys
@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from bangs import __version__
-from bangs.cli.commands import HELP, Commands, memory_advice
+from bangs.cli.commands import HELP_OPTIONS, Commands, memory_advice
 from bangs.cli.usage_errors import UsageError, tell
 from bangs.errors import BangsError, ran_out_of_memory
 from bangs.utils.checkout import describe
@@ -19,12 +19,12 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
-    context_settings=HELP,
+    context_settings=HELP_OPTIONS,
 )
 
 
-def _tell_version(asked: bool) -> None:
-    if asked:
+def _print_version(show: bool) -> None:
+    if show:
         described = describe("--tags")  # such as v0.2.0-3-g1a2b3c4; only in a checkout
         print(f"bangs {__version__}" + (f" ({described})" if described else ""))
         raise typer.Exit
@@ -33,16 +33,16 @@ def _tell_version(asked: bool) -> None:
 @app.callback()
 def bangs(
     version: Annotated[
-        bool, typer.Option("--version", callback=_tell_version, is_eager=True, help="print the version")
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="print the version")
     ] = False,
 ) -> None:
     """Graph self-training: label all nodes of a graph from a few labels, with probabilities and reasons."""
 
 
 def main() -> None:
-    """The console script: a user's mistake is one sentence and exit code 2, never a traceback."""
+    """The console script; an error of the user is printed as one sentence, with exit code 2."""
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")  # a terminal that knows no é is told \xe9
+        sys.stdout.reconfigure(errors="backslashreplace")  # an ASCII terminal shows é as \xe9
     try:
         sys.exit(app(prog_name="bangs", standalone_mode=False))
     except UsageError as error:
@@ -54,6 +54,6 @@ def main() -> None:
             raise
         print(f"bangs: memory ran out; {memory_advice()}", file=sys.stderr)
     except OSError as error:
-        place = f"'{error.filename}': " if error.filename else ""
-        print(f"bangs: {escape_controls(place)}{error.strerror or error}", file=sys.stderr)
+        prefix = f"'{error.filename}': " if error.filename else ""
+        print(f"bangs: {escape_controls(prefix)}{error.strerror or error}", file=sys.stderr)
     sys.exit(2)

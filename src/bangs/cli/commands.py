@@ -1,7 +1,7 @@
-"""Commands by name: listed, and their options read, before anything waits for torch.
+"""The commands by name, loaded lazily.
 
-Torch takes seconds to import. So a command's file imports what the work needs inside its function, and what the
-function calls that needs more is in a file of its own: `bangs fit --help` answers at once.
+Importing torch takes seconds. So the file of a command imports heavy modules inside its function only, and `bangs fit
+--help` is fast.
 """
 
 import sys
@@ -13,8 +13,8 @@ from typer.core import TyperCommand, TyperGroup
 
 from bangs.cli.known_names import docstring
 
-HELP = {"help_option_names": ["-h", "--help"]}
-# in the order of the help; a command is the function of its file's name
+HELP_OPTIONS = {"help_option_names": ["-h", "--help"]}
+# in the order of the help; each command is the function with the name of its file
 NAMES = (
     *("demo", "fit", "predict", "explain", "suggest", "label", "report"),
     *("run", "unblind", "convert", "reproduce", "table", "figure", "list"),
@@ -33,13 +33,13 @@ _LESS_MEMORY = {
 
 
 class Commands(TyperGroup):
-    """The commands of `bangs`, each known by name and first words until it is called."""
+    """The commands of `bangs`; only their names and summaries are known until one is called."""
 
     def __init__(self, **settings: Any):
-        super().__init__(**{**settings, "commands": {name: _Later(name, help=first_words(name)) for name in FILES}})
+        super().__init__(**{**settings, "commands": {name: _LazyCommand(name, help=summary(name)) for name in FILES}})
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command that was typed."""
+        """Run the command; Ctrl-C prints one line."""
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
@@ -47,29 +47,29 @@ class Commands(TyperGroup):
             raise
 
 
-class _Later(TyperCommand):
-    """A command whose file is imported when its arguments are to be read."""
+class _LazyCommand(TyperCommand):
+    """A command whose file is imported when its arguments are parsed."""
 
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
         return load(str(self.name)).make_context(info_name, args, parent, **extra)
 
 
 def load(name: str) -> Any:
-    """The command of that name, with its options."""
+    """Import a command with its options."""
     file = FILES[name]
-    alone = typer.Typer(add_completion=False, rich_markup_mode="rich", context_settings=HELP)
-    alone.command(name)(getattr(import_module(f"bangs.cli.{file}"), file))
-    return typer.main.get_command(alone)
+    single = typer.Typer(add_completion=False, rich_markup_mode="rich", context_settings=HELP_OPTIONS)
+    single.command(name)(getattr(import_module(f"bangs.cli.{file}"), file))
+    return typer.main.get_command(single)
 
 
 def memory_advice() -> str:
-    """What to try where memory ran out, with the options of the command that was typed."""
-    name = next((word for word in sys.argv[1:] if word in FILES), None)
+    """Advice after memory ran out, with options of the command that was called."""
+    name = next((argument for argument in sys.argv[1:] if argument in FILES), None)
     options = {} if name is None else {option for param in load(name).params for option in param.opts}
-    ways = [words for option, words in _LESS_MEMORY.items() if option in options]
-    return "; or ".join([*ways, "use a machine with more memory"])
+    advices = [advice for option, advice in _LESS_MEMORY.items() if option in options]
+    return "; or ".join([*advices, "use a machine with more memory"])
 
 
-def first_words(name: str) -> str:
-    """The first paragraph of a command's docstring, read from its file without running it."""
+def summary(name: str) -> str:
+    """The first paragraph of the docstring of a command, read from its file without importing it."""
     return docstring(f"cli.{FILES[name]}", FILES[name]).split("\n\n")[0]

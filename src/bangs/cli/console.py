@@ -1,4 +1,4 @@
-"""Output of commands: a live table in a terminal, plain lines in a pipe, one JSON object with --json."""
+"""Output of commands: a live table in a terminal, lines in a pipe, one JSON object with --json."""
 
 import json
 import sys
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 
 class Output:
-    """Where a command's words go: stdout for people, or one JSON object and nothing else."""
+    """The output of a command on stdout: text for users, or one JSON object and nothing else."""
 
     def __init__(self, *, as_json: bool = False, quiet: bool = False):
         self.as_json, self.quiet = as_json, quiet
-        # names and paths are a person's own: brackets in them are no markup, nor colons an emoji
-        piped = sys.stdout is None or not sys.stdout.isatty()  # None where it was closed
+        # names and paths may contain brackets and colons, which are not markup or emoji
+        piped = sys.stdout is None or not sys.stdout.isatty()  # None if stdout was closed
         self.console = Console(markup=False, emoji=False, highlight=False, soft_wrap=piped)
 
     @property
@@ -30,25 +30,25 @@ class Output:
         return self.as_json or self.quiet
 
     def say(self, message: Any) -> None:
-        """A sentence or table for a person."""
+        """Print a message or table, unless silent."""
         if not self.silent:
-            self.console.print(_shown(message))
+            self.console.print(_escape_text(message))
 
     def notes(self, notes: Iterable[str]) -> None:
-        """What a person should know, a line each."""
+        """Print notes, one per line."""
         for note in notes:
             self.say(f"· {note}")
 
     def result(self, fact: dict[str, Any], message: Any) -> None:
-        """The result: the object with --json, else the message, even if quiet."""
+        """Print the result: `fact` with --json, else the message, even with --quiet."""
         if self.as_json:
             print(json.dumps(fact, allow_nan=False))
         else:
-            self.console.print(_shown(message))
+            self.console.print(_escape_text(message))
 
 
 class Rounds:
-    """A view of rounds as they come: live in a terminal, a line each in a pipe."""
+    """A table of rounds: live in a terminal, one line per round in a pipe."""
 
     def __init__(self, output: Output, title: str, rounds: int):
         self.output, self.title, self.rounds = output, title, rounds
@@ -67,21 +67,21 @@ class Rounds:
             self.live.__exit__(*exception)
 
     def __call__(self, state: "State", row: dict[str, Any]) -> None:
-        marked = "test" in row  # not in a blind run
-        right = [value for value in row.get("pseudo_accuracy", ()) if value is not None]
+        has_test = "test" in row  # not in a blind run
+        shares = [value for value in row.get("pseudo_accuracy", ()) if value is not None]
         cells = {
             "round": f"{row['round']}",
             "validation %": f"{100 * fmean(row['validation']):.2f}",
-            "test %": f"{100 * fmean(row['test']):.2f}" if marked else "",
+            "test %": f"{100 * fmean(row['test']):.2f}" if has_test else "",
             "pseudo-labels": f"{float(state.labels.adopted.sum(1).double().mean()):.0f}",
-            "right %": f"{100 * fmean(right):.1f}" if right else "–" if marked else "",
+            "right %": f"{100 * fmean(shares):.1f}" if shares else "–" if has_test else "",
             "epochs": f"{fmean(row['epochs']):.0f}",
             "seconds": f"{sum(row['seconds'].values()):.2f}",
         }
         self.tell({name: cell for name, cell in cells.items() if cell})
 
     def tell(self, line: dict[str, str]) -> None:
-        """One more line: its cells by their headings."""
+        """Add a line: cells by heading."""
         self.lines.append(line)
         if self._animated:
             self.live.update(self._table())
@@ -101,7 +101,7 @@ class Rounds:
             caption=f"round {self.lines[-1]['round']} of {self.rounds}",
         )
         narrow = self.output.console.width < sum(len(name) + 3 for name in self.lines[0]) + 1
-        if narrow:  # no room for lines, and headings are folded to the width of the numbers
+        if narrow:  # no borders, and headings are folded to the width of the numbers
             table.box, table.padding = None, (0, 1, 0, 0)
         for name in self.lines[0]:
             widest = max(4, *(len(line[name]) for line in self.lines))
@@ -111,5 +111,5 @@ class Rounds:
         return table
 
 
-def _shown(message: Any) -> Any:
+def _escape_text(message: Any) -> Any:
     return escape_controls(message) if isinstance(message, str) else message

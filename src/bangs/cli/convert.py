@@ -1,4 +1,4 @@
-"""`bangs convert`: tables, arrays or a seed to a store on disk."""
+"""`bangs convert`: convert tables, arrays or a synthetic graph to a store on disk."""
 
 import time
 from pathlib import Path
@@ -46,7 +46,7 @@ def convert(
     from bangs.utils.text import counted
 
     output = Output(as_json=as_json, quiet=quiet)
-    begin = time.perf_counter()
+    started = time.perf_counter()
     read_options = ReadOptions(**tables, encoding=None if like is None else _encoding(like))
     streamed = source.startswith("synthetic:") or Path(source).is_dir()
     if is_store(source):
@@ -62,15 +62,15 @@ def convert(
         "features": made.features,
         "classes": len(made.classes),
         "bytes": made.bytes,
-        "seconds": round(time.perf_counter() - begin, 3),
+        "seconds": round(time.perf_counter() - started, 3),
         "verified": verify,
         "out": out.name,
     }
-    words = (
+    message = (
         f"{made.nodes:,} nodes, {counted(made.edges, 'edge')}, {counted(made.features, 'feature')}, "
         f"{counted(len(made.classes), 'class', 'classes')}: {made.bytes / 2**20:,.1f} MiB in {out}"
     )
-    output.result(facts, words)
+    output.result(facts, message)
 
 
 def _encoding(like: Path) -> "Encoding":
@@ -80,7 +80,7 @@ def _encoding(like: Path) -> "Encoding":
     from bangs.runs import read_run
 
     fitted = not is_store(like) and (like / "config.json").is_file()
-    found = read_run(like).config.get("columns") if fitted else Store.open(like).manifest.encoding
-    if not isinstance(found, dict):
+    columns = read_run(like).config.get("columns") if fitted else Store.open(like).manifest.encoding
+    if not isinstance(columns, dict):
         raise InvalidInput(f"'{like}' was not made from tables, so it does not say how columns become features")
-    return Encoding.from_dict(found)
+    return Encoding.from_dict(columns)

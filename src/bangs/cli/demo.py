@@ -39,9 +39,9 @@ def demo(
     from bangs.report.page_observer import PageObserver
     from bangs.utils.devices import choose_device
 
-    place, experiment = choose_device(device), Experiment(**SETTINGS)
+    torch_device, experiment = choose_device(device), Experiment(**SETTINGS)
     output = Output(as_json=as_json, quiet=quiet)
-    with _folder(out, experiment.config(), place) as folder:
+    with _folder(out, experiment.config(), torch_device) as folder:
         output.say(
             "A citation network of 2,708 papers in 7 fields, 20 labels a field. A GCN learns\n"
             "it. In every round after that, its probabilities become the labels of all other papers,\n"
@@ -58,7 +58,7 @@ def demo(
 
 
 def _folder(out: Path, config: dict[str, Any], device: "torch.device") -> "RunFolder":
-    """The folder, held for this demo; an earlier demo in it is discarded, any other run is refused."""
+    """Lock the folder for this demo; an earlier demo in it is discarded, any other run is refused."""
     from bangs.runs import RunFolder, config_hash, read_run
 
     earlier = read_run(out) if (out / "config.json").exists() else None
@@ -68,7 +68,7 @@ def _folder(out: Path, config: dict[str, Any], device: "torch.device") -> "RunFo
 
 
 def compare(result: dict[str, Any]) -> dict[str, float | None]:
-    """The method less Raw over the same seeds, with a one-sided paired t-test; p is None where all gain the same."""
+    """The method minus Raw over the same seeds, with a one-sided paired t-test; p is None if all gains are equal."""
     from scipy import stats
 
     ours, raw = result["validation"]["per_seed"], result["raw"]["per_seed"]

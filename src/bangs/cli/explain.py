@@ -26,5 +26,5 @@ def explain(
     with gc_paused():
         from bangs.estimator.saved_run import read_saved_run
 
-    found = read_saved_run(folder, store).explain(node, top)
-    Output(as_json=as_json).result(found.to_dict(), found.text)
+    explanation = read_saved_run(folder, store).explain(node, top)
+    Output(as_json=as_json).result(explanation.to_dict(), explanation.text)

@@ -1,4 +1,4 @@
-"""`bangs figure`: a sweep as a picture with error bands."""
+"""`bangs figure`: draw a sweep with error bands."""
 
 from pathlib import Path
 from typing import Annotated
@@ -28,10 +28,12 @@ def figure(
     from bangs.experiments.tables.table import tabulate
 
     results = results_of(place)
-    chosen = [one for one in suites_of(place, suite) if one.kind in FIGURES or suite is not None]
+    chosen = [
+        chosen_suite for chosen_suite in suites_of(place, suite) if chosen_suite.kind in FIGURES or suite is not None
+    ]
     if not chosen:
         raise InvalidInput(f"'{place}' holds no suite that is a figure; use bangs table")
     folder = out or (place if place.is_dir() else place.parent) / "figures"
     rules = parse_names("--protocol", protocol)
-    written = [path for one in chosen for path in draw(tabulate(one, results, rules), folder)]
+    written = [path for chosen_suite in chosen for path in draw(tabulate(chosen_suite, results, rules), folder)]
     Output(as_json=as_json).result({"files": [str(path) for path in written]}, "\n".join(map(str, written)))

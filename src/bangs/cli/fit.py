@@ -1,4 +1,4 @@
-"""`bangs fit`: a person's own tables, to predictions with reasons."""
+"""`bangs fit`: fit a model on the user's tables, and write predictions with reasons."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -7,7 +7,7 @@ import typer
 
 from bangs.cli import options
 from bangs.cli.console import Output
-from bangs.cli.interrupts import again, stoppable
+from bangs.cli.interrupts import command_line, stoppable
 from bangs.cli.parsing import parse_fanout
 from bangs.selftraining.choices import TEACHER
 from bangs.utils.limits import MAX_COUNT
@@ -87,7 +87,7 @@ def fit(
 
     Example: bangs fit examples/own-graph --out out/library
     """
-    words = locals()
+    arguments = locals()
     from bangs.cli.fit_folder import fit_in, set_by_tables
     from bangs.cli.fit_messages import final_summary, in_batches
     from bangs.cli.fitted_tables import FittedTables
@@ -96,25 +96,29 @@ def fit(
     from bangs.training.neighbour_sampling import sampling
 
     output = Output(as_json=as_json, quiet=quiet)
-    settings = {name: words[name] for name in SelfTrainingClassifier().get_params(deep=False) if name in words}
+    settings = {name: arguments[name] for name in SelfTrainingClassifier().get_params(deep=False) if name in arguments}
     batches = sampling(batch_size, parse_fanout(fanout))
     learner = SelfTrainingClassifier(**settings, batches=batches, random_state=seed)
-    tried = learner.recipe()  # a wrong setting is told before anything is read
-    read = FittedTables.of(
+    candidates = learner.recipe()  # raises on a wrong setting before anything is read
+    fitted_tables = FittedTables.of(
         graph,
         {**tables, "scale": scale, "two_labels": validation is not None, "seed": seed},
         *([] if labels is None else [labels]),
     )
-    own = read.read()
-    set_by_tables(learner, own)
-    output.notes(own.notes)
-    if own.columns.weighted and not all(getattr(one.trainer.model, "weighted", True) for one in tried):
+    own_graph = fitted_tables.read()
+    set_by_tables(learner, own_graph)
+    output.notes(own_graph.notes)
+    if own_graph.columns.weighted and not all(
+        getattr(candidate.trainer.model, "weighted", True) for candidate in candidates
+    ):
         output.say(f"· {model} takes all edges alike: their weights count in the selection, not in the model")
-    if isinstance(own.data, Store):
-        only = learner.recipe(store=own.data)[0]  # and what cannot be done from the disk before anything is written
+    if isinstance(own_graph.data, Store):
+        only = learner.recipe(store=own_graph.data)[
+            0
+        ]  # and what cannot be done from the disk before anything is written
         if learner.batches is None:
             learner.set_params(batches=only.trainer.batches)
             output.say(f"· {in_batches(only.trainer.batches)}; --batch-size and --fanout say otherwise")
-    with stoppable(again("--resume")):
-        done = fit_in(out, own, learner, read, output, resume=resume, overwrite=overwrite)
+    with stoppable(command_line("--resume")):
+        done = fit_in(out, own_graph, learner, fitted_tables, output, resume=resume, overwrite=overwrite)
     output.result({**done, "out": out.name}, final_summary(done, out))

@@ -1,4 +1,4 @@
-"""A fit in its folder: gone on with where it was left, and every file that comes of it."""
+"""Fit in a run folder, from the last checkpoint if there is one, and write all files of the fit."""
 
 import json
 from copy import copy
@@ -31,16 +31,16 @@ from bangs.utils.files import write_atomic
 from bangs.utils.text import counted
 
 
-def set_by_tables(learner: SelfTrainingClassifier, own: tables.UserGraph) -> None:
-    """Set the parameters that the tables decide."""
-    learner.set_params(directed=own.columns.directed)
-    if learner.features == "auto" and own.columns.structural is not None and not isinstance(own.data, Store):
+def set_by_tables(learner: SelfTrainingClassifier, graph: tables.UserGraph) -> None:
+    """Set the parameters that depend on the tables."""
+    learner.set_params(directed=graph.columns.directed)
+    if learner.features == "auto" and graph.columns.structural is not None and not isinstance(graph.data, Store):
         learner.set_params(features="features")  # they are structure already
 
 
 def fit_in(
     out: Path,
-    own: tables.UserGraph,
+    graph: tables.UserGraph,
     learner: SelfTrainingClassifier,
     tables_read: FittedTables,
     output: Output,
@@ -48,40 +48,40 @@ def fit_in(
     resume: bool,
     overwrite: bool,
 ) -> dict[str, Any]:
-    """The result of a fit whose rounds and files are kept in a folder, beside where its tables are."""
-    place = choose_device(learner.device)
+    """Fit in the folder `out`, which also records where the tables are; returns the result."""
+    device = choose_device(learner.device)
     with RunFolder.create_or_resume(
-        out, _config(tables_read.path.name, own, learner), resume=resume, overwrite=overwrite, device=place
+        out, _config(tables_read.path.name, graph, learner), resume=resume, overwrite=overwrite, device=device
     ) as folder:
         tables_read.write(out, learner)
         done = folder.result
         if done is None:
-            done = _fit(folder, own, learner, output)
+            done = _fit(folder, graph, learner, output)
         else:
             output.say(f"'{out}' holds the finished fit; nothing is left to do")
         folder.forget()
         return done
 
 
-def _fit(folder: RunFolder, own: tables.UserGraph, learner: SelfTrainingClassifier, output: Output) -> dict[str, Any]:
-    """Learn, from wherever an earlier attempt left off, and write every file."""
+def _fit(folder: RunFolder, graph: tables.UserGraph, learner: SelfTrainingClassifier, output: Output) -> dict[str, Any]:
+    """Fit, from the last checkpoint of an earlier attempt, and write every file."""
     keeper = Keeper(folder)
     if keeper.round is not None:
         output.say(f"continuing after round {keeper.round}")
-    data, split = own.data, own.split
-    if split is not None and not isinstance(data, Store):  # a store has its own
+    data, split = graph.data, graph.split
+    if split is not None and not isinstance(data, Store):  # a store includes its split
         data = splits.mark(data.clone(), split)
     if not isinstance(data, Store):
-        data = copy(data).update({"class_names": own.classes})  # for notes that name classes
+        data = copy(data).update({"class_names": graph.classes})  # for notes that name classes
     test = torch.zeros(data.num_nodes, dtype=torch.bool) if split is None else split.test[0]
     if len(learner.recipe(store=data if isinstance(data, Store) else None)) > 1:
-        learner.fit(data, names=own.ids, keeper=keeper, tell=partial(tell_candidate, output))
+        learner.fit(data, names=graph.ids, keeper=keeper, tell=partial(tell_candidate, output))
     else:
         with Rounds(output, "round by round", learner.rounds or 0) as view:
-            learner.fit(data, names=own.ids, observers=[lambda state: view.tell(round_line(state))], keeper=keeper)
-    learner.classes_ = np.array(own.classes)[learner.classes_]
+            learner.fit(data, names=graph.ids, observers=[lambda state: view.tell(round_line(state))], keeper=keeper)
+    learner.classes_ = np.array(graph.classes)[learner.classes_]
     output.notes([*learner.notes_, f"trained with {counted(learner.threads_, 'thread')}"])
-    truth = exam(own.data.y, own.classes, learner, test)
+    truth = exam(graph.data.y, graph.classes, learner, test)
     result = outcome(learner, truth, keeper.seconds)
     output.say("writing predictions, reasons and the page")
     _write(folder, learner, truth, result)
@@ -89,7 +89,7 @@ def _fit(folder: RunFolder, own: tables.UserGraph, learner: SelfTrainingClassifi
 
 
 def _write(folder: RunFolder, learner: SelfTrainingClassifier, truth: Tensor, result: dict[str, Any]) -> None:
-    """Every file of a fit; result.json comes last and says that all the others are there."""
+    """Write every file of a fit; result.json comes last, so that it implies all others."""
     names, classes = learner.node_names_, result["classes"]
     path, snapshot = folder.path, learner.snapshot_
     learner.save(path)
@@ -103,19 +103,19 @@ def _write(folder: RunFolder, learner: SelfTrainingClassifier, truth: Tensor, re
     folder.finish(result)
 
 
-def _config(name: str, own: tables.UserGraph, learner: SelfTrainingClassifier) -> dict[str, Any]:
-    """Everything the result depends on; names no path beyond the folder itself."""
+def _config(name: str, graph: tables.UserGraph, learner: SelfTrainingClassifier) -> dict[str, Any]:
+    """Everything the result depends on; it contains no path, only the name of the folder."""
     params = learner.get_params(deep=False)
     recipe = {"model", "method", "features", "selector", "calibrator"}
-    stored = isinstance(own.data, Store)
+    stored = isinstance(graph.data, Store)
     return {
         "command": "fit",
         "graph": {
             "name": name,
-            "nodes": int(own.data.num_nodes or 0),
-            "edges": own.data.manifest.edges if stored else int(own.data.edge_index.shape[1]),
-            "sha256": fingerprint(own.data),
-            "notes": own.notes,
+            "nodes": int(graph.data.num_nodes or 0),
+            "edges": graph.data.manifest.edges if stored else int(graph.data.edge_index.shape[1]),
+            "sha256": fingerprint(graph.data),
+            "notes": graph.notes,
             **({"stored": True} if stored else {}),
         },
         "parts": {name: str(params[name]) for name in sorted(recipe)},
@@ -123,6 +123,6 @@ def _config(name: str, own: tables.UserGraph, learner: SelfTrainingClassifier) -
             name: to_json(value) for name, value in params.items() if name not in recipe | {"random_state", "device"}
         },
         "seed": learner.random_state,
-        "columns": own.columns.to_dict(),
-        "split": own.split is not None,
+        "columns": graph.columns.to_dict(),
+        "split": graph.split is not None,
     }

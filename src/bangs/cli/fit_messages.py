@@ -1,4 +1,4 @@
-"""Messages of a fit: what the terminal says while it runs and at its end."""
+"""Messages of `bangs fit` on the terminal, during the fit and at its end."""
 
 from pathlib import Path
 from typing import Any
@@ -11,13 +11,13 @@ from bangs.training.neighbour_sampling import Sampling
 
 
 def tell_candidate(output: Output, tried: Progress) -> None:
-    """A line for a candidate: what is being tried, and the one with the best log-likelihood so far."""
+    """Print a line for the current candidate and the best one so far."""
     ahead = f"; best log-likelihood so far: {tried.leader}, accuracy {tried.accuracy:.1%}" if tried.leader else ""
     output.say(f"{tried.number:>3} of {tried.count:<3} {tried.seconds:6.1f} s  {tried.name}{ahead}")
 
 
 def round_line(state: State) -> dict[str, str]:
-    """A round, by headings; there is no truth to tell right from wrong by."""
+    """The cells of a round by heading."""
     return {
         "round": f"{state.index}",
         "validation %": f"{100 * float(state.validation.mean()):.1f}",
@@ -28,14 +28,14 @@ def round_line(state: State) -> dict[str, str]:
 
 
 def in_batches(batches: Sampling | None) -> str:
-    """How a graph on disk is trained, in words."""
+    """Describe the mini-batches of a graph on disk."""
     assert batches is not None
     hops = " and ".join("all" if bound < 0 else f"{bound:,}" for bound in batches.fanout)
     return f"trained from the disk in batches of {batches.size:,} labelled nodes, which see {hops} neighbours"
 
 
 def final_summary(result: dict[str, Any], out: Path) -> str:
-    """What a person wants to know first."""
+    """The main figures of a fit, and where its files are."""
     judged, test = result["validation"], result["test"]
     lines = [f"{result['nodes']:,} nodes: {result['given']:,} labels given{_pseudo(result)}"]
     if judged["nodes"]:
@@ -67,7 +67,7 @@ def final_summary(result: dict[str, Any], out: Path) -> str:
 
 
 def _pseudo(result: dict[str, Any]) -> str:
-    """The labels beside those given."""
+    """The number of held labels and pseudo-labels."""
     words = "" if result["folds"] else f", {result['held']:,} held for validation"
     if result["adopted"]:
         left = result["adopted_in_all"] - result["adopted"]
@@ -77,12 +77,13 @@ def _pseudo(result: dict[str, Any]) -> str:
 
 
 def _board(board: list[dict[str, Any]]) -> list[str]:
-    """The candidates that count, and how much."""
-    used = [line for line in board if line["weight"] > 0]
-    shown = used[:5]
-    those = f"; the {len(shown)} with the most weight" if len(used) > len(shown) else ""
+    """The candidates with the most weight."""
+    weighted = [line for line in board if line["weight"] > 0]
+    shown = weighted[:5]
+    limit = f"; the {len(shown)} with the most weight" if len(weighted) > len(shown) else ""
     lines = [
-        f"the prediction is the weighted mean of {len(used)} of {len(board)} models{those} (weight, model, accuracy):"
+        f"the prediction is the weighted mean of {len(weighted)} of {len(board)} models{limit} "
+        "(weight, model, accuracy):"
     ]
     for line in shown:
         score = line.get("accuracy")

@@ -1,4 +1,4 @@
-"""FittedTables: where the tables of a fit lie and how they were read, kept beside it for `bangs label`."""
+"""FittedTables: the paths and read options of the tables of a fit, saved in its folder for `bangs label`."""
 
 import os
 from collections.abc import Mapping
@@ -16,9 +16,9 @@ from bangs.labelling.answers import read_answers, with_answers
 from bangs.runs.sealed_json import seal, unseal
 
 FILE = "tables.json"
-_WORDS = ("ignore", "categorical", "unknown", "keep")  # options that are lists of words
-_DEFAULTS = {own.name: own.default for own in fields(ReadOptions) if own.name not in ("encoding", "limits")}
-_NOT_KEPT = ("device", "directed", "time_limit")  # given anew by every command, or by the tables
+_LIST_OPTIONS = ("ignore", "categorical", "unknown", "keep")
+_DEFAULTS = {option.name: option.default for option in fields(ReadOptions) if option.name not in ("encoding", "limits")}
+_NOT_SAVED = ("device", "directed", "time_limit")  # set by every command, or by the tables
 
 
 @dataclass(frozen=True)
@@ -31,54 +31,54 @@ class FittedTables:
 
     @classmethod
     def of(cls, path: Path, options: Mapping[str, Any], *labels: Path) -> "FittedTables":
-        """Tables as they are read now."""
+        """The tables at a path with these options and labels."""
         return cls(path.resolve(), {}).also(options, *labels)
 
     def also(self, options: Mapping[str, Any], *labels: Path) -> "FittedTables":
-        """The same tables read with more options, and with more labels."""
-        more = [own for own in map(Path.resolve, labels) if own not in self.labels]
+        """The same tables with more options and more labels."""
+        more = [path for path in map(Path.resolve, labels) if path not in self.labels]
         return FittedTables(self.path, {**self.options, **_given(options)}, (*self.labels, *more))
 
     def read(self) -> UserGraph:
-        """The graph, with all labels that were added to it."""
-        own = read_user_graph(self.path, **self.options)
+        """Read the graph, and add the labels of all label files."""
+        graph = read_user_graph(self.path, **self.options)
         for file in self.labels:
-            own = with_answers(own, read_answers(file))
-        return own
+            graph = with_answers(graph, read_answers(file))
+        return graph
 
     def write(self, folder: Path, learner: SelfTrainingClassifier) -> None:
-        """Keep them in the folder of the fit; paths are relative to it, so both can be moved together."""
-        params = {name: value for name, value in learner.get_params(deep=False).items() if name not in _NOT_KEPT}
+        """Save the paths and options in the folder of the fit; paths are relative, so both can be moved together."""
+        params = {name: value for name, value in learner.get_params(deep=False).items() if name not in _NOT_SAVED}
         here = folder.resolve()
-        note = {
+        content = {
             "path": os.path.relpath(self.path, here),
             "labels": [os.path.relpath(file, here) for file in self.labels],
-            "options": {name: list(own) if name in _WORDS else own for name, own in self.options.items()},
+            "options": {name: list(value) if name in _LIST_OPTIONS else value for name, value in self.options.items()},
             "learner": {name: saved_parameters.to_json(value) for name, value in params.items()},
         }
-        if unseal(folder / FILE) != note:
-            seal(folder / FILE, note)
+        if unseal(folder / FILE) != content:
+            seal(folder / FILE, content)
 
 
 def read_fitted_tables(folder: Path) -> tuple[FittedTables, dict[str, Any]]:
-    """The tables of the fit in a folder, and the settings of its classifier; raises where the tables are not there."""
+    """The tables of the fit in a folder, and the settings of its classifier; raises if the tables do not exist."""
     file = folder / FILE
-    found = unseal(file)
-    if found is None:
+    content = unseal(file)
+    if content is None:
         raise InvalidInput(
             f"'{folder}' does not say which tables it was fitted on (it holds no {FILE}); give them: bangs label TABLES"
         )
     try:
-        path, *labels = [_place(folder, name) for name in (found["path"], *found["labels"])]
-        options = {str(name): _option(str(name), value) for name, value in found["options"].items()}
-        learner = {str(name): saved_parameters.from_json(name, own, {}) for name, own in found["learner"].items()}
+        path, *labels = [_resolve(folder, name) for name in (content["path"], *content["labels"])]
+        options = {str(name): _option(str(name), value) for name, value in content["options"].items()}
+        learner = {str(name): saved_parameters.from_json(name, value, {}) for name, value in content["learner"].items()}
         SelfTrainingClassifier(**learner).recipe()
     except (BangsError, AttributeError, LookupError, TypeError, ValueError) as error:
         raise InvalidInput(f"'{file}' is not as `bangs fit` writes it ({error}); give the tables instead") from error
-    for place in (path, *labels):
-        if not place.exists():
+    for missing in (path, *labels):
+        if not missing.exists():
             raise InvalidInput(
-                f"'{folder}' was fitted on '{place}', which is not there any more; "
+                f"'{folder}' was fitted on '{missing}', which is not there any more; "
                 "put it back, or give the tables where they are now: bangs label TABLES"
             )
     return FittedTables(path, options, tuple(labels)), learner
@@ -88,18 +88,18 @@ def _given(options: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in options.items() if value != _DEFAULTS[name] and value not in (None, [])}
 
 
-def _place(folder: Path, name: Any) -> Path:
+def _resolve(folder: Path, name: Any) -> Path:
     if not isinstance(name, str) or not name or "\0" in name:
-        raise InvalidInput("a path must be a word")
+        raise InvalidInput("a path must be text")
     return Path(os.path.normpath(folder.resolve() / name))
 
 
 def _option(name: str, value: Any) -> Any:
-    """The value of an option, of the type it must have."""
-    if name in _WORDS:
-        sound = isinstance(value, list) and all(isinstance(word, str) for word in value)
+    """The value of an option; raises if it has the wrong type."""
+    if name in _LIST_OPTIONS:
+        valid = isinstance(value, list) and all(isinstance(item, str) for item in value)
     else:
-        sound = type(value) is (str if _DEFAULTS[name] is None else type(_DEFAULTS[name]))
-    if not sound:
+        valid = type(value) is (str if _DEFAULTS[name] is None else type(_DEFAULTS[name]))
+    if not valid:
         raise InvalidInput(f"option {name!r}")
-    return tuple(value) if name in _WORDS else value
+    return tuple(value) if name in _LIST_OPTIONS else value

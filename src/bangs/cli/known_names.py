@@ -1,4 +1,4 @@
-"""Every name a command understands, by kind, with a sentence on each; read from source files, without torch."""
+"""All names that commands accept, by kind, with descriptions; read from the source files without importing torch."""
 
 import ast
 from functools import lru_cache
@@ -7,7 +7,7 @@ from typing import Any
 
 import bangs
 
-# the table of a kind: its module and its name there
+# the module and the name of the registry of each kind
 _TABLES = {
     "datasets": ("graphs.datasets.by_name", "DATASETS"),
     "methods": ("selftraining.methods", "METHODS"),
@@ -20,7 +20,7 @@ KINDS = ("datasets", "methods", "models", "calibrators", "suites", "estimators",
 
 
 def names_of(kind: str) -> dict[str, str]:
-    """The names of a kind, each with a sentence."""
+    """The names of a kind with their descriptions."""
     if kind == "suites":
         import tomllib
 
@@ -31,7 +31,9 @@ def names_of(kind: str) -> dict[str, str]:
     table = _defined(module, name).value
     if kind == "datasets":
         return dict(filter(None, (_described(module, node) for node in ast.walk(table))))
-    return {ast.literal_eval(key): _sentence(module, own) for key, own in zip(table.keys, table.values, strict=True)}
+    return {
+        ast.literal_eval(key): _sentence(module, value) for key, value in zip(table.keys, table.values, strict=True)
+    }
 
 
 def docstring(module: str, name: str) -> str:
@@ -40,19 +42,19 @@ def docstring(module: str, name: str) -> str:
 
 
 def _sentence(module: str, node: Any) -> str:
-    """The first line of the docstring of a function or class, or of what a lambda makes."""
+    """The first line of the docstring of a function or class, or of the one that a lambda calls."""
     while not isinstance(node, ast.Name):
         node = node.body if isinstance(node, ast.Lambda | ast.IfExp) else node.func
     return docstring(module, node.id).split("\n")[0]
 
 
 def _described(module: str, node: ast.AST) -> tuple[str, str] | None:
-    """The name and the description that a call gives; None where it gives none."""
+    """The arguments `name` and `description` of a call; None if it does not have them."""
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
         return None
     called = _defined(module, node.func.id)
-    names = [own.arg for own in called.args.args] if isinstance(called, ast.FunctionDef) else []
-    given = dict(zip(names, node.args, strict=False)) | {str(word.arg): word.value for word in node.keywords}
+    names = [argument.arg for argument in called.args.args] if isinstance(called, ast.FunctionDef) else []
+    given = dict(zip(names, node.args, strict=False)) | {str(keyword.arg): keyword.value for keyword in node.keywords}
     if not given.keys() >= {"name", "description"}:
         return None
     return ast.literal_eval(given["name"]), ast.literal_eval(given["description"])
@@ -63,13 +65,13 @@ def _defined(module: str, name: str) -> Any:
     for part in _tree(module).body:
         if isinstance(part, ast.ImportFrom) and any(alias.name == name for alias in part.names):
             return _defined(str(part.module).removeprefix("bangs."), name)
-        own = part.target if isinstance(part, ast.AnnAssign) else part
-        if name in (getattr(own, "name", None), getattr(own, "id", None)):
+        target = part.target if isinstance(part, ast.AnnAssign) else part
+        if name in (getattr(target, "name", None), getattr(target, "id", None)):
             return part
     raise LookupError(f"{name} is not defined in bangs.{module}")
 
 
-@lru_cache(maxsize=2)  # trees kept would slow the garbage collector down
+@lru_cache(maxsize=2)  # more cached trees would slow down the garbage collector
 def _tree(module: str) -> ast.Module:
     path = Path(bangs.__file__).parent.joinpath(*module.split("."))
     file = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")

@@ -1,4 +1,4 @@
-"""`bangs label`: a page to label nodes on, those first whose labels help most."""
+"""`bangs label`: a web page for labelling nodes, the most useful ones first."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A labelling folder: the page that is served from it, and the fits that fill its queue."""
+"""The folder of `bangs label`: serve its page, and run the fits that fill its queue."""
 
 import os
 import sys
@@ -18,7 +18,7 @@ from bangs.estimator.classifier import SelfTrainingClassifier
 from bangs.estimator.model_file import FILE as MODEL
 from bangs.estimator.saved_run import read_saved_run
 from bangs.graphs.store import Store
-from bangs.labelling.answers import FILE, read_answers, standing
+from bangs.labelling.answers import FILE, read_answers, valid_answers
 from bangs.labelling.cards import PROGRESS, QUEUE, make_cards, read_progress, read_queue, table_rows, write_queue
 from bangs.labelling.refit import Refits
 from bangs.labelling.server import LabelServer
@@ -29,15 +29,15 @@ from bangs.utils.files import explain_write_errors, make_folder
 from bangs.utils.signals import Stopped, check, graceful
 
 FIT = "fit"  # the folder of the newest fit, below the labelling folder
-PATIENCE = 600.0  # seconds that a fit waits for one that was left behind
-_OURS = {FILE, QUEUE, PROGRESS, FIT, "lock", ".DS_Store"}
+LOCK_TIMEOUT = 600.0  # seconds that a fit waits for one whose server was killed
+_OUR_FILES = {FILE, QUEUE, PROGRESS, FIT, "lock", ".DS_Store"}
 
 
 def serve(
     folder: Path, name: str, batch: int, port: int, read_only: bool, command: Sequence[str], output: Output
 ) -> None:
-    """Serve the page until Ctrl-C or SIGTERM; fits run beside it."""
-    lock = _held(folder, read_only)
+    """Serve the page until Ctrl-C or SIGTERM; fits run in another process."""
+    lock = _lock(folder, read_only)
     try:
         session = Session(folder, batch=batch, read_only=read_only)
         refits = Refits(command, session, lambda words: print(f"bangs: {words}", file=sys.stderr, flush=True))
@@ -70,30 +70,30 @@ def prepare_queue(
     answers = read_answers(folder / FILE) if (folder / FILE).exists() else []
     if answers:
         tables = tables.also({}, folder / FILE)
-    own = tables.read()
-    if isinstance(own.data, Store):
+    graph = tables.read()
+    if isinstance(graph.data, Store):
         raise InvalidInput("a graph that stays on disk cannot be labelled on a page yet; use `bangs suggest`")
-    set_by_tables(learner, own)
+    set_by_tables(learner, graph)
     with stoppable():
-        acquire(folder / FIT, PATIENCE).release()  # a fit whose server was killed may still be at work
-        done = fit_in(folder / FIT, own, learner, tables, output, resume=False, overwrite=True)
-    judged = done["validation"]
+        acquire(folder / FIT, LOCK_TIMEOUT).release()  # a fit whose server was killed may still be running
+        result = fit_in(folder / FIT, graph, learner, tables, output, resume=False, overwrite=True)
+    judged = result["validation"]
     low, high = judged["interval"] or (None, None)
     saved = read_saved_run(folder / FIT)
     truth = read_truth(folder / FIT)
-    skipped = {answer.node for answer in standing(answers) if answer.action == "skip"}
+    skipped = {answer.node for answer in valid_answers(answers) if answer.action == "skip"}
     exclude = (saved.snapshot.given < -1) if truth is None else truth >= 0
     for node, name in enumerate(saved.names):
         if str(name) in skipped:
             exclude[node] = True
     queue = make_cards(saved, count, strategy, exclude)
     wanted = [card["node"] for card in queue["cards"]]
-    cells = table_rows(tables.path, own.columns.role("id"), wanted)
+    cells = table_rows(tables.path, graph.columns.role("id"), wanted)
     for card in queue["cards"]:
-        card["cells"] = [list(cell) for cell in cells.get(card["node"], []) if cell[0] != own.columns.role("label")]
+        card["cells"] = [list(cell) for cell in cells.get(card["node"], []) if cell[0] != graph.columns.role("label")]
     row = {
-        "answers": len(standing(answers)),
-        "labels": int((own.data.y >= 0).sum()) if own.split is None else done["given"],
+        "answers": len(valid_answers(answers)),
+        "labels": int((graph.data.y >= 0).sum()) if graph.split is None else result["given"],
         "accuracy": judged["accuracy"],
         "low": low,
         "high": high,
@@ -104,7 +104,7 @@ def prepare_queue(
 
 
 def origin(graph: Path) -> tuple[FittedTables, SelfTrainingClassifier]:
-    """The tables to label, and how they are fitted: as in a fit that is given in their place."""
+    """The tables to label and the classifier for them; from a folder of `bangs fit`, both are those of the fit."""
     fit = _fit_of(graph)
     if fit is not None:
         tables, params = read_fitted_tables(fit)
@@ -115,7 +115,7 @@ def origin(graph: Path) -> tuple[FittedTables, SelfTrainingClassifier]:
 
 
 def default_folder(graph: Path) -> Path:
-    """Where labels go if none is given: the folder a fit is the newest of, else GRAPH-labels beside the graph."""
+    """The default labelling folder: the one that the given fit belongs to, else GRAPH-labels beside the graph."""
     fit = _fit_of(graph)
     if fit is not None and (fit.parent / FILE).exists() and (fit.parent / QUEUE).exists():
         return fit.parent
@@ -123,12 +123,14 @@ def default_folder(graph: Path) -> Path:
 
 
 def _fit_of(graph: Path) -> Path | None:
-    """The folder of the fit that is given in place of tables, itself or as that of its labelling; else None."""
-    return next((own for own in (graph, graph / FIT) if any((own / name).exists() for name in (MODEL, TABLES))), None)
+    """The folder of a fit, if one or its labelling folder is given instead of tables; else None."""
+    return next(
+        (folder for folder in (graph, graph / FIT) if any((folder / name).exists() for name in (MODEL, TABLES))), None
+    )
 
 
-def _held(folder: Path, read_only: bool) -> Lock | None:
-    """The lock of the folder, which is made if it is not there; None for a look."""
+def _lock(folder: Path, read_only: bool) -> Lock | None:
+    """Create and lock the folder; a read-only folder must exist and is not locked."""
     if read_only:
         if not folder.is_dir():
             raise InvalidInput(f"'{folder}' is not a folder; name one that `bangs label` wrote")
@@ -139,9 +141,9 @@ def _held(folder: Path, read_only: bool) -> Lock | None:
 
 
 def _refuse_strangers(folder: Path) -> None:
-    """Refuse a folder with files of others, also under our names, before anything is written into it."""
+    """Raise if the folder has files of other programs, also under our names; nothing has been written into it yet."""
     with explain_write_errors(folder):
-        strangers = sorted({path.name for path in folder.iterdir() if not path.name.startswith(".")} - _OURS)
+        strangers = sorted({path.name for path in folder.iterdir() if not path.name.startswith(".")} - _OUR_FILES)
     if os.path.lexists(folder / "lock") and not is_lock(folder / "lock"):
         strangers.append("lock")
     if strangers:
@@ -161,7 +163,7 @@ def _until_stopped(server: LabelServer, output: Output) -> None:
     with suppress(Stopped), graceful():
         worker.start()
         try:
-            # to stdout even if quiet: without the address there is no page
+            # also with --quiet: without the address the page cannot be opened
             print(f"open {server.address}", flush=True)
             output.say("only this computer can open it; Ctrl-C ends it, and nothing is lost")
             while True:

@@ -1,4 +1,4 @@
-"""`bangs list`: the names a command understands."""
+"""`bangs list`: the names that commands accept."""
 
 from typing import Annotated
 
@@ -26,11 +26,11 @@ def list_names(
 
     if kind is not None and kind not in KINDS:
         raise UnknownName("kind of names", kind, KINDS)
-    found = {name: names_of(name) for name in (KINDS if kind is None else [kind])}
+    names_by_kind = {name: names_of(name) for name in (KINDS if kind is None else [kind])}
     lines = []
-    for title, names in found.items():
+    for title, names in names_by_kind.items():
         width = max(map(len, names))
         lines += [f"{title}:"] if kind is None else []
         lines += [f"{name:<{width}}  {words}" for name, words in names.items()]
         lines += ["and every NAME.npz in the folder that BANGS_DATA names"] if title == "datasets" else []
-    Output(as_json=as_json).result(found, "\n".join(lines))
+    Output(as_json=as_json).result(names_by_kind, "\n".join(lines))

@@ -1,4 +1,4 @@
-"""Options that several commands take: each is declared once, and a command gives its default."""
+"""Options of several commands: each is declared once, and each command sets its default."""
 
 import inspect
 from collections.abc import Callable
@@ -11,11 +11,11 @@ import typer
 from bangs.selftraining.choices import CHOICES
 from bangs.utils.limits import MAX_COUNT
 
-# how a command speaks
+# output
 Json = Annotated[bool, typer.Option("--json", help="print one JSON object to stdout and nothing else")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="print only the result")]
 
-# where things are
+# folders, files and devices
 Device = Annotated[str, typer.Option(help="auto, cpu or cuda")]
 Code = Annotated[
     Path | None,
@@ -32,7 +32,7 @@ FittedStore = Annotated[
 Resume = Annotated[bool, typer.Option("--resume", help="continue the run in --out")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="delete the run in --out and start again")]
 
-# the parts of a method and its training
+# parts of a method and its training
 Model = Annotated[str, typer.Option(help="a name from `bangs list models`")]
 Calibrator = Annotated[str, typer.Option(help="a name from `bangs list calibrators`")]
 TEACHERS = ", ".join(CHOICES["teacher"])
@@ -64,13 +64,13 @@ Protocol = Annotated[
 
 
 # how the tables of a graph are read: the fields of `ReadOptions`, each with its type, default and help
-_WORD, _WORDS = str | None, list[str] | None
+_TEXT, _TEXTS = str | None, list[str] | None
 COLUMNS: dict[str, tuple[Any, Any, str]] = {
-    "id": (_WORD, None, "the column of nodes.csv with the name of a node"),
-    "label": (_WORD, None, "the column of nodes.csv with the labels; blank = unknown"),
-    "source": (_WORD, None, "the column of edges.csv with the first node"),
-    "target": (_WORD, None, "the column of edges.csv with the second node"),
-    "weight": (_WORD, None, "the column of edges.csv with the weights"),
+    "id": (_TEXT, None, "the column of nodes.csv with the name of a node"),
+    "label": (_TEXT, None, "the column of nodes.csv with the labels; blank = unknown"),
+    "source": (_TEXT, None, "the column of edges.csv with the first node"),
+    "target": (_TEXT, None, "the column of edges.csv with the second node"),
+    "weight": (_TEXT, None, "the column of edges.csv with the weights"),
     "unknown_edges": (
         str,
         "refuse",
@@ -79,18 +79,18 @@ COLUMNS: dict[str, tuple[Any, Any, str]] = {
 }
 TABLES = {
     **COLUMNS,
-    "split": (_WORD, None, "the column of nodes.csv with the words train, val and test"),
+    "split": (_TEXT, None, "the column of nodes.csv with the words train, val and test"),
     "directed": (bool, False, "edges go from source to target only"),
-    "ignore": (_WORDS, None, "a column to leave out, of nodes.csv or edges.csv; can be repeated"),
-    "categorical": (_WORDS, None, "a column of numbers or dates to read as categories; can be repeated"),
-    "fill": (_WORD, None, "mean: fill missing numbers with the mean of the column"),
+    "ignore": (_TEXTS, None, "a column to leave out, of nodes.csv or edges.csv; can be repeated"),
+    "categorical": (_TEXTS, None, "a column of numbers or dates to read as categories; can be repeated"),
+    "fill": (_TEXT, None, "mean: fill missing numbers with the mean of the column"),
     "unknown": (
-        _WORDS,
+        _TEXTS,
         None,
         "a word that means 'no label'; NA, none, ? and the like are then classes; can be repeated",
     ),
     "keep": (
-        _WORDS,
+        _TEXTS,
         None,
         "a label that is a class, although it looks like 'no label' or like another class; can be repeated",
     ),
@@ -99,24 +99,24 @@ TABLES = {
 
 
 def reads_tables(options: dict[str, tuple[Any, Any, str]]) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Gives a command these options in place of its parameter `tables`, which gets those that are not None."""
+    """Replace the parameter `tables` of a command by these options; it gets a dict of those that are not None."""
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         @wraps(command)
-        def call(**words: Any) -> None:
-            tables = {name: words.pop(f"table_{name}") for name in options}
-            command(**words, tables={name: value for name, value in tables.items() if value is not None})
+        def call(**arguments: Any) -> None:
+            tables = {name: arguments.pop(f"table_{name}") for name in options}
+            command(**arguments, tables={name: value for name, value in tables.items() if value is not None})
 
         signature = inspect.signature(command)
         parameters = []
-        for own in signature.parameters.values():
-            if own.name != "tables":
-                parameters.append(own)
+        for parameter in signature.parameters.values():
+            if parameter.name != "tables":
+                parameters.append(parameter)
                 continue
-            for name, (kind, default, words) in options.items():
-                option = typer.Option(default, f"--{name.replace('_', '-')}", help=words)
+            for name, (kind, default, arguments) in options.items():
+                option = typer.Option(default, f"--{name.replace('_', '-')}", help=arguments)
                 # "table_", since a command may have an argument of the same name
-                parameters.append(own.replace(name=f"table_{name}", default=option, annotation=kind))
+                parameters.append(parameter.replace(name=f"table_{name}", default=option, annotation=kind))
         call.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
         return call
 

@@ -36,7 +36,7 @@ def parse_fanout(text: str | None) -> tuple[int, ...] | None:
         hops = tuple(-1 if part.strip() == "all" else int(part) for part in text.split(","))
     except ValueError:
         hops = (0,)
-    if any(own != -1 and not 1 <= own <= MAX_FANOUT for own in hops):
+    if any(count != -1 and not 1 <= count <= MAX_FANOUT for count in hops):
         raise InvalidInput(f"--fanout must be numbers from 1 to {MAX_FANOUT:,} such as 10,10, or all, got '{text}'")
     return hops
 

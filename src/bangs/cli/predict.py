@@ -1,4 +1,4 @@
-"""`bangs predict`: a saved model on a grown graph, or another one with the same columns."""
+"""`bangs predict`: apply a saved model to a grown graph, or to another one with the same columns."""
 
 from collections import Counter
 from pathlib import Path
@@ -11,7 +11,7 @@ from bangs.cli.console import Output
 from bangs.errors import InvalidInput
 from bangs.utils.files import check_replaceable, make_folder, write_atomic
 
-PREDICTED = "id,known,predicted,confidence,new,"  # so every table of predictions begins
+HEADER_START = "id,known,predicted,confidence,new,"
 
 
 @options.reads_tables(options.COLUMNS)
@@ -32,7 +32,7 @@ def predict(
 ) -> None:
     """Label the nodes of another graph: the fitted one with new nodes, or one with the same columns.
 
-    Columns are looked for under the names they had; only one that is called otherwise needs an option.
+    Columns are found by their names in the fitted graph; only a renamed column needs an option.
 
     Example: bangs predict out/library examples/own-graph-grown
     """
@@ -46,7 +46,7 @@ def predict(
     output = Output(as_json=as_json, quiet=quiet)
     choose_device(device)
     path = folder / f"{graph.resolve().stem}-predictions.csv" if out is None else out
-    check_replaceable(path, PREDICTED.encode(), "predict")
+    check_replaceable(path, HEADER_START.encode(), "predict")
     if folder.is_file():
         raise InvalidInput(f"'{folder}' is a file; name the folder that `bangs fit` wrote")
     model = SelfTrainingClassifier.load(folder, store=store).set_params(device=device)
@@ -54,16 +54,18 @@ def predict(
     if not isinstance(columns, dict):
         raise InvalidInput(f"'{folder}' does not say how columns became features; make it with `bangs fit`")
     encoding = Encoding.from_dict(columns)
-    own = read_user_graph(graph, **tables, fill=fill, encoding=encoding)
-    output.notes(own.notes)
-    new = ~are_node_names(own.ids, model.node_names_)  # which needs the store of the fit, so it comes before the work
-    probs = model.predict_proba(own.data, names=own.ids)
+    own_graph = read_user_graph(graph, **tables, fill=fill, encoding=encoding)
+    output.notes(own_graph.notes)
+    new = ~are_node_names(
+        own_graph.ids, model.node_names_
+    )  # which needs the store of the fit, so it comes before the work
+    probs = model.predict_proba(own_graph.data, names=own_graph.ids)
     classes = [str(name) for name in model.classes_]
-    known = [own.classes[label] if label >= 0 else "" for label in own.data.y.tolist()]
+    known = [own_graph.classes[label] if label >= 0 else "" for label in own_graph.data.y.tolist()]
     make_folder(path.parent)
-    write_atomic(path, new_predictions(own.ids, known, probs, classes, new.tolist()))
+    write_atomic(path, new_predictions(own_graph.ids, known, probs, classes, new.tolist()))
     result = _summary(probs, known, classes, new)
-    output.result({**result, "file": path.name}, _told(result, path))
+    output.result({**result, "file": path.name}, _message(result, path))
 
 
 def _summary(probs: Any, known: list[str], classes: list[str], new: Any) -> dict[str, Any]:
@@ -74,11 +76,11 @@ def _summary(probs: Any, known: list[str], classes: list[str], new: Any) -> dict
         "new": int(new.sum()),
         "new_by_class": {name: counts[number] for number, name in enumerate(classes)},
         "confidence": float(probs.max(1).mean()),
-        "labelled": sum(bool(word) for word in known),
+        "labelled": sum(bool(label) for label in known),
     }
 
 
-def _told(result: dict[str, Any], path: Path) -> str:
+def _message(result: dict[str, Any], path: Path) -> str:
     counts = ", ".join(f"{count} {name}" for name, count in result["new_by_class"].items() if count)
     lines = [f"{result['nodes']:,} nodes, {result['new']:,} of them new" + (f": {counts}" if counts else "")]
     lines.append(f"mean confidence {result['confidence']:.1%} over all nodes; written to {path}")

@@ -1,4 +1,4 @@
-"""`bangs report`: the page of a run or a suite, made again."""
+"""`bangs report`: write the page of a run or a suite."""
 
 from pathlib import Path
 from typing import Annotated
@@ -30,7 +30,7 @@ def report(
     path = folder.with_suffix(".html") if folder.suffix == ".jsonl" else folder / PAGE
     check_replaceable(path, page_begin(), "report")
     if suite is not None or folder.suffix == ".jsonl" or (folder / "suites").is_dir():
-        # these import the experiments and PyG with them, which the page of one run does without
+        # slow imports, which the page of a single run does not need
         from bangs.cli.result_paths import results_of, suites_of
         from bangs.report.suite_page import write_suite_page
 

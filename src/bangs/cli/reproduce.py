@@ -1,4 +1,4 @@
-"""`bangs reproduce`: all runs behind a table or figure."""
+"""`bangs reproduce`: all runs of a table or figure."""
 
 import shlex
 from pathlib import Path
@@ -8,7 +8,7 @@ import typer
 
 from bangs.cli import options
 from bangs.cli.console import Output
-from bangs.cli.interrupts import again, stoppable
+from bangs.cli.interrupts import command_line, stoppable
 from bangs.cli.parsing import parse_names, parse_seeds
 from bangs.errors import InvalidInput, UnknownName
 
@@ -60,7 +60,7 @@ def reproduce(
     if engine not in ENGINES:
         raise UnknownName("engine", engine, ENGINES)
     if engine == "local":
-        choose_device(device)  # Ray's machines may have what this one has not
+        choose_device(device)  # raises if it is missing; the machines of Ray may have other devices
     only = Only(
         parse_names("--datasets", datasets),
         parse_names("--methods", methods),
@@ -72,7 +72,7 @@ def reproduce(
         check_export(export)
     progress, complete = Progress(output, plan), False
     try:
-        with stoppable(again()):
+        with stoppable(command_line()):
             plan.do(_engine(engine, jobs, address, gpu_share, progress), progress)
         complete = not progress.failures
     finally:

@@ -9,7 +9,7 @@ import typer
 
 from bangs.cli import options
 from bangs.cli.console import Output, Rounds
-from bangs.cli.interrupts import again, stoppable
+from bangs.cli.interrupts import command_line, stoppable
 from bangs.cli.parsing import parse_fanout, parse_seeds
 from bangs.errors import InvalidInput
 from bangs.selftraining.choices import POOL, ROUNDS, SOFT_ROUNDS, TEACHER
@@ -117,7 +117,7 @@ def run(
 
     Example: bangs run --dataset synthetic --method bangs --seeds 3 --rounds 5
     """
-    words = locals()
+    arguments = locals()
     from bangs.cli.run_folder import run_in, scores
     from bangs.distributed import ranks
     from bangs.experiments.experiment import Experiment, compact
@@ -132,9 +132,9 @@ def run(
     given = (("epochs", epochs), ("patience", patience), ("precision", precision), ("subgraph", subgraph))
     changes: dict[str, float | int | str] = {name: value for name, value in given if value is not None}
     shared = pieces if pieces or not (batch_size or fanout) or ranks.launched() == 1 else ranks.launched()
-    read = {"seeds": parse_seeds(seeds), "fanout": parse_fanout(fanout), "pieces": shared, "changes": changes}
-    settings = {own.name: words[own.name] for own in fields(Experiment) if own.name in words}
-    experiment = Experiment(**{**settings, **read})
+    parsed = {"seeds": parse_seeds(seeds), "fanout": parse_fanout(fanout), "pieces": shared, "changes": changes}
+    settings = {setting.name: arguments[setting.name] for setting in fields(Experiment) if setting.name in arguments}
+    experiment = Experiment(**{**settings, **parsed})
     title = f"{method} on {dataset} ({model}, {preset}), {counted(len(experiment.seeds), 'seed')}"
     arithmetic = deterministic_kernels() if deterministic else nullcontext()
     if out is None and (resume or overwrite):
@@ -147,8 +147,10 @@ def run(
                 result = experiment.run(data, device, [view], blind=blind)
         else:
             resume, overwrite = resume or ranks.restarted(), overwrite and not ranks.restarted()
-            way_on = again("--resume") if ranks.world_size() == 1 else "the same torchrun command, with --resume"
-            with stoppable(way_on):
+            continue_command = (
+                command_line("--resume") if ranks.world_size() == 1 else "the same torchrun command, with --resume"
+            )
+            with stoppable(continue_command):
                 result = run_in(
                     out, experiment, output, title, data, device, resume=resume, overwrite=overwrite, blind=blind
                 )

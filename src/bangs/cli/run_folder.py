@@ -9,7 +9,7 @@ from bangs.experiments.experiment import Experiment
 from bangs.runs import RunFolder
 from bangs.utils.devices import choose_device
 
-RELEASE = 60.0  # seconds that the hold of a first rank which was lost may outlast it
+LOCK_TIMEOUT = 60.0  # seconds; the lock of a first rank that died may outlast it
 
 
 def run_in(
@@ -24,18 +24,18 @@ def run_in(
     overwrite: bool,
     blind: bool = False,
 ) -> dict[str, Any]:
-    """The result of an experiment whose rounds are kept in a run folder, by the first rank where there are several."""
+    """Run an experiment in a run folder, which only the first rank writes; returns the result."""
     if not ranks.is_first():
         finished: dict[str, Any] | None = ranks.broadcast_object(None)
         return experiment.run(data, device, blind=blind) if finished is None else finished
-    place = choose_device(device)
-    patience = RELEASE if ranks.restarted() else 0.0
+    torch_device = choose_device(device)
+    patience = LOCK_TIMEOUT if ranks.restarted() else 0.0
     with RunFolder.create_or_resume(
-        out, experiment.config(), resume=resume, overwrite=overwrite, device=place, patience=patience
+        out, experiment.config(), resume=resume, overwrite=overwrite, device=torch_device, patience=patience
     ) as folder:
         done = ranks.broadcast_object(folder.result)
         if done is not None:
-            folder.forget()  # a kill may have come between the result and this
+            folder.forget()  # a killed run may have left checkpoints after its result
             output.say(f"'{out}' holds the finished run; nothing is left to do")
             return done
         latest = folder.latest()
@@ -46,12 +46,12 @@ def run_in(
 
 
 def scores(result: dict[str, Any]) -> str:
-    """The figures of a run, each with the rule that chose the round."""
+    """The scores of a run, each with the protocol that chose the round."""
     if result.get("blind"):
-        found = result["validation_accuracy"]
+        accuracy = result["validation_accuracy"]
         return (
             "blind: no test label was opened; `bangs unblind FOLDER` opens them\n"
-            f"  validation accuracy {found['mean']:6.2f} ± {found['std']:.2f} at the round it chose, over seeds\n"
+            f"  validation accuracy {accuracy['mean']:6.2f} ± {accuracy['std']:.2f} at the round it chose, over seeds\n"
             f"  {result['seconds']['total']:.1f} s in all"
         )
     lines = [

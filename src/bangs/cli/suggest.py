@@ -1,4 +1,4 @@
-"""`bangs suggest`: which nodes to label next, with a reason each."""
+"""`bangs suggest`: list the nodes to label next, each with a reason."""
 
 import json
 from pathlib import Path
@@ -31,10 +31,10 @@ def suggest(
     if out is not None and out.suffix not in (".csv", ".json"):
         raise InvalidInput(f"--out must end in .csv or .json, got '{out}'")
     truth = read_truth(folder)
-    found = read_saved_run(folder, store).suggest(count, strategy, exclude=None if truth is None else truth >= 0)
+    suggestions = read_saved_run(folder, store).suggest(count, strategy, exclude=None if truth is None else truth >= 0)
     if out is not None:
         begin = b"rank,id," if out.suffix == ".csv" else b'{"strategy": '
         check_replaceable(out, begin, "suggest")
-        write_atomic(out, found.to_csv() if out.suffix == ".csv" else json.dumps(found.to_dict()) + "\n")
-    text = str(found) if out is None else "\n".join([f"{len(found):,} nodes in {out}", *found.notes])
-    Output(as_json=as_json).result(found.to_dict(), text)
+        write_atomic(out, suggestions.to_csv() if out.suffix == ".csv" else json.dumps(suggestions.to_dict()) + "\n")
+    text = str(suggestions) if out is None else "\n".join([f"{len(suggestions):,} nodes in {out}", *suggestions.notes])
+    Output(as_json=as_json).result(suggestions.to_dict(), text)

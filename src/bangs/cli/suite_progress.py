@@ -1,4 +1,4 @@
-"""Progress of a suite: a line for every run, and how long the rest will take."""
+"""Progress of a suite: one line per run, and an estimate of the remaining time."""
 
 import time
 from collections.abc import Sequence
@@ -26,13 +26,13 @@ class Progress:
         self.finished = 0
         self._began = time.monotonic()
         self._status: Status | None = None
-        # of workers, by run, as far as they were shown
-        self._losses = {job.name: found.losses for job in left if (found := job.status) is not None}
+        # lost workers by run, as far as they were shown
+        self._losses = {job.name: status.losses for job in left if (status := job.status) is not None}
         if self.before:
             output.say(f"{self.before} of {self.total} runs are finished already")
 
     def __call__(self, job: Job, outcome: Outcome) -> None:
-        """A run has ended."""
+        """Print the outcome of a run."""
         self._quiet()
         self.finished += 1
         self.forecast.learn(job, outcome)
@@ -45,24 +45,24 @@ class Progress:
         self.output.say(f"[{self.before + self.finished}/{self.total}] {name}: {how}{left}")
 
     def watch(self, state: State, row: dict[str, Any]) -> None:
-        """A round of the run under way has ended."""
+        """Show the round of the current run."""
         self._show(f"run {self.before + self.finished + 1} of {self.total}, round {state.index}")
 
     def survey(self, jobs: Sequence[Job]) -> None:
         """Show the rounds of runs on other machines, read from their folders."""
-        running = [(job, found) for job in jobs if (found := job.status) is not None]
-        for job, found in running:
-            if found.losses > self._losses.get(job.name, 0):
-                self._losses[job.name] = found.losses
+        running = [(job, status) for job in jobs if (status := job.status) is not None]
+        for job, status in running:
+            if status.losses > self._losses.get(job.name, 0):
+                self._losses[job.name] = status.losses
                 self._quiet()
-                self.output.say(f"a worker was lost; {job.describe()} continues after round {found.round}")
-        rounds = ", ".join(str(found.round) for _, found in running)
+                self.output.say(f"a worker was lost; {job.describe()} continues after round {status.round}")
+        rounds = ", ".join(str(status.round) for _, status in running)
         self._show(f"{self.before + self.finished} of {self.total} runs finished; under way, in rounds {rounds or '–'}")
 
     def close(self) -> None:
-        """End the display; a run that another process has finished since is no failure."""
+        """End the display; a run that another process has finished meanwhile is not a failure."""
         self._quiet()
-        self.failures = [one for one in self.failures if not self._jobs[one["run"]].done]
+        self.failures = [failure for failure in self.failures if not self._jobs[failure["run"]].done]
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -75,7 +75,7 @@ class Progress:
         }
 
     def _show(self, words: str) -> None:
-        """A line that moves; in a terminal only."""
+        """Show a status line; in a terminal only."""
         if self.output.silent or not self.output.console.is_terminal:
             return
         if self._status is None:
@@ -90,7 +90,7 @@ class Progress:
 
 
 class Forecast:
-    """How long the rest takes, from what runs like them took."""
+    """Estimates the remaining time from the times of similar runs."""
 
     def __init__(self, left: Sequence[Job]):
         self.left = {job.name: job for job in left}
@@ -98,29 +98,34 @@ class Forecast:
         self.spent = 0.0  # seconds of all runs that have ended
 
     def learn(self, job: Job, outcome: Outcome) -> None:
-        """A run has ended; one that failed, or was done by another process, says nothing about how long others take."""
+        """Record the time of a run; a run that failed or was done by another process is not used for estimates."""
         self.left.pop(job.name, None)
         self.spent += outcome.seconds
         for kind in _kinds(job) if outcome.kind == "done" else ():
             self.took.setdefault(kind, []).append(outcome.seconds)
 
     def __call__(self, elapsed: float) -> float:
-        """Seconds on the wall until all runs have ended, given those since they began."""
+        """Estimated wall-clock seconds until all runs have ended, given the elapsed seconds."""
         if not self.took or not self.spent:
             return 0.0
         like = [next(self.took[kind] for kind in _kinds(job) if kind in self.took) for job in self.left.values()]
-        rest = sum(map(fmean, like))
-        return rest * elapsed / self.spent  # several runs at a time take less of the wall
+        remaining = sum(map(fmean, like))
+        return remaining * elapsed / self.spent  # parallel runs take less wall-clock time
 
 
 def _kinds(job: Job) -> list[tuple[str, ...]]:
-    """What a run is like, the closest likeness first."""
-    it = job.experiment
-    return [(it.method, it.dataset, it.model), (it.method, it.dataset), (it.method,), ()]
+    """Groups of similar runs, from the most similar to all runs."""
+    experiment = job.experiment
+    return [
+        (experiment.method, experiment.dataset, experiment.model),
+        (experiment.method, experiment.dataset),
+        (experiment.method,),
+        (),
+    ]
 
 
 def duration(seconds: float) -> str:
-    """Seconds as a person says them."""
+    """Seconds as text: seconds, minutes or hours."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

@@ -1,4 +1,4 @@
-"""`bangs table`: the results of a suite beside the published ones."""
+"""`bangs table`: the results of a suite beside the published numbers."""
 
 from pathlib import Path
 from typing import Annotated
@@ -47,7 +47,7 @@ def table(
 
 
 def joined(texts: list[str], form: str) -> str:
-    """Several tables as one document of their format."""
+    """Join several tables into one document of their format."""
     if form == "json" and len(texts) > 1:
         return "[" + ",\n".join(text.strip() for text in texts) + "]\n"
     if form == "csv":

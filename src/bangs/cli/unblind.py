@@ -28,12 +28,12 @@ def unblind(
     from bangs.cli.run_folder import scores
     from bangs.experiments.experiment import compact
     from bangs.experiments.unblind import runs_in
-    from bangs.experiments.unblind import unblind as opened
+    from bangs.experiments.unblind import unblind as compute
 
     output = Output(as_json=as_json, quiet=quiet)
     results, lines = {}, []
-    for run in (one for folder in runs for one in runs_in(folder)):
-        result = opened(run, data)
+    for run in (path for folder in runs for path in runs_in(folder)):
+        result = compute(run, data)
         if result is None:
             lines.append(f"{run}: was opened before; nothing has changed")
             continue

@@ -1,4 +1,4 @@
-"""Usage errors: a mistyped command line, in one sentence."""
+"""Print errors of the command line as one sentence."""
 
 import sys
 from typing import Any
@@ -7,10 +7,10 @@ import typer
 
 from bangs.utils.text import escape_controls
 
-# what Typer raises for anything mistyped; it has no public name
+# the base class of Typer's usage errors; it has no public name
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 
-# the rule that a value breaks, by pydantic's name of the error; Typer has pydantic read values
+# by pydantic's name of the error; Typer parses values with pydantic
 _RULES = {
     "int_parsing": "a whole number",
     "float_parsing": "a number",
@@ -21,7 +21,7 @@ _RULES = {
 
 
 def tell(error: Any) -> None:
-    """Write the sentence, or the help where nothing was typed, to stderr."""
+    """Print the error, or the help if the command line was empty, to stderr."""
     if type(error).__name__ == "NoArgsIsHelpError":
         print(error.ctx.get_help(), file=sys.stderr)
         return
@@ -31,10 +31,10 @@ def tell(error: Any) -> None:
 
 
 def _sentence(error: Any) -> str:
-    found = error.__cause__.errors()[0] if hasattr(error.__cause__, "errors") else {}
-    if found.get("type") in _RULES and getattr(error, "param", None) is not None:
-        rule = _RULES[found["type"]].format(**found.get("ctx", {}))
-        return f"{error.param.opts[0]} must be {rule}, got '{found['input']}'"
+    problem = error.__cause__.errors()[0] if hasattr(error.__cause__, "errors") else {}
+    if problem.get("type") in _RULES and getattr(error, "param", None) is not None:
+        rule = _RULES[problem["type"]].format(**problem.get("ctx", {}))
+        return f"{error.param.opts[0]} must be {rule}, got '{problem['input']}'"
     words = str(error.format_message()).rstrip(".")
     dash = hasattr(error, "possibilities") and error.ctx.command.name == "explain"  # an unknown option
     return words[0].lower() + words[1:] + ("; an id that begins with a dash comes after --" if dash else "")

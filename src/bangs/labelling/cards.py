@@ -1,4 +1,4 @@
-"""Cards: what the page shows of every node in the queue, made once after a fit."""
+"""Cards: what the page shows of each node in the queue; they are made after every fit."""
 
 import json
 from collections.abc import Sequence
@@ -19,77 +19,78 @@ from bangs.utils.files import parse, read_regular_file, write_atomic
 
 QUEUE = "queue.json"
 PROGRESS = "progress.jsonl"
-NEIGHBOURS, INFLUENCES = 10, 5
-CELL, COLUMNS = 300, 60  # letters of a cell and columns of a row that are shown
-LARGEST = 1 << 28
+MAX_NEIGHBOURS, MAX_INFLUENCES = 10, 5
+MAX_CELL_LENGTH, MAX_COLUMNS = 300, 60  # of the table row that is shown
+MAX_BYTES = 1 << 28
 
 
 def make_cards(saved: SavedRun, count: int, strategy: str | None, exclude: Tensor) -> dict[str, Any]:
-    """The queue as JSON holds it: a card for every suggested node, but for the cells of its row, and what was skipped.
+    """The queue as a JSON-able dict: a card for every suggested node, still without the cells of its table row.
 
     Nodes in `exclude` bool [N] are left out.
     """
-    found = saved.suggest(count, strategy, exclude=exclude)
+    suggestions = saved.suggest(count, strategy, exclude=exclude)
     snapshot, names = saved.snapshot, saved.names
-    nodes = [own.row for own in found]
+    nodes = [suggestion.row for suggestion in suggestions]
     classes = [str(name) for name in saved.classes]
-    around = neighbours(snapshot, nodes, NEIGHBOURS)
-    reach = influences(snapshot, nodes, INFLUENCES)
+    around = neighbours(snapshot, nodes, MAX_NEIGHBOURS)
+    reach = influences(snapshot, nodes, MAX_INFLUENCES)
     best = snapshot.calibrated[torch.tensor(nodes, dtype=torch.long)].softmax(-1).sort(descending=True)
     ranked = zip(best.indices.tolist(), best.values.tolist(), strict=True)
     cards = []
-    for own, (near, degree), (strongest, _, _), (order, shares) in zip(found, around, reach, ranked, strict=True):
-        cards.append(
-            {
-                **{name: value for name, value in asdict(own).items() if name not in ("label", "second", "score")},
-                "probs": [[classes[c], round(share, 4)] for c, share in zip(order, shares, strict=True)],
-                "degree": degree,
-                "neighbours": [[str(names[one.node]), classes[one.label], one.origin] for one in near],
-                "influences": [[str(names[one.node]), classes[one.label], round(one.share, 4)] for one in strongest],
-            }
-        )
-    return {"strategy": found.strategy, "classes": classes, "cards": cards, "notes": found.notes}
+    for suggestion, (nearest, degree), (strongest, _, _), (order, shares) in zip(
+        suggestions, around, reach, ranked, strict=True
+    ):
+        card = asdict(suggestion)
+        for key in ("label", "second", "score"):
+            del card[key]
+        card["probs"] = [[classes[c], round(share, 4)] for c, share in zip(order, shares, strict=True)]
+        card["degree"] = degree
+        card["neighbours"] = [[str(names[one.node]), classes[one.label], one.origin] for one in nearest]
+        card["influences"] = [[str(names[one.node]), classes[one.label], round(one.share, 4)] for one in strongest]
+        cards.append(card)
+    return {"strategy": suggestions.strategy, "classes": classes, "cards": cards, "notes": suggestions.notes}
 
 
 def table_rows(folder: Path, id: str | None, wanted: Sequence[str]) -> dict[str, list[tuple[str, str]]]:
-    """The cells of some nodes' rows, by name; empty where the graph has no node table or no column of ids."""
+    """The cells (column, text) of some nodes by node name; empty if the graph has no node table or no id column."""
     if not folder.is_dir() or id is None:
         return {}
-    names, out = set(wanted), {}
+    names, cells_by_node = set(wanted), {}
     reader = open_table(folder, "nodes", ReadOptions(), Diagnostics(str(folder)), hold=False)
     for table in reader or ():
         if id not in table.columns:
             return {}
         ids = table.columns[id].to_pylist()
-        for place in [place for place, name in enumerate(ids) if name in names]:
-            cells = [(name, str(column[place])) for name, column in table.columns.items() if name != id]
-            out[ids[place]] = [(name, text[:CELL]) for name, text in cells[:COLUMNS] if text]
-    return out
+        for row in [row for row, name in enumerate(ids) if name in names]:
+            cells = [(name, str(column[row])) for name, column in table.columns.items() if name != id]
+            cells_by_node[ids[row]] = [(name, text[:MAX_CELL_LENGTH]) for name, text in cells[:MAX_COLUMNS] if text]
+    return cells_by_node
 
 
 def write_queue(folder: Path, queue: dict[str, Any], row: dict[str, Any]) -> None:
-    """Put a new queue in place, and a row about the fit behind the earlier ones."""
-    write_atomic(folder / PROGRESS, "".join(json.dumps(own) + "\n" for own in [*read_progress(folder), row]))
+    """Replace the queue, and append a row about the fit to the progress."""
+    write_atomic(folder / PROGRESS, "".join(json.dumps(line) + "\n" for line in [*read_progress(folder), row]))
     write_atomic(folder / QUEUE, json.dumps(queue))
 
 
 def read_queue(folder: Path) -> dict[str, Any] | None:
-    """The queue of a folder; None where there is none yet."""
+    """The queue of a folder; None if there is none yet."""
     path = folder / QUEUE
     try:
-        found = parse(read_regular_file(path, LARGEST), f"'{path}'")
+        queue = parse(read_regular_file(path, MAX_BYTES), f"'{path}'")
     except FileNotFoundError:
         return None
-    if not isinstance(found, dict) or not {"classes", "cards", "notes", "strategy"} <= found.keys():
+    if not isinstance(queue, dict) or not {"classes", "cards", "notes", "strategy"} <= queue.keys():
         raise InvalidInput(f"'{path}' is not as `bangs label` writes it; move it away")
-    return found
+    return queue
 
 
 def read_progress(folder: Path) -> list[dict[str, Any]]:
-    """A row for every fit: labels, accuracy on labels that were not learned, and its interval."""
+    """A row per fit: the number of labels, the accuracy on labels not learned, and its interval."""
     path = folder / PROGRESS
     try:
-        lines = read_regular_file(path, LARGEST).splitlines()
+        lines = read_regular_file(path, MAX_BYTES).splitlines()
     except FileNotFoundError:
         return []
     rows = [parse(line, f"'{path}'") for line in lines]

@@ -1,10 +1,10 @@
-"""Label page: the labelling page as one file, with the look of the report."""
+"""The labelling page as one HTML text, in the style of the report."""
 
 from bangs.report.page import asset, environment
 
 
 def label_page(name: str) -> str:
-    """The text of the page; `name` is the graph's."""
+    """The HTML of the page for the graph `name`."""
     style = asset("page.css") + asset("label.css", "bangs.labelling")
     script = asset("tools.js") + asset("label.js", "bangs.labelling")
     facts = {"name": name, "classes": []}

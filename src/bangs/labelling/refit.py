@@ -1,4 +1,4 @@
-"""Refit: a fit in a process of its own, while a person goes on labelling."""
+"""Refit: run a fit in another process while the user continues labelling."""
 
 import contextlib
 import os
@@ -10,12 +10,12 @@ from collections.abc import Callable, Sequence
 from bangs.errors import BangsError
 from bangs.labelling.session import Session
 
-LAST_WORDS = 2000  # bytes of what a failed fit printed
-PATIENCE = 5.0  # seconds for a fit to end when it is asked to
+MAX_ERROR_BYTES = 2000  # of the output of a failed fit
+STOP_SECONDS = 5.0  # for a fit to end after a signal
 
 
 class Refits:
-    """Runs a command at most once at a time, and lets the session take up what it leaves."""
+    """Runs the fit command, at most once at a time; the session loads its queue afterwards."""
 
     def __init__(self, command: Sequence[str], session: Session, tell: Callable[[str], None]):
         self.command, self.session, self.tell = list(command), session, tell
@@ -24,12 +24,12 @@ class Refits:
         self._closed = False
 
     def __call__(self) -> None:
-        """Begin a fit, unless one is under way; its answers count then."""
+        """Start a fit, unless one is running."""
         with self._lock:
             if self._closed or self.session.fitting:
                 return
             self.session.fitting, self.session.fault = True, ""
-            # a session of its own: Ctrl-C in the terminal reaches the server, which ends the fit
+            # in a new session, so that Ctrl-C in the terminal reaches the server only, which ends the fit
             self._process = subprocess.Popen(  # nosec B603
                 self.command,
                 stdin=subprocess.DEVNULL,
@@ -41,7 +41,7 @@ class Refits:
             threading.Thread(target=self._follow, args=(self._process,), daemon=True).start()
 
     def close(self) -> None:
-        """End the fit that is under way."""
+        """Stop the running fit."""
         with self._lock:
             self._closed = True
             process = self._process
@@ -50,17 +50,17 @@ class Refits:
         for number in (signal.SIGTERM, signal.SIGKILL):
             with contextlib.suppress(ProcessLookupError, subprocess.TimeoutExpired):
                 os.killpg(process.pid, number)
-                process.wait(PATIENCE)
+                process.wait(STOP_SECONDS)
                 return
 
     def _follow(self, process: "subprocess.Popen[bytes]") -> None:
         assert process.stderr is not None
-        words = process.stderr.read()[-LAST_WORDS:].decode(errors="replace").strip()
+        output = process.stderr.read()[-MAX_ERROR_BYTES:].decode(errors="replace").strip()
         code = process.wait()
         if self._closed:
             return
         session = self.session
-        fault = words.removeprefix("bangs: ") or f"exit code {code}" if code else ""
+        fault = output.removeprefix("bangs: ") or f"exit code {code}" if code else ""
         if not code:
             try:
                 session.load()
@@ -68,8 +68,8 @@ class Refits:
                 fault = str(error)
         if fault:
             session.fault = f"The last fit failed: {fault}"
-        session.fitting = False  # before it is told, so that who hears of it may fit again
+        session.fitting = False  # before `tell`, which may start another fit
         if fault:
             self.tell(session.fault)
-        elif session.waiting >= session.batch:  # answered meanwhile
+        elif session.waiting >= session.batch:  # answers given during the fit
             self()

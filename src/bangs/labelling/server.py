@@ -1,4 +1,4 @@
-"""Server: the labelling page on 127.0.0.1, for one person who has its address."""
+"""Serve the labelling page on 127.0.0.1 under a secret address."""
 
 import json
 import secrets
@@ -13,8 +13,8 @@ from bangs.labelling.page import label_page
 from bangs.labelling.session import Refused, Session, Stale
 
 HOST = "127.0.0.1"
-BODY = 4096  # bytes of a request at most
-SECONDS = 30.0  # that a connection may be silent
+MAX_BODY_BYTES = 4096  # of a request
+IDLE_SECONDS = 30.0  # after which a silent connection is closed
 HEADERS = {
     "Cache-Control": "no-store",
     "X-Content-Type-Options": "nosniff",
@@ -27,8 +27,8 @@ HEADERS = {
 }
 
 
-class NotForYou(Exception):
-    """A request that is answered with a status and a sentence, and nothing else."""
+class RefusedRequest(Exception):
+    """A request that is answered with a status and a message only."""
 
     def __init__(self, status: HTTPStatus, words: str):
         super().__init__(words)
@@ -36,7 +36,7 @@ class NotForYou(Exception):
 
 
 class LabelServer(ThreadingHTTPServer):
-    """Serves one session under a random address; requests of other pages and machines are refused."""
+    """Serves one session under a random address; requests from other pages and machines are refused."""
 
     daemon_threads = True
     allow_reuse_address = False  # two servers never share a port
@@ -57,19 +57,19 @@ class LabelServer(ThreadingHTTPServer):
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        """What a browser that was given the address calls this server."""
+        """The values of the Host header that browsers send for this address."""
         return (f"{HOST}:{self.server_port}", f"localhost:{self.server_port}")
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A page that was closed amid an answer is no news."""
+        """Ignore errors of a page that was closed during a response."""
 
 
 class _Handler(BaseHTTPRequestHandler):
     server: LabelServer
     protocol_version = "HTTP/1.1"
     server_version, sys_version = "bangs", ""
-    timeout = SECONDS
-    wbufsize = 1 << 16  # head and body leave together; apart, the body waits 40 ms for the head to be acknowledged
+    timeout = IDLE_SECONDS
+    wbufsize = 1 << 16  # sends headers and body together; otherwise the body waits 40 ms for an acknowledgement
 
     def do_GET(self) -> None:
         self._answered(self._get)
@@ -78,14 +78,14 @@ class _Handler(BaseHTTPRequestHandler):
         self._answered(self._post)
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Say nothing: the address is a secret, and answers are a person's own."""
+        """Log nothing: the address is secret, and answers are private."""
 
     def _answered(self, work: Callable[[str], tuple[str, bytes]]) -> None:
         try:
             kind, body = work(self._path())
             self._send(HTTPStatus.OK, kind, body)
-        except NotForYou as error:
-            self.close_connection = True  # what is left of a refused body is not the next request
+        except RefusedRequest as error:
+            self.close_connection = True  # the rest of a refused body is not the next request
             self._send(error.status, "text/plain; charset=utf-8", f"{error}\n".encode())
         except Stale as error:
             self._json(HTTPStatus.CONFLICT, {"error": str(error), "state": self.server.session.state()})
@@ -97,51 +97,51 @@ class _Handler(BaseHTTPRequestHandler):
             self._json(HTTPStatus.INTERNAL_SERVER_ERROR, {"error": str(error)})
 
     def _path(self) -> str:
-        """What is asked for behind the token; raises unless the request comes from the page itself."""
+        """The path after the token; raises unless the request comes from the page itself."""
         if self.headers.get("Host", "").lower() not in self.server.hosts:
-            raise NotForYou(HTTPStatus.MISDIRECTED_REQUEST, "this server answers to its own address only")
-        token, _, rest = urlsplit(self.path).path.removeprefix("/").partition("/")
+            raise RefusedRequest(HTTPStatus.MISDIRECTED_REQUEST, "this server answers to its own address only")
+        token, _, path = urlsplit(self.path).path.removeprefix("/").partition("/")
         if not secrets.compare_digest(token.encode(), self.server.token.encode()):
-            raise NotForYou(HTTPStatus.FORBIDDEN, "the address is not right; copy it from the terminal")
+            raise RefusedRequest(HTTPStatus.FORBIDDEN, "wrong address; copy it from the terminal")
         origin = self.headers.get("Origin")
-        own = {f"http://{host}" for host in self.server.hosts}
-        foreign = (origin is not None or self.command == "POST") and origin not in own
+        origins = {f"http://{host}" for host in self.server.hosts}
+        foreign = (origin is not None or self.command == "POST") and origin not in origins
         if foreign or self.headers.get("Sec-Fetch-Site", "same-origin") not in ("same-origin", "none"):
-            raise NotForYou(HTTPStatus.FORBIDDEN, "requests of other pages are refused")
-        return rest
+            raise RefusedRequest(HTTPStatus.FORBIDDEN, "requests of other pages are refused")
+        return path
 
     def _get(self, path: str) -> tuple[str, bytes]:
         if path == "":
             return "text/html; charset=utf-8", label_page(self.server.name).encode()
         if path == "state":
             return "application/json", json.dumps(self.server.session.state()).encode()
-        raise NotForYou(HTTPStatus.NOT_FOUND, "there is no such page")
+        raise RefusedRequest(HTTPStatus.NOT_FOUND, "there is no such page")
 
     def _post(self, path: str) -> tuple[str, bytes]:
         if path not in ("label", "skip", "undo"):
-            raise NotForYou(HTTPStatus.NOT_FOUND, "there is no such page")
-        asked = self._body()
-        number, node, label = asked.get("number"), asked.get("node"), asked.get("label", "")
-        sound = isinstance(number, int) and isinstance(label, str) and (node is None or isinstance(node, str))
-        if not sound or asked.keys() - {"number", "node", "label"}:
-            raise NotForYou(HTTPStatus.BAD_REQUEST, "an answer has a number, a node and a label")
+            raise RefusedRequest(HTTPStatus.NOT_FOUND, "there is no such page")
+        body = self._body()
+        number, node, label = body.get("number"), body.get("node"), body.get("label", "")
+        valid = isinstance(number, int) and isinstance(label, str) and (node is None or isinstance(node, str))
+        if not valid or body.keys() - {"number", "node", "label"}:
+            raise RefusedRequest(HTTPStatus.BAD_REQUEST, "an answer has a number, a node and a label")
         state = self.server.session.act(path, node, number, label)  # type: ignore[arg-type]
         return "application/json", json.dumps(state).encode()
 
     def _body(self) -> dict[str, Any]:
         if self.headers.get_content_type() != "application/json":
-            raise NotForYou(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "answers are JSON")
+            raise RefusedRequest(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "answers are JSON")
         length = self.headers.get("Content-Length", "")
         if not length.isdecimal() or self.headers.get("Transfer-Encoding") is not None:
-            raise NotForYou(HTTPStatus.LENGTH_REQUIRED, "an answer says how long it is")
-        if len(length) > 9 or int(length) > BODY:
-            raise NotForYou(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"an answer has at most {BODY} bytes")
+            raise RefusedRequest(HTTPStatus.LENGTH_REQUIRED, "an answer says how long it is")
+        if len(length) > 9 or int(length) > MAX_BODY_BYTES:
+            raise RefusedRequest(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"an answer has at most {MAX_BODY_BYTES} bytes")
         try:
             body = json.loads(self.rfile.read(int(length)))
         except (ValueError, RecursionError) as error:
-            raise NotForYou(HTTPStatus.BAD_REQUEST, "an answer is one JSON object") from error
+            raise RefusedRequest(HTTPStatus.BAD_REQUEST, "an answer is one JSON object") from error
         if not isinstance(body, dict):
-            raise NotForYou(HTTPStatus.BAD_REQUEST, "an answer is one JSON object")
+            raise RefusedRequest(HTTPStatus.BAD_REQUEST, "an answer is one JSON object")
         return body
 
     def _json(self, status: HTTPStatus, body: dict[str, Any]) -> None:

@@ -1,1 +1,1 @@
-"""What a person looks at after a run: tables, a model card and one page."""
+"""The output of a run for users: CSV tables, a model card and an HTML page."""

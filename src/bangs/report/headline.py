@@ -1,4 +1,4 @@
-"""Headline: the figures a person reads first, each with the rule it was found by."""
+"""Headline: the main figures of a page, each with a note on how it was measured."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -48,35 +48,35 @@ def _of_fit(result: Mapping[str, Any]) -> dict[str, Any]:
     figures.append(_pseudo_labels(result))
     if validation["error_after"] is not None:
         low, high = validation["error_interval"]
-        marked = f"; {test['error']:.3f} on the {counted(test['nodes'], 'node')} of the test" if test else ""
+        on_test = f"; {test['error']:.3f} on the {counted(test['nodes'], 'node')} of the test" if test else ""
         figures.append(
             {
                 "label": "Calibration error",
                 "value": f"{validation['error_after']:.3f}",
                 "interval": f"95\N{NO-BREAK SPACE}% interval {low:.3f} to {high:.3f}",
                 "note": f"{validation['error_before']:.3f} before calibration; measured on the same "
-                f"{counted(result['held'], 'node')}, each without its own label{marked}",
+                f"{counted(result['held'], 'node')}, each without its own label{on_test}",
             }
         )
     return {"lead": _lead(result), "protocol": _protocol(result), "figures": figures}
 
 
 def _lead(result: Mapping[str, Any]) -> str:
-    start = f"{result['nodes']:,} nodes in {len(result['classes'])} classes, {result['given']:,} labels to learn from. "
-    board = result.get("leaderboard", [])
-    if not result["adopted"] and any(line["weight"] > 0 and line["round"] > 0 for line in board[1:]):
-        return f"{start}The model with the most weight learned from these only; others learned from soft labels too."
+    sizes = f"{result['nodes']:,} nodes in {len(result['classes'])} classes, {result['given']:,} labels to learn from. "
+    candidates = result.get("leaderboard", [])
+    if not result["adopted"] and any(one["weight"] > 0 and one["round"] > 0 for one in candidates[1:]):
+        return f"{sizes}The model with the most weight learned from these only; others learned from soft labels too."
     if not result["rounds"]:
-        return f"{start}The model learned from these labels only: no rounds of self-training were asked for."
+        return f"{sizes}The model learned from these labels only: no rounds of self-training were asked for."
     if not result["adopted"]:
-        return f"{start}No round of self-training did better than these alone, so the model learned from them only."
+        return f"{sizes}No round of self-training did better than these alone, so the model learned from them only."
     if result.get("soft"):
         return (
-            f"{start}The model then gave {result['adopted']:,} more nodes soft labels, the probabilities it had "
+            f"{sizes}The model then gave {result['adopted']:,} more nodes soft labels, the probabilities it had "
             "predicted for each class, and learned again from both."
         )
     return (
-        f"{start}The model then labelled {result['adopted']:,} more nodes itself, those that teach it most, "
+        f"{sizes}The model then labelled {result['adopted']:,} more nodes itself, those that teach it most, "
         "and learned again."
     )
 
@@ -154,8 +154,8 @@ def _of_run(run_data: RunData) -> dict[str, Any]:
 def _raw(scores: Mapping[str, Any], result: Mapping[str, Any]) -> str:
     if not result["rounds"]:
         return ""
-    whose = " for the model with the most weight" if averaged(result.get("leaderboard", [])) else ""
-    return f"; {_percent(scores['raw'])} without pseudo-labels{whose}"
+    suffix = " for the model with the most weight" if averaged(result.get("leaderboard", [])) else ""
+    return f"; {_percent(scores['raw'])} without pseudo-labels{suffix}"
 
 
 def _interval(share: float, count: int) -> str:

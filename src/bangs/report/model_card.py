@@ -1,4 +1,4 @@
-"""Model card: the description of a model in words, kept beside its weights."""
+"""Model card: MODEL_CARD.md, the description of a model beside its weights."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -14,10 +14,10 @@ def model_card(config: Mapping[str, Any], result: Mapping[str, Any], environment
     graph, columns = config["graph"], config["columns"]
     return "\n".join(
         [
-            f"# A node classifier for {word(graph['name'])}",
+            f"# A node classifier for {escape(graph['name'])}",
             "",
             f"{_kind(config, result)} predicts one of "
-            f"{len(result['classes'])} classes for every node: {_listed(result['classes'])}. "
+            f"{len(result['classes'])} classes for every node: {_join(result['classes'])}. "
             f"It learned from {result['given']:,} labelled nodes"
             f"{_pseudo_labels(result)}.",
             "",
@@ -32,7 +32,7 @@ def model_card(config: Mapping[str, Any], result: Mapping[str, Any], environment
             "",
             *_scores(result),
             "",
-            *_tried(result.get("leaderboard", [])),
+            *_candidate_table(result.get("leaderboard", [])),
             "## How to use it",
             "",
             "`bangs predict FOLDER OTHER_GRAPH` labels the nodes of another graph with the same columns;",
@@ -49,14 +49,14 @@ def model_card(config: Mapping[str, Any], result: Mapping[str, Any], environment
             "",
             "- It predicts these classes only; a node of another class gets one of them.",
             "- It expects a graph like the one it learned from: the same columns, and edges of the same kind.",
-            _caution(result),
-            f"- `model.safetensors` {_held(graph)}; share it as you would share the data.",
+            _warning(result),
+            f"- `model.safetensors` {_stored_data(graph)}; share it as you would share the data.",
             "",
             "## How it was made",
             "",
             *(f"- {name}: `{_code(value)}`" for name, value in config["parts"].items() if value != "None"),
             f"- seed {config['seed']}",
-            *(f"- {name}: {word(str(value))}" for name, value in environment.items() if value is not None),
+            *(f"- {name}: {escape(str(value))}" for name, value in environment.items() if value is not None),
             "",
         ]
     )
@@ -64,7 +64,7 @@ def model_card(config: Mapping[str, Any], result: Mapping[str, Any], environment
 
 def _pseudo_labels(result: Mapping[str, Any]) -> str:
     if not result["adopted"]:
-        # of several models this is the one with the most weight; the others may have had more
+        # with several models, `adopted` is of the one with the most weight; others may have adopted labels
         return "" if averaged(result.get("leaderboard", [])) else " only"
     if result.get("soft"):
         return (
@@ -77,7 +77,7 @@ def _pseudo_labels(result: Mapping[str, Any]) -> str:
     )
 
 
-def _caution(result: Mapping[str, Any]) -> str:
+def _warning(result: Mapping[str, Any]) -> str:
     if result.get("soft"):
         return (
             "- Soft labels are the model's own predictions. `pseudo_labels.csv` lists every one with its probabilities "
@@ -86,7 +86,7 @@ def _caution(result: Mapping[str, Any]) -> str:
     return "- Pseudo-labels are the model's own predictions. `pseudo_labels.csv` lists every one with its reasons."
 
 
-def _held(graph: Mapping[str, Any]) -> str:
+def _stored_data(graph: Mapping[str, Any]) -> str:
     if graph.get("stored"):
         return (
             "holds the labels of the graph and the path of its store, where `explain` and `report` read edges and node "
@@ -95,8 +95,8 @@ def _held(graph: Mapping[str, Any]) -> str:
     return "holds the edges, the node names and the labels of the graph"
 
 
-def word(text: str) -> str:
-    """A text from outside in Markdown: on one line and without markup of its own."""
+def escape(text: str) -> str:
+    """Escape Markdown in a text, and put it on one line."""
     return re.sub(r"([\\`*_{}\[\]<>#|!~])", r"\\\1", " ".join(text.split()))
 
 
@@ -104,15 +104,15 @@ def _code(text: str) -> str:
     return " ".join(str(text).split()).replace("`", "'")
 
 
-def _listed(names: Sequence[str]) -> str:
-    shown = [word(name) for name in names[:12]]
+def _join(names: Sequence[str]) -> str:
+    shown = [escape(name) for name in names[:12]]
     more = f" and {len(names) - 12} more" if len(names) > 12 else ""
     return ", ".join(shown) + more
 
 
 def _features(columns: Mapping[str, Any]) -> str:
     names = [column["name"] for column in columns["columns"]]
-    parts = [_listed(names)] if names else []
+    parts = [_join(names)] if names else []
     if columns["array"]:
         parts.append(f"an array of {columns['array']:,} columns")
     if columns["structural"] is not None:
@@ -126,18 +126,18 @@ def _judges(result: Mapping[str, Any]) -> str:
     return f"{result['held']:,} held for validation"
 
 
-def _tried(board: Sequence[Mapping[str, Any]]) -> list[str]:
+def _candidate_table(candidates: Sequence[Mapping[str, Any]]) -> list[str]:
     """A table of the candidates."""
-    rows = leaderboard(board)
+    rows = leaderboard(candidates)
     if not rows:
         return []
-    judged = (
+    note = (
         " Accuracy and log-likelihood are of labels that a model had not learned, with 95 % intervals."
-        if any(line.get("accuracy") for line in board)
+        if any(candidate.get("accuracy") for candidate in candidates)
         else ""
     )
-    lines = ["## What was tried", "", f"Predictions are the mean of these models by their weights.{judged}", ""]
-    table = [HEAD, ("---",) * len(HEAD), *([word(cell) for cell in row] for row in rows)]
+    lines = ["## What was tried", "", f"Predictions are the mean of these models by their weights.{note}", ""]
+    table = [HEAD, ("---",) * len(HEAD), *([escape(cell) for cell in row] for row in rows)]
     return [*lines, *(f"| {' | '.join(row)} |" for row in table), ""]
 
 
@@ -146,7 +146,7 @@ def _kind(config: Mapping[str, Any], result: Mapping[str, Any]) -> str:
     board = result.get("leaderboard", [])
     if not averaged(board):
         name = str(board[0]["model"]) if board else config["parts"]["model"]
-        return f"A model of the kind {word(name)}. It"
+        return f"A model of the kind {escape(name)}. It"
     return f"The weighted mean of {averaged(board)} of {len(board)} models that were tried. It"
 
 
@@ -172,5 +172,5 @@ def _scores(result: Mapping[str, Any]) -> list[str]:
 def _raw(scores: Mapping[str, Any], result: Mapping[str, Any]) -> str:
     if not result["rounds"]:
         return ""
-    whose = "the model with the most weight in round 0" if averaged(result.get("leaderboard", [])) else "round 0"
-    return f" ({whose}, without pseudo-labels: {scores['raw']:.1%})"
+    source = "the model with the most weight in round 0" if averaged(result.get("leaderboard", [])) else "round 0"
+    return f" ({source}, without pseudo-labels: {scores['raw']:.1%})"

@@ -1,4 +1,4 @@
-"""Model page: the page of a classifier that was fitted in Python."""
+"""The report page of a classifier that was fitted in Python."""
 
 from os import PathLike
 from pathlib import Path
@@ -21,10 +21,10 @@ from bangs.utils.files import check_replaceable, write_atomic
 def write_report(
     model: SelfTrainingClassifier, path: str | Path, *, y: Any = None, name: str = "a graph in Python"
 ) -> Path:
-    """Write the page of `bangs fit` about a fitted classifier to an HTML file.
+    """Write the page of `bangs fit` for a fitted classifier to an HTML file.
 
-    `y` are labels that are known by now, in any form `fit` takes; the page compares predictions of nodes that had no
-    label with them. `name` is the page's title.
+    `y` are true labels in any form that `fit` takes; the page compares them with the predictions of nodes that had no
+    label. `name` is the title of the page.
     """
     if not isinstance(model, SelfTrainingClassifier):
         raise InvalidInput(f"a page tells of a SelfTrainingClassifier, got {type(model).__name__}")
@@ -37,7 +37,7 @@ def write_report(
     snapshot = model.snapshot_
     result = outcome(model, truth, sum(seconds_by_stage(snapshot.rows).values()))
     settings = {key: str(value) for key, value in model.get_params(deep=False).items()}
-    classes = [str(word) for word in model.classes_]
+    classes = [str(name) for name in model.classes_]
     data = RunData(
         kind="fit",
         name=name,
@@ -57,4 +57,4 @@ def _truth(model: SelfTrainingClassifier, y: Any) -> Tensor:
     """The class numbers of nodes that had no label long [N], -1 elsewhere."""
     rows = pd.DataFrame(index=pd.Index(list(model.node_names_)))
     target, classes = as_labels(in_order(rows, y), len(rows))
-    return exam(target, [str(word) for word in classes.tolist()], model, model.snapshot_.known < 0)
+    return exam(target, [str(name) for name in classes.tolist()], model, model.snapshot_.known < 0)

@@ -1,4 +1,4 @@
-"""Outcome: the figures of a fit, each with the number of nodes it was measured on."""
+"""Outcome: the result of a fit; every figure has the number of nodes it was measured on."""
 
 from typing import Any
 
@@ -42,7 +42,7 @@ def outcome(model: SelfTrainingClassifier, truth: Tensor | None, seconds: float)
 
 
 def _judged(snapshot: Snapshot) -> dict[str, Any]:
-    """Figures on labels that the models had not learned, with 95 % intervals; None where there are none."""
+    """Figures on labels that the models had not learned, with 95 % intervals; None if there are no such labels."""
     before, after, label = snapshot.judged
     nodes = len(label)
     if not nodes:
@@ -77,13 +77,13 @@ def _largest_share(snapshot: Snapshot) -> float:
 
 def _test(model: SelfTrainingClassifier, truth: Tensor) -> dict[str, Any]:
     snapshot = model.snapshot_
-    asked = truth >= 0
+    is_test = truth >= 0
     after = Prediction(snapshot.calibrated[None])
-    adopted = asked & (snapshot.adopted_round > 0)
+    adopted = is_test & (snapshot.adopted_round > 0)
     return {
-        "nodes": int(asked.sum()),
+        "nodes": int(is_test.sum()),
         "accuracy": float(metrics.accuracy(after, truth[None])),
-        "raw": float((snapshot.round_labels[0] == truth)[asked].double().mean()),
+        "raw": float((snapshot.round_labels[0] == truth)[is_test].double().mean()),
         "error": float(metrics.calibration_error(after, truth[None], 10)),
         "adopted": int(adopted.sum()),
         "adopted_right": int((adopted & (snapshot.target == truth)).sum()),
@@ -95,6 +95,6 @@ def exam(labels: Tensor, classes: list[str], model: SelfTrainingClassifier, test
 
     `labels` long [N] number the names in `classes`; `test` bool [N].
     """
-    own = [str(name) for name in model.classes_]
-    place = torch.tensor([own.index(name) if name in own else len(own) for name in classes] or [-1])
-    return torch.where(test & (labels >= 0), place[labels.clamp_min(0)], -1)
+    known = [str(name) for name in model.classes_]
+    class_index = torch.tensor([known.index(name) if name in known else len(known) for name in classes] or [-1])
+    return torch.where(test & (labels >= 0), class_index[labels.clamp_min(0)], -1)

@@ -1,4 +1,4 @@
-"""Page: a run as one HTML file that needs no other file and no network."""
+"""Write the report page of a run: one HTML file without other files or network access."""
 
 from collections.abc import Sequence
 from functools import cache
@@ -18,9 +18,9 @@ PAGE = "report.html"
 
 
 def write_page(folder: str | Path, result: dict[str, Any] | None = None, store: Path | None = None) -> Path:
-    """Write report.html into a run's folder; `result` stands for a result.json that is not there yet.
+    """Write report.html into the folder of a run; `result` replaces a result.json that is not written yet.
 
-    `store` says where the graph on disk lies that the model was fitted on, if it was moved.
+    `store` is the new path of the store that the model was fitted on, if it was moved.
     """
     path = Path(folder) / PAGE
     write_atomic(path, page_of(folder, store) if result is None else render(gather(folder, result)))
@@ -28,7 +28,7 @@ def write_page(folder: str | Path, result: dict[str, Any] | None = None, store: 
 
 
 def page_of(folder: str | Path, store: Path | None = None) -> str:
-    """The text of a finished run's page; raises where the folder's files are not as bangs writes them."""
+    """The HTML of the page of a finished run; raises if the files of the folder do not fit together."""
     try:
         return render(gather(folder, store=store))
     except BangsError:
@@ -41,7 +41,7 @@ def page_of(folder: str | Path, store: Path | None = None) -> str:
 
 
 def render(run_data: RunData) -> str:
-    """The text of a run's page."""
+    """The HTML of the page of a run."""
     nodes = 0 if run_data.snapshot is None else run_data.snapshot.nodes
     with threads(thread_count(nodes)):
         facts = page_data(run_data)
@@ -49,23 +49,23 @@ def render(run_data: RunData) -> str:
 
 
 def assemble(template: str, facts: dict[str, Any], scripts: Sequence[str]) -> str:
-    """A page from its template, facts and scripts; every text is escaped, as HTML or as JSON in a script."""
+    """The HTML from a template, facts and scripts; every text is escaped, as HTML or as JSON in a script."""
     script = "\n".join(asset(name) for name in ("tools.js", *scripts, "finish.js"))
     text: str = environment().get_template(template).render(facts=facts, style=asset("page.css"), script=script)
     return text
 
 
 def page_begin() -> bytes:
-    """How every page begins, before its title."""
+    """The bytes at the start of every page, up to its title."""
     return assemble("base.html", {"name": "", "headline": {"lead": ""}}, ()).partition("<title>")[0].encode()
 
 
 @cache
 def environment(package: str = "bangs.report") -> Environment:
-    """Templates of a package, on the base of the report's."""
+    """The templates of a package, and those of the report."""
     # autoescape for every name; `tojson` writes <, >, & and ' as \u003c …, so that no text can end the script
     return Environment(
-        loader=ChoiceLoader([PackageLoader(own, "assets") for own in dict.fromkeys((package, "bangs.report"))]),
+        loader=ChoiceLoader([PackageLoader(name, "assets") for name in dict.fromkeys((package, "bangs.report"))]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -75,5 +75,5 @@ def environment(package: str = "bangs.report") -> Environment:
 
 @cache
 def asset(name: str, package: str = "bangs.report") -> str:
-    """The text of a file that pages are made of."""
+    """The text of an asset file."""
     return (resources.files(package) / "assets" / name).read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""PageObserver: records the first seed of an experiment, so that its page can show the nodes."""
+"""PageObserver: records the first seed of an experiment, so that its page can show nodes."""
 
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from bangs.selftraining.loop import State
 
 
 class PageObserver:
-    """Keeps what a snapshot of the first run needs; truth long [N] is only compared with its predictions.
+    """Records the snapshot of the first run; truth long [N] is only compared with predictions.
 
     Give it to `Experiment.run` as an observer and call `write` after the run:
 
@@ -51,7 +51,7 @@ class PageObserver:
         merit = Merit(float(state.validation[0]))
         if merit.beats(self._best):
             labels = state.labels
-            found = {
+            tensors = {
                 "target": labels.target[0],
                 "adopted_round": labels.adopted_round[0],
                 "raw": state.prediction.logits[0],
@@ -59,11 +59,11 @@ class PageObserver:
                 "belief": None if labels.belief is None else labels.belief[0],
                 "weight": None if bool((labels.weight[0][labels.known[0]] == 1).all()) else labels.weight[0],
             }
-            kept = {name: value.cpu() for name, value in found.items() if value is not None}
-            self._best, self._chosen = merit, {"chosen": state.index, **kept}
+            chosen = {name: value.cpu() for name, value in tensors.items() if value is not None}
+            self._best, self._chosen = merit, {"chosen": state.index, **chosen}
 
     def snapshot(self) -> Snapshot:
-        """The run as far as it was seen."""
+        """The snapshot of all rounds so far."""
         task = self._task
         if task is None:
             raise InvalidInput("the observer has seen no round yet; give it to SelfTrainer or Experiment.run")
@@ -80,9 +80,9 @@ class PageObserver:
         )
 
     def write(self, folder: str | Path) -> Path:
-        """Write snapshot, exam and page into the folder; a resumed run, seen in part, gets a page without nodes."""
+        """Write snapshot, exam and page into the folder; a resumed run, observed in part, gets a page without nodes."""
         folder = Path(folder)
-        if self.rows and [own["round"] for own in self.rows] == list(range(len(self.rows))):
+        if self.rows and [row["round"] for row in self.rows] == list(range(len(self.rows))):
             tensors, facts = self.snapshot().to_plain()
             # rows of all runs are in history.jsonl already
             model_file.save(folder / SNAPSHOT, tensors, {**facts, "rows": []})

@@ -1,4 +1,4 @@
-"""CSV tables: predictions and pseudo-labels, in a form that spreadsheets read safely."""
+"""CSV tables of predictions and pseudo-labels, safe for spreadsheets."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -11,11 +11,11 @@ from bangs.estimator.reasons import influences, origins, relative_weights
 from bangs.runs.snapshot import Snapshot
 from bangs.utils.csv_safe import CHUNK_ROWS, csv_pieces, to_csv
 
-ALONE = "no labelled node within reach: its own features decide"
+NO_INFLUENCES = "no labelled node within reach: its own features decide"
 
 
 def predictions(snapshot: Snapshot, names: Sequence[str], classes: Sequence[str]) -> Iterator[str]:
-    """One row per node, in pieces: what is known, what is predicted and how sure, and where its label comes from.
+    """One row per node, in pieces: known label, predicted label and confidence, and the source of its label.
 
     `source` is given, held (for validation), adopted, soft or predicted: adopted has a pseudo-label of `round`, soft
     the soft label that the chosen model learned from in `round`.
@@ -23,15 +23,15 @@ def predictions(snapshot: Snapshot, names: Sequence[str], classes: Sequence[str]
     header = ["id", "known", "predicted", "confidence", "source", "round", *(f"p_{name}" for name in classes)]
 
     def rows() -> Iterator[list[Any]]:
-        each = iter(names)  # in order: names of a store are read in blocks
+        node_names = iter(names)  # in order: names of a store are read in blocks
         for start in range(0, snapshot.nodes, CHUNK_ROWS):
-            here = slice(start, start + CHUNK_ROWS)
-            known = snapshot.given[here].maximum(snapshot.held[here]).tolist()
-            rounds, probs = snapshot.adopted_round[here].tolist(), snapshot.calibrated[here].softmax(-1).tolist()
-            columns = zip(islice(each, CHUNK_ROWS), known, origins(snapshot, here), rounds, probs, strict=True)
-            for name, own, source, round, row in columns:
-                label = classes[own] if own >= 0 else ""
-                yield [name, label, *_best(row, classes), source, round if round > 0 else "", *map(_number, row)]
+            block = slice(start, start + CHUNK_ROWS)
+            known = snapshot.given[block].maximum(snapshot.held[block]).tolist()
+            rounds, probs = snapshot.adopted_round[block].tolist(), snapshot.calibrated[block].softmax(-1).tolist()
+            columns = zip(islice(node_names, CHUNK_ROWS), known, origins(snapshot, block), rounds, probs, strict=True)
+            for name, label, source, round, row in columns:
+                known_name, adopted_round = classes[label] if label >= 0 else "", round if round > 0 else ""
+                yield [name, known_name, *_best(row, classes), source, adopted_round, *map(_number, row)]
 
     return csv_pieces(header, rows())
 
@@ -39,10 +39,10 @@ def predictions(snapshot: Snapshot, names: Sequence[str], classes: Sequence[str]
 def pseudo_labels(
     snapshot: Snapshot, names: Sequence[str], classes: Sequence[str], top: int = 3
 ) -> str | Iterator[str]:
-    """One row per adoption, in the order of rounds and values; of soft labels see `_soft_labels`.
+    """One row per adopted node, ordered by round and value; for soft labels see `_soft_labels`.
 
-    `used` says whether the chosen model learned from it; `influences` names the strongest labelled nodes, each with its
-    label and its share of all labelled influence, or says that none is within reach.
+    `used` says whether the chosen model learned from it; `influences` names the labelled nodes with the most influence,
+    each with its label and its share of all labelled influence, or says that none is within reach.
     """
     if snapshot.belief is not None:
         return _soft_labels(snapshot, names, classes, snapshot.belief)
@@ -52,11 +52,12 @@ def pseudo_labels(
         [names[node] for node in taken.node.tolist()],
         taken.round.tolist(),
         [classes[label] for label in taken.label.tolist()],
-        *([_number(own) for own in part.tolist()] for part in (taken.raw_confidence, taken.confidence)),
-        *([_number(own, 8) for own in part.tolist()] for part in (taken.score, taken.stderr)),
+        *([_number(value) for value in column.tolist()] for column in (taken.raw_confidence, taken.confidence)),
+        *([_number(value, 8) for value in column.tolist()] for column in (taken.score, taken.stderr)),
         ["yes" if used else "no" for used in (snapshot.adopted_round[taken.node] == taken.round).tolist()],
         [
-            "; ".join(f"{names[one.node]} ({classes[one.label]}, {one.share:.0%})" for one in strongest) or ALONE
+            "; ".join(f"{names[one.node]} ({classes[one.label]}, {one.share:.0%})" for one in strongest)
+            or NO_INFLUENCES
             for strongest, _, _ in influences(snapshot, taken.node.tolist(), top)
         ],
     ]
@@ -74,10 +75,10 @@ def _soft_labels(snapshot: Snapshot, names: Sequence[str], classes: Sequence[str
     return csv_pieces(
         header,
         (
-            [names[node], round, *_best(row, classes), _number(own), *map(_number, row)]
-            for part in nodes.split(CHUNK_ROWS)
-            for node, round, own, row in zip(
-                part.tolist(), rounds[part].tolist(), weight[part].tolist(), belief[part].tolist(), strict=True
+            [names[node], round, *_best(node_probs, classes), _number(node_weight), *map(_number, node_probs)]
+            for block in nodes.split(CHUNK_ROWS)
+            for node, round, node_weight, node_probs in zip(
+                block.tolist(), rounds[block].tolist(), weight[block].tolist(), belief[block].tolist(), strict=True
             )
         ),
     )
@@ -86,15 +87,15 @@ def _soft_labels(snapshot: Snapshot, names: Sequence[str], classes: Sequence[str
 def new_predictions(
     names: Sequence[str], known: Sequence[str], probs: Any, classes: Sequence[str], new: Sequence[bool]
 ) -> Iterator[str]:
-    """One row per node of another graph, in pieces; `new` says that the model had not seen a node of this name."""
+    """One row per node of another graph, in pieces; `new` says that the fitted graph had no node of this name."""
     header = ["id", "known", "predicted", "confidence", "new", *(f"p_{name}" for name in classes)]
-    # row by row: as Python's own numbers, all of a large graph would take eight times the room
-    columns = zip(names, known, (row.tolist() for row in probs), new, strict=True)
+    # row by row, as a list of all Python floats would take eight times the memory
+    columns = zip(names, known, (node_probs.tolist() for node_probs in probs), new, strict=True)
     return csv_pieces(
         header,
         (
-            [name, own, *_best(row, classes), "yes" if unseen else "no", *map(_number, row)]
-            for name, own, row, unseen in columns
+            [name, label, *_best(node_probs, classes), "yes" if is_new else "no", *map(_number, node_probs)]
+            for name, label, node_probs, is_new in columns
         ),
     )
 

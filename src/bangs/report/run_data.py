@@ -1,4 +1,4 @@
-"""RunData: all facts about a run, read from its folder."""
+"""RunData: all facts of a run, read from its folder."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -18,12 +18,12 @@ from bangs.utils.text import plain_name
 EXAM = "exam.safetensors"
 SNAPSHOT = "snapshot.safetensors"
 HISTORY = "history.jsonl"
-LARGEST = 1 << 30  # bytes of a history
+MAX_HISTORY_BYTES = 1 << 30
 
 
 @dataclass(frozen=True, eq=False)
 class RunData:
-    """The facts in a run's folder; an experiment of many seeds has rows of all and a snapshot of the first seed."""
+    """The facts of a run; an experiment has rows of all seeds and a snapshot of the first seed."""
 
     kind: Literal["fit", "run"]
     name: str
@@ -38,11 +38,11 @@ class RunData:
 
 
 def gather(folder: str | Path, result: dict[str, Any] | None = None, store: Path | None = None) -> RunData:
-    """Read the folder of `bangs fit`, `run` or `demo`; `result` stands for a result.json that is not there yet."""
+    """Read the folder of `bangs fit`, `run` or `demo`; `result` replaces a result.json that is not written yet."""
     folder = Path(folder)
     if not folder.is_dir():
-        way = "name one that `bangs fit`, `bangs run --out` or `bangs demo` wrote"
-        raise InvalidInput(f"'{folder}' is not a folder; {way}")
+        hint = "name one that `bangs fit`, `bangs run --out` or `bangs demo` wrote"
+        raise InvalidInput(f"'{folder}' is not a folder; {hint}")
     record = read_run(folder)
     result = record.result if result is None else result
     if result is None:
@@ -56,28 +56,28 @@ def gather(folder: str | Path, result: dict[str, Any] | None = None, store: Path
         saved = read_saved_run(folder, store)
         names, classes = saved.names, [str(name) for name in saved.classes]
         title = str(config.get("graph", {}).get("name", folder.name))
-        found = RunData("fit", title, rows, result, config, environment, saved.snapshot, truth, names, classes)
+        run_data = RunData("fit", title, rows, result, config, environment, saved.snapshot, truth, names, classes)
     else:
         snapshot = _snapshot(folder)
         count = len(rows[0]["class_counts"][0])
         numbers = [] if snapshot is None else [str(node) for node in range(snapshot.nodes)]
         classes = [f"class {label}" for label in range(count)]
         title = f"{result.get('method', 'a method')} on {result.get('dataset', 'a graph')}"
-        found = RunData("run", title, rows, result, config, environment, snapshot, truth, numbers, classes)
-    if found.snapshot is not None and truth is not None and len(truth) != found.snapshot.nodes:
+        run_data = RunData("run", title, rows, result, config, environment, snapshot, truth, numbers, classes)
+    if run_data.snapshot is not None and truth is not None and len(truth) != run_data.snapshot.nodes:
         raise InvalidInput(f"'{folder / EXAM}' belongs to another graph than the run; make both again")
-    return found
+    return run_data
 
 
 def _without_folders(facts: dict[str, Any]) -> dict[str, Any]:
-    """The facts with only the last part of a path to a graph, since a page is shown to others."""
+    """The facts with the path of the dataset cut to its last part, as a page may be shown to others."""
     return {**facts, "dataset": plain_name(facts["dataset"])} if isinstance(facts.get("dataset"), str) else facts
 
 
 def _rows(folder: Path) -> list[dict[str, Any]]:
     path = folder / HISTORY
     try:
-        lines = read_regular_file(path, LARGEST).splitlines()
+        lines = read_regular_file(path, MAX_HISTORY_BYTES).splitlines()
     except FileNotFoundError as error:
         raise InvalidInput(f"'{folder}' holds no {HISTORY}; run it again with --out") from error
     rows = [parse(line, f"'{path}', line {number}") for number, line in enumerate(lines, 1)]

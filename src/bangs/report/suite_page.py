@@ -1,4 +1,4 @@
-"""Suite page: tables of experiments, every seed and every test behind them, in one HTML file."""
+"""Write the page of a suite: its tables with all seeds and tests, in one HTML file."""
 
 import math
 from collections.abc import Sequence
@@ -17,14 +17,14 @@ from bangs.utils.files import write_atomic
 
 
 def write_suite_page(suites: Sequence[Suite], results: Sequence[Result], path: str | Path) -> Path:
-    """Make the page of some suites from whatever results there are."""
+    """Write the page of some suites from the results there are."""
     path = Path(path)
     write_atomic(path, assemble("suite.html", suite_facts(suites, results), ("charts.js", "suite.js")))
     return path
 
 
 def suite_facts(suites: Sequence[Suite], results: Sequence[Result]) -> dict[str, Any]:
-    """All facts of the page, as JSON holds them."""
+    """All facts of the page, as a JSON-able dict."""
     tables = [tabulate(suite, results) for suite in suites]
     runs = [result for result in results if result.rows]
     seeds = sum(len(result.rows) for result in runs)
@@ -96,7 +96,7 @@ def _entry(entry: Entry | None, suite: Suite) -> dict[str, Any] | None:
 
 
 def _curves(table: Table) -> list[dict[str, Any]]:
-    """Accuracy after each round, mean over seeds, of every cell; a blind run has that of validation nodes."""
+    """Mean accuracy over seeds after each round, for every cell; of validation nodes for a blind run."""
     curves = []
     for (row, column), result in table.results.items():
         kind = "validation" if result.blind else "test"

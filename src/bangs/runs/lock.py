@@ -80,7 +80,7 @@ class Lock:
 
 
 def is_lock(path: Path) -> bool:
-    """Whether bangs wrote this `lock` file: it is empty, describes a holder, or has the zeros that a power cut leaves."""
+    """Whether bangs wrote this `lock` file: it is empty, describes a holder, or holds zeros (after a power cut)."""
     with open_to_read(path) as stream:
         content = stream.read(_MAX_BYTES)
     return not content.strip(b"\0") or _parse_holder(content) is not None

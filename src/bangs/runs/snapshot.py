@@ -25,7 +25,7 @@ HERE = Path()  # the path of a store is relative to this folder, if no file is w
 class Snapshot:
     """A finished run: N nodes, C classes, T rounds counting round 0; everything on the CPU.
 
-    The chosen round is the one with the best validation accuracy; its student predicted `raw` and learned from `target`.
+    The chosen round is the one with the best validation accuracy; its student predicts `raw` and learned from `target`.
     """
 
     graph: "EdgeList | StoreReference"  # the edges, in memory or in a store; no features
