@@ -12,7 +12,7 @@ from tests.cli.invoke import bangs
 def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What `bangs fit examples/own-graph` writes, with little training."""
     out = tmp_path_factory.mktemp("fitted") / "library"
-    said = bangs(
+    result = bangs(
         "fit",
         EXAMPLES / "own-graph",
         "--out",
@@ -27,5 +27,5 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
         30,
         "--quiet",
     )
-    assert said.code == 0, said.err
+    assert result.code == 0, result.err
     return out

@@ -9,13 +9,13 @@ from unittest import mock
 from bangs.cli import main
 
 
-class Said(NamedTuple):
+class CommandResult(NamedTuple):
     code: int
     out: str
     err: str
 
 
-def bangs(*words: object) -> Said:
+def bangs(*words: object) -> CommandResult:
     """`bangs WORDS …`: exit code, stdout and stderr."""
     out, err = io.StringIO(), io.StringIO()
     with (
@@ -28,4 +28,4 @@ def bangs(*words: object) -> Said:
             code = 0
         except SystemExit as end:
             code = int(end.code or 0)
-    return Said(code, out.getvalue(), err.getvalue())
+    return CommandResult(code, out.getvalue(), err.getvalue())

@@ -26,8 +26,8 @@ CHANGING = {"events.jsonl", "lock", "checkpoints"}
 
 
 def fit(folder: Path, *flags: str) -> None:
-    said = bangs("fit", EXAMPLE, "--out", folder, *SETTINGS, *flags)
-    assert said.code == 0, said.err
+    result = bangs("fit", EXAMPLE, "--out", folder, *SETTINGS, *flags)
+    assert result.code == 0, result.err
 
 
 def differing(one: Path, two: Path) -> list[str]:
@@ -65,12 +65,12 @@ def main(folder: Path, numbers: list[int]) -> None:
     time.perf_counter = lambda: 0.0
     fit(folder / "whole")
     kills = [killed(folder / "killed", number) for number in (*numbers, None)]
-    told = {
+    verdict = {
         "differ": differing(folder / "whole", folder / "killed"),
         "kills": sum(kills),
         "rounds": [event["index"] for event in read_run(folder / "killed").events if event["kind"] == "round"],
     }
-    print(json.dumps(told))
+    print(json.dumps(verdict))
 
 
 if __name__ == "__main__":

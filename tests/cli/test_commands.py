@@ -22,28 +22,28 @@ from typer.testing import CliRunner
 from bangs.cli import app
 from bangs.cli.commands import FILES
 
-def said(*words, **env):
+def output_of(*words, **env):
     told = CliRunner().invoke(app, words, env=env, prog_name="bangs").output
     slow = {"torch", "numpy", "pandas", "scipy", "sklearn", "matplotlib"} & sys.modules.keys()
     assert not slow, (words, env, slow)
     return told
 
 def completed(line):
-    return said(_BANGS_COMPLETE="complete_bash", COMP_WORDS=line, COMP_CWORD=str(line.count(" "))).split()
+    return output_of(_BANGS_COMPLETE="complete_bash", COMP_WORDS=line, COMP_CWORD=str(line.count(" "))).split()
 
-assert "predict" in said("--help")
-assert said("--version").startswith("bangs 0.")
+assert "predict" in output_of("--help")
+assert output_of("--version").startswith("bangs 0.")
 assert completed("bangs pre") == ["predict"]
 assert completed("bangs run --see") == ["--seeds"]
 for name in FILES:
-    assert "Example" in said(name, "-h") == said(name, "--help"), name
-    assert "--nonsense" in said(name, "--nonsense"), name
+    assert "Example" in output_of(name, "-h") == output_of(name, "--help"), name
+    assert "--nonsense" in output_of(name, "--nonsense"), name
 """
 
 
 def test_help_completion_and_slips_of_the_pen_do_not_wait_for_torch() -> None:
-    done = subprocess.run([sys.executable, "-c", ANSWERS_AT_ONCE], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    process = subprocess.run([sys.executable, "-c", ANSWERS_AT_ONCE], capture_output=True, text=True)
+    assert process.returncode == 0, process.stderr
 
 
 def defaults(name: str) -> dict[str, Any]:
@@ -69,9 +69,9 @@ def test_a_command_is_listed_with_the_first_words_of_its_own_help(name: str) -> 
 
 
 def test_a_command_spelled_wrong_is_named_with_a_near_one() -> None:
-    said = bangs("predct")
-    assert said.code == 2
-    assert said.err == "bangs: no such command 'predct'. Did you mean 'predict'? See bangs -h\n"
+    result = bangs("predct")
+    assert result.code == 2
+    assert result.err == "bangs: no such command 'predct'. Did you mean 'predict'? See bangs -h\n"
 
 
 @pytest.mark.parametrize(
@@ -87,17 +87,17 @@ def test_a_command_spelled_wrong_is_named_with_a_near_one() -> None:
     ],
 )
 def test_what_is_mistyped_is_told_in_one_sentence(words: tuple[str, ...], sentence: str) -> None:
-    said = bangs(*words)
-    assert said.code == 2
-    assert said.err.startswith("bangs: ")
-    assert sentence in said.err
-    assert said.err.count("\n") == 1
+    result = bangs(*words)
+    assert result.code == 2
+    assert result.err.startswith("bangs: ")
+    assert sentence in result.err
+    assert result.err.count("\n") == 1
 
 
 def test_without_a_command_the_commands_are_listed() -> None:
-    said = bangs()
-    assert said.code == 2
-    assert "reproduce" in said.err + said.out
+    result = bangs()
+    assert result.code == 2
+    assert "reproduce" in result.err + result.out
 
 
 def test_public_names_come_when_they_are_asked_for() -> None:
@@ -118,10 +118,10 @@ def test_the_version_stands_in_one_place() -> None:
 
 def test_in_a_checkout_the_version_tells_the_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     command = ["git", "-C", str(ROOT), "describe", "--always", "--dirty", "--tags"]
-    asked = subprocess.run(command, capture_output=True, text=True)
-    if asked.returncode:
+    process = subprocess.run(command, capture_output=True, text=True)
+    if process.returncode:
         pytest.skip("these are not the files of a checkout")
-    assert bangs("--version").out.endswith(f" ({asked.stdout.strip()})\n")
+    assert bangs("--version").out.endswith(f" ({process.stdout.strip()})\n")
     monkeypatch.setattr(checkout, "_HERE", tmp_path / "checkout.py")  # as in a wheel
     assert bangs("--version").out == f"bangs {package.__version__}\n"
 
@@ -132,9 +132,9 @@ def test_advice_on_memory_names_only_options_that_the_command_has(name: str, mon
         raise MemoryError
 
     monkeypatch.setattr("bangs.cli.commands.Commands.invoke", fail)
-    said = bangs(name)
-    assert said.code == 2
-    assert said.err.startswith("bangs: memory ran out; ")
+    result = bangs(name)
+    assert result.code == 2
+    assert result.err.startswith("bangs: memory ran out; ")
     known = {option for param in load(name).params for option in param.opts}
-    assert set(re.findall(r"--[a-z-]+", said.err)) <= known
-    assert said.err.endswith("use a machine with more memory\n")
+    assert set(re.findall(r"--[a-z-]+", result.err)) <= known
+    assert result.err.endswith("use a machine with more memory\n")

@@ -17,9 +17,9 @@ OWN = EXAMPLES / "own-graph"
 
 
 def made(*words: str) -> dict:
-    said = bangs("convert", *words, "--json")
-    assert said.code == 0, said.err
-    return json.loads(said.out)
+    result = bangs("convert", *words, "--json")
+    assert result.code == 0, result.err
+    return json.loads(result.out)
 
 
 def test_a_made_graph_is_run_in_batches_and_gone_on_with(tmp_path):
@@ -27,14 +27,14 @@ def test_a_made_graph_is_run_in_batches_and_gone_on_with(tmp_path):
     facts = made("synthetic:nodes=400,edges=3000,features=8,classes=3", store, "--verify")
     assert facts["nodes"] == 400
     assert facts["verified"]
-    asked = ("--seeds", "2", "--k", "5", "--candidates", "10", "--epochs", "3", "--device", "cpu")
+    options = ("--seeds", "2", "--k", "5", "--candidates", "10", "--epochs", "3", "--device", "cpu")
     batches = ("--batch-size", "32", "--fanout", "4,all")
-    said = bangs("run", "--dataset", store, "--rounds", "1", *asked, *batches, "--out", out, "--json")
-    assert said.code == 0, said.err
-    assert json.loads(said.out)["fanout"] == [4, -1]
-    again = bangs("run", "--dataset", store, "--rounds", "1", *asked, *batches, "--out", out, "--resume", "--json")
-    assert json.loads(again.out)["rounds"] == json.loads(said.out)["rounds"]
-    plain = bangs("run", "--dataset", store, "--rounds", "0", *asked, "--json")
+    result = bangs("run", "--dataset", store, "--rounds", "1", *options, *batches, "--out", out, "--json")
+    assert result.code == 0, result.err
+    assert json.loads(result.out)["fanout"] == [4, -1]
+    second = bangs("run", "--dataset", store, "--rounds", "1", *options, *batches, "--out", out, "--resume", "--json")
+    assert json.loads(second.out)["rounds"] == json.loads(result.out)["rounds"]
+    plain = bangs("run", "--dataset", store, "--rounds", "0", *options, "--json")
     assert plain.code == 0, plain.err
 
 
@@ -42,23 +42,25 @@ def test_tables_are_fitted_and_predicted_from_stores(tmp_path, monkeypatch):
     first, grown, out = (str(tmp_path / name) for name in ("first", "grown", "fit"))
     made(str(OWN), first)
     made(str(OWN.parent / "own-graph-grown"), grown, "--like", first)
-    said = bangs("fit", first, "--out", out, "--rounds", "1", "--epochs", "5", "--batch-size", "16", "--device", "cpu")
-    assert said.code == 0, said.err
-    told = bangs("predict", out, grown, "--json", "--device", "cpu")
-    assert told.code == 0, told.err
-    assert json.loads(told.out)["new"] > 0
+    result = bangs(
+        "fit", first, "--out", out, "--rounds", "1", "--epochs", "5", "--batch-size", "16", "--device", "cpu"
+    )
+    assert result.code == 0, result.err
+    output = bangs("predict", out, grown, "--json", "--device", "cpu")
+    assert output.code == 0, output.err
+    assert json.loads(output.out)["new"] > 0
 
     table = tmp_path / "fit" / "grown-predictions.csv"
-    whole = pd.read_csv(table)
+    predicted = pd.read_csv(table)
     monkeypatch.setattr(stored_graph, "MAX_BYTES_IN_MEMORY", 0)  # so that the store stays on the disk
     assert bangs("predict", out, grown, "--device", "cpu").code == 0
-    pd.testing.assert_frame_equal(pd.read_csv(table), whole, rtol=1e-4)
+    pd.testing.assert_frame_equal(pd.read_csv(table), predicted, rtol=1e-4)
 
 
 def test_tables_may_be_read_as_those_of_a_fit_were(tmp_path):
     out, grown = str(tmp_path / "fit"), str(OWN.parent / "own-graph-grown")
-    said = bangs("fit", str(OWN), "--out", out, "--rounds", "0", "--epochs", "5", "--device", "cpu")
-    assert said.code == 0, said.err
+    result = bangs("fit", str(OWN), "--out", out, "--rounds", "0", "--epochs", "5", "--device", "cpu")
+    assert result.code == 0, result.err
     made(grown, str(tmp_path / "store"), "--like", out)
     plain, stored = (str(tmp_path / f"{name}.csv") for name in ("plain", "stored"))
     assert bangs("predict", out, grown, "--out", plain, "--device", "cpu").code == 0
@@ -74,15 +76,16 @@ def test_tables_may_be_read_as_those_of_a_fit_were(tmp_path):
 def test_options_about_columns_are_refused_where_there_are_none(tmp_path):
     store, out = str(tmp_path / "store"), tmp_path / "fit"
     made(str(OWN), store)
-    said = bangs("fit", store, "--out", out, "--label", "shelf", "--fill", "mean")
-    assert said.code == 2
+    result = bangs("fit", store, "--out", out, "--label", "shelf", "--fill", "mean")
+    assert result.code == 2
     assert (
-        said.err == f"bangs: '{store}' is a store, read when it was made; give --label and --fill to `bangs convert`\n"
+        result.err
+        == f"bangs: '{store}' is a store, read when it was made; give --label and --fill to `bangs convert`\n"
     )
     arrays = graph_file(tmp_path / "graph.npz")
-    said = bangs("fit", arrays, "--out", out, "--directed", "--ignore", "size")
-    assert said.code == 2
-    assert "has no columns to name or fill; leave --ignore out, or give a folder of tables" in said.err
+    result = bangs("fit", arrays, "--out", out, "--directed", "--ignore", "size")
+    assert result.code == 2
+    assert "has no columns to name or fill; leave --ignore out, or give a folder of tables" in result.err
     assert not out.exists()
 
 
@@ -90,11 +93,11 @@ def test_options_about_columns_are_refused_where_there_are_none(tmp_path):
 @pytest.mark.parametrize("words", [("--directed",), ("--weight", "w", "--fill", "mean"), ("--unknown", "1")])
 def test_what_cannot_be_followed_is_refused(tmp_path, source, words):
     graph_file(tmp_path / "graph.npz")
-    whole = str(tmp_path / source) if source.endswith(".npz") else source
-    said = bangs("convert", whole, tmp_path / "store", *words)
-    assert said.code == 2
-    assert "has no columns to name or fill" in said.err
-    assert all(word in said.err for word in words if word.startswith("--"))
+    path = str(tmp_path / source) if source.endswith(".npz") else source
+    result = bangs("convert", path, tmp_path / "store", *words)
+    assert result.code == 2
+    assert "has no columns to name or fill" in result.err
+    assert all(word in result.err for word in words if word.startswith("--"))
     assert not (tmp_path / "store").exists()
 
 
@@ -104,25 +107,25 @@ def test_an_npz_becomes_a_store(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("source", "told"),
+    ("source", "expected"),
     [
         ("synthetic:nodes=many", "must be a number"),
         ("corra", "did you mean 'cora'"),
         ("missing/folder.npz", "does not exist"),
     ],
 )
-def test_a_source_that_is_none_is_told(tmp_path, source, told):
-    said = bangs("convert", source, str(tmp_path / "store"))
-    assert said.code == 2
-    assert told in said.err
+def test_a_source_that_is_none_is_told(tmp_path, source, expected):
+    result = bangs("convert", source, str(tmp_path / "store"))
+    assert result.code == 2
+    assert expected in result.err
     assert not (tmp_path / "store").exists()
 
 
 def test_a_store_is_no_source(tmp_path):
     made("synthetic:nodes=100,edges=400,classes=2", str(tmp_path / "store"))
-    said = bangs("convert", str(tmp_path / "store"), str(tmp_path / "other"))
-    assert said.code == 2
-    assert "a store already" in said.err
+    result = bangs("convert", str(tmp_path / "store"), str(tmp_path / "other"))
+    assert result.code == 2
+    assert "a store already" in result.err
 
 
 def test_fan_outs_are_numbers_or_all():

@@ -36,21 +36,21 @@ def short(monkeypatch, tmp_path):
 
 
 def test_the_demo_runs_the_method_that_its_words_describe(short, tmp_path):
-    told = short()
+    result = short()
     ran = read_run(tmp_path / "runs/demo").config
     assert ran["method"] == Experiment().method  # the default of `bangs run`
-    assert f"({ran['method']})" in told.output
-    assert f"GCN, {ran['method']}" in told.output
+    assert f"({ran['method']})" in result.output
+    assert f"GCN, {ran['method']}" in result.output
     recipe = method(ran["method"])
     assert recipe.believe is not None  # "its probabilities become the labels of all other papers"
 
 
 def test_the_demo_compares_with_raw_and_names_its_page(short, tmp_path):
-    told = short()
-    assert told.exit_code == 0, told.output
-    assert "Raw GCN" in told.output
-    assert "difference" in told.output
-    assert "report.html" in told.output
+    result = short()
+    assert result.exit_code == 0, result.output
+    assert "Raw GCN" in result.output
+    assert "difference" in result.output
+    assert "report.html" in result.output
     assert {"report.html", "result.json", "history.jsonl"} <= {path.name for path in (tmp_path / "runs/demo").iterdir()}
     assert not (tmp_path / "out").exists()  # `bangs fit … --out out` comes next in the README, and needs it empty
 
@@ -64,22 +64,22 @@ def test_a_second_demo_takes_the_place_of_the_first(short, tmp_path):
     assert (tmp_path / "runs/demo/notes.txt").read_text() == "mine"
 
 
-@pytest.mark.parametrize("there", ["another run", "a run in use", "other files"])
-def test_the_demo_writes_into_no_folder_of_another(short, tmp_path, there):
+@pytest.mark.parametrize("content", ["another run", "a run in use", "other files"])
+def test_the_demo_writes_into_no_folder_of_another(short, tmp_path, content):
     out = tmp_path / "mine"
     with RunFolder.create_or_resume(out, {"method": "mine"}, resume=False) as folder:
         folder.finish({"mine": 1})
         before = (out / "result.json").read_bytes()
-        if there == "other files":
+        if content == "other files":
             folder.close()
             for name in ("config.json", "lock"):
                 (out / name).unlink()
             (out / "notes.txt").write_text("mine")
-        if there == "another run":
+        if content == "another run":
             folder.close()
-        told = short("--out", str(out))
-    assert told.exit_code != 0
-    assert isinstance(told.exception, BangsError)
+        result = short("--out", str(out))
+    assert result.exit_code != 0
+    assert isinstance(result.exception, BangsError)
     assert (out / "result.json").read_bytes() == before
     assert not (out / "report.html").exists()
 
@@ -88,8 +88,8 @@ def test_two_demos_in_one_folder_do_not_write_at_the_same_time(short, tmp_path):
     assert short().exit_code == 0
     out = tmp_path / "runs/demo"
     with RunFolder.create_or_resume(out, read_run(out).config, resume=True):
-        told = short()
-    assert isinstance(told.exception, InUse)
+        result = short()
+    assert isinstance(result.exception, InUse)
     assert read_run(out).result is not None
 
 
@@ -102,11 +102,11 @@ def test_as_json_the_demo_is_one_object_and_nothing_else(short):
 
 def test_the_comparison_is_a_paired_test_known_on_paper():
     result = {"validation": {"per_seed": [82.0, 83.0, 84.0]}, "raw": {"per_seed": [81.0, 81.0, 81.0]}}
-    found = demo.compare(result)
+    comparison = demo.compare(result)
     # gains 1, 2, 3: mean 2, standard error 1/√3, t = 2√3 with two degrees of freedom
-    assert found["difference"] == 2
-    assert found["wins"] == 3
-    assert found["p"] == pytest.approx(0.0371, abs=1e-3)
+    assert comparison["difference"] == 2
+    assert comparison["wins"] == 3
+    assert comparison["p"] == pytest.approx(0.0371, abs=1e-3)
 
 
 def test_where_all_seeds_gain_the_same_there_is_no_p():
@@ -127,35 +127,35 @@ TABLES = {
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_name_is_listed_with_the_first_sentence_of_its_description(kind):
-    told = json.loads(CliRunner().invoke(app, ["list", kind, "--json"]).output)[kind]
-    assert told == {name: words.split("\n")[0] for name, words in TABLES[kind].items()}
-    assert list(told) == list(TABLES[kind])
-    assert all(len(words) > 5 for words in told.values())
+    facts = json.loads(CliRunner().invoke(app, ["list", kind, "--json"]).output)[kind]
+    assert facts == {name: words.split("\n")[0] for name, words in TABLES[kind].items()}
+    assert list(facts) == list(TABLES[kind])
+    assert all(len(words) > 5 for words in facts.values())
 
 
 def test_a_list_imports_no_torch():
     script = "import sys; sys.argv[1:] = ['list']; from bangs.cli import main\ntry: main()\nexcept SystemExit: pass\n"
     check = "print([name for name in ('torch', 'numpy', 'scipy', 'pandas') if name in sys.modules])"
-    told = subprocess.run([sys.executable, "-c", script + check], capture_output=True, text=True, check=True)
-    assert told.stdout.splitlines()[-1] == "[]"
+    process = subprocess.run([sys.executable, "-c", script + check], capture_output=True, text=True, check=True)
+    assert process.stdout.splitlines()[-1] == "[]"
 
 
 @pytest.mark.parametrize("kind", ["datasets", "calibrators", "estimators", "methods", "models"])
 def test_lists_are_plain_lines_in_a_pipe(kind):
-    told = CliRunner().invoke(app, ["list", kind])
-    assert told.exit_code == 0
-    assert len(told.output.splitlines()) > 3
+    result = CliRunner().invoke(app, ["list", kind])
+    assert result.exit_code == 0
+    assert len(result.output.splitlines()) > 3
 
 
 def test_without_a_kind_all_of_them_are_listed():
-    told = CliRunner().invoke(app, ["list"]).output.splitlines()
-    assert [line for line in told if line.endswith("s:") and " " not in line] == [f"{kind}:" for kind in KINDS]
+    result = CliRunner().invoke(app, ["list"]).output.splitlines()
+    assert [line for line in result if line.endswith("s:") and " " not in line] == [f"{kind}:" for kind in KINDS]
     assert set(json.loads(CliRunner().invoke(app, ["list", "--json"]).output)) == set(KINDS)
 
 
 def test_an_unknown_list_gets_a_suggestion():
-    told = CliRunner().invoke(app, ["list", "method"])
-    assert "did you mean 'methods'" in str(told.exception)
+    result = CliRunner().invoke(app, ["list", "method"])
+    assert "did you mean 'methods'" in str(result.exception)
 
 
 def test_the_list_of_datasets_names_the_folder_that_holds_others():

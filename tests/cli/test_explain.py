@@ -26,9 +26,9 @@ def first(library: Path, source: str) -> dict[str, str]:
 def test_a_pseudo_label_is_told_with_all_its_reasons(library: Path) -> None:
     with (library / "pseudo_labels.csv").open(newline="") as file:
         row = next(csv.DictReader(file))
-    said = bangs("explain", library, row["id"])
-    assert said.code == 0
-    text = " ".join(said.out.split())
+    result = bangs("explain", library, row["id"])
+    assert result.code == 0
+    text = " ".join(result.out.split())
     assert text.startswith(f"{row['id']} is '")
     assert f"Adopted in round 1 as '{row['label']}'" in text
     assert "number 1 of" in text
@@ -44,28 +44,28 @@ def test_a_pseudo_label_without_older_labels_around_says_when_that_was() -> None
     graph.y[60:] = -1
     graph.edge_index = graph.edge_index[:, ((graph.edge_index < 60).sum(0) != 1)]  # no label reaches nodes 60 to 89
     model = SelfTrainingClassifier(method="hard", validation=0.25, rounds=1, k=20, epochs=20).fit(graph)
-    found = [why for why in map(model.explain, range(60, 90)) if why.adoption is not None]
-    assert len(found) == 20
-    for why in found:
+    explanations = [why for why in map(model.explain, range(60, 90)) if why.adoption is not None]
+    assert len(explanations) == 20
+    for why in explanations:
         assert "No labelled node was within reach when it was adopted: its own features decide." in str(why)
 
 
 @pytest.mark.parametrize(("source", "words"), [("given", "was given"), ("held", "was held back for validation")])
 def test_where_a_label_comes_from_is_said(library: Path, source: str, words: str) -> None:
     row = first(library, source)
-    said = bangs("explain", library, row["id"])
-    assert f"its label '{row['known']}' {words}" in " ".join(said.out.split())
+    result = bangs("explain", library, row["id"])
+    assert f"its label '{row['known']}' {words}" in " ".join(result.out.split())
 
 
 def test_json_holds_names_not_numbers(library: Path) -> None:
     row = first(library, "predicted")
-    found = json.loads(bangs("explain", library, row["id"], "--json", "--top", 2).out)
-    assert found["node"] == row["id"]
-    assert found["label"] == row["predicted"]
-    assert found["origin"] == "predicted"
-    assert len(found["influences"]) == len(found["neighbours"]) == 2
-    assert sum(found["support"].values()) == pytest.approx(1, abs=1e-4)
-    assert [step["round"] for step in found["path"]] == [0, 1, 2, 3]
+    facts = json.loads(bangs("explain", library, row["id"], "--json", "--top", 2).out)
+    assert facts["node"] == row["id"]
+    assert facts["label"] == row["predicted"]
+    assert facts["origin"] == "predicted"
+    assert len(facts["influences"]) == len(facts["neighbours"]) == 2
+    assert sum(facts["support"].values()) == pytest.approx(1, abs=1e-4)
+    assert [step["round"] for step in facts["path"]] == [0, 1, 2, 3]
 
 
 def test_python_gives_the_same_names_words_and_text(library: Path) -> None:
@@ -87,8 +87,8 @@ def test_it_imports_neither_pyg_nor_scikit_learn_nor_the_readers_of_tables(libra
         except SystemExit:
             print(sorted(slow & sys.modules.keys()))
         """
-    found = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
-    assert found.stdout.splitlines()[-1] == "[]"
+    process = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert process.stdout.splitlines()[-1] == "[]"
 
 
 def test_a_soft_label_is_explained_from_the_saved_model(tmp_path: Path) -> None:
@@ -99,21 +99,21 @@ def test_a_soft_label_is_explained_from_the_saved_model(tmp_path: Path) -> None:
     assert "(a soft label of round" in text
     assert "Soft label: before round" in text
     assert "times the mean weight of a given label" in text
-    found = json.loads(bangs("explain", tmp_path, "40", "--json").out)
-    assert sum(found["soft"]["probs"].values()) == pytest.approx(1, abs=1e-5)
-    assert found["adoption"] is None
+    facts = json.loads(bangs("explain", tmp_path, "40", "--json").out)
+    assert sum(facts["soft"]["probs"].values()) == pytest.approx(1, abs=1e-5)
+    assert facts["adoption"] is None
 
 
 def test_an_unknown_node_is_a_sentence(library: Path) -> None:
-    said = bangs("explain", library, "R-9")
-    assert said.code == 2
-    assert "no node is called 'R-9'; names look like 'R-0001'" in said.err
+    result = bangs("explain", library, "R-9")
+    assert result.code == 2
+    assert "no node is called 'R-9'; names look like 'R-0001'" in result.err
 
 
 def test_a_folder_without_a_model_is_a_sentence(tmp_path: Path) -> None:
-    said = bangs("explain", tmp_path, "x")
-    assert said.code == 2
-    assert "does not exist; `bangs fit`" in said.err
+    result = bangs("explain", tmp_path, "x")
+    assert result.code == 2
+    assert "does not exist; `bangs fit`" in result.err
 
 
 def test_a_label_against_its_labelled_influences_says_what_decided(library: Path) -> None:
@@ -140,10 +140,10 @@ def test_where_the_label_is_a_mean_of_models_the_text_says_whose_rounds_are_told
     several = SelfTrainingClassifier(rounds=1).fit(graph)
     several.save(tmp_path)
     count = 4 * len(several.members_)
-    told = (
+    message = (
         f"those of the model with the most weight. The label and the probabilities above are the mean of {count} models"
     )
     for why in (several.explain(50), SelfTrainingClassifier.load(tmp_path).explain(50)):
         assert why.models == count
-        assert told in str(why)
-    assert told in " ".join(bangs("explain", tmp_path, "50").out.split())
+        assert message in str(why)
+    assert message in " ".join(bangs("explain", tmp_path, "50").out.split())

@@ -14,7 +14,7 @@ import torch
 from bangs.experiments.experiment import Experiment
 from bangs.runs import events, lock, read_run
 from tests.cli.conftest import EXAMPLES
-from tests.cli.invoke import Said, bangs
+from tests.cli.invoke import CommandResult, bangs
 from tests.helpers.killing import in_a_child
 from tests.helpers.small_graphs import graph_file
 from tests.integration.chaos import outcome
@@ -78,9 +78,9 @@ def test_a_place_one_may_not_write_in_is_refused_in_a_sentence(tmp_path: Path) -
     def as_nobody() -> int:
         os.setgid(65534)
         os.setuid(65534)
-        told = bangs("run", *QUICK, "--out", "/run-of-nobody/out")
-        os.write(said, told.err.encode())
-        return told.code
+        result = bangs("run", *QUICK, "--out", "/run-of-nobody/out")
+        os.write(said, result.err.encode())
+        return result.code
 
     assert status_of(in_a_child(as_nobody)) == 2
     os.close(said)
@@ -94,7 +94,7 @@ def held(folder: Path) -> None:
         time.sleep(0.02)
 
 
-def two_at_once(words: tuple[Any, ...], slowly: tuple[str, ...], out: Path) -> Said:
+def two_at_once(words: tuple[Any, ...], slowly: tuple[str, ...], out: Path) -> CommandResult:
     """What the second of two commands on one folder says; the first is stopped by SIGTERM afterwards."""
     first = subprocess.Popen([sys.executable, "-m", "bangs", *map(str, words), *slowly, "--out", str(out)])
     held(out)
@@ -108,8 +108,8 @@ def two_at_once(words: tuple[Any, ...], slowly: tuple[str, ...], out: Path) -> S
 
 def test_of_two_runs_on_one_folder_one_works_and_the_other_says_who(graph: Path, tmp_path: Path) -> None:
     words = ("run", f"--dataset={graph}", "--device=cpu", "--quiet", "--seeds=2")
-    said = two_at_once(words, ("--rounds=80", "--k=1", "--epochs=300", "--patience=300"), tmp_path / "out")
-    assert said.code == 2
+    output = two_at_once(words, ("--rounds=80", "--k=1", "--epochs=300", "--patience=300"), tmp_path / "out")
+    assert output.code == 2
     kinds = [event["kind"] for event in read_run(tmp_path / "out").events]
     assert "resumed" not in kinds
 
@@ -136,17 +136,17 @@ def test_a_clock_that_goes_back_changes_neither_order_nor_result(
     monkeypatch.setattr(lock, "datetime", Clock)
     assert bangs(*command, "--out", tmp_path / "back").code == 0
     assert outcome(tmp_path / "forth") == outcome(tmp_path / "back")
-    told = read_run(tmp_path / "back").events
-    assert [event["n"] for event in told] == list(range(1, len(told) + 1))
-    assert [event["time"] for event in told] == sorted((event["time"] for event in told), reverse=True)
-    assert [event["clock"] for event in told] == sorted(event["clock"] for event in told)
+    logged = read_run(tmp_path / "back").events
+    assert [event["n"] for event in logged] == list(range(1, len(logged) + 1))
+    assert [event["time"] for event in logged] == sorted((event["time"] for event in logged), reverse=True)
+    assert [event["clock"] for event in logged] == sorted(event["clock"] for event in logged)
 
 
 def test_want_of_memory_is_a_sentence(graph: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Experiment, "run", lambda *_, **__: torch.empty(2**60))
-    said = bangs("run", f"--dataset={graph}", *QUICK)
-    assert said.code == 2
-    assert said.err == (
+    result = bangs("run", f"--dataset={graph}", *QUICK)
+    assert result.code == 2
+    assert result.err == (
         "bangs: memory ran out; lower --seeds, which are trained at once; or lower --candidates; "
         "or train in batches with --batch-size; or try another --device; or use a machine with more memory\n"
     )

@@ -33,11 +33,11 @@ def test_everything_promised_is_there(library: Path) -> None:
 
 
 def test_predictions_keep_ids_and_labels_and_say_where_a_label_comes_from(library: Path) -> None:
-    found, given = rows(library / "predictions.csv"), rows(EXAMPLES / "own-graph" / "nodes.csv")
-    assert [row["id"] for row in found] == [row["id"] for row in given]
-    assert [row["known"] for row in found] == [row["label"] for row in given]
-    assert {row["source"] for row in found} <= {"given", "held", "adopted", "predicted"}
-    for row in found:
+    predicted, given = rows(library / "predictions.csv"), rows(EXAMPLES / "own-graph" / "nodes.csv")
+    assert [row["id"] for row in predicted] == [row["id"] for row in given]
+    assert [row["known"] for row in predicted] == [row["label"] for row in given]
+    assert {row["source"] for row in predicted} <= {"given", "held", "adopted", "predicted"}
+    for row in predicted:
         probs = {name.removeprefix("p_"): float(value) for name, value in row.items() if name.startswith("p_")}
         assert sum(probs.values()) == pytest.approx(1, abs=1e-4)
         assert probs[row["predicted"]] == pytest.approx(max(probs.values())) == pytest.approx(float(row["confidence"]))
@@ -46,27 +46,27 @@ def test_predictions_keep_ids_and_labels_and_say_where_a_label_comes_from(librar
 
 
 @pytest.mark.parametrize(
-    ("model", "told"), [("gat", True), ("gin", True), ("gcn", False), ("gin --ignore weight", False)]
+    ("model", "expected"), [("gat", True), ("gin", True), ("gcn", False), ("gin --ignore weight", False)]
 )
 def test_a_model_that_takes_all_edges_alike_is_told_where_they_have_weights(
-    tmp_path: Path, model: str, told: bool
+    tmp_path: Path, model: str, expected: bool
 ) -> None:
     (tmp_path / "nodes.csv").write_text(
         "id,x,label\n" + "".join(f"{i},{i},{'ab'[i % 2]}\n" for i in range(8)) + "8,1,\n"
     )
     (tmp_path / "edges.csv").write_text("source,target,weight\n" + "".join(f"{i},{i + 1},{i + 1}\n" for i in range(8)))
     words = ("--model", *model.split(), *HARD, "--rounds", 1, "--epochs", 2, "--out", tmp_path / "out")
-    said = bangs("fit", tmp_path, *words)
-    assert said.code == 0, said.err
-    assert ("takes all edges alike" in said.err + said.out) == told
+    result = bangs("fit", tmp_path, *words)
+    assert result.code == 0, result.err
+    assert ("takes all edges alike" in result.err + result.out) == expected
 
 
 def test_every_pseudo_label_has_its_reasons(library: Path) -> None:
-    found, history = rows(library / "pseudo_labels.csv"), (library / "history.jsonl").read_text().splitlines()
+    pseudo, history = rows(library / "pseudo_labels.csv"), (library / "history.jsonl").read_text().splitlines()
     adopted = [len(json.loads(line)["adopted"][0]["node"]) for line in history]
-    assert len(found) == sum(adopted) > 0
-    assert [int(row["round"]) for row in found] == [t for t, count in enumerate(adopted) for _ in range(count)]
-    for row in found:
+    assert len(pseudo) == sum(adopted) > 0
+    assert [int(row["round"]) for row in pseudo] == [t for t, count in enumerate(adopted) for _ in range(count)]
+    for row in pseudo:
         assert 0 < float(row["confidence_before"]) <= 1
         assert 0 < float(row["confidence"]) <= 1
         assert float(row["value"]) > 0
@@ -107,9 +107,9 @@ def test_the_same_seed_gives_the_same_tables(tmp_path: Path) -> None:
 
 def test_two_fits_on_one_folder_do_not_mix(tmp_path: Path) -> None:
     with RunFolder.create_or_resume(tmp_path / "out", {"another": "fit"}, resume=False):
-        said = bangs("fit", EXAMPLES / "own-graph", "--out", tmp_path / "out", *QUICK)
-    assert said.code == 2
-    assert "is in use by this very process since" in said.err or f"process {os.getpid()}" in said.err
+        result = bangs("fit", EXAMPLES / "own-graph", "--out", tmp_path / "out", *QUICK)
+    assert result.code == 2
+    assert "is in use by this very process since" in result.err or f"process {os.getpid()}" in result.err
 
 
 def test_a_finished_folder_is_not_touched_again(library: Path) -> None:
@@ -117,20 +117,20 @@ def test_a_finished_folder_is_not_touched_again(library: Path) -> None:
     refused = bangs("fit", EXAMPLES / "own-graph", "--out", library, *HARD, "--rounds", 3, "--epochs", 30)
     assert refused.code == 2
     assert "already holds a finished run" in refused.err
-    done = bangs(
+    result = bangs(
         "fit", EXAMPLES / "own-graph", "--out", library, *HARD, "--rounds", 3, "--epochs", 30, "--resume", "--json"
     )
-    assert done.code == 0
-    assert json.loads(done.out)["rounds"] == 3
+    assert result.code == 0
+    assert json.loads(result.out)["rounds"] == 3
     assert (library / "predictions.csv").stat().st_mtime_ns == before
 
 
 def test_a_killed_fit_ends_with_the_files_of_an_undisturbed_one(tmp_path: Path) -> None:
     # the first attempt writes three files and the checkpoint of round 0, the second that of round 1; then come tables
     command = [sys.executable, "-m", "tests.cli.kill_fits", str(tmp_path), "5", "2", "4", "7"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, env=FORKING, cwd=EXAMPLES.parent)
-    told = json.loads(done.stdout)
-    assert told == {"differ": [], "kills": 4, "rounds": [0, 1, 1, 2, 2, 3]}
+    process = subprocess.run(command, capture_output=True, text=True, check=True, env=FORKING, cwd=EXAMPLES.parent)
+    facts = json.loads(process.stdout)
+    assert facts == {"differ": [], "kills": 4, "rounds": [0, 1, 1, 2, 2, 3]}
 
 
 def test_an_interrupted_fit_says_how_to_go_on_and_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -182,12 +182,12 @@ def test_the_last_words_say_what_self_training_did(adopted: int, tried: int, fir
 
 
 def test_json_is_one_object_and_nothing_else(tmp_path: Path) -> None:
-    said = bangs(
+    result = bangs(
         "fit", EXAMPLES / "own-graph", "--out", tmp_path / "out", *HARD, "--rounds", 1, "--epochs", 5, "--json"
     )
-    found = json.loads(said.out)
-    assert found["nodes"] == 300
-    assert found == {**read_run(tmp_path / "out").result, "out": "out"}  # type: ignore[dict-item]
+    facts = json.loads(result.out)
+    assert facts["nodes"] == 300
+    assert facts == {**read_run(tmp_path / "out").result, "out": "out"}  # type: ignore[dict-item]
 
 
 def test_formulas_in_names_are_defused_in_tables_and_kept_everywhere_else(tmp_path: Path) -> None:
@@ -217,9 +217,9 @@ def test_a_class_with_one_label_is_learned_and_its_name_told(tmp_path: Path) -> 
     table = (folder / "nodes.csv").read_text().splitlines()
     table[-1] = table[-1].replace(",,", ",emu,")
     (folder / "nodes.csv").write_text("\n".join(table))
-    said = bangs("fit", folder, "--out", tmp_path / "out", "--model", "sgc", "--rounds", 0, "--epochs", 5)
-    assert said.code == 0, said.err
-    assert "one label only for 'emu': all models learn it, so no accuracy is known for this class" in said.out
+    result = bangs("fit", folder, "--out", tmp_path / "out", "--model", "sgc", "--rounds", 0, "--epochs", 5)
+    assert result.code == 0, result.err
+    assert "one label only for 'emu': all models learn it, so no accuracy is known for this class" in result.out
     held = bangs("fit", folder, "--out", tmp_path / "held", *QUICK)
     assert held.code == 2
     assert "label 'emu' is seen once; a node cannot be both learned from and validated on" in held.err
@@ -235,10 +235,10 @@ def test_a_class_with_one_label_is_learned_and_its_name_told(tmp_path: Path) -> 
     ],
 )
 def test_mistakes_are_sentences(tmp_path: Path, words: tuple[object, ...], sentence: str) -> None:
-    said = bangs("fit", EXAMPLES / "own-graph", "--out", tmp_path / "out", "--quiet", *words)
-    assert said.code == 2
-    assert sentence in said.err
-    assert "Traceback" not in said.err
+    result = bangs("fit", EXAMPLES / "own-graph", "--out", tmp_path / "out", "--quiet", *words)
+    assert result.code == 2
+    assert sentence in result.err
+    assert "Traceback" not in result.err
 
 
 def hostile(folder: Path, test: bool = False) -> None:

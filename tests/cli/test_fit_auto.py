@@ -10,6 +10,7 @@ import pytest
 from bangs import SelfTrainingClassifier
 from bangs.graphs import tables
 from bangs.report.leaderboard import HEAD, leaderboard
+from bangs.report.model_card import escape
 from bangs.runs import read_run
 from tests.cli.conftest import EXAMPLES
 from tests.cli.invoke import bangs
@@ -20,8 +21,8 @@ QUICK = ("--rounds", 1, "--device", "cpu", "--quiet")
 @pytest.fixture(scope="module")
 def automatic(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("auto") / "library"
-    said = bangs("fit", EXAMPLES / "own-graph", "--out", out, *QUICK)
-    assert said.code == 0, said.err
+    result = bangs("fit", EXAMPLES / "own-graph", "--out", out, *QUICK)
+    assert result.code == 0, result.err
     return out
 
 
@@ -47,14 +48,14 @@ def test_the_page_and_the_card_hold_every_candidate_with_its_interval(automatic:
     assert result is not None
     for line, cells in zip(result["leaderboard"], leaderboard(result["leaderboard"]), strict=True):
         assert f"{line['accuracy']['low']:.1%} to {line['accuracy']['high']:.1%}" in cells[HEAD.index("accuracy")]
-        assert f"| {' | '.join(map(word, cells))} |" in card
+        assert f"| {' | '.join(map(escape, cells))} |" in card
         assert "".join(f'<td data-label="{name}">{cell}</td>' for name, cell in zip(HEAD, cells, strict=True)) in page
 
 
 def test_predict_explain_and_report_work_on_an_average(automatic: Path) -> None:
-    said = bangs("predict", automatic, EXAMPLES / "own-graph-grown", "--json")
-    assert said.code == 0, said.err
-    assert json.loads(said.out)["new"] > 0
+    result = bangs("predict", automatic, EXAMPLES / "own-graph-grown", "--json")
+    assert result.code == 0, result.err
+    assert json.loads(result.out)["new"] > 0
     with (automatic / "predictions.csv").open(newline="") as file:
         name = next(csv.DictReader(file))["id"]
     assert bangs("explain", automatic, name).code == 0
@@ -62,10 +63,10 @@ def test_predict_explain_and_report_work_on_an_average(automatic: Path) -> None:
 
 
 def test_predict_gives_the_fitted_graph_its_own_probabilities(automatic: Path) -> None:
-    own = tables.read(EXAMPLES / "own-graph")
+    graph = tables.read(EXAMPLES / "own-graph")
     model = SelfTrainingClassifier.load(automatic)
-    again = model.predict_proba(own.data, names=own.ids)
-    assert again == pytest.approx(model.predict_proba(), abs=1e-4)
+    second = model.predict_proba(graph.data, names=graph.ids)
+    assert second == pytest.approx(model.predict_proba(), abs=1e-4)
 
 
 def test_a_model_that_knows_nothing_is_told(tmp_path: Path) -> None:
@@ -74,9 +75,9 @@ def test_a_model_that_knows_nothing_is_told(tmp_path: Path) -> None:
     (tmp_path / "nodes.csv").write_text("id,x,label\n" + "\n".join(nodes) + "\n")
     edges = [f"{a},{b}" for a, b in draw.integers(60, size=(90, 2)) if a != b]
     (tmp_path / "edges.csv").write_text("source,target\n" + "\n".join(edges) + "\n")
-    said = bangs("fit", tmp_path, "--out", tmp_path / "out", *QUICK)
-    assert said.code == 0, said.err
-    assert "always predicting the largest class might be as good" in said.out
+    result = bangs("fit", tmp_path, "--out", tmp_path / "out", *QUICK)
+    assert result.code == 0, result.err
+    assert "always predicting the largest class might be as good" in result.out
 
 
 @pytest.mark.parametrize(("scale", "centred"), [("auto", False), ("standard", True), ("none", False)])
@@ -84,8 +85,8 @@ def test_columns_of_zeros_and_ones_are_not_standardised(tmp_path: Path, scale: s
     rows = [f"{i},{i % 2},{i * 1.5},{'ab'[i % 2]}" for i in range(8)]
     (tmp_path / "nodes.csv").write_text("id,word,size,label\n" + "\n".join(rows) + "\n")
     (tmp_path / "edges.csv").write_text("source,target\n0,1\n")
-    own = tables.read(tmp_path, scale=scale)
-    word, size = own.columns.columns
+    graph = tables.read(tmp_path, scale=scale)
+    word, size = graph.columns.columns
     assert (word.centred, size.centred) == (centred, scale != "none")  # type: ignore[union-attr]
 
 
@@ -97,13 +98,13 @@ def test_a_random_column_beside_the_edges_does_not_mislead(tmp_path: Path) -> No
     (tmp_path / "edges.csv").write_text("source,target\n" + "\n".join(f"{a},{b}" for a, b in ends[:600]) + "\n")
     right = {}
     for column in ("junk", ""):
-        own = [f"id,{column}{',' * bool(column)}label"]
-        own += names if column else [",".join(line.split(",")[::2]) for line in names]
-        (tmp_path / "nodes.csv").write_text("\n".join(own) + "\n")
-        said = bangs("fit", tmp_path, "--out", tmp_path / f"out{column}", *QUICK)
-        assert said.code == 0, said.err
+        lines = [f"id,{column}{',' * bool(column)}label"]
+        lines += names if column else [",".join(line.split(",")[::2]) for line in names]
+        (tmp_path / "nodes.csv").write_text("\n".join(lines) + "\n")
+        result = bangs("fit", tmp_path, "--out", tmp_path / f"out{column}", *QUICK)
+        assert result.code == 0, result.err
         with (tmp_path / f"out{column}" / "predictions.csv").open(newline="") as file:
-            told = [row["predicted"] for row in csv.DictReader(file)]
-        right[column] = np.mean([told[i] == "abc"[side[i]] for i in range(30, 150)])
+            predicted = [row["predicted"] for row in csv.DictReader(file)]
+        right[column] = np.mean([predicted[i] == "abc"[side[i]] for i in range(30, 150)])
     assert right["junk"] > right[""] - 0.05
     assert right["junk"] > 0.7

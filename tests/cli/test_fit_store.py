@@ -37,13 +37,13 @@ def store(tmp_path: Path) -> str:
 def test_its_files_are_those_of_the_same_fit_in_memory(store, tmp_path, monkeypatch):
     assert bangs("fit", store, "--out", str(tmp_path / "whole"), *ASKED, *BATCHES).code == 0
     monkeypatch.setattr(stored_graph, "MAX_BYTES_IN_MEMORY", 0)  # so that the store counts as large
-    said = bangs("fit", store, "--out", str(tmp_path / "fit"), *ASKED, *BATCHES)
-    assert said.code == 0, said.err
-    assert "which stays on disk" in said.out
+    result = bangs("fit", store, "--out", str(tmp_path / "fit"), *ASKED, *BATCHES)
+    assert result.code == 0, result.err
+    assert "which stays on disk" in result.out
     for name in ("predictions.csv", "pseudo_labels.csv"):
         one, other = (pd.read_csv(tmp_path / folder / name) for folder in ("fit", "whole"))
-        kept = [column for column in one if column != "influences"]  # near walks here, all walks in memory
-        pd.testing.assert_frame_equal(one[kept], other[kept], rtol=1e-4)
+        columns = [column for column in one if column != "influences"]  # near walks here, all walks in memory
+        pd.testing.assert_frame_equal(one[columns], other[columns], rtol=1e-4)
     assert "the path of its store" in (tmp_path / "fit" / "MODEL_CARD.md").read_text()
 
     name = pd.read_csv(tmp_path / "fit" / "predictions.csv")["id"][3]
@@ -52,18 +52,18 @@ def test_its_files_are_those_of_the_same_fit_in_memory(store, tmp_path, monkeypa
     )
     assert one["neighbours"] == other["neighbours"]
     assert one["probs"] == pytest.approx(other["probs"], abs=1e-5)
-    again = bangs("fit", store, "--out", str(tmp_path / "fit"), *ASKED, *BATCHES, "--resume")
-    assert "nothing is left to do" in again.out
+    second = bangs("fit", store, "--out", str(tmp_path / "fit"), *ASKED, *BATCHES, "--resume")
+    assert "nothing is left to do" in second.out
 
 
 def test_folds_can_be_asked_for_on_a_store_and_answer_every_command(store, tmp_path, monkeypatch):
     monkeypatch.setattr(stored_graph, "MAX_BYTES_IN_MEMORY", 0)
-    asked = [word for word in ASKED if word not in ("--validation", "0.25")]
-    said = bangs("fit", store, "--out", str(tmp_path / "fit"), *asked, *BATCHES, "--folds", "2", "--json")
-    assert said.code == 0, said.err
-    found = json.loads(said.out)
-    assert found["folds"]
-    assert found["validation"]["nodes"] == found["given"] == 30
+    options = [word for word in ASKED if word not in ("--validation", "0.25")]
+    result = bangs("fit", store, "--out", str(tmp_path / "fit"), *options, *BATCHES, "--folds", "2", "--json")
+    assert result.code == 0, result.err
+    facts = json.loads(result.out)
+    assert facts["folds"]
+    assert facts["validation"]["nodes"] == facts["given"] == 30
     name = pd.read_csv(tmp_path / "fit" / "predictions.csv")["id"][3]
     assert bangs("explain", str(tmp_path / "fit"), name).code == 0
     assert bangs("report", str(tmp_path / "fit")).code == 0
@@ -73,9 +73,9 @@ def test_folds_can_be_asked_for_on_a_store_and_answer_every_command(store, tmp_p
 def test_a_store_that_moved_is_told_and_found_again(store, tmp_path, monkeypatch):
     monkeypatch.setattr(stored_graph, "MAX_BYTES_IN_MEMORY", 0)
     out, moved = str(tmp_path / "fit"), str(tmp_path / "elsewhere")
-    said = bangs("fit", store, "--out", out, *ASKED)
-    assert said.code == 0, said.err
-    assert "batches of 1,024 labelled nodes, which see 10 and 10 neighbours; --batch-size and" in said.out
+    result = bangs("fit", store, "--out", out, *ASKED)
+    assert result.code == 0, result.err
+    assert "batches of 1,024 labelled nodes, which see 10 and 10 neighbours; --batch-size and" in result.out
     name = pd.read_csv(tmp_path / "fit" / "predictions.csv")["id"][0]
     (tmp_path / "store").rename(moved)
     for command in (("explain", out, name), ("report", out), ("predict", out, moved)):
@@ -83,34 +83,36 @@ def test_a_store_that_moved_is_told_and_found_again(store, tmp_path, monkeypatch
         assert lost.code == 2
         assert f"a store at '{tmp_path / 'store'}', which is not there" in lost.err
         assert "--store PATH" in lost.err
-        found = bangs(*command, "--store", moved)
-        assert found.code == 0, found.err
+        repaired = bangs(*command, "--store", moved)
+        assert repaired.code == 0, repaired.err
     table = pd.read_csv(tmp_path / "fit" / "elsewhere-predictions.csv")
     assert set(table["new"]) == {"no"}
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "expected"),
     [(("--model", "gat"), "GAT needs the whole graph"), (("--calibrator", "gats"), "edges at once")],
 )
-def test_what_cannot_be_done_from_the_disk_is_told_before_a_folder_is_made(store, tmp_path, monkeypatch, words, told):
+def test_what_cannot_be_done_from_the_disk_is_told_before_a_folder_is_made(
+    store, tmp_path, monkeypatch, words, expected
+):
     monkeypatch.setattr(stored_graph, "MAX_BYTES_IN_MEMORY", 0)
     monkeypatch.setattr(stored_graph, "MAX_EDGES_AT_ONCE", 10)
-    said = bangs("fit", store, "--out", str(tmp_path / "fit"), *ASKED, *words)
-    assert said.code == 2
-    assert told in said.err
+    result = bangs("fit", store, "--out", str(tmp_path / "fit"), *ASKED, *words)
+    assert result.code == 2
+    assert expected in result.err
     assert not (tmp_path / "fit").exists()
 
 
 def test_nodes_to_label_next_are_found_without_reading_its_features(store, tmp_path, monkeypatch):
     monkeypatch.setattr(stored_graph, "MAX_BYTES_IN_MEMORY", 0)
     assert bangs("fit", store, "--out", str(tmp_path / "fit"), *ASKED, *BATCHES).code == 0
-    said = bangs("suggest", str(tmp_path / "fit"), "--count", "4", "--json")
-    assert said.code == 0, said.err
+    result = bangs("suggest", str(tmp_path / "fit"), "--count", "4", "--json")
+    assert result.code == 0, result.err
     known = pd.read_csv(tmp_path / "fit" / "predictions.csv").set_index("id")["known"]
-    found = [own["node"] for own in json.loads(said.out)["nodes"]]
-    assert 1 <= len(found) <= 4
-    assert all(pd.isna(known[name]) for name in found)
+    nodes = [node["node"] for node in json.loads(result.out)["nodes"]]
+    assert 1 <= len(nodes) <= 4
+    assert all(pd.isna(known[name]) for name in nodes)
     refused = bangs("suggest", str(tmp_path / "fit"), "--strategy", "disagreement")
     assert refused.code == 2
     assert "does not hold the disagreement of its folds" in refused.err

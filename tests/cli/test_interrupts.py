@@ -32,10 +32,10 @@ def struck(modules: str, *words: str, script: str = SCRIPT) -> "subprocess.Compl
 
 @pytest.mark.parametrize("module", MODULES)
 def test_a_signal_amid_an_import_waits_for_its_end(module: str) -> None:
-    told = struck(module, "run", "--rounds", "0", "--seeds", "1")
-    assert told.returncode == 130, told.stderr
-    assert told.stderr == "bangs: interrupted\n"
-    assert told.stdout == ""
+    result = struck(module, "run", "--rounds", "0", "--seeds", "1")
+    assert result.returncode == 130, result.stderr
+    assert result.stderr == "bangs: interrupted\n"
+    assert result.stdout == ""
 
 
 def test_a_second_one_does_not_wait(tmp_path: Path) -> None:
@@ -46,26 +46,26 @@ def test_a_second_one_does_not_wait(tmp_path: Path) -> None:
         "for _ in range(2):\n    os.kill(os.getpid(), signal.SIGINT)\n    time.sleep(0.3)\n"
         "print('outlived')\n"
     )
-    told = struck("none", "run", "--code", str(code))
-    assert told.returncode == 130
-    assert "outlived" not in told.stdout
-    assert "Traceback" not in told.stderr
+    result = struck("none", "run", "--code", str(code))
+    assert result.returncode == 130
+    assert "outlived" not in result.stdout
+    assert "Traceback" not in result.stderr
 
 
 def test_an_ignored_signal_stays_ignored() -> None:
     """As a shell starts jobs in the background."""
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        told = struck("typer", "--version")
+        result = struck("typer", "--version")
     finally:
         signal.signal(signal.SIGINT, before)
-    assert told.returncode == 0, told.stderr
-    assert told.stdout.startswith("bangs ")
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.startswith("bangs ")
 
 
 def test_the_console_script_is_guarded_from_its_first_import() -> None:
-    told = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-X", "importtime", "-c", "import bangs.__main__"], capture_output=True, text=True, check=True
     )
     heavy = {"typer", "rich", "click", "torch", "numpy"}
-    assert not heavy & {line.rpartition("|")[2].strip() for line in told.stderr.splitlines()}
+    assert not heavy & {line.rpartition("|")[2].strip() for line in process.stderr.splitlines()}

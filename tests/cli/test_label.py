@@ -24,30 +24,30 @@ def fitted(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_suggestions_are_told_and_written_as_csv_and_json(fitted: Path, tmp_path: Path) -> None:
-    said = bangs("suggest", fitted / "fit", "--count=3")
-    assert said.code == 0
-    assert "Label these next" in said.out
-    told = json.loads(bangs("suggest", fitted / "fit", "--count=3", "--json").out)
-    assert [own["rank"] for own in told["nodes"]] == [1, 2, 3]
+    result = bangs("suggest", fitted / "fit", "--count=3")
+    assert result.code == 0
+    assert "Label these next" in result.out
+    facts = json.loads(bangs("suggest", fitted / "fit", "--count=3", "--json").out)
+    assert [node["rank"] for node in facts["nodes"]] == [1, 2, 3]
     for name in ("next.csv", "next.json"):
         assert bangs("suggest", fitted / "fit", "--count=3", "--out", tmp_path / name).code == 0
-        assert told["nodes"][0]["node"] in (tmp_path / name).read_text()
+        assert facts["nodes"][0]["node"] in (tmp_path / name).read_text()
     assert bangs("suggest", fitted / "fit", "--count=3", "--out", tmp_path / "next.csv").code == 0
 
 
 def test_a_file_of_someone_else_is_not_replaced(fitted: Path, tmp_path: Path) -> None:
     (tmp_path / "mine.csv").write_text("mine\n")
-    said = bangs("suggest", fitted / "fit", "--out", tmp_path / "mine.csv")
-    assert said.code == 2
-    assert "was not written by `bangs suggest`" in said.err
+    result = bangs("suggest", fitted / "fit", "--out", tmp_path / "mine.csv")
+    assert result.code == 2
+    assert "was not written by `bangs suggest`" in result.err
     assert bangs("suggest", fitted / "fit", "--out", tmp_path / "next.txt").code == 2
 
 
 def test_an_unknown_strategy_is_refused_with_a_sentence(fitted: Path) -> None:
     for words in (("suggest", fitted / "fit"), ("label", fitted / "graph", "--prepare")):
-        said = bangs(*words, "--strategy=entropie")
-        assert said.code == 2
-        assert "did you mean 'entropy'" in said.err
+        result = bangs(*words, "--strategy=entropie")
+        assert result.code == 2
+        assert "did you mean 'entropy'" in result.err
 
 
 def test_a_fit_learns_the_labels_of_a_page(fitted: Path, tmp_path: Path) -> None:
@@ -55,9 +55,9 @@ def test_a_fit_learns_the_labels_of_a_page(fitted: Path, tmp_path: Path) -> None
         "number,time,id,action,label\n1,2026-01-01,n20,label,elm\n2,2026-01-01,n21,label,elm\n"
     )
     words = ("fit", fitted / "graph", "--labels", tmp_path / "labels.csv", "--out", tmp_path / "fit", "--time-limit=1")
-    said = bangs(*words, "--device=cpu", "--json")
-    assert said.code == 0
-    result = json.loads(said.out)
+    output = bangs(*words, "--device=cpu", "--json")
+    assert output.code == 0
+    result = json.loads(output.out)
     assert result["given"] == 14
     assert "elm" in result["classes"]
 
@@ -65,9 +65,9 @@ def test_a_fit_learns_the_labels_of_a_page(fitted: Path, tmp_path: Path) -> None
 def test_a_second_server_on_the_same_folder_is_refused_and_ctrl_c_ends_the_first(fitted: Path, tmp_path: Path) -> None:
     out = queue_folder(tmp_path / "out")
     with Command(fitted / "graph", out) as first:
-        said = bangs("label", fitted / "graph", "--out", out, *QUICK)
-        assert said.code == 2
-        assert f"is in use by process {first.process.pid}" in said.err
+        result = bangs("label", fitted / "graph", "--out", out, *QUICK)
+        assert result.code == 2
+        assert f"is in use by process {first.process.pid}" in result.err
         first.process.send_signal(signal.SIGINT)
         assert first.process.wait(60) == 0
         assert first.process.stdout is not None
@@ -78,9 +78,9 @@ def test_a_second_server_on_the_same_folder_is_refused_and_ctrl_c_ends_the_first
 
 def test_a_folder_with_other_files_is_refused(fitted: Path, tmp_path: Path) -> None:
     (tmp_path / "letter.txt").write_text("dear")
-    said = bangs("label", fitted / "graph", "--out", tmp_path, *QUICK)
-    assert said.code == 2
-    assert "holds other files (such as 'letter.txt')" in said.err
+    result = bangs("label", fitted / "graph", "--out", tmp_path, *QUICK)
+    assert result.code == 2
+    assert "holds other files (such as 'letter.txt')" in result.err
     assert [path.name for path in tmp_path.iterdir()] == ["letter.txt"]
 
 
@@ -98,16 +98,16 @@ def test_files_of_others_under_the_names_of_a_labelling_are_never_touched(
     fitted: Path, tmp_path: Path, name: str, content: str, flags: tuple[str, ...]
 ) -> None:
     (tmp_path / name).write_text(content)
-    said = bangs("label", fitted / "graph", "--out", tmp_path, *flags, *QUICK)
-    assert said.code == 2
-    assert name in said.err
+    result = bangs("label", fitted / "graph", "--out", tmp_path, *flags, *QUICK)
+    assert result.code == 2
+    assert name in result.err
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [(name, content)]
 
 
 def test_there_is_nothing_to_look_at_where_nothing_is(fitted: Path, tmp_path: Path) -> None:
-    said = bangs("label", fitted / "graph", "--out", tmp_path / "none", "--read-only", *QUICK)
-    assert said.code == 2
-    assert "is not a folder; name one that `bangs label` wrote" in said.err
+    result = bangs("label", fitted / "graph", "--out", tmp_path / "none", "--read-only", *QUICK)
+    assert result.code == 2
+    assert "is not a folder; name one that `bangs label` wrote" in result.err
 
 
 def test_a_fit_that_fails_is_told_in_the_terminal_and_on_the_page(tmp_path: Path) -> None:
@@ -126,9 +126,9 @@ def test_a_fit_that_fails_is_told_in_the_terminal_and_on_the_page(tmp_path: Path
 
 
 def test_a_graph_that_is_not_there_is_refused_before_a_page_is_served(tmp_path: Path) -> None:
-    said = bangs("label", tmp_path / "none", "--out", tmp_path / "out", *QUICK)
-    assert said.code == 2
-    assert "does not exist" in said.err
+    result = bangs("label", tmp_path / "none", "--out", tmp_path / "out", *QUICK)
+    assert result.code == 2
+    assert "does not exist" in result.err
 
 
 def answered(folder: Path, *rows: str) -> Path:
@@ -152,14 +152,14 @@ def test_a_fit_is_labelled_from_its_tables_with_its_options_its_labels_and_its_m
     fit = fit_again(tmp_path)
     answered(tmp_path / "fit-labels", "n30,label,elm", "n31,skip,")
     assert bangs("label", fit, "--prepare", *QUICK).code == 0
-    again = tmp_path / "fit-labels" / "fit"
-    config = json.loads((again / "config.json").read_text())["config"]
+    refit = tmp_path / "fit-labels" / "fit"
+    config = json.loads((refit / "config.json").read_text())["config"]
     assert config["graph"]["name"] == "graph"
     assert config["parts"]["model"] == "sgc"
     assert config["parts"]["method"] == "raw"
     assert config["settings"]["epochs"] == 5
     assert config["columns"]["left_out"] == ["c"]
-    assert json.loads((again / "result.json").read_text())["result"]["given"] == 15
+    assert json.loads((refit / "result.json").read_text())["result"]["given"] == 15
     cards = json.loads((tmp_path / "fit-labels" / "queue.json").read_text())["cards"]
     assert cards[0]["cells"]
     assert not {"n20", "n21", "n30", "n31"} & {card["node"] for card in cards}
@@ -183,23 +183,23 @@ def test_a_fit_and_its_tables_can_be_moved_together_and_what_is_gone_is_named(tm
     assert bangs("label", fit, "--prepare", *QUICK).code == 0
     (tmp_path / "there" / "graph").rename(tmp_path / "elsewhere")
     for flags in ((), ("--prepare",)):
-        said = bangs("label", fit, "--out", tmp_path / "out", *flags, *QUICK)
-        assert said.code == 2
-        assert f"was fitted on '{tmp_path}/there/graph', which is not there any more" in said.err
-        assert "give the tables where they are now: bangs label TABLES" in said.err
+        result = bangs("label", fit, "--out", tmp_path / "out", *flags, *QUICK)
+        assert result.code == 2
+        assert f"was fitted on '{tmp_path}/there/graph', which is not there any more" in result.err
+        assert "give the tables where they are now: bangs label TABLES" in result.err
         assert not (tmp_path / "out").exists()
     (fit / "tables.json").unlink()
-    said = bangs("label", fit, "--out", tmp_path / "out", *QUICK)
-    assert said.code == 2
-    assert "does not say which tables it was fitted on" in said.err
+    result = bangs("label", fit, "--out", tmp_path / "out", *QUICK)
+    assert result.code == 2
+    assert "does not say which tables it was fitted on" in result.err
 
 
 def test_labelling_sees_of_nodes_what_the_fit_was_told_to_see(tmp_path: Path) -> None:
     """Tables without features get structural ones, and the fit looked at the structure beside them."""
     graph = small_graph(tmp_path / "graph")
     rows = [line.split(",") for line in (graph / "nodes.csv").read_text().splitlines()]
-    kept = [rows[0].index(name) for name in ("id", "label")]
-    (graph / "nodes.csv").write_text("".join(",".join(row[place] for place in kept) + "\n" for row in rows))
+    positions = [rows[0].index(name) for name in ("id", "label")]
+    (graph / "nodes.csv").write_text("".join(",".join(row[position] for position in positions) + "\n" for row in rows))
     words = ("--features=both", "--model=sgc", "--method=raw", "--epochs=5")
     assert bangs("fit", graph, "--out", tmp_path / "fit", *words, *QUICK).code == 0
     assert bangs("label", tmp_path / "fit", "--out", tmp_path / "labels", "--prepare", *QUICK).code == 0
@@ -221,24 +221,24 @@ def test_a_strangers_note_of_its_tables_is_refused_in_a_sentence(
 ) -> None:
     fit = tmp_path / "fit"
     fit.mkdir()
-    there = unseal(fitted / "fit" / "tables.json")
-    assert there is not None
-    seal(fit / "tables.json", {**there, "path": str(fitted / "graph"), name: value})
-    said = bangs("label", fit, "--out", tmp_path / "out", "--prepare", *QUICK)
-    assert said.code == 2
-    assert "tables.json' is not as `bangs fit` writes it" in said.err
+    content = unseal(fitted / "fit" / "tables.json")
+    assert content is not None
+    seal(fit / "tables.json", {**content, "path": str(fitted / "graph"), name: value})
+    result = bangs("label", fit, "--out", tmp_path / "out", "--prepare", *QUICK)
+    assert result.code == 2
+    assert "tables.json' is not as `bangs fit` writes it" in result.err
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize("place", ["/etc/passwd", "/etc", "/dev/zero"])
+@pytest.mark.parametrize("path", ["/etc/passwd", "/etc", "/dev/zero"])
 def test_a_fit_that_names_a_strange_place_gets_a_sentence_that_tells_nothing_of_it(
-    fitted: Path, tmp_path: Path, place: str
+    fitted: Path, tmp_path: Path, path: str
 ) -> None:
-    there = unseal(fitted / "fit" / "tables.json")
-    assert there is not None
-    for names in ({"path": place}, {"path": str(fitted / "graph"), "labels": [place]}):
-        seal(tmp_path / "tables.json", {**there, **names})
-        said = bangs("label", tmp_path, "--out", tmp_path / "out", "--prepare", *QUICK)
-        assert said.code == 2
-        assert said.err.startswith("bangs: ")
-        assert "root" not in said.err + said.out
+    content = unseal(fitted / "fit" / "tables.json")
+    assert content is not None
+    for names in ({"path": path}, {"path": str(fitted / "graph"), "labels": [path]}):
+        seal(tmp_path / "tables.json", {**content, **names})
+        result = bangs("label", tmp_path, "--out", tmp_path / "out", "--prepare", *QUICK)
+        assert result.code == 2
+        assert result.err.startswith("bangs: ")
+        assert "root" not in result.err + result.out

@@ -12,7 +12,7 @@ from bangs.cli import main
 from bangs.cli.console import Output, Rounds
 from bangs.cli.parsing import parse_names, parse_seeds
 from bangs.errors import InvalidInput, UnknownName
-from bangs.experiments.suites.read import MOST_SEEDS
+from bangs.experiments.suites.read import MAX_SEEDS
 from bangs.experiments.tables.page import write_page
 from tests.cli.conftest import EXAMPLES
 from tests.cli.invoke import bangs
@@ -21,7 +21,7 @@ RUN = ("run", "--seeds=1", "--rounds=0", "--epochs=2", "--device=cpu")
 
 
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder to stand in, with a text, an empty folder, and rows of nothing."""
     (tmp_path / "text").write_text("hello")
     (tmp_path / "folder").mkdir()
@@ -69,31 +69,31 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (("demo", "--out=text", "--device=cpu"), "'text' must be a folder, but it is a file"),
     ],
 )
-def test_odd_input_is_a_sentence(place: Path, words: tuple[object, ...], sentence: str) -> None:
-    said = bangs(*words)
-    assert said.code == 2
-    assert sentence in said.err
-    assert "Traceback" not in said.err
+def test_odd_input_is_a_sentence(folder: Path, words: tuple[object, ...], sentence: str) -> None:
+    result = bangs(*words)
+    assert result.code == 2
+    assert sentence in result.err
+    assert "Traceback" not in result.err
 
 
-def test_a_page_that_cannot_be_written_is_a_sentence(place: Path) -> None:
+def test_a_page_that_cannot_be_written_is_a_sentence(folder: Path) -> None:
     with pytest.raises(InvalidInput, match="folder' must be a regular file, not a folder"):
-        write_page([], [], place / "folder", "bangs table")
+        write_page([], [], folder / "folder", "bangs table")
 
 
 def test_predictions_may_go_into_a_folder_that_is_not_there_yet(library: Path, tmp_path: Path) -> None:
     out = tmp_path / "mit Leerzeichen" / "☃" / "p.csv"
-    said = bangs("predict", library, EXAMPLES / "own-graph", "--out", out, "--device=cpu")
-    assert said.code == 0, said.err
+    result = bangs("predict", library, EXAMPLES / "own-graph", "--out", out, "--device=cpu")
+    assert result.code == 0, result.err
     assert out.read_text().count("\n") == 301
 
 
-def test_a_name_that_is_no_text_is_refused_in_a_sentence(place: Path) -> None:
-    odd = place / "caf\udce9"
+def test_a_name_that_is_no_text_is_refused_in_a_sentence(folder: Path) -> None:
+    odd = folder / "caf\udce9"
     odd.mkdir()
-    said = bangs("fit", odd, "--out", "x")
-    assert said.code == 2
-    assert "the folder's name is not UTF-8" in said.err
+    result = bangs("fit", odd, "--out", "x")
+    assert result.code == 2
+    assert "the folder's name is not UTF-8" in result.err
 
 
 def speak_to(output: TextIO | None, monkeypatch: pytest.MonkeyPatch) -> int:
@@ -145,7 +145,7 @@ def test_lists_on_the_command_line_hold_something() -> None:
     assert parse_names("--datasets", None) is None
     with pytest.raises(InvalidInput, match="--datasets must name something"):
         parse_names("--datasets", " ,")
-    assert len(parse_seeds("10000")) == len(parse_seeds("1-10000")) == MOST_SEEDS
+    assert len(parse_seeds("10000")) == len(parse_seeds("1-10000")) == MAX_SEEDS
     for much in ("10001", "1-10001", "0-99999999999999999999"):
         with pytest.raises(InvalidInput, match="from 1 to 10,000"):
             parse_seeds(much)

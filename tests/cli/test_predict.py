@@ -13,9 +13,9 @@ from tests.cli.invoke import bangs
 
 def test_new_nodes_are_labelled_in_the_persons_own_names(library: Path, tmp_path: Path) -> None:
     out = tmp_path / "grown.csv"
-    said = bangs("predict", library, EXAMPLES / "own-graph-grown", "--out", out, "--json")
-    assert said.code == 0, said.err
-    assert json.loads(said.out)["new"] == 40
+    result = bangs("predict", library, EXAMPLES / "own-graph-grown", "--out", out, "--json")
+    assert result.code == 0, result.err
+    assert json.loads(result.out)["new"] == 40
     rows = table(out)
     assert len(rows) == 340
     assert sum(row["new"] == "yes" for row in rows) == 40
@@ -37,11 +37,11 @@ def table(path: Path) -> list[dict[str, str]]:
 
 def test_without_out_the_table_lies_beside_the_model(library: Path, tmp_path: Path) -> None:
     shutil.copytree(library, tmp_path / "model")
-    said = bangs("predict", tmp_path / "model", EXAMPLES / "own-graph-grown")
-    assert said.code == 0
+    result = bangs("predict", tmp_path / "model", EXAMPLES / "own-graph-grown")
+    assert result.code == 0
     assert (tmp_path / "model" / "own-graph-grown-predictions.csv").exists()
-    assert "340 nodes, 40 of them new" in said.out
-    assert "% over all nodes; written to" in said.out
+    assert "340 nodes, 40 of them new" in result.out
+    assert "% over all nodes; written to" in result.out
 
 
 def test_earlier_predictions_are_replaced_and_no_other_file(library: Path, tmp_path: Path) -> None:
@@ -49,12 +49,12 @@ def test_earlier_predictions_are_replaced_and_no_other_file(library: Path, tmp_p
     out.touch()
     for _ in range(2):
         assert bangs("predict", library, grown, "--out", out, "--quiet").code == 0
-    for place in (library / "predictions.csv", library / "model.safetensors", grown / "nodes.csv"):
-        before = place.read_bytes()
-        said = bangs("predict", library, grown, "--out", place)
-        assert said.code == 2
-        assert said.err.startswith(f"bangs: '{place}' exists and was not written by `bangs predict`; move it away")
-        assert place.read_bytes() == before
+    for path in (library / "predictions.csv", library / "model.safetensors", grown / "nodes.csv"):
+        before = path.read_bytes()
+        result = bangs("predict", library, grown, "--out", path)
+        assert result.code == 2
+        assert result.err.startswith(f"bangs: '{path}' exists and was not written by `bangs predict`; move it away")
+        assert path.read_bytes() == before
 
 
 def test_missing_columns_are_named(library: Path, tmp_path: Path) -> None:
@@ -63,21 +63,21 @@ def test_missing_columns_are_named(library: Path, tmp_path: Path) -> None:
     shutil.copy(EXAMPLES / "own-graph" / "edges.csv", folder)
     lines = (EXAMPLES / "own-graph" / "nodes.csv").read_text().replace("visits_per_month", "visits")
     (folder / "nodes.csv").write_text(lines)
-    said = bangs("predict", library, folder)
-    assert said.code == 2
-    assert "visits_per_month" in said.err
-    assert "Traceback" not in said.err
+    result = bangs("predict", library, folder)
+    assert result.code == 2
+    assert "visits_per_month" in result.err
+    assert "Traceback" not in result.err
 
 
 def test_columns_called_otherwise_can_be_named_and_gaps_filled(library: Path, tmp_path: Path) -> None:
     folder = tmp_path / "other"
     shutil.copytree(EXAMPLES / "own-graph", folder)
     nodes, edges = folder / "nodes.csv", folder / "edges.csv"
-    header, first, *rest = nodes.read_text().splitlines()
-    place = header.split(",").index("visits_per_month")
+    header, first, *lines = nodes.read_text().splitlines()
+    column = header.split(",").index("visits_per_month")
     cells = first.split(",")
-    cells[place] = ""
-    nodes.write_text("\n".join([header.replace("id,", "reader,", 1), ",".join(cells), *rest]))
+    cells[column] = ""
+    nodes.write_text("\n".join([header.replace("id,", "reader,", 1), ",".join(cells), *lines]))
     edges.write_text(edges.read_text().replace("source,target", "a,b", 1))
     out = tmp_path / "out.csv"
     words = ("--id", "reader", "--source", "a", "--target", "b", "--out", out)
@@ -85,8 +85,8 @@ def test_columns_called_otherwise_can_be_named_and_gaps_filled(library: Path, tm
     assert refused.code == 2
     assert "--fill mean" in refused.err
     assert "--ignore" not in refused.err  # which `bangs predict` does not take
-    said = bangs("predict", library, folder, *words, "--fill", "mean")
-    assert said.code == 0, said.err
+    result = bangs("predict", library, folder, *words, "--fill", "mean")
+    assert result.code == 0, result.err
     assert [row["predicted"] for row in table(out)[1:]] == [
         row["predicted"] for row in table(library / "predictions.csv")[1:]
     ]
@@ -97,6 +97,6 @@ def test_an_unknown_class_is_named(library: Path, tmp_path: Path) -> None:
     shutil.copytree(EXAMPLES / "own-graph", folder)
     text = (folder / "nodes.csv").read_text()
     (folder / "nodes.csv").write_text(text.replace("cookery", "poetry"))
-    said = bangs("predict", library, folder)
-    assert said.code == 2
-    assert "poetry" in said.err
+    result = bangs("predict", library, folder)
+    assert result.code == 2
+    assert "poetry" in result.err

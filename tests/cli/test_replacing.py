@@ -87,23 +87,23 @@ def test_a_file_of_a_person_stays_as_it_is(tmp_path: Path, rows: Path, name: str
     path, words = commands(tmp_path, rows)[name]
     path.parent.mkdir(exist_ok=True)
     path.write_text(MINE)
-    said = bangs(*words)
-    assert said.code == 2
-    assert f"'{path}' exists" in said.err
+    result = bangs(*words)
+    assert result.code == 2
+    assert f"'{path}' exists" in result.err
     assert path.read_text() == MINE
     assert not (tmp_path / "out").exists()  # told before any work is done
 
 
 @pytest.mark.parametrize("name", ["suites/tiny.toml", "asked.txt"])
 def test_a_folder_with_a_suite_or_a_list_of_somebody_else_is_refused(tmp_path: Path, name: str) -> None:
-    mine = tmp_path / "out" / name
-    mine.parent.mkdir(parents=True)
-    mine.write_text(MINE)
-    said = bangs("reproduce", suite_file(tmp_path), "--out", tmp_path / "out", "--methods", "raw")
-    assert said.code == 2
-    assert f"'{mine}' exists" in said.err
-    assert [path.name for path in (tmp_path / "out").rglob("*") if path.is_file()] == [mine.name]
-    assert mine.read_text() == MINE
+    theirs = tmp_path / "out" / name
+    theirs.parent.mkdir(parents=True)
+    theirs.write_text(MINE)
+    result = bangs("reproduce", suite_file(tmp_path), "--out", tmp_path / "out", "--methods", "raw")
+    assert result.code == 2
+    assert f"'{theirs}' exists" in result.err
+    assert [path.name for path in (tmp_path / "out").rglob("*") if path.is_file()] == [theirs.name]
+    assert theirs.read_text() == MINE
 
 
 def test_a_suite_that_was_edited_takes_the_place_of_its_earlier_copy(tmp_path: Path) -> None:
@@ -130,12 +130,12 @@ def test_a_saved_model_replaces_no_model_of_another_program(tmp_path: Path) -> N
 def test_a_command_replaces_what_it_wrote(tmp_path: Path, rows: Path, name: str) -> None:
     path, words = commands(tmp_path, rows)[name]
     for _ in range(2):
-        said = bangs(*words)
-        assert said.code == 0, said.err
+        result = bangs(*words)
+        assert result.code == 0, result.err
         assert path.exists()
         path.write_text(path.read_text() + "\n")
-    said = bangs(*words)
-    assert said.code == 0, said.err
+    result = bangs(*words)
+    assert result.code == 0, result.err
 
 
 def earlier_export(folder: Path) -> tuple[Path, str]:
@@ -154,26 +154,26 @@ def test_an_interrupted_suite_keeps_the_rows_of_an_earlier_export(
         raise Stopped(2)
 
     monkeypatch.setattr(jobs.Experiment, "run", stop)
-    said = bangs("reproduce", suite, "--out", tmp_path / "out", "--device", "cpu", "--export", export)
-    assert said.code == 130
+    output = bangs("reproduce", suite, "--out", tmp_path / "out", "--device", "cpu", "--export", export)
+    assert output.code == 130
     assert [result.run for result in results_in(export)] == [run]
 
 
 def test_a_script_that_is_killed_between_runs_has_all_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     suite, (export, run) = suite_file(tmp_path), earlier_export(tmp_path)
-    seen = []
+    observed = []
     real = Plan.export
 
     def watched(plan: Plan, path: Path, *, complete: bool = True) -> int:
         count = real(plan, path, complete=complete)
-        seen.append({json.loads(line)["run"] for line in path.read_text().splitlines()})
+        observed.append({json.loads(line)["run"] for line in path.read_text().splitlines()})
         return count
 
     monkeypatch.setattr(Plan, "export", watched)
     only = Only(methods=["raw"])
     reproduce(str(suite), tmp_path / "out", export=export, only=only, device="cpu", say=lambda words: None)
-    assert [run in runs for runs in seen] == [True, True, False]  # the last one is the whole suite's
-    assert len(seen[-1]) == 2
+    assert [run in runs for runs in observed] == [True, True, False]  # the last one is the whole suite's
+    assert len(observed[-1]) == 2
 
 
 def test_a_fit_that_fails_after_overwrite_leaves_no_model_to_predict_from(
@@ -187,9 +187,9 @@ def test_a_fit_that_fails_after_overwrite_leaves_no_model_to_predict_from(
 
     monkeypatch.setattr(SelfTrainingClassifier, "fit", diverge)
     assert bangs("fit", EXAMPLES / "own-graph", "--out", out, "--overwrite", "--seed", 7).code == 2
-    said = bangs("predict", out, EXAMPLES / "own-graph-grown")
-    assert said.code == 2
-    assert "model.safetensors' does not exist" in said.err
+    result = bangs("predict", out, EXAMPLES / "own-graph-grown")
+    assert result.code == 2
+    assert "model.safetensors' does not exist" in result.err
 
 
 def test_runs_that_fail_take_no_rows_from_an_earlier_export(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

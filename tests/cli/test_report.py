@@ -18,9 +18,9 @@ def test_the_page_is_the_same_when_made_again(library: Path) -> None:
     page = library / "report.html"
     before = page.read_text()
     page.unlink()
-    said = bangs("report", library)
-    assert said.code == 0
-    assert str(page) in "".join(said.out.split("\n"))
+    result = bangs("report", library)
+    assert result.code == 0
+    assert str(page) in "".join(result.out.split("\n"))
     assert page.read_text() == before
 
 
@@ -34,16 +34,16 @@ def test_the_page_of_one_run_is_made_without_pyg(library: Path) -> None:
         except SystemExit:
             print("torch_geometric" in sys.modules)
         """
-    found = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
-    assert found.stdout.splitlines()[-1] == "False"
+    process = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert process.stdout.splitlines()[-1] == "False"
 
 
 def test_a_run_folder_gets_a_page(tmp_path: Path) -> None:
     with RunFolder.create_or_resume(tmp_path / "run", {"method": "bangs", "k": 3}, resume=False) as folder:
         write_history(folder.path)
         folder.finish(experiment_result())
-    found = json.loads(bangs("report", tmp_path / "run", "--json").out)
-    text = Path(found["page"]).read_text()
+    facts = json.loads(bangs("report", tmp_path / "run", "--json").out)
+    text = Path(facts["page"]).read_text()
     assert text.count("<h2>") > 5
     assert "bangs on synthetic" in text
 
@@ -61,23 +61,23 @@ def test_a_suite_folder_gets_a_page(tmp_path: Path) -> None:
 def test_an_unfinished_run_is_a_sentence(tmp_path: Path) -> None:
     with RunFolder.create_or_resume(tmp_path / "run", {"method": "bangs"}, resume=False) as folder:
         write_history(folder.path)
-    said = bangs("report", tmp_path / "run")
-    assert said.code == 2
-    assert "holds no result.json" in said.err
+    output = bangs("report", tmp_path / "run")
+    assert output.code == 2
+    assert "holds no result.json" in output.err
 
 
 def test_a_folder_of_other_files_is_a_sentence(tmp_path: Path) -> None:
     (tmp_path / "result.json").write_text(json.dumps(experiment_result()))
-    said = bangs("report", tmp_path)
-    assert said.code == 2
-    assert "is no run folder: it holds no config.json" in said.err
+    result = bangs("report", tmp_path)
+    assert result.code == 2
+    assert "is no run folder: it holds no config.json" in result.err
 
 
 def test_the_folder_of_one_run_is_no_table(library: Path) -> None:
-    said = bangs("table", library)
-    assert said.code == 2
+    result = bangs("table", library)
+    assert result.code == 2
     assert (
-        "is the folder of one run, which `bangs report` shows; give the --out folder of `bangs reproduce`" in said.err
+        "is the folder of one run, which `bangs report` shows; give the --out folder of `bangs reproduce`" in result.err
     )
 
 

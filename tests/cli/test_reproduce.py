@@ -53,15 +53,15 @@ def test_what_is_finished_is_not_done_again(done: tuple[Path, Path], monkeypatch
     suite, out = done
     monkeypatch.setattr(jobs.Experiment, "run", None)
     result = reproduce(suite, out, "--json")
-    told = json.loads(result.output)
-    assert (told["runs"], told["already_done"], told["done"]) == (6, 6, 0)
+    facts = json.loads(result.output)
+    assert (facts["runs"], facts["already_done"], facts["done"]) == (6, 6, 0)
 
 
 def test_the_exported_rows_make_the_same_table(done: tuple[Path, Path]) -> None:
     suite, out = done
     rows = out.parent / "rows"
     words = ["--suite", str(suite), "--format", "csv"]
-    tables = [CliRunner().invoke(app, ["table", str(place), *words]).output for place in (out, rows)]
+    tables = [CliRunner().invoke(app, ["table", str(path), *words]).output for path in (out, rows)]
     assert tables[0] == tables[1]
     assert tables[0].count("\n") == 1 + 6 * 2 + 3
     lines = (rows / "tiny.jsonl").read_text().splitlines()
@@ -71,18 +71,18 @@ def test_the_exported_rows_make_the_same_table(done: tuple[Path, Path]) -> None:
     assert {"seed", "validation", "test"} <= runs[0]["rows"][0].keys()
 
 
-@pytest.mark.parametrize("place", [".", "tiny.jsonl"])
+@pytest.mark.parametrize("name", [".", "tiny.jsonl"])
 def test_known_runs_are_left_out_and_their_rows_stay_in_the_file_that_has_them(
-    done: tuple[Path, Path], tmp_path: Path, place: str
+    done: tuple[Path, Path], tmp_path: Path, name: str
 ) -> None:
     suite, out = done
     lines = (out.parent / "rows" / "tiny.jsonl").read_text().splitlines(keepends=True)
     file, other = tmp_path / "tiny.jsonl", tmp_path / "new" / "rows.jsonl"
     file.write_text("".join(lines[1:]))  # the first run is not known
-    words = ("--known", str(tmp_path / place), "--json", "--export")
+    words = ("--known", str(tmp_path / name), "--json", "--export")
     for path, done_now in ((other, 1), (file, 0)):
-        told = json.loads(reproduce(suite, tmp_path / "out", *words, str(path)).output)
-        assert (told["runs"], told["done"]) == (6, done_now)
+        facts = json.loads(reproduce(suite, tmp_path / "out", *words, str(path)).output)
+        assert (facts["runs"], facts["done"]) == (6, done_now)
     assert [result.run for result in results_in(other)] == [json.loads(lines[0])["run"]]
     assert len(list((tmp_path / "out" / "runs").iterdir())) == 1
     assert file.read_text().splitlines()[:5] == [line.strip() for line in lines[1:]]
@@ -112,10 +112,10 @@ def test_a_failed_run_is_tried_again(tmp_path: Path) -> None:
 
 def test_a_suite_killed_at_random_moments_ends_like_an_undisturbed_one(tmp_path: Path) -> None:
     command = [sys.executable, str(KILL_SUITE), str(tmp_path), "5"]
-    told = json.loads(subprocess.run(command, capture_output=True, text=True, check=True, env=FORKING).stdout)
-    assert told["struck"] > 0
-    assert told["killed"] == told["whole"]
-    assert told["whole"]["finished once"] == told["whole"]["runs"] == 6
+    facts = json.loads(subprocess.run(command, capture_output=True, text=True, check=True, env=FORKING).stdout)
+    assert facts["struck"] > 0
+    assert facts["killed"] == facts["whole"]
+    assert facts["whole"]["finished once"] == facts["whole"]["runs"] == 6
 
 
 def test_ctrl_c_leaves_folders_that_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -139,9 +139,9 @@ def test_several_processes_give_the_same_table(done: tuple[Path, Path], tmp_path
     suite, out = done
     result = reproduce(suite, tmp_path / "out", "--jobs", "2", "--methods", "raw,bangs", "--datasets", "two")
     assert result.exit_code == 0, result.output
-    mine = {result.run: result.rows for result in results_in(tmp_path / "out")}
+    ours = {result.run: result.rows for result in results_in(tmp_path / "out")}
     theirs = {result.run: result.rows for result in results_in(out)}
-    for run, rows in mine.items():
+    for run, rows in ours.items():
         assert [row["test"] for row in rows] == [row["test"] for row in theirs[run]]
 
 
@@ -165,13 +165,13 @@ def test_two_suites_of_one_name_and_a_choice_without_a_run_are_refused(tmp_path:
 
 def test_a_suite_of_ones_own_may_be_called_like_one_of_bangs(done: tuple[Path, Path], tmp_path: Path) -> None:
     shutil.copytree(done[1], tmp_path / "out")
-    kept = tmp_path / "out" / "suites"
-    (kept / "tiny.toml").rename(kept / "table-main.toml")
-    asked, usual = (
+    path = tmp_path / "out" / "suites"
+    (path / "tiny.toml").rename(path / "table-main.toml")
+    named, default = (
         CliRunner().invoke(app, ["table", str(tmp_path / "out"), *words]).output
         for words in (["--suite", "table-main"], [])
     )
-    assert asked == usual != ""
+    assert named == default != ""
 
 
 def test_the_way_to_the_table_can_be_typed_as_it_stands(done: tuple[Path, Path], tmp_path: Path) -> None:
@@ -209,6 +209,6 @@ def test_a_job_whose_process_dies_is_tried_again_but_not_for_ever(
         experiment = jobs.Experiment(dataset=str(graph), method="raw", seeds=(seed,), changes={"epochs": 3})
         (tmp_path / str(seed)).mkdir()
         deadly.append(Deadly(experiment, tmp_path / str(seed), device="cpu", deaths=deaths, parent=os.getpid()))
-    told = {}
-    process_workers.Processes(1)(deadly, lambda job, outcome: told.update({job.name: outcome.kind}))
-    assert [told[job.name] for job in deadly] == ["done", "failed"]
+    outcomes = {}
+    process_workers.Processes(1)(deadly, lambda job, outcome: outcomes.update({job.name: outcome.kind}))
+    assert [outcomes[job.name] for job in deadly] == ["done", "failed"]

@@ -27,8 +27,8 @@ from tests.helpers.timeless import timeless
 
 
 def words(graph: Path, *more: str) -> list[str]:
-    usual = ["--seeds", "2", "--rounds", "3", "--k", "5", "--candidates", "10", "--epochs", "10", "--device", "cpu"]
-    return ["run", "--dataset", str(graph), "--method", "bangs", *usual, *more]
+    defaults = ["--seeds", "2", "--rounds", "3", "--k", "5", "--candidates", "10", "--epochs", "10", "--device", "cpu"]
+    return ["run", "--dataset", str(graph), "--method", "bangs", *defaults, *more]
 
 
 def run(graph: Path, *more: str) -> Any:
@@ -45,11 +45,11 @@ def result_of(folder: Path) -> Any:
 
 
 def test_a_run_folder_holds_config_history_and_result(graph: Path, tmp_path: Path) -> None:
-    told = run(graph, "--out", str(tmp_path / "run"), "--json")
+    result = run(graph, "--out", str(tmp_path / "run"), "--json")
     record = read_run(tmp_path / "run")
     assert record.config["dataset"] == str(graph)
     assert record.result is not None
-    assert record.result == json.loads(told.stdout)
+    assert record.result == json.loads(result.stdout)
     rows = [json.loads(line) for line in (tmp_path / "run" / "history.jsonl").read_text().splitlines()]
     assert [row["round"] for row in rows] == [0, 1, 2, 3]
     assert len(rows[1]["adopted"][0]["node"]) == 5
@@ -62,10 +62,10 @@ def test_columns_pushed_without_error_choose_the_nodes_of_whole_columns(graph: P
     assert run(graph, "--push", "0", "--out", str(pushed)).exit_code == 0
     assert "push" not in read_run(whole).config
     assert "propagate=Push(alpha=0.15, steps=10, error=0.0)" in read_run(pushed).config["parts"]["method"]
-    here, there = ((folder / "history.jsonl").read_text().splitlines() for folder in (whole, pushed))
-    for one, other in zip(here, there, strict=True):
-        assert [own["node"] for own in json.loads(one)["adopted"]] == [
-            own["node"] for own in json.loads(other)["adopted"]
+    exact_rows, pushed_rows = ((folder / "history.jsonl").read_text().splitlines() for folder in (whole, pushed))
+    for one, other in zip(exact_rows, pushed_rows, strict=True):
+        assert [adopted["node"] for adopted in json.loads(one)["adopted"]] == [
+            adopted["node"] for adopted in json.loads(other)["adopted"]
         ]
 
 
@@ -74,8 +74,8 @@ def test_an_error_of_pushed_columns_beyond_all_entries_is_refused(graph: Path) -
 
 
 def test_an_option_that_a_method_does_not_look_at_is_named(graph: Path) -> None:
-    told = run(graph, "--method", "random", "--estimator", "msr", "--calibrator", "vector", "--pieces", "2").output
-    idle = [line for line in told.splitlines() if "makes no difference" in line]
+    result = run(graph, "--method", "random", "--estimator", "msr", "--calibrator", "vector", "--pieces", "2").output
+    idle = [line for line in result.splitlines() if "makes no difference" in line]
     assert [line.split()[1] for line in idle] == ["--candidates", "--estimator", "--calibrator", "--pieces"]
     assert "makes no difference" not in run(graph, "--estimator", "msr", "--calibrator", "vector").output
 
@@ -138,11 +138,11 @@ def test_ctrl_c_ends_the_process_at_a_safe_point(graph: Path, tmp_path: Path) ->
         while not list((tmp_path / "run" / "checkpoints").glob("*")) and process.poll() is None:
             time.sleep(0.05)
         process.send_signal(signal.SIGINT)
-        _, said = process.communicate(timeout=120)
+        _, output = process.communicate(timeout=120)
     finally:
         process.kill()
     assert process.returncode == 130
-    assert b"continue with: bangs run" in said
+    assert b"continue with: bangs run" in output
     with RunFolder.create_or_resume(tmp_path / "run", read_run(tmp_path / "run").config, resume=True) as folder:
         assert folder.latest() is not None
 
@@ -152,11 +152,11 @@ def test_a_full_disk_is_a_sentence_and_the_run_can_go_on(graph: Path, tmp_path: 
     former = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, former[1]))  # too small for a checkpoint
     try:
-        told = run(graph, "--out", out)
+        result = run(graph, "--out", out)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, former)
-    assert isinstance(told.exception, Unwritable)
-    assert "checkpoints/round-000000.safetensors' could not be written" in str(told.exception)
+    assert isinstance(result.exception, Unwritable)
+    assert "checkpoints/round-000000.safetensors' could not be written" in str(result.exception)
     assert run(graph, "--out", out, "--resume").exit_code == 0
     run(graph, "--out", str(tmp_path / "whole"))
     assert result_of(tmp_path / "run") == result_of(tmp_path / "whole")
@@ -185,14 +185,14 @@ def test_seeds_are_a_number_a_list_or_a_range() -> None:
     "option", ["k", "candidates", "samples", "epochs", "patience", "batch-size", "fanout", "seeds"]
 )
 def test_no_number_is_too_large_for_a_sentence(option: str, value: int) -> None:
-    said = bangs("run", f"--{option}", value)
-    assert said.code == 2
-    assert str(value) in said.err
+    result = bangs("run", f"--{option}", value)
+    assert result.code == 2
+    assert str(value) in result.err
 
 
 @pytest.mark.parametrize("option", ["k", "rounds", "epochs", "batch-size", "fanout"])
 def test_nor_is_one_of_a_fit(option: str, tmp_path: Path) -> None:
-    said = bangs("fit", EXAMPLES / "own-graph", "--out", tmp_path / "out", f"--{option}", 10**23)
-    assert said.code == 2
-    assert str(10**23) in said.err
+    result = bangs("fit", EXAMPLES / "own-graph", "--out", tmp_path / "out", f"--{option}", 10**23)
+    assert result.code == 2
+    assert str(10**23) in result.err
     assert not (tmp_path / "out").exists()

@@ -64,5 +64,5 @@ def test_a_lost_worker_is_told_once_and_the_rest_is_read_from_the_folders(
         folder.event("stale lock", holder=None)
         progress.survey(plan.jobs)
         progress.survey(plan.jobs)
-    said = capsys.readouterr().out.splitlines()
-    assert said == [f"a worker was lost; {one.describe()} continues after round 7"]
+    lines = capsys.readouterr().out.splitlines()
+    assert lines == [f"a worker was lost; {one.describe()} continues after round 7"]

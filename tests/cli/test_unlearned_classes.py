@@ -16,12 +16,12 @@ def fitted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     lines = ["id,x1,x2,label,split"]
     for node in range(48):
         label, part = "ab"[node % 2], ("train", "val")[node // 2 % 2] if node < 24 else "test"
-        told = "c" if part == "test" and node >= 36 else label
-        lines.append(f"n{node},{node % 2},{1 - node % 2},{told},{part}")
+        cell = "c" if part == "test" and node >= 36 else label
+        lines.append(f"n{node},{node % 2},{1 - node % 2},{cell},{part}")
     (folder / "nodes.csv").write_text("\n".join(lines) + "\n")
     edges = [f"n{node},n{(node + 2) % 48}" for node in range(48)]
     (folder / "edges.csv").write_text("\n".join(["source,target", *edges]) + "\n")
-    said = bangs(
+    result = bangs(
         "fit",
         folder,
         "--out",
@@ -36,8 +36,8 @@ def fitted(tmp_path_factory: pytest.TempPathFactory) -> Path:
         60,
         "--quiet",
     )
-    assert said.code == 0, said.err
-    assert "on 24 nodes" in said.out
+    assert result.code == 0, result.err
+    assert "on 24 nodes" in result.out
     return folder / "out"
 
 

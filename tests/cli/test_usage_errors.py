@@ -6,7 +6,7 @@ from tests.cli.invoke import bangs
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "expected"),
     [
         (["run", "--k", "two"], "--k must be a whole number, got 'two'; see bangs run -h"),
         (["run", "--k=1.5"], "--k must be a whole number, got '1.5'; see bangs run -h"),
@@ -21,6 +21,6 @@ from tests.cli.invoke import bangs
         ),
     ],
 )
-def test_a_mistake_is_one_sentence(words: list[str], told: str) -> None:
-    said = bangs(*words)
-    assert (said.code, said.err) == (2, f"bangs: {told}\n")
+def test_a_mistake_is_one_sentence(words: list[str], expected: str) -> None:
+    result = bangs(*words)
+    assert (result.code, result.err) == (2, f"bangs: {expected}\n")

@@ -15,7 +15,7 @@ NODE = torch.arange(6)
 SPLIT = Split.repeated(NODE < 2, NODE == 2, NODE > 2, runs=2)
 
 
-def said(*labels: int) -> torch.Tensor:
+def logits_of(*labels: int) -> torch.Tensor:
     return 9.0 * torch.nn.functional.one_hot(torch.tensor(labels), 2)
 
 
@@ -32,7 +32,7 @@ def test_pseudo_labels_are_marked_apart_from_given_ones() -> None:
     given = Labels.given(torch.tensor([[0, 1, -1, -1, -1, -1]]).expand(2, -1))
     chosen = torch.tensor([[False, False, True, True, True, True], [False] * 6])
     labels = given.adopt(chosen, torch.tensor([0, 0, 0, 1, 0, 0]), 1.0, round=1)
-    prediction = Prediction(torch.stack([said(0, 0, 0, 1, 1, 0)] * 2))
+    prediction = Prediction(torch.stack([logits_of(0, 0, 0, 1, 1, 0)] * 2))
     marks = exam.mark(SimpleNamespace(labels=labels, prediction=prediction))  # type: ignore[arg-type]
     assert marks == {"test": [1.0, 1.0], "pseudo_accuracy": [pytest.approx(2 / 3), None]}
 

@@ -92,20 +92,20 @@ def a_row(test: list[float], validation: list[float], seconds: float = 1.0) -> d
 def test_scores_of_every_rule_by_hand() -> None:
     """Seed 0 is best in rounds 1 and 2 alike, of which the first counts; seed 1 in round 0."""
     rows = [a_row([0.5, 0.9], [0.6, 0.8]), a_row([0.6, 0.7], [0.7, 0.8]), a_row([0.4, 0.8], [0.7, 0.5], 2.0)]
-    found = summary(Experiment(seeds=(0, 1)), rows, total=9.0)
-    assert found["chosen_round"] == [1, 0]
-    assert found["raw"]["per_seed"] == [50.0, 90.0]
-    assert found["validation"]["per_seed"] == [60.0, 90.0]
-    assert found["best_test"]["per_seed"] == [60.0, 80.0]  # without round 0
-    assert found["last"]["per_seed"] == [40.0, 80.0]
-    assert (found["last"]["mean"], found["last"]["std"]) == (60.0, pytest.approx(28.2843))
-    assert found["seconds"] == {"train": 4.0, "calibrate": 0.0, "select": 1.5, "total": 9.0}
+    result = summary(Experiment(seeds=(0, 1)), rows, total=9.0)
+    assert result["chosen_round"] == [1, 0]
+    assert result["raw"]["per_seed"] == [50.0, 90.0]
+    assert result["validation"]["per_seed"] == [60.0, 90.0]
+    assert result["best_test"]["per_seed"] == [60.0, 80.0]  # without round 0
+    assert result["last"]["per_seed"] == [40.0, 80.0]
+    assert (result["last"]["mean"], result["last"]["std"]) == (60.0, pytest.approx(28.2843))
+    assert result["seconds"] == {"train": 4.0, "calibrate": 0.0, "select": 1.5, "total": 9.0}
 
 
 def test_without_rounds_the_first_model_is_all_there_is() -> None:
-    found = summary(Experiment(method="raw", seeds=(4,)), [a_row([0.5], [0.6])], total=1.0)
-    assert {found[rule]["mean"] for rule in ("raw", "validation", "best_test", "last")} == {50.0}
-    assert found["best_test"]["std"] == 0.0
+    result = summary(Experiment(method="raw", seeds=(4,)), [a_row([0.5], [0.6])], total=1.0)
+    assert {result[rule]["mean"] for rule in ("raw", "validation", "best_test", "last")} == {50.0}
+    assert result["best_test"]["std"] == 0.0
 
 
 def test_a_compact_result_counts_the_adopted_nodes_and_is_compact_already() -> None:

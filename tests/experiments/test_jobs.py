@@ -67,14 +67,14 @@ def test_a_mistake_that_has_a_sentence_needs_no_trace(job: Job) -> None:
 
 def test_a_damaged_result_is_told_and_the_way_out_leads_to_the_same_rows(job: Job) -> None:
     perform(job)
-    whole = results_in(job.runs.parent)
+    expected = results_in(job.runs.parent)
     (job.folder / "result.json").write_text((job.folder / "result.json").read_text().replace("0.", "0.0", 1))
-    said = f"the run in '{job.folder}' cannot be read; move the folder elsewhere"
-    with pytest.raises(InvalidInput, match=f"{said}.*result.json' does not match its checksum"):
+    message = f"the run in '{job.folder}' cannot be read; move the folder elsewhere"
+    with pytest.raises(InvalidInput, match=f"{message}.*result.json' does not match its checksum"):
         results_in(job.runs.parent)
     job.folder.rename(job.runs.parent / "elsewhere")
     assert perform(job).kind == "done"
-    assert [row["test"] for row in results_in(job.runs.parent)[0].rows] == [row["test"] for row in whole[0].rows]
+    assert [row["test"] for row in results_in(job.runs.parent)[0].rows] == [row["test"] for row in expected[0].rows]
 
 
 def test_folders_without_a_configuration_hold_no_run(job: Job) -> None:

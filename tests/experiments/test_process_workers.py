@@ -83,7 +83,7 @@ def test_a_suite_waits_for_a_worker_of_an_earlier_one_that_is_about_to_end(tmp_p
     holder = subprocess.Popen([sys.executable, "-c", HOLDER, str(job.folder)], stdout=subprocess.PIPE, text=True)
     assert holder.stdout is not None
     assert holder.stdout.readline() == "held\n"
-    told: list[Outcome] = []
-    InProcess()([job], lambda _, outcome: told.append(outcome))
+    outcomes: list[Outcome] = []
+    InProcess()([job], lambda _, outcome: outcomes.append(outcome))
     holder.communicate()
-    assert [outcome.kind for outcome in told] == ["done"]
+    assert [outcome.kind for outcome in outcomes] == ["done"]

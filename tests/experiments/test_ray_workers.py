@@ -47,10 +47,10 @@ def test_a_share_of_a_gpu_is_more_than_nothing_and_no_more_than_all() -> None:
 
 def suites(folder: Path) -> list[Path]:
     """Four suites of six runs each."""
-    whole = suite_file(folder)
+    full = suite_file(folder)
     paths = [folder / f"seed-{seed}.toml" for seed in SEEDS_OF_24]
     for seed, path in zip(SEEDS_OF_24, paths, strict=True):
-        path.write_text(whole.read_text().replace("seeds = 3", f"seeds = [{seed}]"))
+        path.write_text(full.read_text().replace("seeds = 3", f"seeds = [{seed}]"))
     return paths
 
 
@@ -63,18 +63,18 @@ def test_two_ray_workers_of_whom_one_is_killed_give_the_table_of_one_process(loc
     assert len(plan.jobs) == 24
     victim = next(job for job in plan.jobs if job.experiment.method == "bangs")
     struck = replace(victim, experiment=Struck(**asdict(victim.experiment)))
-    told: dict[str, Outcome] = {}
+    by_job: dict[str, Outcome] = {}
     places: set[str] = set()
 
     def tell(job: Job, outcome: Outcome) -> None:
         import ray  # after the engine, which sets what Ray reads at its import
 
-        told[job.name] = outcome
+        by_job[job.name] = outcome
         places.add(ray.get_runtime_context().gcs_address.rsplit(":", 1)[0])
 
     replace(plan, jobs=tuple(struck if job is victim else job for job in plan.jobs)).do(Ray(2), tell)
-    assert {outcome.kind for outcome in told.values()} == {"done"}, [own for own in told.values() if own.error]
-    assert len(told) == 24
+    assert {outcome.kind for outcome in by_job.values()} == {"done"}, [item for item in by_job.values() if item.error]
+    assert len(by_job) == 24
     assert places == {"127.0.0.1"}
     assert os.environ["RAY_AUTH_MODE"] == "token"
     kinds = [event["kind"] for event in read_run(victim.folder).events]
@@ -84,8 +84,10 @@ def test_two_ray_workers_of_whom_one_is_killed_give_the_table_of_one_process(loc
 
     twin.do(InProcess(), lambda job, outcome: None)
     for path in files:
-        by_ray, here = (markdown(tabulate(read_suite(path), results_in(tmp_path / out))) for out in ("ray", "here"))
-        assert by_ray == here
+        by_ray, in_process = (
+            markdown(tabulate(read_suite(path), results_in(tmp_path / out))) for out in ("ray", "here")
+        )
+        assert by_ray == in_process
 
 
 @with_ray
@@ -101,9 +103,9 @@ def test_a_cluster_that_is_not_there_is_named(tmp_path: Path, monkeypatch: pytes
 def test_the_paths_of_a_job_mean_the_same_on_every_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     job = Job(Experiment(), Path("runs"), Path("data"), code=Path("mine.py"))
-    there = _with_absolute_paths(job)
-    assert (there.runs, there.data, there.code) == (tmp_path / "runs", tmp_path / "data", tmp_path / "mine.py")
-    assert there.name == job.name
+    absolute = _with_absolute_paths(job)
+    assert (absolute.runs, absolute.data, absolute.code) == (tmp_path / "runs", tmp_path / "data", tmp_path / "mine.py")
+    assert absolute.name == job.name
 
 
 @with_ray
@@ -116,23 +118,23 @@ def test_a_job_whose_ray_workers_all_die_fails_in_a_sentence_and_is_done_later(
     code.write_text("import os, sys\nif 'default_worker' in sys.argv[0]:\n    os.kill(os.getpid(), 9)\n")
     only = Only(methods=["raw"], datasets=["one"])
     plan = Plan.of([str(suite_file(tmp_path))], tmp_path / "out", only, device="cpu", code=code)
-    told: list[Outcome] = []
-    plan.do(Ray(1), lambda job, outcome: told.append(outcome))
-    assert [outcome.kind for outcome in told] == ["failed"]
-    assert told[0].error.startswith("its Ray worker was lost 2 times: "), told
+    reported: list[Outcome] = []
+    plan.do(Ray(1), lambda job, outcome: reported.append(outcome))
+    assert [outcome.kind for outcome in reported] == ["failed"]
+    assert reported[0].error.startswith("its Ray worker was lost 2 times: "), reported
     code.write_text("")
-    plan.do(Ray(1), lambda job, outcome: told.append(outcome))
-    assert told[1].kind == "done", told
+    plan.do(Ray(1), lambda job, outcome: reported.append(outcome))
+    assert reported[1].kind == "done", reported
 
 
 def outcomes(plan: Plan) -> dict[str, Outcome]:
-    found: dict[str, Outcome] = {}
+    by_job: dict[str, Outcome] = {}
 
     def tell(job: Job, outcome: Outcome) -> None:
-        found[job.name] = outcome
+        by_job[job.name] = outcome
 
     Ray(2)(plan.jobs, tell)
-    return found
+    return by_job
 
 
 @with_ray
@@ -147,9 +149,9 @@ def test_ray_workers_meet_strangers_files_and_a_full_disk_in_sentences(
     for (file, job), thing in zip(spoilt.items(), STRANGE, strict=False):
         job.folder.mkdir(parents=True)
         STRANGE[thing](job.folder / file)
-    found = outcomes(plan)
+    by_job = outcomes(plan)
     for job in plan.jobs:
-        outcome = found[job.name]
+        outcome = by_job[job.name]
         assert outcome.kind == ("failed" if job in spoilt.values() else "done"), outcome
         assert outcome.kind == "done" or "'" in outcome.error, outcome  # it names the file
         assert "Traceback" not in outcome.error

@@ -47,11 +47,11 @@ there = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GP
 @pytest.mark.parametrize("name", ["bangs", "cpl", "drgst"])
 def test_a_run_stopped_after_any_round_ends_like_an_undisturbed_one(name: str, device: str, tmp_path: Path) -> None:
     of = experiment(name, rounds=2)
-    whole = attempt(tmp_path / "whole", of, device=device)
+    uninterrupted = attempt(tmp_path / "whole", of, device=device)
     for index in range(3):
         folder = tmp_path / f"after-{index}"
         stopped_after(folder, of, index, device)
-        assert attempt(folder, of, device=device) == whole
+        assert attempt(folder, of, device=device) == uninterrupted
         assert history(folder) == history(tmp_path / "whole")
 
 
@@ -64,10 +64,10 @@ def test_a_run_stopped_in_every_round_ends_like_an_undisturbed_one(tmp_path: Pat
 
 def test_runs_killed_at_random_moments_end_like_undisturbed_ones(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "tests.integration.kill_experiments", str(tmp_path), "4", "bangs", "cpl", "drgst"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, env=FORKING)
-    told = json.loads(done.stdout)
-    assert all(verdict["equal"] and verdict["history"] for verdict in told.values()), told
-    assert sum(verdict["kills"] for verdict in told.values()) > 3
+    process = subprocess.run(command, capture_output=True, text=True, check=True, env=FORKING)
+    facts = json.loads(process.stdout)
+    assert all(verdict["equal"] and verdict["history"] for verdict in facts.values()), facts
+    assert sum(verdict["kills"] for verdict in facts.values()) > 3
 
 
 @pytest.mark.parametrize(
@@ -78,10 +78,10 @@ def test_a_packed_state_comes_back_bit_by_bit(name: str, teacher: Any, task: Tas
     state = trainer.fit(task, range(3))
     tensors, facts = pack(state)
     learner = trainer.trainer.prepare(task)
-    again, more = pack(unpack(Checkpoint(state.index, tensors, facts), learner))
+    repacked, more = pack(unpack(Checkpoint(state.index, tensors, facts), learner))
     assert facts == more
-    assert tensors.keys() == again.keys()
-    assert all(torch.equal(tensors[key], again[key]) for key in tensors)
+    assert tensors.keys() == repacked.keys()
+    assert all(torch.equal(tensors[key], repacked[key]) for key in tensors)
 
 
 def test_a_model_in_two_roles_is_stored_once(task: Task) -> None:

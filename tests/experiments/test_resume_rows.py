@@ -18,11 +18,11 @@ def test_states_are_kept_no_more_often_than_asked_and_every_row(
     tmp_path: Path, pause: float, rounds: list[int]
 ) -> None:
     data = citation(nodes=100, classes=3, features=30)
-    seen: list[list[int]] = []
+    observed: list[list[int]] = []
     with RunFolder.create_or_resume(tmp_path / "run", QUICK.config(), resume=False) as run_folder:
-        observers = [lambda state, row: seen.append(list(_round_files(run_folder.path / "checkpoints")))]
+        observers = [lambda state, row: observed.append(list(_round_files(run_folder.path / "checkpoints")))]
         QUICK.run(data=data, device="cpu", observers=observers, run_folder=run_folder, pause=pause)
-        assert seen[-1] == rounds
+        assert observed[-1] == rounds
         assert _round_files(run_folder.path / "checkpoints") == {}
-    told = [json.loads(line) for line in (tmp_path / "run" / "history.jsonl").read_text().splitlines()]
-    assert [row["round"] for row in told] == [0, 1, 2, 3]
+    rows = [json.loads(line) for line in (tmp_path / "run" / "history.jsonl").read_text().splitlines()]
+    assert [row["round"] for row in rows] == [0, 1, 2, 3]

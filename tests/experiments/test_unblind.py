@@ -86,11 +86,11 @@ def test_what_cannot_be_opened_is_a_sentence(graph: Path, tmp_path: Path) -> Non
     with pytest.raises(InvalidInput, match="is not blind"):
         unblind(tmp_path / "open")
     run_blind(graph, tmp_path / "out", "bangs")
-    kept = tmp_path / "out" / "blind" / "round-000001.safetensors"
-    kept.write_bytes(b"nothing")
+    path = tmp_path / "out" / "blind" / "round-000001.safetensors"
+    path.write_bytes(b"nothing")
     with pytest.raises(InvalidInput, match="missing or damaged"):
         unblind(tmp_path / "out")
-    kept.unlink()
+    path.unlink()
     with pytest.raises(InvalidInput, match="missing or damaged"):
         unblind(tmp_path / "out")
     with RunFolder.create_or_resume(tmp_path / "begun", experiment.config(), resume=False):
@@ -101,16 +101,16 @@ def test_what_cannot_be_opened_is_a_sentence(graph: Path, tmp_path: Path) -> Non
 
 def test_the_command_line_is_blind_until_it_is_told_to_look(graph: Path, tmp_path: Path) -> None:
     out = str(tmp_path / "out")
-    done = bangs("run", "--dataset", str(graph), "--method", "soft", "--blind", "--out", out, *WORDS)
-    assert done.code == 0, done.err
-    assert '"test"' not in done.out
+    output = bangs("run", "--dataset", str(graph), "--method", "soft", "--blind", "--out", out, *WORDS)
+    assert output.code == 0, output.err
+    assert '"test"' not in output.out
     assert '"test"' not in (tmp_path / "out" / "result.json").read_text()
     opened = bangs("unblind", out, "--json")
     assert opened.code == 0, opened.err
     (result,) = json.loads(opened.out).values()
     assert 0 <= result["validation"]["mean"] <= 100
-    again = bangs("unblind", out)
-    assert "opened before" in again.out
+    second = bangs("unblind", out)
+    assert "opened before" in second.out
 
 
 def test_nodes_per_class_are_a_split(tmp_path: Path) -> None:
@@ -179,9 +179,9 @@ def test_a_blind_suite_has_no_test_column_until_it_is_opened(suite: Path, tmp_pa
 
 def test_blind_results_are_drawn_and_shown(suite: Path, tmp_path: Path) -> None:
     bangs("reproduce", suite, f"--out={tmp_path / 'out'}", "--device=cpu")
-    done = bangs("report", tmp_path / "out", "--json")
-    assert done.code == 0, done.err
-    assert "no test label was opened" in Path(json.loads(done.out)["page"]).read_text()
+    result = bangs("report", tmp_path / "out", "--json")
+    assert result.code == 0, result.err
+    assert "no test label was opened" in Path(json.loads(result.out)["page"]).read_text()
 
 
 def test_a_run_that_an_open_suite_wants_too_is_open(suite: Path, tmp_path: Path) -> None:

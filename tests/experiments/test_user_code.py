@@ -84,16 +84,16 @@ def test_a_file_of_code_gives_a_method_to_bangs_run(code: Path, graph: str) -> N
     refused = bangs(*words)
     assert refused.code == 2
     assert "method 'unsure' is unknown" in refused.err
-    said = bangs(*words, "--epochs=5", "--device=cpu", "--code", code)
-    assert said.code == 0, said.err
+    result = bangs(*words, "--epochs=5", "--device=cpu", "--code", code)
+    assert result.code == 0, result.err
 
 
 def test_a_suite_is_run_with_code_and_its_table_made_without(code: Path, graph: str, tmp_path: Path) -> None:
     suite = tmp_path / "own.toml"
     suite.write_text(SUITE.replace("GRAPH", graph))
     with mock.patch.dict(METHODS):
-        said = bangs("reproduce", suite, "--out", tmp_path / "out", "--device=cpu", "--code", code)
-        assert said.code == 0, said.err
+        result = bangs("reproduce", suite, "--out", tmp_path / "out", "--device=cpu", "--code", code)
+        assert result.code == 0, result.err
     assert "unsure" not in METHODS
     table = bangs("table", tmp_path / "out", "--format=csv")
     assert table.code == 0, table.err
@@ -113,8 +113,8 @@ def test_a_table_shows_the_method_as_it_was_when_last_asked_for(code: Path, grap
         code.write_text(CODE.replace("2.0", str(power)))
         run_code.cache_clear()
         words = ("--methods=unsure", f"--seeds={seeds}", "--device=cpu", "--code", code, "--json")
-        said = bangs("reproduce", suite, "--out", tmp_path / "out", *words)
-        assert json.loads(said.out)["already_done"] == (power in shown)
+        result = bangs("reproduce", suite, "--out", tmp_path / "out", *words)
+        assert json.loads(result.out)["already_done"] == (power in shown)
         run = bangs("table", tmp_path / "out", "--format=csv").out.split("\n")[1].split(",")[-1]
         assert f"Unsure(power={power})" in read_run(tmp_path / "out" / "runs" / run).config["parts"]["method"]
         assert shown.setdefault(power, run) == run
@@ -125,9 +125,9 @@ def test_a_script_may_name_one_suite_without_a_list(code: Path, graph: str, tmp_
     run_code(code)
     suite = tmp_path / "own.toml"
     suite.write_text(SUITE.replace("GRAPH", graph))
-    said: list[str] = []
-    assert reproduce(str(suite), tmp_path / "out", device="cpu", say=said.append) == []
-    assert len(said) == 2
+    messages: list[str] = []
+    assert reproduce(str(suite), tmp_path / "out", device="cpu", say=messages.append) == []
+    assert len(messages) == 2
 
 
 def test_a_job_brings_its_code_to_another_process(code: Path, graph: str, tmp_path: Path) -> None:
@@ -201,8 +201,8 @@ def test_an_estimator_of_ones_own_runs_by_name_too(tmp_path: Path, graph: str) -
     path = tmp_path / "parts.py"
     path.write_text(OWN_PARTS)
     words = ("run", "--dataset", graph, "--seeds=2", "--rounds=1", "--k=5", "--epochs=5", "--device=cpu", "--json")
-    said = bangs(*words, "--estimator=alike", "--candidates=8", "--code", path)
-    assert said.code == 0, said.err
+    result = bangs(*words, "--estimator=alike", "--candidates=8", "--code", path)
+    assert result.code == 0, result.err
     assert "Alike(samples=7)" in Experiment(graph, "bangs", estimator="alike").config()["parts"]["method"]
 
 
@@ -210,8 +210,8 @@ def test_a_calibrator_and_a_model_of_ones_own_run_by_name_too(tmp_path: Path, gr
     path = tmp_path / "parts.py"
     path.write_text(OWN_PARTS)
     words = ("run", "--dataset", graph, "--seeds=2", "--rounds=1", "--k=5", "--epochs=5", "--device=cpu", "--json")
-    said = bangs(*words, "--method=mine", "--calibrator=softer", "--model=sage", "--preset=paper", "--code", path)
-    assert said.code == 0, said.err
+    result = bangs(*words, "--method=mine", "--calibrator=softer", "--model=sage", "--preset=paper", "--code", path)
+    assert result.code == 0, result.err
     config = Experiment(graph, "mine", "sage", calibrator="softer").config()["parts"]
     assert "Sage(hidden=8)" in config["trainer"]
     assert "Softer()" in config["method"]

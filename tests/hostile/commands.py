@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bangs.__main__ import main  # the program itself, with its guard against a Ctrl-C during its start
-from tests.cli.invoke import Said, bangs
+from tests.cli.invoke import CommandResult, bangs
 
 QUIET = ("--device=cpu", "--quiet")
 
@@ -62,7 +62,7 @@ def alone(words: tuple[object, ...], log: Path, disturb: Callable[[], None] | No
     return Ended(os.waitstatus_to_exitcode(status), err, used.ru_utime + used.ru_stime)
 
 
-def here(*words: object) -> Said:
+def here(*words: object) -> CommandResult:
     """The command in this process; anything but an exit with words is a finding."""
     try:
         said = bangs(*words)

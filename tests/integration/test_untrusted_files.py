@@ -21,7 +21,7 @@ from bangs.experiments.experiment import Experiment
 from bangs.graphs.datasets import lastfm, planetoid
 from bangs.graphs.datasets.npz import read_graph
 from bangs.runs import RunFolder
-from tests.cli.invoke import Said, bangs
+from tests.cli.invoke import CommandResult, bangs
 from tests.fuzz.targets import targets
 from tests.helpers.small_graphs import graph_file, suite_file
 
@@ -73,7 +73,7 @@ class Harmful:
         return os.system, (f"touch {self.mark}",)
 
 
-def refused(said: Said, *words: str) -> None:
+def refused(said: CommandResult, *words: str) -> None:
     """One sentence that says these words, and no traceback."""
     assert said.code == 2
     assert said.err.startswith("bangs: ")

@@ -84,8 +84,8 @@ def small_graph(folder: Path, nodes: int = 60) -> Path:
         rows = csv.writer(file)
         rows.writerow(["id", "a", "b", "c", "label"])
         for node in range(nodes):
-            own = [f"{value:.3f}" for value in data.x[node].tolist()]
-            rows.writerow([f"n{node}", *own, CLASSES[int(data.y[node])] if node < 12 else ""])
+            features = [f"{value:.3f}" for value in data.x[node].tolist()]
+            rows.writerow([f"n{node}", *features, CLASSES[int(data.y[node])] if node < 12 else ""])
     with (folder / "edges.csv").open("w", newline="") as file:
         rows = csv.writer(file)
         rows.writerow(["source", "target"])
@@ -105,9 +105,12 @@ class Command:
         line = [sys.executable, "-m", "bangs", "label", str(graph), "--out", str(out), "--device=cpu", *words]
         self.process = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         assert self.process.stdout is not None
-        said = self.process.stdout.readline()
-        assert said.startswith("open http://127.0.0.1:"), (said, self.process.stderr and self.process.stderr.read())
-        self.address = said.removeprefix("open ").strip()
+        first_line = self.process.stdout.readline()
+        assert first_line.startswith("open http://127.0.0.1:"), (
+            first_line,
+            self.process.stderr and self.process.stderr.read(),
+        )
+        self.address = first_line.removeprefix("open ").strip()
 
     def __enter__(self) -> "Command":
         return self
@@ -118,10 +121,10 @@ class Command:
         self.process.communicate()
 
 
-def wait_for(found: Any, seconds: float = 120) -> Any:
+def wait_for(condition: Any, seconds: float = 120) -> Any:
     """What a function gives, as soon as it is true."""
     end = time.monotonic() + seconds
-    while not (value := found()):
+    while not (value := condition()):
         assert time.monotonic() < end, "it did not come"
         time.sleep(0.05)
     return value

@@ -17,9 +17,9 @@ def test_answers_come_back_as_they_were_given_whatever_the_names(tmp_path: Path)
     for name in ODD:
         file.append(name, "label", "=yew" if name == "plain" else "oak")
     file.close()
-    found = read_answers(tmp_path / "labels.csv")
-    assert [own.node for own in found] == ODD
-    assert found[0].label == "=yew"
+    answers = read_answers(tmp_path / "labels.csv")
+    assert [answer.node for answer in answers] == ODD
+    assert answers[0].label == "=yew"
     assert "'=1+1" in (tmp_path / "labels.csv").read_text(), "a spreadsheet does not take it for a formula"
 
 
@@ -28,16 +28,16 @@ def test_a_row_torn_by_a_crash_goes_and_all_others_stay(tmp_path: Path, cut: int
     path = tmp_path / "labels.csv"
     file = AnswerFile(path)
     file.append("one", "label", "oak")
-    whole = path.read_bytes()
+    original = path.read_bytes()
     file.append("two\nlines", "label", 'the "new" class')
     file.close()
-    path.write_bytes(path.read_bytes()[: len(whole) + cut])
-    again = AnswerFile(path)
-    assert [own.node for own in again.answers] == ["one"]
-    assert path.read_bytes() == whole
-    again.append("three", "skip")
-    again.close()
-    assert [own.node for own in read_answers(path)] == ["one", "three"]
+    path.write_bytes(path.read_bytes()[: len(original) + cut])
+    reopened = AnswerFile(path)
+    assert [answer.node for answer in reopened.answers] == ["one"]
+    assert path.read_bytes() == original
+    reopened.append("three", "skip")
+    reopened.close()
+    assert [answer.node for answer in read_answers(path)] == ["one", "three"]
 
 
 def test_an_undo_takes_back_the_newest_answer_that_is_left(tmp_path: Path) -> None:
@@ -47,7 +47,7 @@ def test_an_undo_takes_back_the_newest_answer_that_is_left(tmp_path: Path) -> No
     file.append("three", "label", "ash")
     file.append("three", "undo")
     file.append("two", "undo")
-    assert [own.node for own in valid_answers(file.answers)] == ["one"]
+    assert [answer.node for answer in valid_answers(file.answers)] == ["one"]
     file.append("one", "label", "yew")
     assert labels_of(file.answers) == {"one": "yew"}
     file.close()
@@ -77,34 +77,34 @@ def test_a_class_needs_a_name_that_can_be_read(name: str) -> None:
 
 
 def test_answers_become_labels_and_new_classes_of_the_graph(tmp_path: Path) -> None:
-    own = tables.read(small_graph(tmp_path / "graph"))
+    unlabelled = tables.read(small_graph(tmp_path / "graph"))
     file = AnswerFile(tmp_path / "labels.csv")
     file.append("n20", "label", "oak")
     file.append("n21", "label", "elm")
     file.append("n22", "skip")
     file.close()
-    new = with_answers(own, read_answers(tmp_path / "labels.csv"))
-    assert new.classes == [*own.classes, "elm"]
+    new = with_answers(unlabelled, read_answers(tmp_path / "labels.csv"))
+    assert new.classes == [*unlabelled.classes, "elm"]
     assert new.classes[int(new.data.y[20])] == "oak"
     assert new.classes[int(new.data.y[21])] == "elm"
     assert int(new.data.y[22]) == -1
-    assert int(own.data.y[20]) == -1, "the graph that was read is as it was"
+    assert int(unlabelled.data.y[20]) == -1, "the graph that was read is as it was"
 
 
 def test_answers_about_another_graph_are_refused(tmp_path: Path) -> None:
-    own = tables.read(small_graph(tmp_path / "graph"))
+    unlabelled = tables.read(small_graph(tmp_path / "graph"))
     file = AnswerFile(tmp_path / "labels.csv")
     file.append("stranger", "label", "oak")
     file.close()
     with pytest.raises(InvalidInput, match="'stranger', which the graph has not"):
-        with_answers(own, read_answers(tmp_path / "labels.csv"))
+        with_answers(unlabelled, read_answers(tmp_path / "labels.csv"))
 
 
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("name", "expected"),
     [("unknown", "press S to skip"), ("n/a", "press S to skip"), ("-1", "press S to skip"), ("OAK", "a class 'oak'")],
 )
-def test_a_new_class_is_neither_a_word_for_no_label_nor_another_spelling_of_one(name: str, told: str) -> None:
-    with pytest.raises(InvalidInput, match=told):
+def test_a_new_class_is_neither_a_word_for_no_label_nor_another_spelling_of_one(name: str, expected: str) -> None:
+    with pytest.raises(InvalidInput, match=expected):
         check_class(name, ["oak", "elm"])
     assert check_class(name, ["oak", name]) == name

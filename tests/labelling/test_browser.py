@@ -49,13 +49,13 @@ def press(tab: Browser, key: str) -> str:
 def test_thirty_nodes_are_labelled_by_keyboard(tab: Browser, tmp_path: Path) -> None:
     folder = queue_folder(tmp_path / "labels")
     with served(folder) as server:
-        asked = [shown(tab, server.address)]
+        nodes = [shown(tab, server.address)]
         for number in range(30):
-            asked.append(press(tab, str(number % 3 + 1)))
+            nodes.append(press(tab, str(number % 3 + 1)))
         assert answers_in(folder) == [
-            (name, "label", ("ash", "oak", "yew")[i % 3]) for i, name in enumerate(asked[:30])
+            (name, "label", ("ash", "oak", "yew")[i % 3]) for i, name in enumerate(nodes[:30])
         ]
-        assert len(set(asked)) == 31
+        assert len(set(nodes)) == 31
         assert tab.errors == []
 
 
@@ -105,11 +105,11 @@ def test_it_fits_every_screen_light_and_dark(tab: Browser, tmp_path: Path, width
         )
         boxes = tab.js("[...document.querySelectorAll('#ask button')].map((b) => b.getBoundingClientRect().height)")
         assert min(boxes) >= 44, "a finger finds every button"
-        wide = tab.js(
+        too_wide = tab.js(
             "[...document.querySelectorAll('main *')].filter((e) => e.getBoundingClientRect().right > innerWidth + 1)"
             ".map((e) => e.outerHTML.slice(0, 80))"
         )
-        assert wide == []
+        assert too_wide == []
 
 
 def test_a_reload_in_the_middle_shows_the_same_node(tab: Browser, tmp_path: Path) -> None:
@@ -182,8 +182,8 @@ def test_a_page_from_another_origin_cannot_post(tab: Browser, tmp_path: Path) ->
             ]
             for way in ways:
                 tab.js(f"fetch('{server.address}label', {way}).then(() => 1, () => 0)")
-            seen = tab.js(f"fetch('{server.address}state').then((a) => a.text(), () => 'refused')")
-            assert seen == "refused"
+            response = tab.js(f"fetch('{server.address}state').then((a) => a.text(), () => 'refused')")
+            assert response == "refused"
             tab.js(
                 f"{{ const f = document.createElement('form'); f.method = 'post'; f.action = '{server.address}label';"
                 " const i = document.createElement('input'); i.name = words; f.append(i); document.body.append(f);"
@@ -216,17 +216,17 @@ def test_a_fit_is_shown_and_a_kill_in_the_middle_loses_nothing(tab: Browser, tmp
         wait_for(lambda: tab.js(READY))
         assert tab.js("document.querySelectorAll('#curve .fit').length") == 1
         assert "a" in tab.js("document.querySelector('#row').textContent")
-        asked = [answer() for _ in range(5)]
+        answered = [answer() for _ in range(5)]
         wait_for(lambda: tab.js("document.querySelectorAll('#curve .fit').length") == 2)
-        asked.append(answer())
+        answered.append(answer())
         first.process.kill()
-    assert [name for name, _, _ in answers_in(out)] == asked
+    assert [name for name, _, _ in answers_in(out)] == answered
     with Command(graph, out, *words) as second:
         tab.open(second.address)
         wait_for(lambda: tab.js(READY))
-        assert tab.js(NODE) not in asked
-        asked.append(answer())
+        assert tab.js(NODE) not in answered
+        answered.append(answer())
         second.process.send_signal(2)
         assert second.process.wait(60) == 0
-    assert [name for name, _, _ in answers_in(out)] == asked
-    assert len(set(asked)) == 7
+    assert [name for name, _, _ in answers_in(out)] == answered
+    assert len(set(answered)) == 7

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from bangs.labelling.cards import write_queue
-from bangs.labelling.server import BODY, LabelServer
+from bangs.labelling.server import MAX_BODY_BYTES, LabelServer
 from tests.labelling.folders import answers_in, card, queue_folder, served
 
 
@@ -24,18 +24,18 @@ def ask(
     server: LabelServer, path: str, method: str = "GET", body: Any = None, leave: str = "", **headers: str
 ) -> tuple[int, bytes]:
     """The status and body of an answer to a request as the page makes it, but for `headers` and one left out."""
-    usual = {"Host": f"127.0.0.1:{server.server_port}"}
+    defaults = {"Host": f"127.0.0.1:{server.server_port}"}
     if method == "POST":
-        usual |= {"Origin": f"http://127.0.0.1:{server.server_port}", "Content-Type": "application/json"}
-    usual |= {name.replace("_", "-"): value for name, value in headers.items()}
-    usual.pop(leave, None)
+        defaults |= {"Origin": f"http://127.0.0.1:{server.server_port}", "Content-Type": "application/json"}
+    defaults |= {name.replace("_", "-"): value for name, value in headers.items()}
+    defaults.pop(leave, None)
     line = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=20)
     content = None if body is None else body if isinstance(body, bytes) else json.dumps(body).encode()
-    line.request(method, path, content, usual)
+    line.request(method, path, content, defaults)
     answer = line.getresponse()
-    found = answer.status, answer.read()
+    response = answer.status, answer.read()
     line.close()
-    return found
+    return response
 
 
 def label(server: LabelServer, **more: Any) -> tuple[int, bytes]:
@@ -88,7 +88,7 @@ def test_a_form_or_text_is_no_answer(server: LabelServer) -> None:
 
 def test_a_huge_body_is_refused_before_it_is_read(server: LabelServer) -> None:
     path = f"/{server.token}/label"
-    assert ask(server, path, "POST", b" " * (BODY + 1))[0] == 413
+    assert ask(server, path, "POST", b" " * (MAX_BODY_BYTES + 1))[0] == 413
     with socket.create_connection(("127.0.0.1", server.server_port), timeout=20) as line:
         head = (
             f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1:{server.server_port}\r\nOrigin: http://127.0.0.1:{server.server_port}\r\n"
@@ -114,16 +114,16 @@ def test_what_is_no_answer_is_refused(server: LabelServer, body: bytes) -> None:
 def test_a_class_that_cannot_be_one_is_refused_with_a_sentence(server: LabelServer) -> None:
     state = server.session.state()
     body = {"number": 0, "node": state["card"]["node"], "label": " \n "}
-    status, said = ask(server, f"/{server.token}/label", "POST", body)
+    status, result = ask(server, f"/{server.token}/label", "POST", body)
     assert status == 422
-    assert "a class must have a name" in json.loads(said)["error"]
+    assert "a class must have a name" in json.loads(result)["error"]
 
 
 def test_an_answer_to_a_node_that_is_not_shown_changes_nothing(server: LabelServer) -> None:
     path = f"/{server.token}/label"
-    status, said = ask(server, path, "POST", {"number": 0, "node": "n7", "label": "oak"})
+    status, result = ask(server, path, "POST", {"number": 0, "node": "n7", "label": "oak"})
     assert status == 409
-    assert json.loads(said)["state"]["card"]["node"] != "n7"
+    assert json.loads(result)["state"]["card"]["node"] != "n7"
     assert label(server)[0] == 200
     shown = server.session.state()["card"]["node"]
     assert ask(server, path, "POST", {"number": 0, "node": shown, "label": "oak"})[0] == 409
@@ -179,8 +179,8 @@ def test_a_node_that_is_taken_back_after_a_fit_is_asked_about_again(server: Labe
     state = session.state()
     node = state["card"]["node"]
     state = session.act("label", node, 0, "oak")
-    rest = [card(f"m{number}", number) for number in range(5)]
-    new = {"classes": ["oak"], "cards": rest, "notes": [], "strategy": "error"}
+    cards = [card(f"m{number}", number) for number in range(5)]
+    new = {"classes": ["oak"], "cards": cards, "notes": [], "strategy": "error"}
     write_queue(session.folder, new, {"answers": 1, "labels": 11, "accuracy": None, "low": None, "high": None})
     session.load()
     assert session.state()["card"]["node"] == "m0"

@@ -37,9 +37,9 @@ def site(tab: Browser, pages: Path, folder: Path) -> None:
 
 def shrink(path: Path) -> None:
     """A picture at most 720 points wide and of at most 200 colours."""
-    whole = Image.open(io.BytesIO(path.read_bytes())).convert("RGB")
-    share = min(720 / whole.width, 1.0)
-    small = whole.resize((round(whole.width * share), round(whole.height * share)), Image.Resampling.LANCZOS)
+    original = Image.open(io.BytesIO(path.read_bytes())).convert("RGB")
+    share = min(720 / original.width, 1.0)
+    small = original.resize((round(original.width * share), round(original.height * share)), Image.Resampling.LANCZOS)
     small.quantize(200, dither=Image.Dither.NONE).save(path, optimize=True)
 
 

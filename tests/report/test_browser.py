@@ -87,16 +87,16 @@ def test_no_name_ran_as_code(tab: Browser, pages: dict[str, Path]) -> None:
 
 def test_a_name_from_right_to_left_does_not_turn_the_words_beside_it(tab: Browser, pages: dict[str, Path]) -> None:
     tab.open(pages["fit"])
-    told = tab.js(f"{TABLE}.map(row => row.lastChild.textContent).join('\\n')")
-    assert "\u2068\u0645\u0631\u062d\u0628\u0627 7\u2069 (" in told
+    text = tab.js(f"{TABLE}.map(row => row.lastChild.textContent).join('\\n')")
+    assert "\u2068\u0645\u0631\u062d\u0628\u0627 7\u2069 (" in text
 
 
 def test_what_a_value_means_is_said_where_values_are_shown(tab: Browser, pages: dict[str, Path]) -> None:
     for name, words in (("fit", "candidates of a round. Those right of the cut"), ("run", "nodes a round adopted")):
         tab.open(pages[name])
-        told = tab.js("document.querySelector('#values .sub').textContent")
-        assert f"Banzhaf value of the {words}" in told
-        assert "how much a node's label adds to what the model would know of the others" in told
+        text = tab.js("document.querySelector('#values .sub').textContent")
+        assert f"Banzhaf value of the {words}" in text
+        assert "how much a node's label adds to what the model would know of the others" in text
 
 
 def test_search_narrows_and_sort_orders_the_table(tab: Browser, pages: dict[str, Path]) -> None:
@@ -107,9 +107,9 @@ def test_search_narrows_and_sort_orders_the_table(tab: Browser, pages: dict[str,
         "{ const field = document.querySelector('#search');"
         f" field.value = {name!r}; field.dispatchEvent(new Event('input')); }}"
     )
-    found = tab.js(f"{TABLE}.map((row) => row.textContent)")
-    assert 0 < len(found) < everything
-    assert all(name in text for text in found)
+    rows = tab.js(f"{TABLE}.map((row) => row.textContent)")
+    assert 0 < len(rows) < everything
+    assert all(name in text for text in rows)
     tab.open(pages["fit"])
     tab.js(
         "[...document.querySelectorAll('#candidates thead button')].find((b) => b.textContent === 'Confidence').click()"
@@ -185,8 +185,8 @@ def test_counts_are_marked_by_whole_numbers(tab: Browser, pages: dict[str, Path]
 
 
 def test_counts_of_a_large_graph_fit_beside_their_axis(tab: Browser, pages: dict[str, Path], tmp_path: Path) -> None:
-    before, start, rest = pages["fit"].read_text().partition('id="facts">')
-    body, end, after = rest.partition("</script>")
+    before, start, tail = pages["fit"].read_text().partition('id="facts">')
+    body, end, after = tail.partition("</script>")
     facts = json.loads(body)
     for row in facts["rounds"]:
         row["adopted"] = [6000 * count for count in row["adopted"]]
@@ -195,11 +195,11 @@ def test_counts_of_a_large_graph_fit_beside_their_axis(tab: Browser, pages: dict
     tab.open(tmp_path / "large.html", width=390)
     words = tab.js("[...document.querySelectorAll('#adopted svg text[text-anchor=end]')].map((t) => t.textContent)")
     assert any(word.endswith("K") for word in words), words
-    left = tab.js(
+    left_edge = tab.js(
         "Math.min(...[...document.querySelectorAll('#adopted svg text')].map((t) => t.getBoundingClientRect().left"
         " - t.ownerSVGElement.getBoundingClientRect().left))"
     )
-    assert left >= 0
+    assert left_edge >= 0
 
 
 def test_it_prints_without_the_controls(tab: Browser, pages: dict[str, Path]) -> None:
@@ -349,9 +349,9 @@ def test_where_several_models_are_averaged_the_page_says_whose_rounds_are_drawn(
 def test_it_says_what_to_label_next_and_why(tab: Browser, pages: dict[str, Path]) -> None:
     tab.open(pages["unmarked"], height=3000)
     rows = tab.js("[...document.querySelectorAll('#suggested tbody tr')].map((row) => row.textContent)")
-    told = tab.js(f"{FACTS}.next.reason")
-    assert len(rows) == len(told) > 0
-    assert all(reason in row for reason, row in zip(told, rows, strict=True))
+    text = tab.js(f"{FACTS}.next.reason")
+    assert len(rows) == len(text) > 0
+    assert all(reason in row for reason, row in zip(text, rows, strict=True))
     known = tab.js(f"{FACTS}.next.node.map((node) => {FACTS}.nodes.known[node])")
     assert set(known) == {-1}
     name = tab.js("document.querySelector('#suggested tbody button').textContent")

@@ -68,9 +68,9 @@ def test_without_rounds_nobody_chose_one(run_data: RunData) -> None:
 
 def test_soft_labels_have_their_own_words() -> None:
     run_data = soft_run()
-    told = headline(run_data)
-    assert "gave 36 more nodes soft labels, the probabilities it had predicted for each class" in told["lead"]
-    figures = {figure["label"]: figure for figure in told["figures"]}
+    shown = headline(run_data)
+    assert "gave 36 more nodes soft labels, the probabilities it had predicted for each class" in shown["lead"]
+    figures = {figure["label"]: figure for figure in shown["figures"]}
     assert figures["Soft labels"]["value"] == "36"
     assert "made anew in every round" in figures["Soft labels"]["note"]
     assert "from soft labels of 36 others" in card(run_data)
@@ -99,6 +99,6 @@ def test_of_several_models_only_the_one_with_the_most_weight_is_said_to_have_lea
         "The model with the most weight learned from these only; others learned from soft labels too."
     )
     assert "asked for" not in shown["lead"]
-    (figure,) = (own for own in shown["figures"] if own["label"] == "Pseudo-labels")
+    (figure,) = (item for item in shown["figures"] if item["label"] == "Pseudo-labels")
     assert figure["note"] == "of the model with the most weight"
     assert "labelled nodes only" not in card(several)

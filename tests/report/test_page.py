@@ -27,9 +27,9 @@ def page(run_data: RunData) -> str:
 
 
 def embedded(page: str) -> dict[str, object]:
-    found = re.search(r'<script type="application/json" id="facts">(.*?)</script>', page, re.S)
-    assert found is not None
-    return dict(json.loads(found.group(1)))
+    match = re.search(r'<script type="application/json" id="facts">(.*?)</script>', page, re.S)
+    assert match is not None
+    return dict(json.loads(match.group(1)))
 
 
 def test_no_name_becomes_markup(page: str) -> None:
@@ -41,9 +41,9 @@ def test_no_name_becomes_markup(page: str) -> None:
 
 
 def test_names_arrive_whole_all_the_same(page: str, run_data: RunData) -> None:
-    found = embedded(page)
-    assert found["classes"] == run_data.classes
-    assert found["nodes"]["name"] == run_data.names  # type: ignore[index]
+    facts = embedded(page)
+    assert facts["classes"] == run_data.classes
+    assert facts["nodes"]["name"] == run_data.names  # type: ignore[index]
 
 
 def test_nothing_is_loaded_from_anywhere(page: str) -> None:
@@ -59,34 +59,34 @@ def test_facts_are_json_without_nan(run_data: RunData) -> None:
 
 
 def test_rounds_tell_means_over_seeds_and_classes() -> None:
-    found = page_data(experiment_run())
-    assert found["rounds"][0]["test"]["mean"] == pytest.approx(0.5)
-    assert found["rounds"][0]["test"]["high"] == pytest.approx(0.5 + 0.1 * 2**0.5)
-    assert found["rounds"][1]["adopted"] == [0.5, 0.5, 0.5]
-    assert found["rounds"][1]["right"] == pytest.approx(0.75)
-    assert found["chosen"] == [1, 0]
-    assert found["values"] == [{"round": 1, "taken": [0.3, 0.1], "left": [], "cut": 0.1}]
-    assert "map" not in found
+    data = page_data(experiment_run())
+    assert data["rounds"][0]["test"]["mean"] == pytest.approx(0.5)
+    assert data["rounds"][0]["test"]["high"] == pytest.approx(0.5 + 0.1 * 2**0.5)
+    assert data["rounds"][1]["adopted"] == [0.5, 0.5, 0.5]
+    assert data["rounds"][1]["right"] == pytest.approx(0.75)
+    assert data["chosen"] == [1, 0]
+    assert data["values"] == [{"round": 1, "taken": [0.3, 0.1], "left": [], "cut": 0.1}]
+    assert "map" not in data
 
 
 def test_marks_are_of_nodes_nobody_learned_from(run_data: RunData) -> None:
-    found, snapshot = page_data(run_data), run_data.snapshot
+    data, snapshot = page_data(run_data), run_data.snapshot
     assert snapshot is not None
-    assert sum(map(sum, found["confusion"]["counts"])) == 36  # sixty less twenty-four labels
-    assert sum(bin["count"] for bin in found["reliability"]["after"]["bins"]) == 36
+    assert sum(map(sum, data["confusion"]["counts"])) == 36  # sixty less twenty-four labels
+    assert sum(bin["count"] for bin in data["reliability"]["after"]["bins"]) == 36
     held = page_data(fit_run(truth=False))
     assert sum(map(sum, held["confusion"]["counts"])) == int((snapshot.held >= 0).sum())
     assert "also chose the round" in held["confusion"]["of"]
 
 
 def test_every_pseudo_label_stands_in_the_table_with_its_reasons(run_data: RunData) -> None:
-    found, snapshot = page_data(run_data), run_data.snapshot
+    data, snapshot = page_data(run_data), run_data.snapshot
     assert snapshot is not None
     taken = snapshot.candidate_log.where(snapshot.candidate_log.taken)
-    names = [found["nodes"]["name"][place] for place in found["pseudo"]["node"]]
+    names = [data["nodes"]["name"][position] for position in data["pseudo"]["node"]]
     assert names == [run_data.names[node] for node in taken.node.tolist()]
-    for place in found["pseudo"]["node"]:
-        assert found["around"][str(place)]["influences"]
+    for position in data["pseudo"]["node"]:
+        assert data["around"][str(position)]["influences"]
 
 
 def test_the_page_and_explain_count_the_same_neighbours(run_data: RunData) -> None:
@@ -95,10 +95,13 @@ def test_the_page_and_explain_count_the_same_neighbours(run_data: RunData) -> No
     assert isinstance(snapshot.graph, EdgeList)
     loops = torch.arange(60).repeat(2, 1)
     looped = replace(snapshot, graph=EdgeList(torch.cat([snapshot.graph.edge_index, loops], 1), 60))
-    found = page_data(replace(run_data, snapshot=looped))
+    data = page_data(replace(run_data, snapshot=looped))
     for node in range(60):
-        told, here = reasons(looped, node, top=12), found["around"][str(node)]
-        assert (here["degree"], here["neighbours"]) == (told.degree, [[n.node, n.weight] for n in told.neighbours])
+        explained, on_page = reasons(looped, node, top=12), data["around"][str(node)]
+        assert (on_page["degree"], on_page["neighbours"]) == (
+            explained.degree,
+            [[n.node, n.weight] for n in explained.neighbours],
+        )
 
 
 def test_where_no_pseudo_label_was_used_the_page_says_so(run_data: RunData) -> None:
@@ -111,8 +114,8 @@ def test_where_no_pseudo_label_was_used_the_page_says_so(run_data: RunData) -> N
 
 def test_a_large_graph_is_sampled_with_labels_first(run_data: RunData, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bangs.report.node_data.MAX_DRAWN", 30)
-    found = page_data(run_data)
-    origin = found["nodes"]["origin"]
-    drawn = [origin[place] for place in found["drawn"]]
-    assert (len(drawn), found["total"], len(origin)) == (34, 60, 60)
+    data = page_data(run_data)
+    origin = data["nodes"]["origin"]
+    drawn = [origin[position] for position in data["drawn"]]
+    assert (len(drawn), data["total"], len(origin)) == (34, 60, 60)
     assert (drawn.count(0), drawn.count(1)) == (18, 6)  # all given and all held nodes

@@ -23,18 +23,18 @@ def test_the_page_of_an_experiment_shows_nodes_and_marks_them(tmp_path: Path) ->
     with RunFolder.create_or_resume(tmp_path, experiment.config(), resume=False) as folder:
         result = experiment.run(data=data, observers=[page_observer], device="cpu", run_folder=folder)
     assert page_observer.write(tmp_path) == tmp_path / "report.html"
-    found = page_data(gather(tmp_path))
-    assert found["total"] == 240
-    assert len(found["pseudo"]["node"]) == sum(len(row["adopted"][0]["node"]) for row in result["rounds"])
-    assert found["chosen"] == result["chosen_round"]
+    facts = page_data(gather(tmp_path))
+    assert facts["total"] == 240
+    assert len(facts["pseudo"]["node"]) == sum(len(row["adopted"][0]["node"]) for row in result["rounds"])
+    assert facts["chosen"] == result["chosen_round"]
     snapshot = gather(tmp_path).snapshot
     assert snapshot is not None
     assert snapshot.chosen == result["chosen_round"][0]
     test = torch.tensor([row["test"][0] for row in result["rounds"]])
-    asked = data.test_mask if "test_mask" in data else None
-    if asked is not None:
-        mine = (snapshot.round_labels == data.y)[:, asked].double().mean(1)
-        assert torch.allclose(mine, test.double())
+    is_test = data.test_mask if "test_mask" in data else None
+    if is_test is not None:
+        accuracy = (snapshot.round_labels == data.y)[:, is_test].double().mean(1)
+        assert torch.allclose(accuracy, test.double())
 
 
 def test_a_half_seen_run_gets_a_page_without_nodes(tmp_path: Path) -> None:
@@ -58,13 +58,13 @@ def test_the_page_of_soft_labels_counts_them_by_class(tmp_path: Path) -> None:
     with RunFolder.create_or_resume(tmp_path, {"test": 1}, resume=False) as folder:
         result = experiment.run(data=data, observers=[page_observer], device="cpu", run_folder=folder)
     page_observer.write(tmp_path)
-    found = page_data(gather(tmp_path))
-    assert found["soft"]
-    assert found["values"] == []
-    assert found["pseudo"]["node"] == []
+    facts = page_data(gather(tmp_path))
+    assert facts["soft"]
+    assert facts["values"] == []
+    assert facts["pseudo"]["node"] == []
     adopted = [sum(row["adopted"]) / len(row["adopted"]) for row in result["rounds"][1:]]
-    assert [sum(row["adopted"]) for row in found["rounds"][1:]] == pytest.approx(adopted)
-    assert sum(found["rounds"][0]["adopted"]) == 0
+    assert [sum(row["adopted"]) for row in facts["rounds"][1:]] == pytest.approx(adopted)
+    assert sum(facts["rounds"][0]["adopted"]) == 0
 
 
 def test_a_run_folder_of_soft_labels_has_a_page_without_nodes(tmp_path: Path) -> None:

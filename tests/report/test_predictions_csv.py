@@ -48,9 +48,9 @@ def test_a_pseudo_label_that_no_labelled_node_reaches_has_a_reason_too() -> None
     data.y = torch.where(torch.arange(30) < 12, data.y, -1)
     snapshot = SelfTrainingClassifier(method="hard", validation=0.25, rounds=1, k=18, epochs=20).fit(data).snapshot_
     rows = list(csv.DictReader(io.StringIO(pseudo_labels(snapshot, [str(node) for node in range(30)], ["a", "b"]))))
-    told = {row["id"]: row["influences"] for row in rows}
-    assert told["29"] == "no labelled node within reach: its own features decide"
-    assert "%" in told["13"]
+    influences = {row["id"]: row["influences"] for row in rows}
+    assert influences["29"] == "no labelled node within reach: its own features decide"
+    assert "%" in influences["13"]
 
 
 def test_a_word_in_markdown_stays_a_word() -> None:
@@ -69,9 +69,9 @@ def test_positions_are_the_same_for_the_same_logits_and_fill_the_square() -> Non
 def test_two_groups_lie_apart() -> None:
     logits = torch.zeros(60, 2)
     logits[:, 0] = torch.where(torch.arange(60) < 30, 8.0, -8.0) + torch.linspace(0, 1, 60)
-    found = positions(logits)
-    near = np.linalg.norm(found[:30] - found[:30].mean(0), axis=1).mean()
-    assert np.linalg.norm(found[:30].mean(0) - found[30:].mean(0)) > near
+    points = positions(logits)
+    near = np.linalg.norm(points[:30] - points[:30].mean(0), axis=1).mean()
+    assert np.linalg.norm(points[:30].mean(0) - points[30:].mean(0)) > near
 
 
 @pytest.mark.parametrize("count", [1, 2, 9, 10])
@@ -92,18 +92,18 @@ def test_soft_labels_are_listed_with_their_probabilities_and_weights() -> None:
         assert row["label"] == classes[belief.index(max(belief))]
     # Balance makes all soft labels together count as much as all eighteen given ones
     assert sum(float(row["weight"]) for row in rows) == pytest.approx(18, rel=1e-3)
-    told = csv.DictReader(io.StringIO("".join(predictions(snapshot, names, classes))))
-    assert [row["source"] for row in told] == ["given"] * 18 + ["held"] * 6 + ["soft"] * 36
+    predicted = csv.DictReader(io.StringIO("".join(predictions(snapshot, names, classes))))
+    assert [row["source"] for row in predicted] == ["given"] * 18 + ["held"] * 6 + ["soft"] * 36
 
 
 def test_more_nodes_than_anchors_stand_near_nodes_like_them(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bangs.report.node_layout.MAX_TSNE_NODES", 40)
     logits = torch.zeros(200, 2)
     logits[:, 0] = torch.where(torch.arange(200) < 100, 8.0, -8.0) + torch.linspace(0, 1, 200)
-    found = positions(logits)
-    assert found.shape == (200, 2)
-    near = np.linalg.norm(found[:100] - found[:100].mean(0), axis=1).mean()
-    assert np.linalg.norm(found[:100].mean(0) - found[100:].mean(0)) > near
+    points = positions(logits)
+    assert points.shape == (200, 2)
+    near = np.linalg.norm(points[:100] - points[:100].mean(0), axis=1).mean()
+    assert np.linalg.norm(points[:100].mean(0) - points[100:].mean(0)) > near
 
 
 def test_a_class_without_any_chance_has_a_position_too() -> None:

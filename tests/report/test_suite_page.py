@@ -30,35 +30,35 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> tuple[Suite, list[Result]
 
 def test_every_number_of_the_table_is_on_the_page(world: tuple[Suite, list[Result]], tmp_path: Path) -> None:
     suite, results = world
-    found = suite_facts([suite], results)["suites"][0]
-    assert found["columns"] == ["raw", "cpl", "BANGS"]
-    assert found["along"] == "method"
-    ours = next(line for line in found["lines"] if line["row"] == "one" and line["rule"] == "validation")
+    facts = suite_facts([suite], results)["suites"][0]
+    assert facts["columns"] == ["raw", "cpl", "BANGS"]
+    assert facts["along"] == "method"
+    ours = next(line for line in facts["lines"] if line["row"] == "one" and line["rule"] == "validation")
     assert [entry["mean"] for entry in ours["entries"]] == pytest.approx([61, 71, 72])
     assert ours["entries"][2]["rank"] == 1
     assert ours["entries"][2]["values"] == pytest.approx([71, 72, 73])
-    published = next(line for line in found["lines"] if line["rule"] == "published")
+    published = next(line for line in facts["lines"] if line["rule"] == "published")
     assert [entry["mean"] for entry in published["entries"]] == [60, 61, 62]
-    assert found["missing"] == ["two (raw): not run"]
+    assert facts["missing"] == ["two (raw): not run"]
     text = write_suite_page([suite], results, tmp_path / "page.html").read_text(encoding="utf-8")
     assert "72.00" in text
     assert "± 1.00" in text
 
 
 def test_tests_and_curves_come_along(world: tuple[Suite, list[Result]]) -> None:
-    found = suite_facts([world[0]], world[1])["suites"][0]
-    over = next(one for one in found["tests"]["validation"] if one["place"] == "one" and one["second"] == "cpl")
+    facts = suite_facts([world[0]], world[1])["suites"][0]
+    over = next(one for one in facts["tests"]["validation"] if one["place"] == "one" and one["second"] == "cpl")
     assert over["difference"] == pytest.approx(1.0)
     assert over["verdict"] == "better"
-    curve = next(one for one in found["curves"] if one["row"] == "two" and one["column"] == "BANGS")
+    curve = next(one for one in facts["curves"] if one["row"] == "two" and one["column"] == "BANGS")
     assert curve["accuracy"] == pytest.approx([72, 72, 72])
 
 
-@pytest.mark.parametrize(("commit", "told"), [("a" * 40, "a" * 10), ("b" * 40 + "-dirty", "b" * 10 + "-dirty")])
-def test_a_commit_with_changes_is_told_as_such(world: tuple[Suite, list[Result]], commit: str, told: str) -> None:
+@pytest.mark.parametrize(("commit", "shown"), [("a" * 40, "a" * 10), ("b" * 40 + "-dirty", "b" * 10 + "-dirty")])
+def test_a_commit_with_changes_is_told_as_such(world: tuple[Suite, list[Result]], commit: str, shown: str) -> None:
     suite, results = world
     made = [replace(one, environment={**one.environment, "commit": commit}) for one in results]
-    assert [line[3] for line in suite_facts([suite], made)["machines"]] == [told]
+    assert [line[3] for line in suite_facts([suite], made)["machines"]] == [shown]
 
 
 def test_a_suite_without_results_has_a_page_that_says_so(world: tuple[Suite, list[Result]], tmp_path: Path) -> None:

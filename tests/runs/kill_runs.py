@@ -32,26 +32,26 @@ def state(round: int, size: int) -> dict[str, torch.Tensor]:
     return {"w": torch.arange(size) * round, "adopted_round": torch.full((7,), round)}
 
 
-def work(path: Path, first_to_last: range, size: int, said: int) -> None:
+def work(path: Path, first_to_last: range, size: int, pipe: int) -> None:
     with RunFolder.create_or_resume(path, CONFIG, resume=True) as run:
         latest = run.latest()
         for round in first_to_last:
             if latest is None or round > latest.round:
                 run.save(round, state(round, size), {"round": round})
-                REAL["write"](said, bytes([round % 256]))
+                REAL["write"](pipe, bytes([round % 256]))
                 run.event("round", index=round)
         run.finish({"rounds": first_to_last.stop - 1})
 
 
 def killed_before(count: int, torn: bool) -> None:
     """From now on die right before the count-th call that changes the disk, or, torn, halfway through a write."""
-    left = count
+    remaining = count
 
     def wrap(name: str) -> Callable[..., Any]:
         def call(*args: Any, **kwargs: Any) -> Any:
-            nonlocal left
-            left -= name == "write" or not torn
-            if left == 0:
+            nonlocal remaining
+            remaining -= name == "write" or not torn
+            if remaining == 0:
                 if torn:
                     REAL["write"](args[0], bytes(args[1])[: len(args[1]) // 2])
                 os.kill(os.getpid(), signal.SIGKILL)
@@ -80,22 +80,22 @@ def with_phase() -> None:
 
 def child_of(work_in_child: Callable[[int], None]) -> tuple[int, int]:
     """The pid of a child and the pipe on which it says a byte for every round it was told is safe."""
-    heard, said = os.pipe()
+    reader, writer = os.pipe()
     pid = os.fork()
     if pid == 0:
-        os.close(heard)
+        os.close(reader)
         status = 1
         with contextlib.suppress(BaseException):
-            work_in_child(said)
+            work_in_child(writer)
             status = 0
         os._exit(status)
-    os.close(said)
-    return pid, heard
+    os.close(writer)
+    return pid, reader
 
 
-def all_of(heard: int) -> bytes:
-    """What a dead child had said; on a busy machine that can be a lot."""
-    with open(heard, "rb") as stream:
+def all_of(reader: int) -> bytes:
+    """Everything that a dead child has written; on a busy machine that can be a lot."""
+    with open(reader, "rb") as stream:
         return stream.read()
 
 
@@ -106,7 +106,7 @@ def judge(path: Path, safe: int, size: int) -> str:
             latest = run.latest()
             numbers = [event["n"] for event in run.events()]
             kinds = {event["kind"] for event in run.events()}
-        left = [entry.name for entry in path.rglob(".*")]
+        leftovers = [entry.name for entry in path.rglob(".*")]
     except Exception as error:
         return f"unreadable: {error!r}"
     round = latest.round if latest else 0
@@ -114,53 +114,53 @@ def judge(path: Path, safe: int, size: int) -> str:
         return f"lost: round {round} after {safe} was safe"
     if latest and not all(torch.equal(latest.tensors[name], tensor) for name, tensor in state(round, size).items()):
         return "different"
-    if numbers != list(range(1, len(numbers) + 1)) or left:  # a line glued to a torn one would leave a gap
-        return f"different: events {numbers}, left over {left}"
+    if numbers != list(range(1, len(numbers) + 1)) or leftovers:  # a line glued to a torn one would leave a gap
+        return f"different: events {numbers}, left over {leftovers}"
     return "fine"
 
 
 def points(folder: Path) -> Counter[str]:
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for torn in (False, True):
         for count in range(1, 1000):
             path = folder / f"{torn}-{count}"
 
-            def run(said: int, path: Path = path, count: int = count, torn: bool = torn) -> None:
+            def run(writer: int, path: Path = path, count: int = count, torn: bool = torn) -> None:
                 killed_before(count, torn)
-                work(path, range(1, 4), 50, said)
+                work(path, range(1, 4), 50, writer)
 
-            pid, heard = child_of(run)
+            pid, reader = child_of(run)
             status = os.waitpid(pid, 0)[1]
-            safe = len(all_of(heard))
+            safe = len(all_of(reader))
             if status != signal.SIGKILL:
                 break
-            found[judge(path, safe, 50)] += 1
-    return found
+            counts[judge(path, safe, 50)] += 1
+    return counts
 
 
 def at_random(folder: Path, kills: int, seed: int = 0) -> tuple[Counter[str], Counter[str]]:
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     where: Counter[str] = Counter()
     draw, size, safe = random.Random(seed), 20_000, 0
 
-    def run(said: int) -> None:
+    def run(pipe: int) -> None:
         with_phase()
-        work(folder, range(1, 100_000), size, said)
+        work(folder, range(1, 100_000), size, pipe)
 
     for _ in range(kills):
-        pid, heard = child_of(run)
+        pid, reader = child_of(run)
         first = os.read(heard, 1)
         time.sleep(draw.uniform(0, 0.03))
         os.kill(pid, signal.SIGKILL)
         where[("between", *CALLS)[_phase[0]]] += 1
         os.waitpid(pid, 0)
-        safe += len(first) + len(all_of(heard))
+        safe += len(first) + len(all_of(reader))
         verdict = judge(folder, safe, size)
-        found[verdict] += 1
+        counts[verdict] += 1
         with RunFolder.create_or_resume(folder, CONFIG, resume=True) as run_folder:
             latest = run_folder.latest()
             safe = latest.round if latest else 0
-    return found, where
+    return counts, where
 
 
 if __name__ == "__main__":

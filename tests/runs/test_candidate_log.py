@@ -21,8 +21,8 @@ def fitted(**settings: object) -> SelfTrainingClassifier:
 
 
 def adoptions(model: SelfTrainingClassifier) -> dict[int, PseudoLabel]:
-    found = {node: model.explain(node).adoption for node in range(60)}
-    return {node: own for node, own in found.items() if own is not None}
+    adoptions_by_node = {node: model.explain(node).adoption for node in range(60)}
+    return {node: adoption for node, adoption in adoptions_by_node.items() if adoption is not None}
 
 
 def test_a_round_tells_how_many_were_scored_though_it_keeps_the_best_only(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -30,9 +30,14 @@ def test_a_round_tells_how_many_were_scored_though_it_keeps_the_best_only(monkey
     model = fitted()
     candidate_log = model.snapshot_.candidate_log
     assert torch.bincount(candidate_log.round).tolist() == [0, 10, 10]
-    told = adoptions(model).values()
-    assert sorted((own.round, own.rank) for own in told) == [(t, place) for t in (1, 2) for place in (1, 2, 3, 4)]
-    assert {(own.round, own.among) for own in told} == {(1, 36), (2, 32)}  # sixty less twenty-four; less four more
+    adopted = adoptions(model).values()
+    assert sorted((adoption.round, adoption.rank) for adoption in adopted) == [
+        (t, rank) for t in (1, 2) for rank in (1, 2, 3, 4)
+    ]
+    assert {(adoption.round, adoption.among) for adoption in adopted} == {
+        (1, 36),
+        (2, 32),
+    }  # sixty less twenty-four; less four more
 
 
 def test_who_was_taken_far_down_keeps_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -47,7 +52,7 @@ def test_who_was_taken_far_down_keeps_its_place(monkeypatch: pytest.MonkeyPatch)
 
 def test_the_reasons_tell_place_and_number_in_words() -> None:
     model = fitted()
-    best = next(node for node, own in adoptions(model).items() if (own.round, own.rank) == (1, 1))
+    best = next(node for node, adoption in adoptions(model).items() if (adoption.round, adoption.rank) == (1, 1))
     assert "number 1 of 36 candidates" in str(model.explain(best))
 
 

@@ -28,7 +28,7 @@ def sealed(body: bytes) -> bytes:
     return body[:start] + sha256(body).hexdigest().encode() + body[start + 64 :]
 
 
-def told(entry: dict[str, Any]) -> str:
+def metadata_of(entry: dict[str, Any]) -> str:
     return json.dumps({"sha256": "0" * 64} | entry, separators=(",", ":"))
 
 
@@ -87,10 +87,10 @@ def test_any_safetensors_reader_opens_it() -> None:
 
 
 def test_a_flip_of_any_bit_is_noticed() -> None:
-    for place in range(len(SMALL)):
+    for position in range(len(SMALL)):
         for bit in range(8):
             flipped = bytearray(SMALL)
-            flipped[place] ^= 1 << bit
+            flipped[position] ^= 1 << bit
             with pytest.raises(Damaged):
                 decode(bytes(flipped), "c" * 64)
 
@@ -130,12 +130,12 @@ def test_a_checkpoint_of_another_configuration_is_not_ours() -> None:
 )
 def test_a_well_sealed_lie_is_refused(entry: dict[str, Any], message: str) -> None:
     with pytest.raises(Damaged, match=message):
-        decode(sealed(save({}, metadata={"bangs": told(entry)})), "c")
+        decode(sealed(save({}, metadata={"bangs": metadata_of(entry)})), "c")
 
 
 def test_a_header_that_claims_a_world_allocates_nothing() -> None:
     header = json.dumps({"w": {"dtype": "F64", "shape": [10**12], "data_offsets": [0, 8 * 10**12]}})
-    spelled = json.dumps(told({"format": 1, "config": "c", "round": 1, "facts": {}}))
+    spelled = json.dumps(metadata_of({"format": 1, "config": "c", "round": 1, "facts": {}}))
     text = f'{{"__metadata__":{{"bangs":{spelled}}},{header[1:]}'.encode()
     with pytest.raises(Damaged, match="no checkpoint"):
         decode(sealed(len(text).to_bytes(8, "little") + text), "c")

@@ -20,15 +20,15 @@ def left() -> dict[str, Any]:
     """What killed runs left behind, by one process that forks them all."""
     memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # a kill does not care how slow the disk is
     with TemporaryDirectory(dir=memory) as folder:
-        done = subprocess.run(
+        completed = subprocess.run(
             [sys.executable, str(Path(__file__).with_name("kill_runs.py")), folder, "20"],
             env={**os.environ, "PYTHONPATH": SOURCE},
             capture_output=True,
             text=True,
             timeout=280,  # seconds; five on a quiet machine, and its forks stand in line on a busy one
         )
-    assert done.returncode == 0, done.stderr
-    report: dict[str, Any] = json.loads(done.stdout)
+    assert completed.returncode == 0, completed.stderr
+    report: dict[str, Any] = json.loads(completed.stdout)
     return report
 
 

@@ -301,14 +301,14 @@ def test_a_config_changed_anywhere_is_read_or_refused_never_misread(tmp_path: Pa
     path = tmp_path / "run"
     if not path.exists():
         filled(path)
-    whole = (path / "config.json").read_bytes()
-    body = bytearray(whole)
-    place = data.draw(st.integers(0, len(body) - 1))
-    body[place : place + data.draw(st.integers(0, 3))] = data.draw(st.binary(max_size=3))
+    original = (path / "config.json").read_bytes()
+    body = bytearray(original)
+    position = data.draw(st.integers(0, len(body) - 1))
+    body[position : position + data.draw(st.integers(0, 3))] = data.draw(st.binary(max_size=3))
     (path / "config.json").write_bytes(body)
     with contextlib.suppress(BangsError):
-        assert read_run(path).config == json.loads(whole)["config"]
-    (path / "config.json").write_bytes(whole)
+        assert read_run(path).config == json.loads(original)["config"]
+    (path / "config.json").write_bytes(original)
 
 
 def test_a_config_that_is_not_plain_is_refused_by_its_place(tmp_path: Path) -> None:
@@ -363,10 +363,10 @@ def test_a_torn_line_is_cut_at_every_length(tmp_path: Path) -> None:
     path = tmp_path / "run"
     with opened(path) as run:
         run.event("a")
-    whole = (path / "events.jsonl").read_bytes()
-    first = whole.index(b"\n") + 1
-    for length in (*range(first, len(whole), 7), len(whole) - 1):  # at last only the line's end is missing
-        (path / "events.jsonl").write_bytes(whole[:length])
+    original = (path / "events.jsonl").read_bytes()
+    first = original.index(b"\n") + 1
+    for length in (*range(first, len(original), 7), len(original) - 1):  # at last only the line's end is missing
+        (path / "events.jsonl").write_bytes(original[:length])
         torn = length - first
         assert [event["kind"] for event in read_run(path).events] == ["started"]
         with opened(path) as run:
@@ -454,20 +454,20 @@ def test_a_damaged_checkpoint_falls_back_to_the_one_before(tmp_path: Path) -> No
 
 @given(st.integers(0, 10**6), st.integers(0, 7))
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_a_flipped_bit_anywhere_falls_back(tmp_path: Path, place: int, bit: int) -> None:
+def test_a_flipped_bit_anywhere_falls_back(tmp_path: Path, position: int, bit: int) -> None:
     newest = tmp_path / "run" / "checkpoints" / "round-000003.safetensors"
     if not newest.exists():
         filled(tmp_path / "run")
-    whole = newest.read_bytes()
-    body = bytearray(whole)
-    body[place % len(body)] ^= 1 << bit
+    original = newest.read_bytes()
+    body = bytearray(original)
+    body[position % len(body)] ^= 1 << bit
     newest.write_bytes(body)
     with opened(tmp_path / "run") as run:
         latest = run.latest()
         assert latest is not None
         assert latest.round == 2
         assert torch.equal(latest.tensors["w"], torch.full((4,), 2.0))
-    newest.write_bytes(whole)
+    newest.write_bytes(original)
 
 
 def test_where_no_checkpoint_is_whole_the_run_begins_again(tmp_path: Path) -> None:
@@ -517,8 +517,8 @@ def test_left_over_temporary_files_are_removed(tmp_path: Path) -> None:
         (folder / ".mine").touch()
     with opened(tmp_path / "run"):
         pass
-    left = [path.name for path in (tmp_path / "run").rglob(".*")]
-    assert left == [".mine", ".mine"]
+    leftovers = [path.name for path in (tmp_path / "run").rglob(".*")]
+    assert leftovers == [".mine", ".mine"]
 
 
 def evolve(path: Path, rounds: int, stop_after: int | None = None) -> dict[str, Tensor]:

@@ -30,13 +30,13 @@ def first_round(task: Task, stderr: torch.Tensor | None = None) -> State:
 
 
 def test_adopted_nodes_stand_best_first_with_what_was_said_of_them(task):
-    for own in row(first_round(task))["adopted"]:
-        assert list(own) == COLUMNS
-        assert own["node"] == own["label"] == [12, 10, 14]
-        assert [round(100 * value) for value in own["confidence"]] == [12, 10, 14]
-        assert [round(100 * value) for value in own["raw_confidence"]] == [6, 5, 7]
-        assert [round(value, 1) for value in own["score"]] == [0.0, -2.0, -2.1]
-        assert own["stderr"] == []
+    for adopted in row(first_round(task))["adopted"]:
+        assert list(adopted) == COLUMNS
+        assert adopted["node"] == adopted["label"] == [12, 10, 14]
+        assert [round(100 * value) for value in adopted["confidence"]] == [12, 10, 14]
+        assert [round(100 * value) for value in adopted["raw_confidence"]] == [6, 5, 7]
+        assert [round(value, 1) for value in adopted["score"]] == [0.0, -2.0, -2.1]
+        assert adopted["stderr"] == []
 
 
 def test_standard_errors_follow_their_nodes(task):

@@ -128,8 +128,8 @@ def test_a_forked_worker_neither_keeps_the_lock_nor_writes(tmp_path: Path) -> No
     assert os.read(ready, 10) == b"refused"
     run.event("from the parent")
     run.close()
-    with RunFolder.create_or_resume(tmp_path, {}, resume=True) as again:  # while the child lives
-        assert [event["kind"] for event in again.events()] == ["started", "from the parent", "resumed"]
+    with RunFolder.create_or_resume(tmp_path, {}, resume=True) as reopened:  # while the child lives
+        assert [event["kind"] for event in reopened.events()] == ["started", "from the parent", "resumed"]
     os.write(go, b"x")
     os.waitpid(child, 0)
     for file in (ready, wrote, end, go):

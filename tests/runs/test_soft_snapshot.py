@@ -53,12 +53,12 @@ def test_rounds_of_soft_labels_keep_their_number_and_no_lines() -> None:
 
 def test_it_is_the_same_when_read_again() -> None:
     snapshot, _ = with_beliefs()
-    again = Snapshot.from_plain(*snapshot.to_plain())
-    assert again.belief is not None
-    assert again.weight is not None
-    assert torch.equal(again.belief, snapshot.belief)
-    assert torch.equal(again.weight, snapshot.weight)
-    assert again.rows == snapshot.rows
+    restored = Snapshot.from_plain(*snapshot.to_plain())
+    assert restored.belief is not None
+    assert restored.weight is not None
+    assert torch.equal(restored.belief, snapshot.belief)
+    assert torch.equal(restored.weight, snapshot.weight)
+    assert restored.rows == snapshot.rows
 
 
 def test_hard_labels_of_equal_weight_leave_neither() -> None:

@@ -41,31 +41,31 @@ def assert_same(one: State, other: State) -> None:
     assert torch.equal(one.labels.adopted_round, other.labels.adopted_round)
     assert torch.equal(one.prediction.logits, other.prediction.logits)
     for role in ("student", "teacher", "best"):
-        mine, theirs = getattr(one, role), getattr(other, role)
-        assert all(torch.equal(value, theirs.weights[name]) for name, value in mine.weights.items())
-        assert torch.equal(mine.validation, theirs.validation)
+        first, second = getattr(one, role), getattr(other, role)
+        assert all(torch.equal(value, second.weights[name]) for name, value in first.weights.items())
+        assert torch.equal(first.validation, second.validation)
 
 
 def test_a_model_of_several_roles_is_stored_once_and_is_one_again(first, learner):
     checkpoint = kept(first)
     assert checkpoint.facts == {"roles": dict.fromkeys(("student", "teacher", "best"), "student")}
     assert not any(name.startswith(("teacher.", "best.")) for name in checkpoint.tensors)
-    found = unpack(checkpoint, learner)
-    assert found.student is found.teacher is found.best
+    restored = unpack(checkpoint, learner)
+    assert restored.student is restored.teacher is restored.best
 
 
 def test_early_weights_go_along(first, learner):
-    found = unpack(kept(first), learner).student.early
-    assert found is not None
+    early = unpack(kept(first), learner).student.early
+    assert early is not None
     assert first.student.early is not None
-    assert all(torch.equal(value, first.student.early[name]) for name, value in found.items())
+    assert all(torch.equal(value, first.student.early[name]) for name, value in early.items())
 
 
 def test_the_rounds_after_are_those_of_a_run_that_went_on(first, learner):
-    here = there = first
+    uninterrupted = resumed = first
     for _ in range(3):
-        here, there = LOOP.advance(here, RNG), LOOP.advance(unpack(kept(there), learner), RNG)
-        assert_same(here, there)
+        uninterrupted, resumed = LOOP.advance(uninterrupted, RNG), LOOP.advance(unpack(kept(resumed), learner), RNG)
+        assert_same(uninterrupted, resumed)
 
 
 @pytest.mark.parametrize(

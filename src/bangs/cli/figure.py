@@ -28,12 +28,10 @@ def figure(
     from bangs.experiments.tables.table import tabulate
 
     results = results_of(place)
-    chosen = [
-        chosen_suite for chosen_suite in suites_of(place, suite) if chosen_suite.kind in FIGURES or suite is not None
-    ]
+    chosen = [item for item in suites_of(place, suite) if item.kind in FIGURES or suite is not None]
     if not chosen:
         raise InvalidInput(f"'{place}' holds no suite that is a figure; use bangs table")
     folder = out or (place if place.is_dir() else place.parent) / "figures"
     rules = parse_names("--protocol", protocol)
-    written = [path for chosen_suite in chosen for path in draw(tabulate(chosen_suite, results, rules), folder)]
+    written = [path for item in chosen for path in draw(tabulate(item, results, rules), folder)]
     Output(as_json=as_json).result({"files": [str(path) for path in written]}, "\n".join(map(str, written)))

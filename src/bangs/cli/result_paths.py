@@ -17,13 +17,13 @@ def results_of(path: Path) -> list[Result]:
     return results
 
 
-def suites_of(place: Path, name: str | None) -> list[Suite]:
+def suites_of(path: Path, name: str | None) -> list[Suite]:
     """The suite of that name, else the suites of the folder, else the suite with the name of the file of rows."""
-    suite_paths = sorted((place / "suites").glob("*.toml")) if place.is_dir() else []
+    suite_paths = sorted((path / "suites").glob("*.toml")) if path.is_dir() else []
     if name is not None:
-        return [find_suite(name, names="any", extra={path.stem: path for path in suite_paths})]
+        return [find_suite(name, names="any", extra={file.stem: file for file in suite_paths})]
     if suite_paths:
-        return [read_suite(path, names="any") for path in suite_paths]
-    if place.suffix == ".jsonl" and place.stem in suite_files():
-        return [find_suite(place.stem)]
-    raise InvalidInput(f"'{place}' does not say which suite it holds; add --suite NAME")
+        return [read_suite(file, names="any") for file in suite_paths]
+    if path.suffix == ".jsonl" and path.stem in suite_files():
+        return [find_suite(path.stem)]
+    raise InvalidInput(f"'{file}' does not say which suite it holds; add --suite NAME")

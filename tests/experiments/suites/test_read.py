@@ -114,8 +114,8 @@ k = [{ k = 0, method = "raw" }, { k = 5, candidates = 10 }]
 )
 def test_a_mistake_is_a_sentence_that_names_file_and_key(wrong: str, right: str, words: list[str]) -> None:
     assert right in GOOD
-    said = complaint(GOOD.replace(right, wrong))
-    assert all(word in said for word in words), said
+    message = complaint(GOOD.replace(right, wrong))
+    assert all(word in message for word in words), message
 
 
 def test_an_axis_that_stands_nowhere_in_the_table_is_refused() -> None:
@@ -134,13 +134,13 @@ def test_a_sweep_runs_along_one_axis() -> None:
 
 @pytest.mark.parametrize("kind", ["rounds", "stages"])
 def test_rounds_and_stages_have_columns_of_their_own(kind: str) -> None:
-    said = complaint(f'kind = "{kind}"\ncolumns = "dataset"\n[axes]\nmethod = ["raw"]\ndataset = ["cora", "pubmed"]')
-    assert said.startswith("mine.toml: columns must be left out")
+    message = complaint(f'kind = "{kind}"\ncolumns = "dataset"\n[axes]\nmethod = ["raw"]\ndataset = ["cora", "pubmed"]')
+    assert message.startswith("mine.toml: columns must be left out")
 
 
 def test_what_a_sweep_runs_along_are_numbers() -> None:
-    said = complaint('kind = "sweep"\ncolumns = "calibrator"\n[axes]\nmethod = ["bangs"]\ncalibrator = ["ets"]')
-    assert said == "mine.toml: axes.calibrator[0] must be a number, as a sweep runs along it, got 'ets'"
+    message = complaint('kind = "sweep"\ncolumns = "calibrator"\n[axes]\nmethod = ["bangs"]\ncalibrator = ["ets"]')
+    assert message == "mine.toml: axes.calibrator[0] must be a number, as a sweep runs along it, got 'ets'"
 
 
 @pytest.mark.parametrize(
@@ -164,8 +164,8 @@ def test_what_a_sweep_runs_along_are_numbers() -> None:
     ],
 )
 def test_two_values_that_would_share_a_cell_are_refused(axes: str, words: list[str]) -> None:
-    said = complaint(f'columns = "{axes.split()[0]}"\n[axes]\n{axes}')
-    assert all(word in said for word in words), said
+    message = complaint(f'columns = "{axes.split()[0]}"\n[axes]\n{axes}')
+    assert all(word in message for word in words), message
 
 
 def test_values_with_names_of_their_own_have_cells_of_their_own() -> None:
@@ -177,8 +177,8 @@ def test_values_with_names_of_their_own_have_cells_of_their_own() -> None:
 def test_a_setting_belongs_to_one_axis_of_several_values() -> None:
     """Else a run would not be what its row or its column says."""
     axes = 'rows = "setting"\ncolumns = "model"\n[axes]\nmodel = ["gcn", "gat"]\n'
-    said = complaint(axes + 'setting = [{ setting = "a", model = "gin" }, { setting = "b" }]')
-    assert said == "mine.toml: axes.setting sets model, which axes.model sets too; leave one out"
+    message = complaint(axes + 'setting = [{ setting = "a", model = "gin" }, { setting = "b" }]')
+    assert message == "mine.toml: axes.setting sets model, which axes.model sets too; leave one out"
 
 
 @pytest.mark.parametrize("last", [True, False])
@@ -264,7 +264,7 @@ def test_a_long_text_without_such_a_key_takes_no_longer_than_its_length(text: st
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "expected"),
     [
         ("title = 3", "mine.toml: title must be text, got 3"),
         ("names = 3", "mine.toml: names must be a table, got 3"),
@@ -278,9 +278,9 @@ def test_a_long_text_without_such_a_key_takes_no_longer_than_its_length(text: st
         ('kind = "tabel"', "mine.toml: kind: kind 'tabel' is unknown; did you mean 'table'?"),
     ],
 )
-def test_a_key_of_the_wrong_kind_is_told_with_what_came(text: str, told: str) -> None:
-    said = complaint(f'{text}\n[axes]\nmethod = ["raw"]')
-    assert said.startswith(told)
+def test_a_key_of_the_wrong_kind_is_told_with_what_came(text: str, expected: str) -> None:
+    message = complaint(f'{text}\n[axes]\nmethod = ["raw"]')
+    assert message.startswith(expected)
 
 
 def test_a_suite_without_axes_is_told_what_axes_are() -> None:

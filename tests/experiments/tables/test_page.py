@@ -50,8 +50,8 @@ def test_every_run_is_stored_once() -> None:
     assert len(places) > 1000
     assert {run: names for run, names in places.items() if len(names) > 1} == {}
     for file in (ROWS / "reruns").glob("*.jsonl"):
-        again = [(row["run"], row["seed"]) for row in rows_in_file(file)]
-        assert len(set(again)) == len(again)
+        keys = [(row["run"], row["seed"]) for row in rows_in_file(file)]
+        assert len(set(keys)) == len(keys)
 
 
 def test_a_page_tells_tables_figures_tests_and_what_was_not_run(tmp_path: Path) -> None:

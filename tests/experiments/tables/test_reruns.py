@@ -29,8 +29,8 @@ def runs(scores: list[list[float]], of: Experiment = OF) -> list[Result]:
 
 
 def test_the_deviation_is_the_root_mean_square_of_seeds_that_moved() -> None:
-    again = [[0.70, 0.83], [0.70, 0.76], [0.70, 0.80]]  # 3 and −4 points; the third had its sums in the same order
-    spread = spread_of(runs(again), runs(FIRST))
+    reruns = [[0.70, 0.83], [0.70, 0.76], [0.70, 0.80]]  # 3 and −4 points; the third had its sums in the same order
+    spread = spread_of(runs(reruns), runs(FIRST))
     assert [(rerun.common, rerun.seeds) for rerun in spread.reruns] == [(3, (0, 1))]
     assert spread.deviation("cora", "last") == pytest.approx(math.sqrt(12.5))
     assert spread.range("cora", "last", 10) == pytest.approx(1.96 * math.sqrt(12.5) * math.sqrt(2 / 10))
@@ -39,8 +39,8 @@ def test_the_deviation_is_the_root_mean_square_of_seeds_that_moved() -> None:
 def test_a_graph_without_reruns_is_judged_by_the_one_that_moves_most() -> None:
     other = replace(OF, dataset="citeseer")
     first = [*runs(FIRST), *runs(FIRST, other)]
-    again = [*runs([[0.70, 0.81]] * 3), *runs([[0.70, 0.82]] * 3, other)]
-    spread = spread_of(again, first)
+    reruns = [*runs([[0.70, 0.81]] * 3), *runs([[0.70, 0.82]] * 3, other)]
+    spread = spread_of(reruns, first)
     assert spread.deviation("pubmed", "last") == spread.deviation("citeseer", "last") == pytest.approx(2.0)
     assert Spread().range("cora", "last", 10) == 0.0
 
@@ -60,8 +60,8 @@ def test_a_difference_within_reruns_is_not_shown_whatever_its_test_says(tmp_path
     (test,) = tabulate(SUITE, results, ["last"]).comparisons["last"]
     assert (test.verdict, test.rerun) == ("better", 0.0)
     (tmp_path / "reruns").mkdir()
-    again = fake_rows(OF, [[0.79, 0.84], [0.79, 0.77], [0.79, 0.86]])
-    (tmp_path / "reruns" / "other.jsonl").write_text(json_lines(_whole(again)))
+    reruns = fake_rows(OF, [[0.79, 0.84], [0.79, 0.77], [0.79, 0.86]])
+    (tmp_path / "reruns" / "other.jsonl").write_text(json_lines(_whole(reruns)))
     spread = spread_in(tmp_path, results)
     table = tabulate(SUITE, results, ["last"], spread)
     (test,) = table.comparisons["last"]

@@ -18,11 +18,11 @@ def test_holm_on_paper() -> None:
 def test_the_paired_test_is_scipys() -> None:
     generator = np.random.default_rng(0)
     ours, theirs = generator.normal(84, 1, 10), generator.normal(83.5, 1, 10)
-    mine = paired("cora", "bangs", "cpl", list(ours), list(theirs))
+    comparison = paired("cora", "bangs", "cpl", list(ours), list(theirs))
     known = stats.ttest_rel(ours, theirs)
-    assert mine.p == pytest.approx(known.pvalue)
-    assert (mine.low, mine.high) == pytest.approx(tuple(known.confidence_interval(0.95)))
-    assert mine.difference == pytest.approx(float((ours - theirs).mean()))
+    assert comparison.p == pytest.approx(known.pvalue)
+    assert (comparison.low, comparison.high) == pytest.approx(tuple(known.confidence_interval(0.95)))
+    assert comparison.difference == pytest.approx(float((ours - theirs).mean()))
 
 
 @pytest.mark.parametrize(("ours", "theirs"), [([1.0, 2.0], [1.0]), ([], [])])

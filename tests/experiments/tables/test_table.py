@@ -92,16 +92,18 @@ def test_best_and_second_are_marked_and_the_focus_carries_its_stars(table: Table
 
 def test_datasets_along_a_line_are_not_ranked() -> None:
     both = [row for cell in SUITE.cells() for row in fake_rows(cell.experiment, SCORES[cell.column])]
-    turned = tabulate(replace(SUITE, rows=("method",), columns=("dataset",), focus=None, published={}), gather(both))
-    assert [line.row for line in turned.lines[::2]] == ["raw", "cpl", "bangs"]
-    assert all(entry is not None and entry.rank == 0 for line in turned.lines for entry in line.entries)
-    assert "bold" not in turned.caption
+    transposed = tabulate(
+        replace(SUITE, rows=("method",), columns=("dataset",), focus=None, published={}), gather(both)
+    )
+    assert [line.row for line in transposed.lines[::2]] == ["raw", "cpl", "bangs"]
+    assert all(entry is not None and entry.rank == 0 for line in transposed.lines for entry in line.entries)
+    assert "bold" not in transposed.caption
 
 
 def test_datasets_among_columns_do_not_compete_either() -> None:
     both = [row for cell in SUITE.cells() for row in fake_rows(cell.experiment, SCORES[cell.column])]
-    wide = replace(SUITE, rows=(), columns=("dataset", "method"), focus=None, published={})
-    table = tabulate(wide, gather(both))
+    suite = replace(SUITE, rows=(), columns=("dataset", "method"), focus=None, published={})
+    table = tabulate(suite, gather(both))
     assert table.columns[:2] == ("cora/raw", "cora/cpl")
     assert all(entry is not None and entry.rank == 0 for line in table.lines for entry in line.entries)
 
@@ -171,10 +173,10 @@ def test_csv_and_json_hold_the_same_numbers(table: Table) -> None:
     lines = list(csv.DictReader(io.StringIO(as_csv(table))))
     facts = json.loads(as_json(table))
     assert len(lines) == 9
-    mine = next(line for line in lines if (line["column"], line["rule"]) == ("bangs", "last"))
+    ours = next(line for line in lines if (line["column"], line["rule"]) == ("bangs", "last"))
     theirs = facts["lines"][1]["entries"]["bangs"]
-    assert float(mine["mean"]) == pytest.approx(theirs["mean"])
-    assert mine["run"] == theirs["run"] != ""
+    assert float(ours["mean"]) == pytest.approx(theirs["mean"])
+    assert ours["run"] == theirs["run"] != ""
     assert theirs["seeds"] == [0, 1, 2]
 
 
@@ -192,13 +194,13 @@ def test_among_equal_validation_scores_the_earliest_round_counts() -> None:
 
 
 def test_rows_survive_a_file_and_a_second_export(tmp_path: Path) -> None:
-    place = tmp_path / "rows.jsonl"
+    path = tmp_path / "rows.jsonl"
     rows = [row for seeds in ([5, 6], [7, 8]) for row in rows_of(finished(seeds))]
     failed = rows_of(replace(finished([3]), events=[{"kind": "failed", "error": "no luck"}], result=None))
-    place.write_text(json_lines([*rows, *failed, *rows]))
-    assert list(rows_in_file(place)) == [*rows, *failed, *rows]
-    assert json_lines(rows_in_file(place)) == place.read_text()
-    assert [result.seeds for result in results_in(place)] == [(5, 6), (7, 8), ()]
+    path.write_text(json_lines([*rows, *failed, *rows]))
+    assert list(rows_in_file(path)) == [*rows, *failed, *rows]
+    assert json_lines(rows_in_file(path)) == path.read_text()
+    assert [result.seeds for result in results_in(path)] == [(5, 6), (7, 8), ()]
 
 
 def test_a_file_of_rows_has_the_settings_of_each_run_once() -> None:
@@ -224,18 +226,18 @@ def test_a_file_of_rows_has_the_settings_of_each_run_once() -> None:
 def test_a_damaged_file_of_rows_is_refused_with_its_line(
     tmp_path: Path, damage: Callable[[str], str], sentence: str
 ) -> None:
-    place = tmp_path / "rows.jsonl"
+    path = tmp_path / "rows.jsonl"
     sound = json_lines(rows_of(finished())).strip()
-    place.write_text(f"{sound}\n{damage(sound)}\n")
+    path.write_text(f"{sound}\n{damage(sound)}\n")
     with pytest.raises(InvalidInput, match=sentence):
-        results_in(place)
+        results_in(path)
 
 
-@pytest.mark.parametrize("place", [0, 1, 2])
-def test_a_run_that_failed_once_keeps_its_scores(place: int) -> None:
+@pytest.mark.parametrize("position", [0, 1, 2])
+def test_a_run_that_failed_once_keeps_its_scores(position: int) -> None:
     rows = fake_rows(next(SUITE.cells()).experiment, [[0.5], [0.6]])
     failed = {**{key: rows[0][key] for key in ("run", "config", "environment")}, "seeds": [0, 1], "error": "no luck"}
-    (result,) = gather([*rows[:place], failed, *rows[place:]])
+    (result,) = gather([*rows[:position], failed, *rows[position:]])
     assert (result.seeds, result.error) == ((0, 1), "")
     assert result.scores("last") == pytest.approx({0: 50.0, 1: 60.0})
 
@@ -250,18 +252,18 @@ def test_a_run_is_found_by_its_settings_and_the_one_with_most_seeds_counts() -> 
     experiment = next(SUITE.cells()).experiment
     few = fake_rows(experiment, [[0.5]])
     many = [{**row, "run": "other"} for row in fake_rows(experiment, [[0.5], [0.6]])]
-    found = matching(gather([*many, *few]), experiment.settings())
-    assert found is not None
-    assert found.run == "other"
+    match = matching(gather([*many, *few]), experiment.settings())
+    assert match is not None
+    assert match.run == "other"
     assert matching(gather(few), list(SUITE.cells())[1].settings) is None
 
 
 def test_of_runs_with_equally_many_seeds_the_last_counts() -> None:
     experiment = next(SUITE.cells()).experiment
     rows = [{**row, "run": run} for run in ("first", "last") for row in fake_rows(experiment, [[0.5], [0.6]])]
-    found = matching(gather(rows), experiment.settings())
-    assert found is not None
-    assert found.run == "last"
+    match = matching(gather(rows), experiment.settings())
+    assert match is not None
+    assert match.run == "last"
 
 
 def test_a_setting_that_came_later_has_its_default_in_older_rows() -> None:
@@ -287,10 +289,10 @@ method = ["raw", "mine"]
     rows = fake_rows(Experiment(method="bangs"), [[0.5, 0.6], [0.7, 0.8]])
     settings = {"dataset": "a-store-elsewhere", "model": "my-model", "method": "mine"}
     table = tabulate(suite, gather({**row, "config": {**row["config"], **settings}} for row in rows), ["last"])
-    raw, mine = table.lines[0].entries
+    raw, ours = table.lines[0].entries
     assert raw is None
-    assert mine is not None
-    assert mine.mean == pytest.approx(70.0)
+    assert ours is not None
+    assert ours.mean == pytest.approx(70.0)
 
 
 def test_seconds_are_those_of_one_run_and_one_round() -> None:
@@ -314,8 +316,8 @@ def test_seconds_of_other_seeds_at_once_are_another_measurement_and_say_so(seeds
     table = tabulate(time, gather(other))
     assert words in markdown(table)
     assert words in latex(table)
-    asked = tabulate(time, gather([*other, *fake_rows(experiment, [[0.5, 0.6]] * 10)]))
-    assert words not in markdown(asked)
+    with_suite_seeds = tabulate(time, gather([*other, *fake_rows(experiment, [[0.5, 0.6]] * 10)]))
+    assert words not in markdown(with_suite_seeds)
 
 
 def test_runs_are_paired_by_the_seeds_they_share() -> None:
@@ -360,20 +362,20 @@ def test_a_result_that_is_none_of_ours_is_a_sentence(changes: dict[str, object])
 def test_a_row_that_is_none_of_ours_is_refused_with_its_line(tmp_path: Path, changes: dict[str, object]) -> None:
     """Such as curves of different lengths, or a truth where a number belongs."""
     row = rows_of(finished())[0]
-    place = tmp_path / "rows.jsonl"
-    place.write_text(json_lines([row]) + json_lines([{**row, **changes}]))
+    path = tmp_path / "rows.jsonl"
+    path.write_text(json_lines([row]) + json_lines([{**row, **changes}]))
     with pytest.raises(InvalidInput, match="line 2 holds no rows of a run"):
-        results_in(place)
+        results_in(path)
 
 
 def test_a_recipe_that_brings_its_own_budget_is_found_whatever_the_row_says_of_one() -> None:
-    told = {"recipe": "paper", "method": "raw", "dataset": "cora"}
-    rows = [{**row, "config": {**told, "k": 7}} for row in fake_rows(Experiment(), [[0.5]])]
-    assert matching(gather(rows), told) is not None
-    assert matching(gather(rows), {**told, "recipe": "budget"}) is None
-    own = [{**row, "config": {"method": "raw", "k": 7}} for row in fake_rows(Experiment(), [[0.5]])]
-    assert matching(gather(own), {"method": "raw", "k": 7}) is not None
-    assert matching(gather(own), {"method": "raw", "k": 8}) is None
+    settings = {"recipe": "paper", "method": "raw", "dataset": "cora"}
+    rows = [{**row, "config": {**settings, "k": 7}} for row in fake_rows(Experiment(), [[0.5]])]
+    assert matching(gather(rows), settings) is not None
+    assert matching(gather(rows), {**settings, "recipe": "budget"}) is None
+    budget_rows = [{**row, "config": {"method": "raw", "k": 7}} for row in fake_rows(Experiment(), [[0.5]])]
+    assert matching(gather(budget_rows), {"method": "raw", "k": 7}) is not None
+    assert matching(gather(budget_rows), {"method": "raw", "k": 8}) is None
 
 
 def test_what_went_wrong_is_told_without_the_folder_it_went_wrong_in() -> None:
@@ -392,14 +394,14 @@ def test_a_run_under_way_has_no_rows_and_a_failed_one_its_reason() -> None:
 
 @pytest.mark.parametrize("kind", ["pipe", "device", "too large"])
 def test_only_regular_files_of_rows_are_read_and_their_size_is_bounded(tmp_path: Path, kind: str) -> None:
-    place = tmp_path / "rows.jsonl"
+    path = tmp_path / "rows.jsonl"
     if kind == "pipe":
-        os.mkfifo(place)
+        os.mkfifo(path)
     elif kind == "device":
-        place.symlink_to("/dev/zero")
+        path.symlink_to("/dev/zero")
     else:
-        place.touch()
-        os.truncate(place, 1 << 40)
+        path.touch()
+        os.truncate(path, 1 << 40)
     with pytest.raises(InvalidInput, match=r"must be a regular file|must have at most"):
         results_in(tmp_path)
 
@@ -421,12 +423,12 @@ def test_names_and_errors_from_outside_command_neither_terminal_nor_page(tmp_pat
     curves = {"labelled": [1, 2], "epochs": [1, 1], "pseudo_accuracy": [None, 0.5]}
     failed = {**fake_rows(cells[2].experiment, [[0.5]])[0], "error": HOSTILE}
     (tmp_path / "rows.jsonl").write_text(json_lines([*({**row, **curves} for row in rows), failed]))
-    told = CliRunner().invoke(app, ["table", str(tmp_path / "rows.jsonl"), "--suite", str(suite), "--format", form])
-    assert told.exit_code == 0, told.exception
-    assert not set(told.output) & set("\x1b\x07")
+    result = CliRunner().invoke(app, ["table", str(tmp_path / "rows.jsonl"), "--suite", str(suite), "--format", form])
+    assert result.exit_code == 0, result.exception
+    assert not set(result.output) & set("\x1b\x07")
     if form == "markdown":
-        assert "&lt;script>" in told.output
-        assert "<script" not in told.output
-        assert "<img" not in told.output
-        assert "](http" not in told.output.replace(r"\](", "")
-        assert not any(line.startswith("# ") for line in told.output.splitlines())
+        assert "&lt;script>" in result.output
+        assert "<script" not in result.output
+        assert "<img" not in result.output
+        assert "](http" not in result.output.replace(r"\](", "")
+        assert not any(line.startswith("# ") for line in result.output.splitlines())

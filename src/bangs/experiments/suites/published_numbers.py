@@ -31,14 +31,14 @@ def published_numbers(content: dict[str, Any], kind: Kind, cells: Sequence[Cell]
     return published
 
 
-def _check_keys(content: dict[str, Any], wanted: Collection[str], kind: str, place: str) -> None:
+def _check_keys(content: dict[str, Any], wanted: Collection[str], kind: str, table: str) -> None:
     """Raise if a table has an unknown key or a missing one."""
     for key in content:
         if key not in wanted:
-            raise InvalidInput(f"{place}.{key}: {UnknownName(kind, key, wanted)}")
+            raise InvalidInput(f"{table}.{key}: {UnknownName(kind, key, wanted)}")
     for key in wanted:
         if key not in content:
-            raise InvalidInput(f'{place}.{key} is missing; give the published number, or "none" where there is none')
+            raise InvalidInput(f'{table}.{key} is missing; give the published number, or "none" where there is none')
 
 
 def _entry(value: Any, kind: Kind, key: str) -> Published:
