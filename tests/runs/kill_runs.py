@@ -149,7 +149,7 @@ def at_random(folder: Path, kills: int, seed: int = 0) -> tuple[Counter[str], Co
 
     for _ in range(kills):
         pid, reader = child_of(run)
-        first = os.read(heard, 1)
+        first = os.read(reader, 1)
         time.sleep(draw.uniform(0, 0.03))
         os.kill(pid, signal.SIGKILL)
         where[("between", *CALLS)[_phase[0]]] += 1

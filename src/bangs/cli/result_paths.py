@@ -26,4 +26,4 @@ def suites_of(path: Path, name: str | None) -> list[Suite]:
         return [read_suite(file, names="any") for file in suite_paths]
     if path.suffix == ".jsonl" and path.stem in suite_files():
         return [find_suite(path.stem)]
-    raise InvalidInput(f"'{file}' does not say which suite it holds; add --suite NAME")
+    raise InvalidInput(f"'{path}' does not say which suite it holds; add --suite NAME")
