@@ -108,14 +108,10 @@ def fit(
     own_graph = fitted_tables.read()
     set_by_tables(learner, own_graph)
     output.notes(own_graph.notes)
-    if own_graph.columns.weighted and not all(
-        getattr(candidate.trainer.model, "weighted", True) for candidate in candidates
-    ):
+    if own_graph.columns.weighted and not all(getattr(one.trainer.model, "weighted", True) for one in candidates):
         output.say(f"· {model} takes all edges alike: their weights count in the selection, not in the model")
     if isinstance(own_graph.data, Store):
-        only = learner.recipe(store=own_graph.data)[
-            0
-        ]  # and what cannot be done from the disk before anything is written
+        only = learner.recipe(store=own_graph.data)[0]  # raises before anything is written if a store is not supported
         if learner.batches is None:
             learner.set_params(batches=only.trainer.batches)
             output.say(f"· {in_batches(only.trainer.batches)}; --batch-size and --fanout say otherwise")

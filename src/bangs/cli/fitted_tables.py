@@ -37,7 +37,8 @@ class FittedTables:
     def also(self, options: Mapping[str, Any], *labels: Path) -> "FittedTables":
         """The same tables with more options and more labels."""
         more = [path for path in map(Path.resolve, labels) if path not in self.labels]
-        return FittedTables(self.path, {**self.options, **_given(options)}, (*self.labels, *more))
+        given = {key: value for key, value in options.items() if value != _DEFAULTS[key] and value not in (None, [])}
+        return FittedTables(self.path, {**self.options, **given}, (*self.labels, *more))
 
     def read(self) -> UserGraph:
         """Read the graph, and add the labels of all label files."""
@@ -82,10 +83,6 @@ def read_fitted_tables(folder: Path) -> tuple[FittedTables, dict[str, Any]]:
                 "put it back, or give the tables where they are now: bangs label TABLES"
             )
     return FittedTables(path, options, tuple(labels)), learner
-
-
-def _given(options: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in options.items() if value != _DEFAULTS[name] and value not in (None, [])}
 
 
 def _resolve(folder: Path, name: Any) -> Path:

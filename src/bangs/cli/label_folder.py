@@ -124,9 +124,7 @@ def default_folder(graph: Path) -> Path:
 
 def _fit_of(graph: Path) -> Path | None:
     """The folder of a fit, if one or its labelling folder is given instead of tables; else None."""
-    return next(
-        (folder for folder in (graph, graph / FIT) if any((folder / name).exists() for name in (MODEL, TABLES))), None
-    )
+    return next((path for path in (graph, graph / FIT) if (path / MODEL).exists() or (path / TABLES).exists()), None)
 
 
 def _lock(folder: Path, read_only: bool) -> Lock | None:

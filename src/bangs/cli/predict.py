@@ -56,9 +56,7 @@ def predict(
     encoding = Encoding.from_dict(columns)
     own_graph = read_user_graph(graph, **tables, fill=fill, encoding=encoding)
     output.notes(own_graph.notes)
-    new = ~are_node_names(
-        own_graph.ids, model.node_names_
-    )  # which needs the store of the fit, so it comes before the work
+    new = ~are_node_names(own_graph.ids, model.node_names_)  # first, as it raises if the store of the fit was moved
     probs = model.predict_proba(own_graph.data, names=own_graph.ids)
     classes = [str(name) for name in model.classes_]
     known = [own_graph.classes[label] if label >= 0 else "" for label in own_graph.data.y.tolist()]

@@ -115,13 +115,8 @@ class Forecast:
 
 def _kinds(job: Job) -> list[tuple[str, ...]]:
     """Groups of similar runs, from the most similar to all runs."""
-    experiment = job.experiment
-    return [
-        (experiment.method, experiment.dataset, experiment.model),
-        (experiment.method, experiment.dataset),
-        (experiment.method,),
-        (),
-    ]
+    key = (job.experiment.method, job.experiment.dataset, job.experiment.model)
+    return [key[:length] for length in (3, 2, 1, 0)]
 
 
 def duration(seconds: float) -> str:

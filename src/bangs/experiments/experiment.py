@@ -133,9 +133,8 @@ class Experiment:
     def idle(self) -> list[str]:
         """Settings that differ from their defaults but do not affect this run, such as the estimator of 'random'."""
         defaults = {setting.name: setting.default for setting in fields(self) if setting.name in PART_SETTINGS}
-        return [
-            name for name in defaults if getattr(self, name) != defaults[name] and self._same_with(name, defaults[name])
-        ]
+        changed = [name for name in defaults if getattr(self, name) != defaults[name]]
+        return [name for name in changed if self._same_with(name, defaults[name])]
 
     def _same_with(self, name: str, value: Any) -> bool:
         """Whether the parts of this run would be the same with another value of a setting."""
@@ -293,10 +292,7 @@ def summary(experiment: Experiment, rows: list[dict[str, Any]], total: float) ->
 def compact(result: dict[str, Any]) -> dict[str, Any]:
     """The result with the number of adopted nodes instead of the nodes."""
     rows = [
-        {
-            **row,
-            "adopted": [adopted if isinstance(adopted, int) else len(adopted["node"]) for adopted in row["adopted"]],
-        }
+        {**row, "adopted": [nodes if isinstance(nodes, int) else len(nodes["node"]) for nodes in row["adopted"]]}
         for row in result["rounds"]
     ]
     return {**result, "rounds": rows}

@@ -29,7 +29,7 @@ _USAGE_HINT = "give the --out folder of `bangs reproduce`, or rows it exported"
 ROWS_FILE_START = re.compile(rb'{"run":"[0-9a-f]{16}","config":{')
 _DEFAULT_SETTINGS = Experiment().settings()
 _SHARED_KEYS = ("run", "config", "environment", "batch", "seconds")  # the same in all rows of a run
-_CURVE_DECIMALS = {"validation": 5, "test": 5, "pseudo_accuracy": 4, "labelled": 0, "epochs": 0}  # decimals
+_CURVE_DECIMALS = {"validation": 5, "test": 5, "pseudo_accuracy": 4, "labelled": None, "epochs": None}  # None = integer
 _TEST_CURVES = ("test", "pseudo_accuracy")  # they need test labels, so a blind run has none
 
 
@@ -101,7 +101,7 @@ def _rows_of(record: Record) -> list[dict[str, Any]]:
             "seed": seed,
             "batch": len(seeds),
             **{
-                key: [_rounded(row[key][n], decimals) for row in rounds]
+                key: [None if row[key][n] is None else round(row[key][n], decimals) for row in rounds]
                 for key, decimals in _CURVE_DECIMALS.items()
                 if not (record.result.get("blind") and key in _TEST_CURVES)
             },
@@ -148,15 +148,11 @@ def machines(results: Iterable[Result]) -> list[list[str]]:
     count = Counter[tuple[str, ...]]()
     for result in results:
         if result.rows:
-            environment = result.environment
-            commit = str(environment.get("commit") or "unknown")
+            env = result.environment
+            commit = str(env.get("commit") or "unknown")
             short = commit[:10] + ("-dirty" if commit.endswith("-dirty") else "")
-            count[
-                str(environment.get("device")),
-                f"torch {environment.get('torch')}",
-                f"Python {environment.get('python')}",
-                short,
-            ] += len(result.rows)
+            key = (str(env.get("device")), f"torch {env.get('torch')}", f"Python {env.get('python')}", short)
+            count[key] += len(result.rows)
     return [[*key, str(number)] for key, number in sorted(count.items())]
 
 
@@ -268,9 +264,3 @@ def _seconds(result: Mapping[str, Any]) -> dict[str, float]:
     rounds = result["rounds"]
     stages = {stage: round(value, 3) for stage, value in seconds_by_stage(rounds[1:]).items()}
     return {"first": round(sum(rounds[0]["seconds"].values()), 3), **stages, "total": result["seconds"]["total"]}
-
-
-def _rounded(value: float | None, decimals: int) -> float | int | None:
-    if value is None:
-        return None
-    return round(value, decimals) if decimals else int(value)

@@ -109,8 +109,6 @@ class Session:
         cards = [card for card in self._queue["cards"] if card["node"] not in answered]
         if self._answers and self._answers[-1].action == "undo":
             last = self._answers[-1].node
-            first = [card for card in cards if card["node"] == last] or [self._answered[last]] * (
-                last in self._answered
-            )
-            cards = first + [card for card in cards if card["node"] != last]
+            undone = next((card for card in cards if card["node"] == last), self._answered.get(last))
+            cards = [*([undone] if undone else []), *(card for card in cards if card["node"] != last)]
         return cards

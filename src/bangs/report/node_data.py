@@ -158,9 +158,8 @@ def _columns(run_data: RunData, snapshot: Snapshot, listed: Tensor) -> dict[str,
 
 
 def _correct(truth: Tensor, label: Tensor) -> list[bool | None]:
-    return [
-        None if true < 0 else true == predicted for true, predicted in zip(truth.tolist(), label.tolist(), strict=True)
-    ]
+    pairs = zip(truth.tolist(), label.tolist(), strict=True)
+    return [None if true < 0 else true == predicted for true, predicted in pairs]
 
 
 def round_digits(values: Sequence[float], digits: int = 5) -> list[float]:

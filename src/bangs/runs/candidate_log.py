@@ -117,9 +117,8 @@ class CandidateLog:
 def check_integers(name: str, value: Tensor, low: int, high: int) -> None:
     """Raise unless a tensor of a file holds integers from low to high − 1."""
     # compared as Python integers, as 256 overflows to 0 in uint8
-    if value.dtype not in _INTEGER_DTYPES or (
-        value.numel() and not (low <= int(value.min()) and int(value.max()) < high)
-    ):
+    is_integer = value.dtype in _INTEGER_DTYPES
+    if not is_integer or (value.numel() and not low <= int(value.min()) <= int(value.max()) < high):
         raise InvalidInput(f"'{name}' of the saved run must hold whole numbers from {low} to {high - 1}")
 
 

@@ -36,9 +36,7 @@ def is_row(value: Any) -> bool:
     if not isinstance(value, dict) or type(value.get("round")) is not int:
         return False
     columns = [(value.get("took_part"), bool), (value.get("validation"), float)]
-    return all(
-        isinstance(column, list) and column and all(type(item) is kind for item in column) for column, kind in columns
-    )
+    return all(isinstance(items, list) and items and {*map(type, items)} == {kind} for items, kind in columns)
 
 
 def is_soft(row: Mapping[str, Any]) -> bool:

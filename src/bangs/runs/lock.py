@@ -107,13 +107,11 @@ _open_locks: "WeakSet[Lock]" = WeakSet()
 
 @functools.cache
 def _register_fork_handler() -> None:
-    os.register_at_fork(after_in_child=_close_all)
+    def close_all() -> None:  # a forked worker inherits the locks, and would keep them if its parent is killed
+        for lock in list(_open_locks):
+            lock.forget()
 
-
-def _close_all() -> None:
-    # a forked worker inherits the lock, and would keep it if its parent is killed
-    for lock in list(_open_locks):
-        lock.forget()
+    os.register_at_fork(after_in_child=close_all)
 
 
 def _parse_holder(content: bytes) -> dict[str, Any] | None:
@@ -122,11 +120,10 @@ def _parse_holder(content: bytes) -> dict[str, Any] | None:
         holder = parse(content, "lock")
     except InvalidInput:
         return None
-    if not isinstance(holder, dict) or not all(
-        re.fullmatch(_HOLDER_PATTERNS[key], str(holder.get(key))) for key in _HOLDER_PATTERNS
-    ):
+    if not isinstance(holder, dict):
         return None
-    return {key: holder[key] for key in _HOLDER_PATTERNS}
+    valid = all(re.fullmatch(pattern, str(holder.get(key))) for key, pattern in _HOLDER_PATTERNS.items())
+    return {key: holder[key] for key in _HOLDER_PATTERNS} if valid else None
 
 
 def _describe(holder: dict[str, Any] | None) -> str:

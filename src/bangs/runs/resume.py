@@ -82,13 +82,9 @@ class SavedRounds:
         if state is not None:
             tensors, facts = pack(state)
             parts = {_STATE_PART: (tensors, {**facts, "index": state.index}), **parts}
-        named_tensors = {
-            f"{name}.{key}": tensor for name, (tensors, _) in parts.items() for key, tensor in tensors.items()
-        }
-        facts_of = {name: facts for name, (_, facts) in parts.items()}
-        self.folder.save(
-            number, named_tensors, {"parts": facts_of, "identity": self._identity, "seconds": self.seconds}
-        )
+        tensors = {f"{name}.{key}": value for name, (named, _) in parts.items() for key, value in named.items()}
+        facts = {"parts": {name: facts for name, (_, facts) in parts.items()}, "identity": self._identity}
+        self.folder.save(number, tensors, {**facts, "seconds": self.seconds})
         self._saved = time.perf_counter()
 
 

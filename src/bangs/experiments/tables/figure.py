@@ -65,19 +65,10 @@ def _rounds(result: Result, kind: str) -> list[tuple[float, Entry]]:
 def as_csv(suite: Suite, panels: Sequence[Panel]) -> str:
     """The numbers of a figure, one line per point."""
     rows = (
-        [
-            suite.name,
-            panel.rule,
-            line,
-            f"{x:g}",
-            f"{entry.mean:.4f}",
-            f"{entry.std or 0.0:.4f}",
-            len(entry.seeds),
-            entry.run,
-        ]
+        [suite.name, panel.rule, line, f"{x:g}", f"{y.mean:.4f}", f"{y.std or 0.0:.4f}", len(y.seeds), y.run]
         for panel in panels
         for line, points in panel.curves.items()
-        for x, entry in points
+        for x, y in points
     )
     return to_csv(HEADER, rows)
 
@@ -132,18 +123,11 @@ def _draw_panel(ax: "Axes", suite: Suite, panel: Panel) -> None:
         colour, marker = _COLOURS[number % len(_COLOURS)], _MARKERS[number % len(_MARKERS)]
         if len(points) == 1 and max_x > points[0][0]:  # a run without rounds becomes a horizontal line
             points, marker = [points[0], (max_x, points[0][1])], ""
-        xs, means = [x for x, _ in points], [entry.mean for _, entry in points]
-        low = [entry.mean - (entry.std or 0.0) for _, entry in points]
-        high = [entry.mean + (entry.std or 0.0) for _, entry in points]
-        ax.plot(
-            xs,
-            means,
-            color=colour,
-            marker=marker,
-            markersize=3.5,
-            linewidth=1.4,
-            label=_escape_dollars(suite.called(line)),
-        )
+        xs, means = [x for x, _ in points], [y.mean for _, y in points]
+        low = [y.mean - (y.std or 0.0) for _, y in points]
+        high = [y.mean + (y.std or 0.0) for _, y in points]
+        label = _escape_dollars(suite.called(line))
+        ax.plot(xs, means, color=colour, marker=marker, markersize=3.5, linewidth=1.4, label=label)
         ax.fill_between(xs, low, high, color=colour, alpha=0.15, linewidth=0)
     axis = "round" if suite.kind == "rounds" else suite.columns[0]
     if suite.kind == "rounds":

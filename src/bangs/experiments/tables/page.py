@@ -49,8 +49,7 @@ def in_paper_order(suites: Iterable[Suite]) -> list[Suite]:
 
 def page(tables: Sequence[Table], results: Sequence[Result], command: str, spread: Spread | None = None) -> str:
     """The text of the page: how it was made, then every table and figure with its tests."""
-    with_results = [table for table in tables if _was_run(table)]
-    without_results = [table for table in tables if not _was_run(table)]
+    not_run = [table.suite for table in tables if not _was_run(table)]
     used = {line.rule for table in tables for line in table.lines} | {"validation", "best_test", "last"}
     rules = "; ".join(f"*{name}* is the {words}" for name, words in PROTOCOLS.items() if name in used)
     parts = [
@@ -62,16 +61,11 @@ def page(tables: Sequence[Table], results: Sequence[Result], command: str, sprea
         "as far as these runs can tell.",
         _machines(results),
         *([_reruns(spread, tables)] if spread is not None and spread.reruns else []),
-        *(_section(table) for table in with_results),
+        *(_section(table) for table in tables if _was_run(table)),
     ]
-    if without_results:
-        parts.append("## Not run here")
-        parts.append(
-            "\n".join(
-                f"- {escape_markdown(table.suite.title)}: `bangs reproduce {table.suite.name}`"
-                for table in without_results
-            )
-        )
+    if not_run:
+        lines = [f"- {escape_markdown(suite.title)}: `bangs reproduce {suite.name}`" for suite in not_run]
+        parts += ["## Not run here", "\n".join(lines)]
     return "\n\n".join(parts) + "\n"
 
 

@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Iterator
 
 from bangs.experiments.suites.suite import TIMED
-from bangs.experiments.tables.table import Entry, Line, Table, as_facts
+from bangs.experiments.tables.table import Entry, Table, as_facts
 from bangs.utils.csv_safe import to_csv
 from bangs.utils.files import finite, json_value
 from bangs.utils.text import escape_markdown, markdown_table
@@ -29,15 +29,7 @@ def markdown(table: Table) -> str:
 
 def grid(table: Table) -> str:
     """The numbers and the caption in Markdown."""
-    header = ["", "", *(escape_markdown(table.suite.called(column)) or "test accuracy" for column in table.columns)]
-    body = [
-        [
-            escape_markdown(row),
-            RULE_NAMES[line.rule],
-            *(_marked(entry, table) if entry else "–" for entry in line.entries),
-        ]
-        for line, row in _with_rows(table)
-    ]
+    header, body = _cells(table, escape_markdown, _marked, "–")
     return f"{markdown_table(header, body)}\n\n*{escape_markdown(table.caption)}*"
 
 
@@ -52,15 +44,7 @@ def tests(table: Table) -> list[str]:
 
 def latex(table: Table) -> str:
     """A booktabs table with its caption, then one table of paired tests per protocol."""
-    header = ["", "", *(_tex(table.suite.called(column) or "test accuracy") for column in table.columns)]
-    body = [
-        [
-            _tex(row),
-            _tex(RULE_NAMES[line.rule]),
-            *(_tex_entry(entry, table) if entry else "--" for entry in line.entries),
-        ]
-        for line, row in _with_rows(table)
-    ]
+    header, body = _cells(table, _tex, _tex_entry, "--")
     parts = [_booktabs(table.caption, "ll" + "c" * len(table.columns), header, body)]
     for title, rows in _test_tables(table):
         header, *body = ([_tex(cell) for cell in row] for row in rows)
@@ -105,14 +89,18 @@ def missing(table: Table) -> list[str]:
     return notes
 
 
-def _with_rows(table: Table) -> list[tuple[Line, str]]:
-    """Every line with its row name, which is empty after the row's first line."""
-    shown: set[str] = set()
-    named = []
-    for line in table.lines:
-        named.append((line, "" if line.row in shown else table.suite.called(line.row)))
-        shown.add(line.row)
-    return named
+def _cells(
+    table: Table, escape: Callable[[str], str], show: Callable[[Entry, Table], str], missing: str
+) -> tuple[list[str], list[list[str]]]:
+    """The header and the rows of the table; the name of a row stands in its first line only."""
+    called = table.suite.called
+    header = ["", "", *(escape(called(column)) or "test accuracy" for column in table.columns)]
+    body: list[list[str]] = []
+    for previous, line in zip((None, *table.lines), table.lines, strict=False):
+        name = "" if previous and previous.row == line.row else escape(called(line.row))
+        cells = [show(entry, table) if entry else missing for entry in line.entries]
+        body.append([name, escape(RULE_NAMES[line.rule]), *cells])
+    return header, body
 
 
 def _number(entry: Entry, table: Table) -> str:

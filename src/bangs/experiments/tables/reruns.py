@@ -113,12 +113,9 @@ def section(spread: Spread, protocols: Sequence[str], display_names: dict[str, s
     names = {dataset: escape_markdown(display_names.get(dataset, dataset)) for dataset, _ in groups}
     rows = []
     for dataset, machine in groups:
-        group = Spread(tuple(rerun for rerun in spread.reruns if (rerun.dataset, rerun.machine) == (dataset, machine)))
-        counts = [
-            len(group.reruns),
-            sum(rerun.common for rerun in group.reruns),
-            sum(len(rerun.seeds) for rerun in group.reruns),
-        ]
+        reruns = [rerun for rerun in spread.reruns if (rerun.dataset, rerun.machine) == (dataset, machine)]
+        group = Spread(tuple(reruns))
+        counts = [len(reruns), sum(rerun.common for rerun in reruns), sum(len(rerun.seeds) for rerun in reruns)]
         deviations = [f"{group.deviation(dataset, rule):.2f}" if group.datasets else "–" for rule in protocols]
         rows.append([names[dataset], escape_markdown(machine), *map(str, counts), *deviations])
     thresholds = [

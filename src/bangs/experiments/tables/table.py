@@ -164,15 +164,9 @@ def _lines(
         ]
     else:
         for rule in rules:
-            entries[rule] = [
-                None if result is None else Entry.of(result.scores(rule), result.run) for result in results
-            ]
+            entries[rule] = [Entry.of(result.scores(rule), result.run) if result else None for result in results]
     entries["published"] = [_published(suite, key, stage) for stage, key in enumerate(keys)]
-    return [
-        Line(row, rule, _ranked(suite, columns, row_entries))
-        for rule, row_entries in entries.items()
-        if any(row_entries)
-    ]
+    return [Line(row, rule, _ranked(suite, columns, line)) for rule, line in entries.items() if any(line)]
 
 
 def _published(suite: Suite, key: tuple[str, str], stage: int) -> Entry | None:
@@ -181,9 +175,7 @@ def _published(suite: Suite, key: tuple[str, str], stage: int) -> Entry | None:
         return None
     if suite.kind == "stages":
         return Entry(published.numbers[stage])
-    return Entry(
-        published.numbers[0], published.numbers[1] if len(published.numbers) > 1 else None, stars=published.stars
-    )
+    return Entry(published.numbers[0], (*published.numbers, None)[1], stars=published.stars)
 
 
 def _ranked(suite: Suite, columns: Sequence[str], entries: Sequence[Entry | None]) -> tuple[Entry | None, ...]:
