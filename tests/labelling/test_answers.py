@@ -72,7 +72,7 @@ def test_a_header_torn_by_a_crash_is_written_again(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["", "  ", "x" * 201, "a\x00b", "bell\x07", "'tick"])
 def test_a_class_needs_a_name_that_can_be_read(name: str) -> None:
-    with pytest.raises(InvalidInput, match="a class must have a name"):
+    with pytest.raises(InvalidInput, match="the name of a class must have"):
         check_class(name)
 
 

@@ -116,7 +116,7 @@ def test_a_class_that_cannot_be_one_is_refused_with_a_sentence(server: LabelServ
     body = {"number": 0, "node": state["card"]["node"], "label": " \n "}
     status, result = ask(server, f"/{server.token}/label", "POST", body)
     assert status == 422
-    assert "a class must have a name" in json.loads(result)["error"]
+    assert "the name of a class must have" in json.loads(result)["error"]
 
 
 def test_an_answer_to_a_node_that_is_not_shown_changes_nothing(server: LabelServer) -> None:
