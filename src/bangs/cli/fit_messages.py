@@ -68,12 +68,12 @@ def final_summary(result: dict[str, Any], out: Path) -> str:
 
 def _pseudo(result: dict[str, Any]) -> str:
     """The number of held labels and pseudo-labels."""
-    words = "" if result["folds"] else f", {result['held']:,} held for validation"
+    text = "" if result["folds"] else f", {result['held']:,} held for validation"
     if result["adopted"]:
         left = result["adopted_in_all"] - result["adopted"]
-        words += f", {result['adopted']:,} labelled by the model itself"
-        words += f" ({left:,} more after the chosen round, not used)" if left else ""
-    return words
+        text += f", {result['adopted']:,} labelled by the model itself"
+        text += f" ({left:,} more after the chosen round, not used)" if left else ""
+    return text
 
 
 def _board(board: list[dict[str, Any]]) -> list[str]:

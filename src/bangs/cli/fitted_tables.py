@@ -50,10 +50,10 @@ class FittedTables:
     def write(self, folder: Path, learner: SelfTrainingClassifier) -> None:
         """Save the paths and options in the folder of the fit; paths are relative, so both can be moved together."""
         params = {name: value for name, value in learner.get_params(deep=False).items() if name not in _NOT_SAVED}
-        here = folder.resolve()
+        base = folder.resolve()
         content = {
-            "path": os.path.relpath(self.path, here),
-            "labels": [os.path.relpath(file, here) for file in self.labels],
+            "path": os.path.relpath(self.path, base),
+            "labels": [os.path.relpath(file, base) for file in self.labels],
             "options": {name: list(value) if name in _LIST_OPTIONS else value for name, value in self.options.items()},
             "learner": {name: saved_parameters.to_json(value) for name, value in params.items()},
         }

@@ -74,14 +74,14 @@ class Progress:
             "seconds": round(time.monotonic() - self._began, 1),
         }
 
-    def _show(self, words: str) -> None:
+    def _show(self, text: str) -> None:
         """Show a status line; in a terminal only."""
         if self.output.silent or not self.output.console.is_terminal:
             return
         if self._status is None:
             self._status = self.output.console.status("")
             self._status.start()
-        self._status.update(words)
+        self._status.update(text)
 
     def _quiet(self) -> None:
         if self._status is not None:

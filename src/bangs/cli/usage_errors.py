@@ -26,8 +26,8 @@ def tell(error: Any) -> None:
         print(error.ctx.get_help(), file=sys.stderr)
         return
     command = error.ctx.command_path if error.ctx else "bangs"
-    words = escape_controls(_sentence(error))
-    print(f"bangs: {words}{' See' if words.endswith('?') else '; see'} {command} -h", file=sys.stderr)
+    sentence = escape_controls(_sentence(error))
+    print(f"bangs: {sentence}{' See' if sentence.endswith('?') else '; see'} {command} -h", file=sys.stderr)
 
 
 def _sentence(error: Any) -> str:
@@ -35,6 +35,6 @@ def _sentence(error: Any) -> str:
     if problem.get("type") in _RULES and getattr(error, "param", None) is not None:
         rule = _RULES[problem["type"]].format(**problem.get("ctx", {}))
         return f"{error.param.opts[0]} must be {rule}, got '{problem['input']}'"
-    words = str(error.format_message()).rstrip(".")
+    message = str(error.format_message()).rstrip(".")
     dash = hasattr(error, "possibilities") and error.ctx.command.name == "explain"  # an unknown option
-    return words[0].lower() + words[1:] + ("; an id that begins with a dash comes after --" if dash else "")
+    return message[0].lower() + message[1:] + ("; an id that begins with a dash comes after --" if dash else "")

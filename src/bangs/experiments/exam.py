@@ -1,4 +1,4 @@
-"""Exam: the test labels of an experiment; no other part holds them."""
+"""Exam: the test labels of an experiment; no other part has them."""
 
 from dataclasses import dataclass
 from typing import Any

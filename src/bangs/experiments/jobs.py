@@ -43,17 +43,17 @@ class Job:
     def describe(self) -> str:
         """A short description of the run, with the settings that differ from the defaults."""
         experiment = self.experiment
-        words = [plain_name(experiment.dataset), experiment.method, experiment.model]
+        parts = [plain_name(experiment.dataset), experiment.method, experiment.model]
         if experiment.recipe == "budget":
-            words.append(f"k={experiment.k}" + ("" if experiment.candidates is None else f" K={experiment.candidates}"))
-        words += [f"noise={experiment.noise:g}"] if experiment.noise else []
-        words += [f"share={experiment.share:g}"] if experiment.share is not None else []
-        words += [
+            parts.append(f"k={experiment.k}" + ("" if experiment.candidates is None else f" K={experiment.candidates}"))
+        parts += [f"noise={experiment.noise:g}"] if experiment.noise else []
+        parts += [f"share={experiment.share:g}"] if experiment.share is not None else []
+        parts += [
             f"{setting}={getattr(experiment, setting)}"
             for setting in ("calibrator", "estimator", "teacher")
             if getattr(experiment, setting) != getattr(Experiment, setting)
         ]
-        return " · ".join([*words, counted(len(experiment.seeds), "seed"), self.name])
+        return " · ".join([*parts, counted(len(experiment.seeds), "seed"), self.name])
 
     @property
     def status(self) -> "JobStatus | None":

@@ -36,7 +36,7 @@ class Ray:
 
     count: int | None = None  # runs at the same time on a local Ray; None = as many as it has cores
     address: str | None = None
-    gpu_share: float = 1.0  # of a GPU for one run, where runs take a GPU
+    gpu_share: float = 1.0  # of a GPU for one run, if runs use a GPU
     watch: Watch | None = None  # called with the jobs that have not ended yet
 
     def __post_init__(self) -> None:

@@ -17,8 +17,8 @@ from bangs.valuation.banzhaf import ESTIMATORS
 from bangs.valuation.influence import Normalisation
 
 Recipe = Literal["budget", "paper", "authors"]  # where the settings of a method come from
-VALIDATION_SHARE = 0.15  # where the training share is chosen
-VALIDATION_NODES = 500  # where the number of training nodes per class is chosen
+VALIDATION_SHARE = 0.15  # of all nodes, with `share`
+VALIDATION_NODES = 500  # default with `per_class`
 
 
 def check(name: str, value: Any) -> None:

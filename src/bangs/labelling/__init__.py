@@ -1,1 +1,1 @@
-"""Labelling: a page on which a person labels nodes, and the file that keeps the answers."""
+"""Labelling: a web page for labelling nodes, and the file of the answers."""

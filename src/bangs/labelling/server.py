@@ -30,8 +30,8 @@ HEADERS = {
 class RefusedRequest(Exception):
     """A request that is answered with a status and a message only."""
 
-    def __init__(self, status: HTTPStatus, words: str):
-        super().__init__(words)
+    def __init__(self, status: HTTPStatus, message: str):
+        super().__init__(message)
         self.status = status
 
 

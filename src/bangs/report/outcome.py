@@ -91,7 +91,7 @@ def _test(model: SelfTrainingClassifier, truth: Tensor) -> dict[str, Any]:
 
 
 def exam(labels: Tensor, classes: list[str], model: SelfTrainingClassifier, test: Tensor) -> Tensor:
-    """The class numbers of test nodes long [N], -1 elsewhere; C where the model never learned the class: always wrong.
+    """The class numbers of test nodes long [N], -1 elsewhere; a class that the model has not learned has number C.
 
     `labels` long [N] number the names in `classes`; `test` bool [N].
     """

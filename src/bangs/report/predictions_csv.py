@@ -106,5 +106,5 @@ def _best(row: list[float], classes: Sequence[str]) -> tuple[str, str]:
 
 
 def _number(value: float, digits: int = 6) -> str:
-    """A number for a cell, blank where there is none."""
+    """A number for a cell; NaN is blank."""
     return "" if math.isnan(value) else f"{value:.{digits}g}"

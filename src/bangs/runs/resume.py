@@ -94,7 +94,7 @@ def _fingerprint(task: Task) -> str:
     labels = Data(given=task.given.target, held=task.validation)
     if isinstance(graph, StoredGraph):  # its digest covers all that is stored
         return digest([graph.identity, fingerprint(labels)])
-    seen = Data(x=graph.x, edge_index=graph.edge_index, **labels)
+    task_data = Data(x=graph.x, edge_index=graph.edge_index, **labels)
     if graph.get("edge_weight") is not None:
-        seen.edge_weight = graph.edge_weight
-    return fingerprint(seen)
+        task_data.edge_weight = graph.edge_weight
+    return fingerprint(task_data)

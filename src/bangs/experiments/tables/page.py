@@ -129,10 +129,10 @@ def _readings(table: Table) -> list[str]:
     if gaps and "best test" in table.suite.published_as:
         low, high = min(gaps), max(gaps)
         mean = sum(gap for gap, _ in gaps) / len(gaps)
-        words = f"By the paper's own rule (best test) ours differ from the published numbers by {mean:+.2f} points"
+        reading = f"By the paper's own rule (best test) ours differ from the published numbers by {mean:+.2f} points"
         if len(gaps) > 1:
-            words += f" in the mean of {len(gaps)} cells, from {low[0]:+.2f} ({low[1]}) to {high[0]:+.2f} ({high[1]})"
-        readings.append(words + ".")
+            reading += f" in the mean of {len(gaps)} cells, from {low[0]:+.2f} ({low[1]}) to {high[0]:+.2f} ({high[1]})"
+        readings.append(reading + ".")
     return readings
 
 
@@ -159,11 +159,11 @@ def _verdicts(table: Table, rule: str, comparisons: Sequence[Comparison]) -> str
             where = f" {preposition} {called(test.place)}" if test.place else ""
             groups[test.verdict].append(f"{called(test.second)}{where} ({test.difference:+.2f})")
     noise = len(comparisons) - sum(map(len, groups.values()))
-    words = [f"{verdict} than {', '.join(names)}" for verdict, names in groups.items() if names]
+    verdicts = [f"{verdict} than {', '.join(names)}" for verdict, names in groups.items() if names]
     remainder = f"no difference is shown in {noise} of {len(comparisons)} comparisons."
-    if not words:
+    if not verdicts:
         return f"By '{rule}', of {called(comparisons[0].first)}, {remainder}"
-    return f"By '{rule}' {called(comparisons[0].first)} is {'; '.join(words)}; {remainder}"
+    return f"By '{rule}' {called(comparisons[0].first)} is {'; '.join(verdicts)}; {remainder}"
 
 
 def _absent(table: Table, notes: Sequence[str]) -> str:

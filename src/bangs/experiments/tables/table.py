@@ -62,18 +62,18 @@ class Table:
         count = f"{seeds[0]}" if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]}" if seeds else "no"
         unit = _UNITS[self.suite.kind]
         rules = dict.fromkeys(line.rule for line in self.lines if line.rule in PROTOCOLS)
-        words = [f"{self.suite.title}: {unit} over {count} seeds."]
-        words += [f"'{rule}' is the {PROTOCOLS[rule]}." for rule in rules]
+        sentences = [f"{self.suite.title}: {unit} over {count} seeds."]
+        sentences += [f"'{rule}' is the {PROTOCOLS[rule]}." for rule in rules]
         if self.suite.published and self.suite.published_as:
-            words.append(f"'published' is the {self.suite.published_as}.")
+            sentences.append(f"'published' is the {self.suite.published_as}.")
         if any(entry and entry.rank for line in self.lines for entry in line.entries):
-            words.append("Best bold, second underlined.")
+            sentences.append("Best bold, second underlined.")
         if self.suite.focus and self.suite.kind == "table":
-            words.append(
+            sentences.append(
                 f"Marks on {self.suite.called(self.suite.focus)}: one-sided t-test against the second best, "
                 "* p < 0.10, ** p < 0.05."
             )
-        return " ".join(words)
+        return " ".join(sentences)
 
 
 _UNITS = {
