@@ -49,7 +49,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         (folder / f"{name}.html").write_text(render(run_data), encoding="utf-8")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("bangs.report.node_data.MAX_DRAWN", 30)
-        patch.setattr("bangs.report.node_data.EXPLAINED", 30)
+        patch.setattr("bangs.report.node_data.MAX_EXPLAINED", 30)
         (folder / "sampled.html").write_text(render(made["fit"]), encoding="utf-8")
     suite = read_suite(suite_file(folder))
     rows = [row for cell in suite.cells() for row in fake_rows(cell.experiment, [[0.6, 0.7], [0.5, 0.8]])]
