@@ -29,7 +29,8 @@ def fit(
     scale: Annotated[
         str,
         typer.Option(
-            help="how number columns are scaled: standard, none, or auto (standard, except 0/1 and small counts)"
+            help="how numbers are scaled: standard, none, or auto (standard, except 0/1, small counts and many "
+            "columns of one unit, such as embeddings)"
         ),
     ] = "auto",
     model: Annotated[

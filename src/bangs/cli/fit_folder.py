@@ -34,6 +34,8 @@ from bangs.utils.text import counted
 def set_by_tables(learner: SelfTrainingClassifier, graph: tables.UserGraph) -> None:
     """Set the parameters that depend on the tables."""
     learner.set_params(directed=graph.columns.directed)
+    if graph.columns.columns or graph.columns.structural is not None:
+        learner.set_params(scale="none")  # the reader has scaled the columns
     if learner.features == "auto" and graph.columns.structural is not None and not isinstance(graph.data, Store):
         learner.set_params(features="features")  # they are structure already
 

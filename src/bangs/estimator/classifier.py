@@ -17,6 +17,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from bangs.calibration.calibrators import Calibrator, calibrator
+from bangs.core.choice_checks import check_choice
 from bangs.core.types import Task
 from bangs.errors import InvalidInput
 from bangs.estimator import saved_classifier
@@ -24,6 +25,7 @@ from bangs.estimator.build import build_candidates
 from bangs.estimator.candidates import Candidate, refined
 from bangs.estimator.contest import Contest, Ensemble, Progress
 from bangs.estimator.explanation import Explanation, count_models, explanation
+from bangs.estimator.feature_scaling import FeatureScaling
 from bangs.estimator.fitted import FittedAttributes, averaged, fitted_members, snapshot_of, with_points
 from bangs.estimator.folds import check_folds, seeds_of
 from bangs.estimator.inference import calibrate_logits
@@ -36,6 +38,7 @@ from bangs.estimator.reasons import node_of, reasons
 from bangs.estimator.tasks import TrainingData, tasks_of, training_data
 from bangs.graphs.splits import check_share
 from bangs.graphs.store import Store, StoreReference
+from bangs.graphs.tables.read_options import SCALES
 from bangs.nn.models import Architecture
 from bangs.selection.scores import Score
 from bangs.selftraining.choices import TEACHER, TeacherChoice
@@ -65,6 +68,9 @@ class SelfTrainingClassifier(FittedAttributes, ClassifierMixin, BaseEstimator): 
     selector: which nodes the hard method adopts; None = "banzhaf".
     features: what a model sees of a node: "features", its position in the graph ("structure"), or "both";
     "auto" tries all where the model is "auto" too.
+    scale: "standard" gives all columns of X but 0/1 ones mean 0 and deviation 1, "none" takes X as it is. "auto"
+    standardises an array if its columns have different units, and the number columns of a frame, except small counts
+    and 32 or more columns of one unit, such as an embedding.
     folds: every label is held out from the model of one fold and learned by the others; predictions are the mean of
     the models. None = 4, where neither the data have validation nodes nor `validation` is given.
     validation: share of the labels of every class that is held out from one model, instead of folds.
@@ -100,6 +106,7 @@ class SelfTrainingClassifier(FittedAttributes, ClassifierMixin, BaseEstimator): 
         *,
         method: str = "auto",
         features: str = "auto",
+        scale: str = "auto",
         folds: int | None = None,
         validation: float | None = None,
         k: int | None = None,
@@ -122,6 +129,7 @@ class SelfTrainingClassifier(FittedAttributes, ClassifierMixin, BaseEstimator): 
         self.calibrator = calibrator
         self.method = method
         self.features = features
+        self.scale = scale
         self.folds = folds
         self.validation = validation
         self.k = k
@@ -170,18 +178,26 @@ class SelfTrainingClassifier(FittedAttributes, ClassifierMixin, BaseEstimator): 
         X may be None: then features are made from the edges. Edges are row numbers [2, E], a scipy adjacency, a frame
         of names, or a networkx or igraph graph. Unknown labels are -1, None, NaN or "". Of a `Data` with masks only the
         labels under `train_mask` and `val_mask` are read. Where X is a frame, a series or dict y is matched by names,
-        and rows it does not name are unknown. A frame is encoded and scaled as `bangs fit` does it with a table, and
-        `predict` does the same; an array is taken as it is. A `Store` of more than 1 GiB stays on the disk and is
+        and rows it does not name are unknown. A frame is encoded as `bangs fit` does it with a table, and
+        `predict` does the same; see `scale` for arrays. A `Store` of more than 1 GiB stays on the disk and is
         read in batches, by default those of `Sampling()`; the fitted model then refers to it. `names` are the names of
         the nodes, if X has none. Observers are called with the state of every round, `tell` before every candidate. A
         `Keeper` saves the rounds in a folder, from which a fit that was stopped or killed continues.
         """
         seed, device = self._seed(), choose_device(self.device)
-        inputs = prepare(X, y, edge_index, edge_weight, names, directed=self.directed, seed=seed, fill=self.fill)
+        inputs = prepare(
+            X, y, edge_index, edge_weight, names, directed=self.directed, seed=seed, fill=self.fill, scale=self.scale
+        )
         self.columns_ = inputs.columns
         data = training_data(inputs, seed=seed, folds=self.folds, validation=self.validation, keep=self.keep)
         self.classes_, self.notes_ = data.classes, list(data.notes)
         store = inputs.source if isinstance(inputs.source, Store) else None
+        self.scaling_ = None
+        if store is None and inputs.columns is None:
+            self.scaling_ = FeatureScaling.of(data.graph.x, self.scale)
+        if self.scaling_ is not None:
+            data.graph.x = self.scaling_(data.graph.x)
+            self.notes_.append(self.scaling_.note)
         bare = inputs.columns is not None and inputs.columns.structural is not None
         candidates = self.recipe(data.graph if store is None else None, data.unlabelled, store, bare=bare)
         self.threads_ = thread_count(len(data.labels)) if store is None else torch.get_num_threads()
@@ -215,6 +231,7 @@ class SelfTrainingClassifier(FittedAttributes, ClassifierMixin, BaseEstimator): 
         if self.validation is not None:
             check_share(self.validation)
         check_folds(self.folds)
+        check_choice("scale", self.scale, SCALES)
         if self.fill is not None and not (isinstance(self.fill, str) and self.fill == "mean"):
             raise InvalidInput(f"fill must be 'mean' or None, got {self.fill!r}")
         limit: Any = self.time_limit
@@ -368,6 +385,8 @@ class SelfTrainingClassifier(FittedAttributes, ClassifierMixin, BaseEstimator): 
                 "features as input: those it was fitted with"
             )
         check_columns(inputs.frame, getattr(self, "feature_names_in_", None))
+        if self.scaling_ is not None:
+            graph.x = self.scaling_(graph.x)
         device = choose_device(self.device)
         logits = averaged(self.members_, len(self.classes_), graph, inputs.names, self.seed_, device)
         logits = calibrate_logits(self.snapshot_, logits, graph, self._calibrator())

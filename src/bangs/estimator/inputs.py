@@ -62,6 +62,7 @@ def prepare(
     directed: bool = False,
     seed: int = 0,
     fill: Literal["mean"] | None = None,
+    scale: str = "auto",
     fitted: bool = False,
     columns: Encoding | None = None,
     feature_names: Any = None,
@@ -99,7 +100,7 @@ def prepare(
         )
     numeric, encoding = X if bare is None else bare, None
     if bare is None and not (fitted and columns is None):
-        numeric, encoding = encoded(X, columns, fill)
+        numeric, encoding = encoded(X, columns, fill, scale)
     if encoding is not None and not encoding.columns:
         numeric = bare = _zero_column(X.index)
     graph = as_graph(numeric, edge_index, edge_weight, directed=directed)
@@ -193,7 +194,9 @@ def _in_memory(store: Store) -> Data | Store:
     return data
 
 
-def encoded(X: Any, fitted: Encoding | None = None, fill: Literal["mean"] | None = None) -> tuple[Any, Encoding | None]:
+def encoded(
+    X: Any, fitted: Encoding | None = None, fill: Literal["mean"] | None = None, scale: str = "auto"
+) -> tuple[Any, Encoding | None]:
     """A frame X as a frame of numbers, and its encoding; scaled as `bangs fit` scales the columns of a table.
 
     Everything else comes back as it is. With the encoding of a `fitted` frame, columns become the same features.
@@ -202,7 +205,7 @@ def encoded(X: Any, fitted: Encoding | None = None, fill: Literal["mean"] | None
     if not isinstance(X, pd.DataFrame):
         return X, None
     notes: list[str] = []
-    numbers, encoding = encode_frame(X, fitted, notes, fill)
+    numbers, encoding = encode_frame(X, fitted, notes, fill, scale)
     relevant = [
         note
         for note in notes

@@ -7,10 +7,13 @@ import numpy as np
 
 from bangs.errors import InvalidInput
 from bangs.estimator import model_file, saved_parameters
+from bangs.estimator.feature_scaling import FeatureScaling
 from bangs.estimator.fitted import read_members
 from bangs.estimator.linear import LinearTrainer
 from bangs.graphs.tables.feature_encoding import Encoding
 from bangs.training.trainer import Trainer
+
+SCALING = "scaling."  # before the names of the tensors of a `FeatureScaling`
 
 
 def save(model: Any, path: str | Path) -> None:
@@ -20,6 +23,7 @@ def save(model: Any, path: str | Path) -> None:
         path,
         tensors
         | {f"{model_file.WEIGHTS}{name}": value for name, value in model.weights_.items()}
+        | ({} if model.scaling_ is None else {f"{SCALING}{name}": t for name, t in vars(model.scaling_).items()})
         | model_file.pack_names(model.node_names_),
         {
             "snapshot": facts,
@@ -55,6 +59,10 @@ def load(cls: type[Any], path: str | Path, store: str | Path | None, parts: dict
         model.members_ = read_members(facts["members"], weights, model.n_features_in_, classes, architecture)
         model.seed_, model.notes_ = int(facts["seed"]), [str(note) for note in facts["notes"]]
         model.leaderboard_ = list(facts["leaderboard"])
+        scaling = {name.removeprefix(SCALING): t for name, t in tensors.items() if name.startswith(SCALING)}
+        model.scaling_ = FeatureScaling(**scaling) if scaling else None
+        if model.scaling_ is not None and len(model.scaling_.mean) != model.n_features_in_:
+            raise InvalidInput(f"it scales {len(model.scaling_.mean)} features, but has {model.n_features_in_}")
         columns = facts.get("columns")
         model.columns_ = None if columns is None else Encoding.from_dict(columns)
         model.snapshot_, model.classes_, model.node_names_ = model_file.read_run(path, tensors, facts, store)

@@ -450,7 +450,7 @@ def test_one_npz_file_is_a_graph(tmp_path: Path) -> None:
     assert graph.classes == ["0", "2"]
     assert graph.data.y.tolist() == [0, 0, 1, 1]
     assert list(graph.ids) == ["0", "1", "2", "3"]
-    assert "graph.npz: 4 features a node, taken as they are" in graph.notes
+    assert "graph.npz: 4 features a node" in graph.notes
     assert graph.data.edge_index.shape == (2, 6)
     assert tables.read(path, directed=True).data.edge_index.tolist() == [[0, 1, 2], [1, 2, 3]]
     assert graph.split is not None

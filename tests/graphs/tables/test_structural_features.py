@@ -62,6 +62,15 @@ def test_members_of_a_community_have_similar_positions() -> None:
     assert nearness[same].mean() > nearness[other].mean() + 0.1
 
 
+def test_two_sides_that_connect_only_to_each_other_have_different_positions() -> None:
+    graph, y = communities([60, 60], inside=0.01, across=0.3, seed=5)
+    positions = structural(graph, names(120), seed=0)[:, 2:]
+    unit = positions / np.linalg.norm(positions, axis=1, keepdims=True)
+    similarity = unit @ unit.T
+    same = (y[:, None] == y[None, :]).numpy() & ~np.eye(120, dtype=bool)
+    assert similarity[same].mean() > similarity[(y[:, None] != y[None, :]).numpy()].mean() + 0.1
+
+
 def test_old_nodes_keep_their_positions_when_a_graph_grows() -> None:
     grown, y = communities([90, 90], inside=0.15, across=0.01, seed=3)
     old = np.flatnonzero(np.arange(180) % 90 < 84)

@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,12 +11,14 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from bangs.graphs.feature_units import units_differ
 from bangs.graphs.tables.dates import FORMATS, YEAR, any_dates, read_dates
 from bangs.graphs.tables.diagnostics import FileDiagnostics, counted, listed
 from bangs.graphs.tables.feature_encoding import Categorical, Column, Date, Numeric
 from bangs.graphs.tables.numbers import MAJORITY, MAX_MAGNITUDE, is_missing, is_zero_padded, read_numbers, without_signs
 from bangs.graphs.tables.table import Table
 
+MIN_SAME_UNIT = 32  # this many number columns of one unit, as embeddings have, are not standardised
 MAX_LEVELS = 50  # categories of a column; rarer ones become "other"
 MAX_COUNT = 20  # integers from 0 to this are counts, which are not standardised
 MIN_NAMES = 10  # this many cells, all different, are names and not categories
@@ -51,6 +53,7 @@ class Moments:
     low: float = math.inf
     high: float = -math.inf
     integral: bool = True
+    zeros: int = 0
 
     def add(self, values: npt.NDArray[np.float64]) -> None:
         """Add a piece; NaN, infinity and numbers beyond ±1e30 are skipped."""
@@ -65,6 +68,7 @@ class Moments:
         self.count = total
         self.low, self.high = min(self.low, float(values.min())), max(self.high, float(values.max()))
         self.integral = self.integral and bool((values == np.floor(values)).all())
+        self.zeros += int((values == 0).sum())
 
     @property
     def scale(self) -> float:
@@ -78,7 +82,7 @@ class ColumnStatistics:
     name: str
     diagnostics: FileDiagnostics
     categorical: bool  # the user wants categories
-    scaling: str = "auto"  # of numbers: "standard", "none", or "auto" = standard but for 0/1 and small counts
+    scaling: str = "auto"  # of numbers, see `ReadOptions.scale`
     rows: int = 0
     missing: int = 0
     wrong: int = 0
@@ -205,9 +209,20 @@ class ColumnStatistics:
         self._note(f"{reason}; left out")
 
 
-def column_encodings(statistics: Iterable[ColumnStatistics]) -> tuple[tuple[Column, ...], tuple[str, ...]]:
+def column_encodings(statistics: Sequence[ColumnStatistics]) -> tuple[tuple[Column, ...], tuple[str, ...]]:
     """How columns become features, and the names of the columns that are left out."""
     encodings = {column.name: column.encoding() for column in statistics}
+    standardised = [
+        column
+        for column in statistics
+        if column.scaling == "auto" and isinstance(encoding := encodings[column.name], Numeric) and encoding.centred
+    ]
+    if len(standardised) >= MIN_SAME_UNIT:
+        numbers = [column.numbers for column in standardised]
+        zeros = np.array([moments.zeros / max(moments.count, 1) for moments in numbers])
+        if not units_differ(np.array([moments.scale for moments in numbers]), zeros):
+            for column in standardised:
+                encodings[column.name] = Numeric(column.name, column.numbers.mean, 1.0, centred=False)
     used = tuple(encoding for encoding in encodings.values() if encoding is not None)
     return used, tuple(name for name, encoding in encodings.items() if encoding is None)
 

@@ -50,7 +50,7 @@ def read_array(folder: Path, nodes: int | None, diagnostics: Diagnostics, *, loa
         return None
     if load and not _finite(matrix, file_diagnostics):
         return None
-    file_diagnostics.note(f"{counted(matrix.shape[1], 'feature')} a node, taken as they are")
+    file_diagnostics.note(f"{counted(matrix.shape[1], 'feature')} a node")
     return matrix
 
 

@@ -20,12 +20,16 @@ _CELLS = str | int | float | np.generic | Decimal | date | type(None) | type(pd.
 
 
 def encode_frame(
-    frame: pd.DataFrame, encoding: Encoding | None, notes: list[str], fill: Literal["mean"] | None = None
+    frame: pd.DataFrame,
+    encoding: Encoding | None,
+    notes: list[str],
+    fill: Literal["mean"] | None = None,
+    scale: str = "auto",
 ) -> tuple[Matrix, Encoding]:
     """The features float [N, F] of a frame, and its encoding; all problems are raised at once.
 
-    Numbers are scaled, words become categories and dates days; a given `encoding` is applied as it is.
-    Missing numbers and dates are refused, or filled with the mean.
+    Numbers are scaled as `ReadOptions.scale` says, words become categories and dates days; a given `encoding` is
+    applied as it is. Missing numbers and dates are refused, or filled with the mean.
     """
     diagnostics = Diagnostics(FILE, "features", notes).of(FILE)
     names = column_names([str(name) for name in frame.columns], diagnostics)
@@ -33,7 +37,8 @@ def encode_frame(
     table = _table(frame, names, diagnostics)
     if encoding is None:
         statistics = [
-            ColumnStatistics(name, diagnostics, isinstance(kinds[name], pd.CategoricalDtype)) for name in table.names
+            ColumnStatistics(name, diagnostics, isinstance(kinds[name], pd.CategoricalDtype), scale)
+            for name in table.names
         ]
         for column in statistics:
             column.add(table)

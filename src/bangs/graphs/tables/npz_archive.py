@@ -75,7 +75,7 @@ def from_npz(path: Path, options: ReadOptions, diagnostics: Diagnostics) -> Grap
         data.edge_weight = None
     x = array_as_fitted(data.get("x"), 0, options.encoding, file_diagnostics)
     if x is not None:
-        file_diagnostics.note(f"{counted(x.shape[1], 'feature')} a node, taken as they are")
+        file_diagnostics.note(f"{counted(x.shape[1], 'feature')} a node")
     return GraphParts(
         file=path.name,
         ids=np.array([str(node) for node in range(len(y))], dtype=object),

@@ -31,7 +31,7 @@ class ReadOptions:
     keep: Sequence[str] = ()  # labels that are classes, though they look like "no label" or another class
     labels_ignore_case: bool = False  # labels that differ in capital letters only are one class
     unknown_edges: str = "refuse"  # edges to unknown ids; or "drop" them, or "add" the nodes
-    scale: str = "auto"  # of numbers: "standard", "none", or "auto" = standard except for 0/1 and small counts
+    scale: str = "auto"  # of numbers: "standard", "none", or "auto" = standard except for counts and embeddings
     two_labels: bool = False  # every class needs two labels: one for training, one for validation
     seed: int = 0  # of structural features
     encoding: Encoding | None = None  # of a fitted model: same features, same classes

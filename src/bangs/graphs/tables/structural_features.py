@@ -21,8 +21,9 @@ def structural(graph: Data, ids: npt.NDArray[np.object_], seed: int) -> npt.NDAr
     """Degree, log(1 + degree) and a spectral position for every node: float [N, 2 + 64]. Weights are not used.
 
     The position is a spectral embedding of Ã = (D + I)^-½ (A + I) (D + I)^-½ with D the degrees of A + I; the added I
-    keeps small components from taking all directions (Chaudhuri et al. 2012). Its 32 leading eigenvectors E are
-    found by subspace iteration from R, a code of ±1 per node that depends on the node's id and the seed only.
+    keeps small components from taking all directions (Chaudhuri et al. 2012). Its 32 eigenvectors E with the
+    largest |λ| are found by subspace iteration from R, a code of ±1 per node that depends on the node's id and the seed
+    only. A negative λ separates nodes that connect to the other side, as in a graph of buyers and sellers.
     Eigenvectors are known up to a rotation, so they are rotated towards the codes: E Λ⁴ U Vᵀ with U S Vᵀ = Eᵀ R, where
     Λ⁴, the eigenvalues after four steps, gives stable directions more weight. If a graph has grown a little, the old
     nodes keep nearly their old positions, and a model fitted before can be used after. Between graphs that share no ids
@@ -58,8 +59,9 @@ def _spectral_positions(matrix: Sparse, codes: Tensor) -> Tensor:
         if step % _STEPS_PER_ORTHOGONALISATION == _STEPS_PER_ORTHOGONALISATION - 1:
             basis = _orthonormal(basis)
     values, ritz = torch.linalg.eigh(_product(basis, matrix @ basis))
-    leading = basis @ ritz.flip(1)[:, :DIRECTIONS].float()
-    confidence = values.flip(0)[:DIRECTIONS, None].clamp_min(0) ** 4
+    order = values.abs().argsort(descending=True, stable=True)[:DIRECTIONS]
+    leading = basis @ ritz[:, order].float()
+    confidence = values[order, None] ** 4
     left, _, right = torch.linalg.svd(_product(leading, codes), full_matrices=False)
     # times √N: the columns of an orthonormal basis shrink as a graph grows
     positions: Tensor = leading @ (confidence * (left @ right)).float() * len(codes) ** 0.5

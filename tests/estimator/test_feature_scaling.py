@@ -1,0 +1,162 @@
+"""An array whose columns have different units is standardised; the choice of units then changes nothing."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+import torch
+from torch_geometric.data import Data
+
+from bangs.errors import InvalidInput
+from bangs.estimator import model_file
+from bangs.estimator.classifier import SelfTrainingClassifier
+from bangs.estimator.feature_scaling import FeatureScaling
+
+UNITS = np.array([1e-3, 1.0, 300.0, 1e5], dtype=np.float32)
+NODES = 60
+EDGES = np.stack([np.arange(NODES), (np.arange(NODES) + 2) % NODES])
+
+
+def features(seed: int = 0) -> np.ndarray[Any, Any]:
+    """Two classes, of even and odd nodes, which differ in the first column."""
+    x = np.random.default_rng(seed).normal(size=(NODES, 4)).astype(np.float32)
+    x[:, 0] += 3.0 * (np.arange(NODES) % 2)
+    return x
+
+
+def labels() -> np.ndarray[Any, Any]:
+    y = np.full(NODES, -1)
+    y[:12] = np.arange(12) % 2
+    return y
+
+
+def fitted(x: Any, **settings: Any) -> SelfTrainingClassifier:
+    return SelfTrainingClassifier(rounds=1, epochs=5, device="cpu", **settings).fit(x, labels(), edge_index=EDGES)
+
+
+@pytest.mark.parametrize("as_given", [lambda x: x, torch.from_numpy], ids=["numpy", "torch"])
+def test_the_units_of_columns_change_no_prediction(as_given: Any) -> None:
+    x = features()
+    standard = (x - x.mean(0)) / x.std(0)
+    expected = fitted(standard, scale="none").predict_proba()
+    model = fitted(as_given(x * UNITS + 5 * UNITS))
+    assert np.allclose(model.predict_proba(), expected, atol=1e-3)
+    assert "different units" in model.notes_[-1]
+    assert "to 1" in model.notes_[-1]
+
+
+def test_the_units_of_the_columns_of_a_data_change_no_prediction() -> None:
+    x = features()
+    expected = fitted(x * UNITS).predict_proba()
+    data = Data(x=torch.from_numpy(x * UNITS), edge_index=torch.from_numpy(EDGES), y=torch.from_numpy(labels()))
+    model = SelfTrainingClassifier(rounds=1, epochs=5, device="cpu").fit(data)
+    assert np.array_equal(model.predict_proba(), expected)
+    assert torch.equal(data.x, torch.from_numpy(x * UNITS))  # what was given is not changed
+
+
+def test_columns_of_one_unit_are_taken_as_they_are() -> None:
+    model = fitted(features())
+    assert model.scaling_ is None
+    assert model.notes_ == []
+    assert np.array_equal(model.predict_proba(), fitted(features(), scale="none").predict_proba())
+
+
+def test_scale_is_a_choice_of_the_user() -> None:
+    x = features() * UNITS
+    assert fitted(x, scale="none").scaling_ is None
+    assert fitted(features(), scale="standard").scaling_ is not None
+    with pytest.raises(InvalidInput, match=r"scale must be one of auto.*'robust'"):
+        fitted(x, scale="robust")
+    with pytest.raises(InvalidInput, match="X is sparse"):
+        fitted(sp.csr_array(x), scale="standard")
+    assert fitted(sp.csr_array(x)).scaling_ is None
+
+
+def test_columns_of_zeros_and_ones_and_constant_ones_stay_as_they_are() -> None:
+    x = torch.from_numpy(features() * UNITS)
+    x[:, 1] = (torch.arange(NODES) % 3 == 0).float()
+    x[:, 2] = 7.0
+    scaling = FeatureScaling.of(x, "auto")
+    assert scaling is not None
+    out = scaling(x)
+    assert torch.equal(out[:, 1:3], x[:, 1:3])
+    assert torch.allclose(out[:, [0, 3]].mean(0), torch.zeros(2), atol=1e-5)
+    assert torch.allclose(out[:, [0, 3]].std(0, correction=0), torch.ones(2), atol=1e-5)
+
+
+def test_one_measure_beside_categories_is_standardised() -> None:
+    x = torch.from_numpy((np.arange(NODES)[:, None] % 20 == np.arange(20)).astype(np.float32))
+    assert FeatureScaling.of(x, "auto") is None
+    scaling = FeatureScaling.of(torch.cat([x, 15 * torch.from_numpy(features()[:, 1:2])], dim=1), "auto")
+    assert scaling is not None
+    assert torch.equal(scaling.scale[:20], torch.ones(20, dtype=torch.float64))
+    assert float(scaling.scale[20]) > 10
+
+
+def test_a_large_offset_costs_no_precision() -> None:
+    year = torch.tensor([[2000.0], [2001.0], [2002.0], [2003.0]]).repeat(1, 2) * torch.tensor([[1.0, 1000.0]])
+    scaling = FeatureScaling.of(year, "auto")
+    assert scaling is not None
+    assert torch.allclose(scaling(year)[:, 0], torch.tensor([-1.3416, -0.4472, 0.4472, 1.3416]), atol=1e-3)
+
+
+def test_another_graph_is_scaled_by_the_numbers_of_the_fitted_one(tmp_path: Path) -> None:
+    x, other = features() * UNITS, features(1) * UNITS
+    model = fitted(x)
+    model.save(tmp_path)
+    again = SelfTrainingClassifier.load(tmp_path)
+    for one in (model, again):
+        assert np.allclose(one.predict_proba(x, EDGES), model.predict_proba(), atol=1e-5)
+        doubled = one.predict_proba(np.concatenate([other, other]), np.concatenate([EDGES, EDGES + NODES], axis=1))
+        assert np.allclose(doubled[:NODES], one.predict_proba(other, EDGES), atol=0.2)  # structure changes a little
+    assert np.array_equal(model.predict_proba(other, EDGES), again.predict_proba(other, EDGES))
+    assert again.scale == "auto"
+
+
+def test_a_wrong_number_of_columns_is_named() -> None:
+    model = fitted(features() * UNITS)
+    with pytest.raises(InvalidInput, match=r"X has 3 features.*expecting 4"):
+        model.predict_proba(features()[:, :3], EDGES)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "sentence"),
+    [
+        ("scale", torch.zeros(4, dtype=torch.float64), "not positive"),
+        ("mean", torch.full((4,), float("nan"), dtype=torch.float64), "not finite"),
+        ("mean", torch.zeros(3, dtype=torch.float64), "shapes"),
+    ],
+)
+def test_a_damaged_scaling_in_a_file_is_refused(tmp_path: Path, name: str, value: Any, sentence: str) -> None:
+    fitted(features() * UNITS).save(tmp_path)
+    tensors, facts = model_file.load(tmp_path)
+    model_file.save(tmp_path, tensors | {f"scaling.{name}": value}, facts)
+    with pytest.raises(InvalidInput, match=sentence):
+        SelfTrainingClassifier.load(tmp_path)
+
+
+def test_a_frame_follows_the_same_choices() -> None:
+    x = pd.DataFrame(features() * UNITS, columns=list("abcd"))
+    edges = pd.DataFrame({"source": EDGES[0], "target": EDGES[1]})
+    plain, standard = (
+        SelfTrainingClassifier(rounds=1, epochs=5, device="cpu", scale=scale).fit(x, labels(), edge_index=edges)
+        for scale in ("none", "auto")
+    )
+    assert [column.scale for column in plain.columns_.columns] == [1.0] * 4
+    assert all(column.centred for column in standard.columns_.columns)
+
+
+def test_many_columns_of_one_unit_in_a_frame_are_an_embedding() -> None:
+    wide = np.random.default_rng(0).normal(size=(NODES, 40)).astype(np.float32) * np.linspace(0.5, 4, 40)
+    names = [f"e{i}" for i in range(40)]
+    edges = pd.DataFrame({"source": EDGES[0], "target": EDGES[1]})
+    for frame, centred in (
+        (pd.DataFrame(wide, columns=names), False),
+        (pd.DataFrame(wide[:, :20], columns=names[:20]), True),  # few columns may be measures
+        (pd.DataFrame(wide * np.logspace(-3, 3, 40), columns=names), True),  # units differ
+    ):
+        model = SelfTrainingClassifier(rounds=1, epochs=5, device="cpu").fit(frame, labels(), edge_index=edges)
+        assert {column.centred for column in model.columns_.columns} == {centred}

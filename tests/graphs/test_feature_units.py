@@ -1,0 +1,23 @@
+"""Columns of different units are told from embeddings, words and constant columns."""
+
+import numpy as np
+import pytest
+
+from bangs.graphs.feature_units import units_differ
+
+
+@pytest.mark.parametrize(
+    ("deviations", "zeros", "expected"),
+    [
+        ([0.1, 3.0, 170.0], [0, 0, 0], True),  # as crime rate, rooms and tax
+        ([1.0, 1.0, 8.0], [0, 0, 0], False),
+        (np.linspace(1, 9, 300), np.zeros(300), False),  # principal directions
+        ([*np.ones(299), 500.0], np.zeros(300), False),  # an embedding with one outlying column
+        ([0.01, 5.0, 5.0, 5.0], [0.9, 0, 0, 0], False),  # a rare word beside measures
+        ([0.0, 5.0, 5.0, 5.0], [0, 0, 0, 0], False),  # a constant column
+        ([3.0], [0], False),
+        ([], [], False),
+    ],
+)
+def test_units_differ_where_deviations_do(deviations: list[float], zeros: list[float], expected: bool) -> None:
+    assert units_differ(np.array(deviations, dtype=float), np.array(zeros, dtype=float)) is expected
