@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from bangs.calibration.calibrators import calibrator
+from bangs.calibration.calibrators import ETS, Temperature, Vector, calibrator
 from bangs.core.rng import Streams
 from bangs.core.types import Split, Task
 from bangs.errors import BangsError, DataUnavailable, InvalidInput, UnknownName
@@ -21,9 +21,11 @@ from bangs.nn.models import APPNP, GCN, SGC
 from bangs.selection.quotas import Balanced, Top, TopPerClass
 from bangs.selection.scores import Agreement, Banzhaf
 from bangs.selftraining.loop import Method, SelfTrainer
+from bangs.selftraining.loss_weights import BanzhafWeight
 from bangs.selftraining.methods import method
 from bangs.training.model_views import Dropout
 from bangs.training.trainer import Trainer
+from bangs.valuation.banzhaf import MSR
 from tests.conftest import two_rings
 
 NODE = torch.arange(24)
@@ -164,6 +166,7 @@ MISTAKES: dict[str, tuple[Callable[[], object], list[str]]] = {
     "a learning rate in words": (lambda: Trainer(lr="low"), ["Trainer.lr must be a number", "got 'low'"]),
     "a learning rate of 0": (lambda: Trainer(lr=0.0), ["Trainer.lr must be positive", "got 0.0"]),
     "a learning rate of NaN": (lambda: Trainer(lr=math.nan), ["Trainer.lr must be positive", "got nan"]),
+    "an infinite learning rate": (lambda: Trainer(lr=math.inf), ["Trainer.lr must be finite", "got inf"]),
     "an unknown field": (lambda: Trainer(subgraph="some"), ["Trainer.subgraph", "needed, whole", "'some'"]),
     "an unknown monitor": (lambda: Trainer(monitor="f1"), ["Trainer.monitor", "accuracy, loss", "'f1'"]),
     "an unknown precision": (lambda: Trainer(precision="half"), ["Trainer.precision", "float32, tf32", "'half'"]),
@@ -180,6 +183,15 @@ MISTAKES: dict[str, tuple[Callable[[], object], list[str]]] = {
         lambda: SelfTrainer(Trainer(), Method()).fit(task(), (1,)),
         ["1 seeds for 2 runs", "one seed per run"],
     ),
+    # parts
+    "a prior in words": (lambda: Temperature(prior="1"), ["Temperature.prior must be a number", "got '1'"]),
+    "a prior as a switch": (lambda: ETS(prior=True), ["ETS.prior must be a number", "got True"]),
+    "a ridge in words": (lambda: Vector(ridge="x"), ["Vector.ridge must be a number", "got 'x'"]),
+    "samples in words": (lambda: MSR(samples="many"), ["MSR.samples must be a whole number", "got 'many'"]),
+    "half a sample": (lambda: MSR(samples=2.5), ["MSR.samples must be a whole number", "got 2.5"]),
+    "no number of samples": (lambda: MSR(samples=None), ["MSR.samples must be a whole number", "got None"]),
+    "an unknown weight": (lambda: BanzhafWeight(normalise="sum"), ["BanzhafWeight.normalise", "none, mass", "'sum'"]),
+    "a weight by a number": (lambda: BanzhafWeight(propagate=3), ["BanzhafWeight.propagate", "called", "got 3"]),
     # names
     "a misspelt method": (lambda: method("bnags"), ["method 'bnags' is unknown", "did you mean 'bangs'?", "raw"]),
     "a misspelt calibrator": (lambda: calibrator("tempreature"), ["did you mean 'temperature'?"]),

@@ -25,7 +25,6 @@ from bangs.calibration.scaling import EPSILON, ValidationSample, check_prior, di
 from bangs.core.choice_checks import check_name
 from bangs.core.number_checks import check_number
 from bangs.core.types import CHUNK, Prediction, Task
-from bangs.errors import InvalidInput
 
 
 class Calibrator(Protocol):
@@ -77,8 +76,7 @@ class Vector:
 
     def __post_init__(self) -> None:
         check_prior(type(self).__name__, self.prior)
-        if self.ridge <= 0:
-            raise InvalidInput(f"Vector.ridge must be positive, got {self.ridge}; it makes the solution unique")
+        check_number("Vector.ridge", self.ridge, within="(0, inf)")  # it makes the solution unique
 
     def __call__(self, prediction: Prediction, task: Task) -> Prediction:
         weight, bias = (part[:, None].to(prediction.logits.dtype) for part in self.fit(prediction, task))

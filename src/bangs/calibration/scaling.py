@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from bangs.core.number_checks import check_number
 from bangs.core.types import Prediction, Task
 from bangs.errors import InvalidInput
 
@@ -66,7 +67,8 @@ def divide_logits(prediction: Prediction, temperature: Tensor) -> Prediction:
 
 
 def check_prior(name: str, prior: float) -> None:
-    """Raises `InvalidInput` if the weight of the model's own probabilities is negative or not finite."""
+    """Raises `InvalidInput` if the weight of the model's own probabilities is no number, negative or not finite."""
+    check_number(f"{name}.prior", prior)
     if not 0 <= prior < float("inf"):
         raise InvalidInput(f"{name}.prior must be a number of nodes, 0 or more, got {prior}")
 

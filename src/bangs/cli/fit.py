@@ -70,7 +70,7 @@ def fit(
     ] = None,
     teacher: options.Teacher = TEACHER,
     validation: Annotated[
-        float | None, typer.Option(help="train one model without folds, and judge it by this share of the labels")
+        float | None, typer.Option(help="no folds: every model is trained once and judged by this share of the labels")
     ] = None,
     epochs: Annotated[
         int | None, typer.Option(min=1, max=MAX_COUNT, help="most training epochs; 300 if left out")

@@ -3,9 +3,7 @@
 from collections.abc import Sequence
 
 from bangs.errors import InvalidInput
-from bangs.utils.limits import MAX_FANOUT
-
-MOST_SEEDS = 10_000
+from bangs.utils.limits import MAX_FANOUT, MAX_SEEDS
 
 
 def parse_seeds(text: str) -> tuple[int, ...]:
@@ -16,15 +14,15 @@ def parse_seeds(text: str) -> tuple[int, ...]:
             seeds = [int(part) for part in text.split(",")]
         elif "-" in text.lstrip("-"):
             first, last = (int(part) for part in text.split("-"))
-            seeds = range(first, min(last, first + MOST_SEEDS) + 1)
+            seeds = range(first, min(last, first + MAX_SEEDS) + 1)
         else:
-            seeds = range(min(int(text), MOST_SEEDS + 1))
+            seeds = range(min(int(text), MAX_SEEDS + 1))
     except ValueError:
         raise InvalidInput(
             f"--seeds must be a number, a list such as 910,911 or a range 910-919, got '{text}'"
         ) from None
-    if not 1 <= len(seeds) <= MOST_SEEDS:
-        raise InvalidInput(f"--seeds must name from 1 to {MOST_SEEDS:,} seeds, got '{text}'")
+    if not 1 <= len(seeds) <= MAX_SEEDS:
+        raise InvalidInput(f"--seeds must name from 1 to {MAX_SEEDS:,} seeds, got '{text}'")
     return tuple(seeds)
 
 

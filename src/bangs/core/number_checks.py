@@ -1,5 +1,6 @@
 """Checks of settings that must be numbers within bounds."""
 
+from math import isinf
 from numbers import Integral, Real
 from typing import Any
 
@@ -23,6 +24,8 @@ def check_number(name: str, *values: Any, within: str = "") -> None:
         return
     low, high = map(float, within[1:-1].split(","))
     for value in values:
+        if isinf(value):
+            raise InvalidInput(f"{name} must be finite, got {value}")
         above = low <= value if within[0] == "[" else low < value
         below = value <= high if within[-1] == "]" else value < high
         if not (above and below):

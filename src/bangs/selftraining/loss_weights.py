@@ -1,7 +1,7 @@
 """Loss weights: how much every soft label counts in the student's loss."""
 
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Literal, Protocol, get_args
 
 import torch
 from torch import Tensor
@@ -9,6 +9,7 @@ from torch import Tensor
 from bangs.core.choice_checks import check_choice
 from bangs.core.number_checks import check_integer, check_number
 from bangs.core.types import Labels, Round
+from bangs.errors import InvalidInput
 from bangs.graphs.pagerank import PPR, Propagator
 from bangs.valuation.banzhaf import Estimator, MeanField
 from bangs.valuation.influence import Normalisation
@@ -77,6 +78,10 @@ class BanzhafWeight:
 
     def __post_init__(self) -> None:
         check_choice("BanzhafWeight.scale", self.scale, ("value", "rank"))
+        check_choice("BanzhafWeight.normalise", self.normalise, get_args(Normalisation))
+        for name, part in (("estimate", self.estimate), ("propagate", self.propagate)):
+            if not callable(part):
+                raise InvalidInput(f"BanzhafWeight.{name} must be a part that can be called, got {part!r}")
         if self.k is not None:
             check_integer("BanzhafWeight.k", self.k, least=1)
 

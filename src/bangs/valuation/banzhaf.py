@@ -6,6 +6,7 @@ k − 1 members, each weighing the same.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Literal, Protocol
 
 import torch
@@ -273,5 +274,11 @@ def _moments(worth: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _check_samples(estimator: "MSR | WLS | Marginals | Gradient") -> None:
-    if estimator.samples is not None and estimator.samples < 1:
-        raise InvalidInput(f"{type(estimator).__name__}.samples must be at least 1, got {estimator.samples}")
+    samples: object = estimator.samples
+    name = f"{type(estimator).__name__}.samples"
+    if samples is None and isinstance(estimator, WLS):
+        return
+    if isinstance(samples, bool) or not isinstance(samples, Integral):
+        raise InvalidInput(f"{name} must be a whole number, got {samples!r}")
+    if samples < 1:
+        raise InvalidInput(f"{name} must be at least 1, got {samples}")

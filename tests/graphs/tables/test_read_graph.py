@@ -371,6 +371,12 @@ def test_a_parquet_column_of_any_type_can_be_ignored_and_then_stays_so(tmp_path:
         tables.read(tmp_path, ignore=["list", "size"])
 
 
+def test_a_column_may_be_called_column_something(tmp_path: Path) -> None:
+    (tmp_path / "nodes.csv").write_text("id,column height,label\na,1.5,u\nb,2.5,u\nc,3.5,v\nd,5.5,v\n")
+    (tmp_path / "edges.csv").write_text("source,target\na,b\nc,d\n")
+    assert tables.read(tmp_path).columns.features == ["column height"]
+
+
 def test_pandas_nameless_index_is_left_out(tmp_path: Path) -> None:
     folder(tmp_path)
     pd.read_csv(tmp_path / "nodes.csv").to_csv(tmp_path / "nodes.csv")

@@ -19,6 +19,7 @@ from bangs.experiments.suites.suite import FIGURES, Cell, Suite
 from bangs.graphs.datasets.by_name import DATASETS, npz_files
 from bangs.graphs.store import is_store
 from bangs.runs.history import STAGES
+from bangs.utils.limits import MAX_SEEDS
 from bangs.utils.text import plain_name
 
 Names = Literal["known", "any"]
@@ -60,7 +61,6 @@ MAX_KEY_PARTS = 16  # of a dotted key; the memory of tomllib grows with the squa
 # as many parts with dots between them; possessive quantifiers keep the search linear in the length of the text
 _PART = r"""(?:[A-Za-z0-9_-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+"""
 _TOO_MANY_PARTS = re.compile(rf"(?<![A-Za-z0-9_-])(?:{_PART}\.[ \t]*+){{{MAX_KEY_PARTS}}}")
-MAX_SEEDS = 10_000
 MAX_CELLS = 10_000
 _SETTING_NAMES = {setting.name for setting in fields(Experiment)}
 _PRINTED_NAMES = {"stages": STAGES, "rounds": ("round",)}  # column or axis names that a kind of suite prints

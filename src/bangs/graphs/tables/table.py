@@ -1,5 +1,6 @@
 """A piece of a table as columns of trimmed text, whatever the format of the file."""
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -80,7 +81,7 @@ def column_names(header: Sequence[str], diagnostics: FileDiagnostics) -> list[st
 
 def is_unnamed(name: str) -> bool:
     """Whether a column is the unnamed index that pandas writes with a frame."""
-    return name.startswith(("column ", "Unnamed:", "__index_level_"))
+    return re.fullmatch(r"column \d+|Unnamed:.*|__index_level_.*", name) is not None
 
 
 def trimmed_table(
