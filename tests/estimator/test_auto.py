@@ -15,7 +15,7 @@ from bangs.core.types import Labels, Task, one_hot
 from bangs.errors import Diverged
 from bangs.estimator import candidates, contest, linear
 from bangs.estimator.candidates import linear_candidates, refined, soft_method
-from bangs.estimator.keeper import Keeper
+from bangs.estimator.fit_checkpoints import Keeper
 from bangs.estimator.linear import LinearTrainer, PropagatedLinear
 from bangs.estimator.members import View
 from bangs.estimator.stacking import (
@@ -284,8 +284,11 @@ def test_words_are_propagated_with_rare_ones_enlarged_and_measurements_are_not()
     assert set(tried(words)) == {"pagerank-idf", "walk-idf", "scales-idf", "logistic"}
     assert set(tried(words.to_sparse_csr())) == set(tried(words))
     measured = tried(words - 0.5)
-    assert set(measured) == {"pagerank", "walk", "scales", "logistic"}
-    assert {(model.rows, model.columns) for model in measured.values()} == {("given", "given")}
+    propagated = {"pagerank", "walk", "scales"}
+    assert set(measured) == {"logistic"} | propagated | {f"{kind}-std" for kind in propagated}
+    assert {kind: (model.rows, model.columns) for kind, model in measured.items()} == {
+        kind: ("given", "standard" if kind.endswith("-std") else "given") for kind in measured
+    }
 
 
 def test_places_are_propagated_and_stand_beside_features_as_they_are() -> None:

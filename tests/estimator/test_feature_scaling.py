@@ -14,6 +14,7 @@ from bangs.errors import InvalidInput
 from bangs.estimator import model_file
 from bangs.estimator.classifier import SelfTrainingClassifier
 from bangs.estimator.feature_scaling import FeatureScaling
+from bangs.estimator.linear import PropagatedLinear
 
 UNITS = np.array([1e-3, 1.0, 300.0, 1e5], dtype=np.float32)
 NODES = 60
@@ -160,3 +161,23 @@ def test_many_columns_of_one_unit_in_a_frame_are_an_embedding() -> None:
     ):
         model = SelfTrainingClassifier(rounds=1, epochs=5, device="cpu").fit(frame, labels(), edge_index=edges)
         assert {column.centred for column in model.columns_.columns} == {centred}
+
+
+def test_dense_columns_of_different_scales_are_tried_standardised_too() -> None:
+    model = fitted(features() * np.array([1, 2, 3, 4], dtype=np.float32))
+    names = {row["model"].split()[0] for row in model.leaderboard_}
+    assert {"pagerank-std", "walk-std", "scales-std", "pagerank"} <= names
+    standard = (features() - features().mean(0)) / features().std(0)
+    for same_scale in (standard, sp.csr_array(features())):
+        assert not any("-std" in row["model"] for row in fitted(same_scale).leaderboard_)
+
+
+def test_a_standardised_model_predicts_another_graph_by_the_deviations_of_the_fitted_one(tmp_path: Path) -> None:
+    x = features() * np.array([1, 2, 3, 9], dtype=np.float32)
+    model = fitted(x, model=PropagatedLinear(rows="given", columns="standard"), method="soft", scale="none")
+    scaled = fitted(x / x.std(0), model=PropagatedLinear(rows="given"), method="soft", scale="none")
+    assert np.allclose(model.predict_proba(), scaled.predict_proba(), atol=1e-4)
+    model.save(tmp_path)
+    again = SelfTrainingClassifier.load(tmp_path)
+    edges = EDGES[:, :28]
+    assert np.allclose(again.predict_proba(x[:30], edges), scaled.predict_proba(x[:30] / x.std(0), edges), atol=1e-4)

@@ -19,7 +19,7 @@ from torch_geometric.data import Data
 
 from bangs.cli import app
 from bangs.estimator.classifier import SelfTrainingClassifier
-from bangs.estimator.keeper import Keeper
+from bangs.estimator.fit_checkpoints import Keeper
 from bangs.experiments.experiment import Experiment, exam_of
 from bangs.experiments.results import json_lines
 from bangs.graphs.datasets import flickr, lastfm

@@ -12,7 +12,7 @@ from torch_geometric.data import Data
 from bangs.core.graph_checks import check_graph
 from bangs.errors import BangsError
 from bangs.estimator.classifier import SelfTrainingClassifier
-from bangs.estimator.keeper import Keeper
+from bangs.estimator.fit_checkpoints import Keeper
 from bangs.experiments.history_file import History
 from bangs.experiments.results import results_in
 from bangs.experiments.suites.read import read_suite

@@ -10,7 +10,7 @@ from torch_geometric.data import Data
 
 from bangs.errors import InvalidInput
 from bangs.estimator.classifier import SelfTrainingClassifier
-from bangs.estimator.keeper import Keeper
+from bangs.estimator.fit_checkpoints import Keeper
 from bangs.graphs.datasets.synthetic import citation
 from bangs.graphs.edges import EdgeList
 from bangs.graphs.pagerank_push import Push
@@ -142,7 +142,7 @@ def test_a_stopped_fit_goes_on_and_ends_alike(store: Store, tmp_path: Path, devi
 
 
 def test_batches_that_nobody_asked_for_are_told(store: Store, caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.INFO, "bangs.estimator.build"):
+    with caplog.at_level(logging.INFO, "bangs.estimator.build_candidates"):
         found = classifier(batches=None).recipe(store=store)[0].trainer
     assert found.batches == Sampling()
     assert "'store' stays on the disk" in caplog.text

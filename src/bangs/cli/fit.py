@@ -49,7 +49,7 @@ def fit(
     ] = "auto",
     folds: Annotated[
         int | None,
-        typer.Option(help="parts of the labels; each part judges a model that learned from the others; 4 if left out"),
+        typer.Option(help="folds of cross-validation: each judges a model that learned from the others; 4 if left out"),
     ] = None,
     time_limit: options.TimeLimit = None,
     selector: Annotated[
@@ -62,18 +62,21 @@ def fit(
     k: Annotated[
         int | None,
         typer.Option(
-            help="with --method hard, nodes labelled in a round; if left out, half of the nodes over all rounds"
+            help="with --method hard, nodes labelled in a round; if left out, half of the nodes over all rounds, at "
+            "most 100 in each"
         ),
     ] = None,
     rounds: Annotated[
-        int | None, typer.Option(help="most rounds of self-training; if left out 3, or 10 with --method hard")
+        int | None,
+        typer.Option(help="maximum number of rounds of self-training; if left out 3, or 10 with --method hard"),
     ] = None,
     teacher: options.Teacher = TEACHER,
     validation: Annotated[
         float | None, typer.Option(help="no folds: every model is trained once and judged by this share of the labels")
     ] = None,
     epochs: Annotated[
-        int | None, typer.Option(min=1, max=MAX_COUNT, help="most training epochs; 300 if left out")
+        int | None,
+        typer.Option(min=1, max=MAX_COUNT, help="maximum number of epochs of a neural network; 300 if left out"),
     ] = None,
     batch_size: options.BatchSize = None,
     fanout: options.Fanout = None,

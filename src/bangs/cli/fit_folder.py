@@ -14,7 +14,7 @@ from bangs.cli.console import Output, Rounds
 from bangs.cli.fit_messages import round_line, tell_candidate
 from bangs.cli.fitted_tables import FittedTables
 from bangs.estimator.classifier import SelfTrainingClassifier
-from bangs.estimator.keeper import Keeper
+from bangs.estimator.fit_checkpoints import Keeper
 from bangs.estimator.model_file import save
 from bangs.estimator.saved_parameters import to_json
 from bangs.graphs import splits, tables
@@ -37,7 +37,7 @@ def set_by_tables(learner: SelfTrainingClassifier, graph: tables.UserGraph) -> N
     if graph.columns.columns or graph.columns.structural is not None:
         learner.set_params(scale="none")  # the reader has scaled the columns
     if learner.features == "auto" and graph.columns.structural is not None and not isinstance(graph.data, Store):
-        learner.set_params(features="features")  # they are structure already
+        learner.set_params(features="features")  # these were made from the edges, as the view "structure" is
 
 
 def fit_in(

@@ -36,7 +36,7 @@ Overwrite = Annotated[bool, typer.Option("--overwrite", help="delete the run in 
 Model = Annotated[str, typer.Option(help="a name from `bangs list models`")]
 Calibrator = Annotated[str, typer.Option(help="a name from `bangs list calibrators`")]
 TEACHERS = ", ".join(CHOICES["teacher"])
-Teacher = Annotated[str, typer.Option(help=f"the round whose model labels the next round: {TEACHERS}")]
+Teacher = Annotated[str, typer.Option(help=f"with hard labels, whose model labels the next round: {TEACHERS}")]
 BatchSize = Annotated[
     int | None,
     typer.Option(
@@ -87,7 +87,7 @@ TABLES = {
     "unknown": (
         _TEXTS,
         None,
-        "a word that means 'no label'; NA, none, ? and the like are then classes; can be repeated",
+        "a word that means 'no label'; then only these and blanks do, and NA, none, ? are classes; may be repeated",
     ),
     "keep": (
         _TEXTS,

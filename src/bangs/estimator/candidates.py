@@ -1,4 +1,4 @@
-"""Candidates: what an automatic fit tries, the cheapest first."""
+"""Candidates: what an automatic fit tries, linear models before neural networks."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -9,7 +9,7 @@ from torch_geometric.data import Data
 
 from bangs.estimator.linear import LinearTrainer, PropagatedLinear
 from bangs.estimator.members import View
-from bangs.estimator.views import looks_like_counts, mostly_zeros
+from bangs.estimator.views import columns_differ_in_scale, looks_like_counts, mostly_zeros
 from bangs.selftraining.loop import Method
 from bangs.selftraining.methods import Budget, method
 from bangs.selftraining.soft_labels import Sharpen
@@ -63,8 +63,8 @@ def linear_candidates(graph: Data, method: Method, method_name: str, views: Sequ
     """Logistic regression on what each view shows of a node.
 
     View "features": X itself; X after personalised PageRank; X after PageRank of a random walk; and X, two hops and
-    PageRank side by side. Propagated word counts are weighted by inverse document frequency. View "structure": after
-    PageRank. View "both": X itself.
+    PageRank side by side. Propagated word counts are weighted by inverse document frequency. Dense columns of different
+    scales are tried standardised too. View "structure": after PageRank. View "both": X itself.
     """
     out = []
     for view in views:
@@ -84,6 +84,8 @@ def _feature_models(graph: Data) -> dict[str, PropagatedLinear]:
         "walk": replace(pagerank, normalise="row"),
         "scales": replace(pagerank, spread="scales"),
     }
+    if not counts and columns_differ_in_scale(graph.x):
+        propagated |= {f"{kind}-std": replace(model, columns="standard") for kind, model in propagated.items()}
     if words:
         propagated = {f"{kind}-idf": model for kind, model in propagated.items()}
     return propagated | {"logistic": replace(pagerank, spread="none", reach=0, columns="given")}

@@ -21,16 +21,16 @@ from bangs.core.choice_checks import check_choice
 from bangs.core.types import Task
 from bangs.errors import InvalidInput
 from bangs.estimator import saved_classifier
-from bangs.estimator.build import build_candidates
+from bangs.estimator.build_candidates import build_candidates
 from bangs.estimator.candidates import Candidate, refined
 from bangs.estimator.contest import Contest, Ensemble, Progress
 from bangs.estimator.explanation import Explanation, count_models, explanation
 from bangs.estimator.feature_scaling import FeatureScaling
+from bangs.estimator.fit_checkpoints import Keeper
 from bangs.estimator.fitted import FittedAttributes, averaged, fitted_members, snapshot_of, with_points
 from bangs.estimator.folds import check_folds, seeds_of
 from bangs.estimator.inference import calibrate_logits
 from bangs.estimator.inputs import Inputs, check_columns, prepare
-from bangs.estimator.keeper import Keeper
 from bangs.estimator.label_inputs import as_labels, as_sample_weights, in_order, mask_of
 from bangs.estimator.linear import LinearTrainer
 from bangs.estimator.members import View

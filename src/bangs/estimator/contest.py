@@ -12,8 +12,8 @@ from bangs.calibration.calibrators import Calibrator
 from bangs.core.types import Task
 from bangs.errors import Diverged
 from bangs.estimator.candidates import Candidate
+from bangs.estimator.fit_checkpoints import Keeper
 from bangs.estimator.folds import Folds, held_out_labels, label_log_probs
-from bangs.estimator.keeper import Keeper
 from bangs.estimator.members import FoldRecorder, Member, View
 from bangs.estimator.stacking import (
     common_factor,
@@ -51,7 +51,7 @@ class Ensemble:
     weights: Tensor  # float64 [K]
     temperatures: Tensor  # float64 [K], of a member's out-of-fold predictions
     fold_mean_factor: float = 1.0  # times these temperatures, for the mean over all folds of a member
-    leaderboard: list[dict[str, Any]] = field(default_factory=list)  # every candidate tried, the best first
+    leaderboard: list[dict[str, Any]] = field(default_factory=list)  # every candidate tried, the heaviest first
 
     @property
     def leader(self) -> Member:
@@ -93,6 +93,10 @@ class Contest:
     refine: Callable[[Sequence[Candidate]], list[Candidate]] | None = None  # what else to try, given the best first
 
     def __call__(self, candidates: Sequence[Candidate], observers: Sequence[Observer], keep: Keeper | None) -> Ensemble:
+        """Fit the candidates in their order, until the time limit, and average them.
+
+        After the last linear one, the refined ones come next. A candidate that diverges is left out.
+        """
         start = time.perf_counter()
         members: list[Member] = []
         standings: list[str] = []
@@ -181,9 +185,9 @@ class Contest:
         return Ensemble([members[i] for i in used], weights[used], temperatures[used], fold_mean_factor, leaderboard)
 
     def _fold_mean_factor(self) -> float:
-        """How much sharper the mean over all folds may be than out-of-fold predictions: 1 − 0.75/m.
+        """How much sharper the mean over all folds may be than out-of-fold predictions: 1 − 0.75/m, for any folds.
 
-        With m labels per class, the model of one fold learns three quarters of them, and no other fold supports it.
+        With m labels per class, the model of one fold learns fewer of them, and no other fold supports it.
         """
         if self.folds.runs == 1:
             return 1.0

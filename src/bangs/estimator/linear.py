@@ -33,13 +33,14 @@ EPSILON = 1e-6
 
 @dataclass(frozen=True)
 class PropagatedLinear(Checked):
-    """Logits = u((P X̃ − m) / s) W + b, with a propagation P that has no weights.
+    """Logits = u((P X̃ V − m) / s) W + b, with a propagation P that has no weights.
 
     X̃ are the features, with rows of length one if `rows = "unit"`. P is the identity (`spread = "none"`), Â^reach
     (`"hops"`, SGC of Wu et al. 2019), or `reach` steps of H' = (1−alpha) Â H + alpha X̃ (`"pagerank"`, as in APPNP).
     `"scales"` has all three side by side, with two hops. Â is D^-½ (A + I) D^-½, or the random walk D^-1 (A + I) with
     `normalise = "row"`, where all neighbours count alike. With `columns = "idf"` a column that is not zero for n of N
-    nodes is multiplied by √log((1 + N) / (1 + n)): inverse document frequency. Only the first `width` principal
+    nodes is multiplied by √log((1 + N) / (1 + n)): inverse document frequency; with `"standard"` it is divided by its
+    standard deviation. Only the first `width` principal
     directions of P X̃ are used; m and s are their mean and scale, and u makes rows of length one if `rows = "unit"`.
     The directions are computed once, from the fitted graph; W and b are learned.
     """
@@ -49,7 +50,7 @@ class PropagatedLinear(Checked):
     alpha: float = 0.1
     width: int = 128
     rows: Literal["unit", "given"] = "unit"
-    columns: Literal["given", "idf"] = "given"
+    columns: Literal["given", "idf", "standard"] = "given"
     normalise: Literal["symmetric", "row"] = "symmetric"
 
     def __post_init__(self) -> None:
@@ -78,7 +79,7 @@ class PropagatedLinear(Checked):
         if self.spread == "none" or self.reach == 0:
             return x
         h = x
-        for _ in range(self.reach):
+        for _ in range(self.reach):  # PageRank: (1−α) Â h + α x = (1−α) (Â h + α/(1−α) x)
             h = matrix @ h if self.spread == "hops" else matrix.matmul(h, x, self.alpha / (1 - self.alpha))
             if self.spread == "pagerank":
                 h = h * (1 - self.alpha)
@@ -103,9 +104,10 @@ class PropagatedLinear(Checked):
         if len(self.parts) > 1:
             return _concatenated([part.principal(graph, rng, device) for part in self.parts])
         x = _feature_matrix(graph.x, self.rows)
-        if self.columns == "idf":
-            idf = _inverse_document_frequency(x)
-            x = x * idf if isinstance(x, np.ndarray) else sp.csr_array(x.multiply(idf))
+        column_weights = None
+        if self.columns != "given":
+            column_weights = _inverse_document_frequency(x) if self.columns == "idf" else _inverse_deviation(x)
+            x = x * column_weights if isinstance(x, np.ndarray) else sp.csr_array(x.multiply(column_weights))
         matrix = self._adjacency(graph, device)
 
         def propagate(matrix: Sparse, dense: Matrix) -> Matrix:
@@ -128,8 +130,8 @@ class PropagatedLinear(Checked):
             # a graph of fewer nodes has fewer directions; zeros fill up, so that shapes depend on the settings only
             padding = ((0, 0), (0, self.width - leading.shape[1]))
             basis, z = np.pad(q @ leading, padding), np.pad(span @ leading, padding)
-        if self.columns == "idf":
-            basis = idf[:, None] * basis  # so that new nodes need no idf
+        if column_weights is not None:
+            basis = column_weights[:, None] * basis  # so that new nodes need no column weights
         centre = z.mean(0, keepdims=True)
         scale = 1 / max(float(np.sqrt(np.square(z - centre).sum(1).mean())), EPSILON)
         inputs, directions, mean = (torch.from_numpy(np.ascontiguousarray(a * scale)) for a in (z, basis, centre))
@@ -166,7 +168,7 @@ class _Linear(_Head):
 
 @dataclass(frozen=True)
 class LinearTrainer:
-    """Multinomial logistic regression by L-BFGS, to convergence; used in place of a `Trainer`.
+    """Multinomial logistic regression by at most `iterations` steps of L-BFGS; used in place of a `Trainer`.
 
     The loss of a run is the weighted mean cross-entropy over its labelled nodes plus ridge/2 · |W|².
     """
@@ -176,7 +178,7 @@ class LinearTrainer:
     iterations: int = 40
     again: int = 15  # iterations of a warm start, from the weights of the last round
 
-    batches = None
+    batches = None  # read where a `Trainer` is expected; a linear model trains without batches
 
     def __post_init__(self) -> None:
         check_number("LinearTrainer.ridge", self.ridge, within="(0, inf)")
@@ -301,6 +303,12 @@ def _feature_matrix(x: Tensor, rows: str) -> FeatureMatrix:
     length = np.sqrt(np.asarray(matrix.multiply(matrix).sum(1))).ravel()
     scale: FeatureMatrix = sp.diags_array((1 / np.maximum(length, EPSILON)).astype(np.float32))
     return sp.csr_array(scale @ matrix)
+
+
+def _inverse_deviation(x: FeatureMatrix) -> Matrix:
+    """One over the standard deviation of every column; 1 for constant columns: [F]."""
+    deviation = np.asarray((x if isinstance(x, np.ndarray) else x.toarray()).std(0))
+    return (1 / np.where(deviation > EPSILON, deviation, 1.0)).astype(np.float32)
 
 
 def _inverse_document_frequency(x: FeatureMatrix) -> Matrix:

@@ -14,6 +14,7 @@ from bangs.estimator.members import View
 from bangs.graphs.sparse import to_scipy, to_torch
 from bangs.graphs.tables.structural_features import structural
 
+SAME_SCALE = 1.1  # ratio of standard deviations up to which columns have the same scale
 STRUCTURE_WIDTH = 65  # columns of structural features
 DEGREE_SCALE = 0.2  # factor of log(1 + degree), so that it weighs about as much as the other structural features
 
@@ -44,6 +45,16 @@ def mostly_zeros(x: Tensor) -> bool:
     """Whether at least half of all entries are zero, as with words; only then a column can be rare."""
     values = x.values() if x.layout == torch.sparse_csr else x
     return 2 * int((values != 0).sum()) <= x.shape[0] * x.shape[1]
+
+
+def columns_differ_in_scale(x: Tensor) -> bool:
+    """Whether dense columns, 0/1 ones aside, have different standard deviations, so that standardising matters."""
+    if x.layout != torch.strided or mostly_zeros(x):
+        return False
+    deviation = x.std(0, correction=0)
+    indicator = ((x == 0) | (x == 1)).all(0)
+    deviation = deviation[(deviation > 0) & ~indicator]
+    return len(deviation) > 1 and bool(deviation.max() > SAME_SCALE * deviation.min())
 
 
 def _concatenated(x: Tensor, structure: Tensor) -> Tensor:

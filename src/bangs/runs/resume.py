@@ -1,4 +1,7 @@
-"""Save the rounds of a run in its folder; a run that was stopped continues after the last one."""
+"""Save the rounds of a run in its folder; a run that was stopped continues after the last one.
+
+Experiments use this through `experiments/history_file.py`, fits through `estimator/fit_checkpoints.py`.
+"""
 
 import time
 from collections.abc import Callable, Mapping

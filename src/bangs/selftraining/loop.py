@@ -46,8 +46,8 @@ class Method:
     """A self-training method: its parts. The `repr` is the configuration.
 
     `memory`: keep pseudo-labels for good (accumulate), make all of them anew each round (rebuild), or anew from
-    nodes that had none the round before (alternate). `pool`: nodes neither given nor held for validation (free), all
-    that are not given (open), or those in no part of the split (unused), so that test nodes are never adopted.
+    nodes that had none the round before (alternate). `pool`: nodes that have no label and are
+    not held for validation (free), validation nodes too (open), or free nodes that are not test nodes (unused).
     """
 
     rounds: int = ROUNDS
@@ -88,7 +88,7 @@ class Adoption:
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """Where a run stands after a round; round 0 is the first model, trained on the given labels alone."""
+    """Where R runs (seeds or folds) stand after a round; round 0 is the first model, of the given labels alone."""
 
     index: int
     labels: Labels
@@ -178,7 +178,7 @@ class SelfTrainer:
                 labels = labels.weighted(method.weigh(round, labels))
             labels = Labels.where(took_part, labels, state.labels)
         with _timed(seconds, "train"):
-            student, prediction_now, rejected = state.student, state.prediction, torch.zeros_like(took_part)
+            student, student_prediction, rejected = state.student, state.prediction, torch.zeros_like(took_part)
             if took_part.any():
                 transition = None if method.correct is None else method.correct(round)
                 fitted = learner.fit(labels, rng, start=self._start(state), transition=transition)
@@ -188,18 +188,18 @@ class SelfTrainer:
                     took_part, chosen = took_part & ~rejected, chosen & ~rejected[:, None]
                     labels = Labels.where(took_part, labels, state.labels)
                 student = Teacher.where(took_part, fitted, state.student)
-                prediction_now = Prediction.where(took_part, predicted, state.prediction)
+                student_prediction = Prediction.where(took_part, predicted, state.prediction)
 
         better = beats(student.validation, state.best.validation)
         return State(
             index=index,
             labels=labels,
             student=student,
-            prediction=prediction_now,
+            prediction=student_prediction,
             teacher=self._next_teacher(state.teacher, student),
             best=Teacher.where(better, student, state.best),
             best_round=torch.where(better, index, state.best_round),
-            running=rejected | took_part & can_continue,  # a run that has ended has no chosen nodes
+            running=rejected | took_part & can_continue,  # a rejected round is undone, and the run goes on
             took_part=took_part,
             adoption=Adoption(
                 chosen,

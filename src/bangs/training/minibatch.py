@@ -12,8 +12,8 @@ from torch import Tensor
 
 from bangs.core.rng import Streams
 from bangs.nn.ensemble import Network, Targets
-from bangs.training.epochs import EagerSession, TargetNodes
 from bangs.training.neighbour_sampling import Sampler, Sampling
+from bangs.training.training_session import EagerSession, TargetNodes
 from bangs.utils import signals
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from bangs.graphs.sparse import Sparse
 from bangs.nn.ensemble import Targets
 from bangs.nn.matmul import WIDE_COLUMNS, batched_matmul, full_precision
 from bangs.nn.subgraphs import DENSE_ABOVE, Features, Nodes, PreparedGraph, Subgraph
-from bangs.training.epochs import TargetNodes
+from bangs.training.training_session import TargetNodes
 
 NODE_MULTIPLE = 64  # the number of nodes is rounded up to a multiple of it
 COLUMN_MULTIPLE = 32  # features are padded with zeros to a multiple of it, so that kernels need no bounds check

@@ -10,7 +10,7 @@ from torch_geometric.data import Data
 
 from bangs import SelfTrainingClassifier
 from bangs.errors import InvalidInput
-from bangs.estimator.keeper import Keeper
+from bangs.estimator.fit_checkpoints import Keeper
 from bangs.runs import RunFolder
 from bangs.runs.snapshot import Snapshot
 from bangs.selftraining.loop import State
