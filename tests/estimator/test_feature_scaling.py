@@ -15,6 +15,8 @@ from bangs.estimator import model_file
 from bangs.estimator.classifier import SelfTrainingClassifier
 from bangs.estimator.feature_scaling import FeatureScaling
 from bangs.estimator.linear import PropagatedLinear
+from bangs.graphs.store import Store
+from tests.cli.invoke import bangs
 
 UNITS = np.array([1e-3, 1.0, 300.0, 1e5], dtype=np.float32)
 NODES = 60
@@ -45,8 +47,7 @@ def test_the_units_of_columns_change_no_prediction(as_given: Any) -> None:
     expected = fitted(standard, scale="none").predict_proba()
     model = fitted(as_given(x * UNITS + 5 * UNITS))
     assert np.allclose(model.predict_proba(), expected, atol=1e-3)
-    assert "different units" in model.notes_[-1]
-    assert "to 1" in model.notes_[-1]
+    assert model.notes_ == ["features have different units, so 4 of 4 are scaled; scale 'none' takes them as they are"]
 
 
 def test_the_units_of_the_columns_of_a_data_change_no_prediction() -> None:
@@ -76,16 +77,40 @@ def test_scale_is_a_choice_of_the_user() -> None:
     assert fitted(sp.csr_array(x)).scaling_ is None
 
 
-def test_columns_of_zeros_and_ones_and_constant_ones_stay_as_they_are() -> None:
+def test_columns_of_zeros_and_ones_stay_as_they_are_and_constant_ones_become_zero() -> None:
     x = torch.from_numpy(features() * UNITS)
     x[:, 1] = (torch.arange(NODES) % 3 == 0).float()
-    x[:, 2] = 7.0
+    x[:, 2] = 1e6
     scaling = FeatureScaling.of(x, "auto")
     assert scaling is not None
     out = scaling(x)
-    assert torch.equal(out[:, 1:3], x[:, 1:3])
+    assert torch.equal(out[:, 1], x[:, 1])
+    assert torch.equal(out[:, 2], torch.zeros(NODES))
     assert torch.allclose(out[:, [0, 3]].mean(0), torch.zeros(2), atol=1e-5)
     assert torch.allclose(out[:, [0, 3]].std(0, correction=0), torch.ones(2), atol=1e-5)
+
+
+def test_a_scaling_that_would_change_nothing_is_none() -> None:
+    ones = torch.from_numpy(np.eye(NODES, 4, dtype=np.float32))
+    for x in (ones, torch.zeros(NODES, 4)):
+        assert FeatureScaling.of(x, "standard") is None
+    assert fitted(np.eye(NODES, 4) > 0, scale="standard").scaling_ is None
+    assert fitted(features(), scale="standard").notes_ == []
+
+
+def test_a_measure_beside_an_embedding_gets_the_weight_of_one_column() -> None:
+    draw = np.random.default_rng(0)
+    wide = 0.05 * draw.normal(size=(NODES, 64))
+    wide[:, 7] = 15_000 + 4_000 * draw.normal(size=NODES)
+    scaling = FeatureScaling.of(torch.from_numpy(wide).float(), "auto")
+    assert scaling is not None
+    assert scaling.scale.ne(1).nonzero().tolist() == [[7]]
+    scaled = scaling(torch.from_numpy(wide).float())
+    assert 0.03 < float(scaled[:, 7].std()) < 0.07
+    frame = pd.DataFrame(wide, columns=[f"e{i}" for i in range(64)])
+    edges = pd.DataFrame({"source": EDGES[0], "target": EDGES[1]})
+    model = SelfTrainingClassifier(rounds=1, epochs=5, device="cpu").fit(frame, labels(), edge_index=edges)
+    assert [column.name for column in model.columns_.columns if column.centred] == ["e7"]
 
 
 def test_one_measure_beside_categories_is_standardised() -> None:
@@ -181,3 +206,38 @@ def test_a_standardised_model_predicts_another_graph_by_the_deviations_of_the_fi
     again = SelfTrainingClassifier.load(tmp_path)
     edges = EDGES[:, :28]
     assert np.allclose(again.predict_proba(x[:30], edges), scaled.predict_proba(x[:30] / x.std(0), edges), atol=1e-4)
+
+
+def test_a_store_is_taken_as_it_is_and_predicted_by_a_model_that_scales(tmp_path: Path) -> None:
+    x = features() * UNITS
+    np.savez(tmp_path / "graph.npz", x=x, edge_index=np.concatenate([EDGES, EDGES[::-1]], axis=1), y=labels())
+    assert bangs("convert", tmp_path / "graph.npz", tmp_path / "store").code == 0
+    store = Store.open(tmp_path / "store")
+    model = fitted(x)
+    assert np.allclose(model.predict_proba(store), model.predict_proba(x, EDGES), atol=1e-5)
+    own = SelfTrainingClassifier(rounds=1, epochs=5, device="cpu").fit(store)
+    assert own.scaling_ is None
+    assert own.predict_proba().shape == (NODES, 2)
+    with pytest.raises(InvalidInput, match="a Store is taken as it is"):
+        SelfTrainingClassifier(scale="standard").fit(store)
+
+
+@pytest.mark.parametrize("scale", ["auto", "standard", "none"])
+def test_the_command_line_scales_an_array_as_asked(tmp_path: Path, scale: str) -> None:
+    np.savez(tmp_path / "graph.npz", x=features() * UNITS, edge_index=EDGES, y=labels())
+    options = ("--scale", scale, "--rounds", "1", "--epochs", "5")
+    printed = bangs("fit", tmp_path / "graph.npz", "--out", tmp_path / "out", *options)
+    assert printed.code == 0, printed.err
+    assert (SelfTrainingClassifier.load(tmp_path / "out").scaling_ is None) == (scale == "none")
+    assert ("different units" in printed.out + printed.err) == (scale == "auto")
+
+
+def test_a_model_of_the_earlier_structure_rule_predicts_its_own_graph_only(tmp_path: Path) -> None:
+    SelfTrainingClassifier(rounds=1, epochs=5, device="cpu").fit(None, labels(), edge_index=EDGES).save(tmp_path)
+    tensors, facts = model_file.load(tmp_path)
+    del facts["structure_rule"]
+    model_file.save(tmp_path, tensors, facts)
+    model = SelfTrainingClassifier.load(tmp_path)
+    assert model.predict_proba().shape == (NODES, 2)
+    with pytest.raises(InvalidInput, match="fit it again"):
+        model.predict_proba(None, EDGES)

@@ -1,6 +1,6 @@
 """Checks of settings that must be numbers within bounds."""
 
-from math import isinf
+from math import inf
 from numbers import Integral, Real
 from typing import Any
 
@@ -24,7 +24,7 @@ def check_number(name: str, *values: Any, within: str = "") -> None:
         return
     low, high = map(float, within[1:-1].split(","))
     for value in values:
-        if isinf(value):
+        if abs(value) == inf:
             raise InvalidInput(f"{name} must be finite, got {value}")
         above = low <= value if within[0] == "[" else low < value
         below = value <= high if within[-1] == "]" else value < high

@@ -27,10 +27,10 @@ from bangs.estimator.contest import Contest, Ensemble, Progress
 from bangs.estimator.explanation import Explanation, count_models, explanation
 from bangs.estimator.feature_scaling import FeatureScaling
 from bangs.estimator.fit_checkpoints import Keeper
-from bangs.estimator.fitted import FittedAttributes, averaged, fitted_members, snapshot_of, with_points
+from bangs.estimator.fitted import FittedAttributes, averaged, check_structure, fitted_members, snapshot_of, with_points
 from bangs.estimator.folds import check_folds, seeds_of
 from bangs.estimator.inference import calibrate_logits
-from bangs.estimator.inputs import Inputs, check_columns, prepare
+from bangs.estimator.inputs import Inputs, check_columns, in_memory, prepare
 from bangs.estimator.label_inputs import as_labels, as_sample_weights, in_order, mask_of
 from bangs.estimator.linear import LinearTrainer
 from bangs.estimator.members import View
@@ -39,6 +39,7 @@ from bangs.estimator.tasks import TrainingData, tasks_of, training_data
 from bangs.graphs.splits import check_share
 from bangs.graphs.store import Store, StoreReference
 from bangs.graphs.tables.read_options import SCALES
+from bangs.graphs.tables.structural_features import STRUCTURE_RULE
 from bangs.nn.models import Architecture
 from bangs.selection.scores import Score
 from bangs.selftraining.choices import TEACHER, TeacherChoice
@@ -192,12 +193,13 @@ class SelfTrainingClassifier(FittedAttributes, ClassifierMixin, BaseEstimator): 
         data = training_data(inputs, seed=seed, folds=self.folds, validation=self.validation, keep=self.keep)
         self.classes_, self.notes_ = data.classes, list(data.notes)
         store = inputs.source if isinstance(inputs.source, Store) else None
-        self.scaling_ = None
-        if store is None and inputs.columns is None:
-            self.scaling_ = FeatureScaling.of(data.graph.x, self.scale)
+        if isinstance(X, Store) and self.scale == "standard":
+            raise InvalidInput("scale='standard' needs features in memory; a Store is taken as it is")
+        taken_as_it_is = isinstance(X, Store) or inputs.columns is not None
+        self.scaling_ = None if taken_as_it_is else FeatureScaling.of(data.graph.x, self.scale)
         if self.scaling_ is not None:
             data.graph.x = self.scaling_(data.graph.x)
-            self.notes_.append(self.scaling_.note)
+            self.notes_ += [self.scaling_.note] if self.scale == "auto" else []
         bare = inputs.columns is not None and inputs.columns.structural is not None
         candidates = self.recipe(data.graph if store is None else None, data.unlabelled, store, bare=bare)
         self.threads_ = thread_count(len(data.labels)) if store is None else torch.get_num_threads()
@@ -353,6 +355,7 @@ class SelfTrainingClassifier(FittedAttributes, ClassifierMixin, BaseEstimator): 
         if store_reference is None:
             self.snapshot_ = with_points(self.snapshot_, self.members_, tasks)
         self.seed_, self.leaderboard_ = seed, ensemble.leaderboard
+        self.structure_rule_ = STRUCTURE_RULE
         self.n_features_in_ = int(data.graph.x.shape[1])
         if inputs.frame is not None and all(isinstance(name, str) for name in inputs.frame.columns):
             self.feature_names_in_ = np.array(inputs.frame.columns, dtype=object)
@@ -367,6 +370,9 @@ class SelfTrainingClassifier(FittedAttributes, ClassifierMixin, BaseEstimator): 
         check_is_fitted(self)
         if X is None and edge_index is None:
             return self.snapshot_.calibrated
+        check_structure(self.structure_rule_, self.members_, self.columns_)
+        if self.scaling_ is not None:
+            X = in_memory(X) if isinstance(X, Store) else X  # so that it can be scaled
         inputs = prepare(
             X,
             None,
@@ -386,6 +392,10 @@ class SelfTrainingClassifier(FittedAttributes, ClassifierMixin, BaseEstimator): 
             )
         check_columns(inputs.frame, getattr(self, "feature_names_in_", None))
         if self.scaling_ is not None:
+            if not isinstance(graph, Data):
+                raise InvalidInput(
+                    "this model scales its features, but a store on disk is read as it is; give X instead"
+                )
             graph.x = self.scaling_(graph.x)
         device = choose_device(self.device)
         logits = averaged(self.members_, len(self.classes_), graph, inputs.names, self.seed_, device)

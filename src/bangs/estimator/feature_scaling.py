@@ -8,9 +8,10 @@ from torch import Tensor
 
 from bangs.core.choice_checks import check_choice
 from bangs.errors import InvalidInput
-from bangs.graphs.feature_units import UNIT_RATIO, units_differ
+from bangs.graphs.feature_units import UNIT_RATIO, median_ratios, units_differ
 from bangs.graphs.tables.read_options import SCALES
 
+ROUNDING = 2e-7  # of float32, relative; a column that varies less is constant
 _BLOCK = 64  # columns that are converted to float64 at a time
 
 
@@ -37,27 +38,33 @@ class FeatureScaling:
                     "scale='standard' needs dense features, but X is sparse; give scale='auto' or 'none'"
                 )
             return None
-        return {"standard": cls.standard, "auto": cls.if_units_differ, "none": lambda _: None}[scale](x)
+        scaling = {"standard": cls.standard, "auto": cls.by_units, "none": cls.unchanged}[scale](x)
+        return scaling if bool((scaling.mean != 0).any() | (scaling.scale != 1).any()) else None
+
+    @classmethod
+    def unchanged(cls, x: Tensor) -> "FeatureScaling":
+        """The scaling that changes nothing."""
+        return cls(torch.zeros(x.shape[1], dtype=torch.float64), torch.ones(x.shape[1], dtype=torch.float64))
 
     @classmethod
     def standard(cls, x: Tensor) -> "FeatureScaling":
-        """The scaling of X [N, F] to mean 0 and standard deviation 1; 0/1 and constant columns stay as they are."""
+        """The scaling of X [N, F] to mean 0 and standard deviation 1; 0/1 columns stay as they are."""
         mean, deviation, indicator, _ = _statistics(x)
-        unchanged = indicator | ~_varies(mean, deviation)
-        return cls(mean.masked_fill(unchanged, 0.0), deviation.masked_fill(unchanged, 1.0))
+        return cls(mean.masked_fill(indicator, 0.0), deviation.masked_fill(indicator | (deviation == 0), 1.0))
 
     @classmethod
-    def if_units_differ(cls, x: Tensor) -> "FeatureScaling | None":
-        """The standard scaling if the columns of X [N, F] have different units, else None.
+    def by_units(cls, x: Tensor) -> "FeatureScaling":
+        """The standard scaling if the columns of X [N, F] have different units.
 
-        The unit of a 0/1 column is 1, however rare its ones are.
+        Else only columns of another unit than most are changed: they get the median deviation. The unit of a 0/1 column
+        is 1, however rare its ones are.
         """
         mean, deviation, indicator, zeros = _statistics(x)
-        deviation = deviation.where(_varies(mean, deviation), 0.0)
         large_beside_indicators = bool(indicator.any() and (deviation > UNIT_RATIO).any())
         if large_beside_indicators or units_differ(deviation.numpy(), zeros.numpy()):
             return cls.standard(x)
-        return None
+        ratios = torch.from_numpy(median_ratios(deviation.numpy(), zeros.numpy()))
+        return cls(mean.where(ratios != 1, 0.0), ratios)
 
     def __call__(self, x: Tensor) -> Tensor:
         """The scaled features: float32 [N, F], dense."""
@@ -71,28 +78,22 @@ class FeatureScaling:
     @property
     def note(self) -> str:
         """A sentence for the user."""
-        changed = self.scale[self.scale != 1]
-        return (
-            f"features have different units (standard deviations from {float(changed.min()):.3g} to "
-            f"{float(changed.max()):.3g}), so they are standardised; scale 'none' takes them as they are"
-        )
+        changed = int(((self.mean != 0) | (self.scale != 1)).sum())
+        count = f"{changed:,} of {len(self.scale):,}"
+        return f"features have different units, so {count} are scaled; scale 'none' takes them as they are"
 
 
 def _statistics(x: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Mean, standard deviation, whether all values are 0 or 1, and the share of zeros, of every column: [F]."""
+    """Means, deviations, whether all are 0 or 1, and the share of zeros of all columns: [F] each."""
     parts = []
     for columns in _blocks(x):
         block = x[:, columns].cpu().double()
-        zero = block == 0
-        parts.append((block.mean(0), block.std(0, correction=0), (zero | (block == 1)).all(0), zero.double().mean(0)))
+        zero, mean, deviation = block == 0, block.mean(0), block.std(0, correction=0)
+        deviation = deviation.where(deviation > ROUNDING * mean.abs(), 0.0)
+        parts.append((mean, deviation, (zero | (block == 1)).all(0), zero.double().mean(0)))
     mean, deviation, indicator, zeros = (torch.cat(columns) for columns in zip(*parts, strict=True))
     return mean, deviation, indicator, zeros
 
 
 def _blocks(x: Tensor) -> Iterator[slice]:
     return (slice(start, start + _BLOCK) for start in range(0, x.shape[1], _BLOCK))
-
-
-def _varies(mean: Tensor, deviation: Tensor) -> Tensor:
-    """Whether columns vary by more than rounding errors of float32."""
-    return deviation > 1e-6 * mean.abs()

@@ -24,6 +24,8 @@ from bangs.estimator.stacking import mixture
 from bangs.estimator.views import STRUCTURE_WIDTH, view_of
 from bangs.graphs.edges import EdgeList
 from bangs.graphs.store import StoreReference
+from bangs.graphs.tables.feature_encoding import Encoding
+from bangs.graphs.tables.structural_features import STRUCTURE_RULE
 from bangs.nn.models import Architecture
 from bangs.runs.snapshot import Snapshot
 from bangs.suggestion.points import merged
@@ -105,6 +107,16 @@ def averaged(
     if len(logits) == 1:
         return logits[0]
     return mixture(logits, torch.tensor([member.weight for member in members], dtype=torch.float64))
+
+
+def check_structure(rule: int, members: Sequence[FittedMember], columns: Encoding | None) -> None:
+    """Raises if a model of an earlier version sees structural features, which were computed in another way."""
+    bare = columns is not None and columns.structural is not None
+    if rule != STRUCTURE_RULE and (bare or any(member.view != "features" for member in members)):
+        raise InvalidInput(
+            "this model was fitted by an earlier version of bangs, which computed features from the edges in another "
+            "way; fit it again to predict another graph"
+        )
 
 
 def snapshot_of(

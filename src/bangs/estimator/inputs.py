@@ -83,7 +83,7 @@ def prepare(
     if isinstance(X, Store):
         if edge_index is not None or edge_weight is not None:
             raise InvalidInput("a Store carries its own edges; give either a Store or X and edge_index, not both")
-        source = X if fitted else _in_memory(X)
+        source = X if fitted else in_memory(X)
         graph = source.unlabelled() if isinstance(source, Store) else as_graph(source, directed=True)
         return Inputs(graph, source, y, names_of(X, int(graph.num_nodes or 0)) if names is None else names, None)
     X = as_pandas(X)
@@ -183,7 +183,7 @@ def names_of(X: Any, nodes: int, edge_index: Any = None) -> Any:
     return np.array([str(name) for name in index], dtype=object)
 
 
-def _in_memory(store: Store) -> Data | Store:
+def in_memory(store: Store) -> Data | Store:
     """The graph of a store of at most 1 GiB in memory, with the first of several splits; else the store."""
     if not store.fits:
         return store

@@ -38,6 +38,7 @@ def save(model: Any, path: str | Path) -> None:
             "columns": None if model.columns_ is None else model.columns_.to_dict(),
             "rounds": model.n_iter_,
             "ended": model.termination_condition_,
+            "structure_rule": model.structure_rule_,
         },
     )
 
@@ -63,6 +64,7 @@ def load(cls: type[Any], path: str | Path, store: str | Path | None, parts: dict
         model.scaling_ = FeatureScaling(**scaling) if scaling else None
         if model.scaling_ is not None and len(model.scaling_.mean) != model.n_features_in_:
             raise InvalidInput(f"it scales {len(model.scaling_.mean)} features, but has {model.n_features_in_}")
+        model.structure_rule_ = int(facts.get("structure_rule", 1))
         columns = facts.get("columns")
         model.columns_ = None if columns is None else Encoding.from_dict(columns)
         model.snapshot_, model.classes_, model.node_names_ = model_file.read_run(path, tensors, facts, store)

@@ -54,7 +54,7 @@ def paired(place: str, first: str, second: str, ours: Sequence[float], theirs: S
 
 def holm(p: Sequence[float]) -> list[float]:
     """Holm-corrected p-values (Holm 1979): the i-th smallest of m is multiplied by m − i + 1, never decreasing."""
-    values = np.asarray(p, dtype=float)
+    values = np.array(p, dtype=float)
     order = values.argsort(kind="stable")
     factors = np.arange(len(p), 0, -1)
     values[order] = np.maximum.accumulate(np.minimum(factors * values[order], 1.0))

@@ -37,6 +37,8 @@ def read_user_graph(path: Path, *, encoding: Encoding | None = None, **options: 
         array=manifest.features, classes=manifest.classes, directed=manifest.directed, weighted=manifest.weighted
     )
     stored = plain if manifest.encoding is None else Encoding.from_dict(manifest.encoding)
+    if stored.columns and options.get("scale", "auto") != "auto":
+        raise InvalidInput(f"the columns of '{path}' were scaled when the store was made; leave --scale out")
     if encoding is not None:
         _check_encoding(stored, encoding, path)
         store = store.relabelled(_renumbered(store.y, manifest.classes, encoding.classes, path))
@@ -60,7 +62,8 @@ def read_user_graph(path: Path, *, encoding: Encoding | None = None, **options: 
 
 def _refuse_unused_options(path: Path, from_store: bool, options: dict[str, Any]) -> None:
     """Raises if an option has no effect on this source, though it has one on a folder of tables."""
-    unused = " and ".join(option for option in ReadOptions(**options).given if from_store or option != "--directed")
+    allowed = {"--scale"} if from_store else {"--scale", "--directed"}  # the classifier scales arrays
+    unused = " and ".join(option for option in ReadOptions(**options).given if option not in allowed)
     if unused and from_store:
         raise InvalidInput(f"'{path}' is a store, read when it was made; give {unused} to `bangs convert`")
     if unused:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bangs.graphs.feature_units import units_differ
+from bangs.graphs.feature_units import median_ratios, units_differ
 from bangs.graphs.tables.dates import FORMATS, YEAR, any_dates, read_dates
 from bangs.graphs.tables.diagnostics import FileDiagnostics, counted, listed
 from bangs.graphs.tables.feature_encoding import Categorical, Column, Date, Numeric
@@ -220,9 +220,10 @@ def column_encodings(statistics: Sequence[ColumnStatistics]) -> tuple[tuple[Colu
     if len(standardised) >= MIN_SAME_UNIT:
         numbers = [column.numbers for column in standardised]
         zeros = np.array([moments.zeros / max(moments.count, 1) for moments in numbers])
-        if not units_differ(np.array([moments.scale for moments in numbers]), zeros):
-            for column in standardised:
-                encodings[column.name] = Numeric(column.name, column.numbers.mean, 1.0, centred=False)
+        deviations = np.array([moments.scale for moments in numbers])
+        if not units_differ(deviations, zeros):
+            for column, ratio in zip(standardised, median_ratios(deviations, zeros).tolist(), strict=True):
+                encodings[column.name] = Numeric(column.name, column.numbers.mean, ratio, centred=ratio != 1)
     used = tuple(encoding for encoding in encodings.values() if encoding is not None)
     return used, tuple(name for name, encoding in encodings.items() if encoding is None)
 

@@ -13,6 +13,7 @@ from bangs.graphs.tables.feature_encoding import Structural
 
 WIDTH = 64  # columns; a code has one bit of a 64-bit hash for each
 DIRECTIONS = 32  # eigenvectors
+STRUCTURE_RULE = 2  # 1 = those of the largest eigenvalues, 2 = of the largest absolute values
 _STEPS = 20
 _STEPS_PER_ORTHOGONALISATION = 2
 
