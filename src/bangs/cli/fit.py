@@ -102,23 +102,25 @@ def fit(
     output = Output(as_json=as_json, quiet=quiet)
     settings = {name: arguments[name] for name in SelfTrainingClassifier().get_params(deep=False) if name in arguments}
     batches = sampling(batch_size, parse_fanout(fanout))
-    learner = SelfTrainingClassifier(**settings, batches=batches, random_state=seed)
-    candidates = learner.recipe()  # raises on a wrong setting before anything is read
+    classifier = SelfTrainingClassifier(**settings, batches=batches, random_state=seed)
+    candidates = classifier.recipe()  # raises on a wrong setting before anything is read
     fitted_tables = FittedTables.of(
         graph,
         {**tables, "scale": scale, "two_labels": validation is not None, "seed": seed},
         *([] if labels is None else [labels]),
     )
     own_graph = fitted_tables.read()
-    set_by_tables(learner, own_graph)
+    set_by_tables(classifier, own_graph)
     output.notes(own_graph.notes)
     if own_graph.columns.weighted and not all(getattr(one.trainer.model, "weighted", True) for one in candidates):
         output.say(f"· {model} takes all edges alike: their weights count in the selection, not in the model")
     if isinstance(own_graph.data, Store):
-        only = learner.recipe(store=own_graph.data)[0]  # raises before anything is written if a store is not supported
-        if learner.batches is None:
-            learner.set_params(batches=only.trainer.batches)
+        only = classifier.recipe(store=own_graph.data)[
+            0
+        ]  # raises before anything is written if a store is not supported
+        if classifier.batches is None:
+            classifier.set_params(batches=only.trainer.batches)
             output.say(f"· {in_batches(only.trainer.batches)}; --batch-size and --fanout say otherwise")
     with stoppable(command_line("--resume")):
-        done = fit_in(out, own_graph, learner, fitted_tables, output, resume=resume, overwrite=overwrite)
+        done = fit_in(out, own_graph, classifier, fitted_tables, output, resume=resume, overwrite=overwrite)
     output.result({**done, "out": out.name}, final_summary(done, out))

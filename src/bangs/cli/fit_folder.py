@@ -31,19 +31,19 @@ from bangs.utils.files import write_atomic
 from bangs.utils.text import counted
 
 
-def set_by_tables(learner: SelfTrainingClassifier, graph: tables.UserGraph) -> None:
+def set_by_tables(classifier: SelfTrainingClassifier, graph: tables.UserGraph) -> None:
     """Set the parameters that depend on the tables."""
-    learner.set_params(directed=graph.columns.directed)
+    classifier.set_params(directed=graph.columns.directed)
     if graph.columns.columns or graph.columns.structural is not None:
-        learner.set_params(scale="none")  # the reader has scaled the columns
-    if learner.features == "auto" and graph.columns.structural is not None and not isinstance(graph.data, Store):
-        learner.set_params(features="features")  # these were made from the edges, as the view "structure" is
+        classifier.set_params(scale="none")  # the reader has scaled the columns
+    if classifier.features == "auto" and graph.columns.structural is not None and not isinstance(graph.data, Store):
+        classifier.set_params(features="features")  # these were made from the edges, as the view "structure" is
 
 
 def fit_in(
     out: Path,
     graph: tables.UserGraph,
-    learner: SelfTrainingClassifier,
+    classifier: SelfTrainingClassifier,
     tables_read: FittedTables,
     output: Output,
     *,
@@ -51,21 +51,23 @@ def fit_in(
     overwrite: bool,
 ) -> dict[str, Any]:
     """Fit in the folder `out`, which also records where the tables are; returns the result."""
-    device = choose_device(learner.device)
+    device = choose_device(classifier.device)
     with RunFolder.create_or_resume(
-        out, _config(tables_read.path.name, graph, learner), resume=resume, overwrite=overwrite, device=device
+        out, _config(tables_read.path.name, graph, classifier), resume=resume, overwrite=overwrite, device=device
     ) as folder:
-        tables_read.write(out, learner)
+        tables_read.write(out, classifier)
         done = folder.result
         if done is None:
-            done = _fit(folder, graph, learner, output)
+            done = _fit(folder, graph, classifier, output)
         else:
             output.say(f"'{out}' holds the finished fit; nothing is left to do")
         folder.forget()
         return done
 
 
-def _fit(folder: RunFolder, graph: tables.UserGraph, learner: SelfTrainingClassifier, output: Output) -> dict[str, Any]:
+def _fit(
+    folder: RunFolder, graph: tables.UserGraph, classifier: SelfTrainingClassifier, output: Output
+) -> dict[str, Any]:
     """Fit, from the last checkpoint of an earlier attempt, and write every file."""
     keeper = Keeper(folder)
     if keeper.round is not None:
@@ -76,25 +78,25 @@ def _fit(folder: RunFolder, graph: tables.UserGraph, learner: SelfTrainingClassi
     if not isinstance(data, Store):
         data = copy(data).update({"class_names": graph.classes})  # for notes that name classes
     test = torch.zeros(data.num_nodes, dtype=torch.bool) if split is None else split.test[0]
-    if len(learner.recipe(store=data if isinstance(data, Store) else None)) > 1:
-        learner.fit(data, names=graph.ids, keeper=keeper, tell=partial(tell_candidate, output))
+    if len(classifier.recipe(store=data if isinstance(data, Store) else None)) > 1:
+        classifier.fit(data, names=graph.ids, keeper=keeper, tell=partial(tell_candidate, output))
     else:
-        with Rounds(output, "round by round", learner.rounds or 0) as view:
-            learner.fit(data, names=graph.ids, observers=[lambda state: view.tell(round_line(state))], keeper=keeper)
-    learner.classes_ = np.array(graph.classes)[learner.classes_]
-    output.notes([*learner.notes_, f"trained with {counted(learner.threads_, 'thread')}"])
-    truth = exam(graph.data.y, graph.classes, learner, test)
-    result = outcome(learner, truth, keeper.seconds)
+        with Rounds(output, "round by round", classifier.rounds or 0) as view:
+            classifier.fit(data, names=graph.ids, observers=[lambda state: view.tell(round_line(state))], keeper=keeper)
+    classifier.classes_ = np.array(graph.classes)[classifier.classes_]
+    output.notes([*classifier.notes_, f"trained with {counted(classifier.threads_, 'thread')}"])
+    truth = exam(graph.data.y, graph.classes, classifier, test)
+    result = outcome(classifier, truth, keeper.seconds)
     output.say("writing predictions, reasons and the page")
-    _write(folder, learner, truth, result)
+    _write(folder, classifier, truth, result)
     return result
 
 
-def _write(folder: RunFolder, learner: SelfTrainingClassifier, truth: Tensor, result: dict[str, Any]) -> None:
+def _write(folder: RunFolder, classifier: SelfTrainingClassifier, truth: Tensor, result: dict[str, Any]) -> None:
     """Write every file of a fit; result.json comes last, so that it implies all others."""
-    names, classes = learner.node_names_, result["classes"]
-    path, snapshot = folder.path, learner.snapshot_
-    learner.save(path)
+    names, classes = classifier.node_names_, result["classes"]
+    path, snapshot = folder.path, classifier.snapshot_
+    classifier.save(path)
     if (truth >= 0).any():
         save(path / EXAM, {"truth": truth}, {})
     write_atomic(path / "predictions.csv", predictions(snapshot, names, classes))
@@ -105,9 +107,9 @@ def _write(folder: RunFolder, learner: SelfTrainingClassifier, truth: Tensor, re
     folder.finish(result)
 
 
-def _config(name: str, graph: tables.UserGraph, learner: SelfTrainingClassifier) -> dict[str, Any]:
+def _config(name: str, graph: tables.UserGraph, classifier: SelfTrainingClassifier) -> dict[str, Any]:
     """Everything the result depends on; it contains no path, only the name of the folder."""
-    params = learner.get_params(deep=False)
+    params = classifier.get_params(deep=False)
     recipe = {"model", "method", "features", "selector", "calibrator"}
     stored = isinstance(graph.data, Store)
     return {
@@ -124,7 +126,7 @@ def _config(name: str, graph: tables.UserGraph, learner: SelfTrainingClassifier)
         "settings": {
             name: to_json(value) for name, value in params.items() if name not in recipe | {"random_state", "device"}
         },
-        "seed": learner.random_state,
+        "seed": classifier.random_state,
         "columns": graph.columns.to_dict(),
         "split": graph.split is not None,
     }

@@ -47,9 +47,9 @@ class FittedTables:
             graph = with_answers(graph, read_answers(file))
         return graph
 
-    def write(self, folder: Path, learner: SelfTrainingClassifier) -> None:
+    def write(self, folder: Path, classifier: SelfTrainingClassifier) -> None:
         """Save the paths and options in the folder of the fit; paths are relative, so both can be moved together."""
-        params = {name: value for name, value in learner.get_params(deep=False).items() if name not in _NOT_SAVED}
+        params = {name: value for name, value in classifier.get_params(deep=False).items() if name not in _NOT_SAVED}
         base = folder.resolve()
         content = {
             "path": os.path.relpath(self.path, base),
@@ -72,8 +72,10 @@ def read_fitted_tables(folder: Path) -> tuple[FittedTables, dict[str, Any]]:
     try:
         path, *labels = [_resolve(folder, name) for name in (content["path"], *content["labels"])]
         options = {str(name): _option(str(name), value) for name, value in content["options"].items()}
-        learner = {str(name): saved_parameters.from_json(name, value, {}) for name, value in content["learner"].items()}
-        SelfTrainingClassifier(**learner).recipe()
+        parameters = {
+            str(name): saved_parameters.from_json(name, value, {}) for name, value in content["learner"].items()
+        }
+        SelfTrainingClassifier(**parameters).recipe()
     except (BangsError, AttributeError, LookupError, TypeError, ValueError) as error:
         raise InvalidInput(f"'{file}' is not as `bangs fit` writes it ({error}); give the tables instead") from error
     for missing in (path, *labels):
@@ -82,7 +84,7 @@ def read_fitted_tables(folder: Path) -> tuple[FittedTables, dict[str, Any]]:
                 f"'{folder}' was fitted on '{missing}', which is not there any more; "
                 "put it back, or give the tables where they are now: bangs label TABLES"
             )
-    return FittedTables(path, options, tuple(labels)), learner
+    return FittedTables(path, options, tuple(labels)), parameters
 
 
 def _resolve(folder: Path, name: Any) -> Path:

@@ -55,6 +55,6 @@ def label(
         command = [sys.executable, "-m", "bangs", *sys.argv[1:], "--prepare", "--quiet"]  # this one, for the queue
         serve(folder, name, batch, port, read_only, command, output)
         return
-    fitted, learner = origin(graph)
-    learner.set_params(time_limit=time_limit, device=device)
-    prepare_queue(folder, fitted.also(tables), learner, 3 * batch, strategy, output)
+    fitted, classifier = origin(graph)
+    classifier.set_params(time_limit=time_limit, device=device)
+    prepare_queue(folder, fitted.also(tables), classifier, 3 * batch, strategy, output)

@@ -58,7 +58,7 @@ def serve(
 def prepare_queue(
     folder: Path,
     tables: FittedTables,
-    learner: SelfTrainingClassifier,
+    classifier: SelfTrainingClassifier,
     count: int,
     strategy: str | None,
     output: Output,
@@ -73,10 +73,10 @@ def prepare_queue(
     graph = tables.read()
     if isinstance(graph.data, Store):
         raise InvalidInput("a graph that stays on disk cannot be labelled on a page yet; use `bangs suggest`")
-    set_by_tables(learner, graph)
+    set_by_tables(classifier, graph)
     with stoppable():
         acquire(folder / FIT, LOCK_TIMEOUT).release()  # a fit whose server was killed may still be running
-        result = fit_in(folder / FIT, graph, learner, tables, output, resume=False, overwrite=True)
+        result = fit_in(folder / FIT, graph, classifier, tables, output, resume=False, overwrite=True)
     judged = result["validation"]
     low, high = judged["interval"] or (None, None)
     saved = read_saved_run(folder / FIT)

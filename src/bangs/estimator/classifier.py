@@ -363,7 +363,7 @@ class SelfTrainingClassifier(FittedAttributes, ClassifierMixin, BaseEstimator): 
             del self.feature_names_in_
         self.node_names_ = inputs.names
         self.n_iter_ = sum(row["took_part"][0] for row in self.snapshot_.rows[1:])
-        self.termination_condition_ = ensemble.leader.ended
+        self.termination_condition_ = ensemble.heaviest.ended
 
     def _calibrated_logits(self, X: Any, edge_index: Any, edge_weight: Any, names: Any) -> Tensor:
         """Logits [N, C] of the fitted graph, or of another one."""

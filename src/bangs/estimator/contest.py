@@ -54,7 +54,7 @@ class Ensemble:
     leaderboard: list[dict[str, Any]] = field(default_factory=list)  # every candidate tried, the heaviest first
 
     @property
-    def leader(self) -> Member:
+    def heaviest(self) -> Member:
         return self.members[0]
 
     @property
@@ -75,7 +75,7 @@ class _Stopped(Exception):
 
     def __init__(self, state: State, standing: str):
         super().__init__(standing)
-        self.state, self.standing = state, standing
+        self.state, self.standing = state, standing  # "behind", or "time" for the time limit
 
 
 @dataclass(frozen=True, eq=False)

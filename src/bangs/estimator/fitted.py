@@ -126,22 +126,22 @@ def snapshot_of(
 
     `graph` is the fitted one, and `store_reference` says where it is on disk; held is long [N].
     """
-    leader, mean = ensemble.leader, ensemble.mean
+    heaviest, mean = ensemble.heaviest, ensemble.mean
     snapshot = Snapshot(
         graph=_edges(graph) if store_reference is None else store_reference,
-        given=torch.where(leader.adopted_round == 0, leader.target, -1),
+        given=torch.where(heaviest.adopted_round == 0, heaviest.target, -1),
         held=held.cpu(),
-        target=leader.target,
-        adopted_round=leader.adopted_round,
+        target=heaviest.target,
+        adopted_round=heaviest.adopted_round,
         raw=mean,
         calibrated=mean,
-        round_labels=leader.round_labels,
-        round_confidence=leader.round_confidence,
-        candidate_log=leader.candidate_log,
-        chosen=leader.chosen,
-        rows=leader.rows,
-        belief=leader.belief,
-        weight=leader.weight,
+        round_labels=heaviest.round_labels,
+        round_confidence=heaviest.round_confidence,
+        candidate_log=heaviest.candidate_log,
+        chosen=heaviest.chosen,
+        rows=heaviest.rows,
+        belief=heaviest.belief,
+        weight=heaviest.weight,
         unseen=ensemble.unseen if bool((held >= 0).any()) else None,
     )
     calibrated = calibrate_logits(snapshot, snapshot.raw, graph, calibrate)
