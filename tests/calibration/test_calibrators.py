@@ -9,8 +9,8 @@ from torch_geometric.data import Data
 
 from bangs.calibration import calibrators, scaling
 from bangs.calibration.calibrators import CALIBRATORS, ETS, GATS, CaGCN, Temperature, Uncalibrated, Vector, calibrator
+from bangs.calibration.logit_scaling import ValidationSample, mixture, vector
 from bangs.calibration.proven_temperature import ProvenTemperature
-from bangs.calibration.scaling import ValidationSample, mixture, vector
 from bangs.core import metrics
 from bangs.core.types import Labels, Prediction, Task
 from bangs.errors import InvalidInput, UnknownName

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from bangs.calibration.crossfit import Crossfit, Parameters, _Folds
-from bangs.calibration.scaling import ValidationSample
+from bangs.calibration.logit_scaling import ValidationSample
 
 NODES = 8
 

@@ -14,7 +14,7 @@ from torch_geometric.data import Data
 from bangs.calibration.calibrators import GATS, CaGCN, Temperature
 from bangs.calibration.crossfit import Crossfit, _Folds
 from bangs.calibration.graph_calibrators import _Attention, _Convolution, hops
-from bangs.calibration.scaling import ValidationSample
+from bangs.calibration.logit_scaling import ValidationSample
 from bangs.core import metrics
 from bangs.core.types import Prediction
 from bangs.errors import InvalidInput

@@ -18,10 +18,10 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from bangs.calibration import scaling
+from bangs.calibration import logit_scaling
 from bangs.calibration.graph_calibrators import GATS, CaGCN
+from bangs.calibration.logit_scaling import EPSILON, ValidationSample, check_prior, divide_logits
 from bangs.calibration.proven_temperature import ProvenTemperature
-from bangs.calibration.scaling import EPSILON, ValidationSample, check_prior, divide_logits
 from bangs.core.choice_checks import check_name
 from bangs.core.number_checks import check_number
 from bangs.core.types import CHUNK, Prediction, Task
@@ -59,7 +59,7 @@ class Temperature:
     def fit(self, prediction: Prediction, task: Task) -> Tensor:
         """The temperature of every run: float64 [R]."""
         sample = ValidationSample.of(prediction, task, self.prior)
-        return scaling.temperature(sample.logits, sample.target)
+        return logit_scaling.temperature(sample.logits, sample.target)
 
 
 @dataclass(frozen=True)
@@ -85,9 +85,9 @@ class Vector:
     def fit(self, prediction: Prediction, task: Task) -> tuple[Tensor, Tensor]:
         """Weights and biases of every run: float64 [R, C] each."""
         sample = ValidationSample.of(prediction, task, self.prior)
-        temperature = scaling.temperature(sample.logits, sample.target)[:, None]
+        temperature = logit_scaling.temperature(sample.logits, sample.target)[:, None]
         ridge = self.ridge / sample.held.sum(1).clamp(min=1)
-        weight, bias = scaling.vector(sample.logits / temperature[..., None], sample.target, ridge.double())
+        weight, bias = logit_scaling.vector(sample.logits / temperature[..., None], sample.target, ridge.double())
         return weight / temperature, bias
 
 
@@ -120,8 +120,8 @@ class ETS:
     def fit(self, prediction: Prediction, task: Task) -> tuple[Tensor, Tensor]:
         """Temperature [R] and weights [R, 3] of every run, float64."""
         sample = ValidationSample.of(prediction, task, self.prior)
-        temperature = scaling.temperature(sample.logits, sample.target)
-        weights = scaling.mixture(_members(sample.logits, temperature).exp(), sample.target)
+        temperature = logit_scaling.temperature(sample.logits, sample.target)
+        weights = logit_scaling.mixture(_members(sample.logits, temperature).exp(), sample.target)
         return temperature, _floored(weights, self.floor)
 
 

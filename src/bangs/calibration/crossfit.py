@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from bangs.calibration.scaling import EPSILON, ValidationSample
+from bangs.calibration.logit_scaling import EPSILON, ValidationSample
 from bangs.core.number_checks import check_integer, check_number
 
 _CHECK_EVERY = 10  # epochs, since the check makes a GPU wait

@@ -15,9 +15,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from bangs.calibration import scaling
+from bangs.calibration import logit_scaling
 from bangs.calibration.crossfit import Crossfit
-from bangs.calibration.scaling import ValidationSample, check_prior, divide_logits
+from bangs.calibration.logit_scaling import ValidationSample, check_prior, divide_logits
 from bangs.core.number_checks import check_integer, check_number
 from bangs.core.rng import Streams
 from bangs.core.types import Prediction, Task
@@ -223,7 +223,7 @@ class _Attention:
 def _start(prediction: Prediction, task: Task, prior: float) -> tuple[Tensor, Prediction, ValidationSample]:
     """Temperatures [R, 1], the prediction scaled by them, and its validation nodes, in float64."""
     sample = ValidationSample.of(prediction, task, prior)
-    temperature = scaling.temperature(sample.logits, sample.target)[:, None]
+    temperature = logit_scaling.temperature(sample.logits, sample.target)[:, None]
     scaled = Prediction(prediction.logits.double() / temperature[..., None])
     return temperature, scaled, ValidationSample.of(scaled, task, prior)
 

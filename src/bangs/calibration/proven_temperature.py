@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from bangs.calibration.scaling import divide_logits, shrunk_temperature
+from bangs.calibration.logit_scaling import divide_logits, shrunk_temperature
 from bangs.core.number_checks import check_integer, check_number
 from bangs.core.types import Prediction, Task
 

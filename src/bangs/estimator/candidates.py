@@ -1,4 +1,7 @@
-"""Candidates: what an automatic fit tries, linear models before neural networks."""
+"""Candidates: the models that an automatic fit tries.
+
+`build_candidates.py` adds the neural networks after the linear models; `contest.py` inserts the refined ones.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

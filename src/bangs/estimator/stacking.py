@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from bangs.calibration.scaling import shrunk_temperature
+from bangs.calibration.logit_scaling import shrunk_temperature
 from bangs.core.intervals import Z, wilson
 from bangs.core.types import Prediction, Task
 

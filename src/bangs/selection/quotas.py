@@ -1,4 +1,4 @@
-"""Quotas: which nodes to adopt, given their scores."""
+"""Quotas: which nodes to adopt, given their scores; how many by default is in `selftraining/methods.py`: `Budget.k`."""
 
 from dataclasses import dataclass
 from typing import Protocol
