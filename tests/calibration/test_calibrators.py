@@ -7,7 +7,7 @@ from scipy.optimize import minimize, minimize_scalar
 from torch import Tensor
 from torch_geometric.data import Data
 
-from bangs.calibration import calibrators, scaling
+from bangs.calibration import calibrators, logit_scaling
 from bangs.calibration.calibrators import CALIBRATORS, ETS, GATS, CaGCN, Temperature, Uncalibrated, Vector, calibrator
 from bangs.calibration.logit_scaling import ValidationSample, mixture, vector
 from bangs.calibration.proven_temperature import ProvenTemperature
@@ -270,7 +270,7 @@ def test_what_has_converged_stands_still_however_long_others_take(monkeypatch):
     case = Prediction(3 * logits), halves(label)[0]
     asked_often, asked_never = [], []
     for every, fits in ((1, asked_often), (1000, asked_never)):
-        monkeypatch.setattr(scaling, "_CHECK_EVERY", every)
+        monkeypatch.setattr(logit_scaling, "_CHECK_EVERY", every)
         fits += [Temperature().fit(*case), *Vector().fit(*case), *ETS().fit(*case)]
     assert all(torch.equal(one, other) for one, other in zip(asked_often, asked_never, strict=True))
 
