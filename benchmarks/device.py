@@ -1,7 +1,7 @@
 """An epoch on a GPU: with our kernels and with torch's, the kernels it consists of, and the share of bandwidth reached.
 
     python benchmarks/device.py [--json] [--datasets cora pubmed] [--presets paper tuned] [--models gcn] [--runs 10]
-        [--precisions float32] [--adopted 0 2000] [--kernels 12]
+        [--precisions float32] [--adopted 0 2000] [--kernels 12] [--without matmul first_hop]
 
 An epoch is one step of Adam and one look at the validation nodes for all seeds at once, replayed as one CUDA graph.
 `adopted` nodes, drawn by chance for every seed, have labels besides those that came with the graph, as later rounds do.
@@ -9,16 +9,18 @@ An epoch is one step of Adam and one look at the validation nodes for all seeds 
 where the first hop is precomputed, its subgraphs are made and the epoch is captured anew.
 `bandwidth` is what the sparse products of a GCN must read and write (each dense line once per entry, as no cache is
 counted on) over the time of those products; the card's memory does 4.8 TB/s on an H200, its second-level cache more.
+`--without` also measures all kernels but the dense ones (`kernels/matmul.py`), and no precomputed first hop.
 """
 
 import itertools
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from statistics import median
 from time import perf_counter
 from typing import Any
+from unittest.mock import patch
 
 import torch
 from torch.profiler import ProfilerActivity, profile
@@ -35,6 +37,7 @@ from bangs.training.training_session import CapturedSession
 from measuring import graph, in_turns, options, show, table
 
 EPOCHS = 50  # a turn
+WITHOUT = ("matmul", "first_hop")  # parts that can be switched off
 
 
 def main() -> None:
@@ -46,6 +49,7 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=10, help="seeds at once")
     parser.add_argument("--adopted", type=int, nargs="+", default=[0, 2000], help="nodes with labels besides the given")
     parser.add_argument("--kernels", type=int, default=12, help="kernels named in the profile of each case")
+    parser.add_argument("--without", nargs="*", choices=WITHOUT, default=[], help="parts to measure an epoch without")
     args = parser.parse_args()
     if not torch.cuda.is_available():
         sys.exit("device.py measures a GPU, and torch finds none here; benchmarks/training.py measures the processor")
@@ -57,8 +61,8 @@ def main() -> None:
         cases = itertools.product(args.models, args.presets, args.precisions, args.adopted)
         for model, preset, precision, adopted in cases:
             sessions, opening = {}, {}
-            for system in ("torch", "bangs"):
-                with our_kernels(on=system == "bangs"):
+            for system in ("torch", "bangs", *(f"bangs without {part}" for part in args.without)):
+                with our_kernels(on=system != "torch"), without(system.rpartition(" ")[2]):
                     chosen = trainer(model, preset, name, epochs=64, precision=precision)
                     sessions[system], opening[system] = session(chosen.prepare(task), adopted)
             times = in_turns({system: replays(one) for system, one in sessions.items()}, args.repeats)
@@ -101,6 +105,18 @@ def our_kernels(*, on: bool) -> Iterator[None]:
     finally:
         del os.environ["BANGS_KERNELS"]
         kernels.ready.cache_clear()
+
+
+@contextmanager
+def without(part: str) -> Iterator[None]:
+    """One of the parts switched off; other words switch nothing off."""
+    with ExitStack() as patches:
+        if part == "matmul":
+            patches.enter_context(patch("bangs.kernels.matmul.supports", lambda x, weight: False))
+            patches.enter_context(patch("bangs.training.precomputed_hop.WIDE_COLUMNS", sys.maxsize))
+        if part == "first_hop":
+            patches.enter_context(patch("bangs.training.precomputed_hop.FirstHop.of", lambda prepared: None))
+        yield
 
 
 def session(learner: Learner, adopted: int) -> tuple[CapturedSession, float]:

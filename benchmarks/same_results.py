@@ -1,6 +1,6 @@
 """Two checkouts, the same results: every method on the embedded graph and one fit, compared number by number.
 
-    python benchmarks/same_results.py ../before . [--device cpu] [--models] [--teacher first]
+    python benchmarks/same_results.py ../before . [--device cpu] [--models] [--teacher first] [--jobs 1]
 
 Prints one line a command, with the first differences, and exits with 1 where a number differs. On a CPU results must be
 equal to the bit. Where the default teacher of the two checkouts differs, `--teacher` names one for both.
@@ -12,6 +12,8 @@ import os
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +23,11 @@ UNEQUAL = {"seconds", "environment", "out", "commit", "folder", "path", "version
 
 def json_output(checkout: Path, command: list[str]) -> Any:
     """What a command of that checkout prints with --json, without times and places."""
-    env = {**os.environ, "PYTHONPATH": str(checkout / "src"), "OMP_NUM_THREADS": "1"}
+    env = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(filter(None, (str(checkout / "src"), os.environ.get("PYTHONPATH")))),
+        "OMP_NUM_THREADS": "1",
+    }
     done = subprocess.run([sys.executable, "-m", "bangs", *command], capture_output=True, text=True, env=env)
     if done.returncode:
         return {"failed": done.stderr.strip()[-300:]}
@@ -59,6 +65,7 @@ def main() -> None:
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--models", action="store_true", help="also one run of every model")
     parser.add_argument("--teacher", help="the teacher of every run, given to both")
+    parser.add_argument("--jobs", type=int, default=1, help="commands at once")
     args = parser.parse_args()
     common = ["--dataset", "synthetic", "--seeds", "2", "--rounds", "3", "--device", args.device, "--json"]
     common += [] if args.teacher is None else ["--teacher", args.teacher]
@@ -66,9 +73,10 @@ def main() -> None:
     if args.models:
         commands += [["run", "--method", "bangs", "--model", name, *common] for name in MODELS]
     different = 0
-    for command in commands:
-        lines = differences(json_output(args.before, command), json_output(args.after, command))
-        different += _print(lines, command)
+    with ThreadPoolExecutor(args.jobs) as pool:
+        before, after = (pool.map(partial(json_output, checkout), commands) for checkout in (args.before, args.after))
+        for command, *results in zip(commands, before, after, strict=True):
+            different += _print(differences(*results), command)
     fits = []
     for checkout in (args.before, args.after):
         with tempfile.TemporaryDirectory() as folder:
