@@ -189,21 +189,21 @@ def test_a_session_keeps_the_same_best_epochs_with_either_code(monitor, nodes, c
     assert not plain.unfinished.all()
 
 
-LARGE = [(40, 64, 50, 70), (300, 32, 32, 128), (150, 96, 96, 64)]  # lines, columns stored, columns, columns to be
+@pytest.mark.parametrize(("n", "a", "b"), [(40, 64, 70), (300, 32, 128), (150, 96, 64)])
+def test_dense_products_and_gradients_are_those_of_torch(n, a, b):
+    x, weight, pull = (torch.randn(RUNS, *shape) for shape in ((n, a), (a, b), (n, b)))
+    here, there = x.to(DEVICE), weight.to(DEVICE)
+    torch.testing.assert_close(matmul.matmul(here, there).cpu(), x @ weight, **DIGITS)
+    summed = matmul.matmul_gradient(here, pull.to(DEVICE)).cpu()
+    torch.testing.assert_close(summed, x.transpose(1, 2) @ pull, **DIGITS)
 
 
-@pytest.mark.parametrize(("n", "stored", "a", "b"), LARGE)
-@pytest.mark.parametrize("counted", [False, True])
-def test_dense_products_and_gradients_leave_out_lines_that_a_run_lacks(n, stored, a, b, counted):
-    x, weight, pull = (torch.randn(RUNS, *shape) for shape in ((n, stored), (a, b), (n, b)))
-    x[:, :, a:] = 0
-    row_counts = torch.tensor([n, n // 2, 1], dtype=torch.int32) if counted else None
-    real = x if row_counts is None else x * (torch.arange(n) < row_counts[:, None])[..., None]
-    there = {} if row_counts is None else {"row_counts": row_counts.to(DEVICE)}
-    x, here = x.to(DEVICE), weight.to(DEVICE)
-    torch.testing.assert_close(matmul.matmul(x, here, **there).cpu(), real[:, :, :a] @ weight, **DIGITS)
-    summed = matmul.matmul_gradient(x, pull.to(DEVICE), a, **there).cpu()
-    torch.testing.assert_close(summed, real[:, :, :a].transpose(1, 2) @ pull, **DIGITS)
+@pytest.mark.parametrize(
+    ("a", "b", "supported"), [(32, 64, True), (64, 96, True), (50, 64, False), (64, 70, False), (64, 32, False)]
+)
+def test_dense_kernels_serve_whole_tiles_only_since_gradients_swap_the_widths(a, b, supported):
+    assert matmul.supports(torch.zeros(RUNS, 4, a), torch.zeros(RUNS, a, b)) is supported
+    assert not matmul.supports(torch.zeros(1, 4, a), torch.zeros(RUNS, a, b))
 
 
 def test_a_dense_product_adds_and_takes_a_transpose():
@@ -218,7 +218,7 @@ def test_dense_products_of_inactive_runs_are_skipped():
     x[1] = torch.nan
     actual = matmul.matmul(x.to(DEVICE), weight.to(DEVICE), active=active.to(DEVICE)).cpu()
     torch.testing.assert_close(actual[active], expected[active], **DIGITS)
-    summed = matmul.matmul_gradient(x.to(DEVICE), expected.to(DEVICE), 32, active=active.to(DEVICE)).cpu()
+    summed = matmul.matmul_gradient(x.to(DEVICE), expected.to(DEVICE), active=active.to(DEVICE)).cpu()
     torch.testing.assert_close(summed[active], (x.transpose(1, 2) @ expected)[active], **DIGITS)
 
 
@@ -230,6 +230,6 @@ def test_dense_products_have_the_digits_of_float32():
     assert ours <= 2 * theirs
     pull = torch.randn(2, 500, 128, device=DEVICE)
     true = x.double().transpose(1, 2) @ pull.double()
-    actual = (matmul.matmul_gradient(x, pull, 1024), x.transpose(1, 2) @ pull)
+    actual = (matmul.matmul_gradient(x, pull), x.transpose(1, 2) @ pull)
     ours, theirs = ((one - true).abs().max() for one in actual)
     assert ours <= 2 * theirs

@@ -1,6 +1,6 @@
 """Triton kernels for batched dense products by tensor cores, in three passes for float32 precision.
 
-Inactive runs are skipped, and so are rows of padding.
+Inactive runs are skipped.
 """
 
 from functools import cache
@@ -17,9 +17,8 @@ PIECES = 8  # in which the gradient of a small weight is summed over the rows
 
 @triton.jit(do_not_specialize=["m"])
 def _matmul(
-    left, right, plus, out, row_counts, active, m, n, k, depth, left_run, left_line,
-    right_run, right_line, right_column, ADDED: tl.constexpr, COUNTED: tl.constexpr,
-    SKIP_INACTIVE: tl.constexpr, PRECISION: tl.constexpr,
+    left, right, plus, out, active, m, n, k, left_run, left_line, right_run, right_line, right_column,
+    ADDED: tl.constexpr, SKIP_INACTIVE: tl.constexpr, PRECISION: tl.constexpr,
     M: tl.constexpr, N: tl.constexpr, K: tl.constexpr, G: tl.constexpr,
 ):  # fmt: skip
     run = tl.program_id(1).to(tl.int64)
@@ -33,16 +32,14 @@ def _matmul(
     row = (top + tl.arange(0, M)).to(tl.int64)
     column = tile // high * N + tl.arange(0, N)
     step = tl.arange(0, K)
-    count = tl.minimum(tl.load(row_counts + run), m) if COUNTED else m
     left += run * left_run
     right += run * right_run
     total = tl.zeros([M, N], dtype=tl.float32)
-    for start in range(0, k * (top < count).to(tl.int32), K):
+    for start in range(0, k, K):
         inner = start + step
-        left_part = tl.load(left + row[:, None] * left_line + inner[None, :], mask=(row < count)[:, None], other=0.0)
-        inside = (inner < depth)[:, None] & (column < n)[None, :]
+        left_part = tl.load(left + row[:, None] * left_line + inner[None, :], mask=(row < m)[:, None], other=0.0)
         right_part = tl.load(
-            right + inner[:, None] * right_line + column[None, :] * right_column, mask=inside, other=0.0
+            right + inner[:, None] * right_line + column[None, :] * right_column, mask=(column < n)[None, :], other=0.0
         )
         total = tl.dot(left_part, right_part, total, input_precision=PRECISION)
     inside = (row < m)[:, None] & (column < n)[None, :]
@@ -54,8 +51,8 @@ def _matmul(
 
 @triton.jit(do_not_specialize=["m"])
 def _matmul_gradient(
-    left, right, out, row_counts, active, m, stored, a, n, left_run, left_line, right_run,
-    COUNTED: tl.constexpr, SKIP_INACTIVE: tl.constexpr, PRECISION: tl.constexpr,
+    left, right, out, active, m, a, n, left_run, left_line, right_run,
+    SKIP_INACTIVE: tl.constexpr, PRECISION: tl.constexpr,
     M: tl.constexpr, N: tl.constexpr, K: tl.constexpr,
 ):  # fmt: skip
     run = tl.program_id(1).to(tl.int64)
@@ -66,22 +63,20 @@ def _matmul_gradient(
     row = tl.program_id(0) // column_tiles * M + tl.arange(0, M)
     column = tl.program_id(0) % column_tiles * N + tl.arange(0, N)
     step = tl.arange(0, K)
-    count = tl.minimum(tl.load(row_counts + run), m) if COUNTED else m
-    share = tl.cdiv(tl.cdiv(count, pieces), K) * K
+    share = tl.cdiv(tl.cdiv(m, pieces), K) * K
     left += run * left_run
     right += run * right_run
     total = tl.zeros([M, N], dtype=tl.float32)
-    for start in range(piece * share, tl.minimum((piece + 1) * share, count), K):
+    for start in range(piece * share, tl.minimum((piece + 1) * share, m), K):
         inner = (start + step).to(tl.int64)
-        # columns beyond a are dropped when the sums are stored
         left_part = tl.load(
             left + inner[None, :] * left_line + row[:, None],
-            mask=(inner < count)[None, :] & (row < stored)[:, None],
+            mask=(inner < m)[None, :] & (row < a)[:, None],
             other=0.0,
         )
         right_part = tl.load(
             right + inner[:, None] * n + column[None, :],
-            mask=(inner < count)[:, None] & (column < n)[None, :],
+            mask=(inner < m)[:, None] & (column < n)[None, :],
             other=0.0,
         )
         total = tl.dot(left_part, right_part, total, input_precision=PRECISION)
@@ -90,50 +85,38 @@ def _matmul_gradient(
 
 
 def supports(x: Tensor, weight: Tensor) -> bool:
-    """Whether x [R, n, a] has the memory layout that the kernels need and weight [R, a, b] is wide enough."""
-    return (
-        len(x) == len(weight) and x.stride(2) == 1 and x.shape[2] % TILE_DEPTH == 0 and weight.shape[2] >= TILE_COLUMNS
-    )
+    """Whether the kernels can compute x·weight, x [R, n, a] and weight [R, a, b], and both gradients."""
+    a, b = weight.shape[1:]
+    return len(x) == len(weight) and x.stride(2) == 1 and a % TILE_DEPTH == b % TILE_DEPTH == 0 and b >= TILE_COLUMNS
 
 
-def matmul(
-    x: Tensor,
-    weight: Tensor,
-    *,
-    row_counts: Tensor | None = None,
-    active: Tensor | None = None,
-    plus: Tensor | None = None,
-) -> Tensor:
+def matmul(x: Tensor, weight: Tensor, *, active: Tensor | None = None, plus: Tensor | None = None) -> Tensor:
     """x·weight + plus, [R, n, b], of x [R, n, a], weight [R, a, b] and plus [R, n, b].
 
-    x may have more columns than the weight has rows, if they are zeros. Rows of x from
-    `row_counts` int [R] on count as zeros. Products of runs that are not `active`, bool [R], are undefined.
+    a is a multiple of `TILE_DEPTH`. Products of runs that are not `active`, bool [R], are undefined.
     """
-    (runs, m, k), (depth, n) = x.shape, weight.shape[1:]
+    (runs, m, k), n = x.shape, weight.shape[2]
     out = torch.empty(runs, m, n, device=x.device)
     plus = None if plus is None else plus.contiguous()
     _matmul[(triton.cdiv(m, TILE_ROWS) * triton.cdiv(n, TILE_COLUMNS), runs)](
-        x, weight, x if plus is None else plus, out, x if row_counts is None else row_counts,
-        x if active is None else active, m, n, k, depth, x.stride(0), x.stride(1), *weight.stride(),
-        ADDED=plus is not None, COUNTED=row_counts is not None, SKIP_INACTIVE=active is not None,
-        PRECISION=_precision(), M=TILE_ROWS, N=TILE_COLUMNS, K=TILE_DEPTH, G=GROUP, num_warps=4, num_stages=3,
+        x, weight, x if plus is None else plus, out, x if active is None else active,
+        m, n, k, x.stride(0), x.stride(1), *weight.stride(),
+        ADDED=plus is not None, SKIP_INACTIVE=active is not None, PRECISION=_precision(),
+        M=TILE_ROWS, N=TILE_COLUMNS, K=TILE_DEPTH, G=GROUP, num_warps=4, num_stages=3,
     )  # fmt: skip
     return out
 
 
-def matmul_gradient(
-    x: Tensor, gradient: Tensor, width: int, *, row_counts: Tensor | None = None, active: Tensor | None = None
-) -> Tensor:
-    """xᵀ·gradient [R, width, b] of x [R, n, ≥ width] and gradient [R, n, b]; see `matmul`."""
-    (runs, m, stored), n = x.shape, gradient.shape[2]
+def matmul_gradient(x: Tensor, gradient: Tensor, *, active: Tensor | None = None) -> Tensor:
+    """xᵀ·gradient [R, a, b] of x [R, n, a] and gradient [R, n, b]; see `matmul`."""
+    (runs, m, a), n = x.shape, gradient.shape[2]
     gradient = gradient.contiguous()
-    tiles = triton.cdiv(width, TILE_ROWS) * triton.cdiv(n, TILE_COLUMNS)
+    tiles = triton.cdiv(a, TILE_ROWS) * triton.cdiv(n, TILE_COLUMNS)
     pieces = PIECES if tiles * runs < 1024 else 1
-    out = torch.empty(runs, pieces, width, n, device=x.device)
+    out = torch.empty(runs, pieces, a, n, device=x.device)
     _matmul_gradient[(tiles, runs, pieces)](
-        x, gradient, out, x if row_counts is None else row_counts, x if active is None else active,
-        m, stored, width, n, x.stride(0), x.stride(1), gradient.stride(0),
-        COUNTED=row_counts is not None, SKIP_INACTIVE=active is not None, PRECISION=_precision(),
+        x, gradient, out, x if active is None else active, m, a, n, x.stride(0), x.stride(1), gradient.stride(0),
+        SKIP_INACTIVE=active is not None, PRECISION=_precision(),
         M=TILE_ROWS, N=TILE_COLUMNS, K=TILE_DEPTH, num_warps=4, num_stages=3,
     )  # fmt: skip
     return out.sum(1) if pieces > 1 else out.squeeze(1)

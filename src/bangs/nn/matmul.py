@@ -107,5 +107,5 @@ class _KernelMatmul(torch.autograd.Function):
         x, weight = ctx.saved_tensors
         gradient = gradient.contiguous()
         back = matmul(gradient, weight.transpose(1, 2), active=ctx.active) if ctx.needs_input_grad[0] else None
-        to_weight = matmul_gradient(x, gradient, weight.shape[1], active=ctx.active)
+        to_weight = matmul_gradient(x, gradient, active=ctx.active)
         return back, to_weight, gradient if ctx.added else None, None

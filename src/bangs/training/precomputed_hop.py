@@ -4,7 +4,7 @@ An epoch then needs only the hidden layer of the labelled nodes' neighbours, for
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -13,16 +13,14 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from bangs import kernels
 from bangs.graphs.sparse import Sparse
 from bangs.nn.ensemble import Targets
-from bangs.nn.matmul import WIDE_COLUMNS, batched_matmul, full_precision
+from bangs.nn.matmul import GRADIENT_PIECES
 from bangs.nn.subgraphs import DENSE_ABOVE, Features, Nodes, PreparedGraph, Subgraph
 from bangs.training.training_session import TargetNodes
 
-NODE_MULTIPLE = 64  # the number of nodes is rounded up to a multiple of it
-COLUMN_MULTIPLE = 32  # features are padded with zeros to a multiple of it, so that kernels need no bounds check
-MAX_BYTES = 2**31  # of the padded features of all runs
+NODE_MULTIPLE = 8 * GRADIENT_PIECES  # the number of nodes is rounded up to a multiple of it
+MAX_BYTES = 2**31  # of the features of all runs
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,48 +28,11 @@ class PrecomputedHop(Subgraph):
     """A subgraph whose features, or their product with the first weight, already include the first hop."""
 
     def only(self, active: Tensor) -> "PrecomputedHop":
-        """The same subgraph; products of the features may skip inactive runs, those of the hops do not."""
-        return replace(self, features=self.features.only(active)) if isinstance(self.features, PaddedFeatures) else self
+        """The same subgraph; inactive runs are not skipped, since the hops of all runs are one matrix."""
+        return self
 
     def propagate(self, hop: int, x: Tensor) -> Tensor:
         return x if hop == 0 else super().propagate(hop - 1, x)
-
-
-@dataclass(frozen=True, eq=False)
-class PaddedFeatures(Features):
-    """Dense features float [R, n, ≥ F], padded to n nodes per run and with zero columns after the first F."""
-
-    stored: Tensor
-    width: int  # F
-    row_counts: Tensor  # int [R], real nodes of each run
-    active: Tensor | None = None  # bool [R], runs whose products matter
-
-    def only(self, active: Tensor) -> "PaddedFeatures":
-        return replace(self, active=active)
-
-    def matmul(self, weight: Tensor) -> Tensor:
-        """The product [R, n, h] with each run's weight [R, F, h]; rows of padding are undefined."""
-        if weight.shape[2] < WIDE_COLUMNS or not full_precision() or not kernels.serves(self.stored, weight):
-            return batched_matmul(self.stored[:, :, : self.width], weight)
-        return _PaddedMatmul.apply(weight, self)
-
-
-class _PaddedMatmul(torch.autograd.Function):
-    """The product of padded features, which need no gradient themselves."""
-
-    @staticmethod
-    def forward(ctx: Any, weight: Tensor, x: PaddedFeatures) -> Tensor:
-        from bangs.kernels.matmul import matmul
-
-        ctx.x = x
-        return matmul(x.stored, weight, row_counts=x.row_counts, active=x.active)
-
-    @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
-        from bangs.kernels.matmul import matmul_gradient
-
-        x: PaddedFeatures = ctx.x
-        return matmul_gradient(x.stored, gradient, x.width, row_counts=x.row_counts, active=x.active), None
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,23 +62,22 @@ class FirstHop:
         device, (runs, width) = self.features.device, (len(targets.target), int(self.features.shape[1]))
         labelled = [mask.nonzero().squeeze(1).cpu().numpy() for mask in targets.target >= 0]
         layers = [self.prepared.layers(nodes, hops - 1) for nodes in labelled]  # [run][layer]
-        size = _round_up(max(len(nodes) for run_layers in layers for nodes in run_layers), NODE_MULTIPLE)
-        columns = _round_up(width, COLUMN_MULTIPLE)
-        if 4 * runs * size * columns > MAX_BYTES:
+        size = max(len(nodes) for run_layers in layers for nodes in run_layers)
+        size += -size % NODE_MULTIPLE
+        if 4 * runs * size * width > MAX_BYTES:
             return None
-        padded = torch.zeros(runs, size, columns, device=device)
+        x = torch.zeros(runs, size, width, device=device)
         output_nodes = torch.full((runs, size), -1, device=device)  # -1 = padding
         for run, run_layers in enumerate(layers):
             inputs, outputs = run_layers[0], run_layers[-1]
-            padded[run, : len(inputs), :width] = self.features[torch.as_tensor(inputs, device=device)]
+            x[run, : len(inputs)] = self.features[torch.as_tensor(inputs, device=device)]
             output_nodes[run, : len(outputs)] = torch.as_tensor(outputs)
-        row_counts = torch.tensor([len(run_layers[0]) for run_layers in layers], dtype=torch.int32, device=device)
         hop_ends = zip(*map(pairwise, layers), strict=True)  # for every hop, inputs and outputs of each run
         adjacencies = tuple(Sparse.of(self._block_diagonal(ends, size), device) for ends in hop_ends)
         index = output_nodes.clamp_min(0)
         target = targets.target.gather(1, index).masked_fill_(output_nodes < 0, -1)
         return TargetNodes(
-            PrecomputedHop(runs, PaddedFeatures(runs, padded, width, row_counts), adjacencies),
+            PrecomputedHop(runs, Features(runs, x), adjacencies),
             Targets(target, targets.weight.gather(1, index)),
         )
 
@@ -127,7 +87,3 @@ class FirstHop:
         for block in blocks:
             block.resize(size, size)
         return sp.csr_array(sp.block_diag(blocks, format="csr"))
-
-
-def _round_up(count: int, unit: int) -> int:
-    return -(-count // unit) * unit
