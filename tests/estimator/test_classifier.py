@@ -228,7 +228,7 @@ class TestComplaints:
             ((np.eye(300), np.zeros((2, 0), int), np.arange(300) / 7), "Unknown label type: continuous"),
             ((x, edges, np.array([1, "a"] * 20, dtype=object)), "mixture"),
             ((x[:, 0], edges, y), "Expected 2D array"),
-            ((x * np.nan, edges, y), "X holds NaN or infinity in row 0"),
+            ((x * np.nan, edges, y), "X holds NaN, infinity or a number above 3e38 in row 0"),
             ((x, edges + 30, y), "numbered 0 … 39"),
             ((x, edges.T, y), "write edge_index.T"),
             ((x, np.eye(40), y), "an adjacency is given sparse"),

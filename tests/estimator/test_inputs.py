@@ -12,12 +12,16 @@ import torch
 from sklearn.preprocessing import StandardScaler
 from torch_geometric.data import Data
 
+from bangs.core.graph_checks import check_graph
 from bangs.errors import InvalidInput
 from bangs.estimator.classifier import SelfTrainingClassifier
+from bangs.estimator.edge_inputs import named_nodes
 from bangs.estimator.inputs import as_graph, encoded, features, prepare
 from bangs.estimator.label_inputs import as_labels, labelled
 from bangs.estimator.node_rows import NodeRows
 from bangs.graphs.tables import BadTables, read
+
+library = pytest.importorskip
 
 EDGES = np.array([[0, 1, 2, 3, 0, 2], [1, 0, 3, 2, 2, 0]])
 
@@ -397,3 +401,75 @@ def test_many_columns_without_use_are_told_in_a_few_warnings() -> None:
 def test_a_frame_of_words_is_no_matrix_of_features() -> None:
     with pytest.raises(InvalidInput, match="X must hold numbers, one row of features per node: could not convert"):
         features(pd.DataFrame({"a": [1.0, 2.0], "b": ["x", "y"]}))
+
+
+FRAME = pd.DataFrame({"source": [0, 1, 2], "target": [1, 2, 3], "weight": [1.0, 2.0, 3.0]})
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        FRAME,
+        FRAME[["weight", "source", "target"]],
+        FRAME[["target", "weight", "source"]],
+        FRAME.rename(columns={"source": "from", "target": "to", "weight": "strength"}),
+        FRAME.rename(columns={"source": "author", "target": "cited author"})[["weight", "author", "cited author"]],
+        pd.DataFrame(FRAME.to_numpy()),
+    ],
+    ids=["in order", "weight first", "mixed", "other names", "ends without a known name", "numbered"],
+)
+def test_columns_of_a_frame_of_edges_are_found_by_their_names(frame: pd.DataFrame) -> None:
+    graph = as_graph(np.eye(4), frame, directed=True)
+    assert graph.edge_index.tolist() == [[0, 1, 2], [1, 2, 3]]
+    assert graph.edge_weight.tolist() == [1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        FRAME.assign(year=2020),
+        FRAME.rename(columns={"weight": "year"}),
+        FRAME[["source", "weight"]],
+        FRAME[["source"]],
+        FRAME.set_axis(["source", "target", "target"], axis=1),
+    ],
+    ids=["four columns", "a third that is no weight", "no target", "one column", "two of one name"],
+)
+def test_a_frame_of_edges_with_other_columns_is_refused(frame: pd.DataFrame) -> None:
+    with pytest.raises(InvalidInput, match="a frame of edges has the columns source and target, and perhaps weight"):
+        as_graph(np.eye(4), frame)
+
+
+def test_ends_of_a_frame_without_features_are_found_by_their_names() -> None:
+    frame = pd.DataFrame({"weight": [1.0, 2.0], "source": ["a", "b"], "target": ["b", "c"]})
+    assert list(named_nodes(frame)) == ["a", "b", "c"]
+
+
+def test_numbers_of_nodes_that_are_no_row_numbers_and_out_of_order_are_warned_of() -> None:
+    networkx = library("networkx")
+    graph = networkx.Graph([(3, 1), (1, 7)])
+    with pytest.warns(UserWarning, match="in the order of the graph's nodes, 3 first"):
+        assert as_graph(np.eye(3), graph).edge_index.tolist() == [[0, 1, 1, 2], [1, 0, 2, 1]]
+    sorted_graph = networkx.Graph([(1, 3), (3, 7)])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        as_graph(np.eye(3), sorted_graph)
+        as_graph(np.eye(3), networkx.Graph([(2, 0), (0, 1)]))
+
+
+@pytest.mark.parametrize(("classes", "labels_each", "refused"), [(10, 1, False), (11, 1, True), (20, 2, False)])
+def test_many_numbers_with_decimals_are_no_classes(classes: int, labels_each: int, refused: bool) -> None:
+    y = np.repeat(np.arange(classes) + 0.5, labels_each)
+    if refused:
+        with pytest.raises(InvalidInput, match="Unknown label type: continuous"):
+            labels(y)
+    else:
+        assert len(labels(y)[1]) == classes
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, 1e39])
+def test_a_number_too_large_for_float32_is_refused_by_its_name(value: float) -> None:
+    x = np.eye(4)
+    x[2, 2] = value
+    with pytest.raises(InvalidInput, match="NaN, infinity or a number above 3e38 in row 2"):
+        check_graph(as_graph(x, EDGES))

@@ -28,7 +28,10 @@ def check_graph(data: "Data") -> int:
     values = data.x.values() if data.x.layout == torch.sparse_csr else data.x
     if not (finite := torch.isfinite(values.float())).all():
         where = f" in row {int((~finite).any(1).nonzero()[0])}" if values is data.x else ""
-        raise InvalidInput(f"features must be finite numbers, but X holds NaN or infinity{where}; fill or drop them")
+        raise InvalidInput(
+            f"features must be finite numbers, but X holds NaN, infinity or a number above 3e38{where}; "
+            "fill or drop them"
+        )
     edges = data.edge_index
     if edges is None or edges.dim() != 2 or edges.shape[0] != 2 or edges.is_floating_point() or edges.is_complex():
         got = "None" if edges is None else f"{edges.dtype} of shape {list(edges.shape)}"

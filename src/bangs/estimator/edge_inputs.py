@@ -1,6 +1,7 @@
 """Edge inputs: arrays, frames, adjacencies and graphs of other libraries as row numbers with weights."""
 
 import numbers
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,6 +15,8 @@ from torch import Tensor
 from bangs.errors import InvalidInput
 from bangs.graphs.csr import check_scipy
 from bangs.graphs.edges import merged, mirrored
+from bangs.graphs.tables.column_roles import guess
+from bangs.graphs.tables.diagnostics import listed
 
 # a likely reason for edges to nodes that X does not have
 ROWS_HINT = (
@@ -24,10 +27,9 @@ ROWS_HINT = (
 def edges(edge_index: Any, nodes: int, names: "pd.Index[Any] | None" = None) -> tuple[Tensor, Tensor | None]:
     """Edges long [2, E] and their weights float [E]; None = all weights are equal.
 
-    Edges are an array [2, E] of row numbers, a scipy adjacency [N, N], a frame of two or three columns: source,
-    target, weight, or a networkx or igraph graph. Source and target are `names` of rows, if there are names. Else the
-    nodes of a graph are row numbers if they are 0 … N−1, and otherwise have the order of the rows. The result shares
-    no memory with `edge_index`.
+    Edges are an array [2, E] of row numbers, a scipy adjacency [N, N], a frame (see `edge_columns`), or a networkx or
+    igraph graph. Source and target are `names` of rows, if there are names. Else the nodes of a graph are row numbers
+    if they are 0 … N−1, and otherwise have the order of the rows. The result shares no memory with `edge_index`.
     """
     edge_index = as_pandas(edge_index)
     if node_names(edge_index) is not None:
@@ -69,7 +71,7 @@ def named_nodes(edge_index: Any, y: Any = None) -> "pd.Index[Any]":
     label_names = pd.Index(list(y), tupleize_cols=False) if isinstance(y, Mapping) else None
     label_names = y.index if isinstance(y, pd.Series | pd.DataFrame) else label_names
     if isinstance(edge_index, pd.DataFrame) and (label_names is not None or y is None):
-        ends = pd.unique(edge_index.iloc[:, :2].to_numpy().ravel())
+        ends = pd.unique(edge_columns(edge_index).iloc[:, :2].to_numpy().ravel())
         every: pd.Index[Any] = pd.Index(ends if label_names is None else [*label_names, *ends]).unique()
         return every
     if isinstance(y, pd.Series | pd.DataFrame):
@@ -115,8 +117,17 @@ def row_names(edge_index: Any, nodes: int) -> "pd.Index[Any] | None":
             f"the graph has {len(names):,} nodes, X has {nodes:,} rows; "
             f"give a frame X whose index names the nodes{ROWS_HINT}"
         )
-    numbered = all(isinstance(name, numbers.Integral) for name in names) and set(names) == set(range(nodes))
-    return None if numbered else names
+    if not all(isinstance(name, numbers.Integral) for name in names):
+        return names
+    if set(names) == set(range(nodes)):
+        return None
+    if not names.is_monotonic_increasing:
+        warnings.warn(
+            f"the nodes of the graph are numbers, but not 0 … {nodes - 1}: the rows of X and y are taken in the order "
+            f"of the graph's nodes, {names[0]} first; give a frame X whose index names the nodes to be sure",
+            stacklevel=4,
+        )
+    return names
 
 
 def is_table(edge_index: Any) -> bool:
@@ -248,9 +259,33 @@ def _library_edges(graph: Any) -> pd.DataFrame:
     return pd.concat([frame, back[frame.columns]], ignore_index=True)
 
 
+def edge_columns(frame: pd.DataFrame) -> pd.DataFrame:
+    """The columns source, target and perhaps weight of a frame of edges, in this order.
+
+    They are found by their names, as in a table of edges (`source`, `src`, `from`, …). Ends that no name tells are the
+    first other columns. Columns without names, that is with numbers, are source, target and weight in their order.
+    """
+    names = list(frame.columns)
+    if not any(isinstance(name, str) for name in names) and len(names) in (2, 3):
+        return frame
+    texts = [str(name) for name in names]
+    found: dict[str, str | None] = {}
+    for role in ("source", "target", "weight"):
+        found[role] = guess(role, texts, [name for name in found.values() if name is not None])
+    others = [name for name in texts if name not in found.values()]
+    for role in ("source", "target"):
+        if found[role] is None and others:
+            found[role] = others.pop(0)
+    if found["target"] is None or others or len(set(texts)) < len(texts):
+        raise InvalidInput(
+            "a frame of edges has the columns source and target, and perhaps weight, got "
+            f"{listed(texts)}; rename the columns, and drop those that are no weights"
+        )
+    return frame.iloc[:, [texts.index(name) for name in found.values() if name is not None]]
+
+
 def _frame_edges(frame: pd.DataFrame, nodes: int, names: "pd.Index[Any] | None") -> tuple[Tensor, Tensor | None]:
-    if frame.shape[1] not in (2, 3):
-        raise InvalidInput(f"a frame of edges has two or three columns (source, target, weight), got {frame.shape[1]}")
+    frame = edge_columns(frame)
     known = pd.RangeIndex(nodes) if names is None else names
     if not known.is_unique:
         raise InvalidInput("the index of X must name every row once; call X.reset_index(drop=True) to number them")

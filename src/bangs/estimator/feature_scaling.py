@@ -11,6 +11,7 @@ from bangs.errors import InvalidInput
 from bangs.graphs.feature_units import UNIT_RATIO, median_ratios, units_differ
 from bangs.graphs.tables.read_options import SCALES
 
+MAX_UNIT = 1e4  # median deviation of columns beyond which a network does not learn from them as they are
 ROUNDING = 2e-7  # of float32, relative; a column that varies less is constant
 _BLOCK = 64  # columns that are converted to float64 at a time
 
@@ -54,14 +55,16 @@ class FeatureScaling:
 
     @classmethod
     def by_units(cls, x: Tensor) -> "FeatureScaling":
-        """The standard scaling if the columns of X [N, F] have different units.
+        """The standard scaling if the columns of X [N, F] have different units, or numbers far from 1.
 
         Else only columns of another unit than most are changed: they get the median deviation. The unit of a 0/1 column
         is 1, however rare its ones are.
         """
         mean, deviation, indicator, zeros = _statistics(x)
         large_beside_indicators = bool(indicator.any() and (deviation > UNIT_RATIO).any())
-        if large_beside_indicators or units_differ(deviation.numpy(), zeros.numpy()):
+        varying = deviation[deviation > 0]
+        extreme = len(varying) > 0 and not 1 / MAX_UNIT <= float(varying.median()) <= MAX_UNIT
+        if extreme or large_beside_indicators or units_differ(deviation.numpy(), zeros.numpy()):
             return cls.standard(x)
         ratios = torch.from_numpy(median_ratios(deviation.numpy(), zeros.numpy()))
         return cls(mean.where(ratios != 1, 0.0), ratios)
@@ -80,7 +83,7 @@ class FeatureScaling:
         """A sentence for the user."""
         changed = int(((self.mean != 0) | (self.scale != 1)).sum())
         count = f"{changed:,} of {len(self.scale):,}"
-        return f"features have different units, so {count} are scaled; scale 'none' takes them as they are"
+        return f"features have different or extreme units, so {count} are scaled; scale 'none' takes them as they are"
 
 
 def _statistics(x: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:

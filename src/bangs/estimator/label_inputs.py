@@ -23,6 +23,8 @@ from bangs.graphs.tables.numbers import MISSING
 
 Classes = npt.NDArray[Any]
 
+MAX_FLOAT_CLASSES = 10  # different numbers with decimals that are classes, even if most of them occur once
+
 
 def in_order(X: Any, y: Any) -> Any:
     """Labels in the order of the rows of X.
@@ -157,7 +159,7 @@ def _float_labels(values: Classes, known: npt.NDArray[np.bool_]) -> Classes:
     if bool((np.mod(values[known], 1) == 0).all()):
         return np.where(known, values, -1).astype(np.int64)
     classes, labels = len(np.unique(values[known])), int(known.sum())
-    if many_classes(classes, labels):
+    if many_classes(classes, labels) or (classes > MAX_FLOAT_CLASSES and 2 * classes > labels):
         raise InvalidInput(
             f"Unknown label type: continuous. {labels:,} labels are {classes:,} different numbers; a classifier needs "
             "classes, such as pandas.cut(y, 5).codes"

@@ -44,7 +44,7 @@ def load(path: str | Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
 def model_file(path: str | Path) -> Path:
     """The file itself, or `model.safetensors` in a folder."""
     path = Path(path)
-    return path if path.suffix == ".safetensors" else path / FILE
+    return path if path.suffix == ".safetensors" or path.is_file() else path / FILE
 
 
 @contextmanager

@@ -144,6 +144,13 @@ def test_weights_far_from_one_are_noted(tmp_path: Path) -> None:
         assert said(graph, f"median weight is {2 * unit:.3g}, while a node counts itself with weight 1") is expected
 
 
+def test_edges_of_weight_zero_are_noted_and_leave_the_median_alone(tmp_path: Path) -> None:
+    graph = read(tmp_path, edges="source,target,weight\na,b,0\nb,c,0\nc,d,1\n")
+    assert said(graph, "edges of weight 0 do not count")
+    assert not said(graph, "median weight")
+    assert not said(read(tmp_path, edges="source,target,weight\na,b,1\n"), "weight 0")
+
+
 def test_repeats_of_an_edge_without_weights_are_one_edge(tmp_path: Path) -> None:
     graph = read(tmp_path, edges="source,target\na,b\na,b\nb,a\nc,d\n")
     assert graph.data.get("edge_weight") is None

@@ -114,3 +114,10 @@ def test_tables_without_features_get_structural_ones_with_a_note(tmp_path: Path)
     second = tables.read(tmp_path, encoding=graph.columns)
     assert torch.allclose(second.data.x, graph.data.x, atol=1e-4)
     assert any("positions can be compared only if" in note for note in second.notes)
+
+
+def test_edges_of_weight_zero_do_not_count() -> None:
+    star = Data(edge_index=torch.tensor([[0, 0, 0], [1, 2, 3]]), num_nodes=5)
+    more = torch.cat([star.edge_index, torch.tensor([[4, 1], [0, 2]])], 1)
+    weighted = Data(edge_index=more, edge_weight=torch.tensor([0.5, 2.0, 1.0, 0.0, 0.0]), num_nodes=5)
+    assert np.array_equal(structural(weighted, names(5), seed=0), structural(star, names(5), seed=0))

@@ -1,6 +1,6 @@
 """Decide which column is the id, the label, the split, the source, the target and the weight."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 
@@ -179,9 +179,14 @@ def _pick(
             )
             return None
         return given if check_names(role, [given], table.names, diagnostics) else None
-    by_spelling = {_spelling(name): name for name in reversed(table.names)}
-    guesses = (by_spelling.get(guess) for guess in GUESSES[role])
-    return next((name for name in guesses if name is not None and name not in taken), None)
+    return guess(role, table.names, taken)
+
+
+def guess(role: str, names: Sequence[str], taken: Collection[str]) -> str | None:
+    """The column whose name suggests a role and that is not taken, the likeliest first."""
+    by_spelling = {_spelling(name): name for name in reversed(names)}
+    columns = (by_spelling.get(spelling) for spelling in GUESSES[role])
+    return next((name for name in columns if name is not None and name not in taken), None)
 
 
 def _first_unique(table: Table, ignore: Collection[str], diagnostics: FileDiagnostics) -> str | None:

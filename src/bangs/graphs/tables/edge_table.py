@@ -212,8 +212,8 @@ def merged_edges(
     count = len(keys) if directed else len(keys) // 2
     kind = "directed" if directed else "undirected"
     diagnostics.note(f"{counted(rows, 'row')} {'makes' if rows == 1 else 'make'} {counted(count, f'{kind} edge')}")
-    if weights is not None and len(weights):
-        _note_median_weight(float(np.median(weights)), diagnostics)
+    if weights is not None:
+        _note_unusual_weights(weights, diagnostics)
     ends = np.stack([keys // nodes, keys % nodes])
     has_edge = np.zeros(nodes, dtype=bool)
     has_edge[ends] = True
@@ -223,9 +223,12 @@ def merged_edges(
     return EdgeList(torch.from_numpy(ends), nodes, None if weights is None else torch.from_numpy(weights).float())
 
 
-def _note_median_weight(middle: float, diagnostics: FileDiagnostics) -> None:
-    """Note that weights are far from 1, the weight of the self-loops that graph networks add."""
-    if not 0.01 <= middle <= 100:
+def _note_unusual_weights(weights: npt.NDArray[np.float64], diagnostics: FileDiagnostics) -> None:
+    """Note weights of 0, and weights far from 1, the weight of the self-loops that graph networks add."""
+    positive = weights[weights > 0]
+    if len(positive) < len(weights):
+        diagnostics.note("edges of weight 0 do not count")
+    if len(positive) and not 0.01 <= (middle := float(np.median(positive))) <= 100:
         diagnostics.note(
             f"the median weight is {middle:.3g}, while a node counts itself with weight 1; "
             "divide the weights by a number of that size unless this is meant"

@@ -19,7 +19,9 @@ _STEPS_PER_ORTHOGONALISATION = 2
 
 
 def structural(graph: Data, ids: npt.NDArray[np.object_], seed: int) -> npt.NDArray[np.float64]:
-    """Degree, log(1 + degree) and a spectral position for every node: float [N, 2 + 64]. Weights are not used.
+    """Degree, log(1 + degree) and a spectral position for every node: float [N, 2 + 64].
+
+    Edges of weight 0 do not count; other weights are not used.
 
     The position is a spectral embedding of Ã = (D + I)^-½ (A + I) (D + I)^-½ with D the degrees of A + I; the added I
     keeps small components from taking all directions (Chaudhuri et al. 2012). Its 32 eigenvectors E with the
@@ -31,7 +33,8 @@ def structural(graph: Data, ids: npt.NDArray[np.object_], seed: int) -> npt.NDAr
     the positions cannot be compared.
     """
     nodes = len(ids)
-    source, target = graph.edge_index.cpu().numpy()
+    edges, weight = graph.edge_index.cpu(), graph.get("edge_weight")
+    source, target = (edges if weight is None else edges[:, weight.cpu() > 0]).numpy()
     matrix = adjacency(undirected(source, target, nodes), loops=1.0, normalise="none")
     degree = np.diff(matrix.indptr).astype(np.float64) - 1
     scale = (1 / np.sqrt(degree + 2)).astype(np.float32)
