@@ -285,8 +285,8 @@ In these fits, counting the judged labels is off by 0.093, 0.066, 0.052 and 0.04
 The mean confidence of the fit is off by 0.075, 0.042, 0.041 and 0.031.
 
 Also tried, by scripts that are not kept, and dropped: three models to judge each label, eight or twelve folds, the
-agreement of models that learned disjoint halves of the labels, class shares found by expectation maximisation, and
-other ways to average members.
+agreement of models that learned disjoint halves of the labels, class shares found by expectation maximisation, the
+mean confidence of single folds, and other ways to average members.
 
 To compare again: `python benchmarks/few_labels_trust.py --draws 100 101 102 --out FOLDER`, then `python
 benchmarks/few_labels_rules.py FOLDER`.

@@ -8,6 +8,7 @@ import pytest
 from bangs.core.intervals import wilson
 from bangs.report.headline import headline
 from bangs.report.model_card import model_card
+from bangs.report.page import render
 from bangs.report.run_data import RunData
 from tests.report.sample_runs import fit_run, soft_run
 
@@ -102,3 +103,11 @@ def test_of_several_models_only_the_one_with_the_most_weight_is_said_to_have_lea
     (figure,) = (item for item in shown["figures"] if item["label"] == "Pseudo-labels")
     assert figure["note"] == "of the model with the most weight"
     assert "labelled nodes only" not in card(several)
+
+
+def test_notes_of_a_fit_are_sentences_on_the_page_and_lines_of_the_card(run_data: RunData) -> None:
+    noted = changed(run_data, notes=["class 'a' has one label", "features are scaled"])
+    assert headline(noted)["notes"] == ["Class 'a' has one label.", "Features are scaled."]
+    assert "<b>Notes.</b> Class &#39;a&#39; has one label. Features are scaled." in render(noted)
+    assert "- features: an array of 2 columns\n- class 'a' has one label\n- features are scaled\n" in card(noted)
+    assert "<b>Notes.</b>" not in render(changed(run_data, notes=[]))

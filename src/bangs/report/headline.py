@@ -10,7 +10,7 @@ from bangs.utils.text import counted
 
 
 def headline(run_data: RunData) -> dict[str, Any]:
-    """A lead sentence, the protocol, and figures of label, value, interval and note."""
+    """A lead sentence, the protocol, figures of label, value, interval and note, and notes on the labels of a fit."""
     return _of_fit(run_data.result) if run_data.kind == "fit" else _of_run(run_data)
 
 
@@ -58,7 +58,8 @@ def _of_fit(result: Mapping[str, Any]) -> dict[str, Any]:
                 f"{counted(result['held'], 'node')}, each without its own label{on_test}",
             }
         )
-    return {"lead": _lead(result), "protocol": _protocol(result), "figures": figures}
+    notes = [f"{note[0].upper()}{note[1:]}." for note in result.get("notes", [])]
+    return {"lead": _lead(result), "protocol": _protocol(result), "figures": figures, "notes": notes}
 
 
 def _lead(result: Mapping[str, Any]) -> str:

@@ -27,6 +27,7 @@ def model_card(config: Mapping[str, Any], result: Mapping[str, Any], environment
             f"{'directed' if columns['directed'] else 'each undirected edge counted twice'}",
             f"- {result['given']:,} labels to learn from, {_judges(result)}",
             f"- features: {_features(columns)}",
+            *(f"- {escape(note)}" for note in result.get("notes", [])),
             "",
             "## How good it is",
             "",
