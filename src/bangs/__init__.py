@@ -156,7 +156,10 @@ def __getattr__(name: str) -> Any:
     """Import a public name when it is first used, so that `bangs --help` does not wait for torch."""
     if name not in __all__:
         raise AttributeError(f"module 'bangs' has no attribute '{name}'")
-    module = import_module(_homes()[name])
+    try:
+        module = import_module(_homes()[name])
+    except AttributeError as reason:  # of a broken package; Python would only say that bangs has no such name
+        raise ImportError(f"bangs.{name} cannot be imported: {reason}") from reason
     value = globals()[name] = getattr(module, name, None) or import_module(f"{module.__name__}.{name}")
     return value
 

@@ -11,7 +11,7 @@ from bangs.errors import InvalidInput
 from bangs.graphs.feature_units import UNIT_RATIO, median_ratios, units_differ
 from bangs.graphs.tables.read_options import SCALES
 
-MAX_UNIT = 1e4  # median deviation of columns beyond which a network does not learn from them as they are
+MAX_UNIT = 1e4  # median deviation of columns above which, or below 1/1e4, networks learn badly from them
 ROUNDING = 2e-7  # of float32, relative; a column that varies less is constant
 _BLOCK = 64  # columns that are converted to float64 at a time
 
