@@ -45,7 +45,7 @@ def fit(
     ] = "auto",
     features: Annotated[
         str,
-        typer.Option(help="what a model sees of a node: auto, features, structure (its place in the graph) or both"),
+        typer.Option(help="what a model sees of a node: auto, features, structure (its position in the graph) or both"),
     ] = "auto",
     folds: Annotated[
         int | None,

@@ -103,7 +103,7 @@ def run(
     device: options.Device = "auto",
     precision: Annotated[
         str | None,
-        typer.Option(help="of matrix products on a GPU: float32 (if left out), or tf32 (faster, less exact)"),
+        typer.Option(help="precision of matrix products on a GPU: float32 (if left out), or tf32 (faster, less exact)"),
     ] = None,
     deterministic: Annotated[
         bool, typer.Option("--deterministic", help="the same result for any number of threads; slower")
