@@ -58,7 +58,7 @@ def test_a_model_that_takes_all_edges_alike_is_told_where_they_have_weights(
     words = ("--model", *model.split(), *HARD, "--rounds", 1, "--epochs", 2, "--out", tmp_path / "out")
     result = bangs("fit", tmp_path, *words)
     assert result.code == 0, result.err
-    assert ("takes all edges alike" in result.err + result.out) == expected
+    assert ("ignores edge weights" in result.err + result.out) == expected
 
 
 def test_every_pseudo_label_has_its_reasons(library: Path) -> None:
@@ -229,7 +229,7 @@ def test_a_class_with_one_label_is_learned_and_its_name_told(tmp_path: Path) -> 
     ("words", "sentence"),
     [
         (("--model", "gnn"), "model 'gnn' is unknown"),
-        (("--fill", "zero"), "--fill knows one way"),
+        (("--fill", "zero"), "--fill must be 'mean'"),
         (("--label", "nosuch"), "nosuch"),
         (("--rounds", -1), "rounds must be a whole number from 0"),
     ],

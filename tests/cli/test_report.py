@@ -70,7 +70,7 @@ def test_a_folder_of_other_files_is_a_sentence(tmp_path: Path) -> None:
     (tmp_path / "result.json").write_text(json.dumps(experiment_result()))
     result = bangs("report", tmp_path)
     assert result.code == 2
-    assert "is no run folder: it holds no config.json" in result.err
+    assert "is not a run folder: it has no config.json" in result.err
 
 
 def test_the_folder_of_one_run_is_no_table(library: Path) -> None:

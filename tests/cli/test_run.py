@@ -83,7 +83,7 @@ def test_an_option_that_a_method_does_not_look_at_is_named(graph: Path) -> None:
 def test_a_folder_in_use_by_another_run_is_refused_with_the_way_out(graph: Path, tmp_path: Path) -> None:
     out = str(tmp_path / "run")
     assert run(graph, "--out", out).exit_code == 0
-    assert "a finished run; add --overwrite to discard it, or choose another" in str(run(graph, "--out", out).exception)
+    assert "a finished run; add --overwrite to delete it, or choose another" in str(run(graph, "--out", out).exception)
     assert "k: 5 in the folder, 6 now" in str(run(graph, "--k", "6", "--out", out, "--resume").exception)
     assert "nothing is left to do" in run(graph, "--out", out, "--resume").output
     assert run(graph, "--k", "6", "--out", out, "--overwrite").exit_code == 0

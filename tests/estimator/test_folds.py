@@ -163,8 +163,8 @@ def test_validation_nodes_of_the_data_are_used_unless_folds_are_asked_for() -> N
     [
         ({"folds": 1}, "folds must be a whole number from 2"),
         ({"folds": 2.5}, "folds must be a whole number"),
-        ({"folds": 3, "validation": 0.5}, "give folds or validation"),
-        ({"time_limit": 0}, "time_limit must be a number of seconds"),
+        ({"folds": 3, "validation": 0.5}, "give one, not both"),
+        ({"time_limit": 0}, "time_limit must be above 0 seconds"),
     ],
 )
 def test_wrong_settings_are_told(params: dict[str, Any], sentence: str) -> None:

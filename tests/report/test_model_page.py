@@ -34,7 +34,7 @@ def test_it_holds_names_classes_and_title(model: SelfTrainingClassifier, tmp_pat
 def test_labels_that_are_known_by_now_are_a_test(model: SelfTrainingClassifier, tmp_path: Path) -> None:
     truth = pd.Series(np.array(["cat", "dog"])[two_rings(40, 2).y.numpy()], index=NAMES)[::-1]
     text = write_report(model, tmp_path / "mine.html", y=truth).read_text()
-    assert re.search(r"Test accuracy.*?on 24 nodes that decided nothing", text, re.S)
+    assert re.search(r"Test accuracy.*?on 24 nodes used for nothing else", text, re.S)
 
 
 def test_other_files_are_kept(model: SelfTrainingClassifier, tmp_path: Path) -> None:

@@ -98,7 +98,7 @@ def test_another_configuration_is_refused_with_the_difference_key_by_key(tmp_pat
         '  method."\\u00e9\\u001b[2J": nothing in the folder, 1 now',
         "  method.k: 100 in the folder, 200 now",
         "  seeds[1]: 1 in the folder, nothing now",
-        "use the folder's settings, add --overwrite to discard its run, or choose another folder",
+        "use the folder's settings, add --overwrite to delete its run, or choose another folder",
     ]
     with opened(tmp_path / "run") as run:  # and the folder is as it was, and free
         assert run.latest() is not None
@@ -192,7 +192,7 @@ def test_the_same_run_may_be_discarded_and_no_other(tmp_path: Path) -> None:
 def test_other_peoples_folders_are_never_touched(tmp_path: Path, flags: dict[str, bool]) -> None:
     (tmp_path / "config.json").write_text('{"model": "theirs"}')
     (tmp_path / "thesis.tex").write_text("precious")
-    with pytest.raises(InvalidInput, match=r"is no run folder but holds other files \(such as 'thesis.tex'\)"):
+    with pytest.raises(InvalidInput, match=r"is not a run folder and holds other files \(such as 'thesis.tex'\)"):
         RunFolder.create_or_resume(tmp_path, CONFIG, **flags)
     assert sorted(os.listdir(tmp_path)) == ["config.json", "thesis.tex"]
 
@@ -216,7 +216,7 @@ def test_files_of_others_under_our_names_are_never_touched(
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text('{"model": "theirs"}')
     before = seen(tmp_path)
-    with pytest.raises(InvalidInput, match=r"is no run folder but holds other files \(such as '.+'\)") as refused:
+    with pytest.raises(InvalidInput, match=r"is not a run folder and holds other files \(such as '.+'\)") as refused:
         RunFolder.create_or_resume(tmp_path, CONFIG, **flags)
     assert any(repr(name.partition("/")[0]) in str(refused.value) for name in names)
     assert seen(tmp_path) == before
@@ -318,9 +318,9 @@ def test_a_config_that_is_not_plain_is_refused_by_its_place(tmp_path: Path) -> N
 
 
 def test_reading_a_folder_that_is_none(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInput, match="no run folder"):
+    with pytest.raises(InvalidInput, match="not a run folder"):
         read_run(tmp_path)
-    with pytest.raises(InvalidInput, match="no run folder"):
+    with pytest.raises(InvalidInput, match="not a run folder"):
         read_run(tmp_path / "missing")
 
 

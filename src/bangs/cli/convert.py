@@ -29,7 +29,7 @@ def convert(
         typer.Option(help="a store or the folder of a fit; tables are read with its columns and classes"),
     ] = None,
     half: Annotated[bool, typer.Option("--half", help="features as float16, in half the space")] = False,
-    seed: Annotated[int, typer.Option(help="of a synthetic graph")] = 0,
+    seed: Annotated[int, typer.Option(help="seed of a synthetic graph")] = 0,
     data: options.DataFolder = None,
     verify: Annotated[bool, typer.Option("--verify", help="read the store again and compare every checksum")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="replace the store that is there")] = False,

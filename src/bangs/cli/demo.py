@@ -1,4 +1,4 @@
-"""`bangs demo`: soft self-training, the default of `bangs run`, on the embedded graph."""
+"""`bangs demo`: soft self-training, the default of `bangs run`, on the synthetic graph."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -30,7 +30,7 @@ def demo(
     as_json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Train a GCN with and without self-training on an embedded graph; under a minute on two cores.
+    """Train a GCN with and without self-training on a synthetic graph; under a minute on two cores.
 
     Example: bangs demo
     """

@@ -45,7 +45,7 @@ def fit(
     ] = "auto",
     features: Annotated[
         str,
-        typer.Option(help="what a model sees of a node: auto, features, structure (its place in the graph) or both"),
+        typer.Option(help="what a model sees of a node: auto, features, structure (its position in the graph) or both"),
     ] = "auto",
     folds: Annotated[
         int | None,
@@ -113,7 +113,7 @@ def fit(
     set_by_tables(classifier, own_graph)
     output.notes(own_graph.notes)
     if own_graph.columns.weighted and not all(getattr(one.trainer.model, "weighted", True) for one in candidates):
-        output.say(f"· {model} takes all edges alike: their weights count in the selection, not in the model")
+        output.say(f"· {model} ignores edge weights; only the choice of nodes uses them")
     if isinstance(own_graph.data, Store):
         only = classifier.recipe(store=own_graph.data)[
             0

@@ -27,8 +27,8 @@ def label(
         int, typer.Option(min=1, max=MAX_COUNT, help="answers after which the model is fitted again")
     ] = 10,
     strategy: options.Strategy = None,
-    port: Annotated[int, typer.Option(min=0, max=65535, help="of the page; a free one if left out")] = 0,
-    read_only: Annotated[bool, typer.Option("--read-only", help="look at the page, answer nothing")] = False,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="port of the page; 0 = any free one")] = 0,
+    read_only: Annotated[bool, typer.Option("--read-only", help="show the page, accept no answers")] = False,
     prepare: Annotated[
         bool, typer.Option("--prepare", help="fit with the answers so far, write the queue, and end without a page")
     ] = False,

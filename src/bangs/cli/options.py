@@ -67,7 +67,7 @@ Protocol = Annotated[
 _TEXT, _TEXTS = str | None, list[str] | None
 COLUMNS: dict[str, tuple[Any, Any, str]] = {
     "id": (_TEXT, None, "the column of nodes.csv with the name of a node"),
-    "label": (_TEXT, None, "the column of nodes.csv with the labels; blank = unknown"),
+    "label": (_TEXT, None, "the column of nodes.csv with the labels; an empty cell means unknown"),
     "source": (_TEXT, None, "the column of edges.csv with the first node"),
     "target": (_TEXT, None, "the column of edges.csv with the second node"),
     "weight": (_TEXT, None, "the column of edges.csv with the weights"),
@@ -87,7 +87,7 @@ TABLES = {
     "unknown": (
         _TEXTS,
         None,
-        "a word that means 'no label'; then only these and blanks do, and NA, none, ? are classes; may be repeated",
+        "a word that means 'no label'; empty cells still do, but NA, none, ? become classes; can be repeated",
     ),
     "keep": (
         _TEXTS,

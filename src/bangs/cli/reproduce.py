@@ -33,9 +33,12 @@ def reproduce(
         str, typer.Option(help=r"local, or ray: a cluster or a local Ray (pip install 'bangs\[ray]')")
     ] = "local",
     address: Annotated[
-        str | None, typer.Option(help="of the Ray cluster; RAY_ADDRESS if left out, else a local Ray is started")
+        str | None,
+        typer.Option(help="address of the Ray cluster; if left out RAY_ADDRESS, else a local Ray is started"),
     ] = None,
-    gpu_share: Annotated[float, typer.Option(min=0, help="of a GPU for one run on Ray; 0.25 puts four on it")] = 1.0,
+    gpu_share: Annotated[
+        float, typer.Option(min=0, help="share of a GPU for one run on Ray; 0.25 puts four runs on one GPU")
+    ] = 1.0,
     data: options.DataFolder = None,
     code: options.Code = None,
     out: Annotated[Path, typer.Option(help="folder of the runs; suites share them")] = Path("out/reproduce"),

@@ -29,14 +29,16 @@ def run(
     rounds: Annotated[
         int | None,
         typer.Option(
-            help=f"most rounds of self-training; if left out {SOFT_ROUNDS} with soft labels, {ROUNDS} with hard ones"
+            help=f"maximum number of rounds of self-training; if left out {SOFT_ROUNDS} with soft labels, "
+            f"{ROUNDS} with hard ones"
         ),
     ] = None,
     k: Annotated[int, typer.Option(help="nodes labelled in a round")] = 100,
     candidates: Annotated[
         int | None,
         typer.Option(
-            help="K, the most confident nodes, which get a Banzhaf value; if left out k + 100 (paper) or 5 k (tuned)"
+            help="how many of the most confident nodes get a Banzhaf value (K); if left out k + 100 (paper) or 5 k "
+            "(tuned)"
         ),
     ] = None,
     normalise: Annotated[
@@ -48,8 +50,8 @@ def run(
     push: Annotated[
         float | None,
         typer.Option(
-            help="find the influence of candidates by forward push, to this accuracy; if left out 1e-4 for stores and "
-            "above 200,000 nodes"
+            help="find the influence of candidates by forward push, with at most this error; if left out, 1e-4 for a "
+            "store or a graph of more than 200,000 nodes"
         ),
     ] = None,
     samples: Annotated[
@@ -85,7 +87,8 @@ def run(
         bool, typer.Option("--blind", help="compute no test accuracy; `bangs unblind` does it later, once")
     ] = False,
     epochs: Annotated[
-        int | None, typer.Option(min=1, max=MAX_COUNT, help="most training epochs; the preset's if left out")
+        int | None,
+        typer.Option(min=1, max=MAX_COUNT, help="maximum number of training epochs; the preset's if left out"),
     ] = None,
     patience: Annotated[
         int | None,
@@ -100,7 +103,7 @@ def run(
     device: options.Device = "auto",
     precision: Annotated[
         str | None,
-        typer.Option(help="of matrix products on a GPU: float32 (if left out), or tf32 (faster, less exact)"),
+        typer.Option(help="precision of matrix products on a GPU: float32 (if left out), or tf32 (faster, less exact)"),
     ] = None,
     deterministic: Annotated[
         bool, typer.Option("--deterministic", help="the same result for any number of threads; slower")
@@ -113,7 +116,7 @@ def run(
     as_json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Run one method on one dataset: test accuracy at the best validation round, at the last and at the best round.
+    """Run one method on one dataset; print test accuracy at the round chosen by validation, the last and the best.
 
     Example: bangs run --dataset synthetic --method bangs --seeds 3 --rounds 5
     """

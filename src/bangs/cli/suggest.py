@@ -15,7 +15,7 @@ def suggest(
     folder: options.FittedFolder,
     count: Annotated[int, typer.Option(min=1, max=MAX_COUNT, help="how many nodes")] = 20,
     strategy: options.Strategy = None,
-    out: Annotated[Path | None, typer.Option(help="a .csv or .json file for them")] = None,
+    out: Annotated[Path | None, typer.Option(help="a .csv or .json file to write")] = None,
     store: options.FittedStore = None,
     as_json: options.Json = False,
 ) -> None:

@@ -238,9 +238,9 @@ class SelfTrainingClassifier(FittedAttributes, ClassifierMixin, BaseEstimator): 
             raise InvalidInput(f"fill must be 'mean' or None, got {self.fill!r}")
         limit: Any = self.time_limit
         if limit is not None and not (isinstance(limit, numbers.Real) and float(limit) > 0):
-            raise InvalidInput(f"time_limit must be a number of seconds above 0, or None, got {limit!r}")
+            raise InvalidInput(f"time_limit must be above 0 seconds, or None for no limit, got {limit!r}")
         if self.folds is not None and self.validation is not None:
-            raise InvalidInput("labels are either split into folds or a share is held back; give folds or validation")
+            raise InvalidInput("folds divide the labels and validation holds a share of them; give one, not both")
         choose_device(self.device)
         # a subclass may have other parameters; the attributes are those of this class
         settings = {name: getattr(self, name) for name in SelfTrainingClassifier._get_param_names()}

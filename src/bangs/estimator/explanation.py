@@ -108,7 +108,7 @@ def as_text(
     if models > 1:
         parts[-1] += (
             " Rounds and pseudo-labels are those of the model with the most weight. The label and the probabilities "
-            f"above are the mean of {models:,} models, those of all folds, so they can differ."
+            f"above are the mean of {models:,} models, one of each kind and fold, so they can differ."
         )
     return "\n\n".join(parts)
 

@@ -97,7 +97,7 @@ class Experiment:
             if setting.default is not None or getattr(self, setting.name) is not None:
                 check(setting.name, getattr(self, setting.name))
         if self.share is not None and self.per_class is not None:
-            raise InvalidInput("training nodes are a share of all nodes or a number per class; give one of the two")
+            raise InvalidInput("training nodes are a share of all nodes or a number per class; give one, not both")
         if self.validation_nodes is not None and self.per_class is None:
             raise InvalidInput("validation_nodes goes with per_class; say how many nodes per class are for training")
         if self.recipe == "budget":

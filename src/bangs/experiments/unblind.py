@@ -32,7 +32,7 @@ def unblind(path: Path, data_folder: Path | None = None) -> dict[str, Any] | Non
     if not record.result.get("blind"):
         if any(event["kind"] == "unblinded" for event in record.events):
             return None
-        raise InvalidInput(f"the run in '{path}' is not blind; its test labels were open from the start")
+        raise InvalidInput(f"the run in '{path}' is not blind; only a run made with --blind hides its test labels")
     experiment = _experiment(record.config)
     exam = exam_of(experiment, by_name.load(experiment.dataset, data_folder))
     shape = exam.truth.shape

@@ -32,7 +32,7 @@ def _of_fit(result: Mapping[str, Any]) -> dict[str, Any]:
                 "label": "Test accuracy",
                 "value": _percent(test["accuracy"]),
                 "interval": _interval(test["accuracy"], test["nodes"]),
-                "note": f"on {counted(test['nodes'], 'node')} that decided nothing{_raw(test, result)}",
+                "note": f"on {counted(test['nodes'], 'node')} used for nothing else{_raw(test, result)}",
             }
         )
     if validation["accuracy"] is not None:
@@ -85,7 +85,7 @@ def _lead(result: Mapping[str, Any]) -> str:
 def _protocol(result: Mapping[str, Any]) -> str:
     judged = optimism(result)
     chosen = (
-        "Every label taught most of the models and judged the others"
+        "Each label judged only models that had not learned it"
         if result.get("folds")
         else f"The model is that of round {result['chosen']} of {result['rounds']}, which did best on the validation "
         f"nodes; {judged}"
@@ -93,9 +93,9 @@ def _protocol(result: Mapping[str, Any]) -> str:
         else f"The validation nodes were held back from learning; {judged}"
     )
     test = (
-        "test nodes decided nothing."
+        "test nodes were used for nothing else."
         if result["test"] is not None
-        else "for an accuracy on nodes that decide nothing, add a column named split with the word test in some rows."
+        else "for an unbiased accuracy, add a column named split with the word test in some rows."
     )
     return (
         f"{chosen}; {test} The 95\N{NO-BREAK SPACE}% intervals (Wilson) say how "
@@ -106,9 +106,9 @@ def _protocol(result: Mapping[str, Any]) -> str:
 def _pseudo_labels(result: Mapping[str, Any]) -> dict[str, str]:
     if result.get("soft"):
         note = (
-            f"made anew in every round; those of round {result['chosen']} taught the model"
+            f"made anew in every round; the model learned those of round {result['chosen']}"
             if result["adopted"]
-            else "none taught the model: round 0 did best"
+            else "the model learned none: round 0 did best"
         )
         return {"label": "Soft labels", "value": f"{result['adopted']:,}", "note": note}
     unused = result["adopted_in_all"] - result["adopted"]
@@ -126,7 +126,7 @@ def _of_run(run_data: RunData) -> dict[str, Any]:
         ("raw", "Without self-training", "test accuracy of round 0"),
         ("validation", "At the chosen round", "test accuracy at the round with the best validation accuracy"),
         ("last", "At the last round", "test accuracy"),
-        ("best_test", "At the best round", "of rounds after 0, chosen by test labels: an oracle, not a fair figure"),
+        ("best_test", "At the best round", "of rounds after 0, chosen by test labels, so it is too high"),
     ]
     figures = [
         {

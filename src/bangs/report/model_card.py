@@ -133,11 +133,11 @@ def _candidate_table(candidates: Sequence[Mapping[str, Any]]) -> list[str]:
     if not rows:
         return []
     note = (
-        " Accuracy and log-likelihood are of labels that a model had not learned, with 95 % intervals."
+        " Accuracy and log-likelihood are measured on labels that the model had not learned, with 95 % intervals."
         if any(candidate.get("accuracy") for candidate in candidates)
         else ""
     )
-    lines = ["## What was tried", "", f"Predictions are the mean of these models by their weights.{note}", ""]
+    lines = ["## What was tried", "", f"The prediction is the weighted mean of these models.{note}", ""]
     table = [HEAD, ("---",) * len(HEAD), *([escape(cell) for cell in row] for row in rows)]
     return [*lines, *(f"| {' | '.join(row)} |" for row in table), ""]
 
@@ -164,7 +164,7 @@ def _scores(result: Mapping[str, Any]) -> list[str]:
         lines.append(f"- expected calibration error on them: {before:.3f} before calibration, {after:.3f} after")
     if test is not None:
         lines.append(
-            f"- test accuracy {test['accuracy']:.1%} on {test['nodes']:,} nodes that decided nothing, 95 % interval "
+            f"- test accuracy {test['accuracy']:.1%} on {test['nodes']:,} nodes used for nothing else, 95 % interval "
             f"{in_percent(test['accuracy'], test['nodes'])}{_raw(test, result)}"
         )
     return lines
@@ -173,5 +173,5 @@ def _scores(result: Mapping[str, Any]) -> list[str]:
 def _raw(scores: Mapping[str, Any], result: Mapping[str, Any]) -> str:
     if not result["rounds"]:
         return ""
-    source = "the model with the most weight in round 0" if averaged(result.get("leaderboard", [])) else "round 0"
-    return f" ({source}, without pseudo-labels: {scores['raw']:.1%})"
+    source = " by the model with the most weight" if averaged(result.get("leaderboard", [])) else ""
+    return f" ({scores['raw']:.1%} in round 0, without pseudo-labels{source})"

@@ -47,7 +47,7 @@ def gather(folder: str | Path, result: dict[str, Any] | None = None, store: Path
     result = record.result if result is None else result
     if result is None:
         raise InvalidInput(
-            f"'{folder}' holds no result.json, so no finished run; finish it first, or name another folder"
+            f"'{folder}' holds no result.json: the run is not finished; continue it with --resume, or name another"
         )
     rows = _rows(folder)
     result, config, environment = _without_folders(result), _without_folders(record.config), record.environment

@@ -61,7 +61,9 @@ def read_run(path: str | Path) -> Record:
     folder = Path(path)
     config = unseal(folder / "config.json")
     if config is None:
-        raise InvalidInput(f"'{folder}' is no run folder: it holds no config.json")
+        raise InvalidInput(
+            f"'{folder}' is not a run folder: it has no config.json; name one that a bangs command wrote"
+        )
     return Record(
         config,
         unseal(folder / "environment.json") or {},
@@ -212,14 +214,14 @@ class RunFolder:
         elif (config := unseal(self.path / "config.json")) is None:
             self._check_has_config()
         elif not resume:
-            state, hint = ("a finished run", "add") if self.finished else ("a run", "add --resume to go on with it,")
+            state, hint = ("a finished run", "add") if self.finished else ("a run", "add --resume to continue it,")
             raise InvalidInput(
-                f"'{self.path}' already holds {state}; {hint} --overwrite to discard it, or choose another folder"
+                f"'{self.path}' already holds {state}; {hint} --overwrite to delete it, or choose another folder"
             )
         elif lines := differences(config, self.config):
             raise InvalidInput(
                 "\n  ".join([f"'{self.path}' holds a run of another configuration:", *lines])
-                + "\nuse the folder's settings, add --overwrite to discard its run, or choose another folder"
+                + "\nuse the folder's settings, add --overwrite to delete its run, or choose another folder"
             )
         self.resumed = config is not None
         checkpoints.mkdir(exist_ok=True)
@@ -287,7 +289,9 @@ def _check_is_ours(folder: Path) -> None:
     is_run = any(_unseal_or_none(folder / name) is not None for name in sealed)
     if names and not is_run and not read_events(folder / "events.jsonl"):
         example = sorted(names - _RUN_FILES or names)[0]
-        raise InvalidInput(f"'{folder}' is no run folder but holds other files (such as {example!a}); choose another")
+        raise InvalidInput(
+            f"'{folder}' is not a run folder and holds other files (such as {example!a}); choose another"
+        )
 
 
 def _is_left_by_a_start(path: Path) -> bool:

@@ -138,13 +138,13 @@ def _notes(situation: Situation, taken: Sequence[Taken], skipped: Sequence[Skipp
     if any(item.like is None for item in skipped):
         nodes = (situation.isolated & situation.pool).nonzero()[:, 0].tolist()
         listed = _listed([str(names[node]) for node in nodes[:MAX_LISTED]], len(nodes))
-        out.append(f"skipped, since no edge leads from them to another node: {listed}")
+        out.append(f"skipped, because they have no edge to another node: {listed}")
     twins = [f"{names[item.node]} (like {names[item.like]})" for item in skipped if item.like is not None]
     if twins:
         listed = _listed(twins[:MAX_LISTED], len(twins))
-        out.append(f"skipped, since they say nothing that another label does not: {listed}")
+        out.append(f"skipped, because another label gives the same information: {listed}")
     if len(taken) < situation.count:
-        out.append(f"{len(taken):,} nodes instead of {situation.count:,}: no other one would teach anything new")
+        out.append(f"{len(taken):,} nodes instead of {situation.count:,}: no other label would give new information")
     return out
 
 

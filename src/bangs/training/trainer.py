@@ -123,7 +123,7 @@ class Learner:
         if trainer.batches is not None and (self.network.hops is None or not self.network.staged):
             raise InvalidInput(
                 f"Trainer.batches needs a model of a few hops, such as GCN, GraphSAGE or SGC; "
-                f"{type(trainer.model).__name__} needs the whole graph, so leave batches out"
+                f"{type(trainer.model).__name__} needs the whole graph, so leave batches (--batch-size, --fanout) out"
             )
 
     @cached_property

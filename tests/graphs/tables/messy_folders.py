@@ -12,7 +12,7 @@ one-directional edges      both ways, in Python one way     both ways, in Python
 junk columns               left out, and said               the same
 two spellings of a class   two classes, and said            stops: --labels-ignore-case or --keep decides
 edges to unknown ids       refused                          refused; --unknown-edges drop or add
-weights with gaps          refused, the way out incomplete  refused; --ignore takes all edges alike
+weights with gaps          refused, the way out incomplete  refused; --ignore gives all edges the same weight
 duplicated nodes           refused, with rows and a way out the same
 a Parquet with categories  read                             the same
 a frame with an index      read, the index being the id     the same

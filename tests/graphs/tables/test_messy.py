@@ -30,7 +30,7 @@ def test_a_placeholder_label_is_refused_until_an_option_decides(tmp_path: Path, 
     with pytest.raises(tables.BadTables, match=rf"label '{placeholder}' in 2 rows looks like a word") as caught:
         tables.read(tmp_path)
     unknown, keep = f"--unknown '{placeholder}' --unknown 'NA'", f"--keep '{placeholder}'"
-    assert f"if it means that, add {unknown}; if it is a class, add {keep}" in str(caught.value)
+    assert f"if this means no label, add {unknown}; if this is a class, add {keep}" in str(caught.value)
     unknown = tables.read(tmp_path, unknown=[placeholder, "NA"])
     assert unknown.classes == ["u", "v"]
     assert unknown.data.y.tolist() == [0, 0, 1, 1, -1, -1, -1]
@@ -271,7 +271,7 @@ MESSY: dict[str, tuple[str, dict[str, object]]] = {
     "junk columns": ("column 'note' has a different word in every cell, which makes no categories; left out", {}),
     "two spellings of a class": ("labels 'cat', 'Cat' differ in capital letters only", {"labels_ignore_case": True}),
     "edges to unknown ids": ("--unknown-edges drop or add does so for all", {"unknown_edges": "add"}),
-    "weights with gaps": ("--ignore COLUMN takes all edges alike", {"ignore": ["weight"]}),
+    "weights with gaps": ("--ignore COLUMN gives all edges the same weight", {"ignore": ["weight"]}),
     "duplicated nodes": ("id '1004' is already in row 6", {}),
     "a Parquet with categories": ("1 categorical column 'town'", {}),
     "a frame with an index": ("id from 'column 1', label from 'label'", {}),

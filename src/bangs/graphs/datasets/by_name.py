@@ -169,7 +169,7 @@ def _planetoid(
 
 
 def _embedded() -> Data:
-    """The embedded graph, with a split like the public ones of the citation graphs."""
+    """The synthetic graph, with a split like the public ones of the citation graphs."""
     data = synthetic.citation()
     return splits.mark(data, splits.per_class(data.y, 20, 500, 1000, [0]))
 
@@ -179,7 +179,7 @@ DATASETS: Mapping[str, Dataset] = {
     for dataset in (
         Dataset(
             name="synthetic",
-            description="the embedded citation network, made from a seed",
+            description="a synthetic citation network, made from a seed",
             nodes=2708,
             edges=10562,
             features=1433,

@@ -70,7 +70,7 @@ def node_roles(
             "no-label-column",
             f"no column looks like a label (label, class, y …); the table has {listed(table.names)}",
             "name it with --label COLUMN, or add one, blank where the label is unknown; "
-            "of labels in another file, only the labels.csv of `bangs label` is read (--labels)",
+            "labels in another file: --labels reads the labels.csv of `bangs label`, and no other",
         )
     nameless = [name for name in table.names if is_unnamed(name) and name not in taken and name not in ignore]
     if nameless:

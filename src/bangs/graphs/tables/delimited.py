@@ -43,7 +43,7 @@ def read_delimited(path: Path, diagnostics: FileDiagnostics, limits: Limits) -> 
     delimiter, header, no_rows = _header(text, expected)
     if header is None or not any(header):
         problem = "is blank" if header is not None else f"has a cell of more than {csv.field_size_limit():,} letters"
-        diagnostics.add("no-header", f"the first row {problem}", "let the first row name the columns")
+        diagnostics.add("no-header", f"the first row {problem}", "write the column names in the first row")
         return
     if len(header) > limits.columns:
         diagnostics.add(
@@ -159,7 +159,7 @@ def _read_head(path: Path, diagnostics: FileDiagnostics) -> str | None:
         _report_bad_byte(io.BytesIO(head), diagnostics)
         return None
     if not text.strip():
-        diagnostics.add("empty", "the file is empty", "let the first row name the columns, one row each below it")
+        diagnostics.add("empty", "the file is empty", "write the column names in the first row, and the values below")
         return None
     if text.startswith("#"):
         diagnostics.add(

@@ -180,7 +180,9 @@ def read_weights(table: Table, name: str, diagnostics: FileDiagnostics) -> Weigh
     with np.errstate(invalid="ignore"):
         bad = numbers.missing | numbers.wrong | ~(numbers.values >= 0) | (numbers.values > MAX_MAGNITUDE)
     message = "the weight is {}, not a number from 0 to 1e30"
-    remedy = "correct it, or delete the row; --weight names another column, --ignore COLUMN takes all edges alike"
+    remedy = (
+        "correct it, or delete the row; --weight names another column, --ignore COLUMN gives all edges the same weight"
+    )
     table.report(diagnostics, "bad-weight", name, bad, message.format, remedy)
     return np.where(bad, 0, numbers.values).astype(np.float32)
 

@@ -127,12 +127,13 @@ class LabelColumn:
         suspects = [label for label in placeholders(present) if label not in self.options.keep]
         if suspects:
             rows = counted(sum(self.counts.counter[label] for label in suspects), "row")
+            text = "label {} in {} looks like a word" if len(suspects) == 1 else "labels {} in {} look like words"
             unknown = " ".join(f"--unknown {label!r}" for label in [*suspects, *unlabelled])
             keep = " ".join(f"--keep {label!r}" for label in suspects)
             self.diagnostics.add(
                 "placeholder-label",
-                f'label {listed(suspects)} in {rows} looks like a word for "no label"',
-                f"if it means that, add {unknown}; if it is a class, add {keep}",
+                f'{text.format(listed(suspects), rows)} for "no label"',
+                f"if this means no label, add {unknown}; if this is a class, add {keep}",
             )
 
     def _merged(self, present: Sequence[str]) -> list[str]:

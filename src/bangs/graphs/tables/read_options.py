@@ -39,7 +39,7 @@ class ReadOptions:
 
     def __post_init__(self) -> None:
         if self.fill not in (None, "mean"):
-            raise InvalidInput(f"--fill knows one way, 'mean', got '{self.fill}'")
+            raise InvalidInput(f"--fill must be 'mean', got '{self.fill}'")
         check_choice("--scale", self.scale, SCALES)
         check_choice("--unknown-edges", self.unknown_edges, UNKNOWN_EDGES)
 

@@ -17,7 +17,7 @@ function ranged({ low, high, nodes: count, mean }) {
 }
 
 function drawRounds() {
-  const section = show("rounds", facts.soft ? `Round 0 learns from the given labels alone; every later round learns from soft labels as well.${facts.averaged ? " Shown is the model with the most weight." : ""}` : "");
+  const section = show("rounds", facts.soft ? `Round 0 learns from the given labels alone; every later round learns from soft labels as well.${facts.averaged ? " The chart shows the model with the most weight." : ""}` : "");
   const rows = facts.rounds;
   const series = [["validation", "var(--c0)"], ["test", "var(--c1)"]].filter(([name]) => rows.every((row) => row[name]));
   const chosen = facts.chosen;
@@ -74,7 +74,7 @@ function drawAdopted() {
   if (!rows.length) return;
   const marked = rows.some((row) => row.new_right !== null);
   if (facts.soft) $("#adopted h2").textContent = "Soft labels by class";
-  const section = show("adopted", facts.soft ? "How many nodes had a soft label in each round, by its most likely class. All are made anew in every round." : `How many nodes each round adopted, and as what${marked ? "; above the bars, how many of them are right, where the truth is known" : ""}.`);
+  const section = show("adopted", facts.soft ? "How many nodes had a soft label in each round, by its most likely class. All are made anew in every round." : `How many nodes each round adopted, and with which label${marked ? "; above the bars, how many of them are right, where the truth is known" : ""}.`);
   const total = (row) => row.adopted.reduce((a, b) => a + b, 0);
   chart(section.querySelector(".chart"), (width) => {
     const height = 290, pad = { left: 46, right: 10, top: 26, bottom: 40 };
@@ -140,7 +140,7 @@ function drawValues() {
 function drawReliability() {
   const found = facts.reliability;
   if (!found) return;
-  const section = show("reliability", `On ${found.of}. Points on the diagonal are right as often as the model is sure; below it the model is too sure. Lines are 95 % intervals.`);
+  const section = show("reliability", `On ${found.of}. On the diagonal, confidence equals accuracy; below it, the model is too sure. Lines are 95 % intervals.`);
   const kinds = [["before", "var(--mute)", "var(--faint)"], ["after", "var(--accent)", "var(--accent)"]];
   chart(section.querySelector(".chart"), (width) => {
     const size = Math.min(width, 360), height = size - 20, pad = { left: 46, right: 12, top: 10, bottom: 42 };
@@ -187,7 +187,7 @@ function drawSeconds() {
   const names = { train: "training", calibrate: "predicting and calibrating", select: "scoring and choosing" };
   const paints = { train: "var(--c0)", calibrate: "var(--c5)", select: "var(--c1)" };
   const rows = [...stages.map(([name, value]) => [names[name], value, paints[name]]), ["everything else", Math.max(0, rest), "var(--mute)"]];
-  const section = show("seconds", `${figure(total)} seconds in all.${facts.averaged ? " Stages and rounds are those of the model with the most weight; the other models are in everything else." : ""}`);
+  const section = show("seconds", `${figure(total)} seconds in all.${facts.averaged ? " Stages and rounds are those of the model with the most weight; 'everything else' includes the other models." : ""}`);
   section.querySelector(".chart").append(h("div", { class: "bars" }, rows.flatMap(([name, value, paint]) => [h("span", { class: "name", style: "max-width:26ch" }, name),
     h("span", { class: "track" }, h("i", { style: `width:${Math.min(100, 100 * value / total).toFixed(1)}%;background:${paint}` })),
     h("span", { class: "num" }, `${figure(value)} s`)])));

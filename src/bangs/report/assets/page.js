@@ -61,7 +61,7 @@ function drawPseudoLabels() {
 function drawNext() {
   const found = facts.next;
   if (!found || !found.node.length) return;
-  show("next", `The ${plural(found.node.length, "node")} whose labels would help the model most, the best first. Each is chosen as if those above it were labelled. bangs suggest lists more, and bangs label opens a page to label on.${found.notes.map((note) => ` ${capital(note)}.`).join("")}`);
+  show("next", `The ${plural(found.node.length, "node")} whose labels would help the model most, the best first. Each is chosen as if those above it were labelled. bangs suggest lists more, and bangs label opens a page where you label them.${found.notes.map((note) => ` ${capital(note)}.`).join("")}`);
   const head = ["", "Node", "Prediction", "Confidence", "Second choice", "Why"];
   $("#suggested thead").append(h("tr", {}, head.map((name, c) => h("th", { scope: "col", class: c === 3 ? "r" : c === 5 ? "wide" : null }, name))));
   $("#suggested tbody").append(...found.node.map((node, i) => h("tr", {}, [
