@@ -514,3 +514,31 @@ def test_the_groups_of_an_average_are_the_folds(folds: int | None, monkeypatch: 
     data = world()[0]
     SelfTrainingClassifier(rounds=1, device="cpu", folds=folds).fit(data)
     assert groups[0].bincount().tolist() == ([5, 5, 4, 4] if folds is None else [6, 6, 6])
+
+
+@pytest.mark.parametrize(
+    ("settings", "idle"),
+    [
+        ({}, []),
+        ({"k": 3, "teacher": "first", "rounds": 1}, ["k", "teacher"]),
+        ({"method": "soft", "selector": "random", "candidates": 500, "rounds": 1}, ["selector", "candidates"]),
+        ({"method": "soft", "k": 3, "candidates": 9, "rounds": 1}, ["candidates"]),
+        ({"selector": "random", "k": 3, "teacher": "first", "rounds": 1, "epochs": 5}, []),
+        ({"method": "raw", "model": "gcn", "rounds": 2, "epochs": 5}, ["rounds"]),
+        ({"model": PropagatedLinear(), "method": "soft", "epochs": 5, "preset": "paper"}, ["preset", "epochs"]),
+    ],
+    ids=[
+        "defaults",
+        "k of soft labels",
+        "selector of soft labels",
+        "k that needs K",
+        "hard labels",
+        "rounds of none",
+        "linear model",
+    ],
+)
+def test_settings_that_change_nothing_are_named(settings: dict[str, Any], idle: list[str]) -> None:
+    model = SelfTrainingClassifier(device="cpu", **settings).fit(world(nodes=90)[0])
+    assert [note for note in model.notes_ if note.startswith("the setting")] == [
+        f"the setting {name} makes no difference to this fit" for name in idle
+    ]

@@ -3,6 +3,7 @@
 import logging
 import numbers
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from types import BuiltinFunctionType
 from typing import Any
@@ -36,6 +37,7 @@ log = logging.getLogger(__name__)
 EPOCHS, PATIENCE = 300, 50
 HARD_ROUNDS = 10
 METHODS = ("auto", "hard", "raw", *SOFT_METHODS)
+METHOD_AND_TRAINER = ("selector", "k", "candidates", "rounds", "teacher", "preset", "epochs", "patience")  # settings
 TIME_LIMIT_MODELS = ("gcn", "appnp", "grand")  # tried where a time limit is given, the cheapest first
 SMALL_GRAPH_MODELS = ("appnp",)  # tried without a time limit, where the graph is small
 MAX_DEFAULT_K = 100  # nodes per round, since Banzhaf values of very many candidates take long
@@ -86,6 +88,18 @@ def build_candidates(
     return out
 
 
+def without_effect(settings: Mapping[str, Any], defaults: Mapping[str, Any], *others: Any) -> list[str]:
+    """Names of settings that are not their defaults, but change no candidate; `others` as in `build_candidates`."""
+    built = repr(build_candidates(settings, *others))
+
+    def changes_nothing(name: str) -> bool:
+        with suppress(InvalidInput):  # a default that does not fit the other settings does make a difference
+            return repr(build_candidates({**settings, name: defaults[name]}, *others)) == built
+        return False
+
+    return [name for name in METHOD_AND_TRAINER if settings[name] != defaults[name] and changes_nothing(name)]
+
+
 def _build_method(settings: Mapping[str, Any], name: str, calibrate: Calibrator, pool: int) -> Method:
     """The method of that name, on a graph of which `pool` nodes have no label; checks all settings.
 
@@ -109,8 +123,9 @@ def _build_method(settings: Mapping[str, Any], name: str, calibrate: Calibrator,
             raise InvalidInput(f"{option} must be a name or a part that can be called, got {part!r}")
     if name in SOFT_METHODS:
         return soft_method(name, settings["rounds"])
-    rounds = 0 if name == "raw" else int(rounds)
-    return Method(rounds, calibrate=calibrate, score=score, quota=Top(k), teacher=teacher)
+    if name == "raw":
+        return Method(0, calibrate=calibrate)
+    return Method(int(rounds), calibrate=calibrate, score=score, quota=Top(k), teacher=teacher)
 
 
 def _build_trainer(model: Any, preset: str, epochs: int | None, patience: int | None, batches: Sampling | None) -> Any:

@@ -21,7 +21,7 @@ from bangs.core.choice_checks import check_choice
 from bangs.core.types import Task
 from bangs.errors import InvalidInput
 from bangs.estimator import saved_classifier
-from bangs.estimator.build_candidates import build_candidates
+from bangs.estimator.build_candidates import build_candidates, without_effect
 from bangs.estimator.candidates import Candidate, refined
 from bangs.estimator.contest import Contest, Ensemble, Progress
 from bangs.estimator.explanation import Explanation, count_models, explanation
@@ -201,7 +201,11 @@ class SelfTrainingClassifier(FittedAttributes, ClassifierMixin, BaseEstimator): 
             data.graph.x = self.scaling_(data.graph.x)
             self.notes_ += [self.scaling_.note] if self.scale == "auto" else []
         bare = inputs.columns is not None and inputs.columns.structural is not None
-        candidates = self.recipe(data.graph if store is None else None, data.unlabelled, store, bare=bare)
+        graph = data.graph if store is None else None
+        candidates = self.recipe(graph, data.unlabelled, store, bare=bare)
+        defaults = SelfTrainingClassifier().get_params(deep=False)
+        idle = without_effect(self._settings(bare), defaults, self._calibrator(), graph, data.unlabelled, store)
+        self.notes_ += [f"the setting {name} makes no difference to this fit" for name in idle]
         self.threads_ = thread_count(len(data.labels)) if store is None else torch.get_num_threads()
         with threads(self.threads_):
             tasks = tasks_of(data, candidates, inputs.names, seed, device)
@@ -242,11 +246,7 @@ class SelfTrainingClassifier(FittedAttributes, ClassifierMixin, BaseEstimator): 
         if self.folds is not None and self.validation is not None:
             raise InvalidInput("folds divide the labels and validation holds a share of them; give one, not both")
         choose_device(self.device)
-        # a subclass may have other parameters; the attributes are those of this class
-        settings = {name: getattr(self, name) for name in SelfTrainingClassifier._get_param_names()}
-        if bare and self.features == "auto":
-            settings["features"] = "features"
-        return build_candidates(settings, self._calibrator(), graph, pool, store)
+        return build_candidates(self._settings(bare), self._calibrator(), graph, pool, store)
 
     @default_torch_modes()
     def predict_proba(
@@ -409,6 +409,13 @@ class SelfTrainingClassifier(FittedAttributes, ClassifierMixin, BaseEstimator): 
         if self.method != "auto" or len(candidates) < 2:
             return None
         return lambda best: refined(best, self.rounds, labels)
+
+    def _settings(self, bare: bool) -> dict[str, Any]:
+        # a subclass may have other parameters; the attributes are those of this class
+        settings = {name: getattr(self, name) for name in SelfTrainingClassifier._get_param_names()}
+        if bare and self.features == "auto":
+            settings["features"] = "features"
+        return settings
 
     def _calibrator(self) -> Calibrator:
         return calibrator(self.calibrator) if isinstance(self.calibrator, str) else self.calibrator
