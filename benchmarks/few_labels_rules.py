@@ -8,7 +8,7 @@ and so keeps all labels (but for ties of an average); a rule that averages over 
 the factor of that mean confidence. `level` is the mean distance between mean confidence and accuracy, `error` the
 expected calibration error (ten bins), both also for each number of labels a class. Rules that learn from other graphs
 leave out the graph that they are judged by. The last three rules look at the hidden labels: they show what better
-knowledge would bring.
+knowledge would bring. A second table compares the accuracy that a fit tells of itself with that of the hidden nodes.
 """
 
 import argparse
@@ -342,6 +342,16 @@ def compared(cells: list[Cell]) -> str:
     return "\n".join(lines)
 
 
+def told(cells: list[Cell]) -> str:
+    """A Markdown table: the accuracy on judged labels minus that of the hidden nodes, and the mean distance of both."""
+    lines = ["| labels a class | fits | told - hidden | distance |", "|---|---|---|---|"]
+    for count in sorted({cell.labels for cell in cells}):
+        chosen = [cell for cell in cells if cell.labels == count]
+        gaps = [(cell.unseen[UNCHANGED].argmax(1) == cell.record["judged"]).mean() - cell.accuracy for cell in chosen]
+        lines.append(f"| {count} | {len(gaps)} | {np.mean(gaps):+.3f} | {np.mean(np.abs(gaps)):.3f} |")
+    return "\n".join(lines)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, nargs="?", help="what few_labels_trust.py has written")
@@ -350,7 +360,8 @@ def main() -> None:
     if args.page is not None:
         args.page.write_text(written([json.loads(line) for line in ROWS.read_text().splitlines()]))
     elif args.folder is not None:
-        print(compared([Cell.read(path) for path in sorted(args.folder.glob("*.npz"))]))
+        cells = [Cell.read(path) for path in sorted(args.folder.glob("*.npz"))]
+        print(compared(cells), told(cells), sep="\n\n")
     else:
         parser.error("name a folder, or a page with --page")
 

@@ -20,13 +20,11 @@ from bangs.estimator.linear import LinearTrainer, PropagatedLinear
 from bangs.estimator.members import View
 from bangs.estimator.stacking import (
     common_factor,
-    cross_fitted,
     far_behind,
     mean_interval,
     member_temperatures,
     mixture,
     share_interval,
-    stack,
     stacking_weights,
 )
 from bangs.graphs.datasets.synthetic import citation
@@ -452,68 +450,6 @@ def test_a_linear_model_that_diverges_leaves_the_others_to_be_refined(
     board = SelfTrainingClassifier(rounds=1, epochs=2, device="cpu").fit(world()[0]).leaderboard_
     assert {line["method"] for line in board} == {"soft", "soft-aligned", "bangs-soft"}
     assert sum(line["model"] == "appnp" for line in board) == 1
-
-
-def overlapping(seed: int, members: int = 3, nodes: int = 40) -> tuple[list[torch.Tensor], torch.Tensor]:
-    """Logits of some members for nodes of three classes, each member a little right, and the labels."""
-    generator = torch.Generator().manual_seed(seed)
-    label = torch.randint(3, (nodes,), generator=generator)
-    logits = [torch.randn(nodes, 3, generator=generator) + one_hot(label, 3) for _ in range(members)]
-    return logits, label
-
-
-def test_labels_of_a_group_do_not_choose_the_weights_of_their_own_nodes() -> None:
-    logits, label = overlapping(seed=0)
-    group = torch.arange(len(label)) % 4
-    expected = cross_fitted(logits, label, group)
-    other = torch.where(group == 1, (label + 1) % 3, label)
-    changed = cross_fitted(logits, other, group)
-    assert torch.equal(changed[group == 1], expected[group == 1])
-    assert not torch.equal(changed[group != 1], expected[group != 1])
-
-
-def test_a_group_is_averaged_by_the_weights_of_the_other_groups() -> None:
-    logits, label = overlapping(seed=1)
-    group = (torch.arange(len(label)) < 10).long()
-    weights, temperatures = stack([one[10:] for one in logits], label[10:])
-    parts = [one[:10] / t for one, t in zip(logits, temperatures.tolist(), strict=True)]
-    torch.testing.assert_close(cross_fitted(logits, label, group)[:10], mixture(parts, weights))
-
-
-def test_a_single_group_is_averaged_by_equal_weights() -> None:
-    logits, label = overlapping(seed=2)
-    expected = torch.stack([one.softmax(-1) for one in logits]).mean(0).log()
-    torch.testing.assert_close(cross_fitted(logits, label, torch.zeros_like(label)), expected)
-
-
-def test_the_accuracy_of_an_average_is_not_that_of_weights_which_its_labels_chose() -> None:
-    # members that guess: the best weights for these labels look better than a third
-    reported, chosen = [], []
-    for seed in range(20):
-        generator = torch.Generator().manual_seed(seed)
-        label = torch.randint(3, (24,), generator=generator)
-        logits = [4 * torch.randn(24, 3, generator=generator) for _ in range(12)]
-        weights, temperatures = stack(logits, label)
-        best = mixture([one / t for one, t in zip(logits, temperatures.tolist(), strict=True)], weights)
-        chosen.append(float((best.argmax(-1) == label).double().mean()))
-        honest = cross_fitted(logits, label, torch.arange(24) % 4)
-        reported.append(float((honest.argmax(-1) == label).double().mean()))
-    assert np.mean(chosen) > 0.45
-    assert abs(np.mean(reported) - 1 / 3) < 0.07
-
-
-@pytest.mark.parametrize("folds", [None, 3])
-def test_the_groups_of_an_average_are_the_folds(folds: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    groups: list[torch.Tensor] = []
-
-    def spied(unseen: Any, labels: torch.Tensor, group: torch.Tensor) -> torch.Tensor:
-        groups.append(group)
-        return cross_fitted(unseen, labels, group)
-
-    monkeypatch.setattr(contest, "cross_fitted", spied)
-    data = world()[0]
-    SelfTrainingClassifier(rounds=1, device="cpu", folds=folds).fit(data)
-    assert groups[0].bincount().tolist() == ([5, 5, 4, 4] if folds is None else [6, 6, 6])
 
 
 @pytest.mark.parametrize(

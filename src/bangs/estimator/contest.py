@@ -13,9 +13,17 @@ from bangs.core.types import Task
 from bangs.errors import Diverged
 from bangs.estimator.candidates import Candidate
 from bangs.estimator.fit_checkpoints import Keeper
-from bangs.estimator.folds import DEFAULT_FOLDS, Folds, held_out_labels, label_log_probs
+from bangs.estimator.folds import Folds, held_out_labels, label_log_probs
 from bangs.estimator.members import FoldRecorder, Member, View
-from bangs.estimator.stacking import cross_fitted, far_behind, mean_interval, mixture, share_interval, stack
+from bangs.estimator.stacking import (
+    common_factor,
+    far_behind,
+    mean_interval,
+    member_temperatures,
+    mixture,
+    share_interval,
+    stacking_weights,
+)
 from bangs.graphs.store import StoreReference
 from bangs.selftraining.loop import Observer, SelfTrainer, State
 
@@ -42,8 +50,7 @@ class Ensemble:
     members: list[Member]  # those with a weight, the heaviest first
     weights: Tensor  # float64 [K]
     temperatures: Tensor  # float64 [K], of a member's out-of-fold predictions
-    unseen: Tensor  # float [M, C], out-of-fold log-probabilities of held-out nodes, see `cross_fitted`
-    fold_mean_factor: float = 1.0  # times the temperatures, for the mean over all folds of a member
+    fold_mean_factor: float = 1.0  # times these temperatures, for the mean over all folds of a member
     leaderboard: list[dict[str, Any]] = field(default_factory=list)  # every candidate tried, the heaviest first
 
     @property
@@ -55,6 +62,12 @@ class Ensemble:
         """Log-probabilities float [N, C]."""
         temperatures = (self.temperatures * self.fold_mean_factor).tolist()
         return mixture([member.mean / t for member, t in zip(self.members, temperatures, strict=True)], self.weights)
+
+    @property
+    def unseen(self) -> Tensor:
+        """Out-of-fold log-probabilities of held-out nodes: float [M, C]."""
+        temperatures = self.temperatures.tolist()
+        return mixture([member.unseen / t for member, t in zip(self.members, temperatures, strict=True)], self.weights)
 
 
 class _Stopped(Exception):
@@ -155,29 +168,21 @@ class Contest:
         return recorder.member(candidate.name, candidate.view, candidate.trainer.model, state, seconds), standing
 
     def _average(self, members: list[Member], standings: list[str]) -> Ensemble:
-        count, unseen = len(members), [member.unseen for member in members]
+        count = len(members)
         temperatures, fold_mean_factor = torch.ones(count, dtype=torch.float64), 1.0
-        weights, averaged = temperatures / count, unseen[0]
+        weights = temperatures / count
         if self.folds.has_held_out and count > 1:
+            unseen, labels = [member.unseen for member in members], self._held_out
+            temperatures, fold_mean_factor = member_temperatures(unseen, labels), self._fold_mean_factor()
+            scaled = [logits / t for logits, t in zip(unseen, temperatures.tolist(), strict=True)]
             eligible = [i for i in range(count) if standings[i] != "behind"]  # one stopped as behind gets no weight
-            candidates, labels = [unseen[i] for i in eligible], self._held_out
-            stacked, factors = stack(candidates, labels)
-            weights = torch.zeros_like(temperatures).index_copy(0, torch.tensor(eligible), stacked)
-            temperatures = temperatures.index_copy(0, torch.tensor(eligible), factors)
-            averaged, fold_mean_factor = cross_fitted(candidates, labels, self._groups()), self._fold_mean_factor()
+            probs = torch.stack([self._log_probs(scaled[i]) for i in eligible]).exp()
+            weights = torch.zeros_like(temperatures).index_copy(0, torch.tensor(eligible), stacking_weights(probs))
+            temperatures = temperatures * common_factor(scaled, weights, labels)
         order = sorted(range(count), key=lambda i: -float(weights[i]))
         leaderboard = [self._row(members[i], float(weights[i]), float(temperatures[i]), standings[i]) for i in order]
         used = [i for i in order if weights[i] > 0]
-        chosen = [members[i] for i in used]
-        return Ensemble(chosen, weights[used], temperatures[used], averaged, fold_mean_factor, leaderboard)
-
-    def _groups(self) -> Tensor:
-        """The fold that holds out each judged node, or one of four parts where there is one fold only: long [M]."""
-        held = self.folds.held
-        held_out = (held >= 0)[:, held.amax(0) >= 0]
-        if self.folds.runs > 1:
-            return held_out.long().argmax(0)
-        return torch.arange(held_out.shape[1]) % DEFAULT_FOLDS
+        return Ensemble([members[i] for i in used], weights[used], temperatures[used], fold_mean_factor, leaderboard)
 
     def _fold_mean_factor(self) -> float:
         """How much sharper the mean over all folds may be than out-of-fold predictions: 1 − 0.75/m, for any folds.

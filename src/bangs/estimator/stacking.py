@@ -9,38 +9,11 @@ from torch import Tensor
 from bangs.calibration.logit_scaling import shrunk_temperature
 from bangs.core.intervals import Z, wilson
 from bangs.core.types import Prediction, Task
-from bangs.estimator.folds import label_log_probs
 
 PRIOR_LABELS = 0.1  # imagined labels of every member; with few labels, they keep the weights nearly equal
 LOG_TEMPERATURE_STD = 1.0  # prior standard deviation of a log temperature
 LOG_FACTORS = tuple(step / 20 for step in range(-20, 21))  # the grid of `common_factor`
 MIN_WEIGHT = 0.02  # a member of less weight is left out
-
-
-def stack(unseen: Sequence[Tensor], labels: Tensor) -> tuple[Tensor, Tensor]:
-    """Weights and temperatures float64 [K] of K members, by out-of-fold logits [M, C] and labels [M]."""
-    temperatures = member_temperatures(unseen, labels)
-    scaled = [logits / t for logits, t in zip(unseen, temperatures.tolist(), strict=True)]
-    weights = stacking_weights(torch.stack([label_log_probs(logits, labels) for logits in scaled]).exp())
-    return weights, temperatures * common_factor(scaled, weights, labels)
-
-
-def cross_fitted(unseen: Sequence[Tensor], labels: Tensor, group: Tensor) -> Tensor:
-    """The mean of K members for M held-out nodes, by weights that these nodes did not choose: float [M, C].
-
-    The nodes of a group, long [M], are averaged by the weights and temperatures that the labels of the other groups
-    give. So accuracy on them is that of nodes without a label, as far as the weights are concerned.
-    """
-    out = torch.empty_like(unseen[0])
-    for number in group.unique().tolist():
-        own = group == number
-        others = [logits[~own] for logits in unseen]
-        weights = temperatures = torch.ones(len(unseen), dtype=torch.float64)
-        if len(others[0]):
-            weights, temperatures = stack(others, labels[~own])
-        parts = [logits[own] / t for logits, t in zip(unseen, temperatures.tolist(), strict=True)]
-        out[own] = mixture(parts, weights / weights.sum())
-    return out
 
 
 def stacking_weights(probs: Tensor) -> Tensor:
