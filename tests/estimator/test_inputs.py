@@ -473,3 +473,45 @@ def test_a_number_too_large_for_float32_is_refused_by_its_name(value: float) -> 
     x[2, 2] = value
     with pytest.raises(InvalidInput, match="NaN, infinity or a number above 3e38 in row 2"):
         check_graph(as_graph(x, EDGES))
+
+
+@pytest.mark.parametrize("kind", [dict, pd.Series])
+def test_labels_of_named_nodes_of_a_graph_are_matched_by_these_names(kind: Any) -> None:
+    networkx = library("networkx")
+    graph = networkx.Graph([(1, 2), (2, 3), (3, 4)])
+    by_name = kind({4: "d", 3: "c", 1: "a", 2: "b"})
+    inputs = prepare(np.eye(4), by_name, graph)
+    target, classes, _ = labelled(inputs.source, inputs.y, 4)
+    assert classes[target.numpy()].tolist() == ["a", "b", "c", "d"]
+    inputs = prepare(np.eye(4), kind({2: "b", 1: "a"}), graph)
+    assert labelled(inputs.source, inputs.y, 4)[0].tolist() == [0, 1, -1, -1]
+
+
+def test_a_series_whose_index_does_not_name_the_nodes_of_the_graph_keeps_its_order() -> None:
+    graph = library("networkx").Graph([(1, 2), (2, 3), (3, 4)])
+    for index in (range(4), [7, 8, 3, 1]):
+        inputs = prepare(np.eye(4), pd.Series(["a", "b", "c", "d"], index=index), graph)
+        assert labelled(inputs.source, inputs.y, 4)[0].tolist() == [0, 1, 2, 3]
+
+
+def test_a_dict_that_names_no_node_of_the_graph_is_refused() -> None:
+    graph = library("networkx").Graph([(1, 2), (2, 3), (3, 4)])
+    inputs = prepare(np.eye(4), {0: "a", 1: "b"}, graph)
+    with pytest.raises(InvalidInput, match="y has a label for 0, which is not the name of a node"):
+        labelled(inputs.source, inputs.y, 4)
+
+
+def test_a_dict_or_series_is_matched_by_given_names() -> None:
+    inputs = prepare(np.eye(4), {"d": 1, "a": 0}, EDGES, names=["a", "b", "c", "d"])
+    assert labelled(inputs.source, inputs.y, 4)[0].tolist() == [0, -1, -1, 1]
+
+
+@pytest.mark.parametrize("names", [["a", "b", "c", "d"], np.array(["a", "b", "c", "d"]), pd.Series(list("abcd"))])
+def test_names_may_be_a_list_an_array_or_a_series(names: Any) -> None:
+    assert prepare(None, [0, 1, -1, -1], EDGES, names=names).names.tolist() == ["a", "b", "c", "d"]
+
+
+def test_names_are_text_and_one_for_each_node() -> None:
+    assert prepare(np.eye(4), edge_index=EDGES, names=range(1, 5)).names.tolist() == ["1", "2", "3", "4"]
+    with pytest.raises(InvalidInput, match=r"names must hold one name per node \[4\], got 3"):
+        prepare(np.eye(4), edge_index=EDGES, names=["a", "b", "c"])

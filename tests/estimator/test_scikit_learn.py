@@ -355,6 +355,21 @@ class TestLabels:
         assert fitted.score(y=pd.Series(TRUTH, index=names)[::-1]) == pytest.approx(right)
         assert fitted.score(y=TRUTH, sample_weight=np.arange(60) < 1) in (0.0, 1.0)
 
+    def test_a_score_matches_labels_with_the_names_of_the_nodes_that_are_predicted(self) -> None:
+        fitted = model().fit(X, Y, edge_index=EDGES)
+        right = float((fitted.predict() == TRUTH).mean())
+        backwards = {row: TRUTH[row] for row in reversed(range(60))}
+        assert fitted.score(X, backwards, edge_index=EDGES) == pytest.approx(right)
+        assert cross_validate(model(), X, EDGES, {row: Y[row] for row in reversed(range(60))}, cv=2)[
+            "test_score"
+        ] == pytest.approx(cross_validate(model(), X, EDGES, Y, cv=2)["test_score"])
+        links = pd.DataFrame(np.char.add("n", EDGES.T.astype(str)))
+        names = pd.Index(pd.unique(links.to_numpy().ravel()))
+        by_name = pd.Series(TRUTH, index=[f"n{i}" for i in range(60)])[names]
+        bare = model().fit(None, by_name.where(by_name.index.str.len() < 3), edge_index=links)
+        said = pd.Series(bare.predict(edge_index=links[::-1]), index=pd.unique(links[::-1].to_numpy().ravel()))
+        assert bare.score(y=by_name, edge_index=links[::-1]) == pytest.approx((said[names] == by_name).mean())
+
     def test_7_and_7_0_and_the_word_7_are_one_name_as_in_tables(self) -> None:
         expected = model().fit(SCALED, Y, edge_index=EDGES)
         words = pd.DataFrame(X, index=[str(i) for i in range(1000, 1060)])

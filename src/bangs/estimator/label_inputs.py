@@ -46,13 +46,30 @@ def in_order(X: Any, y: Any) -> Any:
     unknown = rows < 0
     if not unknown.any():
         return y.set_axis(X.index[rows]).reindex(X.index)
-    if y.index.equals(pd.RangeIndex(len(y))):
+    if y.index.equals(pd.RangeIndex(len(X))):
         return y
-    name = y.index[unknown][0]
+    wrong, names = y.index[unknown].tolist()[0], listed([str(name) for name in X.index[:3]])
     raise InvalidInput(
-        f"y has a label for {name!r}, which is not in the index of X; give both the same index, or y.to_numpy() if its "
-        "labels stand in the order of the rows"
+        f"y has a label for {wrong!r}, which is not the name of a node; the names in the index of X or in the "
+        f"graph are {names} …. Write y with these names, or y.to_numpy() if its labels stand in the order of the rows"
     )
+
+
+def label_rows(X: Any, y: Any, nodes: int, names: Any = None) -> pd.DataFrame | None:
+    """What `in_order` matches labels y with: a frame whose index names the nodes; None = y has the order of the rows.
+
+    It is X itself, or one with the `names` [N] of the nodes of an X that is no frame, such as those of a networkx
+    graph. A series is matched with these only if its index has no other names. A dict is matched with row numbers if
+    there are no names.
+    """
+    if isinstance(X, pd.DataFrame):
+        return X
+    index = None if names is None else pd.Index(names, tupleize_cols=False)
+    if isinstance(y, Mapping):
+        return pd.DataFrame(index=pd.RangeIndex(nodes) if index is None else index)
+    if index is None or not isinstance(y, pd.Series | pd.DataFrame) or y.index.equals(pd.RangeIndex(len(y))):
+        return None
+    return pd.DataFrame(index=index) if index.is_unique and (rows_by_name(index, y.index) >= 0).all() else None
 
 
 def as_labels(y: Any, nodes: int, read: Tensor | None = None) -> tuple[Tensor, Classes]:
@@ -104,8 +121,7 @@ def labelled(X: Any, y: Any, nodes: int) -> tuple[Tensor, Classes, Split | None]
     `train_mask`.
     """
     data = X if isinstance(X, Data | Store) else Data()
-    rows = pd.DataFrame(index=pd.RangeIndex(nodes)) if isinstance(y, Mapping) and not isinstance(X, pd.DataFrame) else X
-    y = data.get("y") if y is None else in_order(rows, y)
+    y = data.get("y") if y is None else in_order(label_rows(X, y, nodes), y)
     if y is None:
         raise InvalidInput("requires y to be passed, but the target y is None: give one label per node, -1 = unknown")
     train, *others = (mask_of(data, name, nodes) for name in ("train", "val", "test"))

@@ -12,9 +12,9 @@ import torch
 from torch_geometric.data import Data
 
 from bangs.errors import InvalidInput
-from bangs.estimator.edge_inputs import count_rows, named_nodes
+from bangs.estimator.edge_inputs import as_pandas, count_rows, named_nodes, row_names
 from bangs.estimator.folds import Folds
-from bangs.estimator.label_inputs import as_labels, labelled
+from bangs.estimator.label_inputs import as_labels, label_rows, labelled
 from bangs.estimator.node_rows import NodeRows
 
 Rows = npt.NDArray[np.int64]
@@ -73,8 +73,9 @@ def cross_validate(
     """
     X = pd.DataFrame(index=named_nodes(edge_index, y)) if X is None and edge_index is not None else X
     rows = X if isinstance(X, NodeRows) else NodeRows(X, edge_index, edge_weight)
-    frame = X.to_pandas() if hasattr(X, "to_pandas") else X
-    source = frame if isinstance(frame, Data | pd.DataFrame) else None
+    frame = as_pandas(X)
+    in_graph = None if isinstance(X, NodeRows | Data | pd.DataFrame) else row_names(edge_index, len(rows))
+    source = frame if isinstance(frame, Data) else label_rows(frame, y, len(rows), in_graph)
     target, classes, _ = labelled(source, y, len(rows))
     known = (target >= 0).nonzero().flatten()
     if isinstance(cv, int):
