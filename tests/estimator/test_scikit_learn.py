@@ -370,6 +370,23 @@ class TestLabels:
         said = pd.Series(bare.predict(edge_index=links[::-1]), index=pd.unique(links[::-1].to_numpy().ravel()))
         assert bare.score(y=by_name, edge_index=links[::-1]) == pytest.approx((said[names] == by_name).mean())
 
+    def test_labels_of_node_rows_are_matched_by_the_names_in_the_index_of_the_frame(self) -> None:
+        frame = pd.DataFrame(X, index=[f"n{i}" for i in range(60)])
+        nodes, in_order = NodeRows(frame, EDGES), pd.Series(Y, index=frame.index)
+        expected = model().fit(nodes, in_order).predict_proba()
+        np.testing.assert_array_equal(model().fit(nodes, in_order[::-1]).predict_proba(), expected)
+        np.testing.assert_array_equal(model().fit(nodes[:30], in_order[:30][::-1]).predict_proba(), expected)
+        scores = [cross_validate(model(), nodes, y=y, cv=2)["test_score"] for y in (in_order, in_order[::-1], Y)]
+        assert np.ptp(scores, axis=0).max() == 0
+        known = pd.Series(Y)[Y >= 0]  # an index that names no node
+        np.testing.assert_array_equal(model().fit(nodes[Y >= 0], known).predict_proba(), expected)
+
+    def test_labels_of_other_rows_than_those_given_are_refused(self) -> None:
+        frame = pd.DataFrame(X, index=[f"n{i}" for i in range(60)])
+        backwards = pd.Series(Y, index=frame.index)[::-1]
+        with pytest.raises(InvalidInput, match="y has a label for 'n59', which is not the name of a node"):
+            model().fit(NodeRows(frame, EDGES)[:30], backwards[:30])
+
     def test_7_and_7_0_and_the_word_7_are_one_name_as_in_tables(self) -> None:
         expected = model().fit(SCALED, Y, edge_index=EDGES)
         words = pd.DataFrame(X, index=[str(i) for i in range(1000, 1060)])

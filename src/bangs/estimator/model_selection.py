@@ -74,6 +74,7 @@ def cross_validate(
     X = pd.DataFrame(index=named_nodes(edge_index, y)) if X is None and edge_index is not None else X
     rows = X if isinstance(X, NodeRows) else NodeRows(X, edge_index, edge_weight)
     frame = as_pandas(X)
+    y = X.in_order(y) if isinstance(X, NodeRows) else y
     in_graph = None if isinstance(X, NodeRows | Data | pd.DataFrame) else row_names(edge_index, len(rows))
     source = frame if isinstance(frame, Data) else label_rows(frame, y, len(rows), in_graph)
     target, classes, _ = labelled(source, y, len(rows))
