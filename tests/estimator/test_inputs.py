@@ -457,6 +457,19 @@ def test_numbers_of_nodes_that_are_no_row_numbers_and_out_of_order_are_warned_of
         as_graph(np.eye(3), networkx.Graph([(2, 0), (0, 1)]))
 
 
+@pytest.mark.parametrize("kind", [str, float])
+def test_numbers_of_nodes_that_are_text_or_floats_and_out_of_order_are_warned_of(kind: Any) -> None:
+    networkx = library("networkx")
+    graph = networkx.Graph([(kind(2), kind(0)), (kind(0), kind(1))])  # as `networkx.read_edgelist` reads 2 0, 0 1
+    with pytest.warns(UserWarning, match=f"numbers as text.*in the order of the graph's nodes, {kind(2)} first"):
+        assert as_graph(np.eye(3), graph).edge_index.tolist() == [[0, 1, 1, 2], [1, 0, 2, 1]]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        as_graph(np.eye(3), networkx.Graph([(kind(0), kind(1)), (kind(1), kind(2))]))
+        as_graph(pd.DataFrame(np.eye(3), index=["0", "1", "2"]), graph)
+        as_graph(np.eye(3), networkx.Graph([("b", "a"), ("a", "c")]))
+
+
 @pytest.mark.parametrize(("classes", "labels_each", "refused"), [(10, 1, False), (11, 1, True), (20, 2, False)])
 def test_many_numbers_with_decimals_are_no_classes(classes: int, labels_each: int, refused: bool) -> None:
     y = np.repeat(np.arange(classes) + 0.5, labels_each)

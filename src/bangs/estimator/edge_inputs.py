@@ -117,14 +117,15 @@ def row_names(edge_index: Any, nodes: int) -> "pd.Index[Any] | None":
             f"the graph has {len(names):,} nodes, X has {nodes:,} rows; "
             f"give a frame X whose index names the nodes{ROWS_HINT}"
         )
-    if not all(isinstance(name, numbers.Integral) for name in names):
-        return names
-    if set(names) == set(range(nodes)):
+    whole = all(isinstance(name, numbers.Integral) for name in names)
+    if whole and set(names) == set(range(nodes)):
         return None
-    if not names.is_monotonic_increasing:
+    numbered = whole or all(text.isdecimal() for text in _text(names))
+    if numbered and not pd.Index([int(name) for name in names]).is_monotonic_increasing:
+        what = f"numbers, but not 0 … {nodes - 1}" if whole else "numbers as text or with decimals"
         warnings.warn(
-            f"the nodes of the graph are numbers, but not 0 … {nodes - 1}: the rows of X and y are taken in the order "
-            f"of the graph's nodes, {names[0]} first; give a frame X whose index names the nodes to be sure",
+            f"the nodes of the graph are {what}: the rows of X and y are taken in the order of the graph's nodes, "
+            f"{names[0]} first; give a frame X whose index names the nodes to be sure",
             stacklevel=4,
         )
     return names
